@@ -33,7 +33,8 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 
 // poolOn returns a pool on a backend, with labels.
 func poolOn(name string, b v1alpha1.Backend, labels map[string]string) *v1alpha1.CapacityPool {
-	return &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.CapacityPoolSpec{Backend: b, Template: v1alpha1.NodeTemplate{Labels: labels}}}
+	return &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.CapacityPoolSpec{Backend: b, Template: v1alpha1.NodeTemplate{Labels: labels}}}
 }
 
 func groupsOf(tags ...string) v1alpha1.Backend {
@@ -45,7 +46,8 @@ func groupsOf(tags ...string) v1alpha1.Backend {
 }
 
 func rackspaceOf(namespace, secret string) v1alpha1.Backend {
-	return v1alpha1.Backend{Rackspace: &v1alpha1.RackspaceBackend{Cloudspace: "c", Org: "o", CredentialsSecretRef: corev1.SecretReference{Namespace: namespace, Name: secret}}}
+	return v1alpha1.Backend{Rackspace: &v1alpha1.RackspaceBackend{Cloudspace: "c", Org: "o",
+		CredentialsSecretRef: corev1.SecretReference{Namespace: namespace, Name: secret}}}
 }
 
 // installAdmission applies the admission policies of the chart and waits until they hold.
@@ -98,7 +100,8 @@ func TestAdmission(t *testing.T) {
 	} {
 		check := func() error {
 			err := env.Client.Create(t.Context(), c.pool.DeepCopy(), client.DryRunAll)
-			if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err)) {
+			if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) ||
+				!apierrors.IsInvalid(err) && !apierrors.IsForbidden(err)) {
 				return fmt.Errorf("want %q: %w", c.want, err)
 			}
 			return nil
@@ -134,7 +137,8 @@ func ownWrites(t *testing.T, env *testenv.Env) {
 		}
 	}
 	patch := func(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace(t), Name: "p", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"mine": "1"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace(t), Name: "p",
+		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"mine": "1"}}}
 	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "good"}}
 	if err := env.Client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
@@ -150,10 +154,12 @@ func ownWrites(t *testing.T, env *testenv.Env) {
 		"writing another ConfigMap": {func() error { return c.Update(t.Context(), named("theirs")) }, false},
 		"deleting another":          {func() error { return c.Delete(t.Context(), named("theirs")) }, false},
 		"ranking a pod": {func() error {
-			return c.Patch(t.Context(), pod.DeepCopy(), patch(`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"5","spotter.dev/pod-deletion-cost":"5"}}}`))
+			return c.Patch(t.Context(), pod.DeepCopy(),
+				patch(`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"5","spotter.dev/pod-deletion-cost":"5"}}}`))
 		}, true},
 		"an image": {func() error {
-			return c.Patch(t.Context(), pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"c","image":"bad"}]}}`)))
+			return c.Patch(t.Context(), pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType,
+				[]byte(`{"spec":{"containers":[{"name":"c","image":"bad"}]}}`)))
 		}, false},
 		"a label": {func() error { return c.Patch(t.Context(), pod.DeepCopy(), patch(`{"metadata":{"labels":{"a":"c"}}}`)) }, false},
 		"another annotation": {func() error {

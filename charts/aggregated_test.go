@@ -30,23 +30,26 @@ func TestAggregatedRoles(t *testing.T) {
 	}
 	team := env.Namespace(t)
 	for user, role := range map[string]string{"viewer": "view", "editor": "edit", "admin": "admin"} {
-		b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
+		b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: user},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
 		b.Subjects = []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 		if err := env.Client.Create(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for user, role := range map[string]string{"auditor": "view", "platform": own + "-pools-admin", "approver": own + "-plans-approver"} {
-		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
+		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
 		b.Subjects = []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 		if err := env.Client.Create(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 	}
 	may := func(user, verb, resource, in string) error {
-		r := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: verb, Group: "spotter.dev", Resource: resource, Namespace: in,
-		}}}
+		r := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: verb, Group: "spotter.dev", Resource: resource, Namespace: in,
+			}}}
 		if err := env.Client.Create(t.Context(), r); err != nil {
 			return err
 		}
@@ -56,17 +59,22 @@ func TestAggregatedRoles(t *testing.T) {
 		return nil
 	}
 	for _, c := range []struct{ user, verb, resource, in string }{
-		{"viewer", "list", "gpubudgets", team}, {"editor", "get", "gpubudgets", team}, {"editor", "create", "gpubudgets", team}, {"admin", "delete", "gpubudgets", team},
-		{"auditor", "watch", "capacitypools", ""}, {"auditor", "list", "spotnodes", ""}, {"auditor", "list", "gpubudgets", "default"}, {"platform", "patch", "capacitypools", ""},
+		{"viewer", "list", "gpubudgets", team}, {"editor", "get", "gpubudgets", team}, {"editor", "create", "gpubudgets",
+			team}, {"admin", "delete", "gpubudgets", team},
+		{"auditor", "watch", "capacitypools", ""}, {"auditor", "list", "spotnodes", ""}, {"auditor", "list", "gpubudgets",
+			"default"}, {"platform", "patch", "capacitypools", ""},
 		{"approver", "patch", "spotplans", ""}, {"auditor", "get", "spotplans", ""},
 	} {
 		testenv.Eventually(t, fmt.Sprintf("%v is allowed", c), func() error { return may(c.user, c.verb, c.resource, c.in) })
 	}
 	for _, c := range []struct{ user, verb, resource, in string }{
-		{"viewer", "create", "gpubudgets", team}, {"editor", "create", "gpubudgets", "default"}, {"editor", "update", "gpubudgets/status", team}, {"admin", "update", "gpubudgets/status", team},
+		{"viewer", "create", "gpubudgets", team}, {"editor", "create", "gpubudgets", "default"}, {"editor", "update",
+			"gpubudgets/status", team}, {"admin", "update", "gpubudgets/status", team},
 		{"admin", "list", "capacitypools", ""}, {"admin", "patch", "capacitypools", ""}, {"admin", "get", "spotnodes", ""},
-		{"auditor", "patch", "capacitypools", ""}, {"platform", "update", "capacitypools/status", ""}, {"platform", "create", "spotnodes", ""}, {"platform", "create", "gpubudgets", team},
-		{"platform", "patch", "spotplans", ""}, {"auditor", "patch", "spotplans", ""}, {"approver", "update", "spotplans/status", ""}, {"approver", "patch", "capacitypools", ""},
+		{"auditor", "patch", "capacitypools", ""}, {"platform", "update", "capacitypools/status", ""}, {"platform",
+			"create", "spotnodes", ""}, {"platform", "create", "gpubudgets", team},
+		{"platform", "patch", "spotplans", ""}, {"auditor", "patch", "spotplans", ""}, {"approver", "update",
+			"spotplans/status", ""}, {"approver", "patch", "capacitypools", ""},
 	} {
 		if err := may(c.user, c.verb, c.resource, c.in); err == nil {
 			t.Errorf("%v is allowed", c)

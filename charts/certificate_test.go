@@ -20,8 +20,10 @@ func TestCertificate(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]string{"--set", "metrics.certificate.secretName=mine"}, "mine"},
-		{[]string{"--set", "metrics.certificate.certManager.enabled=true", "--set", "metrics.certificate.certManager.issuerRef.name=ca,metrics.certificate.certManager.issuerRef.kind=ClusterIssuer"}, release + "-metrics-tls"},
-		{[]string{"--set", "metrics.certificate.secretName=mine", "--set", "metrics.certificate.certManager.enabled=true", "--set", "metrics.certificate.certManager.issuerRef.name=ca"}, "mine"},
+		{[]string{"--set", "metrics.certificate.certManager.enabled=true", "--set",
+			"metrics.certificate.certManager.issuerRef.name=ca,metrics.certificate.certManager.issuerRef.kind=ClusterIssuer"}, release + "-metrics-tls"},
+		{[]string{"--set", "metrics.certificate.secretName=mine", "--set", "metrics.certificate.certManager.enabled=true",
+			"--set", "metrics.certificate.certManager.issuerRef.name=ca"}, "mine"},
 	} {
 		text, all := h.render(t, "spotter", append(monitor, c.set...)...)
 		pod := as[appsv1.Deployment](t, find(t, all, "Deployment", release)).Spec.Template.Spec
@@ -31,14 +33,16 @@ func TestCertificate(t *testing.T) {
 				mounted = v.Secret.SecretName
 			}
 		}
-		if given := configuration(t, all).Metrics.CertDir == "/etc/spotter/metrics-certificate"; mounted != c.secret || given != (c.secret != "") {
+		if given := configuration(t, all).Metrics.CertDir == "/etc/spotter/metrics-certificate"; mounted != c.secret ||
+			given != (c.secret != "") {
 			t.Errorf("%v: the secret %q is mounted, want %q; named to the controller: %t", c.set, mounted, c.secret, given)
 		}
 		endpoints, _, _ := unstructured.NestedSlice(find(t, all, "ServiceMonitor", release).Object, "spec", "endpoints")
 		tls := endpoints[0].(map[string]any)["tlsConfig"].(map[string]any)
 		name, _, _ := unstructured.NestedString(tls, "ca", "secret", "name")
 		server, _, _ := unstructured.NestedString(tls, "serverName")
-		if name != c.secret || (server == release+"-metrics."+namespace+".svc") != (c.secret != "") || (tls["insecureSkipVerify"] == true) != (c.secret == "") {
+		if name != c.secret || (server == release+"-metrics."+namespace+".svc") != (c.secret != "") ||
+			(tls["insecureSkipVerify"] == true) != (c.secret == "") {
 			t.Errorf("%v: Prometheus verifies by %v", c.set, tls)
 		}
 		if made := strings.Contains(text, "kind: Certificate\n"); made != strings.Contains(strings.Join(c.set, " "), "certManager") {
@@ -52,9 +56,11 @@ func TestCertificate(t *testing.T) {
 		}
 	}
 	for _, set := range [][]string{
-		{"--set", "metrics.certificate.certManager.enabled=true"}, {"--set", "metrics.certificate.secretName=mine", "--set", "metrics.secure=false"},
+		{"--set", "metrics.certificate.certManager.enabled=true"}, {"--set", "metrics.certificate.secretName=mine", "--set",
+			"metrics.secure=false"},
 	} {
-		if _, err := h.run(append([]string{"template", release, "spotter"}, set...)...); err == nil || !strings.Contains(err.Error(), "metrics.") {
+		if _, err := h.run(append([]string{"template", release, "spotter"}, set...)...); err == nil ||
+			!strings.Contains(err.Error(), "metrics.") {
 			t.Errorf("%v: %v", set, err)
 		}
 	}

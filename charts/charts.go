@@ -35,7 +35,8 @@ func Files(values, schema []byte) ([]File, error) {
 		base := "crd-" + strings.TrimPrefix(name, "spotter.dev_")
 		all = append(all,
 			File{filepath.Join("spotter-crds", "templates", base), []byte(note + definition(crd.File(name)))},
-			File{filepath.Join("spotter", "templates", base), []byte(note + "{{- if .Values.crds.install }}\n" + definition(crd.File(name)) + "{{- end }}\n")},
+			File{filepath.Join("spotter", "templates", base), []byte(note + "{{- if .Values.crds.install }}\n" +
+				definition(crd.File(name)) + "{{- end }}\n")},
 		)
 	}
 	page, err := readme(values)
@@ -49,7 +50,8 @@ func Files(values, schema []byte) ([]File, error) {
 	return append(all,
 		page,
 		table,
-		File{filepath.Join("spotter", "templates", "budgetgate.yaml"), []byte(note + "{{- if .Values.budgetGate.install }}\n" + labelled(crd.GateFile()) + "{{- end }}\n")},
+		File{filepath.Join("spotter", "templates", "budgetgate.yaml"), []byte(note +
+			"{{- if .Values.budgetGate.install }}\n" + labelled(crd.GateFile()) + "{{- end }}\n")},
 		File{filepath.Join("spotter", "templates", "guard.yaml"), []byte(note + guard())},
 		File{filepath.Join("spotter", "templates", "_rules.tpl"), rules()},
 	), nil

@@ -53,7 +53,8 @@ func TestConform(t *testing.T) {
 	wrong, _ := h.render(t, "spotter", "--set", "metrics.serviceMonitor.enabled=true", "--set", "metrics.prometheusRule.enabled=true")
 	for _, c := range [][2]string{
 		{"replicas: 2", "replica: 2"}, {"runAsNonRoot: true", "runAsNonRoot: 1"},
-		{"bearerTokenFile:", "tokenFile:"}, {"interval: 30s", "interval: 30"}, {"scheme: https", "scheme: tls"}, {"- alert: SpotterNoLeader", "- name: SpotterNoLeader"},
+		{"bearerTokenFile:", "tokenFile:"}, {"interval: 30s", "interval: 30"}, {"scheme: https",
+			"scheme: tls"}, {"- alert: SpotterNoLeader", "- name: SpotterNoLeader"},
 	} {
 		broken := strings.Replace(wrong, c[0], c[1], 1)
 		if out, err := conform(broken); err == nil || broken == wrong {
@@ -147,7 +148,8 @@ func writeSchemas(t *testing.T, env *testenv.Env, dir string) int {
 			if _, err := os.Stat(file); err == nil {
 				continue // the definitions of others come later, one by one
 			}
-			if err := os.WriteFile(file, fmt.Appendf(nil, `{"$ref": "#/components/schemas/%s", "components": {"schemas": %s}}`, name, schemas), 0o600); err != nil {
+			if err := os.WriteFile(file, fmt.Appendf(nil, `{"$ref": "#/components/schemas/%s", "components": {"schemas": %s}}`,
+				name, schemas), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}

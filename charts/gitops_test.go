@@ -104,7 +104,8 @@ func (r *repository) put(t *testing.T, manifests string, flags ...string) error 
 	if err := os.WriteFile(r.file, []byte(manifests), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := r.env.Kubectl(append([]string{"apply", "--server-side", "--force-conflicts", "--validate=strict", "--field-manager=" + r.manager, "-f", r.file}, flags...)...)
+	out, err := r.env.Kubectl(append([]string{"apply", "--server-side", "--force-conflicts", "--validate=strict",
+		"--field-manager=" + r.manager, "-f", r.file}, flags...)...)
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -139,7 +140,8 @@ func TestGitOps(t *testing.T) {
 		}
 	}
 	flux, argo, pools := gitOpsBlocks(t)
-	for manager, manifests := range map[string]string{"flux-client-side-apply": flux, "argocd-controller": argo, "kustomize-controller": pools} {
+	for manager, manifests := range map[string]string{"flux-client-side-apply": flux, "argocd-controller": argo,
+		"kustomize-controller": pools} {
 		r := &repository{env, manager, filepath.Join(t.TempDir(), "all.yaml")}
 		if err := r.put(t, manifests); err != nil {
 			t.Fatalf("%s: %v", manager, err)
@@ -154,7 +156,8 @@ func TestGitOps(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range [][2]string{{"sourceRef:", "source:"}, {"mode: enabled", "mode: on"}, {"jsonPointers:", "pointers:"}, {"spotShare: {min: 0.3}", "spotShare: {min: 3}"}, {"prune: true", "prune: 1"}} {
+	for _, c := range [][2]string{{"sourceRef:", "source:"}, {"mode: enabled", "mode: on"},
+		{"jsonPointers:", "pointers:"}, {"spotShare: {min: 0.3}", "spotShare: {min: 3}"}, {"prune: true", "prune: 1"}} {
 		broken := strings.ReplaceAll(flux+"---\n"+argo+"---\n"+pools, c[0], c[1])
 		if err := (&repository{env, "x", filepath.Join(t.TempDir(), "broken.yaml")}).put(t, broken, "--dry-run=server"); err == nil {
 			t.Errorf("%q in place of %q is taken", c[1], c[0])
@@ -201,17 +204,21 @@ func adopted(t *testing.T, env *testenv.Env, pools string) {
 	}
 	now := time.Now().UTC().Truncate(time.Hour)
 	prices := httptest.NewServer(fake.New(fake.Draw(fake.Shape{
-		Seed: 1, Regions: []string{"us-east-1"}, Zones: 2, Types: []string{"m5.large", "c5.xlarge"}, From: now.Add(-48 * time.Hour), Until: now, PerDay: 3,
+		Seed: 1, Regions: []string{"us-east-1"}, Zones: 2, Types: []string{"m5.large",
+			"c5.xlarge"}, From: now.Add(-48 * time.Hour), Until: now, PerDay: 3,
 	}), fake.Faults{}))
 	t.Cleanup(prices.Close)
-	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": prices.URL, "AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull} {
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret",
+		"AWS_ENDPOINT_URL": prices.URL, "AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull} {
 		t.Setenv(name, value)
 	}
 	s := &site{env: env, binary: build(t)}
-	c := s.start(t, []string{"run", "--config=/etc/spotter/config/config.yaml", "--mode=active", "--leader-elect=false", "--namespace=spotter", "--policies=static:share=0.5", "--region=us-east-1",
+	c := s.start(t, []string{"run", "--config=/etc/spotter/config/config.yaml", "--mode=active", "--leader-elect=false",
+		"--namespace=spotter", "--policies=static:share=0.5", "--region=us-east-1",
 		"--log-format=text"}, settings("stepInterval: 2s", `metrics: {bindAddress: ":8443", secure: false}`, `health: {bindAddress: ":8081"}`), rightful(t, env))
 	mark := env.Mark()
-	testenv.Eventually(t, "the controller writes the weight of the adopted NodePool", func() error { return held(t.Context(), env, "spotter") })
+	testenv.Eventually(t, "the controller writes the weight of the adopted NodePool",
+		func() error { return held(t.Context(), env, "spotter") })
 	testenv.Eventually(t, "a sync changes nothing", func() error {
 		before := git.versions(t, pools)["NodePool general"]
 		if err := git.put(t, pools); err != nil {
@@ -222,7 +229,8 @@ func adopted(t *testing.T, env *testenv.Env, pools string) {
 		}
 		return held(t.Context(), env, "spotter")
 	})
-	insist := strings.Replace(pools, "spec:                                 # neither", "spec:\n  weight: 77\n  limits: {cpu: 7}\n                                      # neither", 1)
+	insist := strings.Replace(pools, "spec:                                 # neither",
+		"spec:\n  weight: 77\n  limits: {cpu: 7}\n                                      # neither", 1)
 	if insist == pools {
 		t.Fatal("docs/gitops.md shows the NodePool in another way")
 	}
@@ -263,7 +271,8 @@ func adopted(t *testing.T, env *testenv.Env, pools string) {
 func rightful(t *testing.T, env *testenv.Env) string {
 	t.Helper()
 	setup := rights.Setup{Active: true, Parts: []rights.Part{rights.Karpenter}}
-	return testenv.Kubeconfig(t, env.User(t, "spotter", append(rights.Rules(setup, rights.Cluster), rights.Rules(setup, rights.OwnNamespace)...)...))
+	return testenv.Kubeconfig(t, env.User(t, "spotter", append(rights.Rules(setup, rights.Cluster),
+		rights.Rules(setup, rights.OwnNamespace)...)...))
 }
 
 // held returns nil where a manager, and no other, has applied the weight and the limits

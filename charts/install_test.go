@@ -30,7 +30,8 @@ import (
 )
 
 // installed is how the release is installed here.
-var installed = []string{"--namespace", namespace, "--wait", "--timeout", "4m", "--set", "karpenter.nodeClassGroups={karpenter.kwok.sh}", "--set", "policies=static:share=0.5", "--set", "step=5s"}
+var installed = []string{"--namespace", namespace, "--wait", "--timeout", "4m", "--set",
+	"karpenter.nodeClassGroups={karpenter.kwok.sh}", "--set", "policies=static:share=0.5", "--set", "step=5s"}
 
 // TestLifeOfARelease installs the chart on a real API server, tests, upgrades, rolls
 // back, uninstalls and installs it under another name, with the controller run as the
@@ -134,7 +135,8 @@ func (s *site) scrape(t *testing.T, c *process) {
 	if err := s.env.Client.Get(t.Context(), client.ObjectKey{Name: namespace + ":" + release + "-metrics-reader"}, role); err != nil {
 		t.Fatal(err)
 	}
-	for want, rules := range map[int][]rbacv1.PolicyRule{http.StatusOK: role.Rules, http.StatusForbidden: {{NonResourceURLs: []string{"/other"}, Verbs: []string{"get"}}}} {
+	for want, rules := range map[int][]rbacv1.PolicyRule{http.StatusOK: role.Rules,
+		http.StatusForbidden: {{NonResourceURLs: []string{"/other"}, Verbs: []string{"get"}}}} {
 		reader := s.env.ServiceAccount(t, namespace, fmt.Sprintf("reader-%d", want), rules...)
 		h := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the certificate is of the process's own making
 		var body []byte
@@ -237,7 +239,8 @@ func (s *site) mark(t *testing.T) {
 	}
 	before := a.DeepCopy()
 	a.Spec.Unschedulable = true
-	a.Spec.Taints = append(a.Spec.Taints, corev1.Taint{Key: drain.TaintDraining, Effect: corev1.TaintEffectNoSchedule}, corev1.Taint{Key: "mine", Effect: corev1.TaintEffectNoSchedule})
+	a.Spec.Taints = append(a.Spec.Taints, corev1.Taint{Key: drain.TaintDraining, Effect: corev1.TaintEffectNoSchedule},
+		corev1.Taint{Key: "mine", Effect: corev1.TaintEffectNoSchedule})
 	for key, value := range map[string]string{
 		drain.AnnotationCordon: "consolidation: x", drain.AnnotationDrain: `{"phase":"evicting"}`,
 		karpenter.ProtectedAnnotation: "drain 2026-01-02T15:04:05Z", "karpenter.sh/do-not-disrupt": "true", "mine": "yes",
@@ -256,15 +259,18 @@ func (s *site) mark(t *testing.T) {
 	}
 	s.claim(t)
 	suspended := true
-	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+		Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	for name, annotations := range map[string]map[string]string{"ours": {budget.PausedBy: "default/notebooks"}, "theirs": nil} {
-		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: annotations}, Spec: batchv1.JobSpec{Suspend: &suspended, Template: pod}}
+		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: annotations},
+			Spec: batchv1.JobSpec{Suspend: &suspended, Template: pod}}
 		if err := s.env.Client.Create(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, owner := range map[string]string{"ranked": "-10", "changed": "-20"} {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{drain.AnnotationCost: "-10", drain.AnnotationCostOwner: owner}}, Spec: pod.Spec}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
+			Annotations: map[string]string{drain.AnnotationCost: "-10", drain.AnnotationCostOwner: owner}}, Spec: pod.Spec}
 		if err := s.env.Client.Create(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -330,7 +336,8 @@ func (s *site) unmarked(t *testing.T) {
 			t.Errorf("node %s has our taint", name)
 		}
 	}
-	if a.Spec.Unschedulable || a.Annotations["karpenter.sh/do-not-disrupt"] != "" || a.Annotations["mine"] != "yes" || !slices.ContainsFunc(a.Spec.Taints, func(x corev1.Taint) bool { return x.Key == "mine" }) {
+	if a.Spec.Unschedulable || a.Annotations["karpenter.sh/do-not-disrupt"] != "" || a.Annotations["mine"] != "yes" ||
+		!slices.ContainsFunc(a.Spec.Taints, func(x corev1.Taint) bool { return x.Key == "mine" }) {
 		t.Errorf("node chart-a: cordoned %t, %v, %v", a.Spec.Unschedulable, a.Annotations, a.Spec.Taints)
 	}
 	if !b.Spec.Unschedulable || b.Annotations["karpenter.sh/do-not-disrupt"] != "true" {
@@ -338,7 +345,8 @@ func (s *site) unmarked(t *testing.T) {
 	}
 	claim := &unstructured.Unstructured{}
 	claim.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", Kind: "NodeClaim"})
-	if err := s.env.Client.Get(t.Context(), client.ObjectKey{Name: "kept"}, claim); err != nil || !maps.Equal(claim.GetAnnotations(), map[string]string{"mine": "yes"}) {
+	if err := s.env.Client.Get(t.Context(), client.ObjectKey{Name: "kept"}, claim); err != nil ||
+		!maps.Equal(claim.GetAnnotations(), map[string]string{"mine": "yes"}) {
 		t.Errorf("the NodeClaim has the annotations %v: %v", claim.GetAnnotations(), err)
 	}
 	for name, want := range map[string]bool{"ours": false, "theirs": true} {
@@ -418,7 +426,8 @@ func (s *site) again(t *testing.T, kept map[string]string) {
 	c.stop(t)
 	s.same(t, "installing again", kept)
 	var x corev1.ConfigMap
-	if err := s.env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: live.DefaultConfig().KillSwitch}, &x); !apierrors.IsNotFound(err) {
+	if err := s.env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace,
+		Name: live.DefaultConfig().KillSwitch}, &x); !apierrors.IsNotFound(err) {
 		t.Errorf("somebody made the ConfigMap of the kill switch: %v", err)
 	}
 }

@@ -50,12 +50,14 @@ func TestPlainApply(t *testing.T) {
 		}
 	}
 	for set, want := range map[string]bool{"auto": true, "true": true, "false": false} {
-		text := h.must(t, "install", "other", "spotter", "--namespace", namespace, "--dry-run=server", "--set", "crds.install=false,budgetGate.install=false,admission.install=false,cleanup.enabled="+set)
+		text := h.must(t, "install", "other", "spotter", "--namespace", namespace, "--dry-run=server", "--set",
+			"crds.install=false,budgetGate.install=false,admission.install=false,cleanup.enabled="+set)
 		if has := strings.Contains(text, "helm.sh/hook: pre-delete"); has != want {
 			t.Errorf("cleanup.enabled=%s: Helm installs the hook: %t", set, has)
 		}
 	}
-	if text := h.must(t, "template", release, "spotter", "--set", "cleanup.enabled=true"); !strings.Contains(text, "helm.sh/hook: pre-delete") {
+	if text := h.must(t, "template", release, "spotter", "--set", "cleanup.enabled=true"); !strings.Contains(text,
+		"helm.sh/hook: pre-delete") {
 		t.Error("cleanup.enabled=true: who renders for Argo CD has no hook")
 	}
 }

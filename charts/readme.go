@@ -88,7 +88,8 @@ func readme(values []byte) (File, error) {
 	var b strings.Builder
 	b.WriteString(readmeHead)
 	for _, v := range all {
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", v.Path, strings.ReplaceAll(v.Default, "|", `\|`), strings.ReplaceAll(v.Text, "|", `\|`))
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", v.Path, strings.ReplaceAll(v.Default, "|", `\|`),
+			strings.ReplaceAll(v.Text, "|", `\|`))
 	}
 	return File{filepath.Join("spotter", "README.md"), []byte(b.String())}, nil
 }

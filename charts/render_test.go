@@ -36,7 +36,8 @@ func as[T any](t testing.TB, o *unstructured.Unstructured) *T {
 }
 
 // clusterKinds are those of the charts that have no namespace.
-var clusterKinds = []string{"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+var clusterKinds = []string{"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
+	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
 // TestRender renders every profile and looks at what holds for all of them. Helm 3
 // makes the same objects.
@@ -79,7 +80,8 @@ func sameObjects(t *testing.T, all, others []*unstructured.Unstructured) {
 	byName := func(list []*unstructured.Unstructured) []*unstructured.Unstructured {
 		list = slices.Clone(list)
 		slices.SortFunc(list, func(a, b *unstructured.Unstructured) int {
-			return cmp.Or(cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+			return cmp.Or(cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetNamespace(), b.GetNamespace()),
+				cmp.Compare(a.GetName(), b.GetName()))
 		})
 		return list
 	}
@@ -112,12 +114,14 @@ func checkPods(t *testing.T, all []*unstructured.Unstructured) {
 			continue
 		}
 		n++
-		if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil ||
+			s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 			t.Errorf("%s %s runs as %+v", o.GetKind(), o.GetName(), s)
 		}
 		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 			s := c.SecurityContext
-			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
+				s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
 				s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
 				t.Errorf("%s %s: container %s runs as %+v", o.GetKind(), o.GetName(), c.Name, s)
 			}
@@ -204,7 +208,8 @@ func TestRights(t *testing.T) {
 	h := newHelm(t, "")
 	for backend, parts := range map[string][]rights.Part{
 		"karpenter": {rights.Karpenter}, "asg": {rights.Groups, rights.Prices}, "rackspace": {rights.Rackspace},
-		"all": {rights.Karpenter, rights.Groups, rights.Rackspace, rights.Prices, rights.Queue}, "prometheus": {rights.Karpenter, rights.Prometheus},
+		"all": {rights.Karpenter, rights.Groups, rights.Rackspace, rights.Prices,
+			rights.Queue}, "prometheus": {rights.Karpenter, rights.Prometheus},
 	} {
 		for _, mode := range []string{"shadow", "approve", "active"} {
 			for _, secure := range []bool{true, false} {
@@ -215,7 +220,8 @@ func TestRights(t *testing.T) {
 					}
 					set := append([]string{"--set", "mode=" + mode, "--set", fmt.Sprintf("metrics.secure=%t", secure)}, backendValues[backend]...)
 					_, all := h.render(t, "spotter", set...)
-					sameRights(t, grants(as[rbacv1.ClusterRole](t, find(t, all, "ClusterRole", ":"+release)).Rules), ofOneCloud(rights.Rules(setup, rights.Cluster)))
+					sameRights(t, grants(as[rbacv1.ClusterRole](t, find(t, all, "ClusterRole", ":"+release)).Rules),
+						ofOneCloud(rights.Rules(setup, rights.Cluster)))
 					sameRights(t, grants(as[rbacv1.Role](t, find(t, all, "Role", release)).Rules), grants(rights.Rules(setup, rights.OwnNamespace)))
 					if slices.Contains(parts, rights.Rackspace) {
 						want := map[grant]bool{{"", "secrets", "rackspace-spot", "get"}: true}
@@ -257,7 +263,8 @@ func sameRights(t *testing.T, got, want map[grant]bool) {
 
 // forUsers reports whether a role is for users, and bound to no account of the chart's.
 func forUsers(role string) bool {
-	return strings.HasSuffix(role, "-view") || strings.HasSuffix(role, "-edit") || strings.HasSuffix(role, "-pools-admin") || strings.HasSuffix(role, "-plans-approver")
+	return strings.HasSuffix(role, "-view") || strings.HasSuffix(role, "-edit") ||
+		strings.HasSuffix(role, "-pools-admin") || strings.HasSuffix(role, "-plans-approver")
 }
 
 // TestShadowWritesNothing: in shadow no role lets anything be changed but what rule 13
@@ -336,11 +343,13 @@ func TestModelsAreMounted(t *testing.T) {
 		}
 		switch p.name {
 		case "models-claim":
-			if claim != "bundles" || len(pod.InitContainers) > 0 || !slices.Contains(pod.Containers[0].Env, corev1.EnvVar{Name: "SPOTTER_ONNXRUNTIME", Value: "/var/lib/spotter/models/libonnxruntime.so.1"}) {
+			if claim != "bundles" || len(pod.InitContainers) > 0 || !slices.Contains(pod.Containers[0].Env,
+				corev1.EnvVar{Name: "SPOTTER_ONNXRUNTIME", Value: "/var/lib/spotter/models/libonnxruntime.so.1"}) {
 				t.Errorf("the claim is %q; environment %v", claim, pod.Containers[0].Env)
 			}
 		case "models-image":
-			if claim != "" || len(pod.InitContainers) != 1 || !slices.Equal(pod.InitContainers[0].Command, []string{"cp", "-R", "/b/.", "/var/lib/spotter/models/"}) ||
+			if claim != "" || len(pod.InitContainers) != 1 || !slices.Equal(pod.InitContainers[0].Command,
+				[]string{"cp", "-R", "/b/.", "/var/lib/spotter/models/"}) ||
 				configuration(t, all).Models.Timeout.Duration != 2*time.Second {
 				t.Errorf("what copies them is %+v", pod.InitContainers)
 			}
@@ -352,7 +361,8 @@ func TestModelsAreMounted(t *testing.T) {
 // it can be meant.
 func configuration(t testing.TB, all []*unstructured.Unstructured) *config.SpotterConfiguration {
 	t.Helper()
-	c, err := config.Parse([]byte(as[corev1.ConfigMap](t, find(t, all, "ConfigMap", find(t, all, "Deployment", "").GetName()+"-config")).Data["config.yaml"]))
+	c, err := config.Parse([]byte(as[corev1.ConfigMap](t, find(t, all, "ConfigMap",
+		find(t, all, "Deployment", "").GetName()+"-config")).Data["config.yaml"]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +386,8 @@ func TestConfiguration(t *testing.T) {
 				t.Errorf("the arguments are %v", pod.Containers[0].Args)
 			}
 			mount := corev1.VolumeMount{Name: "config", MountPath: "/etc/spotter/config", ReadOnly: true}
-			if !slices.Contains(pod.Containers[0].VolumeMounts, mount) || pod.Volumes[0].Name != "config" || pod.Volumes[0].ConfigMap.Name != d.GetName()+"-config" {
+			if !slices.Contains(pod.Containers[0].VolumeMounts, mount) || pod.Volumes[0].Name != "config" ||
+				pod.Volumes[0].ConfigMap.Name != d.GetName()+"-config" {
 				t.Errorf("the configuration is not mounted: %v, %v", pod.Containers[0].VolumeMounts, pod.Volumes[0])
 			}
 			switch p.name {
@@ -387,15 +398,18 @@ func TestConfiguration(t *testing.T) {
 					t.Errorf("without values these are not as by default: %v", differs)
 				}
 			case "bucket":
-				if want := (config.Bucket{URL: "s3://records/a", Region: "us-east-1", Encryption: "aws:kms", KMSKey: "alias/k"}); c.Recording.Bucket != want {
+				if want := (config.Bucket{URL: "s3://records/a", Region: "us-east-1", Encryption: "aws:kms",
+					KMSKey: "alias/k"}); c.Recording.Bucket != want {
 					t.Errorf("the bucket is %+v", c.Recording.Bucket)
 				}
 			case "pods":
-				if c.Writes.QPS != 20 || c.LeaderElection.LeaseDuration.Duration != 20*time.Second || !slices.Equal(c.SpotLabels, []string{"a=b", "c"}) || !slices.Contains(pod.Containers[0].Args, "--log-level=debug") {
+				if c.Writes.QPS != 20 || c.LeaderElection.LeaseDuration.Duration != 20*time.Second ||
+					!slices.Equal(c.SpotLabels, []string{"a=b", "c"}) || !slices.Contains(pod.Containers[0].Args, "--log-level=debug") {
 					t.Errorf("%+v, arguments %v", c, pod.Containers[0].Args)
 				}
 			case "active-all-2":
-				if c.Mode != "active" || len(c.Backends) != 3 || !slices.Equal(c.Prices.Regions, []string{"us-east-1", "eu-west-1"}) || c.Prices.CacheFile == "" || !strings.HasSuffix(c.Notices.QueueURL, "/spotter") {
+				if c.Mode != "active" || len(c.Backends) != 3 || !slices.Equal(c.Prices.Regions,
+					[]string{"us-east-1", "eu-west-1"}) || c.Prices.CacheFile == "" || !strings.HasSuffix(c.Notices.QueueURL, "/spotter") {
 					t.Errorf("%+v", c)
 				}
 			}
@@ -421,7 +435,8 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	for _, f := range config.Fields() { // who adds one that is applied adds it to the chart, and here
-		if f.Reload && !slices.Contains([]string{"stepInterval", "writes.qps", "writes.burst", "discounts.1y", "discounts.3y", "logging.level"}, f.Path) {
+		if f.Reload && !slices.Contains([]string{"stepInterval", "writes.qps", "writes.burst", "discounts.1y",
+			"discounts.3y", "logging.level"}, f.Path) {
 			t.Errorf("%s is applied while the controller runs, and the chart may not know it", f.Path)
 		}
 	}
@@ -469,14 +484,17 @@ func TestNotificationsAreSent(t *testing.T) {
 	h := newHelm(t, "")
 	all := profiles()
 	_, made := h.render(t, "spotter", all[slices.IndexFunc(all, func(p profile) bool { return p.name == "notifications" })].set...)
-	want := config.Notifications{URL: "https://hooks.example.com:8443/spotter", Source: "/clusters/a", Header: "X-Token", HeaderFile: "/etc/spotter/notifications/header"}
+	want := config.Notifications{URL: "https://hooks.example.com:8443/spotter", Source: "/clusters/a", Header: "X-Token",
+		HeaderFile: "/etc/spotter/notifications/header"}
 	if got := configuration(t, made).Notifications; got != want {
 		t.Errorf("the controller learns %+v", got)
 	}
 	pod := as[appsv1.Deployment](t, find(t, made, "Deployment", release)).Spec.Template.Spec
 	if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
 		return v.Secret != nil && v.Secret.SecretName == "hook" && v.Secret.Items[0].Path == "header"
-	}) || !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/spotter/notifications" && m.ReadOnly }) {
+	}) ||
+		!slices.ContainsFunc(pod.Containers[0].VolumeMounts,
+			func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/spotter/notifications" && m.ReadOnly }) {
 		t.Errorf("volumes %+v, mounts %+v", pod.Volumes, pod.Containers[0].VolumeMounts)
 	}
 	policy := as[networkingv1.NetworkPolicy](t, find(t, made, "NetworkPolicy", release))
@@ -527,10 +545,13 @@ func TestRecorder(t *testing.T) {
 				job := as[batchv1.CronJob](t, o).Spec
 				pod := job.JobTemplate.Spec.Template.Spec
 				c := pod.Containers[0]
-				if got := strings.Join(c.Args, " "); got != want.args || len(c.Env) != want.env || pod.Volumes[0].PersistentVolumeClaim.ClaimName != want.claim {
-					t.Errorf("%s: it runs %s with %d variables on %s, want %+v", name, got, len(c.Env), pod.Volumes[0].PersistentVolumeClaim.ClaimName, want)
+				if got := strings.Join(c.Args, " "); got != want.args || len(c.Env) != want.env ||
+					pod.Volumes[0].PersistentVolumeClaim.ClaimName != want.claim {
+					t.Errorf("%s: it runs %s with %d variables on %s, want %+v", name, got, len(c.Env),
+						pod.Volumes[0].PersistentVolumeClaim.ClaimName, want)
 				}
-				if job.ConcurrencyPolicy != batchv1.ForbidConcurrent || pod.ServiceAccountName != release+"-recorder" || *pod.AutomountServiceAccountToken {
+				if job.ConcurrencyPolicy != batchv1.ForbidConcurrent || pod.ServiceAccountName != release+"-recorder" ||
+					*pod.AutomountServiceAccountToken {
 					t.Errorf("%s: it may run twice at a time, or speak to the API server: %+v", name, job)
 				}
 			case o.GetKind() == "PersistentVolumeClaim":
@@ -579,7 +600,8 @@ func TestCleanupOfGroups(t *testing.T) {
 				seen++
 				c := as[batchv1.Job](t, o).Spec.Template.Spec.Containers[0]
 				got := strings.Join(c.Args, " ")
-				if on := want.region != ""; strings.Contains(got, "--aws") != on || on && !strings.HasSuffix(got, "--aws --region="+want.region) || len(c.Env) != want.env {
+				if on := want.region != ""; strings.Contains(got, "--aws") != on ||
+					on && !strings.HasSuffix(got, "--aws --region="+want.region) || len(c.Env) != want.env {
 					t.Errorf("%s: it runs %s with %d variables, want %+v", name, got, len(c.Env), want)
 				}
 			case "ServiceAccount":

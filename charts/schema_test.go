@@ -86,7 +86,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: manifests are printed all the same", c.set)
 		}
 	}
-	if _, err := h.run("template", release, "spotter", "--set-json", "discounts.oneYear=1.2"); err == nil || !strings.Contains(err.Error(), "maximum") {
+	if _, err := h.run("template", release, "spotter", "--set-json", "discounts.oneYear=1.2"); err == nil ||
+		!strings.Contains(err.Error(), "maximum") {
 		t.Errorf("a commitment that saves 120 %%: %v", err)
 	}
 	if out, err := h.run("template", release, "spotter-crds", "--set", "a=b"); err == nil {
@@ -97,7 +98,8 @@ func TestRefusals(t *testing.T) {
 // TestSharedVolumeRefused: what no schema can say is refused too, with what to do.
 func TestSharedVolumeRefused(t *testing.T) {
 	h := newHelm(t, "")
-	_, err := h.run("template", release, "spotter", "--set", "record.persistence.enabled=true", "--set", "record.persistence.accessModes={ReadWriteOnce}")
+	_, err := h.run("template", release, "spotter", "--set", "record.persistence.enabled=true", "--set",
+		"record.persistence.accessModes={ReadWriteOnce}")
 	if err == nil || !strings.Contains(err.Error(), "set replicas to 1") {
 		t.Errorf("two replicas with one ReadWriteOnce volume: %v", err)
 	}
@@ -111,9 +113,11 @@ func TestContradictionsRefused(t *testing.T) {
 		{"prices.recorder.enabled=true", "prices.recorder.regions", "aws.regions"},
 		{"notifications.headerSecret.name=hook", "notifications.url is empty", "mean nothing"},
 		{"usage.prometheus.cpuQuery=up", "usage.prometheus.url is empty", "mean nothing"},
-		{"usage.prometheus.url=http://p,usage.prometheus.serviceAccountToken=true,usage.prometheus.tokenSecret.name=x", "tokenSecret.name", "serviceAccountToken"},
+		{"usage.prometheus.url=http://p,usage.prometheus.serviceAccountToken=true,usage.prometheus.tokenSecret.name=x",
+			"tokenSecret.name", "serviceAccountToken"},
 	} {
-		if _, err := h.run("template", release, "spotter", "--set", c.set); err == nil || !strings.Contains(err.Error(), c.a) || !strings.Contains(err.Error(), c.b) {
+		if _, err := h.run("template", release, "spotter", "--set", c.set); err == nil ||
+			!strings.Contains(err.Error(), c.a) || !strings.Contains(err.Error(), c.b) {
 			t.Errorf("%s: %v", c.set, err)
 		}
 	}

@@ -72,7 +72,8 @@ func newSite(t *testing.T) *site {
 func nodeMetrics() *apiextensionsv1.CustomResourceDefinition {
 	keep := true
 	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "nodes.metrics.k8s.io", Annotations: map[string]string{apiextensionsv1.KubeAPIApprovedAnnotation: "unapproved, in place of metrics-server"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "nodes.metrics.k8s.io",
+			Annotations: map[string]string{apiextensionsv1.KubeAPIApprovedAnnotation: "unapproved, in place of metrics-server"}},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "metrics.k8s.io", Scope: apiextensionsv1.ClusterScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "nodes", Singular: "nodemetrics", Kind: "NodeMetrics"},
@@ -115,7 +116,8 @@ func (s *site) start(t *testing.T, args []string, configuration, kubeconfig stri
 	t.Helper()
 	metrics := testenv.FreeAddress(t)
 	folder := t.TempDir()
-	places := strings.NewReplacer("/var/lib/spotter", folder, "/etc/spotter/config", folder, `bindAddress: ":8443"`, `bindAddress: "`+metrics+`"`, `bindAddress: ":8081"`, `bindAddress: "0"`)
+	places := strings.NewReplacer("/var/lib/spotter", folder, "/etc/spotter/config", folder, `bindAddress: ":8443"`,
+		`bindAddress: "`+metrics+`"`, `bindAddress: ":8081"`, `bindAddress: "0"`)
 	if err := os.WriteFile(filepath.Join(folder, "config.yaml"), []byte(places.Replace(configuration)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +189,8 @@ func (s *site) job(t *testing.T, name string) (*process, *corev1.Pod) {
 	pod := &corev1.Pod{}
 	testenv.Eventually(t, "the pod of Job "+name+" runs", func() error {
 		var pods corev1.PodList
-		if err := s.env.Client.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{batchv1.JobNameLabel: name}); err != nil {
+		if err := s.env.Client.List(t.Context(), &pods, client.InNamespace(namespace),
+			client.MatchingLabels{batchv1.JobNameLabel: name}); err != nil {
 			return err
 		}
 		for i := range pods.Items {

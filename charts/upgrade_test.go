@@ -49,7 +49,8 @@ func newerChart(t *testing.T) string {
 	change("Chart.yaml", func(text string) string { return chartVersion.ReplaceAllString(text, "version: 99.0.0") })
 	for _, kind := range []string{"capacitypools", "gpubudgets"} {
 		change(filepath.Join("templates", "crd-"+kind+".yaml"), func(text string) string {
-			text = strings.NewReplacer("\n    storage: true\n", "\n    storage: false\n", "\n    storage: false\n", "\n    storage: true\n").Replace(text)
+			text = strings.NewReplacer("\n    storage: true\n", "\n    storage: false\n", "\n    storage: false\n",
+				"\n    storage: true\n").Replace(text)
 			return specOf.ReplaceAllString(text, "${0}              later:\n                type: string\n")
 		})
 	}
@@ -79,7 +80,8 @@ func (s *site) newer(t *testing.T) {
 // controller.
 func (s *site) migrate(t *testing.T) {
 	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), s.binary, "crds", "migrate", "--kubeconfig", s.env.Kubeconfig).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), s.binary, "crds", "migrate", "--kubeconfig",
+		s.env.Kubeconfig).CombinedOutput(); err != nil {
 		t.Fatalf("crds migrate: %v\n%s", err, out)
 	}
 	for _, kind := range []string{"capacitypools", "gpubudgets"} {

@@ -73,7 +73,8 @@ func (r *Report) Across() []Across {
 					x.Shortfall, x.Behind = points, i
 				}
 			}
-			if run := r.worstOutage(g, p); run >= 0 && (x.WorstOutage < 0 || r.Runs[run].Result.Outage > r.Runs[x.WorstOutage].Result.Outage) {
+			if run := r.worstOutage(g, p); run >= 0 && (x.WorstOutage < 0 ||
+				r.Runs[run].Result.Outage > r.Runs[x.WorstOutage].Result.Outage) {
 				x.WorstOutage = run
 			}
 		}

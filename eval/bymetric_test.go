@@ -27,7 +27,8 @@ func TestValuesJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v: it is read as %v", err, got)
 	}
-	if err := json.Unmarshal([]byte(`{"bill_usd": 2, "of_another_build": "x", "outage_delta": null}`), &got); err != nil || got.Of("bill_usd") != (Value{2, true}) || got.Of("outage_delta").Known {
+	if err := json.Unmarshal([]byte(`{"bill_usd": 2, "of_another_build": "x", "outage_delta": null}`),
+		&got); err != nil || got.Of("bill_usd") != (Value{2, true}) || got.Of("outage_delta").Known {
 		t.Errorf("%v: with a name that is no metric it is %v", err, got)
 	}
 	if err := json.Unmarshal([]byte(`{"bill_usd": "2"}`), &got); err == nil || !strings.Contains(err.Error(), "bill_usd") {
@@ -47,9 +48,11 @@ func TestUnknownJSON(t *testing.T) {
 		{Summary{}, `{"n":0}`},
 		{[]Value{{}, {0, true}}, `[null,0]`},
 		{Figure{}, `null`},
-		{WhatIfRow{Variant: Variant{Name: "x"}}, `{"name":"x","policy":"","cost_usd_per_month":null,"outage_cost_usd_per_month":null,"outage_incidents":null,"outage_minutes":null,"outage_spot_minutes":null,"evictions_per_pod_day":null,"nodes":null,"spot_share":null}`},
+		{WhatIfRow{Variant: Variant{Name: "x"}},
+			`{"name":"x","policy":"","cost_usd_per_month":null,"outage_cost_usd_per_month":null,"outage_incidents":null,"outage_minutes":null,"outage_spot_minutes":null,"evictions_per_pod_day":null,"nodes":null,"spot_share":null}`},
 		{StressCell{Truth: "alone", Outage: Value{0, true}}, `{"truth":"alone","outage_minutes":0,"missing":0}`},
-		{Change{Policy: "spot", Missing: 2}, `{"scenario":"","policy":"spot","verdict":"","units":0,"over":"","pairs":0,"changed":0,"missing":2,"net_savings_points":{},"outage_cost_points":{}}`},
+		{Change{Policy: "spot", Missing: 2},
+			`{"scenario":"","policy":"spot","verdict":"","units":0,"over":"","pairs":0,"changed":0,"missing":2,"net_savings_points":{},"outage_cost_points":{}}`},
 	} {
 		if got, err := json.Marshal(c.of); err != nil || string(got) != c.want {
 			t.Errorf("%T is %s, %v; want %s", c.of, got, err, c.want)
@@ -60,7 +63,8 @@ func TestUnknownJSON(t *testing.T) {
 		t.Errorf("a summary of zeros is %s, %v", s, err)
 	}
 	c, err := json.Marshal(Change{Pairs: 1})
-	if err != nil || !strings.Contains(string(c), `"net_savings_points":{"mean":0`) || !strings.Contains(string(c), `"net_savings_usd_per_week":0`) {
+	if err != nil || !strings.Contains(string(c), `"net_savings_points":{"mean":0`) ||
+		!strings.Contains(string(c), `"net_savings_usd_per_week":0`) {
 		t.Errorf("a change of nothing is %s, %v", c, err)
 	}
 }

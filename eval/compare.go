@@ -289,7 +289,10 @@ func (c *Comparison) BeyondNoise() bool {
 	apart := func(d Difference) bool {
 		return d.Interval != nil && (d.Interval.Low > 0 || d.Interval.High < 0)
 	}
-	return c.Outcome == Worse || slices.ContainsFunc(c.Changes, func(x Change) bool { return apart(x.Savings) || apart(x.Outage) })
+	return c.Outcome == Worse || slices.ContainsFunc(c.Changes, func(x Change) bool {
+		return apart(x.Savings) ||
+			apart(x.Outage)
+	})
 }
 
 // Month returns what x is in a month: the change of net savings in dollars, of outage

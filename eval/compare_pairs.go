@@ -359,7 +359,8 @@ func (u *unit) add(cell *cellPair) {
 
 // newDifference returns that of a figure of which more is worse.
 func newDifference(p stats.Paired) Difference {
-	return Difference{Mean: p.Mean, Median: p.Median, Interval: p.Interval, Need: p.Need, Worse: p.Worse, Better: p.Better, exceeds: p.Exceeds, within: p.Within}
+	return Difference{Mean: p.Mean, Median: p.Median, Interval: p.Interval, Need: p.Need, Worse: p.Worse,
+		Better: p.Better, exceeds: p.Exceeds, within: p.Within}
 }
 
 // reversed returns d as that of a figure of which more is better.

@@ -134,7 +134,8 @@ func TestCompare(t *testing.T) {
 		cfg.Cases, cfg.Seeds, cfg.Gates = cases(1, "web-week"), DefaultSeeds(20), nil
 		r := setAgainst(t, cfg, o)
 		if r.Comparison.Outcome != c.want || len(o.asked) != c.looks {
-			t.Errorf("%s: %s after %d looks, want %s after %d: %+v", c.name, r.Comparison.Outcome, len(o.asked), c.want, c.looks, r.Comparison.Changes)
+			t.Errorf("%s: %s after %d looks, want %s after %d: %+v", c.name, r.Comparison.Outcome, len(o.asked), c.want,
+				c.looks, r.Comparison.Changes)
 		}
 		if failed := r.ExitCode() == 1; failed != (c.want == Worse) {
 			t.Errorf("%s: exit code %d", c.name, r.ExitCode())
@@ -215,7 +216,8 @@ func TestCompareOver(t *testing.T) {
 			return 2
 		})})
 		got := r.Comparison.Changes[slices.Index(r.Config.Policies, "spot")]
-		if got.Units != x.units || got.Over != x.over || got.Pairs != x.windows*x.seeds || got.Savings.Worse != x.units || got.Outcome != Worse || math.Abs(got.Savings.Median+2) > 0.3 {
+		if got.Units != x.units || got.Over != x.over || got.Pairs != x.windows*x.seeds || got.Savings.Worse != x.units ||
+			got.Outcome != Worse || math.Abs(got.Savings.Median+2) > 0.3 {
 			t.Errorf("%d windows of %d seeds: %+v", x.windows, x.seeds, got)
 		}
 	}
@@ -258,7 +260,8 @@ func TestCompareNew(t *testing.T) {
 	o := &fakeOther{refuse: func(scenario, name string) bool { return scenario == "new" || name == "static" }}
 	r := setAgainst(t, c, o)
 	x := r.Comparison
-	if x.Outcome != NotComparable || len(x.Warnings) != 2 || !strings.Contains(x.Warnings[0], "new: ") || !strings.Contains(x.Warnings[1], "static in old") {
+	if x.Outcome != NotComparable || len(x.Warnings) != 2 || !strings.Contains(x.Warnings[0], "new: ") ||
+		!strings.Contains(x.Warnings[1], "static in old") {
 		t.Errorf("%s: %q", x.Outcome, x.Warnings)
 	}
 	for i := range x.Changes {

@@ -34,7 +34,8 @@ spec:
 	for _, app := range [...]struct {
 		name, cpu, memory, budget string
 		pods                      int
-	}{{"front", "1500m", "3Gi", "80%", 16}, {"api", "1", "4Gi", "60%", 24}, {"search", "3", "6Gi", "60%", 12}, {"mail", "500m", "2Gi", "0", 32}} {
+	}{{"front", "1500m", "3Gi", "80%", 16}, {"api", "1", "4Gi", "60%", 24}, {"search", "3", "6Gi", "60%", 12}, {"mail",
+		"500m", "2Gi", "0", 32}} {
 		n := app.pods * k
 		fmt.Fprintf(&b, `---
 apiVersion: apps/v1

@@ -148,7 +148,8 @@ func holdsMedian(t *testing.T, x truth, of layout, n int, rate float64, key chan
 	if most := allowed(rate); missed > most || passed > most {
 		t.Errorf("intervals miss the median in %d of %d experiments, and gates on their ends pass against the truth in %d; want at most %d", missed, given, passed, most)
 	}
-	t.Logf("coverage %.4f of %d, gates pass wrongly %.4f; nominal %.4f", 1-float64(missed)/float64(max(given, 1)), given, float64(passed)/float64(experiments), 1-rate)
+	t.Logf("coverage %.4f of %d, gates pass wrongly %.4f; nominal %.4f", 1-float64(missed)/float64(max(given, 1)), given,
+		float64(passed)/float64(experiments), 1-rate)
 }
 
 // A loss is what a change costs in points: a draw of one unit, and whether it is

@@ -49,7 +49,8 @@ func largeScenario(tb testing.TB, nodes int, intensity float64, lasts time.Durat
 func largeManifests(nodes int, intensity float64, lasts time.Duration) []byte {
 	const services = 40
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: crowd}\nspec: {duration: %v, warmUp: 1h, market: {intensity: %v}}\n", lasts, intensity)
+	fmt.Fprintf(&b,
+		"apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: crowd}\nspec: {duration: %v, warmUp: 1h, market: {intensity: %v}}\n", lasts, intensity)
 	b.WriteString(`---
 apiVersion: spotter.dev/v1alpha1
 kind: CapacityPool
@@ -89,7 +90,8 @@ spec:
     spec: {containers: [{name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: 1500m, memory: 5Gi}}}]}
 `, i, annotations, each)
 		if i%2 == 0 {
-			fmt.Fprintf(&b, "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: app-%[1]d, namespace: bench}\nspec: {maxUnavailable: 10%%, selector: {matchLabels: {app: app-%[1]d}}}\n", i)
+			fmt.Fprintf(&b,
+				"---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: app-%[1]d, namespace: bench}\nspec: {maxUnavailable: 10%%, selector: {matchLabels: {app: app-%[1]d}}}\n", i)
 		}
 	}
 	return []byte(b.String())

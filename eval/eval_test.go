@@ -73,7 +73,8 @@ func TestConfigErrors(t *testing.T) {
 		{func(c *Config) { c.Cases[1].Window = 0 }, "web-week, window 0 is listed twice"},
 		{func(c *Config) { c.Seeds = []uint64{1, 2, 1} }, "seed 1 is named twice"},
 		{func(c *Config) { c.Discount3y = 1.5 }, "discount3y is 1.5"},
-		{func(c *Config) { c.Gates = []Gate{{Policy: "portfolio", Metric: "regret", Statistic: Max, Op: "<"}} }, `"portfolio" is not compared; compared are on-demand, spot`},
+		{func(c *Config) { c.Gates = []Gate{{Policy: "portfolio", Metric: "regret", Statistic: Max, Op: "<"}} },
+			`"portfolio" is not compared; compared are on-demand, spot`},
 		{func(c *Config) { c.Policies, c.Gates = []string{"spotvortex"}, ReferenceGates() }, "holds for no policy"},
 	} {
 		c := shown()
@@ -95,7 +96,8 @@ func TestDifferentWeatherIsRefused(t *testing.T) {
 		return r, err
 	}
 	_, err := Run(context.Background(), shown(), runner)
-	if !errors.Is(err, ErrWeather) || !strings.Contains(err.Error(), "web-week, window 1, seed 4") || !strings.Contains(err.Error(), "under static") {
+	if !errors.Is(err, ErrWeather) || !strings.Contains(err.Error(), "web-week, window 1, seed 4") ||
+		!strings.Contains(err.Error(), "under static") {
 		t.Errorf("error %v, want one naming the run", err)
 	}
 }

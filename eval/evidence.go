@@ -88,7 +88,8 @@ func demandOf(w *scenarios.BoundScenario) []workloadDemand {
 	out := make([]workloadDemand, len(w.Workloads))
 	for i := range w.Workloads {
 		x, t := &w.Workloads[i], &w.Templates[i]
-		out[i] = workloadDemand{x.Name, x.Kind, x.Schedule, x.Job, t.Requests, t.GPUResource, x.OutagePenalty, x.OutageCostPerHour}
+		out[i] = workloadDemand{x.Name, x.Kind, x.Schedule, x.Job, t.Requests, t.GPUResource, x.OutagePenalty,
+			x.OutageCostPerHour}
 	}
 	slices.SortStableFunc(out, func(a, b workloadDemand) int { return cmp.Compare(a.Name, b.Name) })
 	return out

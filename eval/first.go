@@ -46,7 +46,8 @@ func (r *Report) firstOf(g *Group, allowed func(p int) bool) int {
 	first := -1
 	for p := range g.Policies {
 		x := &g.Policies[p]
-		if r.tier(x) == 0 && allowed(p) && (first < 0 || x.Summary(metric).Median > g.Policies[first].Summary(metric).Median) {
+		if r.tier(x) == 0 && allowed(p) &&
+			(first < 0 || x.Summary(metric).Median > g.Policies[first].Summary(metric).Median) {
 			first = p
 		}
 	}
@@ -94,7 +95,8 @@ func (r *Report) FirstAcross() *Across {
 		}
 	}
 	slices.SortStableFunc(first, func(a, b *Across) int {
-		return cmp.Or(cmp.Compare(b.First, a.First), cmp.Compare(min(a.Marked, 1), min(b.Marked, 1)), cmp.Compare(a.Shortfall, b.Shortfall))
+		return cmp.Or(cmp.Compare(b.First, a.First), cmp.Compare(min(a.Marked, 1), min(b.Marked, 1)),
+			cmp.Compare(a.Shortfall, b.Shortfall))
 	})
 	if len(first) == 0 {
 		return nil

@@ -51,7 +51,8 @@ func TestFirstByToday(t *testing.T) {
 	for p, saved := range []float64{30, 10, 20} {
 		*g.Policies[p].Summary("net_savings_pct") = Summary{N: 1, Median: saved}
 	}
-	if points, ok := r.Shortfall(g, 0); !slices.Equal(r.Order(g), []int{1, 2, 0}) || !slices.Equal(r.First(g), []int{1}) || !ok || points != 20 {
+	if points, ok := r.Shortfall(g, 0); !slices.Equal(r.Order(g), []int{1, 2, 0}) ||
+		!slices.Equal(r.First(g), []int{1}) || !ok || points != 20 {
 		t.Errorf("the order is %v, first are %v, and the shortfall is %v", r.Order(g), r.First(g), points)
 	}
 }

@@ -20,13 +20,17 @@ func TestParseGate(t *testing.T) {
 		{"outage_delta.max<=0", Gate{Metric: "outage_delta", Statistic: Max, Op: "<=", Value: 0}},
 		{"  net_profit_improvement_pct.median >= 2 ", Gate{Metric: "net_profit_improvement_pct", Statistic: Median, Op: ">=", Value: 2}},
 		{"spot:regret.p95<0.25", Gate{Policy: "spot", Metric: "regret", Statistic: P95, Op: "<", Value: 0.25}},
-		{"spotvortex:compat=true:bill_usd.mean>1e3", Gate{Policy: "spotvortex:compat=true", Metric: "bill_usd", Statistic: Mean, Op: ">", Value: 1000}},
-		{"static:share=0.5:outage_delta.min != -3", Gate{Policy: "static:share=0.5", Metric: "outage_delta", Statistic: Min, Op: "!=", Value: -3}},
+		{"spotvortex:compat=true:bill_usd.mean>1e3", Gate{Policy: "spotvortex:compat=true", Metric: "bill_usd",
+			Statistic: Mean, Op: ">", Value: 1000}},
+		{"static:share=0.5:outage_delta.min != -3", Gate{Policy: "static:share=0.5", Metric: "outage_delta", Statistic: Min,
+			Op: "!=", Value: -3}},
 		{"static:share=0.3:jobs_missed.p75==0", Gate{Policy: "static:share=0.3", Metric: "jobs_missed", Statistic: P75, Op: "==", Value: 0}},
-		{"karpetrack vs static:share=0.5:regret.window_max <= 0.2", Gate{Policy: "karpetrack", Versus: "static:share=0.5", Metric: "regret", Statistic: WindowMax, Op: "<=", Value: 0.2}},
+		{"karpetrack vs static:share=0.5:regret.window_max <= 0.2", Gate{Policy: "karpetrack", Versus: "static:share=0.5",
+			Metric: "regret", Statistic: WindowMax, Op: "<=", Value: 0.2}},
 		{"vs spot:net_savings_delta_pct.low>2", Gate{Versus: "spot", Metric: "net_savings_delta_pct", Statistic: Low, Op: ">", Value: 2}},
 		{"in my worlds/a:b.yaml:regret.median<1", Gate{Scenario: "my worlds/a:b.yaml", Metric: "regret", Statistic: Median, Op: "<", Value: 1}},
-		{"spot vs static in web-week:outage_delta.windows_positive==0", Gate{Policy: "spot", Versus: "static", Scenario: "web-week", Metric: "outage_delta", Statistic: WindowsPositive, Op: "==", Value: 0}},
+		{"spot vs static in web-week:outage_delta.windows_positive==0",
+			Gate{Policy: "spot", Versus: "static", Scenario: "web-week", Metric: "outage_delta", Statistic: WindowsPositive, Op: "==", Value: 0}},
 	} {
 		got, err := ParseGate(x.text)
 		if err != nil || got != x.want {
@@ -229,7 +233,8 @@ func TestGateWindows(t *testing.T) {
 func TestGatePerScenario(t *testing.T) {
 	c := shown()
 	c.Cases, c.Gates = cases(1, "web-week", "batch-night", "shop"), []Gate{
-		mustGate(t, "spot:outage_minutes.median <= 10"), mustGate(t, "spot in shop:outage_minutes.median <= 10"), mustGate(t, "outage_minutes.max >= 0"),
+		mustGate(t, "spot:outage_minutes.median <= 10"), mustGate(t,
+			"spot in shop:outage_minutes.median <= 10"), mustGate(t, "outage_minutes.max >= 0"),
 	}
 	runner := func(ctx context.Context, j Job) (*sim.Result, error) {
 		r, err := fake{}.run(ctx, j)

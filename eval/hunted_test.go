@@ -42,7 +42,8 @@ func TestHunted(t *testing.T) {
 				t.Fatal(err)
 			}
 			policy, rule := string(m[1]), string(m[3])
-			c := Config{Policies: slices.Compact([]string{OnDemand, rule, policy}), Baseline: rule, Cases: []Case{{Scenario: name, Bound: evaltest.Embedded(t, name)}}}
+			c := Config{Policies: slices.Compact([]string{OnDemand, rule, policy}), Baseline: rule,
+				Cases: []Case{{Scenario: name, Bound: evaltest.Embedded(t, name)}}}
 			for seed := uint64(101); seed <= 110; seed++ {
 				c.Seeds = append(c.Seeds, seed)
 			}

@@ -56,7 +56,8 @@ func (m *match) committed(discount float64) policy.Money {
 	if m.onDemand == nil {
 		return 0
 	}
-	return billing.Committed(m.onDemand.Bill-m.onDemand.Fees.Total(), discount) + m.onDemand.Fees.Total() + m.onDemand.OutageCost - cost(m.run)
+	return billing.Committed(m.onDemand.Bill-m.onDemand.Fees.Total(), discount) + m.onDemand.Fees.Total() +
+		m.onDemand.OutageCost - cost(m.run)
 }
 
 // percentOfBill returns amount in percent of the on-demand bill, unknown where
@@ -85,14 +86,16 @@ func RowOf(j Job, r, onDemand *sim.Result) RunRow {
 }
 
 // commitmentMetrics are those that say something of commitments that a comparison assumes.
-var commitmentMetrics = []string{"net_savings_vs_1y_usd", "net_savings_vs_1y_pct", "net_savings_vs_3y_usd", "net_savings_vs_3y_pct"}
+var commitmentMetrics = []string{"net_savings_vs_1y_usd", "net_savings_vs_1y_pct", "net_savings_vs_3y_usd",
+	"net_savings_vs_3y_pct"}
 
 // measure fills the values of all runs.
 func measure(c *Config, runs []RunRow, seeded []oracle.Bound) {
 	n := len(c.Policies)
 	for i := 0; i < len(runs); i += n {
 		bound := seeded[i/n]
-		m := match{oracle: bound.Cost, slotsOracle: bound.Slots, onDemandOracle: bound.OnDemand, discount1y: c.Discount1y, discount3y: c.Discount3y}
+		m := match{oracle: bound.Cost, slotsOracle: bound.Slots, onDemandOracle: bound.OnDemand, discount1y: c.Discount1y,
+			discount3y: c.Discount3y}
 		if c.Today != nil {
 			m.today = c.Today.Month / c.Today.PerMonth(runs[i].Bound.Duration)
 		}

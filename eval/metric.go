@@ -62,9 +62,11 @@ var metrics = []Metric{
 			v, ok := m.percentOfBill(m.savings - m.baseSavings)
 			return v, ok && m.baseline != nil
 		}},
-	{"net_profit_improvement_pct", "%", "Net savings less the baseline's, in percent of the baseline's or of 5% of the on-demand bill, whichever is more.", true,
+	{"net_profit_improvement_pct", "%",
+		"Net savings less the baseline's, in percent of the baseline's or of 5% of the on-demand bill, whichever is more.", true,
 		improvement},
-	{"improvement_floored", "yes/no", "Whether 5% of the on-demand bill was the denominator of net_profit_improvement_pct.", false,
+	{"improvement_floored", "yes/no",
+		"Whether 5% of the on-demand bill was the denominator of net_profit_improvement_pct.", false,
 		func(m *match) (float64, bool) {
 			_, ok := improvement(m)
 			return yes(m.floored()), ok
@@ -77,7 +79,8 @@ var metrics = []Metric{
 		func(m *match) (float64, bool) { return m.committed(m.discount3y).Float(), m.onDemand != nil }},
 	{"net_savings_vs_3y_pct", "%", "net_savings_vs_3y_usd in percent of the on-demand bill.", false,
 		func(m *match) (float64, bool) { return m.percentOfBill(m.committed(m.discount3y)) }},
-	{"outage_minutes", "min", "Minutes with fewer ready pods than required, summed over incidents and workloads and rounded once, half up.", true,
+	{"outage_minutes", "min",
+		"Minutes with fewer ready pods than required, summed over incidents and workloads and rounded once, half up.", true,
 		func(m *match) (float64, bool) { return float64(m.run.OutageMinutes), true }},
 	{"outage_delta", "min", "Outage minutes less the baseline's.", true,
 		minutesOver(func(o *sim.Outages) int64 { return o.OutageMinutes })},
@@ -87,7 +90,8 @@ var metrics = []Metric{
 		func(m *match) (float64, bool) { return seconds(m.run.Longest.Outage), true }},
 	{"outage_pods", "count", "The most pods missing at once in an incident, summed over incidents.", false,
 		count(func(r *sim.Result) int64 { return r.PodsAffected })},
-	{"outage_spot_minutes", "min", "The part of outage_minutes that would not be without Spot: without the pods lost to reclaims and those that wait for a refused spot launch.", false,
+	{"outage_spot_minutes", "min",
+		"The part of outage_minutes that would not be without Spot: without the pods lost to reclaims and those that wait for a refused spot launch.", false,
 		count(func(r *sim.Result) int64 { return r.SpotMinutes() })},
 	{"outage_spot_delta", "min", "outage_spot_minutes less the baseline's.", true,
 		minutesOver((*sim.Outages).SpotMinutes)},
@@ -108,11 +112,16 @@ var metrics = []Metric{
 	{"time_to_ready_p95_s", "s", "95th percentile of the time from a pod's creation to ready.", false,
 		func(m *match) (float64, bool) { return seconds(m.run.TimeToReadyP95), true }},
 	{"node_launches", "count", "Nodes bought.", false, count(func(r *sim.Result) int64 { return r.Launches })},
-	{"refusals", "count", "Launches refused for lack of capacity.", false, count(func(r *sim.Result) int64 { return r.Refusals })},
-	{"outbid", "count", "Nodes whose bid a market price rose above.", false, count(func(r *sim.Result) int64 { return r.Outbid })},
-	{"reclaims", "count", "Nodes that the provider took while they ran.", false, count(func(r *sim.Result) int64 { return r.Reclaims })},
-	{"notices", "count", "Notices given, also to nodes that were drained and gone before the reclaim.", false, count(func(r *sim.Result) int64 { return r.Notices })},
-	{"recommendations", "count", "Rebalance recommendations given.", false, count(func(r *sim.Result) int64 { return r.Recommendations })},
+	{"refusals", "count", "Launches refused for lack of capacity.", false,
+		count(func(r *sim.Result) int64 { return r.Refusals })},
+	{"outbid", "count", "Nodes whose bid a market price rose above.", false,
+		count(func(r *sim.Result) int64 { return r.Outbid })},
+	{"reclaims", "count", "Nodes that the provider took while they ran.", false,
+		count(func(r *sim.Result) int64 { return r.Reclaims })},
+	{"notices", "count", "Notices given, also to nodes that were drained and gone before the reclaim.", false,
+		count(func(r *sim.Result) int64 { return r.Notices })},
+	{"recommendations", "count", "Rebalance recommendations given.", false,
+		count(func(r *sim.Result) int64 { return r.Recommendations })},
 	{"drains", "count", "Nodes drained.", false, count(func(r *sim.Result) int64 { return r.Drains })},
 	{"node_hours", "h", "Hours of initialized nodes.", false,
 		func(m *match) (float64, bool) { return m.run.NodeHours, true }},
@@ -122,25 +131,35 @@ var metrics = []Metric{
 		func(m *match) (float64, bool) { return m.run.SpotBill.Float(), true }},
 	{"spot_share", "share", "Spot part of the vCPU-hours (GPU-hours in GPU scenarios) held.", true,
 		func(m *match) (float64, bool) { return m.run.SpotShare, true }},
-	{"spot_barred_min", "min", "Minutes for which a pool was on demand because its loss budget was used up, summed over pools.", false,
+	{"spot_barred_min", "min",
+		"Minutes for which a pool was on demand because its loss budget was used up, summed over pools.", false,
 		func(m *match) (float64, bool) { return math.Round(m.run.SpotBarred.Minutes()), true }},
-	{"jobs_done", "count", "Instances of jobs done in time.", false, count(func(r *sim.Result) int64 { return r.JobsDone })},
-	{"jobs_missed", "count", "Instances of jobs that missed their deadline.", false, count(func(r *sim.Result) int64 { return r.JobsMissed })},
+	{"jobs_done", "count", "Instances of jobs done in time.", false,
+		count(func(r *sim.Result) int64 { return r.JobsDone })},
+	{"jobs_missed", "count", "Instances of jobs that missed their deadline.", false,
+		count(func(r *sim.Result) int64 { return r.JobsMissed })},
 	{"work_lost_h", "h", "Work of jobs that had to be done twice; the bill holds it.", false,
 		func(m *match) (float64, bool) { return m.run.WorkLost.Hours(), true }},
-	{"gangs_not_started", "count", "Instances of gangs of which all pods were never ready at once.", false, count(func(r *sim.Result) int64 { return r.Gangs.NotStarted })},
-	{"gangs_failed", "count", "Instances of gangs that were lost more often than they may be.", false, count(func(r *sim.Result) int64 { return r.Gangs.Failed })},
-	{"gang_wait_p50_s", "s", "Median time from the release of a gang until all of its pods are ready; unknown where none started.", false,
+	{"gangs_not_started", "count", "Instances of gangs of which all pods were never ready at once.", false,
+		count(func(r *sim.Result) int64 { return r.Gangs.NotStarted })},
+	{"gangs_failed", "count", "Instances of gangs that were lost more often than they may be.", false,
+		count(func(r *sim.Result) int64 { return r.Gangs.Failed })},
+	{"gang_wait_p50_s", "s",
+		"Median time from the release of a gang until all of its pods are ready; unknown where none started.", false,
 		func(m *match) (float64, bool) { return seconds(m.run.Gangs.WaitP50), m.run.Gangs.Started > 0 }},
 	{"gang_wait_p95_s", "s", "95th percentile of the same.", false,
 		func(m *match) (float64, bool) { return seconds(m.run.Gangs.WaitP95), m.run.Gangs.Started > 0 }},
-	{"gang_restarts", "count", "How often all pods of a gang were recreated because one was lost.", false, count(func(r *sim.Result) int64 { return r.Gangs.Restarts })},
-	{"gang_requeues", "count", "How often a gang was evicted since not all of its pods were ready in time.", false, count(func(r *sim.Result) int64 { return r.Gangs.Requeues })},
+	{"gang_restarts", "count", "How often all pods of a gang were recreated because one was lost.", false,
+		count(func(r *sim.Result) int64 { return r.Gangs.Restarts })},
+	{"gang_requeues", "count", "How often a gang was evicted since not all of its pods were ready in time.", false,
+		count(func(r *sim.Result) int64 { return r.Gangs.Requeues })},
 	{"oracle_usd", "$", "A lower bound on bill and outage cost over every policy.", false,
 		func(m *match) (float64, bool) { return m.oracle.Float(), true }},
-	{"oracle_on_demand_usd", "$", "A lower bound on bill and outage cost over the policies that buy on demand only.", false,
+	{"oracle_on_demand_usd", "$",
+		"A lower bound on bill and outage cost over the policies that buy on demand only.", false,
 		func(m *match) (float64, bool) { return m.onDemandOracle.Float(), true }},
-	{"packing_overhead", "share", "The on-demand bill as a share of oracle_on_demand_usd: 1 is nodes that are full at all times; unknown with budgets, since the bill is without what they keep out.", false,
+	{"packing_overhead", "share",
+		"The on-demand bill as a share of oracle_on_demand_usd: 1 is nodes that are full at all times; unknown with budgets, since the bill is without what they keep out.", false,
 		func(m *match) (float64, bool) {
 			if m.onDemand == nil || m.onDemandOracle <= 0 || len(m.onDemand.Budgets) > 0 {
 				return 0, false
@@ -154,22 +173,26 @@ var metrics = []Metric{
 		}},
 	{"attainable_share", "share", "On-demand's cost less the run's, as a share of on-demand's cost less the oracle.", true,
 		attainable(func(m *match) policy.Money { return m.oracle })},
-	{"oracle_slots_usd", "$", "A lower bound on bill and outage cost over every policy, for which a market has no more nodes at once than its slots and shortages allow in the weather of the seed.", false,
+	{"oracle_slots_usd", "$",
+		"A lower bound on bill and outage cost over every policy, for which a market has no more nodes at once than its slots and shortages allow in the weather of the seed.", false,
 		func(m *match) (float64, bool) { return m.slotsOracle.Float(), true }},
 	{"regret_slots", "share", "Bill and outage cost above oracle_slots_usd, as a share of the on-demand bill.", true,
 		func(m *match) (float64, bool) {
 			v, ok := m.percentOfBill(m.run.Bill + m.run.OutageCost - m.slotsOracle)
 			return v / 100, ok
 		}},
-	{"attainable_share_slots", "share", "On-demand's cost less the run's, as a share of on-demand's cost less oracle_slots_usd.", true,
+	{"attainable_share_slots", "share",
+		"On-demand's cost less the run's, as a share of on-demand's cost less oracle_slots_usd.", true,
 		attainable(func(m *match) policy.Money { return m.slotsOracle })},
 	{"spared_usd", "$", "What the nodes would have cost more without commitments; it is in no bill.", false,
 		func(m *match) (float64, bool) { return m.run.Spared.Float(), true }},
-	{"commitment_fee_usd", "$", "What was paid in advance for the window, the same for every policy and in no bill; unknown where a fee is not stated.", false,
+	{"commitment_fee_usd", "$",
+		"What was paid in advance for the window, the same for every policy and in no bill; unknown where a fee is not stated.", false,
 		func(m *match) (float64, bool) {
 			return m.run.CommitmentFee.Float(), m.run.CommitmentFee != policy.NoPrice
 		}},
-	{"budget_peak", "share", "The largest part of a quota that was used within the window of its budget: above 1 it was exceeded.", false,
+	{"budget_peak", "share",
+		"The largest part of a quota that was used within the window of its budget: above 1 it was exceeded.", false,
 		budgets(func(r *sim.BudgetResult, sum float64) float64 { return max(sum, r.Peak) })},
 	{"budget_spent_min", "min", "Minutes for which a budget was spent, summed over budgets.", false,
 		budgets(func(r *sim.BudgetResult, sum float64) float64 { return sum + float64(r.OverMinutes) })},
@@ -179,7 +202,8 @@ var metrics = []Metric{
 		budgets(func(r *sim.BudgetResult, sum float64) float64 { return sum + float64(r.Evictions+r.Pauses) })},
 	{"kept_out_usd", "$", "The part of unserved_usd that was missing behind closed gates.", false,
 		func(m *match) (float64, bool) { return m.run.KeptOut.Float(), len(m.run.Budgets) > 0 }},
-	{MetricSavedToday, "%", "What the bill is below the cost of the cluster as it is today, in percent of that; only where it is known.", true, savedToday},
+	{MetricSavedToday, "%",
+		"What the bill is below the cost of the cluster as it is today, in percent of that; only where it is known.", true, savedToday},
 }
 
 // budgets makes a figure of the budgets of a run, unknown without one.
@@ -195,7 +219,8 @@ func budgets(add func(r *sim.BudgetResult, sum float64) float64) func(*match) (f
 
 // comparisons are the metrics that compare with the baseline by themselves. Of
 // the others the difference to another policy is the comparison.
-var comparisons = []string{"net_savings_delta_pct", "net_profit_improvement_pct", "improvement_floored", "outage_delta", "outage_spot_delta"}
+var comparisons = []string{"net_savings_delta_pct", "net_profit_improvement_pct", "improvement_floored",
+	"outage_delta", "outage_spot_delta"}
 
 // A Value is a figure that may be unknown: one that compares with a missing
 // run, or has nothing to divide by. In JSON it is then null, or left out.

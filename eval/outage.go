@@ -126,8 +126,9 @@ func outageOfRun(res *sim.Result) *RunOutage {
 }
 
 func outageOf(o *sim.Outages) Outage {
-	out := Outage{Seconds: o.Outage.Seconds(), Minutes: o.OutageMinutes, SpotMinutes: o.SpotMinutes(), WithoutPDB: o.WithoutPDB.Seconds(),
-		Incidents: o.Incidents, Pods: o.PodsAffected, Causes: []OutageCause{}}
+	out := Outage{Seconds: o.Outage.Seconds(), Minutes: o.OutageMinutes, SpotMinutes: o.SpotMinutes(),
+		WithoutPDB: o.WithoutPDB.Seconds(),
+		Incidents:  o.Incidents, Pods: o.PodsAffected, Causes: []OutageCause{}}
 	for c := range o.Causes {
 		if x := &o.Causes[c]; x.Outage > 0 {
 			cause := sim.OutageCause(c)

@@ -187,7 +187,8 @@ func TestProgress(t *testing.T) {
 	}
 	for i, x := range last.SoFar {
 		p := &r.Groups[i/4].Policies[i%4]
-		if x.Scenario != r.Groups[i/4].Scenario || x.Policy != p.Policy || x.Saved.V != p.Summary("net_savings_pct").Median || x.Outage.V != p.Summary("outage_minutes").Median {
+		if x.Scenario != r.Groups[i/4].Scenario || x.Policy != p.Policy ||
+			x.Saved.V != p.Summary("net_savings_pct").Median || x.Outage.V != p.Summary("outage_minutes").Median {
 			t.Errorf("%+v, and the report has %v, %v", x, p.Summary("net_savings_pct").Median, p.Summary("outage_minutes").Median)
 		}
 	}

@@ -26,7 +26,8 @@ type Recorded struct {
 }
 
 // Record returns the report that has cases and runs, without its name.
-func Record(version string, policies []string, seeds []uint64, cases []CaseReport, runs []RunReport) (*Recorded, error) {
+func Record(version string, policies []string, seeds []uint64, cases []CaseReport, runs []RunReport) (*Recorded,
+	error) {
 	out := &Recorded{Version: version, Policies: policies, Seeds: seeds, Cases: cases}
 	for i := range runs {
 		x, e := &runs[i], Evidence{}
@@ -74,7 +75,8 @@ func CompareRecorded(older, newer *Recorded) (*Comparison, error) {
 	if err := p.add(context.Background(), rows, cfg.Seeds); err != nil {
 		return nil, err
 	}
-	c := &Comparison{Other: older.Name, Version: older.Version, Seeds: p.seeds, Changes: p.changes(0), Warnings: append(leftOut(older, newer), p.warnings()...)}
+	c := &Comparison{Other: older.Name, Version: older.Version, Seeds: p.seeds, Changes: p.changes(0),
+		Warnings: append(leftOut(older, newer), p.warnings()...)}
 	c.judge(len(p.strange) > 0 || p.missing)
 	return c, nil
 }

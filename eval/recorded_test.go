@@ -19,7 +19,8 @@ func recorded(name string, n uint64, dearer float64, policies ...string) *Record
 	for seed := uint64(1); seed <= n; seed++ {
 		r.Seeds = append(r.Seeds, seed)
 		for _, p := range r.Policies {
-			x := OtherRun{Scenario: "web", Seed: seed, Policy: p, Weather: strings.Repeat("0a", 32), Hash: strings.Repeat("00", 32), Bill: policy.Dollars(100), Evidence: r.Cases[0].Evidence}
+			x := OtherRun{Scenario: "web", Seed: seed, Policy: p, Weather: strings.Repeat("0a", 32),
+				Hash: strings.Repeat("00", 32), Bill: policy.Dollars(100), Evidence: r.Cases[0].Evidence}
 			if p != OnDemand {
 				x.Bill = policy.Dollars(50 + dearer)
 				if dearer != 0 {
@@ -53,7 +54,8 @@ func TestCompareRecorded(t *testing.T) {
 			continue
 		}
 		spot := got.Changes[slices.IndexFunc(got.Changes, func(x Change) bool { return x.Policy == "spot" })]
-		if spot.Outcome != c.want || math.Abs(spot.Savings.Median-c.savings) > 1e-9 || spot.SavingsWeek != c.savings || len(got.Seeds) != c.seeds || got.Other != "a" {
+		if spot.Outcome != c.want || math.Abs(spot.Savings.Median-c.savings) > 1e-9 || spot.SavingsWeek != c.savings ||
+			len(got.Seeds) != c.seeds || got.Other != "a" {
 			t.Errorf("%s: %+v over %d seeds, want %s and %v", c.name, spot, len(got.Seeds), c.want, c.savings)
 		}
 	}

@@ -383,7 +383,8 @@ func (r *Report) workloads(runs []int) []WorkloadReport {
 			if !ok {
 				at = len(out)
 				place[key] = at
-				out = append(out, WorkloadReport{Scenario: run.Scenario, Name: w.Name, Kind: w.Kind.String(), PodValue: w.PodValue.Float()})
+				out = append(out, WorkloadReport{Scenario: run.Scenario, Name: w.Name, Kind: w.Kind.String(),
+					PodValue: w.PodValue.Float()})
 			}
 			x := &out[at]
 			x.Runs++

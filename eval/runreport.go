@@ -68,7 +68,8 @@ func (r *RunRow) Report(command string) RunReport {
 	out.Warnings, out.Violations, out.Outage = x.Warnings, x.Violations, outageOfRun(x)
 	for i := range x.Budgets {
 		b := &x.Budgets[i]
-		out.Budgets = append(out.Budgets, BudgetReport{b.Name, b.Action.String(), b.GPUHours, b.WindowHours, b.WindowCost.Float(),
+		out.Budgets = append(out.Budgets, BudgetReport{b.Name, b.Action.String(), b.GPUHours, b.WindowHours,
+			b.WindowCost.Float(),
 			b.Peak, b.OverMinutes, b.ClosedMinutes, b.Evictions, b.Pauses})
 	}
 	return out

@@ -96,7 +96,8 @@ func spendingOf(r, onDemand *sim.Result, window time.Duration) Spending {
 
 // amounts are all that can be summed up.
 func (s *Spending) amounts() [9]*float64 {
-	return [9]*float64{&s.Bill, &s.SpotBill, &s.OutageCost, &s.JobCost, &s.OutageMinutes, &s.Capacity, &s.SpotCapacity, &s.OnDemandBill, &s.OnDemandCost}
+	return [9]*float64{&s.Bill, &s.SpotBill, &s.OutageCost, &s.JobCost, &s.OutageMinutes, &s.Capacity, &s.SpotCapacity,
+		&s.OnDemandBill, &s.OnDemandCost}
 }
 
 func (s *Spending) scale(by float64) {
@@ -168,7 +169,8 @@ func billCauses(before, after *Spending) []Cause {
 	mean := func(a, b float64) float64 { return (a + b) / 2 }
 	share, shareAfter := ratios(before.SpotCapacity, before.Capacity, after.SpotCapacity, after.Capacity)
 	spot, spotAfter := ratios(before.SpotBill, before.SpotCapacity, after.SpotBill, after.SpotCapacity)
-	fixed, fixedAfter := ratios(before.Bill-before.SpotBill, before.Capacity-before.SpotCapacity, after.Bill-after.SpotBill, after.Capacity-after.SpotCapacity)
+	fixed, fixedAfter := ratios(before.Bill-before.SpotBill, before.Capacity-before.SpotCapacity,
+		after.Bill-after.SpotBill, after.Capacity-after.SpotCapacity)
 	capacity, part := mean(before.Capacity, after.Capacity), mean(share, shareAfter)
 	out := []Cause{
 		{CauseSpotShare, capacity * (shareAfter - share) * (mean(spot, spotAfter) - mean(fixed, fixedAfter))},

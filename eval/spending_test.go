@@ -87,8 +87,10 @@ func TestCompareSpending(t *testing.T) {
 		if x.Policy == "spot" {
 			want = 730.0 / 24 / days
 		}
-		if math.Abs(rise-want) > 1e-9 || len(x.Before.Costs) != x.Pairs || len(x.After.Costs) != x.Pairs || x.Before.Rough != (x.Policy == "spot") {
-			t.Errorf("%s: the bill rises by %v a month, want %v; %d and %d costs of %d pairs", x.Policy, rise, want, len(x.Before.Costs), len(x.After.Costs), x.Pairs)
+		if math.Abs(rise-want) > 1e-9 || len(x.Before.Costs) != x.Pairs || len(x.After.Costs) != x.Pairs ||
+			x.Before.Rough != (x.Policy == "spot") {
+			t.Errorf("%s: the bill rises by %v a month, want %v; %d and %d costs of %d pairs", x.Policy, rise, want,
+				len(x.Before.Costs), len(x.After.Costs), x.Pairs)
 		}
 		now := r.Spending(r.Group(x.Scenario), slices.Index(r.Config.Policies, x.Policy))
 		if len(r.Comparison.Seeds) == len(c.Seeds) && (math.Abs(now.Bill-x.After.Bill) > 1e-9 || now.Rough) {

@@ -49,7 +49,8 @@ const (
 
 // Statistics lists them in the order of outputs.
 func Statistics() []Statistic {
-	return []Statistic{Mean, Median, P5, P25, P75, P95, Min, Max, Low, High, WindowMin, WindowMedian, WindowMax, WindowsPositive}
+	return []Statistic{Mean, Median, P5, P25, P75, P95, Min, Max, Low, High, WindowMin, WindowMedian, WindowMax,
+		WindowsPositive}
 }
 
 // A Summary is the statistics of one metric over many runs. Percentiles are of type 7. Without a

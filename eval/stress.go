@@ -244,7 +244,8 @@ func (r *Report) stressCell(scenario, policy string) StressCell {
 				c.LeastRun = i
 			}
 		}
-		if o.Known && (c.LongestRun < 0 || worseRun(-o.V, -s.V, -r.Runs[c.LongestRun].value(outage).V, -r.Runs[c.LongestRun].value(saved).V)) {
+		if o.Known && (c.LongestRun < 0 || worseRun(-o.V, -s.V, -r.Runs[c.LongestRun].value(outage).V,
+			-r.Runs[c.LongestRun].value(saved).V)) {
 			c.LongestRun = i
 			c.Outage = o
 		}

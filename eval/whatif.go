@@ -279,7 +279,8 @@ func (w *WhatIf) row(v *Variant, p, variants int) WhatIfRow {
 // so they say nothing.
 func sameRun(a, b *sim.Result) bool {
 	return a.Bill == b.Bill && a.OutageCost == b.OutageCost && a.OutageMinutes == b.OutageMinutes &&
-		a.Launches == b.Launches && a.NodeHours == b.NodeHours && a.SpotHours == b.SpotHours && a.VoluntaryEvictions == b.VoluntaryEvictions && a.ReclaimEvictions == b.ReclaimEvictions
+		a.Launches == b.Launches && a.NodeHours == b.NodeHours && a.SpotHours == b.SpotHours &&
+		a.VoluntaryEvictions == b.VoluntaryEvictions && a.ReclaimEvictions == b.ReclaimEvictions
 }
 
 // fees returns the known amounts that were paid in advance for the window of k, in dollars.
@@ -323,18 +324,33 @@ var whatIfFigures = []struct {
 	of     func(a, b whatIfRun) (float64, bool)
 }{
 	{func(r *WhatIfRow) *Figure { return &r.Cost }, false, func(_, b whatIfRun) (float64, bool) { return b.cost(), true }},
-	{func(r *WhatIfRow) *Figure { return &r.OutageCost }, false, func(_, b whatIfRun) (float64, bool) { return b.outageCost(), true }},
-	{func(r *WhatIfRow) *Figure { return &r.Incidents }, false, func(_, b whatIfRun) (float64, bool) { return float64(b.Incidents), true }},
+	{func(r *WhatIfRow) *Figure { return &r.OutageCost }, false, func(_, b whatIfRun) (float64,
+		bool) {
+		return b.outageCost(), true
+	}},
+	{func(r *WhatIfRow) *Figure { return &r.Incidents }, false, func(_, b whatIfRun) (float64,
+		bool) {
+		return float64(b.Incidents), true
+	}},
 	{func(r *WhatIfRow) *Figure { return &r.OutageMinutes }, false,
 		func(_, b whatIfRun) (float64, bool) { return float64(b.Result.OutageMinutes), true }},
 	{func(r *WhatIfRow) *Figure { return &r.SpotMinutes }, false,
 		func(_, b whatIfRun) (float64, bool) { return float64(b.SpotMinutes()), true }},
-	{func(r *WhatIfRow) *Figure { return &r.Evictions }, false, func(_, b whatIfRun) (float64, bool) { return b.evictions() }},
+	{func(r *WhatIfRow) *Figure { return &r.Evictions }, false, func(_, b whatIfRun) (float64,
+		bool) {
+		return b.evictions()
+	}},
 	{func(r *WhatIfRow) *Figure { return &r.Nodes }, false, func(_, b whatIfRun) (float64, bool) {
 		return b.NodeHours / b.Window.To.Sub(b.Window.From).Hours(), true
 	}},
-	{func(r *WhatIfRow) *Figure { return &r.SpotShare }, false, func(_, b whatIfRun) (float64, bool) { return b.Result.SpotShare, true }},
-	{func(r *WhatIfRow) *Figure { return &r.Change }, true, func(a, b whatIfRun) (float64, bool) { return b.cost() - a.cost(), true }},
+	{func(r *WhatIfRow) *Figure { return &r.SpotShare }, false, func(_, b whatIfRun) (float64,
+		bool) {
+		return b.Result.SpotShare, true
+	}},
+	{func(r *WhatIfRow) *Figure { return &r.Change }, true, func(a, b whatIfRun) (float64,
+		bool) {
+		return b.cost() - a.cost(), true
+	}},
 	{func(r *WhatIfRow) *Figure { return &r.ChangePct }, true, func(a, b whatIfRun) (float64, bool) {
 		if a.cost() <= 0 {
 			return 0, false

@@ -61,7 +61,8 @@ func TestWhatIf(t *testing.T) {
 	other := changed("other", 1, func(*scenarios.BoundScenario) {})
 	other.Policy = "spot"
 	var calls sync.Map
-	cfg := eval.Config{Policies: []string{"as-is"}, Cases: changed("", 1, func(*scenarios.BoundScenario) {}).Cases, Seeds: eval.DefaultSeeds(10)}
+	cfg := eval.Config{Policies: []string{"as-is"}, Cases: changed("", 1, func(*scenarios.BoundScenario) {}).Cases,
+		Seeds: eval.DefaultSeeds(10)}
 	w, err := eval.RunWhatIf(t.Context(), cfg, []eval.Variant{cheap, plan, more, other}, cheaper(&calls, never))
 	if err != nil {
 		t.Fatal(err)
@@ -75,10 +76,13 @@ func TestWhatIf(t *testing.T) {
 	}{{-30.4167, 2, 0, false, false}, {0.5 * 730, 0, 0, false, false}, {0, 0, 0, true, true}, {0, 0, 3, false, false}} {
 		x := &w.Variants[i]
 		in := x.Change.MedianInterval
-		if in == nil || math.Abs(x.Change.Median-want.change) > 0.001 || math.Abs(in.Low-want.change) > 0.001 || math.Abs(in.High-want.change) > 0.001 ||
+		if in == nil || math.Abs(x.Change.Median-want.change) > 0.001 || math.Abs(in.Low-want.change) > 0.001 ||
+			math.Abs(in.High-want.change) > 0.001 ||
 			math.Abs(x.ChangePct.Median-want.change/w.AsIs.Cost.Median*100) > 3 ||
-			x.EvictionChange.Median != want.evictions || x.Incidents.Median != want.incidents || x.Equal != want.equal || x.Demand != want.demand || x.Missing != 0 {
-			t.Errorf("%s: change %+v %v, evictions %v, incidents %v, equal %v, demand %v; want %+v", x.Name, x.Change, in, x.EvictionChange.Median, x.Incidents.Median, x.Equal, x.Demand, want)
+			x.EvictionChange.Median != want.evictions || x.Incidents.Median != want.incidents || x.Equal != want.equal ||
+			x.Demand != want.demand || x.Missing != 0 {
+			t.Errorf("%s: change %+v %v, evictions %v, incidents %v, equal %v, demand %v; want %+v", x.Name, x.Change, in,
+				x.EvictionChange.Median, x.Incidents.Median, x.Equal, x.Demand, want)
 		}
 	}
 	if x := w.Variants[3]; x.OutageChange.Median <= 50 || x.Nodes.Median != 2 {
@@ -95,14 +99,17 @@ func length(m *sync.Map) (n int) {
 // was stopped says so.
 func TestWhatIfMissing(t *testing.T) {
 	cheap := changed("cheap", 2, func(w *scenarios.BoundScenario) { w.Slots = 2 })
-	cfg := eval.Config{Policies: []string{"as-is"}, Cases: changed("", 2, func(*scenarios.BoundScenario) {}).Cases, Seeds: eval.DefaultSeeds(3), Parallel: 1}
+	cfg := eval.Config{Policies: []string{"as-is"}, Cases: changed("", 2, func(*scenarios.BoundScenario) {}).Cases,
+		Seeds: eval.DefaultSeeds(3), Parallel: 1}
 	var calls sync.Map
-	w, err := eval.RunWhatIf(t.Context(), cfg, []eval.Variant{cheap}, cheaper(&calls, func(j eval.Job) bool { return j.Seed == 2 && j.Window == 1 && j.Bound.Slots == 2 }))
+	w, err := eval.RunWhatIf(t.Context(), cfg, []eval.Variant{cheap},
+		cheaper(&calls, func(j eval.Job) bool { return j.Seed == 2 && j.Window == 1 && j.Bound.Slots == 2 }))
 	if err != nil {
 		t.Fatal(err)
 	}
 	x := &w.Variants[0]
-	if x.Missing != 1 || x.Broken < 0 || w.Runs[x.Broken].Seed != 2 || x.Change.N != 5 || w.AsIs.Missing != 0 || x.Change.Over != eval.OverWindows {
+	if x.Missing != 1 || x.Broken < 0 || w.Runs[x.Broken].Seed != 2 || x.Change.N != 5 || w.AsIs.Missing != 0 ||
+		x.Change.Over != eval.OverWindows {
 		t.Errorf("missing %d, broken %d, %d pairs over %s", x.Missing, x.Broken, x.Change.N, x.Change.Over)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -70,7 +70,8 @@ func (c *Controller) readPlans(ctx context.Context, s *policy.Snapshot) error {
 
 // propose makes plans of what is left undone for want of approval.
 func (c *Controller) propose(s *policy.Snapshot, p *policy.Plan, v *outcomes) {
-	found := proposals{s: s, v: v, wanted: make([][]v1alpha1.SpotPlanChange, len(s.Pools)), busy: make([]bool, len(s.Pools))}
+	found := proposals{s: s, v: v, wanted: make([][]v1alpha1.SpotPlanChange, len(s.Pools)),
+		busy: make([]bool, len(s.Pools))}
 	found.read(p)
 	for _, d := range c.parts.Drains.Status() {
 		if i := slices.IndexFunc(s.Pools, func(p policy.Pool) bool { return p.Name == d.Pool }); i >= 0 && !d.Unplanned {
@@ -82,7 +83,8 @@ func (c *Controller) propose(s *policy.Snapshot, p *policy.Plan, v *outcomes) {
 		switch {
 		case !v.approve[i] || v.pools[i] != outcomeDone:
 		case x.err != nil:
-			c.publisher.hold(s, policy.PoolID(i), held{"ApprovalUnknown", fmt.Sprintf("SpotPlan %s cannot be read: %v", s.Pools[i].Name, x.err)})
+			c.publisher.hold(s, policy.PoolID(i), held{"ApprovalUnknown", fmt.Sprintf("SpotPlan %s cannot be read: %v",
+				s.Pools[i].Name, x.err)})
 		default:
 			plan := &v1alpha1.SpotPlan{ObjectMeta: metav1.ObjectMeta{Name: s.Pools[i].Name}}
 			if x.plan != nil {
@@ -156,7 +158,8 @@ func nextPlan(
 	underWay := state == v1alpha1.PlanApproved && busy
 	if len(wanted) > 0 && !underWay && (lacks || state == v1alpha1.PlanExpired) {
 		published := metav1.NewTime(now.Truncate(time.Second))
-		plan.Status = v1alpha1.SpotPlanStatus{Published: published, Expires: metav1.NewTime(published.Add(expiry)), Changes: distinct(wanted)}
+		plan.Status = v1alpha1.SpotPlanStatus{Published: published, Expires: metav1.NewTime(published.Add(expiry)),
+			Changes: distinct(wanted)}
 	}
 	if len(plan.Status.Changes) > 0 {
 		plan.Status.Digest, plan.Status.State = plan.Sum(), plan.StateAt(now)
@@ -176,11 +179,13 @@ func planMessage(p *v1alpha1.SpotPlan) string {
 	st, n := &p.Status, len(p.Status.Changes)
 	switch st.State {
 	case v1alpha1.PlanDigestMismatch:
-		return fmt.Sprintf("SpotPlan %s is approved with the digest %s, and the plan has %s: it waits for its own approval", p.Name, p.Spec.Digest, st.Digest)
+		return fmt.Sprintf("SpotPlan %s is approved with the digest %s, and the plan has %s: it waits for its own approval",
+			p.Name, p.Spec.Digest, st.Digest)
 	case v1alpha1.PlanApproved:
 		return fmt.Sprintf("SpotPlan %s is approved and under way: other changes wait for the next plan", p.Name)
 	}
-	return fmt.Sprintf("SpotPlan %s, digest %s, waits for approval of %d changes until %s", p.Name, st.Digest, n, st.Expires.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("SpotPlan %s, digest %s, waits for approval of %d changes until %s", p.Name, st.Digest, n,
+		st.Expires.UTC().Format(time.RFC3339))
 }
 
 // writePlans writes the plans that have changed. A plan that was changed meanwhile is
@@ -192,7 +197,8 @@ func (c *Controller) writePlans(ctx context.Context) {
 			continue
 		}
 		if err := c.writePlan(ctx, c.current.snapshot.Pools[i].Name, x); err != nil {
-			c.parts.Log.Error("the plan that waits for approval is not published", "pool", c.current.snapshot.Pools[i].Name, "error", err)
+			c.parts.Log.Error("the plan that waits for approval is not published", "pool", c.current.snapshot.Pools[i].Name,
+				"error", err)
 		}
 	}
 }

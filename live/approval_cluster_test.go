@@ -56,7 +56,8 @@ func TestApprovalAtServer(t *testing.T) {
 	if err := env.Client.Get(t.Context(), client.ObjectKey{Name: "web"}, plan); err != nil {
 		t.Fatal(err)
 	}
-	if said := w.take(); len(said) > 0 || plan.Status.State != v1alpha1.PlanPending || plan.Status.Digest != plan.Sum() || len(plan.Status.Changes) != 1 {
+	if said := w.take(); len(said) > 0 || plan.Status.State != v1alpha1.PlanPending ||
+		plan.Status.Digest != plan.Sum() || len(plan.Status.Changes) != 1 {
 		t.Fatalf("%q, plan %+v", said, plan.Status)
 	}
 	if watch.changed(t.Context(), user) {

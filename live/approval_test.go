@@ -81,7 +81,8 @@ func TestApproval(t *testing.T) {
 			t.Fatalf("guarded %v: %q before an approval", guarded, said)
 		}
 		p := w.plan(t)
-		if got, want := changesOf(p), "drain n004; drain n007; set the Spot share to 50%"; got != want || p.Status.State != v1alpha1.PlanPending || p.Status.Digest != p.Sum() {
+		if got, want := changesOf(p), "drain n004; drain n007; set the Spot share to 50%"; got != want ||
+			p.Status.State != v1alpha1.PlanPending || p.Status.Digest != p.Sum() {
 			t.Fatalf("guarded %v: %s, %+v", guarded, got, p.Status)
 		}
 		if p.Status.Changes[0].SavingPerHour != "$0.06" || len(p.OwnerReferences) != 1 || w.pool(t).Status.Mode != v1alpha1.ModeApprove {
@@ -117,7 +118,8 @@ func TestApproval(t *testing.T) {
 		nodes = []policy.NodeID{9}
 		step(t, c)
 		next := w.plan(t)
-		if said := w.take(); count(said, "drain") > 0 || changesOf(next) != "drain n009" || next.Status.Digest == p.Status.Digest || next.Status.State != v1alpha1.PlanDigestMismatch {
+		if said := w.take(); count(said, "drain") > 0 || changesOf(next) != "drain n009" ||
+			next.Status.Digest == p.Status.Digest || next.Status.State != v1alpha1.PlanDigestMismatch {
 			t.Fatalf("guarded %v: %q, plan %+v", guarded, said, next.Status)
 		}
 		w.clock.Step(w.cfg.PlanExpiry)
@@ -157,7 +159,8 @@ func TestApprovalIsOfTheChanges(t *testing.T) {
 // approval; and a plan that cannot be read approves nothing.
 func TestApprovalForcesNothingToWait(t *testing.T) {
 	unreadable := false
-	w := newFixture(t, 3, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	w := newFixture(t, 3, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey,
+		o client.Object, opts ...client.GetOption) error {
 		if _, is := o.(*v1alpha1.SpotPlan); is && unreadable {
 			return errors.New("no answer")
 		}

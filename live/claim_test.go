@@ -118,7 +118,8 @@ func TestClaimUnplanned(t *testing.T) {
 		return drains(s, m)
 	}
 	step(t, w.controller(t))
-	if seen[1].ActedBy != policy.ActorNone || seen[1].Phase != policy.NodeInitialized || seen[2].ActedBy != policy.ActorUs || seen[2].Phase != policy.NodeDraining {
+	if seen[1].ActedBy != policy.ActorNone || seen[1].Phase != policy.NodeInitialized ||
+		seen[2].ActedBy != policy.ActorUs || seen[2].Phase != policy.NodeDraining {
 		t.Errorf("the policy sees %+v", seen)
 	}
 }

@@ -123,7 +123,8 @@ func (c *Config) Validate() error {
 	case c.LeaderElect && c.Identity == "":
 		return fmt.Errorf("Identity is empty: replicas could not be distinguished")
 	case c.RetryPeriod <= 0 || c.RenewDeadline <= c.RetryPeriod+c.RetryPeriod/5 || c.LeaseDuration <= c.RenewDeadline:
-		return fmt.Errorf("LeaseDuration %v, RenewDeadline %v and RetryPeriod %v must fall in this order", c.LeaseDuration, c.RenewDeadline, c.RetryPeriod)
+		return fmt.Errorf("LeaseDuration %v, RenewDeadline %v and RetryPeriod %v must fall in this order", c.LeaseDuration,
+			c.RenewDeadline, c.RetryPeriod)
 	case !(c.Discount1y >= 0 && c.Discount1y <= 1):
 		return fmt.Errorf("Discount1y %v is not in [0, 1]", c.Discount1y)
 	case !(c.Discount3y >= 0 && c.Discount3y <= 1):
@@ -133,9 +134,11 @@ func (c *Config) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"Collect", c.Collect}, {"StepMax", c.StepMax}, {"CallMax", c.CallMax}, {"TendEvery", c.TendEvery}, {"StepHung", c.StepHung},
+		{"Collect", c.Collect}, {"StepMax", c.StepMax}, {"CallMax", c.CallMax}, {"TendEvery", c.TendEvery}, {"StepHung",
+			c.StepHung},
 		{"PricesWait", c.PricesWait}, {"Retry", c.Retry}, {"RetryMax", c.RetryMax}, {"Shutdown", c.Shutdown},
-		{"SwitchEvery", c.SwitchEvery}, {"StatusEvery", c.StatusEvery}, {"ExperienceEvery", c.ExperienceEvery}, {"Settle", c.Settle}, {"PlanExpiry", c.PlanExpiry},
+		{"SwitchEvery", c.SwitchEvery}, {"StatusEvery", c.StatusEvery}, {"ExperienceEvery", c.ExperienceEvery}, {"Settle",
+			c.Settle}, {"PlanExpiry", c.PlanExpiry},
 	} {
 		if d.value <= 0 {
 			return fmt.Errorf("%s %v is not positive", d.name, d.value)

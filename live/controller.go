@@ -108,7 +108,8 @@ func (p *Parts) validate() error {
 		name  string
 		there bool
 	}{
-		{"Observer", p.Observer != nil}, {"Drains", p.Drains != nil}, {"Policy", p.Policy != nil}, {"Client", p.Client != nil},
+		{"Observer", p.Observer != nil}, {"Drains", p.Drains != nil}, {"Policy", p.Policy != nil}, {"Client",
+			p.Client != nil},
 		{"Reader", p.Reader != nil}, {"Authority", p.Authority != nil}, {"Clock", p.Clock != nil}, {"Log", p.Log != nil},
 	} {
 		if !x.there {
@@ -189,7 +190,8 @@ func (c *Controller) takeOver(ctx context.Context) error {
 		Observer: observer{c}, Forecaster: forecaster{c}, Actuator: c.publisher, Ranker: c.publisher, Enforcer: c.publisher,
 		Store: stateStore{c}, Recorder: recordWriter{c},
 	}, c.decider, memory)
-	c.parts.Log.Info("leading", "decisions", memory.Decisions, "pools", len(memory.Pools), "took", c.parts.Clock.Since(begun))
+	c.parts.Log.Info("leading", "decisions", memory.Decisions, "pools", len(memory.Pools), "took",
+		c.parts.Clock.Since(begun))
 	return nil
 }
 

@@ -139,7 +139,8 @@ func TestPanickingPolicy(t *testing.T) {
 	if kept.steps != 1 || kept.plan.Drains == nil {
 		t.Errorf("%d snapshots are kept", kept.steps)
 	}
-	if x := w.condition(t, ConditionDegraded); x.Status != "True" || x.Reason != "PolicyPanicked" || !strings.Contains(x.Message, "no market at 2026") {
+	if x := w.condition(t, ConditionDegraded); x.Status != "True" || x.Reason != "PolicyPanicked" ||
+		!strings.Contains(x.Message, "no market at 2026") {
 		t.Errorf("condition %+v", x)
 	}
 	if x := w.condition(t, ConditionReady); x.Status != "False" || x.Reason != ConditionDegraded {
@@ -361,7 +362,8 @@ func TestRule20KillSwitchSurvives(t *testing.T) {
 	if got := w.take(); len(got) != 0 {
 		t.Errorf("the next leader did %v", got)
 	}
-	if got := w.condition(t, ConditionStopped); got.Status != "True" || !strings.Contains(got.Message, "does not exist, so its last known value applies") {
+	if got := w.condition(t, ConditionStopped); got.Status != "True" ||
+		!strings.Contains(got.Message, "does not exist, so its last known value applies") {
 		t.Errorf("condition %+v", got)
 	}
 }
@@ -555,9 +557,11 @@ func TestShutdownWithoutLease(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.cfg.Namespace, Name: LeaseName},
 			Spec:       coordination.LeaseSpec{HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: w.clock.Now()}},
 		})
-		w.parts.Lease = &Lease{client: kube.CoordinationV1(), duration: 15 * time.Second, margin: 5 * time.Second, clock: w.clock, lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: w.cfg.Namespace, Name: LeaseName}, LockConfig: resourcelock.ResourceLockConfig{Identity: "replica-a"},
-		}}
+		w.parts.Lease = &Lease{client: kube.CoordinationV1(), duration: 15 * time.Second, margin: 5 * time.Second,
+			clock: w.clock, lock: &resourcelock.LeaseLock{
+				LeaseMeta: metav1.ObjectMeta{Namespace: w.cfg.Namespace,
+					Name: LeaseName}, LockConfig: resourcelock.ResourceLockConfig{Identity: "replica-a"},
+			}}
 		c := w.controller(t)
 		w.take()
 		c.shutDown(t.Context())

@@ -31,7 +31,8 @@ type decider struct {
 
 // newDecider makes the policy for pools that name none, so that what is wrong with
 // the configuration is found before the first step.
-func newDecider(mk func([]string) (policy.Policy, error), review func(*policy.Snapshot, *policy.Plan)) (*decider, error) {
+func newDecider(mk func([]string) (policy.Policy, error), review func(*policy.Snapshot, *policy.Plan)) (*decider,
+	error) {
 	d := &decider{make: mk, review: review}
 	inner, err := mk(nil)
 	if err != nil {

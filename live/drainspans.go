@@ -67,7 +67,8 @@ func (d *drainSpans) ended(r *drain.Result) {
 		return
 	}
 	delete(d.open, r.Node)
-	s.SetAttributes(attribute.String("spotter.drain.outcome", string(r.Outcome)), attribute.String("spotter.drain.reason", r.Reason),
+	s.SetAttributes(attribute.String("spotter.drain.outcome", string(r.Outcome)),
+		attribute.String("spotter.drain.reason", r.Reason),
 		attribute.Bool("spotter.drain.urgent", r.Urgent))
 	if r.Outcome == drain.OutcomeUndone {
 		s.SetStatus(codes.Error, r.Message)

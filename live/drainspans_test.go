@@ -53,14 +53,17 @@ func TestDrainSpans(t *testing.T) {
 		t.Fatalf("%d spans, drain %d, step %d", len(spans), at, decided)
 	}
 	s := spans[at]
-	if len(s.Links()) != 1 || s.Links()[0].SpanContext.TraceID() != spans[decided].SpanContext().TraceID() || s.SpanContext().TraceID() == spans[decided].SpanContext().TraceID() {
+	if len(s.Links()) != 1 || s.Links()[0].SpanContext.TraceID() != spans[decided].SpanContext().TraceID() ||
+		s.SpanContext().TraceID() == spans[decided].SpanContext().TraceID() {
 		t.Errorf("links %+v", s.Links())
 	}
-	if s.EndTime().Sub(s.StartTime()) != 2*time.Minute || s.Status().Code != codes.Error || attributeOf(s.Attributes(), "k8s.node.name") != "n000" ||
+	if s.EndTime().Sub(s.StartTime()) != 2*time.Minute || s.Status().Code != codes.Error ||
+		attributeOf(s.Attributes(), "k8s.node.name") != "n000" ||
 		attributeOf(s.Attributes(), "spotter.drain.reason") != "Deadline" || attributeOf(s.Attributes(), "spotter.decision") == "" {
 		t.Errorf("from %v to %v, status %v, attributes %v", s.StartTime(), s.EndTime(), s.Status(), s.Attributes())
 	}
-	if e := s.Events(); len(e) != 2 || e[0].Name != "evicting" || e[1].Name != "eviction" || attributeOf(e[1].Attributes, "k8s.pod.name") != "cart" ||
+	if e := s.Events(); len(e) != 2 || e[0].Name != "evicting" || e[1].Name != "eviction" ||
+		attributeOf(e[1].Attributes, "k8s.pod.name") != "cart" ||
 		attributeOf(e[1].Attributes, "spotter.eviction.answer") != "blocked" || e[1].Time.Sub(e[0].Time) != time.Minute {
 		t.Errorf("events %+v", e)
 	}

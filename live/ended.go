@@ -126,7 +126,8 @@ func (t *table) finding(pool string, now time.Time) *finding {
 	case there && now.Sub(r.at) > endedKept:
 		delete(t.drains, pool)
 	case there && r.Outcome != drain.OutcomeDone:
-		x.held = cmp.Or(x.held, held{r.Reason, "the drain of node " + r.Node + " was " + string(r.Outcome) + ": " + r.Message})
+		x.held = cmp.Or(x.held, held{r.Reason, "the drain of node " + r.Node + " was " + string(r.Outcome) + ": " +
+			r.Message})
 	}
 	return x
 }

@@ -62,10 +62,12 @@ func newFixture(t testing.TB, n int, funcs interceptor.Funcs) *fixture {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	pool := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 3}, Spec: v1alpha1.CapacityPoolSpec{Mode: v1alpha1.ModeActive}}
+	pool := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 3},
+		Spec: v1alpha1.CapacityPoolSpec{Mode: v1alpha1.ModeActive}}
 	w := &fixture{
 		clock: clocktesting.NewFakeClock(t0), wakes: make(chan string, 16), answer: map[string]error{}, cfg: DefaultConfig(),
-		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(pool).WithStatusSubresource(pool, &v1alpha1.SpotPlan{}).WithInterceptorFuncs(funcs).Build(),
+		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(pool).WithStatusSubresource(pool,
+			&v1alpha1.SpotPlan{}).WithInterceptorFuncs(funcs).Build(),
 	}
 	w.cfg.Mode, w.cfg.LeaderElect, w.cfg.Identity = policy.ModeActive, false, "replica-a"
 	w.snapshot = snapshotOf(n)
@@ -90,14 +92,17 @@ func newFixture(t testing.TB, n int, funcs interceptor.Funcs) *fixture {
 // demand and $0.04 on spot.
 func snapshotOf(n int) policy.Snapshot {
 	s := policy.Snapshot{
-		Types: []policy.InstanceType{{Name: "m5.large", Family: "m5", VCPU: 2, Allocatable: policy.Resources{CPU: 2000, Memory: 8 << 30, Pods: 29}}},
+		Types: []policy.InstanceType{{Name: "m5.large", Family: "m5", VCPU: 2,
+			Allocatable: policy.Resources{CPU: 2000, Memory: 8 << 30, Pods: 29}}},
 		Zones: []string{"use1-az1"},
 		Markets: []policy.Market{
 			{ID: 0, Name: "aws/us-east-1/use1-az1/m5.large/on-demand", Provider: "aws", Offered: true, Price: 100_000, OnDemand: 100_000},
-			{ID: 1, Name: "aws/us-east-1/use1-az1/m5.large/spot", Provider: "aws", Capacity: policy.Spot, Offered: true, Price: 40_000, OnDemand: 100_000},
+			{ID: 1, Name: "aws/us-east-1/use1-az1/m5.large/spot", Provider: "aws", Capacity: policy.Spot, Offered: true,
+				Price: 40_000, OnDemand: 100_000},
 		},
 		Pools: []policy.Pool{{
-			Name: "web", Provisioner: policy.ProvisionerKarpenter, Mode: policy.ModeActive, Markets: []policy.MarketID{0, 1}, Share: policy.ShareRange{Max: 1},
+			Name: "web", Provisioner: policy.ProvisionerKarpenter, Mode: policy.ModeActive, Markets: []policy.MarketID{0,
+				1}, Share: policy.ShareRange{Max: 1},
 		}},
 	}
 	for i := range n {
@@ -316,5 +321,6 @@ func (w *fixture) mode(t testing.TB, m v1alpha1.Mode) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.snapshot.Pools[0].Mode = map[v1alpha1.Mode]policy.Mode{v1alpha1.ModeActive: policy.ModeActive, v1alpha1.ModeApprove: policy.ModeActive, v1alpha1.ModeShadow: policy.ModeShadow, v1alpha1.ModeOff: policy.ModeOff}[m]
+	w.snapshot.Pools[0].Mode = map[v1alpha1.Mode]policy.Mode{v1alpha1.ModeActive: policy.ModeActive,
+		v1alpha1.ModeApprove: policy.ModeActive, v1alpha1.ModeShadow: policy.ModeShadow, v1alpha1.ModeOff: policy.ModeOff}[m]
 }

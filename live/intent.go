@@ -125,7 +125,10 @@ func (t *table) publish(s *policy.Snapshot, next map[target]*intent) {
 	defer t.mu.Unlock()
 	t.last = s
 	maps.DeleteFunc(t.gates, func(budget string, _ bool) bool {
-		_, there := slices.BinarySearchFunc(s.Budgets, budget, func(b policy.Budget, name string) int { return strings.Compare(b.Name, name) })
+		_, there := slices.BinarySearchFunc(s.Budgets, budget, func(b policy.Budget,
+			name string) int {
+			return strings.Compare(b.Name, name)
+		})
 		return !there
 	})
 	for of, x := range t.intents {
@@ -138,7 +141,10 @@ func (t *table) publish(s *policy.Snapshot, next map[target]*intent) {
 			x.entries = nil
 		default:
 			n.running = x.running
-			if i := slices.IndexFunc(x.entries, func(e *entry) bool { return e.kind == kindSteer && e != x.running }); i >= 0 && !n.has(kindSteer) {
+			if i := slices.IndexFunc(x.entries, func(e *entry) bool {
+				return e.kind == kindSteer &&
+					e != x.running
+			}); i >= 0 && !n.has(kindSteer) {
 				n.entries = slices.Insert(n.entries, 0, x.entries[i])
 			}
 		}

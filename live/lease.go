@@ -74,7 +74,8 @@ func (l *Lease) Fence(ctx context.Context) (until time.Time, err error) {
 		return time.Time{}, fmt.Errorf("the lease is held by %q: %w", holder, ErrSuperseded)
 	}
 	if !l.clock.Now().Before(until.Add(-l.margin)) {
-		return time.Time{}, fmt.Errorf("the lease was not renewed in time and ends at %v: %w", until.UTC().Format(time.RFC3339), ErrSuperseded)
+		return time.Time{}, fmt.Errorf("the lease was not renewed in time and ends at %v: %w",
+			until.UTC().Format(time.RFC3339), ErrSuperseded)
 	}
 	return until, nil
 }

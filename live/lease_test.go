@@ -26,7 +26,8 @@ func apiErrors() []error {
 	r := schema.GroupResource{Resource: "things"}
 	return []error{
 		apierrors.NewTooManyRequests("slow down", 1), apierrors.NewInternalError(errors.New("etcd")), apierrors.NewServerTimeout(r, "update", 1),
-		apierrors.NewUnauthorized("the token expired"), apierrors.NewForbidden(r, "x", errors.New("RBAC")), apierrors.NewServiceUnavailable("starting"),
+		apierrors.NewUnauthorized("the token expired"), apierrors.NewForbidden(r, "x",
+			errors.New("RBAC")), apierrors.NewServiceUnavailable("starting"),
 		context.DeadlineExceeded, io.ErrUnexpectedEOF,
 	}
 }
@@ -41,11 +42,13 @@ func TestRule14Fence(t *testing.T) {
 	kube := kubefake.NewClientset()
 	kube.PrependReactor("get", "leases", func(k8stesting.Action) (bool, runtime.Object, error) {
 		reads++
-		return true, &coordination.Lease{Spec: coordination.LeaseSpec{HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: renewed}}}, failure
+		return true, &coordination.Lease{Spec: coordination.LeaseSpec{HolderIdentity: &holder,
+			RenewTime: &metav1.MicroTime{Time: renewed}}}, failure
 	})
-	l := &Lease{client: kube.CoordinationV1(), duration: 15 * time.Second, margin: 5 * time.Second, clock: clock, lock: &resourcelock.LeaseLock{
-		LeaseMeta: metav1.ObjectMeta{Namespace: "spotter", Name: LeaseName}, LockConfig: resourcelock.ResourceLockConfig{Identity: "replica-a"},
-	}}
+	l := &Lease{client: kube.CoordinationV1(), duration: 15 * time.Second, margin: 5 * time.Second, clock: clock,
+		lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: "spotter", Name: LeaseName}, LockConfig: resourcelock.ResourceLockConfig{Identity: "replica-a"},
+		}}
 	ctx := context.Background()
 	if until, err := l.Fence(ctx); err != nil || reads != 1 || !until.Equal(t0.Add(15*time.Second)) {
 		t.Fatalf("until %v, %v after %d reads", until, err, reads)

@@ -35,14 +35,16 @@ type Serving struct {
 // NewManager returns the manager that runs the controller and what it observes with,
 // and the lease that the controller acts under; nil without leader election. The
 // watches run on every replica, so that the next leader need not wait for them.
-func NewManager(cfg *Config, serving Serving, r *rest.Config, scheme *runtime.Scheme, caches cache.Options, log *slog.Logger) (manager.Manager, *Lease, error) {
+func NewManager(cfg *Config, serving Serving, r *rest.Config, scheme *runtime.Scheme, caches cache.Options,
+	log *slog.Logger) (manager.Manager, *Lease, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("live: %w", err)
 	}
 	grace := cfg.Shutdown + 2*time.Second
 	o := manager.Options{
 		Scheme: scheme, Cache: caches, Logger: logr.FromSlogHandler(log.Handler()),
-		Metrics:                metricsserver.Options{BindAddress: serving.Metrics, SecureServing: serving.Secure, CertDir: serving.CertDir},
+		Metrics: metricsserver.Options{BindAddress: serving.Metrics, SecureServing: serving.Secure,
+			CertDir: serving.CertDir},
 		HealthProbeBindAddress: serving.Probes, PprofBindAddress: serving.Pprof,
 		GracefulShutdownTimeout: &grace,
 	}

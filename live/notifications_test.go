@@ -73,7 +73,8 @@ func typesOf(all []received) string {
 func TestNotifications(t *testing.T) {
 	w := newFixture(t, 30, interceptor.Funcs{})
 	take := notified(t, w)
-	kill := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.cfg.Namespace, Name: w.cfg.KillSwitch, Annotations: map[string]string{KillSwitchAnnotation: "false"}}}
+	kill := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.cfg.Namespace, Name: w.cfg.KillSwitch,
+		Annotations: map[string]string{KillSwitchAnnotation: "false"}}}
 	if err := w.client.Create(t.Context(), kill); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,8 @@ func TestNotifications(t *testing.T) {
 	for _, closed := range []bool{true, true, false, false} {
 		c.notifyGate(&policy.Gate{Budget: "ml/night", Closed: closed})
 	}
-	if got := take(); typesOf(got) != "gate.changed ml/night, gate.changed ml/night" || got[0].Data["closed"] != true || got[1].Data["closed"] != false {
+	if got := take(); typesOf(got) != "gate.changed ml/night, gate.changed ml/night" || got[0].Data["closed"] != true ||
+		got[1].Data["closed"] != false {
 		t.Errorf("gates: %+v", got)
 	}
 }

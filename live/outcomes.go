@@ -25,7 +25,8 @@ type outcomes struct {
 // approved reports whether a change in a pool was approved before the decision was made, or
 // needs no approval.
 func (v *outcomes) approved(s *policy.Snapshot, pool policy.PoolID, change string) bool {
-	return pool < 0 || !v.approve[pool] || change == "" || s.Pools[pool].Approval.Required && s.Pools[pool].Approves(change)
+	return pool < 0 || !v.approve[pool] || change == "" ||
+		s.Pools[pool].Approval.Required && s.Pools[pool].Approves(change)
 }
 
 // node is the decision on touching a node by choice.
@@ -121,14 +122,16 @@ func (c *Controller) judge(ctx context.Context, s *policy.Snapshot, p *policy.Pl
 	}
 	admit := func(n policy.NodeID) {
 		pool := s.Nodes[n].Pool
-		if pool >= 0 && v.pools[pool] == outcomeDone && s.Nodes[n].ReclaimAt == 0 && !nominated(s, n) && v.approved(s, pool, s.DrainChange(n)) {
+		if pool >= 0 && v.pools[pool] == outcomeDone && s.Nodes[n].ReclaimAt == 0 && !nominated(s, n) &&
+			v.approved(s, pool, s.DrainChange(n)) {
 			v.admitted[n] = v.admitted[n] || books[pool].Ramp.admit(s.Nodes[n].Name, nodes[pool], s.Now)
 		}
 	}
 	for i := range p.Drains {
 		d := &p.Drains[i]
 		admit(d.Node)
-		if pool := s.Nodes[d.Node].Pool; pool >= 0 && v.pools[pool] != outcomeDone && v.pools[pool] != outcomeOff && chosen(s, d) {
+		if pool := s.Nodes[d.Node].Pool; pool >= 0 && v.pools[pool] != outcomeDone && v.pools[pool] != outcomeOff &&
+			chosen(s, d) {
 			books[pool].Shadow.book(s.Nodes[d.Node].Name, saving(s, p, d), s.Now)
 		}
 	}

@@ -117,7 +117,10 @@ func (p *publisher) Launch(_ context.Context, s *policy.Snapshot, x *policy.Laun
 	if x.Why.Reason == policy.ReasonNotice || x.Replaces >= 0 && s.Nodes[x.Replaces].ReclaimAt != 0 {
 		priority = priorityNotice
 	}
-	p.add(s, kindLaunch, x.Pool, v, priority, func(ctx context.Context, b backend.Backend) error { return b.Launch(ctx, s, x) })
+	p.add(s, kindLaunch, x.Pool, v, priority, func(ctx context.Context,
+		b backend.Backend) error {
+		return b.Launch(ctx, s, x)
+	})
 	return nil
 }
 
@@ -166,9 +169,10 @@ func (p *publisher) underWay(s *policy.Snapshot, pool policy.PoolID) bool {
 // DeletionCost publishes that the pods of a node go first when workloads shrink.
 func (p *publisher) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.DeletionCost) error {
 	if ranker := p.c.parts.Ranker; ranker != nil {
-		p.add(s, "deletion-cost", s.Nodes[x.Node].Pool, p.outcomes.deletionCost(s, x.Node), priorityPlan, func(ctx context.Context, _ backend.Backend) error {
-			return ranker.DeletionCost(ctx, s, x)
-		})
+		p.add(s, "deletion-cost", s.Nodes[x.Node].Pool, p.outcomes.deletionCost(s, x.Node), priorityPlan,
+			func(ctx context.Context, _ backend.Backend) error {
+				return ranker.DeletionCost(ctx, s, x)
+			})
 	}
 	return nil
 }
@@ -198,7 +202,8 @@ func (p *publisher) Evict(_ context.Context, s *policy.Snapshot, x *policy.Evict
 }
 
 // add adds an entry to the intent of a pool, if the decision lets it; nil if not.
-func (p *publisher) add(s *policy.Snapshot, kind string, pool policy.PoolID, v outcome, priority int, do func(context.Context, backend.Backend) error) *entry {
+func (p *publisher) add(s *policy.Snapshot, kind string, pool policy.PoolID, v outcome, priority int,
+	do func(context.Context, backend.Backend) error) *entry {
 	name := ""
 	if pool >= 0 {
 		name = s.Pools[pool].Name
@@ -248,7 +253,8 @@ func (p *publisher) enforce(kind, budget string, do func(context.Context, driver
 func (p *publisher) holdYoung(s *policy.Snapshot, n policy.NodeID) {
 	if n >= 0 && s.Nodes[n].Pool >= 0 {
 		p.young = true
-		p.hold(s, s.Nodes[n].Pool, held{"Nominated", "node " + s.Nodes[n].Name + " is new, and Karpenter may still assign pods to it"})
+		p.hold(s, s.Nodes[n].Pool, held{"Nominated", "node " + s.Nodes[n].Name +
+			" is new, and Karpenter may still assign pods to it"})
 	}
 }
 

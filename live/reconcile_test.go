@@ -387,7 +387,8 @@ func TestNoticeOvertakes(t *testing.T) {
 		w.parts.Priced = priced
 		w.noticed = []drain.Noticed{{Node: "n000"}}
 		running(t, w, func(c *Controller) {
-			if got := w.take(); !slices.Equal(got, []string{"run", "notice n000"}) && !slices.Equal(got, []string{"notice n000", "run"}) || w.observed() != 0 {
+			if got := w.take(); !slices.Equal(got, []string{"run", "notice n000"}) &&
+				!slices.Equal(got, []string{"notice n000", "run"}) || w.observed() != 0 {
 				t.Errorf("before there are prices it did %v in %d steps", got, w.observed())
 			}
 			close(priced)
@@ -423,7 +424,8 @@ func TestStatusBetweenSteps(t *testing.T) {
 		turn := make(chan struct{})
 		writes := 0
 		w := newFixture(t, 1, interceptor.Funcs{
-			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object,
+				opts ...client.SubResourceUpdateOption) error {
 				writes++
 				<-turn
 				return c.SubResource(sub).Update(ctx, o, opts...)

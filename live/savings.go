@@ -143,7 +143,10 @@ func (m *meter) split(t *nodeUsage, paid, onDemand int64) {
 // namespace returns the account of a namespace.
 func (b *Savings) namespace(name string) *Account {
 	find := func(name string) (int, bool) {
-		return slices.BinarySearchFunc(b.Namespaces, name, func(a NamespaceAccount, name string) int { return cmp.Compare(a.Name, name) })
+		return slices.BinarySearchFunc(b.Namespaces, name, func(a NamespaceAccount,
+			name string) int {
+			return cmp.Compare(a.Name, name)
+		})
 	}
 	i, found := find(name)
 	if !found && len(b.Namespaces) >= namespacesMax && name != noNamespace {

@@ -116,7 +116,8 @@ func (w *pastObserver) Lives() ([]cluster.Life, []cluster.Gone) { return w.lives
 func (p *past) look(r *rand.Rand, before, now policy.Time) (*policy.Snapshot, *pastObserver) {
 	s, w := snapshotOf(0), &pastObserver{}
 	s.Now, s.Markets = now, nil
-	s.Templates = []policy.Template{{Namespace: "shop", Requests: policy.Resources{CPU: 700}}, {Namespace: "web", Requests: policy.Resources{CPU: 900}}}
+	s.Templates = []policy.Template{{Namespace: "shop", Requests: policy.Resources{CPU: 700}},
+		{Namespace: "web", Requests: policy.Resources{CPU: 900}}}
 	for m := range p.curves {
 		x := policy.Market{ID: policy.MarketID(m), Name: fmt.Sprintf("market-%d", m), Capacity: policy.Spot, Price: policy.NoPrice}
 		if now >= p.offered[m] {
@@ -242,7 +243,8 @@ func TestSavingsDoNotDependOnReadings(t *testing.T) {
 				first = got
 			}
 			if got.Total != first.Total || got.Unpriced != first.Unpriced {
-				t.Errorf("past %d: read %d times more it is %+v and %d ms without a price, not %+v and %d", k, more, got.Total, got.Unpriced, first.Total, first.Unpriced)
+				t.Errorf("past %d: read %d times more it is %+v and %d ms without a price, not %+v and %d", k, more, got.Total,
+					got.Unpriced, first.Total, first.Unpriced)
 			}
 			for what, off := range map[string]policy.Money{"paid": got.Total.Paid - want.Paid, "on demand": got.Total.OnDemand - want.OnDemand} {
 				if max(off, -off) > policy.Money(nodes/2+1) {

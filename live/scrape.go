@@ -116,7 +116,8 @@ func (g *scrapeGuard) decide(r *http.Request) (scrapeDecision, error) {
 
 // review asks the API server.
 func (g *scrapeGuard) review(ctx context.Context, token string, s scrape) (scrapeDecision, error) {
-	who, err := g.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	who, err := g.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}},
+		metav1.CreateOptions{})
 	if err != nil {
 		return scrapeDecision{}, fmt.Errorf("TokenReview: %w", err)
 	}

@@ -47,7 +47,8 @@ func (s *reviewServer) authenticate(review *authenticationv1.TokenReview) {
 	switch review.Spec.Token {
 	case "scraper":
 		review.Status.Authenticated = true
-		review.Status.User = authenticationv1.UserInfo{Username: "prometheus", UID: "7", Groups: []string{"scrapers"}, Extra: map[string]authenticationv1.ExtraValue{"pod": {"p-0"}}}
+		review.Status.User = authenticationv1.UserInfo{Username: "prometheus", UID: "7", Groups: []string{"scrapers"},
+			Extra: map[string]authenticationv1.ExtraValue{"pod": {"p-0"}}}
 	case "stranger":
 		review.Status.Authenticated = true
 		review.Status.User = authenticationv1.UserInfo{Username: "passer-by"}
@@ -66,7 +67,8 @@ func (s *reviewServer) authorize(review *authorizationv1.SubjectAccessReview) {
 // reply reads a review, completes it and writes it back.
 func reply[T any](w http.ResponseWriter, r *http.Request, broken bool, complete func(*T)) {
 	if broken {
-		http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`, http.StatusInternalServerError)
+		http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`,
+			http.StatusInternalServerError)
 		return
 	}
 	review := new(T)

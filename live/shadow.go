@@ -39,7 +39,10 @@ type shadowMove struct {
 // book adds a move, or gives it the saving that it now has. It reports whether the
 // node was not in the book before.
 func (b *shadow) book(node string, saving policy.Money, now policy.Time) bool {
-	i, found := slices.BinarySearchFunc(b.Moves, node, func(m shadowMove, name string) int { return cmp.Compare(m.Node, name) })
+	i, found := slices.BinarySearchFunc(b.Moves, node, func(m shadowMove,
+		name string) int {
+		return cmp.Compare(m.Node, name)
+	})
 	if found {
 		b.Moves[i].Saving = saving
 		return false

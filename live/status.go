@@ -82,7 +82,8 @@ func (c *Controller) publishReports(s *policy.Snapshot) {
 		r := &report{
 			figures: c.poolStatus(s, p.ID), decision: v,
 			conflict: c.current.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
-			degraded: degraded(c.decider.panicked, c.current.forecast), stale: stale, kill: c.current.kill, rival: c.current.rival,
+			degraded: degraded(c.decider.panicked,
+				c.current.forecast), stale: stale, kill: c.current.kill, rival: c.current.rival,
 		}
 		if ramp := &c.store.book(p.Name).Ramp; v == outcomeDone && ramp.Stage < rampDone {
 			r.ramping = ramp.says()
@@ -271,7 +272,8 @@ func (f figures) status(s *policy.Snapshot, id policy.PoolID, mode v1alpha1.Mode
 	for _, m := range s.Pools[id].Markets {
 		x := &s.Markets[m]
 		if x.Offered && len(st.SelectedMarkets) < selectedMax {
-			st.SelectedMarkets = append(st.SelectedMarkets, v1alpha1.MarketStatus{Name: x.Name, PricePerHour: x.Charge().Short()})
+			st.SelectedMarkets = append(st.SelectedMarkets, v1alpha1.MarketStatus{Name: x.Name,
+				PricePerHour: x.Charge().Short()})
 		}
 	}
 	return st
@@ -359,7 +361,8 @@ func degraded(panicked string, forecast error) verified {
 	switch {
 	case panicked != "":
 		line, _, _ := strings.Cut(panicked, "\n")
-		return condition(ConditionDegraded, true, reasonPanicked, "", "the policy panicked, so only nodes under notice are drained: "+line)
+		return condition(ConditionDegraded, true, reasonPanicked, "",
+			"the policy panicked, so only nodes under notice are drained: "+line)
 	case forecast != nil:
 		return condition(ConditionDegraded, true, "ForecastFailed", "", forecast.Error())
 	}

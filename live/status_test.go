@@ -17,7 +17,8 @@ func (named modelJudge) Conditions(string) []metav1.Condition {
 	if !named() {
 		return nil
 	}
-	return []metav1.Condition{{Type: ConditionModelUsed, Status: metav1.ConditionTrue, Reason: "Scored", Message: "the bundle scored 2 markets"}}
+	return []metav1.Condition{{Type: ConditionModelUsed, Status: metav1.ConditionTrue, Reason: "Scored",
+		Message: "the bundle scored 2 markets"}}
 }
 
 // TestModelUsedForgotten: what a controller before this one said of a bundle goes with the
@@ -67,7 +68,8 @@ func TestReadyIsTheConjunction(t *testing.T) {
 		w := newFixture(t, 1, interceptor.Funcs{})
 		w.parts.Judges = []Judge{judgeOf{Type: x.kind, Status: metav1.ConditionStatus(x.status), Reason: "Because", Message: "of this"}}
 		step(t, w.controller(t))
-		if got := w.condition(t, ConditionReady); got.Status != x.ready || x.ready == "False" && (got.Reason != x.kind || got.Message != "of this") {
+		if got := w.condition(t, ConditionReady); got.Status != x.ready ||
+			x.ready == "False" && (got.Reason != x.kind || got.Message != "of this") {
 			t.Errorf("with %s %s: %+v", x.kind, x.status, got)
 		}
 	}

@@ -92,7 +92,8 @@ func (c *Controller) report(ctx context.Context, done *driver.Step, reasons []st
 	if done.Warning != nil {
 		log, level = log.With("warning", done.Warning), slog.LevelWarn
 	}
-	log.Log(ctx, level, "step", "decision", decisionID(s), "wakes", strings.Join(reasons, ","), "nodes", liveNodes(s), "steers", len(p.Steers),
+	log.Log(ctx, level, "step", "decision", decisionID(s), "wakes", strings.Join(reasons, ","), "nodes", liveNodes(s),
+		"steers", len(p.Steers),
 		"launches", len(p.Launches), "drains", len(p.Drains), "holds", len(p.Holds), "next", p.Wake, "took", took, c.current.times.log())
 }
 
@@ -134,7 +135,8 @@ func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
 				"commitment-1y": b.Savings.Total.SavedAgainst(settings.Discount1y),
 				"commitment-3y": b.Savings.Total.SavedAgainst(settings.Discount3y),
 			},
-			Namespaces: make(map[string]policy.Money, len(b.Savings.Namespaces)), ShadowSaved: b.Shadow.Saved, ShadowMoves: len(b.Shadow.Moves),
+			Namespaces: make(map[string]policy.Money,
+				len(b.Savings.Namespaces)), ShadowSaved: b.Shadow.Saved, ShadowMoves: len(b.Shadow.Moves),
 		}
 		if loss := &b.Memory.Loss; loss.Kept(s.Now) {
 			left := loss.Left
@@ -155,7 +157,8 @@ func (c *Controller) decided(s *policy.Snapshot, p *policy.Plan) {
 		return
 	}
 	c.parts.Metrics.Panicked()
-	c.parts.Log.Error("the policy panicked: only nodes under notice are drained", "decision", decisionID(s), "panic", c.decider.panicked)
+	c.parts.Log.Error("the policy panicked: only nodes under notice are drained", "decision", decisionID(s), "panic",
+		c.decider.panicked)
 	if c.parts.Panics == nil {
 		return
 	}
@@ -199,7 +202,10 @@ func (c *Controller) claim(s *policy.Snapshot) {
 		if n.Pool >= 0 && nominated(s, n.ID) {
 			n.DoNotDisrupt = true
 		}
-		at, ours := slices.BinarySearchFunc(drains, n.Name, func(d drain.Status, name string) int { return strings.Compare(d.Node, name) })
+		at, ours := slices.BinarySearchFunc(drains, n.Name, func(d drain.Status,
+			name string) int {
+			return strings.Compare(d.Node, name)
+		})
 		switch {
 		case !ours || n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs:
 		case !drains[at].Unplanned:

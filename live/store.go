@@ -79,7 +79,8 @@ type keptObject struct {
 
 // newStore returns a store that has read nothing yet.
 func newStore(cfg *Config, parts *Parts) *Store {
-	return &Store{client: cmp.Or(parts.Urgent, parts.Client), reader: parts.Reader, namespace: cfg.Namespace, ledger: parts.Ledger, every: cfg.ExperienceEvery}
+	return &Store{client: cmp.Or(parts.Urgent, parts.Client), reader: parts.Reader, namespace: cfg.Namespace,
+		ledger: parts.Ledger, every: cfg.ExperienceEvery}
 }
 
 // Load reads what the leader before this one saved, from the API server and not
@@ -248,7 +249,8 @@ func (t *Store) forget(ctx context.Context, pools []policy.Pool, now policy.Time
 func (t *Store) drop(ctx context.Context, pool string) error {
 	name := memoryName(memoryBook, pool)
 	if x := t.object(name).object; x != nil {
-		if err := t.client.Delete(ctx, x, client.Preconditions{ResourceVersion: &x.ResourceVersion}); client.IgnoreNotFound(err) != nil {
+		if err := t.client.Delete(ctx, x,
+			client.Preconditions{ResourceVersion: &x.ResourceVersion}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting ConfigMap %s/%s of a pool that is gone: %w", t.namespace, name, conflict(err))
 		}
 	}
@@ -351,7 +353,8 @@ func (t *Store) send(ctx context.Context, kind, pool string, k *keptObject, data
 		k.object = next
 		return nil
 	}
-	next.ObjectMeta = metav1.ObjectMeta{Namespace: t.namespace, Name: memoryName(kind, pool), Labels: map[string]string{memoryLabel: kind}}
+	next.ObjectMeta = metav1.ObjectMeta{Namespace: t.namespace, Name: memoryName(kind, pool),
+		Labels: map[string]string{memoryLabel: kind}}
 	if pool != "" {
 		next.Annotations = map[string]string{memoryPool: pool}
 	}

@@ -376,7 +376,8 @@ func TestBooksOfDeletedPools(t *testing.T) {
 		want  string
 	}{
 		{both, 0, "shop web"}, {one, time.Hour, "shop web"}, {one, goneMax, "shop web"}, {both, time.Hour, "shop web"},
-		{one, time.Hour, "shop web"}, {one, goneMax, "shop web"}, {one, time.Hour, "shop"}, {one, time.Hour, "shop"}, {both, time.Hour, "shop web"},
+		{one, time.Hour, "shop web"}, {one, goneMax, "shop web"}, {one, time.Hour, "shop"}, {one, time.Hour, "shop"}, {both,
+			time.Hour, "shop web"},
 	} {
 		if got := strings.Join(save(x.pools, x.after), " "); got != x.want {
 			t.Errorf("step %d: %s are remembered, want %s", i, got, x.want)

@@ -98,7 +98,8 @@ func Open(fsys fs.FS, cloud string) (*Bundle, error) {
 			return nil, err
 		}
 		if w := b.Actions.Widths[0]; w != ActionCount {
-			return nil, fmt.Errorf("%s: output %s: one value for each of %d actions is wanted", m.Actions.Graph, b.Actions.Outputs[0], ActionCount)
+			return nil, fmt.Errorf("%s: output %s: one value for each of %d actions is wanted", m.Actions.Graph,
+				b.Actions.Outputs[0], ActionCount)
 		}
 	}
 	return b, nil
@@ -129,7 +130,8 @@ func readArtifacts(fsys fs.FS, m *Manifest) (map[string][]byte, error) {
 		}
 		sum := sha256.Sum256(data)
 		if got := hex.EncodeToString(sum[:]); !strings.EqualFold(got, a.SHA256) {
-			return nil, fmt.Errorf("%s: its SHA-256 is %s and the manifest says %s: the file was changed, or the manifest is another bundle's", a.Path, got, a.SHA256)
+			return nil,
+				fmt.Errorf("%s: its SHA-256 is %s and the manifest says %s: the file was changed, or the manifest is another bundle's", a.Path, got, a.SHA256)
 		}
 		files[a.Path] = data
 	}

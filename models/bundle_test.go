@@ -56,9 +56,11 @@ func TestSeedBundles(t *testing.T) {
 			continue
 		}
 		if len(b.Files) != files || b.Scope.Cloud != "aws" || len(b.Scope.Families) != 60 || len(b.Fingerprint) != 64 {
-			t.Errorf("%s: %d files, scope of %s with %d families, fingerprint %q", name, len(b.Files), b.Scope.Cloud, len(b.Scope.Families), b.Fingerprint)
+			t.Errorf("%s: %d files, scope of %s with %d families, fingerprint %q", name, len(b.Files), b.Scope.Cloud,
+				len(b.Scope.Families), b.Fingerprint)
 		}
-		if n := b.Forecaster; n.Batch != 1 || n.Width != 120 || !slices.Equal(n.Names(), []string{"capacity", "runtime"}) || !slices.Equal(n.Widths, []int{1, 1}) {
+		if n := b.Forecaster; n.Batch != 1 || n.Width != 120 || !slices.Equal(n.Names(), []string{"capacity", "runtime"}) ||
+			!slices.Equal(n.Widths, []int{1, 1}) {
 			t.Errorf("%s: forecaster of batch %d, width %d, %v of widths %v", name, n.Batch, n.Width, n.Names(), n.Widths)
 		}
 		if n := b.Actions; n.Batch != 0 || n.Width != 13 || !slices.Equal(n.Widths, []int{6}) {
@@ -101,7 +103,8 @@ func TestSeedBundleSpoilt(t *testing.T) {
 		{"no manifest", models.ManifestName, func(f fstest.MapFS) { delete(f, models.ManifestName) }},
 		{"no graph", "tft.onnx: the manifest lists it", func(f fstest.MapFS) { delete(f, "tft.onnx") }},
 		{"no sidecar", "tft.onnx.data: the manifest lists it", func(f fstest.MapFS) { delete(f, "tft.onnx.data") }},
-		{"no alias", "rl_value_dense_q90_strict_seed42.onnx.data: the manifest lists it", func(f fstest.MapFS) { delete(f, "rl_value_dense_q90_strict_seed42.onnx.data") }},
+		{"no alias", "rl_value_dense_q90_strict_seed42.onnx.data: the manifest lists it",
+			func(f fstest.MapFS) { delete(f, "rl_value_dense_q90_strict_seed42.onnx.data") }},
 		{"unlisted sidecar", "rl_policy.onnx: tensor", func(f fstest.MapFS) { unlist(f, "rl_value_dense_q90_strict_seed42.onnx.data") }},
 		{"unlisted graph", "artifacts: rl_policy.onnx is missing", func(f fstest.MapFS) { unlist(f, "rl_policy.onnx") }},
 		{"graphs exchanged", "tft.onnx: its inputs are [state [any 13]], want input [any 12 10] alone", func(f fstest.MapFS) {
@@ -247,7 +250,8 @@ func second() fstest.MapFS {
 	}
 	manifest := map[string]any{
 		"schema_version": "v2", "generated_at": "2026-01-01T00:00:00Z", "cloud": "aws", "supported_instance_families": []string{"m5", "c6i.*"},
-		"artifacts": map[string]any{"f": map[string]any{"path": "f.onnx"}, "w": map[string]any{"path": "f.bin"}, "a": map[string]any{"path": "a.onnx"}},
+		"artifacts": map[string]any{"f": map[string]any{"path": "f.onnx"}, "w": map[string]any{"path": "f.bin"},
+			"a": map[string]any{"path": "a.onnx"}},
 		"forecaster": map[string]any{
 			"graph": "f.onnx", "features": models.MarketFeaturesV1, "feature_names": market, "input": "x",
 			"outputs": map[string]string{"capacity": "c", "runtime": "r"}, "horizon_hours": 1,

@@ -233,7 +233,8 @@ func BenchmarkForecast(b *testing.B) {
 			f := closedForm(b)
 			s := &policy.Snapshot{Now: policytest.Epoch, Zones: make([]string, 6), Types: make([]policy.InstanceType, 200)}
 			for i := range 2000 {
-				m := policy.Market{ID: policy.MarketID(i), Zone: policy.ZoneID(i % 6), Type: policy.TypeID(i / 2 % 200), Capacity: policy.CapacityType(i % 2), Band: policy.Band(i % 5)}
+				m := policy.Market{ID: policy.MarketID(i), Zone: policy.ZoneID(i % 6), Type: policy.TypeID(i / 2 % 200),
+					Capacity: policy.CapacityType(i % 2), Band: policy.Band(i % 5)}
 				if i/2 < experienced {
 					m.Experience = policy.Experience{At: s.Now.Add(-time.Duration(i) * time.Minute), Launches: 1, NodeHours: 30}
 				}

@@ -21,7 +21,8 @@ type keptMarket struct {
 
 // pricesInto writes the features of the price of m.
 func (k *keptMarket) pricesInto(f *[marketFeatures]float64, m *policy.Market) {
-	same := k.priced && k.charge == m.Charge() && k.reserve == m.Reserve && k.onDemand == m.OnDemand && slices.Equal(k.history, m.History)
+	same := k.priced && k.charge == m.Charge() && k.reserve == m.Reserve && k.onDemand == m.OnDemand &&
+		slices.Equal(k.history, m.History)
 	if !same {
 		pricesInto(f, m)
 		k.charge, k.reserve, k.onDemand, k.priced = m.Charge(), m.Reserve, m.OnDemand, true

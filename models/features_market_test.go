@@ -18,11 +18,13 @@ import (
 func region() *policy.Snapshot {
 	s := &policy.Snapshot{
 		Now: policy.TimeOf(time.Date(2026, 1, 2, 18, 0, 0, 0, time.UTC)), Zones: []string{"a", "b", "c"},
-		Types: []policy.InstanceType{{Name: "p3.2xlarge", VCPU: 8, Capacity: policy.Resources{GPU: 1}}, {ID: 1, Name: "g5.xlarge", VCPU: 4, Capacity: policy.Resources{GPU: 1}}},
+		Types: []policy.InstanceType{{Name: "p3.2xlarge", VCPU: 8, Capacity: policy.Resources{GPU: 1}},
+			{ID: 1, Name: "g5.xlarge", VCPU: 4, Capacity: policy.Resources{GPU: 1}}},
 	}
 	for i := range 4 {
 		m := policy.Market{
-			ID: policy.MarketID(i), Name: string(rune('p' + i)), Region: "r", Zone: policy.ZoneID(i % 3), Type: policy.TypeID(i / 3), Capacity: policy.Spot,
+			ID: policy.MarketID(i), Name: string(rune('p' +
+				i)), Region: "r", Zone: policy.ZoneID(i % 3), Type: policy.TypeID(i / 3), Capacity: policy.Spot,
 			Offered: true, Band: policy.BandUnknown, Price: policy.Dollars(1.5), OnDemand: policy.Dollars(3),
 			Forecast: policy.Forecast{Hazard: math.Exp(-4), Capacity: 0.25},
 		}
@@ -70,7 +72,8 @@ func TestMarketFeatures(t *testing.T) {
 	m := &s.Markets[0]
 	m.Band, m.Price = 4, policy.Dollars(2)
 	m.History[23] = m.Price
-	m.Experience = policy.Experience{At: s.Now, Launches: 3, Refusals: 1, Reclaims: 1, NodeHours: 15, Refused: s.Now.Add(-70 * time.Minute), Reclaimed: s.Now.Add(-70 * time.Minute)}
+	m.Experience = policy.Experience{At: s.Now, Launches: 3, Refusals: 1, Reclaims: 1, NodeHours: 15,
+		Refused: s.Now.Add(-70 * time.Minute), Reclaimed: s.Now.Add(-70 * time.Minute)}
 	s.Nodes = []policy.Node{
 		{ID: 0, Market: 0, Phase: policy.NodeInitialized, Launched: s.Now.Add(-150 * time.Minute)},
 		{ID: 1, Market: 0, Phase: policy.NodeInitialized, Launched: s.Now.Add(-time.Minute), ReclaimAt: s.Now},
@@ -224,7 +227,8 @@ func TestBuiltin(t *testing.T) {
 	if b.Forecaster == nil || m.Forecaster.Features != models.MarketFeaturesV2 || m.Forecaster.HorizonHours != 1 || size > 1<<20 {
 		t.Errorf("%+v, %d bytes", m.Forecaster, size)
 	}
-	for _, name := range []string{"gpu_recorded.runtime.brier", "gpu_recorded.runtime.log_loss_skill.closed_form", "cpu_generated.runtime.log_loss"} {
+	for _, name := range []string{"gpu_recorded.runtime.brier", "gpu_recorded.runtime.log_loss_skill.closed_form",
+		"cpu_generated.runtime.log_loss"} {
 		if _, ok := m.Metrics[name]; !ok {
 			t.Errorf("metric %s is missing", name)
 		}

@@ -300,7 +300,8 @@ func (at external) of(file []byte) ([]byte, error) {
 		length = size - at.offset
 	}
 	if at.offset < 0 || at.offset > size || length < 0 || length > size-at.offset {
-		return nil, fmt.Errorf("its weights are bytes %d to %d of %s, which has %d", at.offset, at.offset+length, at.location, size)
+		return nil, fmt.Errorf("its weights are bytes %d to %d of %s, which has %d", at.offset, at.offset+length,
+			at.location, size)
 	}
 	return file[at.offset : at.offset+length], nil
 }

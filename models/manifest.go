@@ -262,7 +262,8 @@ func (m *Manifest) checkV2() error {
 		}
 	}
 	if m.Forecaster != nil {
-		if err := m.Forecaster.check(marketNames, []string{outputCapacity, outputRuntime}, outputCapacity6, outputRuntime6); err != nil {
+		if err := m.Forecaster.check(marketNames, []string{outputCapacity, outputRuntime}, outputCapacity6,
+			outputRuntime6); err != nil {
 			return fmt.Errorf("forecaster: %w", err)
 		}
 	}
@@ -284,7 +285,8 @@ func (m *Model) check(builders map[string][]string, outputs []string, others ...
 	case m.Graph == "":
 		return errors.New("graph: it is missing")
 	case !ok:
-		return fmt.Errorf("features: %q is not known here, only %s", m.Features, strings.Join(slices.Sorted(maps.Keys(builders)), ", "))
+		return fmt.Errorf("features: %q is not known here, only %s", m.Features,
+			strings.Join(slices.Sorted(maps.Keys(builders)), ", "))
 	case !slices.Equal(m.FeatureNames, names):
 		return fmt.Errorf("feature_names: %q are not those of %s, which are %q", m.FeatureNames, m.Features, names)
 	case m.Input == "":
@@ -303,7 +305,8 @@ func (m *Model) check(builders map[string][]string, outputs []string, others ...
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
 		if !slices.Contains(outputs, name) && !slices.Contains(others, name) {
-			return fmt.Errorf("outputs: there are %d and one is %s, want %s", len(m.Outputs), name, strings.Join(outputs, " and "))
+			return fmt.Errorf("outputs: there are %d and one is %s, want %s", len(m.Outputs), name,
+				strings.Join(outputs, " and "))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {

@@ -44,9 +44,11 @@ func ordinaryPool(row []float32) {
 		Types: []policy.InstanceType{{VCPU: 4, Allocatable: policy.Resources{CPU: 4000, Memory: 16 << 30, Pods: 50}}},
 		Markets: []policy.Market{
 			{Name: "a/on-demand", Offered: true, Price: policy.Dollars(0.97), OnDemand: policy.Dollars(0.97)},
-			{ID: 1, Name: "a/spot", Capacity: policy.Spot, Offered: true, Price: policy.Dollars(0.31), OnDemand: policy.Dollars(0.97)},
+			{ID: 1, Name: "a/spot", Capacity: policy.Spot, Offered: true, Price: policy.Dollars(0.31),
+				OnDemand: policy.Dollars(0.97)},
 		},
-		Pools: []policy.Pool{{Name: "a", Mode: policy.ModeActive, Markets: []policy.MarketID{0, 1}, Share: policy.ShareRange{Max: 1}}},
+		Pools: []policy.Pool{{Name: "a", Mode: policy.ModeActive, Markets: []policy.MarketID{0, 1},
+			Share: policy.ShareRange{Max: 1}}},
 	}
 	var rows PoolRows
 	rows.Collect(s, &policy.Memory{})

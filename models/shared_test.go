@@ -22,7 +22,8 @@ func TestSharedConstants(t *testing.T) {
 		value any
 	}{
 		{"PriorReclaims", c.PriorReclaims}, {"PooledReclaims", c.PooledReclaims},
-		{"FactorMax", c.FactorMax}, {"Horizon", c.Horizon}, {"refusals", list(refusals[:])}, {"ShortageDepth", c.ShortageDepth}, {"RefusalMemory", c.RefusalMemory},
+		{"FactorMax", c.FactorMax}, {"Horizon", c.Horizon}, {"refusals", list(refusals[:])}, {"ShortageDepth",
+			c.ShortageDepth}, {"RefusalMemory", c.RefusalMemory},
 	} {
 		if want := fmt.Sprintf("`%s = %v`", x.name, x.value); !strings.Contains(section, want) {
 			t.Errorf("docs/fidelity.md does not say %s", want)

@@ -67,7 +67,8 @@ type Counts struct {
 // Plus returns the sum of c and d.
 func (c Counts) Plus(d Counts) Counts {
 	return Counts{
-		Calls: c.Calls + d.Calls, Scored: c.Scored + d.Scored, OutOfScope: c.OutOfScope + d.OutOfScope, Unpriced: c.Unpriced + d.Unpriced,
+		Calls: c.Calls + d.Calls, Scored: c.Scored + d.Scored, OutOfScope: c.OutOfScope +
+			d.OutOfScope, Unpriced: c.Unpriced + d.Unpriced,
 		Failed: c.Failed + d.Failed, Valued: c.Valued + d.Valued, Unvalued: c.Unvalued + d.Unvalued,
 	}
 }
@@ -130,7 +131,8 @@ func ordinary(features string, row []float32) {
 	case MarketFeaturesV2:
 		s := &policy.Snapshot{
 			Now: market.Now, Zones: []string{"a"}, Types: []policy.InstanceType{{VCPU: 4}},
-			Markets: []policy.Market{{Name: "a", Capacity: policy.Spot, Offered: true, Price: policy.Dollars(market.Spot), OnDemand: policy.Dollars(market.OnDemand)}},
+			Markets: []policy.Market{{Name: "a", Capacity: policy.Spot, Offered: true, Price: policy.Dollars(market.Spot),
+				OnDemand: policy.Dollars(market.OnDemand)}},
 		}
 		var rows MarketRows
 		rows.Collect(s)
@@ -138,7 +140,8 @@ func ordinary(features string, row []float32) {
 	case PoolFeaturesQ:
 		ordinaryPool(row)
 	case PoolFeaturesV1:
-		pool := PoolState{Market: market, Startup: 30, MigrationCost: 1, Penalty: 1, Steps: 5, Utilization: 0.6, Share: 0.6, Target: 0.6}
+		pool := PoolState{Market: market, Startup: 30, MigrationCost: 1, Penalty: 1, Steps: 5, Utilization: 0.6, Share: 0.6,
+			Target: 0.6}
 		pool.Row(row)
 	}
 }

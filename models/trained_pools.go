@@ -88,7 +88,8 @@ func (f *Trained) askPools(s *policy.Snapshot) error {
 
 // pool returns what the features of p are built from. To move a node costs what
 // the agent takes it to cost.
-func (f *Trained) pool(s *policy.Snapshot, p *policy.Pool, m *policy.Market, w *workload.Features, memory *policy.Memory) *PoolState {
+func (f *Trained) pool(s *policy.Snapshot, p *policy.Pool, m *policy.Market, w *workload.Features,
+	memory *policy.Memory) *PoolState {
 	x := &PoolState{
 		Market: *f.market(s, m), Capacity: m.Forecast.Capacity, Runtime: m.Forecast.Runtime,
 		Startup: w.Startup, Penalty: w.Penalty, Utilization: w.Utilization, Steps: stepsMax,

@@ -92,7 +92,8 @@ func shop() *policy.Snapshot {
 	}
 	s.Pools = []policy.Pool{{Name: "web", Markets: []policy.MarketID{0, 1, 2}, Mode: policy.ModeActive}}
 	for i := range 2 {
-		s.Nodes = append(s.Nodes, policy.Node{ID: policy.NodeID(i), Market: 1, Phase: policy.NodeInitialized, Allocatable: policy.Resources{CPU: 2000}})
+		s.Nodes = append(s.Nodes, policy.Node{ID: policy.NodeID(i), Market: 1, Phase: policy.NodeInitialized,
+			Allocatable: policy.Resources{CPU: 2000}})
 	}
 	return s
 }
@@ -107,7 +108,8 @@ func TestTrained(t *testing.T) {
 	}
 	for i, want := range []float64{0.2, 0.3} {
 		got := s.Markets[i].Forecast
-		if !close32(got.Capacity, want) || !close32(got.Runtime, want/2) || !close32(got.Hazard, -math.Log(1-want/2)) || got.Confidence != 0.9 || got.Source != policy.SourceModel {
+		if !close32(got.Capacity, want) || !close32(got.Runtime, want/2) || !close32(got.Hazard, -math.Log(1-want/2)) ||
+			got.Confidence != 0.9 || got.Source != policy.SourceModel {
 			t.Errorf("market %d: %+v", i, got)
 		}
 	}
@@ -122,7 +124,8 @@ func TestTrained(t *testing.T) {
 	if !strings.Contains(f.Counts().String(), "2 of 3 forecasts") || !strings.Contains(f.Counts().String(), "1 were out of its scope") {
 		t.Errorf("it is said that %s", f.Counts())
 	}
-	if sum := f.Counts().Plus(models.Counts{Unvalued: 3, Failed: 1}).String(); !strings.HasPrefix(sum, "the bundle scored 2 of 4 ") || !strings.HasSuffix(sum, "1 of 4 times") {
+	if sum := f.Counts().Plus(models.Counts{Unvalued: 3, Failed: 1}).String(); !strings.HasPrefix(sum,
+		"the bundle scored 2 of 4 ") || !strings.HasSuffix(sum, "1 of 4 times") {
 		t.Errorf("of the sum it is said that %s", sum)
 	}
 	// Most nodes are in the second market: its price, a hundredth of a dollar
@@ -161,7 +164,8 @@ func close32(a, b float64) bool { return math.Abs(a-b) < 1e-6 }
 func TestTrainedRemembers(t *testing.T) {
 	f, scores, _ := fakes(t, models.TrainedConfig{}, nil)
 	s := shop()
-	for _, edit := range []func(){func() {}, func() { s.Now = s.Now.Add(time.Minute) }, func() { s.Markets[1].Price += 1000 }, func() { s.Now = s.Now.Add(time.Hour) }} {
+	for _, edit := range []func(){func() {}, func() { s.Now = s.Now.Add(time.Minute) },
+		func() { s.Markets[1].Price += 1000 }, func() { s.Now = s.Now.Add(time.Hour) }} {
 		edit()
 		if err := f.Forecast(s, &policy.Memory{}); err != nil {
 			t.Fatal(err)
@@ -223,7 +227,8 @@ func TestTrainedFails(t *testing.T) {
 		if s.Markets[1].Forecast != plain.Markets[1].Forecast {
 			t.Errorf("%s: %+v, want the closed form's", name, s.Markets[1].Forecast)
 		}
-		if n := f.Counts().Failed; n == 0 || !strings.Contains(f.Counts().String(), "1 failed") && !strings.Contains(f.Counts().String(), "2 failed") {
+		if n := f.Counts().Failed; n == 0 ||
+			!strings.Contains(f.Counts().String(), "1 failed") && !strings.Contains(f.Counts().String(), "2 failed") {
 			t.Errorf("%s: %+v", name, f.Counts())
 		}
 		scores.err, scores.answer = nil, before

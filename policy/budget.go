@@ -197,7 +197,10 @@ type AskedPod struct {
 // Budget returns what is remembered of the budget called name, nil if nothing
 // is. It is not to be changed.
 func (m *Memory) Budget(name string) *BudgetMemory {
-	i, found := slices.BinarySearchFunc(m.Budgets, name, func(b BudgetMemory, name string) int { return cmp.Compare(b.Name, name) })
+	i, found := slices.BinarySearchFunc(m.Budgets, name, func(b BudgetMemory,
+		name string) int {
+		return cmp.Compare(b.Name, name)
+	})
 	if !found {
 		return nil
 	}

@@ -88,7 +88,8 @@ type Mark struct {
 // Mark returns that of s: the zero Mark where nothing is known of what changed.
 func (s *Snapshot) Mark() Mark {
 	x := &s.changes
-	if x.of == nil || x.of.serial != x.serial || len(s.Nodes) == 0 || len(s.Pods) == 0 || x.nodes != &s.Nodes[0] || x.pods != &s.Pods[0] {
+	if x.of == nil || x.of.serial != x.serial || len(s.Nodes) == 0 || len(s.Pods) == 0 || x.nodes != &s.Nodes[0] ||
+		x.pods != &s.Pods[0] {
 		return Mark{}
 	}
 	return x.Mark

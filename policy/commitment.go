@@ -118,7 +118,8 @@ func (c *Commitment) Scope() string {
 	case CoverDollars:
 		s = Money(c.Amount).Short() + " an hour on demand"
 	}
-	for _, x := range [...]struct{ word, value string }{{" of ", c.Type}, {" of family ", c.Family}, {" in zone ", c.Zone}, {" in region ", c.Region}} {
+	for _, x := range [...]struct{ word, value string }{{" of ", c.Type}, {" of family ", c.Family},
+		{" in zone ", c.Zone}, {" in region ", c.Region}} {
 		if x.value != "" {
 			s += x.word + x.value
 		}

@@ -30,7 +30,8 @@ var noticeRules = [...]NoticeRule{
 	{AWS, 120 * time.Second, "Amazon EC2 User Guide, Spot Instance interruption notices"},
 	{Azure, 30 * time.Second, "Azure documentation, Use Azure Spot Virtual Machines: Scheduled Events, Preempt"},
 	{GCP, 30 * time.Second, "Compute Engine documentation, Spot VMs, preemption process: best-effort shutdown period"},
-	{Rackspace, 6 * time.Minute, "Rackspace Spot documentation, Spot scale and sizing guidelines: notice period after an auction"},
+	{Rackspace, 6 * time.Minute,
+		"Rackspace Spot documentation, Spot scale and sizing guidelines: notice period after an auction"},
 }
 
 // NoticeRules returns the rule of every provider, ascending by provider.

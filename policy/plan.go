@@ -168,7 +168,8 @@ type DeletionCost struct {
 // Deployment owns p, which stands on the node, and p has another cost that is ours
 // to change.
 func (x *DeletionCost) Ranks(s *Snapshot, p *Pod) bool {
-	if p.Node != x.Node || p.DeletionCostFixed || p.DeletionCost == x.Cost || p.Phase != PodStarting && p.Phase != PodReady {
+	if p.Node != x.Node || p.DeletionCostFixed || p.DeletionCost == x.Cost ||
+		p.Phase != PodStarting && p.Phase != PodReady {
 		return false
 	}
 	w := s.Templates[p.Template].Workload

@@ -18,12 +18,13 @@ func TestPlanFormat(t *testing.T) {
 	}
 	why := policy.Why{Reason: policy.ReasonCheaper}
 	p := policy.Plan{
-		Steers:   []policy.Steer{{Share: 0.5, Exact: true, Markets: []policy.MarketID{1}, Why: why}},
-		Launches: []policy.Launch{{Markets: []policy.MarketID{0, 1}, Replaces: 1, Why: why}, {Markets: []policy.MarketID{0}, Replaces: policy.None, Why: why}},
-		Drains:   []policy.Drain{{Node: 1, After: []string{"x"}, Why: why}, {Why: why}},
-		Evicts:   []policy.Evict{{Why: why}},
-		Gates:    []policy.Gate{{Budget: "team", Closed: true, Why: why}, {Budget: "team", Why: why}},
-		Holds:    []policy.Hold{{Node: policy.None, Why: why}, {Pool: policy.None, Node: 1, Why: why}},
+		Steers: []policy.Steer{{Share: 0.5, Exact: true, Markets: []policy.MarketID{1}, Why: why}},
+		Launches: []policy.Launch{{Markets: []policy.MarketID{0, 1}, Replaces: 1, Why: why},
+			{Markets: []policy.MarketID{0}, Replaces: policy.None, Why: why}},
+		Drains: []policy.Drain{{Node: 1, After: []string{"x"}, Why: why}, {Why: why}},
+		Evicts: []policy.Evict{{Why: why}},
+		Gates:  []policy.Gate{{Budget: "team", Closed: true, Why: why}, {Budget: "team", Why: why}},
+		Holds:  []policy.Hold{{Node: policy.None, Why: why}, {Pool: policy.None, Node: 1, Why: why}},
 	}
 	const want = `steer web share=0.500 exact markets=1 (cheaper)
 launch web m0 m1 for=n1 (cheaper)

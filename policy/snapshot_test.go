@@ -102,10 +102,13 @@ func TestDisruptable(t *testing.T) {
 		{"less those that go", 9, 0, 1, 0, []policy.DisruptionBudget{{Nodes: percent(10), Active: true}}, policy.Underutilized, 0},
 		{"never below none", 5, 3, 2, 0, []policy.DisruptionBudget{{Nodes: count(1), Active: true}}, policy.Underutilized, 0},
 		{"arriving nodes do not count", 10, 0, 0, 10, []policy.DisruptionBudget{{Nodes: percent(10), Active: true}}, policy.Underutilized, 1},
-		{"the strictest holds", 10, 0, 0, 0, []policy.DisruptionBudget{{Nodes: count(5), Active: true}, {Nodes: count(2), Active: true}}, policy.Underutilized, 2},
+		{"the strictest holds", 10, 0, 0, 0, []policy.DisruptionBudget{{Nodes: count(5), Active: true},
+			{Nodes: count(2), Active: true}}, policy.Underutilized, 2},
 		{"out of its hours", 10, 0, 0, 0, []policy.DisruptionBudget{{Nodes: count(0)}}, policy.Underutilized, 10},
-		{"for another reason", 10, 0, 0, 0, []policy.DisruptionBudget{{Nodes: count(0), Active: true, Reasons: []policy.DisruptionReason{policy.Drifted}}}, policy.Empty, 10},
-		{"for this reason", 10, 0, 0, 0, []policy.DisruptionBudget{{Nodes: count(3), Active: true, Reasons: []policy.DisruptionReason{policy.Drifted, policy.Empty}}}, policy.Empty, 3},
+		{"for another reason", 10, 0, 0, 0, []policy.DisruptionBudget{{Nodes: count(0), Active: true,
+			Reasons: []policy.DisruptionReason{policy.Drifted}}}, policy.Empty, 10},
+		{"for this reason", 10, 0, 0, 0, []policy.DisruptionBudget{{Nodes: count(3), Active: true,
+			Reasons: []policy.DisruptionReason{policy.Drifted, policy.Empty}}}, policy.Empty, 3},
 	} {
 		s := &policy.Snapshot{Pools: []policy.Pool{{Budgets: c.budgets}}}
 		add := func(n int, node policy.Node) {

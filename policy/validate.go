@@ -78,7 +78,8 @@ func (s *Snapshot) validatePools() error {
 		case !isScore(p.Share.Min) || !isScore(p.Share.Max) || !isScore(p.Share.Target) || p.Share.Min > p.Share.Max:
 			return fmt.Errorf("snapshot: pool %q: Spot share %+v is not a range in [0, 1]", p.Name, p.Share)
 		case p.Fees.Fee < 0 || p.Fees.Volumes < 0 || p.Fees.Credits != 0 || p.Fees.Total() > FeeMax:
-			return fmt.Errorf("snapshot: pool %q: fees of %v and %v per node and hour are not from 0 to %v", p.Name, p.Fees.Fee, p.Fees.Volumes, FeeMax)
+			return fmt.Errorf("snapshot: pool %q: fees of %v and %v per node and hour are not from 0 to %v", p.Name,
+				p.Fees.Fee, p.Fees.Volumes, FeeMax)
 		}
 		for k, m := range p.Markets {
 			if !within(int(m), len(s.Markets)) || k > 0 && p.Markets[k-1] >= m {

@@ -38,8 +38,9 @@ func (x *selection) assumptions(sc *Scenario) []string {
 		if sc.reserveStated {
 			from = "as the scenario states"
 		}
-		all = append(all, fmt.Sprintf("auctions: a node is charged the market price or the reserve price, whichever is more; the reserve is %s an hour, %s",
-			sc.Reserve.Short(), from))
+		all = append(all,
+			fmt.Sprintf("auctions: a node is charged the market price or the reserve price, whichever is more; the reserve is %s an hour, %s",
+				sc.Reserve.Short(), from))
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(x.places)) {
 		at := x.places[cluster]
@@ -47,8 +48,9 @@ func (x *selection) assumptions(sc *Scenario) []string {
 		case cluster != "":
 			all = append(all, fmt.Sprintf("cloudspace %s is in %s: a cloudspace has one region", cluster, at.Region))
 		case slices.ContainsFunc(x.offers, func(o offer) bool { return o.series.Provider == at.Provider && o.series.Region != at.Region }):
-			all = append(all, fmt.Sprintf("the cluster is in %s/%s, one of several regions of the trace: a cluster has one unless markets.regions lists more",
-				at.Provider, at.Region))
+			all = append(all,
+				fmt.Sprintf("the cluster is in %s/%s, one of several regions of the trace: a cluster has one unless markets.regions lists more",
+					at.Provider, at.Region))
 		}
 	}
 	return all
@@ -76,7 +78,8 @@ func (x *selection) warnings() []string {
 		if len(shown) < len(k.names) {
 			more = ", …"
 		}
-		all = append(all, fmt.Sprintf("markets not used: %d: %s (%s%s)", len(k.names), k.why, strings.Join(shown, ", "), more))
+		all = append(all, fmt.Sprintf("markets not used: %d: %s (%s%s)", len(k.names), k.why,
+			strings.Join(shown, ", "), more))
 	}
 	return append(all, x.notes...)
 }

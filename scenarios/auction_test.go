@@ -81,7 +81,8 @@ func TestBindAuctions(t *testing.T) {
 		}
 	}
 	said := strings.Join(w.Warnings, "\n")
-	for _, part := range []string{"on-demand prices of 3 instance types are modelled", "the reserve is $0.005 an hour, modelled", "cloudspace shop is in us-east-iad-1"} {
+	for _, part := range []string{"on-demand prices of 3 instance types are modelled",
+		"the reserve is $0.005 an hour, modelled", "cloudspace shop is in us-east-iad-1"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("no warning says %q:\n%s", part, said)
 		}

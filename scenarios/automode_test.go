@@ -69,11 +69,14 @@ func TestAutoMode(t *testing.T) {
 		expire                    time.Duration
 		disk                      int64
 	}{
-		{"c", zone + "{key: eks.amazonaws.com/instance-family, operator: In, values: [m5]}, {key: eks.amazonaws.com/instance-cpu, operator: Lt, values: ['9']}", "",
+		{"c", zone +
+			"{key: eks.amazonaws.com/instance-family, operator: In, values: [m5]}, {key: eks.amazonaws.com/instance-cpu, operator: Lt, values: ['9']}", "",
 			"m5.2xlarge m5.large m5.xlarge", 336 * time.Hour, 120},
-		{"default", "{key: eks.amazonaws.com/instance-category, operator: NotIn, values: [c, r]}, {key: eks.amazonaws.com/instance-size, operator: NotIn, values: [2xlarge]}", "expireAfter: 9h",
+		{"default",
+			"{key: eks.amazonaws.com/instance-category, operator: NotIn, values: [c, r]}, {key: eks.amazonaws.com/instance-size, operator: NotIn, values: [2xlarge]}", "expireAfter: 9h",
 			"m5.4xlarge m5.large m5.xlarge", 9 * time.Hour, 80},
-		{"else", "{key: eks.amazonaws.com/instance-generation, operator: Gt, values: ['5']}, {key: eks.amazonaws.com/instance-memory, operator: In, values: ['16384']}, {key: eks.amazonaws.com/compute-type, operator: In, values: [auto]}", "expireAfter: Never",
+		{"else",
+			"{key: eks.amazonaws.com/instance-generation, operator: Gt, values: ['5']}, {key: eks.amazonaws.com/instance-memory, operator: In, values: ['16384']}, {key: eks.amazonaws.com/compute-type, operator: In, values: [auto]}", "expireAfter: Never",
 			"c6g.2xlarge", 504 * time.Hour, 80},
 	} {
 		sc, err := Parse("s.yaml", []byte(autoText(c.class, c.requirements, c.more, "")))
@@ -81,13 +84,15 @@ func TestAutoMode(t *testing.T) {
 			t.Fatal(err)
 		}
 		own := sc.pools[0].own
-		if e := sc.pools[0].base.ExpireAfter; e != c.expire || own.TerminationGrace != 24*time.Hour || own.class.nodes.RootVolume != c.disk<<30 || !own.class.nodes.Bottlerocket {
+		if e := sc.pools[0].base.ExpireAfter; e != c.expire || own.TerminationGrace != 24*time.Hour ||
+			own.class.nodes.RootVolume != c.disk<<30 || !own.class.nodes.Bottlerocket {
 			t.Errorf("%s: nodes end after %v and %v, want %v; class %+v", c.requirements, e, own.TerminationGrace, c.expire, own.class.nodes)
 		}
 		var types []string
 		w := boundOwn(t, sc)
 		for _, m := range w.Pools[0].Markets {
-			if name := w.Types[w.Markets[m].Type].Name; !slices.Contains(types, name) && (strings.HasPrefix(name, "m5.") || strings.HasPrefix(name, "c6g.")) {
+			if name := w.Types[w.Markets[m].Type].Name; !slices.Contains(types, name) &&
+				(strings.HasPrefix(name, "m5.") || strings.HasPrefix(name, "c6g.")) {
 				types = append(types, name)
 			}
 			if zone := w.Zones[w.Markets[m].Zone]; c.class == "c" && zone != "us-east-1c" {
@@ -117,21 +122,31 @@ func TestAutoMode(t *testing.T) {
 func TestAutoModePods(t *testing.T) {
 	const affinity = "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [%s]}]}}}"
 	for selected, want := range map[string]string{
-		"nodeSelector: {eks.amazonaws.com/instance-family: m5}":                                                                                                            "auto",
-		"nodeSelector: {karpenter.k8s.aws/instance-family: m5}":                                                                                                            "own",
-		"nodeSelector: {eks.amazonaws.com/compute-type: auto}":                                                                                                             "auto",
-		"nodeSelector: {eks.amazonaws.com/instance-family: m5, karpenter.k8s.aws/instance-size: large}":                                                                    "",
-		"nodeSelector: {eks.amazonaws.com/instance-family: none}":                                                                                                          "",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-cpu, operator: Gt, values: ['3']}"):                                                                        "auto",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-category, operator: NotIn, values: [c]}"):                                                                  "auto own",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/compute-type, operator: NotIn, values: [auto]}"):                                                                    "own",
-		fmt.Sprintf(affinity, "{key: karpenter.k8s.aws/instance-generation, operator: In, values: ['5']}"):                                                                 "own",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-gpu-count, operator: DoesNotExist}, {key: a, operator: DoesNotExist}"):                                     "auto own",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-hypervisor, operator: DoesNotExist}"):                                                                      "own",
-		fmt.Sprintf(affinity, "{key: karpenter.k8s.aws/instance-hypervisor, operator: DoesNotExist}"):                                                                      "auto",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-cpu-manufacturer, operator: NotIn, values: [aws, amd, intel]}"):                                            "own",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-cpu, operator: Exists}, {key: karpenter.k8s.aws/instance-cpu, operator: Exists}"):                          "",
-		"nodeSelector: {karpenter.k8s.aws/instance-family: m5}\n      " + fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-family, operator: NotIn, values: [m5]}"): "own",
+		"nodeSelector: {eks.amazonaws.com/instance-family: m5}":                                         "auto",
+		"nodeSelector: {karpenter.k8s.aws/instance-family: m5}":                                         "own",
+		"nodeSelector: {eks.amazonaws.com/compute-type: auto}":                                          "auto",
+		"nodeSelector: {eks.amazonaws.com/instance-family: m5, karpenter.k8s.aws/instance-size: large}": "",
+		"nodeSelector: {eks.amazonaws.com/instance-family: none}":                                       "",
+		fmt.Sprintf(affinity,
+			"{key: eks.amazonaws.com/instance-cpu, operator: Gt, values: ['3']}"): "auto",
+		fmt.Sprintf(affinity,
+			"{key: eks.amazonaws.com/instance-category, operator: NotIn, values: [c]}"): "auto own",
+		fmt.Sprintf(affinity,
+			"{key: eks.amazonaws.com/compute-type, operator: NotIn, values: [auto]}"): "own",
+		fmt.Sprintf(affinity,
+			"{key: karpenter.k8s.aws/instance-generation, operator: In, values: ['5']}"): "own",
+		fmt.Sprintf(affinity,
+			"{key: eks.amazonaws.com/instance-gpu-count, operator: DoesNotExist}, {key: a, operator: DoesNotExist}"): "auto own",
+		fmt.Sprintf(affinity,
+			"{key: eks.amazonaws.com/instance-hypervisor, operator: DoesNotExist}"): "own",
+		fmt.Sprintf(affinity,
+			"{key: karpenter.k8s.aws/instance-hypervisor, operator: DoesNotExist}"): "auto",
+		fmt.Sprintf(affinity,
+			"{key: eks.amazonaws.com/instance-cpu-manufacturer, operator: NotIn, values: [aws, amd, intel]}"): "own",
+		fmt.Sprintf(affinity,
+			"{key: eks.amazonaws.com/instance-cpu, operator: Exists}, {key: karpenter.k8s.aws/instance-cpu, operator: Exists}"): "",
+		"nodeSelector: {karpenter.k8s.aws/instance-family: m5}\n      " +
+			fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-family, operator: NotIn, values: [m5]}"): "own",
 	} {
 		sc, err := Parse("s.yaml", []byte(autoText("default", "", "", selected)))
 		if err != nil {
@@ -176,13 +191,20 @@ func admits(w *BoundScenario, i int, m policy.MarketID) bool {
 // TestAutoModeErrors refuses what EKS Auto Mode does not take, by its field.
 func TestAutoModeErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		autoText("c", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5]}", "", ""):                        `"karpenter.k8s.aws/instance-family": nodes of EKS Auto Mode have eks.amazonaws.com/instance-family`,
-		autoText("c", "{key: eks.amazonaws.com/instance-colour, operator: In, values: [red]}", "", ""):                       `"eks.amazonaws.com/instance-colour": the catalog does not know this`,
-		strings.ReplaceAll(autoText("c", "", "", ""), "size: 120Gi", "size: 0Gi"):                                            `"spec.ephemeralStorage.size": 0 is not above 0`,
-		strings.ReplaceAll(autoText("c", "", "", ""), "iops: 3000", "iops: -1"):                                              `"spec.ephemeralStorage.iops": -1 is not from 1 to 1000000`,
-		strings.ReplaceAll(autoText("c", "", "", ""), "networkPolicy:", "networkPolice:"):                                    `"spec.networkPolice": unknown key; did you mean "networkPolicy"?`,
-		strings.ReplaceAll(autoText("c", "", "", ""), "group: eks.amazonaws.com", "group: karpenter.k8s.aws"):                `"karpenter.k8s.aws" of kind NodeClass, want "eks.amazonaws.com"`,
-		strings.ReplaceAll(autoText("c", "", "", ""), "spec: {role: r", "spec: {placementGroupSelector: {name: x}, role: r"): `placement groups are not simulated`,
+		autoText("c", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5]}", "",
+			""): `"karpenter.k8s.aws/instance-family": nodes of EKS Auto Mode have eks.amazonaws.com/instance-family`,
+		autoText("c", "{key: eks.amazonaws.com/instance-colour, operator: In, values: [red]}", "",
+			""): `"eks.amazonaws.com/instance-colour": the catalog does not know this`,
+		strings.ReplaceAll(autoText("c", "", "", ""), "size: 120Gi",
+			"size: 0Gi"): `"spec.ephemeralStorage.size": 0 is not above 0`,
+		strings.ReplaceAll(autoText("c", "", "", ""), "iops: 3000",
+			"iops: -1"): `"spec.ephemeralStorage.iops": -1 is not from 1 to 1000000`,
+		strings.ReplaceAll(autoText("c", "", "", ""), "networkPolicy:",
+			"networkPolice:"): `"spec.networkPolice": unknown key; did you mean "networkPolicy"?`,
+		strings.ReplaceAll(autoText("c", "", "", ""), "group: eks.amazonaws.com",
+			"group: karpenter.k8s.aws"): `"karpenter.k8s.aws" of kind NodeClass, want "eks.amazonaws.com"`,
+		strings.ReplaceAll(autoText("c", "", "", ""), "spec: {role: r",
+			"spec: {placementGroupSelector: {name: x}, role: r"): `placement groups are not simulated`,
 	} {
 		if _, err := Parse("s.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -47,10 +47,12 @@ const (
 )
 
 func defaultRules() (up, down scalingRules) {
-	percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: defaultPercentMax, PeriodSeconds: 15}
+	percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: defaultPercentMax,
+		PeriodSeconds: 15}
 	pods := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: defaultPodsMax, PeriodSeconds: 15}
 	up = scalingRules{policies: []autoscalingv2.HPAScalingPolicy{percent, pods}, tolerance: defaultTolerance}
-	down = scalingRules{policies: []autoscalingv2.HPAScalingPolicy{percent}, tolerance: defaultTolerance, window: scaleDownWindow}
+	down = scalingRules{policies: []autoscalingv2.HPAScalingPolicy{percent}, tolerance: defaultTolerance,
+		window: scaleDownWindow}
 	return up, down
 }
 
@@ -163,7 +165,8 @@ func (s *scaling) recommended(loads [][]scheduleStep, at policy.Time) int32 {
 // sync sets the replicas as the controller does for a recommendation, and reports whether they
 // stay until the load changes.
 func (s *scaling) sync(now policy.Time, recommended int32) (settled bool) {
-	s.recommendations = append(s.since(s.recommendations, now.Add(-max(s.up.window, s.down.window))), scheduleStep{now, int64(recommended)})
+	s.recommendations = append(s.since(s.recommendations, now.Add(-max(s.up.window, s.down.window))),
+		scheduleStep{now, int64(recommended)})
 	atLeast, atMost := recommended, recommended
 	for _, r := range s.recommendations {
 		if r.at > now.Add(-s.up.window) {
@@ -180,7 +183,8 @@ func (s *scaling) sync(now policy.Time, recommended int32) (settled bool) {
 		s.replicas = next
 		return false
 	}
-	pending := slices.ContainsFunc(s.recommendations, func(r scheduleStep) bool { return s.bounded(int32(r.value)) != next })
+	pending := slices.ContainsFunc(s.recommendations,
+		func(r scheduleStep) bool { return s.bounded(int32(r.value)) != next })
 	return !pending
 }
 
@@ -239,7 +243,10 @@ func (s *scaling) limit(now policy.Time, p autoscalingv2.HPAScalingPolicy, sign 
 
 // valueAt returns the value in force at an instant.
 func valueAt(steps []scheduleStep, at policy.Time) int64 {
-	i, found := slices.BinarySearchFunc(steps, at, func(s scheduleStep, at policy.Time) int { return cmp.Compare(s.at, at) })
+	i, found := slices.BinarySearchFunc(steps, at, func(s scheduleStep,
+		at policy.Time) int {
+		return cmp.Compare(s.at, at)
+	})
 	if found {
 		return steps[i].value
 	}

@@ -130,7 +130,8 @@ func (w *BoundScenario) warnOfFaults() {
 			return (f.Zone == "" || f.Zone == w.Zones[m.Zone]) && (f.Type == "" || f.Type == w.Types[m.Type].Name)
 		})
 		if !meets {
-			w.Warnings = append(w.Warnings, fmt.Sprintf("faults[%d] has no effect: no market with zone %q and instance type %q", i, f.Zone, f.Type))
+			w.Warnings = append(w.Warnings,
+				fmt.Sprintf("faults[%d] has no effect: no market with zone %q and instance type %q", i, f.Zone, f.Type))
 		}
 	}
 }
@@ -229,7 +230,8 @@ func (p *pool) nothing(x *selection) error {
 	if p.own != nil {
 		path = []string{"spec", "template", "spec", "requirements"}
 	}
-	err := p.doc.problem(path, "pool %s may not buy in any of the %d markets of trace %s", p.name, len(x.offers), x.tr.Name)
+	err := p.doc.problem(path, "pool %s may not buy in any of the %d markets of trace %s", p.name, len(x.offers),
+		x.tr.Name)
 	if len(x.offers) > 0 {
 		f, l := x.offers[0].series, x.offers[len(x.offers)-1].series
 		return fmt.Errorf("%w: %w (from %s to %s)%s", ErrNoMarket, err, f.Name(), l.Name(), p.unmet(x))
@@ -326,7 +328,8 @@ func (w *BoundScenario) seed(sc *Scenario) error {
 		}
 		if own := w.ownOf(p.ID); own != nil && own.Static {
 			if stated[p.ID] += int(n.Count); stated[p.ID] > own.Replicas {
-				return fmt.Errorf("nodes[%d] of %s: pool %s has %d nodes at the start, more than its %d replicas", i, sc.Name, n.Pool, stated[p.ID], own.Replicas)
+				return fmt.Errorf("nodes[%d] of %s: pool %s has %d nodes at the start, more than its %d replicas", i, sc.Name,
+					n.Pool, stated[p.ID], own.Replicas)
 			}
 		}
 		w.Seeds = append(w.Seeds, NodeSeed{Pool: p.ID, Market: best, Count: int(n.Count)})

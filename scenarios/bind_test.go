@@ -33,7 +33,8 @@ func fourDays(s ...trace.Series) *trace.Trace {
 	slices.SortFunc(s, func(a, b trace.Series) int {
 		return strings.Compare(a.Zone+a.Type+a.Product, b.Zone+b.Type+b.Product)
 	})
-	return &trace.Trace{Name: "test", Series: s, From: newDay, To: newDay + 96*hours, WholeFrom: newDay, WholeTo: newDay + 96*hours, Digest: [32]byte{1}}
+	return &trace.Trace{Name: "test", Series: s, From: newDay, To: newDay + 96*hours, WholeFrom: newDay,
+		WholeTo: newDay + 96*hours, Digest: [32]byte{1}}
 }
 
 // parse reads a scenario of one deployment and one pool with the given
@@ -93,14 +94,16 @@ func TestBindWindows(t *testing.T) {
 	if first.Start != newDay || second.Start != newDay+24*hours || first.Duration != 24*time.Hour {
 		t.Errorf("windows begin at %v and %v", first.Start, second.Start)
 	}
-	if first.TraceDigest == second.TraceDigest || first.TraceDigest != bind(t, sc, tr, BindOptions{}).TraceDigest || first.Digest != second.Digest {
+	if first.TraceDigest == second.TraceDigest || first.TraceDigest != bind(t, sc, tr, BindOptions{}).TraceDigest ||
+		first.Digest != second.Digest {
 		t.Error("the digest of a window is its own, that of the file is not")
 	}
 	if _, err := Bind(sc, tr, BindOptions{Window: 3}); err != nil {
 		t.Errorf("the last whole window: %v", err)
 	}
 	_, err := Bind(sc, tr, BindOptions{Window: 4})
-	if !errors.Is(err, ErrTooShort) || !strings.Contains(err.Error(), "2026-01-05T00:00:00.000Z to 2026-01-06") || !strings.Contains(err.Error(), "2026-01-01T00:00:00.000Z to 2026-01-05") {
+	if !errors.Is(err, ErrTooShort) || !strings.Contains(err.Error(), "2026-01-05T00:00:00.000Z to 2026-01-06") ||
+		!strings.Contains(err.Error(), "2026-01-01T00:00:00.000Z to 2026-01-05") {
 		t.Errorf("got %v, want ErrTooShort with both spans", err)
 	}
 	if _, err := Bind(sc, tr, BindOptions{From: newDay - 1}); !errors.Is(err, ErrTooShort) {
@@ -199,7 +202,8 @@ spec:
 	if len(w.Warnings) != 0 {
 		t.Errorf("warnings %q", w.Warnings)
 	}
-	elsewhere, err := Parse("test.yaml", []byte(strings.Replace(fmt.Sprintf(text, "m5.xlarge"), "1h, zone: b", "1h, zone: c, instanceType: x", 1)))
+	elsewhere, err := Parse("test.yaml", []byte(strings.Replace(fmt.Sprintf(text, "m5.xlarge"), "1h, zone: b",
+		"1h, zone: c, instanceType: x", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +223,8 @@ func TestValidate(t *testing.T) {
 		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{name: b}]}}}":             "no CapacityPool",
 		"apiVersion: spotter.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: a}\nspec: {backend: {karpenter: {nodeClassName: a}}}": "no workload",
 	} {
-		sc, err := Parse("test.yaml", []byte(text+"\n---\napiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a}\nspec: {duration: 1h}\n"))
+		sc, err := Parse("test.yaml",
+			[]byte(text+"\n---\napiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a}\nspec: {duration: 1h}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,7 +70,8 @@ func TestBudgetsOfAScenario(t *testing.T) {
 		t.Fatal(err)
 	}
 	sc, err = Parse("w.yaml", []byte(strings.Replace(string(text), "{app: notebook}}\n  quota", "{app: notbook}}\n  quota", 1)))
-	if err != nil || len(sc.Warnings) != 1 || !strings.Contains(sc.Warnings[0], "GPUBudget ml/notebooks selects no workload that requests nvidia.com/gpu") {
+	if err != nil || len(sc.Warnings) != 1 || !strings.Contains(sc.Warnings[0],
+		"GPUBudget ml/notebooks selects no workload that requests nvidia.com/gpu") {
 		t.Errorf("warnings %q, %v", sc.Warnings, err)
 	}
 	_, err = Parse("w.yaml", []byte(strings.Replace(string(text), "operator: In", "operator: Near", 1)))

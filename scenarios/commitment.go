@@ -127,7 +127,8 @@ func (c *commitmentSpec) checkReserved(fail func(field, format string, args ...a
 
 // commitment returns what a spec that was checked says.
 func (c *commitmentSpec) commitment() policy.Commitment {
-	out := policy.Commitment{Name: c.Name, Region: c.Region, Zone: c.Zone, Family: c.Family, Type: c.InstanceType, Fee: policy.NoPrice}
+	out := policy.Commitment{Name: c.Name, Region: c.Region, Zone: c.Zone, Family: c.Family, Type: c.InstanceType,
+		Fee: policy.NoPrice}
 	switch {
 	case c.Spend != nil:
 		out.Unit, out.Fee = policy.CoverDollars, policy.Dollars(*c.Spend)
@@ -157,7 +158,8 @@ func (w *BoundScenario) commit(sc *Scenario) {
 			return c.Takes(&m, &w.Types[m.Type], w.Zones[m.Zone]) > 0
 		})
 		if !covers {
-			w.Warnings = append(w.Warnings, fmt.Sprintf("commitment %s covers nothing: no pool may buy on demand what it is for (%s)", c.Name, c.Scope()))
+			w.Warnings = append(w.Warnings,
+				fmt.Sprintf("commitment %s covers nothing: no pool may buy on demand what it is for (%s)", c.Name, c.Scope()))
 		}
 	}
 }

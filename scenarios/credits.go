@@ -24,7 +24,8 @@ func (sc *Scenario) readCredits(s *manifestSpec, doc *document) []error {
 	sc.CPUCredits = CreditMode(s.CPUCredits)
 	if x := s.CPUUtilisation; x != nil {
 		if sc.CPUUtilisation = *x; !(*x >= 0 && *x <= kube.CPUUtilisationMax) {
-			errs = append(errs, doc.problem([]string{"spec", "cpuUtilisation"}, "%v is not from 0 to %d", *x, kube.CPUUtilisationMax))
+			errs = append(errs, doc.problem([]string{"spec", "cpuUtilisation"}, "%v is not from 0 to %d", *x,
+				kube.CPUUtilisationMax))
 		}
 	}
 	if !slices.Contains([]CreditMode{CreditsDefault, CreditsStandard, CreditsUnlimited}, sc.CPUCredits) {
@@ -55,14 +56,16 @@ func (w *BoundScenario) meterCredits(sc *Scenario) {
 		}
 	}
 	if assumed && burstable {
-		w.Warnings = append(w.Warnings, fmt.Sprintf("burstable types: pods without %s are taken to use %g%% of the CPU that they request",
-			kube.AnnotationCPU, 100*sc.CPUUtilisation))
+		w.Warnings = append(w.Warnings,
+			fmt.Sprintf("burstable types: pods without %s are taken to use %g%% of the CPU that they request",
+				kube.AnnotationCPU, 100*sc.CPUUtilisation))
 	}
 	if n := len(unmodelled); n > 0 {
 		share := "instance type shares its processors"
 		if n > 1 {
 			share = "instance types share their processors"
 		}
-		w.Warnings = append(w.Warnings, fmt.Sprintf("%d %s, such as %s: CPU credits of such types are not modelled", n, share, unmodelled[0]))
+		w.Warnings = append(w.Warnings, fmt.Sprintf("%d %s, such as %s: CPU credits of such types are not modelled", n,
+			share, unmodelled[0]))
 	}
 }

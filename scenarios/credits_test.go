@@ -93,7 +93,8 @@ func TestCreditMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &BoundScenario{Templates: sc.templates, Types: typesOf("t1.micro", "m5.large")}
-	if w.meterCredits(sc); len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], "1 instance type shares its processors, such as t1.micro") {
+	if w.meterCredits(sc); len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0],
+		"1 instance type shares its processors, such as t1.micro") {
 		t.Errorf("it warns of %q", w.Warnings)
 	}
 }

@@ -191,7 +191,8 @@ var yamlLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 // DecodeFile reads the one object of a file other than a scenario into v, a pointer to a struct
 // with JSON tags, as strictly as a scenario is read. It returns what makes an error about a field
 // of the file, with its line.
-func DecodeFile(file string, data []byte, v any) (problem func(path []string, format string, args ...any) error, err error) {
+func DecodeFile(file string, data []byte, v any) (problem func(path []string, format string, args ...any) error,
+	err error) {
 	docs, err := split(file, data)
 	if err != nil {
 		return nil, err
@@ -482,7 +483,8 @@ func (d *decoder) fieldsOf(t reflect.Type) map[string][]int {
 	all := map[string][]int{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" || f.Anonymous && (name == "" || options == "inline") || named(t, f.Index[:len(f.Index)-1]) {
+		if !f.IsExported() || name == "-" || f.Anonymous && (name == "" || options == "inline") ||
+			named(t, f.Index[:len(f.Index)-1]) {
 			continue
 		}
 		if name != "" {

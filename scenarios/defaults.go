@@ -43,7 +43,8 @@ func Complete(nameOrPath string, text []byte) (whole []byte, added string) {
 			wanted = wanted || slices.Contains(workloadKinds, kind)
 		}
 	}
-	pooled := have["CapacityPool"] || have["NodePool"] || slices.ContainsFunc(docs, func(d document) bool { return d.is != "" })
+	pooled := have["CapacityPool"] || have["NodePool"] || slices.ContainsFunc(docs,
+		func(d document) bool { return d.is != "" })
 	if !wanted || have["Scenario"] && pooled {
 		return text, ""
 	}
@@ -61,7 +62,8 @@ func Complete(nameOrPath string, text []byte) (whole []byte, added string) {
 		if class == "" {
 			more = append(more, defaultClass)
 		}
-		words = append(words, "no pool: a NodePool of Karpenter is taken, Spot and on-demand, amd64, of the instance categories "+families)
+		words = append(words,
+			"no pool: a NodePool of Karpenter is taken, Spot and on-demand, amd64, of the instance categories "+families)
 	}
 	all := strings.Join(more, "")
 	if originsOf(text) != nil {

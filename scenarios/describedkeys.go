@@ -38,7 +38,8 @@ var awsGroupKeys = map[string]describedKey{
 	"TrafficSources":           {meaningless, "what serves is a pod that is ready"},
 	"HealthCheckType":          {meaningless, "an instance fails as it is reclaimed, and so all checks at once"},
 	"HealthCheckGracePeriod":   {meaningless, "no new instance fails a check"},
-	"DefaultCooldown":          {meaningless, "it is of simple scaling policies, and the Cluster Autoscaler sets the size"},
+	"DefaultCooldown": {meaningless,
+		"it is of simple scaling policies, and the Cluster Autoscaler sets the size"},
 
 	"PredictedCapacity":                {warned, "predictive scaling"},
 	"LaunchConfigurationName":          {warned, "a launch configuration says more of instances than their type"},

@@ -66,7 +66,8 @@ func (c *nodeClass) readVolumes(s *ec2NodeClassSpec, family string, fail func([]
 		}
 		path := []string{"blockDeviceMappings", Index(i), "ebs"}
 		if c.readVolume(&v.Volume, &b.EBS, path, fail); v.GiB == 0 {
-			c.unbilled = append(c.unbilled, fmt.Sprintf("the size of volume %s, so that it is in no bill: state ebs.volumeSize", b.DeviceName))
+			c.unbilled = append(c.unbilled,
+				fmt.Sprintf("the size of volume %s, so that it is in no bill: state ebs.volumeSize", b.DeviceName))
 			continue
 		}
 		c.volumes = append(c.volumes, v.Volume)
@@ -75,7 +76,8 @@ func (c *nodeClass) readVolumes(s *ec2NodeClassSpec, family string, fail func([]
 		c.volumes = append(c.volumes, v.Volume)
 	}
 	if len(c.volumes) == 0 && len(s.BlockDeviceMappings) == 0 {
-		c.unbilled = append(c.unbilled, "which volumes its images have, so that they are in no bill: state blockDeviceMappings")
+		c.unbilled = append(c.unbilled,
+			"which volumes its images have, so that they are in no bill: state blockDeviceMappings")
 	}
 }
 
@@ -130,7 +132,8 @@ func (w *BoundScenario) charge(sc *Scenario) {
 			p.Fees.Volumes = max(p.Fees.Volumes, policy.Dollars(monthly/policy.HoursPerMonth))
 			if !known && monthly > 0 && !modelled[region] {
 				modelled[region] = true
-				w.Warnings = append(w.Warnings, "volumes of nodes are modelled at prices of us-east-1: those of "+region+" are not in the catalog")
+				w.Warnings = append(w.Warnings,
+					"volumes of nodes are modelled at prices of us-east-1: those of "+region+" are not in the catalog")
 			}
 		}
 	}

@@ -64,8 +64,10 @@ func (g *gangLoad) queue(queued bool, a *annotations) {
 		Timeout  *int32 `json:"timeoutSeconds"`
 		Recovery *int32 `json:"recoveryTimeoutSeconds"`
 	}
-	if err := json.Unmarshal([]byte(text), &own); err != nil || own.Timeout == nil || *own.Timeout < 1 || own.Recovery != nil && *own.Recovery < 1 {
-		a.fail(annotationReadyMax, `want {"timeoutSeconds": N} with N above 0 and perhaps recoveryTimeoutSeconds, got %q`, text)
+	if err := json.Unmarshal([]byte(text), &own); err != nil || own.Timeout == nil || *own.Timeout < 1 ||
+		own.Recovery != nil && *own.Recovery < 1 {
+		a.fail(annotationReadyMax,
+			`want {"timeoutSeconds": N} with N above 0 and perhaps recoveryTimeoutSeconds, got %q`, text)
 		return
 	}
 	g.ready = time.Duration(*own.Timeout) * time.Second
@@ -81,7 +83,8 @@ func (sc *Scenario) readPodObject(doc *document, o *corev1.Pod) []error {
 	if group == "" {
 		return sc.readBarePod(doc, o)
 	}
-	s := source{policy.KindJob, &o.ObjectMeta, &corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}, nil, nil, nil, nil}
+	s := source{policy.KindJob, &o.ObjectMeta, &corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}, nil, nil,
+		nil, nil}
 	t, l, a, errs := sc.readWorkload(doc, &s)
 	errs = append(errs, sc.readJobSpec(doc, l, []string{"spec"}, &batchv1.JobSpec{}, a)...)
 	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
@@ -91,7 +94,8 @@ func (sc *Scenario) readPodObject(doc *document, o *corev1.Pod) []error {
 	l.gang.queue(o.Labels[labelQueue] != "", a)
 	total, err := strconv.Atoi(o.Annotations[kube.AnnotationPodGroupTotal])
 	if err != nil || total < 1 || total > podsMax {
-		errs = append(errs, doc.problem(at, "want the number of pods of the group %q, from 1 to %d, got %q", group, podsMax, o.Annotations[kube.AnnotationPodGroupTotal]))
+		errs = append(errs, doc.problem(at, "want the number of pods of the group %q, from 1 to %d, got %q", group, podsMax,
+			o.Annotations[kube.AnnotationPodGroupTotal]))
 	}
 	l.gang.total = total
 	sc.keep(t, l)
@@ -116,7 +120,8 @@ func (sc *Scenario) checkGangs() []error {
 		}
 		g := l.gang
 		if g.total != 0 && g.total != pods[g.name] {
-			errs = append(errs, g.doc.problem(g.totalPath, "the group %s has a size of %d pods, but the file has %d", g.name, g.total, pods[g.name]))
+			errs = append(errs, g.doc.problem(g.totalPath, "the group %s has a size of %d pods, but the file has %d", g.name,
+				g.total, pods[g.name]))
 		}
 		f := first[g.name]
 		if f == nil {
@@ -127,11 +132,13 @@ func (sc *Scenario) checkGangs() []error {
 			if sc.loads[i-1].gang != nil && sc.loads[i-1].gang.doc == g.doc {
 				continue // another job of the same JobSet
 			}
-			errs = append(errs, g.doc.problem([]string{"metadata", "name"}, "the gang %s of this %s has the same name as the gang of a %s, %s",
+			errs = append(errs, g.doc.problem([]string{"metadata", "name"},
+				"the gang %s of this %s has the same name as the gang of a %s, %s",
 				g.name, g.doc.kind(), f.gang.doc.kind(), f.gang.doc.place(g.doc)))
 			continue
 		}
-		if f.Job.Work != l.Job.Work || f.Job.Checkpoint != l.Job.Checkpoint || f.Job.Deadline != l.Job.Deadline || !slices.Equal(f.listed, l.listed) {
+		if f.Job.Work != l.Job.Work || f.Job.Checkpoint != l.Job.Checkpoint || f.Job.Deadline != l.Job.Deadline ||
+			!slices.Equal(f.listed, l.listed) {
 			errs = append(errs, g.doc.problem([]string{"metadata", "annotations"},
 				"%s and %s belong to the gang %s and differ in %s, %s, %s or %s", f.Name, l.Name, g.name,
 				kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, AnnotationReleases))
@@ -160,7 +167,8 @@ func (sc *Scenario) gangs() []Gang {
 		k := slices.IndexFunc(all, func(g Gang) bool { return g.Name == l.gang.name })
 		if k < 0 {
 			k = len(all)
-			all = append(all, Gang{Name: l.gang.name, RestartsMax: l.gang.restartsMax, ReadyTimeout: l.gang.ready, RecoveryTimeout: l.gang.recovery})
+			all = append(all, Gang{Name: l.gang.name, RestartsMax: l.gang.restartsMax, ReadyTimeout: l.gang.ready,
+				RecoveryTimeout: l.gang.recovery})
 		}
 		all[k].Workloads = append(all[k].Workloads, l.ID)
 		all[k].Size += l.Job.Pods
@@ -172,7 +180,8 @@ func (sc *Scenario) gangs() []Gang {
 // outsideGang says why a job of a JobSet cannot be part of a gang; empty if it can.
 func outsideGang(j *Job) string {
 	if j.Pods != j.Completions {
-		return fmt.Sprintf("%d is not parallelism %d: a JobSet is read where all of its pods run at once", j.Completions, j.Pods)
+		return fmt.Sprintf("%d is not parallelism %d: a JobSet is read where all of its pods run at once",
+			j.Completions, j.Pods)
 	}
 	return ""
 }

@@ -98,7 +98,8 @@ func (sc *Scenario) readHPA(doc *document, o *horizontalPodAutoscaler) []error {
 		return append(errs, err)
 	}
 	if len(metrics) > 1 {
-		sc.warn("%s: only metric %s is simulated, which %s is taken for", doc.title(), metricName(&metrics[at.index]), AnnotationLoad)
+		sc.warn("%s: only metric %s is simulated, which %s is taken for", doc.title(), metricName(&metrics[at.index]),
+			AnnotationLoad)
 	}
 	a.targets = []scaleTarget{{schedule.steps, at.perReplica}}
 	l.scaler = a
@@ -106,9 +107,11 @@ func (sc *Scenario) readHPA(doc *document, o *horizontalPodAutoscaler) []error {
 }
 
 func cpuMetric(percent *int32) autoscalingv2.MetricSpec {
-	return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-		Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: percent},
-	}}
+	return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType,
+		Resource: &autoscalingv2.ResourceMetricSource{
+			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType,
+				AverageUtilization: percent},
+		}}
 }
 
 // withoutLoad notes a workload that keeps its replicas within the bounds of its autoscaler.
@@ -141,7 +144,8 @@ func (sc *Scenario) metricOf(doc *document, l *load, metrics []autoscalingv2.Met
 		}
 	}
 	if best < 0 {
-		return metricTarget{}, doc.problem([]string{"spec", "metrics"}, "there is no metric of CPU or of another load that %s could state", AnnotationLoad)
+		return metricTarget{}, doc.problem([]string{"spec", "metrics"},
+			"there is no metric of CPU or of another load that %s could state", AnnotationLoad)
 	}
 	m, path := &metrics[best], []string{"spec", "metrics", Index(best)}
 	target, request := sc.targetOf(m, l)

@@ -109,7 +109,8 @@ func (sc *Scenario) readReplicatedJob(doc *document, o *jobSet, i int, restarts 
 	at := []string{"spec", "replicatedJobs", Index(i)}
 	template := slices.Concat(at[:3], []string{"template"})
 	meta := metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name + "-" + r.Name, Annotations: o.Annotations}
-	s := source{policy.KindJob, &meta, &r.Template.Spec.Template, append(template[:4:4], "spec", "template"), nil, r.Template.Annotations, template}
+	s := source{policy.KindJob, &meta, &r.Template.Spec.Template, append(template[:4:4], "spec", "template"), nil,
+		r.Template.Annotations, template}
 	t, l, a, errs := sc.readWorkload(doc, &s)
 	if r.Name == "" {
 		errs = append(errs, doc.problem(append(at[:3:3], "name"), "must be set"))

@@ -27,7 +27,8 @@ const AnnotationKarpenterVersion = kube.OwnPrefix + "karpenter-version"
 func ParseKarpenterVersion(text string) (KarpenterVersion, error) {
 	minor, ok := strings.CutPrefix(strings.TrimPrefix(text, "v"), "1.")
 	if minor, _, _ = strings.Cut(minor, "."); ok {
-		if n, err := strconv.ParseUint(minor, 10, 8); err == nil && KarpenterVersion(n) >= OldestKarpenter && KarpenterVersion(n) <= NewestKarpenter {
+		if n, err := strconv.ParseUint(minor, 10, 8); err == nil && KarpenterVersion(n) >= OldestKarpenter &&
+			KarpenterVersion(n) <= NewestKarpenter {
 			return KarpenterVersion(n), nil
 		}
 	}

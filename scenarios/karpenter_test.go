@@ -31,9 +31,11 @@ func TestKarpenterVersionOfScenario(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := func(version string) (*Scenario, error) {
-		return Parse("x.yaml", []byte(strings.Replace(string(text), "metadata: {name: tiny}", "metadata: {name: tiny, annotations: {spotter.dev/karpenter-version: \""+version+"\"}}", 1)))
+		return Parse("x.yaml", []byte(strings.Replace(string(text), "metadata: {name: tiny}",
+			"metadata: {name: tiny, annotations: {spotter.dev/karpenter-version: \""+version+"\"}}", 1)))
 	}
-	if _, err := state("1.3"); err == nil || !strings.Contains(err.Error(), `x.yaml:6: field "metadata.annotations.spotter.dev/karpenter-version": "1.3" is not a version`) {
+	if _, err := state("1.3"); err == nil || !strings.Contains(err.Error(),
+		`x.yaml:6: field "metadata.annotations.spotter.dev/karpenter-version": "1.3" is not a version`) {
 		t.Error(err)
 	}
 	sc, err := state("1.13")

@@ -101,7 +101,8 @@ func (sc *Scenario) readScaledObject(doc *document, o *scaledObject) []error {
 	errs := checkReplicas(doc, lowest, most, "minReplicaCount", "maxReplicaCount")
 	behavior := s.Advanced.HPA.Behavior
 	errs = append(errs, checkBehavior(doc, behavior, "spec", "advanced", "horizontalPodAutoscalerConfig", "behavior")...)
-	k := &kedaScaler{autoscaler: autoscaler{min: max(lowest, 1), max: most}, idle: -1, cooldown: kedaCooldown * time.Second}
+	k := &kedaScaler{autoscaler: autoscaler{min: max(lowest, 1), max: most}, idle: -1,
+		cooldown: kedaCooldown * time.Second}
 	k.up, k.down = rulesOf(behavior)
 	if s.CooldownPeriod != nil {
 		k.cooldown = time.Duration(*s.CooldownPeriod) * time.Second
@@ -111,7 +112,8 @@ func (sc *Scenario) readScaledObject(doc *document, o *scaledObject) []error {
 	}
 	if n := s.IdleReplicaCount; n != nil {
 		if k.idle = *n; *n < 0 || *n >= max(lowest, 1) {
-			errs = append(errs, doc.problem([]string{"spec", "idleReplicaCount"}, "%d is not from 0 to below minReplicaCount %d", *n, lowest))
+			errs = append(errs, doc.problem([]string{"spec", "idleReplicaCount"},
+				"%d is not from 0 to below minReplicaCount %d", *n, lowest))
 		}
 	}
 	l := sc.autoscaled(doc, scaleRef{cmp.Or(s.ScaleTargetRef.Kind, "Deployment"), s.ScaleTargetRef.Name})
@@ -127,7 +129,8 @@ func (sc *Scenario) readScaledObject(doc *document, o *scaledObject) []error {
 	if text, paused := o.Annotations[kedaPausedReplicas]; paused {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 || n > podsMax {
-			return append(errs, doc.problem([]string{"metadata", "annotations", kedaPausedReplicas}, "%q is not a number of replicas", text))
+			return append(errs, doc.problem([]string{"metadata", "annotations", kedaPausedReplicas},
+				"%q is not a number of replicas", text))
 		}
 		l.replicas = int32(n)
 		return errs
@@ -152,7 +155,8 @@ func (sc *Scenario) readScaledObject(doc *document, o *scaledObject) []error {
 
 // readTriggers reads cron triggers, and the first other one as that whose load the schedule
 // states. It returns the types of those that are left.
-func (k *kedaScaler) readTriggers(doc *document, triggers []scalingTrigger, load *schedule, l *load) (errs []error, others []string) {
+func (k *kedaScaler) readTriggers(doc *document, triggers []scalingTrigger, load *schedule, l *load) (errs []error,
+	others []string) {
 	used := false
 	for i := range triggers {
 		t := &triggers[i]
@@ -176,7 +180,8 @@ func (k *kedaScaler) readTriggers(doc *document, triggers []scalingTrigger, load
 		}
 	}
 	if load != nil && !used && len(errs) == 0 {
-		errs = append(errs, doc.problem([]string{"spec", "triggers"}, "there is no trigger of a load that %s could state", AnnotationLoad))
+		errs = append(errs, doc.problem([]string{"spec", "triggers"}, "there is no trigger of a load that %s could state",
+			AnnotationLoad))
 	}
 	return errs, others
 }
@@ -236,7 +241,8 @@ func readCronTrigger(doc *document, t *scalingTrigger, path []string) (*cronTrig
 	}
 	n, err := strconv.ParseInt(t.Metadata["desiredReplicas"], 10, 32)
 	if err != nil || n < 0 || n > podsMax {
-		errs = append(errs, doc.problem(at("desiredReplicas"), "%q is not a number of replicas", t.Metadata["desiredReplicas"]))
+		errs = append(errs, doc.problem(at("desiredReplicas"), "%q is not a number of replicas",
+			t.Metadata["desiredReplicas"]))
 	}
 	c.replicas = n
 	return c, errs

@@ -36,7 +36,8 @@ func unknownLabel(key string) bool {
 		key = today
 	}
 	reserved := strings.HasPrefix(key, "karpenter.") || key == labelZoneID || karpv1.WellKnownLabels.Has(key)
-	return reserved && !slices.Contains(marketLabels, key) && !slices.Contains(otherLabels, key) && !catalog.IsTypeLabel(key)
+	return reserved && !slices.Contains(marketLabels, key) && !slices.Contains(otherLabels, key) &&
+		!catalog.IsTypeLabel(key)
 }
 
 // A nodeLabel is a place where a pod names a label of nodes.
@@ -113,7 +114,8 @@ func listed(requirements []policy.Requirement) (values []string, ok bool) {
 // meeting keeps the values that meet all requirements, each once.
 func meeting(requirements []policy.Requirement, values []string) (kept []string) {
 	for _, v := range values {
-		if !slices.Contains(kept, v) && !slices.ContainsFunc(requirements, func(r policy.Requirement) bool { return !r.MetBy(v, true) }) {
+		if !slices.Contains(kept, v) && !slices.ContainsFunc(requirements,
+			func(r policy.Requirement) bool { return !r.MetBy(v, true) }) {
 			kept = append(kept, v)
 		}
 	}
@@ -146,7 +148,8 @@ func (r *poolReader) chooseLabels(labels map[string]string, keys []string, requi
 		}
 	}
 	if combinations > valuesMax {
-		r.fail(path, "labels of your own have %d combinations of values, and %d at most are simulated", combinations, valuesMax)
+		r.fail(path, "labels of your own have %d combinations of values, and %d at most are simulated", combinations,
+			valuesMax)
 	}
 }
 

@@ -43,11 +43,14 @@ func TestUnknownLabelsOfPods(t *testing.T) {
 		affinityTo("{key: "+warp+", operator: DoesNotExist}", false),
 		affinityTo("{key: "+warp+", operator: Gt, values: ['1']}", false),
 		affinityTo("{key: "+warp+", operator: DoesNotExist}", true),
-		"topologySpreadConstraints: [{maxSkew: 1, topologyKey: " + warp + ", whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: q}}}]",
-		"affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: " + warp + ", labelSelector: {matchLabels: {app: q}}}]}}",
+		"topologySpreadConstraints: [{maxSkew: 1, topologyKey: " + warp +
+			", whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: q}}}]",
+		"affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: " + warp +
+			", labelSelector: {matchLabels: {app: q}}}]}}",
 	} {
 		_, err := withLabelsOf(twoFamilies, spec)
-		if err == nil || !strings.Contains(err.Error(), `"`+warp+`": which nodes have this label is unknown`) || !strings.Contains(err.Error(), "s.yaml:7") {
+		if err == nil || !strings.Contains(err.Error(), `"`+warp+`": which nodes have this label is unknown`) ||
+			!strings.Contains(err.Error(), "s.yaml:7") {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}
@@ -62,13 +65,15 @@ func TestUnknownLabelsOfPods(t *testing.T) {
 
 // TestLabelsOfPods gives labels that pods name today's names, and takes those that are known.
 func TestLabelsOfPods(t *testing.T) {
-	sc, err := withLabelsOf(twoFamilies, "nodeSelector: {beta.kubernetes.io/os: linux, failure-domain.beta.kubernetes.io/zone: us-east-1a, example.com/rack: r, "+
-		"karpenter.k8s.aws/instance-local-nvme: '75'}, "+affinityTo("{key: karpenter.sh/provisioner-name, operator: DoesNotExist}, {key: beta.kubernetes.io/arch, operator: In, values: [arm64]}", false))
+	sc, err := withLabelsOf(twoFamilies,
+		"nodeSelector: {beta.kubernetes.io/os: linux, failure-domain.beta.kubernetes.io/zone: us-east-1a, example.com/rack: r, "+
+			"karpenter.k8s.aws/instance-local-nvme: '75'}, "+affinityTo("{key: karpenter.sh/provisioner-name, operator: DoesNotExist}, {key: beta.kubernetes.io/arch, operator: In, values: [arm64]}", false))
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := &sc.templates[1]
-	if got := fmt.Sprint(q.NodeSelector, q.Affinity); got != "[{example.com/rack r} {karpenter.k8s.aws/instance-local-nvme 75} {kubernetes.io/os linux} "+
+	if got := fmt.Sprint(q.NodeSelector,
+		q.Affinity); got != "[{example.com/rack r} {karpenter.k8s.aws/instance-local-nvme 75} {kubernetes.io/os linux} "+
 		"{topology.kubernetes.io/zone us-east-1a}] [{[{karpenter.sh/provisioner-name 3 []} {kubernetes.io/arch 0 [arm64]}] []}]" {
 		t.Errorf("pods ask for %s", got)
 	}
@@ -102,16 +107,22 @@ func TestLabelChoices(t *testing.T) {
 	for _, c := range []struct{ requirements, pods, labels, values string }{
 		{"{key: example.com/part, operator: In, values: [b]}", "nodeSelector: {example.com/part: b}", "b", ""},
 		{"{key: example.com/part, operator: In, values: [c, a, b]}", "nodeSelector: {example.com/part: b}", "", "[c a b]"},
-		{"{key: example.com/part, operator: In, values: [c, a, b]}, {key: example.com/part, operator: NotIn, values: [c]}", "nodeSelector: {example.com/part: b}", "", "[a b]"},
+		{"{key: example.com/part, operator: In, values: [c, a, b]}, {key: example.com/part, operator: NotIn, values: [c]}",
+			"nodeSelector: {example.com/part: b}", "", "[a b]"},
 		{"{key: example.com/part, operator: In, values: [c, a]}", "nodeSelector: {example.com/other: b}", "c", ""},
 		{"{key: example.com/part, operator: Exists}", "nodeSelector: {example.com/part: b}", "", "[0 b]"},
-		{"{key: example.com/part, operator: Exists}", affinityTo("{key: example.com/part, operator: NotIn, values: [z, '0']}", false), "", "[1 0 z]"},
-		{"{key: example.com/part, operator: NotIn, values: [b]}", affinityTo("{key: example.com/part, operator: In, values: [b, d]}", true), "", "[0 d]"},
+		{"{key: example.com/part, operator: Exists}",
+			affinityTo("{key: example.com/part, operator: NotIn, values: [z, '0']}", false), "", "[1 0 z]"},
+		{"{key: example.com/part, operator: NotIn, values: [b]}",
+			affinityTo("{key: example.com/part, operator: In, values: [b, d]}", true), "", "[0 d]"},
 		{"{key: example.com/part, operator: Gt, values: ['4']}", "nodeSelector: {example.com/part: '7'}", "", "[5 7]"},
-		{"{key: example.com/part, operator: Gt, values: ['4']}, {key: example.com/part, operator: Lt, values: ['6']}", "nodeSelector: {example.com/part: '5'}", "", "[5]"},
-		{"{key: example.com/part, operator: Lt, values: ['1']}, {key: example.com/part, operator: NotIn, values: ['0']}", "nodeSelector: {example.com/part: '-2'}", "", "[-1 -2]"},
+		{"{key: example.com/part, operator: Gt, values: ['4']}, {key: example.com/part, operator: Lt, values: ['6']}",
+			"nodeSelector: {example.com/part: '5'}", "", "[5]"},
+		{"{key: example.com/part, operator: Lt, values: ['1']}, {key: example.com/part, operator: NotIn, values: ['0']}",
+			"nodeSelector: {example.com/part: '-2'}", "", "[-1 -2]"},
 		{"{key: example.com/part, operator: Exists}", "nodeSelector: {example.com/other: b}", "", ""},
-		{"{key: example.com/part, operator: Exists}", "topologySpreadConstraints: [{maxSkew: 1, topologyKey: example.com/part, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: q}}}]", "", "[0]"},
+		{"{key: example.com/part, operator: Exists}",
+			"topologySpreadConstraints: [{maxSkew: 1, topologyKey: example.com/part, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: q}}}]", "", "[0]"},
 		{"{key: example.com/part, operator: DoesNotExist}", "nodeSelector: {example.com/part: b}", "", ""},
 	} {
 		if c.values != "" {
@@ -135,7 +146,8 @@ func TestLabelChoices(t *testing.T) {
 		"{key: example.com/part, operator: Gt, values: ['5']}, {key: example.com/part, operator: Lt, values: ['3']}",
 		"{key: example.com/part, operator: Gt, values: ['5']}, {key: example.com/part, operator: Lt, values: ['7']}, {key: example.com/part, operator: NotIn, values: ['6']}",
 	} {
-		if _, err := withLabelsOf(twoFamilies+", "+none, "nodeSelector: {example.com/part: '6'}"); err == nil || !strings.Contains(err.Error(), `"example.com/part": no value meets all`) {
+		if _, err := withLabelsOf(twoFamilies+", "+none, "nodeSelector: {example.com/part: '6'}"); err == nil ||
+			!strings.Contains(err.Error(), `"example.com/part": no value meets all`) {
 			t.Errorf("%s: %v", none, err)
 		}
 	}
@@ -143,7 +155,8 @@ func TestLabelChoices(t *testing.T) {
 	for _, k := range []string{"a", "b", "c"} {
 		many += ", {key: example.com/" + k + ", operator: In, values: [q, r, s, t, u, v, w]}"
 	}
-	if _, err := withLabelsOf(twoFamilies+many, "nodeSelector: {example.com/a: q}"); err == nil || !strings.Contains(err.Error(), "343 combinations of values, and 256 at most") {
+	if _, err := withLabelsOf(twoFamilies+many, "nodeSelector: {example.com/a: q}"); err == nil ||
+		!strings.Contains(err.Error(), "343 combinations of values, and 256 at most") {
 		t.Errorf("many values: %v", err)
 	}
 }

@@ -60,7 +60,8 @@ func Source(nameOrPath string) ([]byte, error) {
 		if best, ok := nearest.Of(nameOrPath, slices.Concat(Names(), Hunted())); ok {
 			meant = fmt.Sprintf("; did you mean %q?", best)
 		}
-		return nil, fmt.Errorf("%w: %q is neither a file nor embedded (%s)%s", ErrNotFound, nameOrPath, strings.Join(Names(), ", "), meant)
+		return nil, fmt.Errorf("%w: %q is neither a file nor embedded (%s)%s", ErrNotFound, nameOrPath,
+			strings.Join(Names(), ", "), meant)
 	}
 	return data, err
 }

@@ -43,7 +43,8 @@ func TestEmbeddedScenarios(t *testing.T) {
 		for week := range 12 {
 			w := checkEmbedded(t, name, sc, tr, BindOptions{From: tr.From.Add(sc.WarmUp + time.Duration(week)*7*24*time.Hour)})
 			if w != nil && drawn != nil && (len(w.Types) != len(drawn.Types) || len(w.Zones) != len(drawn.Zones)) {
-				t.Errorf("%s from %v: %d types in %d zones, on synthetic prices %d in %d", name, w.Start, len(w.Types), len(w.Zones), len(drawn.Types), len(drawn.Zones))
+				t.Errorf("%s from %v: %d types in %d zones, on synthetic prices %d in %d", name, w.Start, len(w.Types),
+					len(w.Zones), len(drawn.Types), len(drawn.Zones))
 			}
 		}
 	}

@@ -184,7 +184,8 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 	sc.Name, sc.statedIn = m.Name, doc.file
 	if text, stated := m.Annotations[AnnotationCaptured]; stated {
 		if _, err := time.Parse(time.RFC3339, text); err != nil {
-			errs = append(errs, doc.problem([]string{"metadata", "annotations", AnnotationCaptured}, "%q is not a time such as 2026-01-03T14:00:00Z", text))
+			errs = append(errs, doc.problem([]string{"metadata", "annotations", AnnotationCaptured},
+				"%q is not a time such as 2026-01-03T14:00:00Z", text))
 		}
 		sc.Captured = true
 	}
@@ -225,7 +226,8 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 		sc.Start = policy.TimeOf(s.Start.At.Time)
 	}
 	if sc.StartCluster = s.Start.cluster(); sc.StartCluster == StartOnDemand && len(s.Nodes) > 0 {
-		fail("%q contradicts spec.nodes, which lists the nodes that every policy starts from", string(s.Start.Cluster), "start")
+		fail("%q contradicts spec.nodes, which lists the nodes that every policy starts from", string(s.Start.Cluster),
+			"start")
 	}
 	sc.Trace = s.Trace
 	if s.NodeFee != "" {
@@ -234,7 +236,8 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 			errs = append(errs, doc.problem([]string{"spec", "nodeFee"}, "%v", err))
 		}
 	}
-	return slices.Concat(errs, sc.readCredits(s, doc), sc.readMarket(&s.Market, doc), sc.readGroups(&s.Groups, doc), sc.readNodes(s.Nodes, doc),
+	return slices.Concat(errs, sc.readCredits(s, doc), sc.readMarket(&s.Market, doc), sc.readGroups(&s.Groups, doc),
+		sc.readNodes(s.Nodes, doc),
 		sc.readCommitments(s.Commitments, doc), sc.readFaults(s.Faults, doc))
 }
 
@@ -284,9 +287,11 @@ func (sc *Scenario) readGroups(g *groupsSpec, doc *document) []error {
 		*x.to = int(*x.from)
 	}
 	if sc.Groups.Max > 0 && sc.Groups.Max < sc.Groups.Min {
-		errs = append(errs, doc.problem([]string{"spec", "groups", "maxSize"}, "%d is below minSize %d", sc.Groups.Max, sc.Groups.Min))
+		errs = append(errs, doc.problem([]string{"spec", "groups", "maxSize"}, "%d is below minSize %d", sc.Groups.Max,
+			sc.Groups.Min))
 	}
-	if sc.Groups != (GroupBounds{}) && !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.capacity != nil && p.capacity.Spec.Backend.AutoScalingGroups != nil }) {
+	if sc.Groups != (GroupBounds{}) && !slices.ContainsFunc(sc.pools,
+		func(p pool) bool { return p.capacity != nil && p.capacity.Spec.Backend.AutoScalingGroups != nil }) {
 		sc.warn("groups have no effect: no CapacityPool has Auto Scaling groups")
 	}
 	return errs
@@ -357,7 +362,8 @@ func (sc *Scenario) checkSpan(f *faultSpec, doc *document, at func(string) []str
 	case begin >= sc.Duration:
 		return []error{doc.problem(at("at"), "%v is not before the end of the run, %v after its start", begin, sc.Duration)}
 	case end <= -sc.WarmUp:
-		return []error{doc.problem(at("at"), "%v is so early that the fault is over at %v, when warm-up starts at %v", begin, end, -sc.WarmUp)}
+		return []error{doc.problem(at("at"), "%v is so early that the fault is over at %v, when warm-up starts at %v",
+			begin, end, -sc.WarmUp)}
 	}
 	return nil
 }

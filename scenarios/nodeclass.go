@@ -160,7 +160,8 @@ func (sc *Scenario) newNodeClass(doc *document, kind, name string) (*nodeClass, 
 	var idle []string
 	for _, field := range slices.Sorted(maps.Keys(classFields)) {
 		path := strings.Split(field, ".")
-		if n := doc.at(append([]string{"spec"}, path...)); n == nil || len(n.Content) == 0 && (n.Value == "" || n.Value == "null") {
+		if n := doc.at(append([]string{"spec"}, path...)); n == nil ||
+			len(n.Content) == 0 && (n.Value == "" || n.Value == "null") {
 			continue
 		}
 		if why := classFields[field]; why != "" {
@@ -204,7 +205,8 @@ func readFamily(s *ec2NodeClassSpec, fail func([]string, string, ...any)) string
 	family = cmp.Or(family, "custom")
 	switch why, known := families[family]; {
 	case !known:
-		fail(path, "%q is not of a known family of images; known are %s", stated, strings.Join(slices.Sorted(maps.Keys(families)), ", "))
+		fail(path, "%q is not of a known family of images; known are %s", stated,
+			strings.Join(slices.Sorted(maps.Keys(families)), ", "))
 	case why != "":
 		fail(path, "%q: %s", stated, why)
 	}
@@ -346,7 +348,10 @@ func (sc *Scenario) resolveClasses() []error {
 			errs = append(errs, own.nameZones(sc.pools[i].doc)...)
 			continue
 		}
-		at := slices.IndexFunc(sc.classes, func(c *nodeClass) bool { return c.kind == own.ref.Kind && c.name == own.ref.Name })
+		at := slices.IndexFunc(sc.classes, func(c *nodeClass) bool {
+			return c.kind == own.ref.Kind &&
+				c.name == own.ref.Name
+		})
 		if at < 0 && own.auto() {
 			at, sc.classes = len(sc.classes), append(sc.classes, sc.defaultAutoClass(sc.pools[i].doc, own.ref.Name))
 		}

@@ -88,9 +88,11 @@ func (sc *Scenario) readNodegroup(doc *document, o *eksGroup, groups map[string]
 		r.fail([]string{"status"}, "%q: the group is being deleted", o.Status)
 	}
 	s := &o.Scaling
-	r.readSizes(s.MinSize, s.MaxSize, s.DesiredSize, "scalingConfig.minSize", "scalingConfig.maxSize", "scalingConfig.desiredSize")
+	r.readSizes(s.MinSize, s.MaxSize, s.DesiredSize, "scalingConfig.minSize", "scalingConfig.maxSize",
+		"scalingConfig.desiredSize")
 	if len(o.InstanceTypes) == 0 {
-		r.fail([]string{"instanceTypes"}, "must name the instance types: those of a launch template of your own are described by the Auto Scaling group")
+		r.fail([]string{"instanceTypes"},
+			"must name the instance types: those of a launch template of your own are described by the Auto Scaling group")
 	}
 	r.own.Types, r.own.Prioritized, r.own.Spot = o.InstanceTypes, true, eksSpotAllocation
 	switch o.CapacityType {
@@ -121,8 +123,10 @@ func (r *groupReader) readManaged(o *eksGroup) {
 	for i, t := range o.Taints {
 		effect, known := eksEffects[t.Effect]
 		if !known {
-			r.errs = append(r.errs, r.doc.problem([]string{"taints", Index(i), "effect"}, "%q is not one of %s", t.Effect, strings.Join(slices.Sorted(maps.Keys(eksEffects)), ", ")))
+			r.errs = append(r.errs, r.doc.problem([]string{"taints", Index(i), "effect"}, "%q is not one of %s", t.Effect,
+				strings.Join(slices.Sorted(maps.Keys(eksEffects)), ", ")))
 		}
-		r.pool.Spec.Template.Taints = append(r.pool.Spec.Template.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: effect})
+		r.pool.Spec.Template.Taints = append(r.pool.Spec.Template.Taints,
+			corev1.Taint{Key: t.Key, Value: t.Value, Effect: effect})
 	}
 }

@@ -137,14 +137,16 @@ func (w *BoundScenario) overlay(sc *Scenario) error {
 					first = i
 					own.Prices[id] = x.change
 				} else if y := &overlays[first]; x.weight == y.weight {
-					return x.doc.problem([]string{"spec", "weight"}, "NodeOverlay %s of the same weight changes the price of %s too: Karpenter applies one of them", y.name, w.Markets[id].Name)
+					return x.doc.problem([]string{"spec", "weight"},
+						"NodeOverlay %s of the same weight changes the price of %s too: Karpenter applies one of them", y.name, w.Markets[id].Name)
 				}
 			}
 		}
 	}
 	for i := range overlays {
 		if !used[i] {
-			w.Warnings = append(w.Warnings, fmt.Sprintf("NodeOverlay %s has no effect: no NodePool may buy what it is for", overlays[i].name))
+			w.Warnings = append(w.Warnings, fmt.Sprintf("NodeOverlay %s has no effect: no NodePool may buy what it is for",
+				overlays[i].name))
 		}
 	}
 	return nil

@@ -145,7 +145,8 @@ func (r *poolReader) fail(path []string, format string, args ...any) {
 }
 
 // The groups of node classes that are read, by kind.
-var classGroups = map[string]string{"EC2NodeClass": "karpenter.k8s.aws", classAuto: groupAuto, "KWOKNodeClass": "karpenter.kwok.sh"}
+var classGroups = map[string]string{"EC2NodeClass": "karpenter.k8s.aws", classAuto: groupAuto,
+	"KWOKNodeClass": "karpenter.kwok.sh"}
 
 // readRef reads of which class the nodes are.
 func (r *poolReader) readRef() {
@@ -157,7 +158,8 @@ func (r *poolReader) readRef() {
 	r.own.ref = *ref
 	switch group, known := classGroups[ref.Kind]; {
 	case !known:
-		r.fail(refPath("kind")[1:], "nodes of kind %q are not simulated; those of an EC2NodeClass, a NodeClass of EKS Auto Mode or a KWOKNodeClass are", ref.Kind)
+		r.fail(refPath("kind")[1:],
+			"nodes of kind %q are not simulated; those of an EC2NodeClass, a NodeClass of EKS Auto Mode or a KWOKNodeClass are", ref.Kind)
 	case ref.Group != group:
 		r.fail(refPath("group")[1:], "%q of kind %s, want %q", ref.Group, ref.Kind, group)
 	case ref.Name == "":
@@ -217,7 +219,8 @@ func (r *poolReader) readDisruption() {
 	d := &r.spec.Disruption
 	known := false
 	if r.pool.Consolidation, known = consolidationPolicies[d.ConsolidationPolicy]; !known {
-		r.fail([]string{"disruption", "consolidationPolicy"}, "%q is not WhenEmpty, WhenEmptyOrUnderutilized or Balanced", d.ConsolidationPolicy)
+		r.fail([]string{"disruption", "consolidationPolicy"}, "%q is not WhenEmpty, WhenEmptyOrUnderutilized or Balanced",
+			d.ConsolidationPolicy)
 	}
 	after, stated := r.duration(d.ConsolidateAfter, "disruption", "consolidateAfter")
 	if r.pool.ConsolidateAfter = after; stated && d.ConsolidateAfter.Duration == nil {
@@ -342,7 +345,8 @@ func (r *poolReader) capacityTypes() []policy.CapacityType {
 		}
 	}
 	if len(types) == 0 {
-		r.fail([]string{"template", "spec", "requirements"}, "%s allows neither spot nor on-demand nor reserved", karpv1.CapacityTypeLabelKey)
+		r.fail([]string{"template", "spec", "requirements"}, "%s allows neither spot nor on-demand nor reserved",
+			karpv1.CapacityTypeLabelKey)
 	}
 	return types
 }
@@ -354,7 +358,8 @@ func (sc *Scenario) checkPoolNames() []error {
 	for i := range sc.pools {
 		p := &sc.pools[i]
 		if d := first[p.name]; d != nil {
-			errs = append(errs, p.doc.problem([]string{"metadata", "name"}, "%s is also the name of a %s, on line %d: pools are identified by name",
+			errs = append(errs, p.doc.problem([]string{"metadata", "name"},
+				"%s is also the name of a %s, on line %d: pools are identified by name",
 				p.name, d.kind(), d.node.Line))
 			continue
 		}

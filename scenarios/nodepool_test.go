@@ -97,7 +97,8 @@ func TestNodePool(t *testing.T) {
 		CapacityTypes: []policy.CapacityType{policy.Spot}, Levers: policy.Levers{Weights: true, Limits: true, Launch: true},
 		Budgets: []policy.DisruptionBudget{
 			{Nodes: policy.Quantity{Set: true, N: 3}, Active: true},
-			{Nodes: policy.Quantity{Set: true, Percent: true, N: 25}, Reasons: []policy.DisruptionReason{policy.Empty, policy.Drifted}, Schedule: "0 9 * * *", Duration: 8 * time.Hour},
+			{Nodes: policy.Quantity{Set: true, Percent: true, N: 25}, Reasons: []policy.DisruptionReason{policy.Empty,
+				policy.Drifted}, Schedule: "0 9 * * *", Duration: 8 * time.Hour},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -111,7 +112,8 @@ func TestNodePool(t *testing.T) {
 		t.Errorf("requirements %s", requirements)
 	}
 	own.Requirements = nil
-	if want := (NodePool{Weight: 20, MinValues: []MinValues{{"karpenter.k8s.aws/instance-cpu", 2}}, NodesMax: 5, DoNotDisrupt: true, TerminationGrace: 30 * time.Minute}); !reflect.DeepEqual(own, want) {
+	if want := (NodePool{Weight: 20, MinValues: []MinValues{{"karpenter.k8s.aws/instance-cpu", 2}}, NodesMax: 5,
+		DoNotDisrupt: true, TerminationGrace: 30 * time.Minute}); !reflect.DeepEqual(own, want) {
 		t.Errorf("it asks for %+v, want %+v", own, want)
 	}
 	types := []string{}
@@ -273,7 +275,8 @@ spec: {%s}
 	}{
 		{twoFamilies, "kubelet: {maxPods: 9}", 9, 9, plain.Capacity.Pods, 1},
 		{twoFamilies, "kubelet: {maxPods: 200}", plain.Capacity.Pods, 200, plain.Capacity.Pods, 1},
-		{"{key: karpenter.k8s.aws/instance-family, operator: In, values: [r5]}", "kubelet: {maxPods: 9}", plain.Capacity.Pods, plain.Capacity.Pods, plain.Capacity.Pods, 0},
+		{"{key: karpenter.k8s.aws/instance-family, operator: In, values: [r5]}", "kubelet: {maxPods: 9}",
+			plain.Capacity.Pods, plain.Capacity.Pods, plain.Capacity.Pods, 0},
 	} {
 		sc, err := Parse("s.yaml", []byte(fmt.Sprintf(ownNodePool, twoFamilies, "")+fmt.Sprintf(other, c.requirements, c.class)))
 		if err != nil {
@@ -281,10 +284,12 @@ spec: {%s}
 		}
 		w := boundOwn(t, sc)
 		at := policy.TypeID(slices.IndexFunc(w.Types, func(t policy.InstanceType) bool { return t.Name == "m5.large" }))
-		if got := [3]int64{w.Types[at].Allocatable.Pods, w.AllocatableOf(0, at).Pods, w.AllocatableOf(1, at).Pods}; got != [3]int64{c.pods, c.other, c.own} {
+		if got := [3]int64{w.Types[at].Allocatable.Pods, w.AllocatableOf(0, at).Pods,
+			w.AllocatableOf(1, at).Pods}; got != [3]int64{c.pods, c.other, c.own} {
 			t.Errorf("%s: a node takes %d pods, want %d, %d, %d", c.class, got, c.pods, c.other, c.own)
 		}
-		if said := strings.Count(strings.Join(w.Warnings, " "), "pools other and own leave different parts of 7 instance types"); int64(said) != c.notes {
+		if said := strings.Count(strings.Join(w.Warnings, " "),
+			"pools other and own leave different parts of 7 instance types"); int64(said) != c.notes {
 			t.Errorf("%s: %q", c.class, w.Warnings)
 		}
 	}
@@ -299,12 +304,14 @@ func TestNodePoolErrors(t *testing.T) {
 		{"weight: 20", "weight: 20\n  replicas: 3", `"spec.weight": must not be set together with replicas`},
 		{"weight: 20", "replicas: -1", `"spec.replicas": -1 is not from 0 to`},
 		{"weight: 20", "wieght: 20", `"spec.wieght": unknown key; did you mean "weight"?`},
-		{"labels: {team: a}\n      annotations", "labels: {karpenter.sh/x: a}\n      annotations", `"spec.template": invalid key name "karpenter.sh/x" in labels`},
+		{"labels: {team: a}\n      annotations", "labels: {karpenter.sh/x: a}\n      annotations",
+			`"spec.template": invalid key name "karpenter.sh/x" in labels`},
 		{"    metadata:\n      labels: {team: a}", "    labels: {team: a}\n    metadata:", `"spec.template.labels": unknown key`},
 		{`nodes: "5"`, `pods: "5"`, `"spec.limits.pods": limits on pods are not simulated`},
 		{`nodes: "5"`, `nodes: "-5"`, `"spec.limits.nodes": -5 is negative`},
 		{`nodes: "5"`, `amd.com/gpu: "5"`, `there is also a limit on amd.com/gpu`},
-		{"kind: EC2NodeClass, name: c}", "kind: AKSNodeClass, name: c}", `"spec.template.spec.nodeClassRef.kind": nodes of kind "AKSNodeClass" are not simulated`},
+		{"kind: EC2NodeClass, name: c}", "kind: AKSNodeClass, name: c}",
+			`"spec.template.spec.nodeClassRef.kind": nodes of kind "AKSNodeClass" are not simulated`},
 		{"group: karpenter.k8s.aws,", "group: karpenter.aws,", `"spec.template.spec.nodeClassRef.group": "karpenter.aws" of kind EC2NodeClass`},
 		{"expireAfter: 48h", "expireAfter: soon", `want a duration such as 90s, 15m or 24h, or Never, got "soon"`},
 		{"expireAfter: 48h", "expireAfter: -1h", `"spec.template.spec.expireAfter": -1h0m0s is negative`},
@@ -314,32 +321,43 @@ func TestNodePoolErrors(t *testing.T) {
 		{`{nodes: "3"}`, `{nodes: "3", duration: 1h}`, `"spec.disruption.budgets[0]": schedule and duration must be set together`},
 		{"[Empty, Drifted]", "[Empty, Old]", `"spec.disruption.budgets[1].reasons[1]": "Old" is not`},
 		{`"0 9 * * *"`, `"9 * *"`, `"spec.disruption.budgets[1].schedule": "9 * *" is not a schedule`},
-		{"[ROOM]", "[{key: karpenter.k8s.aws/instance-warp, operator: Exists}]", `requirements[0].key": "karpenter.k8s.aws/instance-warp": the catalog does not know this`},
-		{"[ROOM]", "[{key: karpenter.k8s.aws/placement-group-id, operator: DoesNotExist}]", `requirements[0].key": "karpenter.k8s.aws/placement-group-id": the catalog does not know this`},
+		{"[ROOM]", "[{key: karpenter.k8s.aws/instance-warp, operator: Exists}]",
+			`requirements[0].key": "karpenter.k8s.aws/instance-warp": the catalog does not know this`},
+		{"[ROOM]", "[{key: karpenter.k8s.aws/placement-group-id, operator: DoesNotExist}]",
+			`requirements[0].key": "karpenter.k8s.aws/placement-group-id": the catalog does not know this`},
 		{"[ROOM]", "[{key: a.b/c, operator: In, values: [x, y]}, {key: a.b/c, operator: NotIn, values: [y, x]}]", `"a.b/c": no value meets all`},
-		{"[ROOM]", "[{key: a.b/c, operator: Exists}, {key: a.b/c, operator: DoesNotExist}, {key: a.b/c, operator: In, values: [x]}]", `"a.b/c": no value meets all`},
+		{"[ROOM]",
+			"[{key: a.b/c, operator: Exists}, {key: a.b/c, operator: DoesNotExist}, {key: a.b/c, operator: In, values: [x]}]", `"a.b/c": no value meets all`},
 		{"[ROOM]", "[{key: team, operator: In, values: [b]}]", `"team": the label of the template, "a", does not meet`},
-		{"[ROOM]", "[{key: karpenter.sh/capacity-type, operator: In, values: [reserved]}]", `allows reserved alone, and its EC2NodeClass selects no capacity reservation`},
+		{"[ROOM]", "[{key: karpenter.sh/capacity-type, operator: In, values: [reserved]}]",
+			`allows reserved alone, and its EC2NodeClass selects no capacity reservation`},
 		{"[ROOM]", "[{key: kubernetes.io/arch, operator: Is, values: [a]}]", `key kubernetes.io/arch has an unsupported operator Is`},
 		{"[ROOM]", "[{key: karpenter.k8s.aws/instance-cpu, operator: Gte, values: [two]}]", `must have a single positive integer value`},
 		{"[ROOM]", "[{key: topology.k8s.aws/zone-id, operator: In, values: [use1-az1]}]", `"use1-az1": which zone that is differs by account`},
 		{"[ROOM]", "[{key: kubernetes.io/arch, operator: Exists, minValues: 51}]", `requirements[0].minValues": 51 is not from 1 to 50`},
 		{"[ROOM]", "[{key: a.b/c, operator: Exists, minValues: 2}]", `minValues of this label are not simulated`},
-		{"spec: {CLASS}", "spec: {capacityReservationSelectorTerms: [{id: x}]}", `"spec.capacityReservationSelectorTerms": what it selects is known by status.capacityReservations alone`},
+		{"spec: {CLASS}", "spec: {capacityReservationSelectorTerms: [{id: x}]}",
+			`"spec.capacityReservationSelectorTerms": what it selects is known by status.capacityReservations alone`},
 		{"spec: {CLASS}", "spec: {placementGroupSelector: {name: x}}", `"spec.placementGroupSelector": placement groups are not simulated`},
 		{"spec: {CLASS}", "spec: {amiFamily: Windows2022}", `"spec.amiFamily": "Windows2022": nodes of Windows are not simulated`},
-		{"spec: {CLASS}", "spec: {amiSelectorTerms: [{alias: suse@latest}]}", `"spec.amiSelectorTerms[0].alias": "suse@latest" is not of a known family`},
-		{"spec: {CLASS}", "spec: {blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeType: gp9}}]}", `"spec.blockDeviceMappings[0].ebs.volumeType": "gp9" is not one of gp2, gp3`},
-		{"spec: {CLASS}", "spec: {blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {iops: -3}}]}", `"spec.blockDeviceMappings[0].ebs.iops": -3 is not from 1`},
+		{"spec: {CLASS}", "spec: {amiSelectorTerms: [{alias: suse@latest}]}",
+			`"spec.amiSelectorTerms[0].alias": "suse@latest" is not of a known family`},
+		{"spec: {CLASS}", "spec: {blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeType: gp9}}]}",
+			`"spec.blockDeviceMappings[0].ebs.volumeType": "gp9" is not one of gp2, gp3`},
+		{"spec: {CLASS}", "spec: {blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {iops: -3}}]}",
+			`"spec.blockDeviceMappings[0].ebs.iops": -3 is not from 1`},
 		{"spec: {CLASS}", "spec: {kubelet: {maxPods: 0}}", `"spec.kubelet.maxPods": 0 is not above 0`},
 		{"spec: {CLASS}", "spec: {kubelet: {systemReserved: {cpu: lots}}}", `"spec.kubelet.systemReserved.cpu": want a quantity`},
 		{"spec: {CLASS}", "spec: {kubelet: {kubeReserved: {gpu: 1}}}", `want a string, got "1"`},
-		{"spec: {CLASS}", "spec: {kubelet: {evictionHard: {memory.available: 101%}}}", `"spec.kubelet.evictionHard.memory.available": want a quantity`},
+		{"spec: {CLASS}", "spec: {kubelet: {evictionHard: {memory.available: 101%}}}",
+			`"spec.kubelet.evictionHard.memory.available": want a quantity`},
 		{"spec: {CLASS}", "spec: {kubelet: {maxPod: 10}}", `"spec.kubelet.maxPod": unknown key; did you mean "maxPods"?`},
 		{"spec: {CLASS}", "spec: {instanceStorePolicy: RAID1}", `"RAID1" is not RAID0`},
 		{"kind: EC2NodeClass\nmetadata", "kind: EC2NodeClass\nmeta", `unknown key`},
-		{"apiVersion: karpenter.sh/v1\n", "apiVersion: karpenter.sh/v1beta1\n", `"spec.template.spec.expireAfter": karpenter.sh/v1beta1 has no such field`},
-		{"---\napiVersion: apps/v1", "---\napiVersion: spotter.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: own}\nspec: {backend: {karpenter: {nodeClassName: x}}}\n---\napiVersion: apps/v1", `own is also the name of a NodePool, on line 2`},
+		{"apiVersion: karpenter.sh/v1\n", "apiVersion: karpenter.sh/v1beta1\n",
+			`"spec.template.spec.expireAfter": karpenter.sh/v1beta1 has no such field`},
+		{"---\napiVersion: apps/v1",
+			"---\napiVersion: spotter.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: own}\nspec: {backend: {karpenter: {nodeClassName: x}}}\n---\napiVersion: apps/v1", `own is also the name of a NodePool, on line 2`},
 		{"requests: {cpu: 1}", "requests: {cpu: 1, ephemeral-storage: 1Gi}", ``},
 		{"spec: {CLASS}", "spec: {instanceStorePolicy: RAID0}", ``},
 	} {
@@ -354,8 +372,10 @@ func TestNodePoolErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.fresh, err, c.want)
 		}
 	}
-	raid := strings.Replace(fmt.Sprintf(ownNodePool, twoFamilies, "instanceStorePolicy: RAID0"), "requests: {cpu: 1}", "requests: {cpu: 1, ephemeral-storage: 1Gi}", 1)
-	if _, err := Parse("s.yaml", []byte(raid)); err == nil || !strings.Contains(err.Error(), "the sizes of the disks of instances are not known") {
+	raid := strings.Replace(fmt.Sprintf(ownNodePool, twoFamilies, "instanceStorePolicy: RAID0"), "requests: {cpu: 1}",
+		"requests: {cpu: 1, ephemeral-storage: 1Gi}", 1)
+	if _, err := Parse("s.yaml", []byte(raid)); err == nil || !strings.Contains(err.Error(),
+		"the sizes of the disks of instances are not known") {
 		t.Errorf("RAID0 with pods that ask for disk: %v", err)
 	}
 	gpus := parseOwn(t, "{key: karpenter.k8s.aws/instance-category, operator: In, values: [trn, g]}", "")
@@ -398,7 +418,8 @@ func TestNodePoolWarnings(t *testing.T) {
 // A NodePool whose class is not given has nodes with the provider's defaults.
 func TestNodePoolWithoutClass(t *testing.T) {
 	with := parseOwn(t, twoFamilies, "amiSelectorTerms: [{alias: al2023@latest}]")
-	text := strings.Replace(fmt.Sprintf(ownNodePool, twoFamilies, ""), "kind: EC2NodeClass, name: c}", "kind: EC2NodeClass, name: elsewhere}", 1)
+	text := strings.Replace(fmt.Sprintf(ownNodePool, twoFamilies, ""), "kind: EC2NodeClass, name: c}",
+		"kind: EC2NodeClass, name: elsewhere}", 1)
 	without, err := Parse("s.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -416,7 +437,8 @@ func TestNodePoolWithoutClass(t *testing.T) {
 func TestNodePoolList(t *testing.T) {
 	text := fmt.Sprintf(ownNodePool, twoFamilies, "")
 	pool, rest, _ := strings.Cut(text, "---\n")
-	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(pool), "\n", "\n  ") + "\nmetadata: {resourceVersion: \"\"}\n---\n"
+	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(pool), "\n", "\n  ") +
+		"\nmetadata: {resourceVersion: \"\"}\n---\n"
 	sc, err := Parse("s.yaml", []byte(list+rest))
 	if err != nil || len(sc.Pools()) != 1 {
 		t.Fatalf("%v", err)
@@ -494,7 +516,8 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Bind(sc, tr, BindOptions{}); err == nil || !strings.Contains(err.Error(), "NodeOverlay large of the same weight changes the price of") {
+	if _, err := Bind(sc, tr, BindOptions{}); err == nil || !strings.Contains(err.Error(),
+		"NodeOverlay large of the same weight changes the price of") {
 		t.Errorf("two of one weight: %v", err)
 	}
 }

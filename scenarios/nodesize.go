@@ -50,8 +50,9 @@ func (x *selection) size(sc *Scenario) {
 	for a := range sc.pools {
 		for b := range sc.pools {
 			if types := differ[[2]int{a, b}]; types != nil {
-				x.notes = append(x.notes, fmt.Sprintf("pools %s and %s leave different parts of %d instance types to pods: each node has its own, and policies plan purchases with the lesser",
-					sc.pools[a].name, sc.pools[b].name, len(types)))
+				x.notes = append(x.notes,
+					fmt.Sprintf("pools %s and %s leave different parts of %d instance types to pods: each node has its own, and policies plan purchases with the lesser",
+						sc.pools[a].name, sc.pools[b].name, len(types)))
 			}
 		}
 	}
@@ -59,7 +60,8 @@ func (x *selection) size(sc *Scenario) {
 
 // least returns the lesser of each resource.
 func least(a, b policy.Resources) policy.Resources {
-	return policy.Resources{CPU: min(a.CPU, b.CPU), Memory: min(a.Memory, b.Memory), Storage: min(a.Storage, b.Storage), GPU: min(a.GPU, b.GPU), Pods: min(a.Pods, b.Pods)}
+	return policy.Resources{CPU: min(a.CPU, b.CPU), Memory: min(a.Memory, b.Memory), Storage: min(a.Storage, b.Storage),
+		GPU: min(a.GPU, b.GPU), Pods: min(a.Pods, b.Pods)}
 }
 
 // AllocatableOf returns what a node of type t that is bought for a pool has for pods.

@@ -34,8 +34,10 @@ type ObjectKind struct {
 // EachObject reads the objects of a text one after the other, and keeps none: the text of a large
 // cluster has many. Only those of the kinds in of are decoded; their statuses may hold fields that are not
 // known. It returns how many objects it skipped, by kind.
-func EachObject(file string, data []byte, of map[string]ObjectKind, take func(Object) error) (skipped map[string]int, err error) {
-	r := objectReader{file: file, kinds: of, take: take, skipped: map[string]int{}, fields: map[reflect.Type]map[string][]int{}, shapes: map[string]Object{}}
+func EachObject(file string, data []byte, of map[string]ObjectKind, take func(Object) error) (skipped map[string]int,
+	err error) {
+	r := objectReader{file: file, kinds: of, take: take, skipped: map[string]int{},
+		fields: map[reflect.Type]map[string][]int{}, shapes: map[string]Object{}}
 	for line := 1; len(data) > 0; {
 		text, rest := cutDocument(data)
 		if err := r.read(text, line); err != nil {
@@ -67,7 +69,8 @@ func cutDocument(data []byte) (text, rest []byte) {
 		}
 		end := from + i + 1
 		directives := from == 0 && data[0] == '%'
-		if after := end + 3; !directives && (after == len(data) || data[after] == '\n' || data[after] == ' ' || data[after] == '\r') {
+		if after := end + 3; !directives && (after == len(data) || data[after] == '\n' || data[after] == ' ' ||
+			data[after] == '\r') {
 			return data[:end], data[end:]
 		}
 		from = end
@@ -135,7 +138,8 @@ func (r *objectReader) decode(d *document) (o Object, known bool, err error) {
 		r.skipped[cmp.Or(kind, "document without a kind")]++
 		return o, false, r.mistyped(d)
 	case version != k.APIVersion:
-		return o, false, d.problem([]string{"apiVersion"}, "%q of a %s, want %q%s", version, kind, k.APIVersion, newVersion(version))
+		return o, false, d.problem([]string{"apiVersion"}, "%q of a %s, want %q%s", version, kind, k.APIVersion,
+			newVersion(version))
 	}
 	o.Value = k.Make()
 	dec := &decoder{doc: d, fields: r.fields, openStatus: true}

@@ -77,7 +77,8 @@ func convertOld(docs []document) (out []document, notes []string, err error) {
 			out = append(out, document{file: d.file, node: c.class})
 		}
 		if c.added != nil {
-			notes = append(notes, fmt.Sprintf("%s %s: %s adds the requirements %s", kind, name, apiVersion, strings.Join(c.added, ", ")))
+			notes = append(notes, fmt.Sprintf("%s %s: %s adds the requirements %s", kind, name, apiVersion,
+				strings.Join(c.added, ", ")))
 		}
 		converted = append(converted, fmt.Sprintf("%s %s (%s)", kind, name, apiVersion))
 		renamed = renamed || kind == "Provisioner"
@@ -208,7 +209,8 @@ func (c *conversion) becomeNodeClass(n *yaml.Node) {
 	}
 	for _, b := range devices.Content {
 		if name := child(b, "deviceName"); name != nil && name.Value == ubuntuRoot {
-			put(n, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: devices.Line, Content: []*yaml.Node{b}}, "spec", "blockDeviceMappings")
+			put(n, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: devices.Line, Content: []*yaml.Node{b}}, "spec",
+				"blockDeviceMappings")
 		}
 	}
 }
@@ -221,7 +223,8 @@ func (c *conversion) nodeTemplate() {
 
 // Fields of an AWSNodeTemplate that v1 has as well, and the maps of labels that are terms there.
 var (
-	templateFields    = []string{"amiFamily", "instanceProfile", "metadataOptions", "blockDeviceMappings", "userData", "tags", "context", "detailedMonitoring"}
+	templateFields = []string{"amiFamily", "instanceProfile", "metadataOptions", "blockDeviceMappings", "userData",
+		"tags", "context", "detailedMonitoring"}
 	templateSelectors = []string{"subnetSelector", "securityGroupSelector", "amiSelector"}
 )
 
@@ -237,7 +240,8 @@ func (c *conversion) convertTemplate(n *yaml.Node, path string) {
 		if tags := take(spec, field); tags != nil {
 			term := mapping(tags)
 			put(term, tags, "tags")
-			put(spec, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: tags.Line, Content: []*yaml.Node{term}}, field+"Terms")
+			put(spec, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: tags.Line, Content: []*yaml.Node{term}},
+				field+"Terms")
 		}
 	}
 	for i := 0; i+1 < len(spec.Content); i += 2 {
@@ -264,7 +268,8 @@ type defaultRequirement struct {
 }
 
 var typeKeys = []string{
-	corev1.LabelInstanceTypeStable, prefixAWS + "instance-family", prefixAWS + "instance-category", prefixAWS + "instance-generation",
+	corev1.LabelInstanceTypeStable, prefixAWS + "instance-family", prefixAWS + "instance-category", prefixAWS +
+		"instance-generation",
 }
 
 var provisionerDefaults = []defaultRequirement{
@@ -454,7 +459,9 @@ func placeKubelets(docs []document, kubelets []kubeletOf) (out []document, notes
 		put(class.node, k.node, "spec", "kubelet")
 		put(ref, text(name, copyName), "name")
 		docs = append(docs, class)
-		notes = append(notes, fmt.Sprintf("NodePool %s is of EC2NodeClass %s, a copy of %s with the NodePool's settings of the kubelet", pool, copyName, name.Value))
+		notes = append(notes,
+			fmt.Sprintf("NodePool %s is of EC2NodeClass %s, a copy of %s with the NodePool's settings of the kubelet", pool,
+				copyName, name.Value))
 	}
 	return docs, notes, errs
 }

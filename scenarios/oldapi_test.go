@@ -75,7 +75,8 @@ spec:
       expireAfter: 300h
       requirements: [{key: karpenter.k8s.aws/instance-family, operator: In, values: [r6i, c6i]}]
   disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 0s, budgets: [{nodes: "2"}]}` +
-			strings.NewReplacer("aws/v1beta1", "aws/v1", "role: nodes", "role: nodes\n  kubelet: {maxPods: 33, systemReserved: {cpu: 150m}}").Replace(betaClass) + workloadOfBeta},
+			strings.NewReplacer("aws/v1beta1", "aws/v1", "role: nodes",
+				"role: nodes\n  kubelet: {maxPods: 33, systemReserved: {cpu: 150m}}").Replace(betaClass) + workloadOfBeta},
 
 		"v1beta1 when empty": {`
 apiVersion: karpenter.sh/v1beta1
@@ -217,7 +218,8 @@ func TestKubeletsOfOneClass(t *testing.T) {
 		}
 		for i, want := range c.names {
 			if own := sc.pools[i].own; own.class.name != want || own.class.nodes.PodsMax != c.podMax[i] || !own.class.has("eu-west-1b") {
-				t.Errorf("%q and %q: pool %d is of class %s with %d pods, want %s with %d", c.a, c.b, i, own.class.name, own.class.nodes.PodsMax, want, c.podMax[i])
+				t.Errorf("%q and %q: pool %d is of class %s with %d pods, want %s with %d", c.a, c.b, i, own.class.name,
+					own.class.nodes.PodsMax, want, c.podMax[i])
 			}
 		}
 	}
@@ -228,15 +230,21 @@ func TestOldAPIErrors(t *testing.T) {
 	provisioner := "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: batch}\nspec:\n  provider: {}\n  "
 	beta := "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: batch}\nspec:\n  template: {spec: {nodeClassRef: {name: linux}, requirements: []}}\n  "
 	for old, want := range map[string]string{
-		provisioner + "consolidation: {enabled: true}\n  ttlSecondsAfterEmpty: 5": `s.yaml:7: field "spec.ttlSecondsAfterEmpty": must not be set together with consolidation`,
-		provisioner + "ttlSecondsUntilExpired: soon":                              `s.yaml:6: field "spec.ttlSecondsUntilExpired": want an integer, got "soon"`,
-		provisioner + "providerRef: {name: x}":                                    `field "spec.provider": must not be set together with providerRef`,
-		provisioner + "colour: red":                                               `s.yaml:6: field "spec.colour": unknown key`,
-		strings.ReplaceAll(provisioner, "{}", "{launchTemplate: mine}"):           `s.yaml:5: field "spec.provider.launchTemplate": "mine": what a launch template states`,
-		strings.ReplaceAll(provisioner, "provider: {}", "weight: 3"):              `field "spec.providerRef": must be set`,
-		strings.ReplaceAll(provisioner, "v1alpha5", "v1alpha4"):                   `"Provisioner" is not read here`,
-		beta + "replicas: 3":                                                      `s.yaml:6: field "spec.replicas": karpenter.sh/v1beta1 has no such field`,
-		strings.ReplaceAll(beta, "v1beta1", "v1alpha9"):                           `"karpenter.sh/v1alpha9" of a NodePool, want "karpenter.sh/v1"`,
+		provisioner +
+			"consolidation: {enabled: true}\n  ttlSecondsAfterEmpty: 5": `s.yaml:7: field "spec.ttlSecondsAfterEmpty": must not be set together with consolidation`,
+		provisioner +
+			"ttlSecondsUntilExpired: soon": `s.yaml:6: field "spec.ttlSecondsUntilExpired": want an integer, got "soon"`,
+		provisioner +
+			"providerRef: {name: x}": `field "spec.provider": must not be set together with providerRef`,
+		provisioner + "colour: red": `s.yaml:6: field "spec.colour": unknown key`,
+		strings.ReplaceAll(provisioner, "{}",
+			"{launchTemplate: mine}"): `s.yaml:5: field "spec.provider.launchTemplate": "mine": what a launch template states`,
+		strings.ReplaceAll(provisioner, "provider: {}", "weight: 3"): `field "spec.providerRef": must be set`,
+		strings.ReplaceAll(provisioner, "v1alpha5", "v1alpha4"):      `"Provisioner" is not read here`,
+		beta +
+			"replicas: 3": `s.yaml:6: field "spec.replicas": karpenter.sh/v1beta1 has no such field`,
+		strings.ReplaceAll(beta, "v1beta1",
+			"v1alpha9"): `"karpenter.sh/v1alpha9" of a NodePool, want "karpenter.sh/v1"`,
 	} {
 		_, err := Parse("s.yaml", []byte(old+workloadOfBeta))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "nodepools.v1.karpenter.sh") {

@@ -75,7 +75,8 @@ func (w *BoundScenario) podsOn(sc *Scenario) {
 			continue
 		}
 		if want := w.wantedFirst(&w.Workloads[i]); n > want {
-			w.Warnings = append(w.Warnings, fmt.Sprintf("spec.nodes has %d pods of %s, which requires %d when warm-up starts", n, w.Workloads[i].Name, want))
+			w.Warnings = append(w.Warnings, fmt.Sprintf("spec.nodes has %d pods of %s, which requires %d when warm-up starts",
+				n, w.Workloads[i].Name, want))
 		}
 	}
 }

@@ -16,7 +16,8 @@ func withPods(t *testing.T, pods string) (*Scenario, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Parse("tiny.yaml", []byte(strings.Replace(string(text), "\nspec:\n", "\nspec:\n  nodes: [{pool: general, count: 2, pods: "+pods+"}]\n", 1)))
+	return Parse("tiny.yaml", []byte(strings.Replace(string(text), "\nspec:\n",
+		"\nspec:\n  nodes: [{pool: general, count: 2, pods: "+pods+"}]\n", 1)))
 }
 
 // TestPodsOnNodes reads pods that run on nodes from the start, and refuses those of no

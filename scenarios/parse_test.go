@@ -67,7 +67,8 @@ func describe(sc *Scenario) string {
 			fmt.Fprintf(&b, " %d %s", t.Requests.GPU, t.GPUResource)
 		}
 		if l.Job != nil {
-			fmt.Fprintf(&b, " pods=%d of %d work=%v checkpoint=%v deadline=%v", l.Job.Pods, l.Job.Completions, l.Job.Work, l.Job.Checkpoint, l.Job.Deadline)
+			fmt.Fprintf(&b, " pods=%d of %d work=%v checkpoint=%v deadline=%v", l.Job.Pods, l.Job.Completions, l.Job.Work,
+				l.Job.Checkpoint, l.Job.Deadline)
 		} else {
 			fmt.Fprintf(&b, " replicas=%d", l.replicas)
 		}

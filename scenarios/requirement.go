@@ -28,10 +28,11 @@ var marketLabels = []string{
 // requirementOf returns a requirement as policies have them, with the label under the name
 // that it has today. "At least" is "more than one less", since such values are whole.
 func requirementOf(q *karpv1.NodeSelectorRequirementWithMinValues) *policy.Requirement {
-	out := &policy.Requirement{Key: todaysLabel(q.Key), Values: q.Values, Op: map[corev1.NodeSelectorOperator]policy.Operator{
-		corev1.NodeSelectorOpNotIn: policy.OpNotIn, corev1.NodeSelectorOpExists: policy.OpExists, corev1.NodeSelectorOpDoesNotExist: policy.OpDoesNotExist,
-		corev1.NodeSelectorOpGt: policy.OpGt, corev1.NodeSelectorOpLt: policy.OpLt, karpv1.NodeSelectorOpGte: policy.OpGt, karpv1.NodeSelectorOpLte: policy.OpLt,
-	}[q.Operator]}
+	out := &policy.Requirement{Key: todaysLabel(q.Key), Values: q.Values,
+		Op: map[corev1.NodeSelectorOperator]policy.Operator{
+			corev1.NodeSelectorOpNotIn: policy.OpNotIn, corev1.NodeSelectorOpExists: policy.OpExists, corev1.NodeSelectorOpDoesNotExist: policy.OpDoesNotExist,
+			corev1.NodeSelectorOpGt: policy.OpGt, corev1.NodeSelectorOpLt: policy.OpLt, karpv1.NodeSelectorOpGte: policy.OpGt, karpv1.NodeSelectorOpLte: policy.OpLt,
+		}[q.Operator]}
 	step := map[corev1.NodeSelectorOperator]int{karpv1.NodeSelectorOpGte: -1, karpv1.NodeSelectorOpLte: 1}[q.Operator]
 	if step != 0 && len(q.Values) == 1 {
 		if n, err := strconv.Atoi(q.Values[0]); err == nil {
@@ -55,7 +56,8 @@ func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 		x := requirementOf(q)
 		if r.own.auto() {
 			if strings.HasPrefix(x.Key, prefixAWS+instancePrefix) {
-				r.fail(append(path, "key"), "%q: nodes of EKS Auto Mode have %s", q.Key, prefixAuto+strings.TrimPrefix(x.Key, prefixAWS))
+				r.fail(append(path, "key"), "%q: nodes of EKS Auto Mode have %s", q.Key,
+					prefixAuto+strings.TrimPrefix(x.Key, prefixAWS))
 			}
 			x.Key, _ = catalogLabel(x.Key)
 		}
@@ -83,7 +85,8 @@ func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 	}
 }
 
-func (r *poolReader) readMinValues(q *karpv1.NodeSelectorRequirementWithMinValues, x *policy.Requirement, path []string) {
+func (r *poolReader) readMinValues(q *karpv1.NodeSelectorRequirementWithMinValues, x *policy.Requirement,
+	path []string) {
 	if q.MinValues == nil {
 		return
 	}
@@ -212,7 +215,8 @@ func (x *selection) chooseOwn(p *pool) ([]int, error) {
 	}
 	if k := slices.IndexFunc(taken, func(i int) bool { return p.own.uncounted(x.offers[i].t) }); k >= 0 {
 		t := x.offers[taken[k]].t
-		return nil, p.doc.problem([]string{"spec", "limits", p.own.gpuLimited}, "the NodePool may buy %s, which has %s: of a pool with a limit on accelerators all are of one kind", t.Name, t.GPUResource)
+		return nil, p.doc.problem([]string{"spec", "limits", p.own.gpuLimited},
+			"the NodePool may buy %s, which has %s: of a pool with a limit on accelerators all are of one kind", t.Name, t.GPUResource)
 	}
 	regions := slices.ContainsFunc(p.own.Requirements, func(r policy.Requirement) bool {
 		return r.Key == corev1.LabelTopologyRegion && r.Op == policy.OpIn && len(r.Values) > 1
@@ -226,7 +230,9 @@ func (x *selection) chooseOwn(p *pool) ([]int, error) {
 			types = append(types, t.Name)
 		}
 		slices.Sort(types)
-		x.notes = append(x.notes, fmt.Sprintf("NodePool %s does not buy instance types of which the catalog does not know %s: %s", p.name, key, strings.Join(types, ", ")))
+		x.notes = append(x.notes,
+			fmt.Sprintf("NodePool %s does not buy instance types of which the catalog does not know %s: %s", p.name, key,
+				strings.Join(types, ", ")))
 	}
 	return taken, nil
 }

@@ -75,7 +75,8 @@ func (c *nodeClass) readReservations() (errs []error) {
 		}
 		const total = "totalInstanceCount"
 		if n, err := strconv.ParseInt(value(total), 10, 32); value(total) == "" {
-			fail(total, "must say how many nodes this cluster may have in %s: add what `aws ec2 describe-capacity-reservations` prints as TotalInstanceCount, less what others use", x.id)
+			fail(total,
+				"must say how many nodes this cluster may have in %s: add what `aws ec2 describe-capacity-reservations` prints as TotalInstanceCount, less what others use", x.id)
 		} else if err != nil {
 			fail(total, "%q is not a number of nodes", value(total))
 		} else if why := outside(int32(n), 1, nodesMax); why != "" {
@@ -112,14 +113,16 @@ func (p *pool) settleReserved(sc *Scenario) []error {
 		p.warnStrict(sc)
 		return nil
 	}
-	p.base.CapacityTypes = slices.DeleteFunc(p.base.CapacityTypes, func(c policy.CapacityType) bool { return c == policy.Reserved })
+	p.base.CapacityTypes = slices.DeleteFunc(p.base.CapacityTypes,
+		func(c policy.CapacityType) bool { return c == policy.Reserved })
 	if len(p.base.CapacityTypes) > 0 {
 		if p.own.asksReserved {
 			sc.warn("NodePool %s: there is no reserved capacity: its EC2NodeClass selects no capacity reservation", p.name)
 		}
 		return nil
 	}
-	return []error{p.doc.problem([]string{"spec", "template", "spec", "requirements"}, "karpenter.sh/capacity-type allows reserved alone, and its EC2NodeClass selects no capacity reservation")}
+	return []error{p.doc.problem([]string{"spec", "template", "spec", "requirements"},
+		"karpenter.sh/capacity-type allows reserved alone, and its EC2NodeClass selects no capacity reservation")}
 }
 
 // warnStrict warns where Karpenter would not launch into reservations as it does here: its provider
@@ -161,8 +164,9 @@ func (x *selection) takeReserved(sc *Scenario) {
 			at := slices.IndexFunc(x.reserved, func(y reservedOffer) bool { return y.spec.id == r.id })
 			switch {
 			case k < 0:
-				x.notes = append(x.notes, fmt.Sprintf("NodePool %s buys nothing of the reservation %s: it may not have %s in %s, or no price of that is known",
-					sc.pools[p].name, r.id, r.kind, r.zone))
+				x.notes = append(x.notes,
+					fmt.Sprintf("NodePool %s buys nothing of the reservation %s: it may not have %s in %s, or no price of that is known",
+						sc.pools[p].name, r.id, r.kind, r.zone))
 			case at < 0:
 				x.reserved = append(x.reserved, reservedOffer{r, x.pools[p][k], []int{p}})
 			default:
@@ -175,8 +179,12 @@ func (x *selection) takeReserved(sc *Scenario) {
 // market returns that of a reservation: its price is that on demand, which a commitment pays
 // until it ends.
 func (r *reservedOffer) market(all []listing) listing {
-	l := all[slices.IndexFunc(all, func(l listing) bool { return l.offer == r.offer && l.market.Capacity == policy.OnDemand })]
-	l.market.Name = strings.TrimSuffix(l.market.Name, policy.OnDemand.String()) + policy.Reserved.String() + "/" + r.spec.id
+	l := all[slices.IndexFunc(all, func(l listing) bool {
+		return l.offer == r.offer &&
+			l.market.Capacity == policy.OnDemand
+	})]
+	l.market.Name = strings.TrimSuffix(l.market.Name, policy.OnDemand.String()) + policy.Reserved.String() + "/" +
+		r.spec.id
 	l.market.Capacity = policy.Reserved
 	return l
 }
@@ -200,7 +208,8 @@ func (w *BoundScenario) keepReserved(x *selection) {
 			c.Fee = policy.NoPrice // it was paid at a price of its own
 		}
 		if r.Until > 0 && r.Until <= w.Start.Add(-w.WarmUp) {
-			w.Warnings = append(w.Warnings, fmt.Sprintf("reservation %s has no effect: it ended %v, before the run starts", r.ID, r.Until))
+			w.Warnings = append(w.Warnings, fmt.Sprintf("reservation %s has no effect: it ended %v, before the run starts",
+				r.ID, r.Until))
 		}
 		w.Reservations, w.Commitments = append(w.Reservations, r), append(w.Commitments, c)
 	}

@@ -21,7 +21,8 @@ const wholeReservation = "{id: cr-1, instanceType: m5.xlarge, availabilityZone: 
 // TestReservation reads what a class selects as a market of its own, which its NodePool alone
 // may buy and which is paid for.
 func TestReservation(t *testing.T) {
-	sc, err := Parse("s.yaml", []byte(reservedText("", wholeReservation+`, reservationType: capacity-block, endTime: "2023-01-08T00:00:00Z", state: active}`)))
+	sc, err := Parse("s.yaml",
+		[]byte(reservedText("", wholeReservation+`, reservationType: capacity-block, endTime: "2023-01-08T00:00:00Z", state: active}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,8 @@ func TestReservation(t *testing.T) {
 		}
 	}
 	c := w.Commitments
-	if len(c) != 1 || c[0].Name != "cr-1" || c[0].Amount != 3 || c[0].Until != end || c[0].Fee != policy.NoPrice || c[0].Takes(m, &w.Types[m.Type], w.Zones[m.Zone]) != 1 {
+	if len(c) != 1 || c[0].Name != "cr-1" || c[0].Amount != 3 || c[0].Until != end || c[0].Fee != policy.NoPrice ||
+		c[0].Takes(m, &w.Types[m.Type], w.Zones[m.Zone]) != 1 {
 		t.Errorf("it is paid for as %+v", c)
 	}
 }
@@ -98,7 +100,8 @@ func TestReservedNodes(t *testing.T) {
 	if w := boundOwn(t, sc); len(w.Seeds) != 1 || !strings.HasSuffix(w.Markets[w.Seeds[0].Market].Name, "/reserved/cr-2") {
 		t.Errorf("nodes %+v", w.Seeds)
 	}
-	if _, err := Parse("s.yaml", []byte(node(", reservation: cr-2"))); err == nil || !strings.Contains(err.Error(), `"spec.nodes[0].reservation": is for nodes of the capacityType reserved`) {
+	if _, err := Parse("s.yaml", []byte(node(", reservation: cr-2"))); err == nil ||
+		!strings.Contains(err.Error(), `"spec.nodes[0].reservation": is for nodes of the capacityType reserved`) {
 		t.Errorf("%v", err)
 	}
 }

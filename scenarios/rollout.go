@@ -64,7 +64,8 @@ func (sc *Scenario) readRollout(doc *document, o *rollout, objects []object) []e
 		if !is || objects[i].doc.key() != "Deployment "+doc.qualified(ref.Name) {
 			continue
 		}
-		if l := sc.loadOf("Deployment", doc.qualified(ref.Name)); l != nil && ref.ScaleDown != "" && ref.ScaleDown != "never" {
+		if l := sc.loadOf("Deployment", doc.qualified(ref.Name)); l != nil && ref.ScaleDown != "" &&
+			ref.ScaleDown != "never" {
 			l.replicas, l.schedule = 0, nil
 		}
 		s := source{policy.KindDeployment, &o.ObjectMeta, &d.Spec.Template, path, d.Spec.Selector, nil, nil}
@@ -74,7 +75,8 @@ func (sc *Scenario) readRollout(doc *document, o *rollout, objects []object) []e
 }
 
 func (sc *Scenario) readReplicaSet(doc *document, o *appsv1.ReplicaSet) []error {
-	s := source{policy.KindDeployment, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector, nil, nil}
+	s := source{policy.KindDeployment, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector,
+		nil, nil}
 	return sc.readService(doc, &s, o.Spec.Replicas, nil)
 }
 
@@ -90,7 +92,8 @@ func (sc *Scenario) readBarePod(doc *document, o *corev1.Pod) []error {
 	pod := corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}
 	kind := policy.KindDeployment
 	_, works := o.Annotations[kube.AnnotationDuration]
-	if p := o.Spec.RestartPolicy; works || p == corev1.RestartPolicyNever || p == corev1.RestartPolicyOnFailure || owner == "Job" {
+	if p := o.Spec.RestartPolicy; works || p == corev1.RestartPolicyNever || p == corev1.RestartPolicyOnFailure ||
+		owner == "Job" {
 		kind = policy.KindJob
 	}
 	s := source{kind, &meta, &pod, nil, nil, nil, nil}
@@ -98,7 +101,8 @@ func (sc *Scenario) readBarePod(doc *document, o *corev1.Pod) []error {
 		return sc.readPodsOfJob(doc, &s, pods)
 	}
 	if !owned {
-		sc.note("pods without a controller are simulated as one replica each, which is recreated when it is lost", doc.qualified(meta.Name))
+		sc.note("pods without a controller are simulated as one replica each, which is recreated when it is lost",
+			doc.qualified(meta.Name))
 	}
 	return sc.readService(doc, &s, &pods, nil)
 }

@@ -185,11 +185,12 @@ type groupReader struct {
 }
 
 func newGroupReader(sc *Scenario, doc *document, kind, name string) *groupReader {
-	return &groupReader{sc: sc, doc: doc, kind: kind, pool: v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.CapacityPoolSpec{
-		Backend:  v1alpha1.Backend{AutoScalingGroups: &v1alpha1.AutoScalingGroupsBackend{DiscoveryTags: map[string]string{"Name": name}}},
-		Mode:     v1alpha1.ModeActive,
-		Template: v1alpha1.NodeTemplate{Labels: map[string]string{}},
-	}}}
+	return &groupReader{sc: sc, doc: doc, kind: kind,
+		pool: v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.CapacityPoolSpec{
+			Backend:  v1alpha1.Backend{AutoScalingGroups: &v1alpha1.AutoScalingGroupsBackend{DiscoveryTags: map[string]string{"Name": name}}},
+			Mode:     v1alpha1.ModeActive,
+			Template: v1alpha1.NodeTemplate{Labels: map[string]string{}},
+		}}}
 }
 
 func (r *groupReader) fail(path []string, format string, args ...any) {
@@ -222,7 +223,8 @@ func (sc *Scenario) readGroup(doc *document, o *awsGroup, managed *eksGroup) []e
 			r.fail([]string{"SuspendedProcesses", Index(i)}, "%s: a group without it is not simulated", p.Name)
 		}
 	}
-	if len(o.AvailabilityZones) > 1 && !slices.ContainsFunc(o.SuspendedProcesses, func(p suspended) bool { return p.Name == "AZRebalance" }) {
+	if len(o.AvailabilityZones) > 1 && !slices.ContainsFunc(o.SuspendedProcesses,
+		func(p suspended) bool { return p.Name == "AZRebalance" }) {
 		r.warn("AZRebalance is taken as suspended: it ends instances to even out zones, and that is not simulated")
 	}
 	if o.CapacityRebalance {
@@ -239,7 +241,8 @@ func (sc *Scenario) readGroup(doc *document, o *awsGroup, managed *eksGroup) []e
 	case o.MixedInstancesPolicy != nil:
 		r.readMixed(o.MixedInstancesPolicy)
 	case len(o.Instances) == 0:
-		r.fail([]string{"LaunchTemplate"}, "which instance type it launches is not said: state MixedInstancesPolicy.LaunchTemplate.Overrides, or describe the group while it has instances")
+		r.fail([]string{"LaunchTemplate"},
+			"which instance type it launches is not said: state MixedInstancesPolicy.LaunchTemplate.Overrides, or describe the group while it has instances")
 	default:
 		for _, x := range o.Instances {
 			if !slices.Contains(r.own.Types, x.Type) {
@@ -301,12 +304,14 @@ func (r *groupReader) readSizes(least, most, desired *int32, paths ...string) {
 
 // readTags reads which labels and taints nodes have.
 func (r *groupReader) readTags(tags []awsTag) {
-	effects := []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
+	effects := []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule),
+		string(corev1.TaintEffectNoExecute)}
 	for i, t := range tags {
 		if name, ok := strings.CutPrefix(t.Key, tagNodeLabel); ok {
 			r.pool.Spec.Template.Labels[name] = t.Value
 		}
-		if strings.HasPrefix(t.Key, tagNodeTemplate) && !strings.HasPrefix(t.Key, tagNodeLabel) && !strings.HasPrefix(t.Key, tagNodeTaint) {
+		if strings.HasPrefix(t.Key, tagNodeTemplate) && !strings.HasPrefix(t.Key, tagNodeLabel) &&
+			!strings.HasPrefix(t.Key, tagNodeTaint) {
 			r.warn("the tag %s is not simulated", t.Key)
 		}
 		if name, ok := strings.CutPrefix(t.Key, tagNodeTaint); ok {
@@ -314,7 +319,8 @@ func (r *groupReader) readTags(tags []awsTag) {
 			if !slices.Contains(effects, effect) {
 				r.fail([]string{"Tags", Index(i), "Value"}, "%q is not a taint of the form VALUE:NoSchedule", t.Value)
 			}
-			r.pool.Spec.Template.Taints = append(r.pool.Spec.Template.Taints, corev1.Taint{Key: name, Value: value, Effect: corev1.TaintEffect(effect)})
+			r.pool.Spec.Template.Taints = append(r.pool.Spec.Template.Taints,
+				corev1.Taint{Key: name, Value: value, Effect: corev1.TaintEffect(effect)})
 		}
 	}
 }
@@ -326,13 +332,15 @@ func (r *groupReader) readMixed(m *awsMixed) {
 		at := func(field string) []string { return append(slices.Clip(path), field) }
 		switch {
 		case x.Requirements != nil:
-			r.fail(at("InstanceRequirements"), "types that are chosen by attributes are not simulated: list them as overrides of InstanceType")
+			r.fail(at("InstanceRequirements"),
+				"types that are chosen by attributes are not simulated: list them as overrides of InstanceType")
 			continue
 		case x.InstanceType == "":
 			r.fail(at("InstanceType"), "must be set")
 		}
 		if w := x.WeightedCapacity; w != "" && w != "1" {
-			r.fail(at("WeightedCapacity"), "%q: the Cluster Autoscaler counts instances, and groups whose size counts weights are not simulated", w)
+			r.fail(at("WeightedCapacity"),
+				"%q: the Cluster Autoscaler counts instances, and groups whose size counts weights are not simulated", w)
 		}
 		if x.LaunchTemplate != nil || x.Image != nil {
 			r.warn("the launch template of override %d itself is not simulated", i)
@@ -350,7 +358,8 @@ func (r *groupReader) readMixed(m *awsMixed) {
 		from  *int32
 		most  int32
 		to    *int
-	}{{"OnDemandBaseCapacity", d.OnDemandBase, nodesMax, &r.own.OnDemandBase}, {"OnDemandPercentageAboveBaseCapacity", d.OnDemandPercent, 100, &r.own.OnDemandPercent}} {
+	}{{"OnDemandBaseCapacity", d.OnDemandBase, nodesMax, &r.own.OnDemandBase}, {"OnDemandPercentageAboveBaseCapacity",
+		d.OnDemandPercent, 100, &r.own.OnDemandPercent}} {
 		if x.from == nil {
 			continue
 		}
@@ -367,7 +376,8 @@ func (r *groupReader) readMixed(m *awsMixed) {
 	}
 	known := false
 	if r.own.Spot, known = spotStrategies[cmp.Or(d.SpotStrategy, "lowest-price")]; !known {
-		r.fail(at("SpotAllocationStrategy"), "%q is not one of %s", d.SpotStrategy, strings.Join(slices.Sorted(maps.Keys(spotStrategies)), ", "))
+		r.fail(at("SpotAllocationStrategy"), "%q is not one of %s", d.SpotStrategy,
+			strings.Join(slices.Sorted(maps.Keys(spotStrategies)), ", "))
 	}
 	if n := d.SpotPools; n != nil && *n > 1 && r.own.Spot == LowestPrice {
 		r.warn("SpotInstancePools %d is taken as 1: the cheapest market is used, and not several", *n)

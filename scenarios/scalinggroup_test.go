@@ -41,22 +41,27 @@ const eksNodegroup = `{"nodegroup": {
 func besides(described ...string) string {
 	return "apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: own}\nspec: {duration: 24h}\n---\n" +
 		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n" +
-		"    spec: {containers: [{name: main, image: x, resources: {requests: {cpu: 100m, memory: 1Gi}}}]}\n---\n" + strings.Join(described, "\n---\n")
+		"    spec: {containers: [{name: main, image: x, resources: {requests: {cpu: 100m, memory: 1Gi}}}]}\n---\n" +
+		strings.Join(described, "\n---\n")
 }
 
 // TestDescribedGroups reads an Auto Scaling group and a managed node group, each by itself
 // and the one that made the other beside it.
 func TestDescribedGroups(t *testing.T) {
-	mixed := ScalingGroup{Min: 1, Max: 8, Desired: 3, OnDemandBase: 1, OnDemandPercent: 50, Types: []string{"m5.xlarge", "m5a.xlarge"}, Spot: CapacityOptimized, Prioritized: true}
+	mixed := ScalingGroup{Min: 1, Max: 8, Desired: 3, OnDemandBase: 1, OnDemandPercent: 50,
+		Types: []string{"m5.xlarge", "m5a.xlarge"}, Spot: CapacityOptimized, Prioritized: true}
 	managed := ScalingGroup{Max: 5, Desired: 2, Types: []string{"m5.large", "m5a.large"}, Prioritized: true}
 	for _, x := range []struct {
 		file, pool, labels, taints, buys string
 		want                             ScalingGroup
 		warned                           []string
 	}{
-		{besides(mixedGroup), "eks-web-1", "[{team a}]", "only", "[on-demand spot]", mixed, []string{"AZRebalance is taken as suspended", "CapacityRebalance has no effect"}},
-		{besides(eksNodegroup), "web", "[{eks.amazonaws.com/capacityType SPOT} {eks.amazonaws.com/nodegroup web} {team b}]", "spot", "[spot]", managed, []string{"not simulated: updateConfig (nodes are not upgraded)", "in which zones"}},
-		{besides(eksNodegroup, mixedGroup), "web", "[{eks.amazonaws.com/capacityType SPOT} {eks.amazonaws.com/nodegroup web} {team a}]", "only", "[on-demand spot]", mixed, nil},
+		{besides(mixedGroup), "eks-web-1", "[{team a}]", "only", "[on-demand spot]", mixed,
+			[]string{"AZRebalance is taken as suspended", "CapacityRebalance has no effect"}},
+		{besides(eksNodegroup), "web", "[{eks.amazonaws.com/capacityType SPOT} {eks.amazonaws.com/nodegroup web} {team b}]",
+			"spot", "[spot]", managed, []string{"not simulated: updateConfig (nodes are not upgraded)", "in which zones"}},
+		{besides(eksNodegroup, mixedGroup), "web",
+			"[{eks.amazonaws.com/capacityType SPOT} {eks.amazonaws.com/nodegroup web} {team a}]", "only", "[on-demand spot]", mixed, nil},
 	} {
 		sc, err := Parse("own.yaml", []byte(x.file))
 		if err != nil {
@@ -71,14 +76,16 @@ func TestDescribedGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := &w.Pools[0]
-		if len(w.Pools) != 1 || p.Name != x.pool || p.Provisioner != policy.ProvisionerClusterAutoscaler || fmt.Sprint(p.Labels) != x.labels || p.Taints[0].Key != x.taints || fmt.Sprintf("%v", p.CapacityTypes) != x.buys {
+		if len(w.Pools) != 1 || p.Name != x.pool || p.Provisioner != policy.ProvisionerClusterAutoscaler ||
+			fmt.Sprint(p.Labels) != x.labels || p.Taints[0].Key != x.taints || fmt.Sprintf("%v", p.CapacityTypes) != x.buys {
 			t.Errorf("pools %+v", w.Pools)
 		}
 		if !reflect.DeepEqual(*w.ScalingGroups[0], x.want) {
 			t.Errorf("%s is read as %+v, want %+v", x.pool, *w.ScalingGroups[0], x.want)
 		}
 		for _, m := range p.Markets {
-			if kind := w.Types[w.Markets[m].Type].Name; !strings.Contains(fmt.Sprint(x.want.Types), kind) || x.want.Min == 1 && w.Zones[w.Markets[m].Zone] == "us-east-1c" {
+			if kind := w.Types[w.Markets[m].Type].Name; !strings.Contains(fmt.Sprint(x.want.Types), kind) ||
+				x.want.Min == 1 && w.Zones[w.Markets[m].Zone] == "us-east-1c" {
 				t.Errorf("%s may buy in %s", x.pool, w.Markets[m].Name)
 			}
 		}
@@ -99,10 +106,13 @@ func TestDescribedGroups(t *testing.T) {
 // field and the value.
 func TestDescribedGroupsRefused(t *testing.T) {
 	for _, x := range []struct{ from, to, want string }{
-		{`"WeightedCapacity": "1"`, `"WeightedCapacity": "2"`, `"MixedInstancesPolicy.LaunchTemplate.Overrides[0].WeightedCapacity": "2": the Cluster Autoscaler counts instances`},
-		{`{"InstanceType": "m5a.xlarge"}`, `{"InstanceRequirements": {"VCpuCount": {"Min": 2}}}`, `Overrides[1].InstanceRequirements": types that are chosen by attributes`},
+		{`"WeightedCapacity": "1"`, `"WeightedCapacity": "2"`,
+			`"MixedInstancesPolicy.LaunchTemplate.Overrides[0].WeightedCapacity": "2": the Cluster Autoscaler counts instances`},
+		{`{"InstanceType": "m5a.xlarge"}`, `{"InstanceRequirements": {"VCpuCount": {"Min": 2}}}`,
+			`Overrides[1].InstanceRequirements": types that are chosen by attributes`},
 		{`"capacity-optimized"`, `"cheapest"`, `SpotAllocationStrategy": "cheapest" is not one of`},
-		{`"OnDemandPercentageAboveBaseCapacity": 50`, `"OnDemandPercentageAboveBaseCapacity": 101`, `OnDemandPercentageAboveBaseCapacity": 101 is more than 100`},
+		{`"OnDemandPercentageAboveBaseCapacity": 50`, `"OnDemandPercentageAboveBaseCapacity": 101`,
+			`OnDemandPercentageAboveBaseCapacity": 101 is more than 100`},
 		{`"MaxSize": 8`, `"MaxSize": 0`, `"MaxSize": 0 is below the least size, 1`},
 		{`"DesiredCapacity": 3`, `"DesiredCapacity": 9`, `"DesiredCapacity": 9 is not from 1 to 8`},
 		{`"SuspendedProcesses": []`, `"SuspendedProcesses": [{"ProcessName": "Launch"}]`, `"SuspendedProcesses[0]": Launch`},
@@ -140,7 +150,8 @@ func TestDescribedKeys(t *testing.T) {
 		name          func(string) string
 	}{
 		{awsGroupKeys, reflect.TypeFor[awsGroup](), reflect.TypeFor[autoscaling.AutoScalingGroup](), func(s string) string { return s }},
-		{eksGroupKeys, reflect.TypeFor[eksGroup](), reflect.TypeFor[eks.Nodegroup](), func(s string) string { return strings.ToLower(s[:1]) + s[1:] }},
+		{eksGroupKeys, reflect.TypeFor[eksGroup](), reflect.TypeFor[eks.Nodegroup](),
+			func(s string) string { return strings.ToLower(s[:1]) + s[1:] }},
 	} {
 		read := map[string]bool{}
 		for f := range x.read.Fields() {

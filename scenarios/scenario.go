@@ -303,7 +303,8 @@ func (d *document) object(fields map[reflect.Type]map[string][]int) (object, err
 	name := d.kind()
 	k, ok := d.known()
 	if !ok {
-		return object{}, d.problem([]string{"kind"}, "%q is not read here%s%s", name, suggestion(name, kinds), newVersion(d.version()))
+		return object{}, d.problem([]string{"kind"}, "%q is not read here%s%s", name, suggestion(name, kinds),
+			newVersion(d.version()))
 	}
 	if v := d.version(); v != k.apiVersion && !slices.Contains(otherVersions[name], v) {
 		return object{}, d.problem([]string{"apiVersion"}, "%q of a %s, want %q%s", v, name, k.apiVersion, newVersion(v))
@@ -452,7 +453,8 @@ func (sc *Scenario) readRest(objects []object) []error {
 		}
 	}
 	if seen == nil {
-		errs = append(errs, &FieldError{File: sc.file, Line: 1, Problem: "there is no object of kind Scenario, which gives name and duration"})
+		errs = append(errs,
+			&FieldError{File: sc.file, Line: 1, Problem: "there is no object of kind Scenario, which gives name and duration"})
 	}
 	return errs
 }

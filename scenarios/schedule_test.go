@@ -183,13 +183,16 @@ func TestRollouts(t *testing.T) {
 		return "apiVersion: apps/v1\nkind: " + kind + "\nmetadata: {name: shop, annotations: {spotter.dev/rollouts: \"" + times + "\"}}\n" +
 			"spec: {replicas: 2, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main}]}}}\n"
 	}
-	w := bind(t, parse(t, "{}", deployment("Deployment", "5m 1h")), fourDays(series("a", "m5.large", []policy.Time{0}, 1)), BindOptions{Window: 1})
+	w := bind(t, parse(t, "{}", deployment("Deployment", "5m 1h")), fourDays(series("a", "m5.large", []policy.Time{0},
+		1)), BindOptions{Window: 1})
 	i := slices.IndexFunc(w.Workloads, func(x Workload) bool { return x.Name == "default/shop" })
 	if got := w.Workloads[i].Rollouts; len(got) != 2 || got[1].Sub(w.Start) != time.Hour {
 		t.Errorf("rolled out at %v", got)
 	}
-	for text, want := range map[string]string{deployment("Deployment", "5m*2"): "rolled out once", deployment("StatefulSet", "5m"): "means nothing for a StatefulSet", deployment("Deployment", "soon"): "not a time"} {
-		if _, err := Parse("x.yaml", []byte("apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: x}\nspec: {duration: 2h}\n---\n"+text)); err == nil || !strings.Contains(err.Error(), want) {
+	for text, want := range map[string]string{deployment("Deployment", "5m*2"): "rolled out once",
+		deployment("StatefulSet", "5m"): "means nothing for a StatefulSet", deployment("Deployment", "soon"): "not a time"} {
+		if _, err := Parse("x.yaml",
+			[]byte("apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: x}\nspec: {duration: 2h}\n---\n"+text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}
 	}

@@ -57,7 +57,8 @@ type selection struct {
 }
 
 func newSelection(tr *trace.Trace, begin, start, end policy.Time) *selection {
-	x := &selection{tr: tr, begin: begin, start: start, end: end, types: map[string]*policy.InstanceType{}, places: map[string]v1alpha1.Place{}}
+	x := &selection{tr: tr, begin: begin, start: start, end: end, types: map[string]*policy.InstanceType{},
+		places: map[string]v1alpha1.Place{}}
 	x.offers = make([]offer, 0, len(tr.Series))
 	for i := range tr.Series {
 		s := &tr.Series[i]
@@ -268,7 +269,8 @@ func (x *selection) list(w *BoundScenario, used []bool, typeIDs map[string]polic
 			spot.Reserve = x.reserve
 		}
 		l := listing{offer: i, price: x.curve(o), available: o.availability()}
-		spot.Offered, spot.Price, spot.PricedAt = l.price.Price[0] != policy.NoPrice, max(0, l.price.Price[0]), min(l.price.At[0], x.begin)
+		spot.Offered, spot.Price, spot.PricedAt = l.price.Price[0] != policy.NoPrice, max(0,
+			l.price.Price[0]), min(l.price.At[0], x.begin)
 		o.publish(&spot)
 		l.market = spot
 		l.signals = x.signals(o)

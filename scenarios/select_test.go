@@ -39,7 +39,8 @@ func TestBindMarkets(t *testing.T) {
 	if p := w.Prices[5]; !reflect.DeepEqual(p.Price, []policy.Money{30_000, 31_000}) || p.At[0] > w.Start.Add(-w.WarmUp) {
 		t.Errorf("spot curve %+v", p)
 	}
-	if len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], "markets not used: 1: the catalog") || !strings.Contains(w.Warnings[0], "no.such") {
+	if len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], "markets not used: 1: the catalog") ||
+		!strings.Contains(w.Warnings[0], "no.such") {
 		t.Errorf("warnings %q", w.Warnings)
 	}
 	if !reflect.DeepEqual(w.Pools[0].Markets, []policy.MarketID{0, 1, 2, 3, 4, 5}) || w.Pools[0].Mode != policy.ModeActive {
@@ -85,9 +86,11 @@ func TestBindNoFreeNodes(t *testing.T) {
 func TestBindOneRegion(t *testing.T) {
 	far := series("b", "m5.large", []policy.Time{0}, 10_000)
 	far.Region = "us-west-2"
-	azure := trace.Series{Provider: "azure", Region: "eastus", Zone: "eastus", Type: "Standard_D2s_v5", Product: trace.ProductLinux, At: []policy.Time{newDay}, Spot: []policy.Money{20_000}}
+	azure := trace.Series{Provider: "azure", Region: "eastus", Zone: "eastus", Type: "Standard_D2s_v5",
+		Product: trace.ProductLinux, At: []policy.Time{newDay}, Spot: []policy.Money{20_000}}
 	near := []trace.Series{series("a", "m5.large", []policy.Time{0}, 32_000), series("a", "m5.xlarge", []policy.Time{0}, 60_000)}
-	tr := &trace.Trace{Name: "test", Series: append(near, far, azure), From: newDay, To: newDay + 96*hours, WholeFrom: newDay, WholeTo: newDay + 96*hours}
+	tr := &trace.Trace{Name: "test", Series: append(near, far, azure), From: newDay, To: newDay + 96*hours,
+		WholeFrom: newDay, WholeTo: newDay + 96*hours}
 	w := bind(t, parse(t, "{}", ""), tr, BindOptions{})
 	if len(w.Markets) != 4 || !strings.Contains(strings.Join(w.Warnings, "\n"), "is in aws/us-east-1") {
 		t.Errorf("markets %s, warnings %q", names(w), w.Warnings)
@@ -95,7 +98,8 @@ func TestBindOneRegion(t *testing.T) {
 	if w = bind(t, parse(t, "{regions: [us-east-1, us-west-2]}", ""), tr, BindOptions{}); len(w.Markets) != 6 {
 		t.Errorf("markets %s", names(w))
 	}
-	w = bind(t, parse(t, "{}", ""), &trace.Trace{Name: "test", Series: []trace.Series{azure}, From: newDay, To: newDay + 96*hours, WholeFrom: newDay, WholeTo: newDay + 96*hours}, BindOptions{})
+	w = bind(t, parse(t, "{}", ""), &trace.Trace{Name: "test", Series: []trace.Series{azure}, From: newDay, To: newDay +
+		96*hours, WholeFrom: newDay, WholeTo: newDay + 96*hours}, BindOptions{})
 	if len(w.Markets) != 2 || w.Markets[0].Provider != "azure" {
 		t.Errorf("markets %s", names(w))
 	}
@@ -103,7 +107,8 @@ func TestBindOneRegion(t *testing.T) {
 
 // Of what is sold under several products only the plain Linux price counts.
 func TestBindProducts(t *testing.T) {
-	windows, vpc, plain := series("a", "m5.large", []policy.Time{0}, 50_000), series("a", "m5.large", []policy.Time{0}, 40_000), series("a", "m5.large", []policy.Time{0}, 30_000)
+	windows, vpc, plain := series("a", "m5.large", []policy.Time{0}, 50_000), series("a", "m5.large", []policy.Time{0},
+		40_000), series("a", "m5.large", []policy.Time{0}, 30_000)
 	windows.Product, vpc.Product = "Windows", trace.ProductLinux+" (Amazon VPC)"
 	w := bind(t, parse(t, "{}", ""), fourDays(windows, vpc, plain), BindOptions{})
 	if len(w.Markets) != 2 || w.Markets[1].Price != 30_000 {
@@ -146,7 +151,8 @@ func TestBindFirstPrices(t *testing.T) {
 		t.Errorf("a market that comes after the end is there: %s", names(w))
 	}
 	w = bind(t, parse(t, "{}", ""), tr, BindOptions{Window: 1})
-	want := PriceCurve{[]policy.Time{newDay + 18*hours, newDay + 30*hours, newDay + 31*hours}, []policy.Money{policy.NoPrice, 61_000, policy.NoPrice}}
+	want := PriceCurve{[]policy.Time{newDay + 18*hours, newDay + 30*hours, newDay + 31*hours},
+		[]policy.Money{policy.NoPrice, 61_000, policy.NoPrice}}
 	if len(w.Markets) != 6 || !reflect.DeepEqual(w.Prices[5], want) || w.Markets[5].Offered || w.Markets[5].Price != 0 {
 		t.Errorf("%s: %+v, want %+v", names(w), w.Prices[len(w.Prices)-1], want)
 	}
@@ -195,7 +201,8 @@ func TestBindPools(t *testing.T) {
 	ranked := parse(t, "{maxZones: 1, maxInstanceTypes: 1, minPlacementScore: 9}", "")
 	ranked.pools[0].capacity.Spec.Policy = &v1alpha1.PolicyRef{Name: "leftover"}
 	w := bind(t, ranked, tr, BindOptions{})
-	if want := (policy.MarketChoice{ScoreMin: 9, HasScoreMin: true, TypesMax: 1, ZonesMax: 1}); w.Pools[0].Choice != want || len(w.Pools[0].Markets) != 18 {
+	if want := (policy.MarketChoice{ScoreMin: 9, HasScoreMin: true, TypesMax: 1,
+		ZonesMax: 1}); w.Pools[0].Choice != want || len(w.Pools[0].Markets) != 18 {
 		t.Errorf("a pool whose policy ranks markets has %d of them and %+v, want 18 and %+v", len(w.Pools[0].Markets), w.Pools[0].Choice, want)
 	}
 	other := parse(t, "{}", "")
@@ -252,10 +259,12 @@ func TestBindSignals(t *testing.T) {
 		}
 	}
 	s.Available, s.ProbeGap = nil, nil
-	if drawn := bind(t, parse(t, "{}", ""), fourDays(s), BindOptions{Window: 1}); drawn.Signals[1].Band != nil || drawn.Signals[1].Score == nil {
+	if drawn := bind(t, parse(t, "{}", ""), fourDays(s), BindOptions{Window: 1}); drawn.Signals[1].Band != nil ||
+		drawn.Signals[1].Score == nil {
 		t.Error("the band changes in a run whose reclaims are drawn from the first one, or no score is known")
 	}
-	if w := bind(t, parse(t, "{minPlacementScore: 8}", ""), tr, BindOptions{Window: 1}); names(w) != "b/m5.large/on-demand b/m5.large/spot" || w.Available != nil {
+	if w := bind(t, parse(t, "{minPlacementScore: 8}", ""), tr,
+		BindOptions{Window: 1}); names(w) != "b/m5.large/on-demand b/m5.large/spot" || w.Available != nil {
 		t.Errorf("with a least score of 8: %s; a market without one stays", names(w))
 	}
 }
@@ -284,7 +293,8 @@ func TestBindBeforeTrace(t *testing.T) {
 			t.Errorf("in hour %d: %+v, want %+v", hour, got, want)
 		}
 	}
-	if got := seen(1, 3); got.Band != 3 || got.PlacementScore != 5 || got.BidPercentiles != [3]policy.Money{2, 4, 6} || got.Forecast.Hazard != 0.25 {
+	if got := seen(1, 3); got.Band != 3 || got.PlacementScore != 5 || got.BidPercentiles != [3]policy.Money{2, 4, 6} ||
+		got.Forecast.Hazard != 0.25 {
 		t.Errorf("in hour 3: %+v", got)
 	}
 	if s.At[0] != newDay {

@@ -36,7 +36,8 @@ type unsimulated struct{ group, why string }
 
 // unsimulatedKinds cause a warning, as does any unknown kind that seems to run pods.
 var unsimulatedKinds = map[string]unsimulated{
-	"CapacityBuffer":        {"autoscaling.x-k8s.io", "capacity that is kept free is not simulated (Karpenter has it since 1.14, behind a feature gate)"},
+	"CapacityBuffer": {"autoscaling.x-k8s.io",
+		"capacity that is kept free is not simulated (Karpenter has it since 1.14, behind a feature gate)"},
 	"AKSNodeClass":          {"karpenter.azure.com", "NodePools of AKS are not simulated"},
 	"GCENodeClass":          {"karpenter.k8s.gcp", "NodePools of Google Cloud are not simulated"},
 	"ResourceQuota":         {"", "quotas are not enforced"},
@@ -61,7 +62,8 @@ func (l *leftOut) add(why leftReason, d *document) {
 	if why != leftOther {
 		return
 	}
-	l.unknown = append(l.unknown, d.problem([]string{"kind"}, "%q is not simulated%s", d.kind(), suggestion(d.kind(), kinds)))
+	l.unknown = append(l.unknown, d.problem([]string{"kind"}, "%q is not simulated%s", d.kind(),
+		suggestion(d.kind(), kinds)))
 	switch x, known := unsimulatedKinds[d.kind()]; {
 	case known && x.group == groupOf(d.version()):
 		if l.warnings == nil {

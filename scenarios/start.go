@@ -59,7 +59,8 @@ func (w *BoundScenario) startIn(sc *Scenario, wanted *StartCluster) error {
 	w.StartCluster = sc.StartCluster
 	switch {
 	case len(sc.nodes) > 0 && wanted != nil:
-		return fmt.Errorf("%w: %v contradicts spec.nodes of %s, which lists the nodes that every policy starts from", ErrStart, *wanted, sc.Name)
+		return fmt.Errorf("%w: %v contradicts spec.nodes of %s, which lists the nodes that every policy starts from",
+			ErrStart, *wanted, sc.Name)
 	case len(sc.nodes) > 0:
 		w.StartCluster = StartNodes
 	case wanted != nil:

@@ -79,7 +79,8 @@ func TestFlatPrices(t *testing.T) {
 				t.Errorf("market %d costs %v, its mean is %v", i, p, want)
 			}
 		}
-		if closed := slices.Contains(c.Price, policy.NoPrice); closed != slices.Contains(w.Prices[i].Price, policy.NoPrice) || !closed && len(c.Price) != 1 {
+		if closed := slices.Contains(c.Price, policy.NoPrice); closed != slices.Contains(w.Prices[i].Price,
+			policy.NoPrice) || !closed && len(c.Price) != 1 {
 			t.Errorf("market %d has %d prices, not offered at times: %v", i, len(c.Price), closed)
 		}
 		if m := under.Markets[i]; m.Price != c.Price[0] {
@@ -162,7 +163,8 @@ func TestUnderATruth(t *testing.T) {
 		if (under == w) != truth.Modelled() {
 			t.Errorf("the scenario under %v is itself: %v", truth, under == w)
 		}
-		if under.Intensity != w.Intensity || under.Slots != w.Slots || under.TraceDigest != w.TraceDigest || !reflect.DeepEqual(under.Seeds, w.Seeds) {
+		if under.Intensity != w.Intensity || under.Slots != w.Slots || under.TraceDigest != w.TraceDigest ||
+			!reflect.DeepEqual(under.Seeds, w.Seeds) {
 			t.Errorf("%v changes more than it says", truth)
 		}
 		moved := 0
@@ -172,7 +174,8 @@ func TestUnderATruth(t *testing.T) {
 				moved++
 			}
 			is.Price = was.Price
-			if is.Band != was.Band || is.PlacementScore != was.PlacementScore || is.OnDemand != was.OnDemand || is.BidPercentiles != was.BidPercentiles || is.Name != was.Name {
+			if is.Band != was.Band || is.PlacementScore != was.PlacementScore || is.OnDemand != was.OnDemand ||
+				is.BidPercentiles != was.BidPercentiles || is.Name != was.Name {
 				t.Errorf("%v changes what is published of %s", truth, was.Name)
 			}
 		}

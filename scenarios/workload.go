@@ -73,19 +73,23 @@ type source struct {
 }
 
 func (sc *Scenario) readDeployment(doc *document, o *appsv1.Deployment) []error {
-	s := source{policy.KindDeployment, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector, nil, nil}
+	s := source{policy.KindDeployment, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector,
+		nil, nil}
 	return sc.readService(doc, &s, o.Spec.Replicas, nil)
 }
 
 func (sc *Scenario) readStatefulSet(doc *document, o *appsv1.StatefulSet) []error {
-	s := source{policy.KindStatefulSet, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector, nil, nil}
+	s := source{policy.KindStatefulSet, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector,
+		nil, nil}
 	return sc.readService(doc, &s, o.Spec.Replicas, o.Spec.VolumeClaimTemplates)
 }
 
 func (sc *Scenario) readDaemonSet(doc *document, o *appsv1.DaemonSet) []error {
-	s := source{policy.KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector, nil, nil}
+	s := source{policy.KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector,
+		nil, nil}
 	t, l, a, errs := sc.readWorkload(doc, &s)
-	a.refuse("DaemonSet", AnnotationReplicas, AnnotationRollouts, kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, AnnotationReleases)
+	a.refuse("DaemonSet", AnnotationReplicas, AnnotationRollouts, kube.AnnotationDuration, kube.AnnotationCheckpoint,
+		kube.AnnotationDeadline, AnnotationReleases)
 	t.DaemonSet = true
 	t.Tolerations = append(t.Tolerations, kube.DaemonTolerations()...)
 	sc.keep(t, l)
@@ -93,9 +97,11 @@ func (sc *Scenario) readDaemonSet(doc *document, o *appsv1.DaemonSet) []error {
 }
 
 // readService reads a workload that wants a number of pods at all times.
-func (sc *Scenario) readService(doc *document, s *source, replicas *int32, claims []corev1.PersistentVolumeClaim) []error {
+func (sc *Scenario) readService(doc *document, s *source, replicas *int32,
+	claims []corev1.PersistentVolumeClaim) []error {
 	t, l, a, errs := sc.readWorkload(doc, s)
-	a.refuse(s.kind.String(), kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, AnnotationReleases)
+	a.refuse(s.kind.String(), kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline,
+		AnnotationReleases)
 	if s.kind != policy.KindDeployment {
 		a.refuse(s.kind.String(), AnnotationRollouts)
 	}
@@ -219,19 +225,21 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 	if expendable {
 		t.OutagePenalty = 0
 	}
-	l := &load{object: doc.kind() + " " + namespace + "/" + s.meta.Name, loadSchedule: parsed(a, AnnotationLoad, parseLoadSchedule), Workload: Workload{
-		Workload:          policy.Workload{Name: name, Kind: s.kind},
-		OutagePenalty:     t.PenaltyHours(),
-		OutageCostPerHour: t.OutageCost,
-		Expendable:        expendable,
-		LocalStorage:      writesLocally(s.pod.Spec.Volumes),
-	}}
+	l := &load{object: doc.kind() + " " + namespace + "/" + s.meta.Name,
+		loadSchedule: parsed(a, AnnotationLoad, parseLoadSchedule), Workload: Workload{
+			Workload:          policy.Workload{Name: name, Kind: s.kind},
+			OutagePenalty:     t.PenaltyHours(),
+			OutageCostPerHour: t.OutageCost,
+			Expendable:        expendable,
+			LocalStorage:      writesLocally(s.pod.Spec.Volumes),
+		}}
 	var err error
 	if l.DoNotDisrupt, l.ProtectedFor, err = kube.DoNotDisrupt(a.Values[kube.AnnotationDoNotDisrupt]); err != nil {
 		sc.warn("%s: %s: %v", name, kube.AnnotationDoNotDisrupt, err)
 	}
 	if l.loadSchedule != nil {
-		l.loadUnused = doc.problem(a.path[AnnotationLoad], "means nothing: no HorizontalPodAutoscaler or ScaledObject scales it")
+		l.loadUnused = doc.problem(a.path[AnnotationLoad],
+			"means nothing: no HorizontalPodAutoscaler or ScaledObject scales it")
 	}
 	l.cpu, l.containerCPU = cpuRequests(t, &s.pod.Spec)
 	l.utilisation = a.CPUUtilisation()

@@ -113,7 +113,10 @@ spec: {duration: 24h}
 		if err != nil {
 			t.Fatal(err)
 		}
-		warned := slices.ContainsFunc(sc.Warnings, func(w string) bool { return strings.Contains(w, "default/db: karpenter.sh/do-not-disrupt: ") })
+		warned := slices.ContainsFunc(sc.Warnings, func(w string) bool {
+			return strings.Contains(w,
+				"default/db: karpenter.sh/do-not-disrupt: ")
+		})
 		if w := &sc.loads[0]; w.DoNotDisrupt != want.protects || w.ProtectedFor != want.lasts || warned != want.warned {
 			t.Errorf("%q: protects %v for %v, warnings %q, want %+v", value, w.DoNotDisrupt, w.ProtectedFor, sc.Warnings, want)
 		}

@@ -189,7 +189,8 @@ func TestBids(t *testing.T) {
 				market = policy.MarketID(i)
 			}
 		}
-		err = r.controller.Actuator.Launch(context.Background(), s, &policy.Launch{Token: "t", Pool: 0, Markets: []policy.MarketID{market}, Bid: x.bid})
+		err = r.controller.Actuator.Launch(context.Background(), s, &policy.Launch{Token: "t", Pool: 0,
+			Markets: []policy.MarketID{market}, Bid: x.bid})
 		switch {
 		case x.got < 0:
 			if err == nil || errors.Is(err, driver.ErrNoCapacity) {
@@ -265,7 +266,8 @@ func TestAuctionReturns(t *testing.T) {
 func TestAuctionIsNotForeseen(t *testing.T) {
 	observe := func(prices map[int]policy.Money) string {
 		var b strings.Builder
-		cfg := Config{Prepared: mustPrepare(t, auction(12, prices).scenario()), Policy: mustPolicy(t, "spot"), Forecaster: mustForecaster(t), Seed: 5}
+		cfg := Config{Prepared: mustPrepare(t, auction(12, prices).scenario()), Policy: mustPolicy(t, "spot"),
+			Forecaster: mustForecaster(t), Seed: 5}
 		cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 			if s.Now < at(6*time.Hour) {
 				fmt.Fprintf(&b, "%+v\n", s.Whole())
@@ -293,7 +295,8 @@ func TestOutbidThenOutage(t *testing.T) {
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			for i := range s.Nodes {
 				n := &s.Nodes[i]
-				if end := n.ReclaimAt; n.Phase != policy.NodeGone && (end != 0) != (s.Now >= at(6*time.Hour)) || end != 0 && end != at(6*time.Hour+6*time.Minute) {
+				if end := n.ReclaimAt; n.Phase != policy.NodeGone && (end != 0) != (s.Now >= at(6*time.Hour)) ||
+					end != 0 && end != at(6*time.Hour+6*time.Minute) {
 					t.Errorf("at %v %s is said to go at %v", s.Now, n.Name, end)
 				}
 			}

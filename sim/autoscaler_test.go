@@ -160,7 +160,8 @@ func TestGroupEmptyNodesAreNoRoom(t *testing.T) {
 		b.w.Workloads[i+1].Schedule = append(b.w.Workloads[i+1].Schedule, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: left})
 	}
 	_, log := runScenario(t, b.scenario(), "on-demand")
-	if gone, evicted, launched := count(log, " deleted "), count(log, " evicted "), count(log, " launch "); gone != 1 || evicted != 0 || launched != 0 {
+	if gone, evicted, launched := count(log, " deleted "), count(log, " evicted "), count(log, " launch "); gone != 1 ||
+		evicted != 0 || launched != 0 {
 		t.Errorf("%d nodes went, %d pods were evicted and %d nodes launched, want 1, 0 and 0", gone, evicted, launched)
 	}
 }
@@ -182,7 +183,8 @@ func TestGroupKeepsReplacements(t *testing.T) {
 	a := DefaultAutoscaler()
 	a.UnneededTime = 20 * time.Second
 	var out bytes.Buffer
-	mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "static:share=1"), Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
+	mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "static:share=1"),
+		Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
 	log := slices.Collect(strings.Lines(out.String()))
 	ready, evicted, gone := when(t, log, " initialized "), when(t, log, " evicted default/web"), when(t, log, " deleted ")
 	if len(ready) == 0 || len(evicted) == 0 || len(gone) == 0 {
@@ -234,7 +236,8 @@ func TestGroupDelayAfterFailure(t *testing.T) {
 	a := DefaultAutoscaler()
 	a.EvictionMax = time.Second // pods take five to end
 	var out bytes.Buffer
-	mustRun(t, Config{Prepared: mustPrepare(t, thinned().scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
+	mustRun(t, Config{Prepared: mustPrepare(t, thinned().scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1,
+		Check: true, Log: &out, Autoscaler: &a})
 	log := slices.Collect(strings.Lines(out.String()))
 	begun, undone := when(t, log, "T06:", " draining "), when(t, log, "T06:", " undrained ")
 	if len(begun) < 2 || len(undone) == 0 {
@@ -313,7 +316,8 @@ func TestGroupScalesInToLeastSize(t *testing.T) {
 // A node that is about to go is tainted softly, and no longer once it is needed
 // again.
 func TestGroupSoftTaint(t *testing.T) {
-	b := grouped(8, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 1}, scenarios.ReplicaStep{At: at(6*time.Hour + 17*time.Minute), Replicas: 8})
+	b := grouped(8, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 1},
+		scenarios.ReplicaStep{At: at(6*time.Hour + 17*time.Minute), Replicas: 8})
 	a := DefaultAutoscaler()
 	a.UnneededTime = time.Hour
 	tainted := map[bool]int{}

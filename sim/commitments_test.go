@@ -18,7 +18,8 @@ func (b *builder) randomCommitments(rnd *rand.Rand) {
 	}
 	for i := range 1 + rnd.IntN(3) {
 		typ := &b.w.Types[rnd.IntN(len(b.w.Types))]
-		c := policy.Commitment{Name: fmt.Sprintf("c%d", i), Unit: policy.CoverUnit(rnd.IntN(3)), Amount: int64(1 + rnd.IntN(4)), Fee: policy.NoPrice}
+		c := policy.Commitment{Name: fmt.Sprintf("c%d", i), Unit: policy.CoverUnit(rnd.IntN(3)),
+			Amount: int64(1 + rnd.IntN(4)), Fee: policy.NoPrice}
 		switch c.Unit {
 		case policy.CoverNodes:
 			c.Type = typ.Name
@@ -87,7 +88,8 @@ func TestSnapshotShowsUnused(t *testing.T) {
 	b := one(2, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 6})
 	b.w.Commitments = []policy.Commitment{{Name: "r", Type: "t0.large", Amount: 2, Unused: 2}}
 	seen := map[int64]bool{}
-	_, err := Run(t.Context(), Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Forecaster: mustForecaster(t), Seed: 1, Check: true,
+	_, err := Run(t.Context(), Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"),
+		Forecaster: mustForecaster(t), Seed: 1, Check: true,
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			nodes := int64(0)
 			for i := range s.Nodes {

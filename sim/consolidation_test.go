@@ -114,7 +114,8 @@ func TestFirstFitBySize(t *testing.T) {
 		{"batch", policy.KindDeployment, 6400}, {"search", policy.KindDeployment, 3900}, {"db", policy.KindStatefulSet, 2000},
 		{"api-a", policy.KindDeployment, 1500}, {"api-b", policy.KindDeployment, 1500},
 	} {
-		b.workload(x.name, x.kind, 1, policy.Resources{CPU: x.cpu, Memory: x.cpu * 3 * gib / 1000}).Priority = map[bool]int32{true: 1000}[x.name == "db"]
+		b.workload(x.name, x.kind, 1,
+			policy.Resources{CPU: x.cpu, Memory: x.cpu * 3 * gib / 1000}).Priority = map[bool]int32{true: 1000}[x.name == "db"]
 	}
 	for i := range b.w.Markets {
 		if m := &b.w.Markets[i]; m.Capacity == policy.Spot && m.Type == 1 {

@@ -55,7 +55,8 @@ func TestCreditsWithoutUse(t *testing.T) {
 // says so.
 func TestCreditsOfStandard(t *testing.T) {
 	r, _ := runScenario(t, burstable(3600, true), "on-demand")
-	if r.Slowed != 3*48*time.Hour || r.Fees.Credits != 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), "slowed down to their baseline for 144.0 node-hours") {
+	if r.Slowed != 3*48*time.Hour || r.Fees.Credits != 0 || !strings.Contains(strings.Join(r.Warnings, "\n"),
+		"slowed down to their baseline for 144.0 node-hours") {
 		t.Errorf("slowed down for %v, charged %v; %q", r.Slowed, r.Fees.Credits, r.Warnings)
 	}
 }

@@ -40,11 +40,13 @@ func TestLossIsNoticedLate(t *testing.T) {
 		b.workload("db", policy.KindStatefulSet, 3, policy.Resources{CPU: 500, Memory: gib})
 		b.workload("batch", policy.KindJob, 2, policy.Resources{CPU: 500, Memory: gib})
 		b.w.Workloads[2].Schedule, b.w.Workloads[2].Replicas = nil, 0
-		b.w.Workloads[2].Job = &scenarios.Job{Pods: 2, Completions: 2, Work: 8 * time.Hour, Checkpoint: time.Minute, Releases: []policy.Time{at(time.Hour)}}
+		b.w.Workloads[2].Job = &scenarios.Job{Pods: 2, Completions: 2, Work: 8 * time.Hour, Checkpoint: time.Minute,
+			Releases: []policy.Time{at(time.Hour)}}
 		b.w.Faults = faults
 		var log strings.Builder
 		seen := map[policy.Time]string{}
-		res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true, Log: &log,
+		res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: restless{mustPolicy(t, "on-demand")},
+			Seed: 1, Check: true, Log: &log,
 			Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 				if s.Now >= at(6*time.Hour) && s.Now < at(6*time.Hour+6*time.Minute) {
 					seen[s.Now] = fmt.Sprintf("%+v", s.Whole())
@@ -86,7 +88,8 @@ func TestLossIsNoticedByNobody(t *testing.T) {
 	b.budget(0, policy.Quantity{Set: true, N: 1})
 	b.workload("batch", policy.KindJob, 1, policy.Resources{CPU: 500, Memory: gib})
 	b.w.Workloads[1].Schedule, b.w.Workloads[1].Replicas = nil, 0
-	b.w.Workloads[1].Job = &scenarios.Job{Pods: 1, Completions: 1, Work: 8 * time.Hour, Checkpoint: time.Minute, Releases: []policy.Time{at(-time.Hour)}}
+	b.w.Workloads[1].Job = &scenarios.Job{Pods: 1, Completions: 1, Work: 8 * time.Hour, Checkpoint: time.Minute,
+		Releases: []policy.Time{at(-time.Hour)}}
 	r, err := newRun(Config{Prepared: mustPrepare(t, b.scenario()), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true})
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +115,10 @@ func TestLossIsNoticedByNobody(t *testing.T) {
 	if after := look(); after != before {
 		t.Errorf("before the loss\n%s\nafter it\n%s", before, after)
 	}
-	if r.cluster.Serving.State(0).Ready != 0 || r.cluster.Jobs.All[0].Tasks[0].Done != done || r.cluster.Jobs.All[0].Tasks[0].Kept < 50*time.Minute {
-		t.Errorf("%d pods serve, %v of the job are known to be done and %v are", r.cluster.Serving.State(0).Ready, r.cluster.Jobs.All[0].Tasks[0].Done, r.cluster.Jobs.All[0].Tasks[0].Kept)
+	if r.cluster.Serving.State(0).Ready != 0 || r.cluster.Jobs.All[0].Tasks[0].Done != done ||
+		r.cluster.Jobs.All[0].Tasks[0].Kept < 50*time.Minute {
+		t.Errorf("%d pods serve, %v of the job are known to be done and %v are", r.cluster.Serving.State(0).Ready,
+			r.cluster.Jobs.All[0].Tasks[0].Done, r.cluster.Jobs.All[0].Tasks[0].Kept)
 	}
 	if err := r.check(); err != nil {
 		t.Error(err)
@@ -151,14 +156,16 @@ func TestDrainOfALostNode(t *testing.T) {
 	r.controller.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		if drained != 0 || !r.cluster.Nodes.State[0].Lost {
 			// No kubelet ends the pods: they hold their places until the node goes.
-			stayed = stayed || drained != 0 && s.Now.Sub(drained) >= 20*time.Second && r.cluster.Nodes.State[0].Lost && len(r.cluster.Space.Pods(0)) == 2
+			stayed = stayed ||
+				drained != 0 && s.Now.Sub(drained) >= 20*time.Second && r.cluster.Nodes.State[0].Lost && len(r.cluster.Space.Pods(0)) == 2
 			return
 		}
 		drained = s.Now
 		if err := r.controller.Actuator.Drain(t.Context(), s, &policy.Drain{Node: 0}); err != nil {
 			t.Error(err)
 		}
-		if r.cluster.Nodes.All[0].Phase != policy.NodeDraining || r.cluster.Serving.State(0).Ready != 0 || seen(r) != 0 || r.cluster.Workloads.State[0].Active != 2 {
+		if r.cluster.Nodes.All[0].Phase != policy.NodeDraining || r.cluster.Serving.State(0).Ready != 0 || seen(r) != 0 ||
+			r.cluster.Workloads.State[0].Active != 2 {
 			t.Errorf("phase %v, %d ready, %d seen as ready, %d active; want draining, 0, 0 and 2",
 				r.cluster.Nodes.All[0].Phase, r.cluster.Serving.State(0).Ready, seen(r), r.cluster.Workloads.State[0].Active)
 		}
@@ -185,7 +192,8 @@ func TestStartWithinLimits(t *testing.T) {
 	}
 	r.begin(false)
 	if len(r.cluster.Nodes.All) != 2 || r.machines.Pools.All[0].Used.CPU != 8000 || len(r.cluster.Queue.Pending) != 6 {
-		t.Errorf("%d nodes with %d m CPU and %d pending pods, want 2, 8000 and 6", len(r.cluster.Nodes.All), r.machines.Pools.All[0].Used.CPU, len(r.cluster.Queue.Pending))
+		t.Errorf("%d nodes with %d m CPU and %d pending pods, want 2, 8000 and 6", len(r.cluster.Nodes.All),
+			r.machines.Pools.All[0].Used.CPU, len(r.cluster.Queue.Pending))
 	}
 }
 

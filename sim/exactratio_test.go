@@ -21,7 +21,8 @@ func exactWeb(t *testing.T, hours string) *scenarios.BoundScenario {
 		t.Fatal(err)
 	}
 	text := string(data)
-	for _, change := range [...][2]string{{"capacity: {spotShare: {min: 0, max: 1}}", "capacity: {exactRatio: 0.6}"}, {"duration: 168h", "duration: " + hours}} {
+	for _, change := range [...][2]string{{"capacity: {spotShare: {min: 0, max: 1}}", "capacity: {exactRatio: 0.6}"},
+		{"duration: 168h", "duration: " + hours}} {
 		if !strings.Contains(text, change[0]) {
 			t.Fatalf("web-week has no %q", change[0])
 		}

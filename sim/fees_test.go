@@ -37,8 +37,10 @@ func TestFees(t *testing.T) {
 		w.Pools[0].Fees = policy.NodeFees{Fee: 20_000, Volumes: 2192}
 		r, _ := runScenario(t, w, "on-demand")
 		want := policy.NodeFees{Fee: 3 * 48 * 20_000, Volumes: 3 * 48 * 2192}
-		if r.Fees != want || r.OnDemandFees != want.Total() || r.Bill != plain.Bill+want.Total() || r.OnDemandBill != r.Bill || r.Spared != plain.Spared {
-			t.Errorf("%d reserved: fees of %+v, %v of them on demand, in a bill of %v; without fees %v", owned, r.Fees, r.OnDemandFees, r.Bill, plain.Bill)
+		if r.Fees != want || r.OnDemandFees != want.Total() || r.Bill != plain.Bill+want.Total() ||
+			r.OnDemandBill != r.Bill || r.Spared != plain.Spared {
+			t.Errorf("%d reserved: fees of %+v, %v of them on demand, in a bill of %v; without fees %v", owned, r.Fees,
+				r.OnDemandFees, r.Bill, plain.Bill)
 		}
 		if plain.Fees != (policy.NodeFees{}) {
 			t.Errorf("without fees they are %+v", plain.Fees)

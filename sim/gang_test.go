@@ -54,7 +54,8 @@ func TestGangWaits(t *testing.T) {
 	}
 	res, log = runScenario(t, gang(16, 2, 12).scenario(), "spot")
 	start, ready, ended := when(t, log, " gang-start "), when(t, log, " ready "), when(t, log, " ended ")
-	if len(start) != 1 || len(ready) != 16 || len(ended) != 16 || start[0] != ready[15] || ended[0] != start[0].Add(4*time.Hour) || ended[15] != ended[0] {
+	if len(start) != 1 || len(ready) != 16 || len(ended) != 16 || start[0] != ready[15] ||
+		ended[0] != start[0].Add(4*time.Hour) || ended[15] != ended[0] {
 		t.Errorf("started at %v, ready at %v, ended at %v; want one start with the last ready pod, and all to end 4 h later", start, ready, ended)
 	}
 	want := GangResult{Started: 1, WaitP50: start[0].Sub(at(time.Hour)), WaitP95: start[0].Sub(at(time.Hour))}
@@ -81,7 +82,8 @@ func TestGangWaitsForShortage(t *testing.T) {
 // from there.
 func TestGangEndsAsAWhole(t *testing.T) {
 	b := gang(8, 2, 5)
-	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultZoneOutage, At: at(3*time.Hour + 40*time.Minute), Duration: 30 * time.Minute, Zone: "z0"}}
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultZoneOutage, At: at(3*time.Hour + 40*time.Minute),
+		Duration: 30 * time.Minute, Zone: "z0"}}
 	res, log := runScenario(t, b.scenario(), "spot")
 	start, lost, ended := when(t, log, " gang-start "), when(t, log, " lost "), when(t, log, " ended ")
 	n := 8 * (1 + int(res.Gangs.Restarts))
@@ -112,11 +114,15 @@ func TestGangThatLosesAReadyPod(t *testing.T) {
 		b := gang(2, 2, 1)
 		b.w.Faults = []scenarios.Fault{
 			{Kind: scenarios.FaultCapacityShortage, At: at(time.Hour), Duration: 10 * time.Minute, Share: .01, Zone: "z1"},
-			{Kind: scenarios.FaultZoneOutage, At: at(time.Hour + 10*time.Minute + time.Duration(k)*15*time.Second), Duration: 5 * time.Minute, Zone: "z0"},
+			{Kind: scenarios.FaultZoneOutage, At: at(time.Hour + 10*time.Minute + time.Duration(k)*15*time.Second),
+				Duration: 5 * time.Minute, Zone: "z0"},
 		}
 		res, log := runScenario(t, b.scenario(), "spot")
 		lost, ready := when(t, log, " lost "), when(t, log, " ready ")
-		if len(lost) > 0 && slices.ContainsFunc(ready, func(x policy.Time) bool { return x > lost[0] && x.Sub(lost[0]) < 50*time.Second }) && count(log, " gang-start ") == 1 {
+		if len(lost) > 0 && slices.ContainsFunc(ready, func(x policy.Time) bool {
+			return x > lost[0] &&
+				x.Sub(lost[0]) < 50*time.Second
+		}) && count(log, " gang-start ") == 1 {
 			unnoticed++
 		}
 		if res.JobsDone != 1 {
@@ -154,7 +160,8 @@ func TestGangIsRequeued(t *testing.T) {
 	if len(requeued) < 8 || res.Gangs.Requeues != int64(len(requeued)) || res.Gangs.Restarts != 0 || res.Gangs.NotStarted != 1 {
 		t.Fatalf("%d times requeued, %+v", len(requeued), res.Gangs)
 	}
-	for i, wait := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour} {
+	for i, wait := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute,
+		16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour} {
 		from := created[4*i]
 		if late := requeued[i].Sub(from); late < 10*time.Minute || late > 10*time.Minute+30*time.Second {
 			t.Errorf("the pods of %v were given up after %v, want ten minutes", from, late)
@@ -171,11 +178,13 @@ func TestGangFails(t *testing.T) {
 	b := gang(3, 1, 6)
 	b.w.Gangs[0].RestartsMax = 1
 	for i := range 2 {
-		b.w.Faults = append(b.w.Faults, scenarios.Fault{Kind: scenarios.FaultZoneOutage, At: at(time.Duration(2+2*i) * time.Hour), Duration: 20 * time.Minute, Zone: "z0"})
+		b.w.Faults = append(b.w.Faults, scenarios.Fault{Kind: scenarios.FaultZoneOutage,
+			At: at(time.Duration(2+2*i) * time.Hour), Duration: 20 * time.Minute, Zone: "z0"})
 	}
 	res, log := runScenario(t, b.scenario(), "spot")
 	if res.Gangs.Restarts != 1 || res.Gangs.Failed != 1 || count(log, " created ") != 6 || res.JobsDone != 0 || res.JobCost == 0 {
-		t.Errorf("the gang came to %+v, %d pods created, %d jobs done at a cost of %v", res.Gangs, count(log, " created "), res.JobsDone, res.JobCost)
+		t.Errorf("the gang came to %+v, %d pods created, %d jobs done at a cost of %v", res.Gangs, count(log, " created "),
+			res.JobsDone, res.JobCost)
 	}
 }
 
@@ -199,11 +208,13 @@ func TestGangsInTrouble(t *testing.T) {
 		}
 		b.workload("web", policy.KindDeployment, int32(1+rnd.IntN(6)), policy.Resources{CPU: 1000, Memory: gib})
 		for range rnd.IntN(4) {
-			b.w.Faults = append(b.w.Faults, scenarios.Fault{Kind: []scenarios.FaultKind{scenarios.FaultZoneOutage, scenarios.FaultCapacityShortage}[rnd.IntN(2)],
+			b.w.Faults = append(b.w.Faults, scenarios.Fault{Kind: []scenarios.FaultKind{scenarios.FaultZoneOutage,
+				scenarios.FaultCapacityShortage}[rnd.IntN(2)],
 				At: at(time.Duration(rnd.IntN(20*60)) * time.Minute), Duration: time.Duration(1+rnd.IntN(90)) * time.Minute, Share: rnd.Float64(), Zone: "z0"})
 		}
 		spec := []string{"spot", "static", "portfolio", "on-demand"}[rnd.IntN(4)]
-		res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: seed, Check: true})
+		res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, spec),
+			Forecaster: mustForecaster(t), Seed: seed, Check: true})
 		started, restarts, requeues = started+res.Gangs.Started, restarts+res.Gangs.Restarts, requeues+res.Gangs.Requeues
 		if res.Gangs.Started+res.Gangs.NotStarted > 2 {
 			t.Errorf("seed %d: %+v of 2 instances", seed, res.Gangs)

@@ -53,7 +53,8 @@ func (b *builder) randomBudgets(rnd *rand.Rand) {
 			x.HasDollars, x.Dollars = true, policy.Money(rnd.IntN(5))*policy.Dollar
 		}
 		if k := rnd.IntN(2 * len(b.w.Templates)); k < len(b.w.Templates) {
-			x.Selector = policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpNotIn, Values: []string{b.w.Templates[k].Labels[0].Value}}}}
+			x.Selector = policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpNotIn,
+				Values: []string{b.w.Templates[k].Labels[0].Value}}}}
 		}
 		b.w.Budgets = append(b.w.Budgets, x)
 	}

@@ -113,7 +113,8 @@ func TestStartOnDemand(t *testing.T) {
 func runFromWarmUp(t *testing.T, b *builder, spec string) (*Result, []string) {
 	t.Helper()
 	var out strings.Builder
-	res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out})
+	res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, spec),
+		Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out})
 	return res, strings.Split(strings.TrimSpace(out.String()), "\n")
 }
 
@@ -126,9 +127,11 @@ func TestOnDemandStart(t *testing.T) {
 		b.w.StartCluster = scenarios.StartNodes
 		spot := slices.IndexFunc(b.w.Markets, func(m policy.Market) bool { return m.Capacity == policy.Spot })
 		b.w.Seeds = []scenarios.NodeSeed{{Market: policy.MarketID(spot), Count: 2, Pods: []scenarios.PodsOnNode{{Workload: 0, Count: 2}}}}
-		res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Forecaster: mustForecaster(t), Seed: 1, Check: true, OnDemandStart: onDemand})
+		res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"),
+			Forecaster: mustForecaster(t), Seed: 1, Check: true, OnDemandStart: onDemand})
 		if paid := res.SpotBill > 0; paid == onDemand || res.Bill <= 0 || res.OutageMinutes > 0 {
-			t.Errorf("start on demand %v: a bill of %v, of which Spot %v, and %d outage minutes", onDemand, res.Bill, res.SpotBill, res.OutageMinutes)
+			t.Errorf("start on demand %v: a bill of %v, of which Spot %v, and %d outage minutes", onDemand, res.Bill,
+				res.SpotBill, res.OutageMinutes)
 		}
 	}
 }

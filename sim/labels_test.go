@@ -65,27 +65,28 @@ func boundLabels(t *testing.T, manifests ...string) *scenarios.BoundScenario {
 // label and the pods there, and by workload how many of its pods are on a node.
 func lastNodes(t *testing.T, p *Prepared, spec, key string) (values, nodes map[string]string, placed map[string]int) {
 	t.Helper()
-	mustRun(t, Config{Prepared: p, Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 3, Check: true, Observed: func(s *policy.Snapshot, _ *policy.Plan) {
-		values, nodes, placed = map[string]string{}, map[string]string{}, map[string]int{}
-		for i := range s.Pods {
-			pod := &s.Pods[i]
-			if pod.Node == policy.None || pod.Phase == policy.PodGone {
-				continue
+	mustRun(t, Config{Prepared: p, Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 3, Check: true,
+		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
+			values, nodes, placed = map[string]string{}, map[string]string{}, map[string]int{}
+			for i := range s.Pods {
+				pod := &s.Pods[i]
+				if pod.Node == policy.None || pod.Phase == policy.PodGone {
+					continue
+				}
+				n := &s.Nodes[pod.Node]
+				workload := s.Templates[pod.Template].Name
+				value, there := policy.FindLabel(n.Labels, key)
+				if !there {
+					value = "-"
+				}
+				placed[workload]++
+				nodes[n.Name] += workload + " "
+				if old, seen := values[workload]; seen && old != value {
+					value = "several"
+				}
+				values[workload] = value
 			}
-			n := &s.Nodes[pod.Node]
-			workload := s.Templates[pod.Template].Name
-			value, there := policy.FindLabel(n.Labels, key)
-			if !there {
-				value = "-"
-			}
-			placed[workload]++
-			nodes[n.Name] += workload + " "
-			if old, seen := values[workload]; seen && old != value {
-				value = "several"
-			}
-			values[workload] = value
-		}
-	}})
+		}})
 	return values, nodes, placed
 }
 
@@ -95,7 +96,8 @@ func TestLabelThatExists(t *testing.T) {
 	const key = "example.com/unit"
 	w := boundLabels(t, ownLabelPool("any", "[spot, on-demand]", "{key: "+key+", operator: Exists}"),
 		deployment("north", 3, "nodeSelector: {"+key+": n}, "),
-		deployment("south", 2, "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: "+key+", operator: In, values: [s]}]}]}}},"),
+		deployment("south", 2,
+			"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: "+key+", operator: In, values: [s]}]}]}}},"),
 		deployment("free", 1, ""))
 	p := mustPrepare(t, w)
 	if len(p.Unschedulable()) > 0 {
@@ -133,7 +135,8 @@ func TestReplacedLabel(t *testing.T) {
 			t.Fatal(err)
 		}
 		token := strconv.Itoa(choice)
-		if err := r.controller.Actuator.Launch(t.Context(), s, &policy.Launch{Token: token, Markets: []policy.MarketID{m}, Replaces: n}); err != nil {
+		if err := r.controller.Actuator.Launch(t.Context(), s, &policy.Launch{Token: token, Markets: []policy.MarketID{m},
+			Replaces: n}); err != nil {
 			t.Fatal(err)
 		}
 		fresh := r.machines.Launches.Tokens[token]
@@ -151,18 +154,19 @@ func TestCapacitySpread(t *testing.T) {
 	w := boundLabels(t, ownLabelPool("firm", "[on-demand]", "{key: example.com/part, operator: In, values: [w]}"),
 		ownLabelPool("cheap", "[spot]", "{key: example.com/part, operator: In, values: [x, y, z]}"), deployment("web", 16, spread))
 	parts, firm := map[string]int{}, 0
-	mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "as-is"), Seed: 3, Check: true, Observed: func(s *policy.Snapshot, _ *policy.Plan) {
-		parts, firm = map[string]int{}, 0
-		for i := range s.Pods {
-			if n := s.Pods[i].Node; n != policy.None {
-				value, _ := policy.FindLabel(s.Nodes[n].Labels, "example.com/part")
-				parts[value]++
-				if s.Markets[s.Nodes[n].Market].Capacity == policy.OnDemand {
-					firm++
+	mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "as-is"), Seed: 3, Check: true,
+		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
+			parts, firm = map[string]int{}, 0
+			for i := range s.Pods {
+				if n := s.Pods[i].Node; n != policy.None {
+					value, _ := policy.FindLabel(s.Nodes[n].Labels, "example.com/part")
+					parts[value]++
+					if s.Markets[s.Nodes[n].Market].Capacity == policy.OnDemand {
+						firm++
+					}
 				}
 			}
-		}
-	}})
+		}})
 	if got := fmt.Sprint(parts); got != "map[w:4 x:4 y:4 z:4]" || firm != 4 {
 		t.Errorf("pods by part %s, %d of them on demand", got, firm)
 	}
@@ -181,22 +185,27 @@ func TestUnschedulable(t *testing.T) {
 		deployment("agent", 1, "hostNetwork: true, ")) + "\n"
 	daemon = strings.Replace(daemon, "image: x,", "image: x, ports: [{containerPort: 7001, hostPort: 7001}],", 1)
 	for _, c := range []struct{ pool, spec, change, want string }{
-		{pool, "nodeSelector: {example.com/unit: q}, ", "", "its node selector wants example.com/unit=q, and nodes have u, v (nearest: c5.2xlarge of pool own)"},
+		{pool, "nodeSelector: {example.com/unit: q}, ", "",
+			"its node selector wants example.com/unit=q, and nodes have u, v (nearest: c5.2xlarge of pool own)"},
 		{strings.Replace(pool, "operator: In, values: [u, v]", "operator: NotIn, values: [q]", 1), "nodeSelector: {example.com/unit: q}, ", "",
 			"its node selector wants example.com/unit=q, which no NodePool allows (nearest: c5.2xlarge of pool own)"},
 		{pool, "nodeSelector: {example.com/other: q}, ", "", "its node selector wants example.com/other=q, a label that no node has"},
 		{pool, affinity("{key: karpenter.k8s.aws/instance-memory, operator: Gt, values: ['90000']}"), "",
 			"its node affinity wants karpenter.k8s.aws/instance-memory above 90000, and nodes have 65536, 32768, 16384, 8192, 4096 (nearest: m5.4xlarge of pool own)"},
-		{pool, affinity("{key: kubernetes.io/arch, operator: In, values: [arm64]}", "{key: karpenter.k8s.aws/instance-gpu-count, operator: Exists}"), "",
+		{pool, affinity("{key: kubernetes.io/arch, operator: In, values: [arm64]}",
+			"{key: karpenter.k8s.aws/instance-gpu-count, operator: Exists}"), "",
 			"its node affinity wants kubernetes.io/arch=arm64, and nodes have amd64 (nearest: c5.2xlarge of pool own); or karpenter.k8s.aws/instance-gpu-count to exist, a label that no node has"},
 		{tainted, "", "", "it does not tolerate the taints example.com/guard=g (nearest: c5.2xlarge of pool own)"},
-		{pool, "", "image: x,|image: x, ports: [{containerPort: 80, hostPort: 7001}],", "the DaemonSet default/agent has its host port 7001 on each node"},
+		{pool, "", "image: x,|image: x, ports: [{containerPort: 80, hostPort: 7001}],",
+			"the DaemonSet default/agent has its host port 7001 on each node"},
 		{pool, "", "cpu: 1}|cpu: 40}", "it requests 40000m of CPU (nearest: c5.4xlarge of pool own with 15880m)"},
 		{pool, "", "cpu: 1}|memory: 90Gi}", "it requests 92160 MiB of memory (nearest: m5.4xlarge of pool own with 5"},
 		{pool, "", "requests: {cpu: 1}|limits: {nvidia.com/gpu: 1}", "no node has nvidia.com/gpu (nearest: c5.2xlarge of pool own)"},
-		{pool, "topologySpreadConstraints: [{maxSkew: 1, topologyKey: example.com/rack, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: odd}}}],", "",
+		{pool,
+			"topologySpreadConstraints: [{maxSkew: 1, topologyKey: example.com/rack, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: odd}}}],", "",
 			"it is spread or kept together by example.com/rack, a label that no node has"},
-		{pool, "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: gone}}}]}},", "",
+		{pool,
+			"affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: gone}}}]}},", "",
 			"its pod affinity matches the pods of no workload"},
 	} {
 		odd := deployment("odd", 2, c.spec)
@@ -211,10 +220,12 @@ func TestUnschedulable(t *testing.T) {
 			continue
 		}
 		res := mustRun(t, Config{Prepared: p, Policy: mustPolicy(t, "as-is"), Seed: 1, Check: true})
-		if len(res.Workloads) != 1 || res.Workloads[0].Name != "default/fine" || res.Availability != 1 || res.Incidents != 0 || res.OutageCost != 0 {
+		if len(res.Workloads) != 1 || res.Workloads[0].Name != "default/fine" || res.Availability != 1 ||
+			res.Incidents != 0 || res.OutageCost != 0 {
 			t.Errorf("%s: availability %v, outages %v, %d workloads", c.want, res.Availability, &res.Outages, len(res.Workloads))
 		}
-		if p.PodValue(got[0].Workload) != 0 || strings.Count(strings.Join(res.Warnings, "\n"), "the pods of default/odd (2) stay pending and do not count") != 1 || len(res.Unschedulable) != 1 {
+		if p.PodValue(got[0].Workload) != 0 || strings.Count(strings.Join(res.Warnings, "\n"),
+			"the pods of default/odd (2) stay pending and do not count") != 1 || len(res.Unschedulable) != 1 {
 			t.Errorf("%s: warnings %q", c.want, res.Warnings)
 		}
 		if _, err := Prepare(boundLabels(t, c.pool, odd, daemon)); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -226,8 +237,10 @@ func TestUnschedulable(t *testing.T) {
 // TestRunningUntilReplaced counts the outages of pods that run on nodes of the first cluster and fit
 // no node that can be bought.
 func TestRunningUntilReplaced(t *testing.T) {
-	lonely := deployment("lonely", 1, "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: gone}}}]}},")
-	w := boundLabels(t, ownLabelPool("own", "[on-demand]", "{key: example.com/unit, operator: In, values: [u]}"), lonely, deployment("fine", 1, ""))
+	lonely := deployment("lonely", 1,
+		"affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: gone}}}]}},")
+	w := boundLabels(t, ownLabelPool("own", "[on-demand]", "{key: example.com/unit, operator: In, values: [u]}"), lonely,
+		deployment("fine", 1, ""))
 	for _, onNode := range []bool{false, true} {
 		if onNode {
 			id := policy.WorkloadID(slices.IndexFunc(w.Workloads, func(x scenarios.Workload) bool { return x.Name == "default/lonely" }))
@@ -247,7 +260,8 @@ func TestRunningUntilReplaced(t *testing.T) {
 func TestValueWithoutOnDemand(t *testing.T) {
 	w := boundLabels(t, ownLabelPool("own", "[spot]", "{key: example.com/unit, operator: In, values: [u]}"), deployment("plain", 1, ""),
 		deployment("spot", 1, "nodeSelector: {karpenter.sh/capacity-type: spot},"),
-		deployment("with", 1, "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: plain}}}]}},"))
+		deployment("with", 1,
+			"affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: plain}}}]}},"))
 	var log bytes.Buffer
 	p := mustPrepare(t, w)
 	for i := range w.Workloads {

@@ -31,7 +31,8 @@ func TestMixedNodePool(t *testing.T) {
 	}
 	res, log := runScenario(t, b.scenario(), "karpenter")
 	if res.SpotShare != 1 || res.OnDemandBill != 0 || res.Bill != 12*30_000 {
-		t.Errorf("the share of spot is %v, the bill %v, of which %v on demand; want one spot node at $0.03", res.SpotShare, res.Bill, res.OnDemandBill)
+		t.Errorf("the share of spot is %v, the bill %v, of which %v on demand; want one spot node at $0.03", res.SpotShare,
+			res.Bill, res.OnDemandBill)
 	}
 	if n := count(log, " launch ") + count(log, " draining "); n != 0 {
 		t.Errorf("%d nodes launched or drained, want none:\n%s", n, strings.Join(log, "\n"))
@@ -62,7 +63,8 @@ func TestMixedFallsBack(t *testing.T) {
 	b := one(10, scenarios.ReplicaStep{At: at(3 * time.Hour), Replicas: 20})
 	b.w.Pools[0].OnDemandFallback = false
 	for _, zone := range []string{"z0", "z1"} {
-		b.w.Faults = append(b.w.Faults, scenarios.Fault{Kind: scenarios.FaultCapacityShortage, At: at(2 * time.Hour), Duration: 2 * time.Hour, Share: 0.01, Zone: zone})
+		b.w.Faults = append(b.w.Faults, scenarios.Fault{Kind: scenarios.FaultCapacityShortage, At: at(2 * time.Hour),
+			Duration: 2 * time.Hour, Share: 0.01, Zone: zone})
 	}
 	w := b.scenario()
 	res, log := runScenario(t, w, "karpenter")

@@ -144,13 +144,15 @@ func TestNodePoolOrder(t *testing.T) {
 	}{
 		"weight 50 before none":                  {nil, true, true},
 		"weight 50 before none, without a limit": {[]string{weight, "weight: 50"}, true, true},
-		"steady after general":                   {[]string{weight, "weight: 1", "name: general}\nspec:\n", "name: general}\nspec:\n  weight: 2\n"}, false, true},
-		"the last by name":                       {[]string{weight, "limits: {cpu: \"32\"}"}, true, true},
-		"no type is flexible enough":             {[]string{values, "minValues: 11"}, true, false},
-		"one node":                               {[]string{most, `nodes: "0"`}, false, true},
+		"steady after general": {[]string{weight, "weight: 1", "name: general}\nspec:\n",
+			"name: general}\nspec:\n  weight: 2\n"}, false, true},
+		"the last by name":           {[]string{weight, "limits: {cpu: \"32\"}"}, true, true},
+		"no type is flexible enough": {[]string{values, "minValues: 11"}, true, false},
+		"one node":                   {[]string{most, `nodes: "0"`}, false, true},
 	} {
 		events, _ := ownEvents(t, nodePools(t, c.changes...), "as-is")
-		if steady, general := bought(events, "launch", "steady"), bought(events, "launch", "general"); steady > 0 != c.steady || general > 0 != c.general {
+		if steady, general := bought(events, "launch", "steady"), bought(events, "launch",
+			"general"); steady > 0 != c.steady || general > 0 != c.general {
 			t.Errorf("%s: %d nodes of steady and %d of general are bought", name, steady, general)
 		}
 	}
@@ -205,7 +207,8 @@ func TestZonalShift(t *testing.T) {
 // TestTerminationGracePeriod: nodes that expire under a budget that never allows an
 // eviction are gone when their terminationGracePeriod is over, and stay without one.
 func TestTerminationGracePeriod(t *testing.T) {
-	held := []string{"maxUnavailable: 25%, selector: {matchLabels: {app: api}}", "maxUnavailable: 0, selector: {matchLabels: {app: api}}", "expireAfter: 336h", "expireAfter: 4h",
+	held := []string{"maxUnavailable: 25%, selector: {matchLabels: {app: api}}",
+		"maxUnavailable: 0, selector: {matchLabels: {app: api}}", "expireAfter: 336h", "expireAfter: 4h",
 		"  faults:\n    - {kind: zonal-shift, at: 30h, duration: 6h, zoneNumber: 2}\n", ""}
 	const grace = "terminationGracePeriod: 1h"
 	drains := func(p *Prepared) (drained, deleted []time.Duration) {
@@ -227,7 +230,8 @@ func TestTerminationGracePeriod(t *testing.T) {
 		return drained, deleted
 	}
 	going, gone := drains(nodePools(t, held...))
-	if len(gone) == 0 || slices.Max(gone) < 58*time.Minute || slices.Max(gone) > 61*time.Minute || len(going) > 0 && slices.Max(going) > 61*time.Minute {
+	if len(gone) == 0 || slices.Max(gone) < 58*time.Minute || slices.Max(gone) > 61*time.Minute ||
+		len(going) > 0 && slices.Max(going) > 61*time.Minute {
 		t.Errorf("with a grace of 1 h nodes take %v, and those that are there still %v", gone, going)
 	}
 	going, _ = drains(nodePools(t, append(held, "      "+grace+"\n", "")...))

@@ -129,7 +129,8 @@ func TestOutageCauses(t *testing.T) {
 
 // A pod that comes to a node which is lost, before anybody notices, is lost with it.
 func TestPodComesToALostNode(t *testing.T) {
-	r, err := newRun(Config{Prepared: mustPrepare(t, one(1, scenarios.ReplicaStep{At: at(-time.Hour + time.Second), Replicas: 2}).startOnDemand().scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
+	r, err := newRun(Config{Prepared: mustPrepare(t, one(1, scenarios.ReplicaStep{At: at(-time.Hour + time.Second),
+		Replicas: 2}).startOnDemand().scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +143,8 @@ func TestPodComesToALostNode(t *testing.T) {
 			t.Fatal("the loss goes unnoticed")
 		}
 		r.Clock.CarryOut(&e)
-		came = came || r.cluster.Workloads.State[0].Active == 2 && r.cluster.Pods.All[1].Phase == policy.PodStarting && r.cluster.Pods.State[1].Lost
+		came = came ||
+			r.cluster.Workloads.State[0].Active == 2 && r.cluster.Pods.All[1].Phase == policy.PodStarting && r.cluster.Pods.State[1].Lost
 		if r.cluster.Nodes.All[0].Phase == policy.NodeGone {
 			break
 		}

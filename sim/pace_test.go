@@ -32,7 +32,8 @@ func TestPaceOfRemoval(t *testing.T) {
 		b := one(20, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0})
 		delays := DefaultDelays()
 		delays.DrainMin = least
-		_, log := runLogged(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Delays: &delays})
+		_, log := runLogged(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1,
+			Check: true, Delays: &delays})
 		begun, gone := when(t, log, " draining "), when(t, log, " deleted ")
 		if len(begun) != 10 || len(gone) != 10 {
 			t.Fatalf("least %v: %d drains and %d nodes removed, want 10", least, len(begun), len(gone))
@@ -69,10 +70,12 @@ func TestPodWrites(t *testing.T) {
 		}
 		from := at(c.from).Add(c.lag)
 		if times[29] != from || times[30] != from.Add(50*time.Millisecond) || times[499] != from.Add(23500*time.Millisecond) {
-			t.Errorf("pods%sat %v, %v and %v, want 30 at once, then one each 50 ms", c.what, times[29].Sub(from), times[30].Sub(from), times[499].Sub(from))
+			t.Errorf("pods%sat %v, %v and %v, want 30 at once, then one each 50 ms", c.what, times[29].Sub(from),
+				times[30].Sub(from), times[499].Sub(from))
 		}
 	}
-	if apart := when(t, log, " created ", "other")[249].Sub(when(t, log, " created ", "web")[249]); apart < -100*time.Millisecond || apart > 100*time.Millisecond {
+	if apart := when(t, log, " created ", "other")[249].Sub(when(t, log, " created ",
+		"web")[249]); apart < -100*time.Millisecond || apart > 100*time.Millisecond {
 		t.Errorf("the last pods of the two workloads are made %v apart", apart)
 	}
 }

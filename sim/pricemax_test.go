@@ -82,8 +82,10 @@ func launchesOf(t *testing.T, log []string) (hours []int, prices []policy.Money)
 // nodes are bought on spot though they cost $0.096 on demand, and none while they
 // cost $0.09; pods wait until then.
 func TestMaxPriceWhenBought(t *testing.T) {
-	for _, backend := range []string{"karpenter: {nodeClassName: default}", "autoScalingGroups: {discoveryTags: {a: b}}", "rackspace: {cloudspace: c, org: o, credentialsSecretRef: {name: s}}"} {
-		for _, spec := range []string{"spot", "static:share=1", "spotvortex", "spotvortex:compat=true", "portfolio", "leftover", "karpetrack", "rescheduler", "on-demand"} {
+	for _, backend := range []string{"karpenter: {nodeClassName: default}", "autoScalingGroups: {discoveryTags: {a: b}}",
+		"rackspace: {cloudspace: c, org: o, credentialsSecretRef: {name: s}}"} {
+		for _, spec := range []string{"spot", "static:share=1", "spotvortex", "spotvortex:compat=true", "portfolio",
+			"leftover", "karpetrack", "rescheduler", "on-demand"} {
 			w := priced(t, backend, "maxPrice: 0.06", "", 90_000)
 			_, log := runScenario(t, w, spec)
 			hours, prices := launchesOf(t, log)
@@ -120,20 +122,21 @@ func TestMaxPriceSaysWhyPodsWait(t *testing.T) {
 		policies := mustPolicy(t, spec)
 		from, until := w.Start.Add(6*time.Hour), w.Start.Add(9*time.Hour)
 		said, steps := 0, 0
-		mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: policies, Forecaster: mustForecaster(t), Seed: 1, Observed: func(s *policy.Snapshot, p *policy.Plan) {
-			for _, h := range p.Holds {
-				dear := strings.Contains(h.Why.Text, "maxPrice, $0.06 an hour (the cheapest is $0.09 in")
-				if dear && (s.Now < from || s.Now >= until) {
-					t.Errorf("%s: at %v: %s", spec, s.Now, h.Why.Text)
+		mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: policies, Forecaster: mustForecaster(t), Seed: 1,
+			Observed: func(s *policy.Snapshot, p *policy.Plan) {
+				for _, h := range p.Holds {
+					dear := strings.Contains(h.Why.Text, "maxPrice, $0.06 an hour (the cheapest is $0.09 in")
+					if dear && (s.Now < from || s.Now >= until) {
+						t.Errorf("%s: at %v: %s", spec, s.Now, h.Why.Text)
+					}
+					if dear {
+						said++
+					}
 				}
-				if dear {
-					said++
+				if s.Now >= from && s.Now < until {
+					steps++
 				}
-			}
-			if s.Now >= from && s.Now < until {
-				steps++
-			}
-		}})
+			}})
 		if steps == 0 || said != steps {
 			t.Errorf("%s: said %d times in %d decisions", spec, said, steps)
 		}

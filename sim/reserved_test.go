@@ -112,7 +112,8 @@ func TestNodeOverlay(t *testing.T) {
 		}
 		return n
 	}
-	if with, without := spot(nodePools(t, anyFamilies, "", scale, overlay+scale)), spot(nodePools(t, anyFamilies, "")); with > 0 || without == 0 {
+	if with, without := spot(nodePools(t, anyFamilies, "", scale, overlay+scale)), spot(nodePools(t, anyFamilies,
+		"")); with > 0 || without == 0 {
 		t.Errorf("%d spot nodes were bought where they are taken to cost 10 dollars more, and %d where not", with, without)
 	}
 }

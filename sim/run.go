@@ -108,8 +108,9 @@ func newRun(cfg Config) (*run, error) {
 		shared.Log.Watch = cfg.Observer.Happened
 	}
 	r := &run{Run: shared}
-	r.market = market.New(market.Config{Seed: cfg.Seed, Unavailable: r.Delays.Unavailable, AuctionNotice: r.Delays.RackspaceNotice,
-		LowestPrice: cfg.LowestPrice}, p.Market, drawn, r.Clock)
+	r.market = market.New(market.Config{Seed: cfg.Seed, Unavailable: r.Delays.Unavailable,
+		AuctionNotice: r.Delays.RackspaceNotice,
+		LowestPrice:   cfg.LowestPrice}, p.Market, drawn, r.Clock)
 	r.cluster = cluster.New(shared)
 	r.machines = machines.New(r.cluster, r.market)
 	r.karpenter = nodepools.New(r.machines)
@@ -118,8 +119,9 @@ func newRun(cfg Config) (*run, error) {
 		Observed: cfg.Observed}, r.machines, r.karpenter, r.autoscaler)
 	r.faults = &faults{Run: shared, karpenter: r.karpenter, autoscaler: r.autoscaler, controller: r.controller}
 	r.Clock.On(engine.FaultChanges, func(e *engine.Event) { r.faults.change(int(e.A), e.B == 0) })
-	r.watch = &watch{Run: shared, cluster: r.cluster, machines: r.machines, controller: r.controller, observer: cfg.Observer,
-		every: cfg.Sample}
+	r.watch = &watch{Run: shared, cluster: r.cluster, machines: r.machines, controller: r.controller,
+		observer: cfg.Observer,
+		every:    cfg.Sample}
 	r.watch.subscribe()
 	return r, nil
 }
@@ -165,7 +167,8 @@ func (r *run) loop(ctx context.Context) error {
 
 // check holds the invariants of all parts.
 func (r *run) check() error {
-	for _, check := range [...]func() error{r.cluster.CheckAll, r.machines.CheckAll, r.karpenter.CheckAll, r.autoscaler.CheckAll} {
+	for _, check := range [...]func() error{r.cluster.CheckAll, r.machines.CheckAll, r.karpenter.CheckAll,
+		r.autoscaler.CheckAll} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -115,7 +115,8 @@ func playRandom(t *testing.T, seed uint64) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg := Config{Prepared: stage, Policy: mustPolicy(t, specs[seed%uint64(len(specs))]), Forecaster: mustForecaster(t), Seed: seed, Check: true}
+	cfg := Config{Prepared: stage, Policy: mustPolicy(t, specs[seed%uint64(len(specs))]), Forecaster: mustForecaster(t),
+		Seed: seed, Check: true}
 	var bad error
 	last := policy.Time(0)
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
@@ -290,7 +291,8 @@ func TestLog(t *testing.T) {
 	w := stormy(300)
 	w.Faults = []scenarios.Fault{{Kind: scenarios.FaultLateNotice, At: testStart, Duration: 48 * time.Hour, Share: 0.5}}
 	for _, zone := range w.Zones { // what a notice announces may be empty before it is taken
-		w.Faults = append(w.Faults, scenarios.Fault{Kind: scenarios.FaultZoneOutage, At: testStart.Add(12 * time.Hour), Duration: time.Hour, Zone: zone})
+		w.Faults = append(w.Faults, scenarios.Fault{Kind: scenarios.FaultZoneOutage, At: testStart.Add(12 * time.Hour),
+			Duration: time.Hour, Zone: zone})
 	}
 	stage := mustPrepare(t, w)
 	var out bytes.Buffer

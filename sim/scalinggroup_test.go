@@ -46,7 +46,8 @@ func TestGroupSwap(t *testing.T) {
 // the pods wait for two minutes more than they would.
 func TestGroupFallsBack(t *testing.T) {
 	b := grouped(4, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 8})
-	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(5*time.Hour + 30*time.Minute), Duration: 4 * time.Hour, Share: 1}}
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(5*time.Hour + 30*time.Minute),
+		Duration: 4 * time.Hour, Share: 1}}
 	for i := range b.w.Markets { // what runs is not taken
 		if b.w.Markets[i].Capacity == policy.OnDemand {
 			b.w.StartCluster = scenarios.StartNodes
@@ -66,7 +67,8 @@ func TestGroupFallsBack(t *testing.T) {
 // launches two nodes for them and no more.
 func TestGroupCountsWhatIsMissing(t *testing.T) {
 	b := grouped(0, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
-	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(5*time.Hour + 30*time.Minute), Duration: 30*time.Minute + 40*time.Second, Share: 1}}
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(5*time.Hour + 30*time.Minute),
+		Duration: 30*time.Minute + 40*time.Second, Share: 1}}
 	_, log := runScenario(t, b.scenario(), "spot")
 	if n := count(log, " launch "); n != 2 || count(log, " refused ") != 1 {
 		t.Errorf("%d nodes were launched after %d refusals, want 2 after 1", n, count(log, " refused "))
@@ -119,7 +121,8 @@ func TestGroupLeastSize(t *testing.T) {
 	b.w.WarmUp = 0
 	b.w.Groups.Min = 4
 	held := 0
-	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "static:share=0.9"), Forecaster: mustForecaster(t), Seed: 1, Check: true}
+	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "static:share=0.9"),
+		Forecaster: mustForecaster(t), Seed: 1, Check: true}
 	cfg.Observed = func(s *policy.Snapshot, p *policy.Plan) {
 		for i := range p.Holds {
 			if strings.Contains(p.Holds[i].Why.Text, "minimum size") {

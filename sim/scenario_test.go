@@ -121,7 +121,8 @@ func (b *builder) randomCredits(rnd *rand.Rand) {
 	}
 	for i := range b.w.Types {
 		if t := &b.w.Types[i]; rnd.IntN(2) == 0 {
-			t.Credits = policy.CPUCredits{Baseline: t.VCPU * int64(50+rnd.IntN(350)), Surplus: 50_000, Standard: rnd.IntN(3) == 0, Launch: int64(rnd.IntN(2)) * 30 * t.VCPU}
+			t.Credits = policy.CPUCredits{Baseline: t.VCPU * int64(50+rnd.IntN(350)), Surplus: 50_000,
+				Standard: rnd.IntN(3) == 0, Launch: int64(rnd.IntN(2)) * 30 * t.VCPU}
 		}
 	}
 	for i := range b.w.Templates {
@@ -311,7 +312,8 @@ func (b *builder) randomWorkload(rnd *rand.Rand, i int, gpus bool) {
 	if rnd.IntN(2) == 0 {
 		b.budget(t.Workload, policy.Quantity{Set: true, N: int32(rnd.IntN(3))})
 	}
-	for at := b.w.Start.Add(-2 * time.Hour); rnd.IntN(3) > 0 && at < b.w.Start.Add(b.w.Duration); at = at.Add(time.Duration(1+rnd.IntN(8)) * time.Hour) {
+	for at := b.w.Start.Add(-2 * time.Hour); rnd.IntN(3) > 0 &&
+		at < b.w.Start.Add(b.w.Duration); at = at.Add(time.Duration(1+rnd.IntN(8)) * time.Hour) {
 		w.Schedule = append(w.Schedule, scenarios.ReplicaStep{At: at, Replicas: int32(rnd.IntN(12))})
 	}
 }

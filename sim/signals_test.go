@@ -26,7 +26,8 @@ func TestSignals(t *testing.T) {
 		if w.Markets[i].Capacity != policy.Spot {
 			continue
 		}
-		c := scenarios.SignalCurve{At: []policy.Time{begin, change}, Score: []int8{first.score, then.score}, Band: []int8{int8(first.band), int8(then.band)}}
+		c := scenarios.SignalCurve{At: []policy.Time{begin, change}, Score: []int8{first.score, then.score},
+			Band: []int8{int8(first.band), int8(then.band)}}
 		for k := range c.Bids {
 			c.Bids[k] = []policy.Money{first.bids[k], then.bids[k]}
 		}
@@ -49,7 +50,8 @@ func TestSignals(t *testing.T) {
 			}
 		}
 	}
-	mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: watcher{Policy: mustPolicy(t, "spot"), see: see}, Forecaster: mustForecaster(t), Seed: 3})
+	mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: watcher{Policy: mustPolicy(t, "spot"), see: see},
+		Forecaster: mustForecaster(t), Seed: 3})
 	if before == 0 || after == 0 {
 		t.Errorf("%d markets were seen before the change and %d after it", before, after)
 	}

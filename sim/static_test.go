@@ -133,7 +133,8 @@ func TestStaticPoolSeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := scenarios.Bind(sc, tr, scenarios.BindOptions{}); err == nil || !strings.Contains(err.Error(), "has 6 nodes at the start, more than its 5 replicas") {
+	if _, err := scenarios.Bind(sc, tr, scenarios.BindOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "has 6 nodes at the start, more than its 5 replicas") {
 		t.Errorf("six nodes of five: %v", err)
 	}
 }

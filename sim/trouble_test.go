@@ -158,7 +158,8 @@ func TestSeedsBeyondSlots(t *testing.T) {
 // TestParallel runs one stage many times at once: what is shared is only read.
 func TestParallel(t *testing.T) {
 	w := stormy(20)
-	w.Pools[0].Budgets = append(w.Pools[0].Budgets, policy.DisruptionBudget{Nodes: policy.Quantity{Set: true, N: 1}, Schedule: "0 9 * * *", Duration: 8 * time.Hour})
+	w.Pools[0].Budgets = append(w.Pools[0].Budgets, policy.DisruptionBudget{Nodes: policy.Quantity{Set: true, N: 1},
+		Schedule: "0 9 * * *", Duration: 8 * time.Hour})
 	stage := mustPrepare(t, w)
 	var hashes [6][32]byte
 	var wait sync.WaitGroup

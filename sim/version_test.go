@@ -65,7 +65,8 @@ func TestVersionsConsolidate(t *testing.T) {
 // all the same, and before 1.13 new nodes share host ports, so that pods wait for one
 // another.
 func TestVersionsProvision(t *testing.T) {
-	day := []string{"duration: 168h", "duration: 12h\n  start: on-demand", "consolidationPolicy: WhenEmptyOrUnderutilized", "consolidationPolicy: WhenEmpty"}
+	day := []string{"duration: 168h", "duration: 12h\n  start: on-demand",
+		"consolidationPolicy: WhenEmptyOrUnderutilized", "consolidationPolicy: WhenEmpty"}
 	for version, matters := range map[scenarios.KarpenterVersion]bool{13: true, 14: false} {
 		daemon := func(cpu string) *Result {
 			return weekUnder(t, version, 1, slices.Concat(day, []string{"cpu: 200m, memory: 256Mi", cpu,

@@ -38,7 +38,8 @@ func TestViolations(t *testing.T) {
 			break
 		}
 	}
-	if res, _ := runScenario(t, b.scenario(), "on-demand"); !slices.Equal(res.Violations, []string{"pool p holds more than its limits allow"}) {
+	if res, _ := runScenario(t, b.scenario(), "on-demand"); !slices.Equal(res.Violations,
+		[]string{"pool p holds more than its limits allow"}) {
 		t.Errorf("a pool of 20 vCPUs that may have 16: %q", res.Violations)
 	}
 }

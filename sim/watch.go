@@ -209,6 +209,7 @@ func (wt *watch) sample(at policy.Time) Sample {
 
 func (wt *watch) counts(at policy.Time) Sample {
 	h := &wt.cluster.Nodes.Holding
-	return Sample{At: at, Notices: wt.Result.Notices, Reclaims: wt.Result.Reclaims, Evictions: wt.Result.VoluntaryEvictions,
-		Nodes: h.Nodes, SpotNodes: h.SpotNodes, Size: h.Size, SpotSize: h.SpotSize}
+	return Sample{At: at, Notices: wt.Result.Notices, Reclaims: wt.Result.Reclaims,
+		Evictions: wt.Result.VoluntaryEvictions,
+		Nodes:     h.Nodes, SpotNodes: h.SpotNodes, Size: h.Size, SpotSize: h.SpotSize}
 }

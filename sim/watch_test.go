@@ -58,7 +58,8 @@ func (w *auditor) Settled(m *Moment) {
 		return
 	}
 	s := m.Costs(m.Now)
-	if s.Bill < w.last.Bill || s.OutageCost < w.last.OutageCost || s.Outage < w.last.Outage || s.PodsAffected < w.last.PodsAffected || s.Evictions < w.last.Evictions {
+	if s.Bill < w.last.Bill || s.OutageCost < w.last.OutageCost || s.Outage < w.last.Outage ||
+		s.PodsAffected < w.last.PodsAffected || s.Evictions < w.last.Evictions {
 		w.complain("%+v is less than %+v", s, w.last)
 	}
 	w.last = s
@@ -157,7 +158,8 @@ func TestWatch(t *testing.T) {
 	jobs.markets(2, 2, true)
 	jobs.pool("p")
 	jobs.trainer()
-	for name, w := range map[string]*scenarios.BoundScenario{"stormy": stormy(60), "auctions": auctions, "commitments": reserve(2), "jobs": jobs.scenario()} {
+	for name, w := range map[string]*scenarios.BoundScenario{"stormy": stormy(60), "auctions": auctions,
+		"commitments": reserve(2), "jobs": jobs.scenario()} {
 		for _, spec := range []string{"on-demand", "spot", "spotvortex"} {
 			t.Run(name+" "+spec, func(t *testing.T) {
 				playWatched(t, Config{Prepared: mustPrepare(t, w), Seed: 3}, spec)
@@ -186,7 +188,8 @@ func TestSamples(t *testing.T) {
 // Nothing in these scenarios looks ahead to the end but jobs, and there are none.
 func TestSampleIsTheEnd(t *testing.T) {
 	for _, spec := range []string{"spot", "static:share=0.9"} {
-		long := mustRun(t, Config{Prepared: mustPrepare(t, stormy(60)), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4, Sample: 13 * time.Hour})
+		long := mustRun(t, Config{Prepared: mustPrepare(t, stormy(60)), Policy: mustPolicy(t, spec),
+			Forecaster: mustForecaster(t), Seed: 4, Sample: 13 * time.Hour})
 		if long.OutageCost == 0 || long.Interruptions == 0 {
 			t.Fatalf("%s: nothing failed", spec)
 		}
@@ -201,7 +204,8 @@ func TestSampleIsTheEnd(t *testing.T) {
 			short := mustRun(t, Config{Prepared: st, Weather: w, Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4})
 			if short.Bill != s.Bill || short.OutageCost != s.OutageCost || short.Outages != s.Outages ||
 				short.Notices != s.Notices || short.Reclaims != s.Reclaims || short.VoluntaryEvictions != s.Evictions {
-				t.Errorf("%s: ended at %v the run came to %v and %v (%+v), the sample says %+v", spec, s.At, short.Bill, short.OutageCost, short.Outages, s)
+				t.Errorf("%s: ended at %v the run came to %v and %v (%+v), the sample says %+v", spec, s.At, short.Bill,
+					short.OutageCost, short.Outages, s)
 			}
 		}
 	}

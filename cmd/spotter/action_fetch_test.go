@@ -56,7 +56,8 @@ func TestActionFetch(t *testing.T) {
 		{"a version that is not there", "has no release v0.1.0", []string{"ACTION_REF=v0.1.0"}},
 		{"a machine that nothing is released for", "v0.3.0 has no " + name, []string{"ACTION_REF=v0.3.0"}},
 	} {
-		said, out, code := step(t, "build", append(c.env, "SOURCE="+server.URL, "COMPARE=none", "BASE_SHA=", "BINARY=", "GIT_TERMINAL_PROMPT=0")...)
+		said, out, code := step(t, "build", append(c.env, "SOURCE="+server.URL, "COMPARE=none", "BASE_SHA=", "BINARY=",
+			"GIT_TERMINAL_PROMPT=0")...)
 		if c.says != "" {
 			if code != 2 || !strings.Contains(said, "::error title=spotter::") || !strings.Contains(said, c.says) || out["spotter"] != "" {
 				t.Errorf("%s: exit %d, %v\n%s", c.name, code, out, said)
@@ -139,7 +140,8 @@ func TestGitLabFetch(t *testing.T) {
 			}
 		}))
 		dir := t.TempDir()
-		script := strings.NewReplacer("/tmp", dir, "/usr/local/bin", dir).Replace("set -eo pipefail\n" + strings.Join(gitlabStarter(t).Before, "\n"))
+		script := strings.NewReplacer("/tmp", dir, "/usr/local/bin", dir).Replace("set -eo pipefail\n" +
+			strings.Join(gitlabStarter(t).Before, "\n"))
 		run := exec.CommandContext(t.Context(), "bash", "-c", script) //nolint:gosec // a file of this repository
 		run.Env = append(os.Environ(), "RELEASE="+server.URL)
 		said, err := run.CombinedOutput()

@@ -96,7 +96,8 @@ type fixtureRepo struct {
 
 func (f fixtureRepo) git(args ...string) string {
 	f.t.Helper()
-	c := exec.CommandContext(f.t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-C", f.dir}, args...)...)
+	c := exec.CommandContext(f.t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com",
+		"-C", f.dir}, args...)...)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		f.t.Fatalf("git %v: %v\n%s", args, err, out)
@@ -112,7 +113,8 @@ func (f fixtureRepo) commit(share string) string {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	changed := strings.Replace(string(text), "  mode: active", "  policy: {name: static, parameters: {share: \""+share+"\"}}\n  mode: active", 1)
+	changed := strings.Replace(string(text), "  mode: active",
+		"  policy: {name: static, parameters: {share: \""+share+"\"}}\n  mode: active", 1)
 	if err := os.WriteFile(filepath.Join(f.dir, "shop.yaml"), []byte(changed), 0o600); err != nil {
 		f.t.Fatal(err)
 	}
@@ -143,7 +145,8 @@ func TestActionRun(t *testing.T) {
 
 	a := runAction(t, repo, server.URL, base, "secret")
 	text := secondComment(t, g)
-	for _, want := range []string{"<!-- spotter eval: shop -->\n### ✗ Spotter: +$", "| shop.yaml, manifest | $", "| A month | Bill before | Bill after | Change |", "- ✗ compared with the files in ", "- ✓ manifest: outage\\_minutes.max &lt;= 99, is ",
+	for _, want := range []string{"<!-- spotter eval: shop -->\n### ✗ Spotter: +$", "| shop.yaml, manifest | $",
+		"| A month | Bill before | Bill after | Change |", "- ✗ compared with the files in ", "- ✓ manifest: outage\\_minutes.max &lt;= 99, is ",
 		"\n1. +$", "less of the capacity is on Spot: ", "before `▁", "<details><summary>", "[The whole report, with charts](https://github.example/o/r/actions/runs/1/artifacts/spotter-shop)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the comment has no %q:\n%.1500s", want, text)
@@ -170,12 +173,14 @@ func TestActionRun(t *testing.T) {
 	if a = runAction(t, repo, server.URL, empty, "secret"); a.code != 0 {
 		t.Errorf("the first run ends with %d\n%s", a.code, a.said)
 	}
-	if text = secondComment(t, g); !strings.Contains(text, "There is nothing to compare with") || !strings.Contains(text, "| shop.yaml, manifest | $") {
+	if text = secondComment(t, g); !strings.Contains(text, "There is nothing to compare with") ||
+		!strings.Contains(text, "| shop.yaml, manifest | $") {
 		t.Errorf("the first run does not show the state:\n%.600s", text)
 	}
 
 	g.status, g.writes = 403, 0
-	if a = runAction(t, repo, server.URL, empty, "secret"); a.code != 0 || g.writes != 0 || !strings.Contains(a.said, "::notice title=spotter::no comment") {
+	if a = runAction(t, repo, server.URL, empty, "secret"); a.code != 0 || g.writes != 0 ||
+		!strings.Contains(a.said, "::notice title=spotter::no comment") {
 		t.Errorf("a fork ends with %d\n%s", a.code, a.said)
 	}
 	if a = runAction(t, repo, server.URL, empty, ""); a.code != 0 || !strings.Contains(a.said, "there is no token") {
@@ -224,7 +229,8 @@ func runAction(t *testing.T, repo fixtureRepo, api, base, token string) actionRe
 	for name, in := range action.Inputs {
 		known["inputs."+name] = in.Default
 	}
-	for name, value := range map[string]string{"binary": otherSpotter(t, "v1.0.0"), "scenarios": "shop.yaml", "seeds": "6", "baseline": "on-demand",
+	for name, value := range map[string]string{"binary": otherSpotter(t, "v1.0.0"), "scenarios": "shop.yaml",
+		"seeds": "6", "baseline": "on-demand",
 		"gates": "manifest:outage_minutes.max <= 99\n", "comment-key": "shop", "token": token} {
 		known["inputs."+name] = value
 	}

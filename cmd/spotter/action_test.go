@@ -57,7 +57,8 @@ func TestActionEval(t *testing.T) {
 		{"a flag is no scenario", "", "--help", "2", "error"},
 	} {
 		summary := filepath.Join(t.TempDir(), "summary")
-		said, out, code := step(t, "eval", "SPOTTER="+spotter, "BASE="+spotter, "BASE_COMMIT=41405d6", "SCENARIOS="+c.scenario, "POLICIES=on-demand",
+		said, out, code := step(t, "eval", "SPOTTER="+spotter, "BASE="+spotter, "BASE_COMMIT=41405d6",
+			"SCENARIOS="+c.scenario, "POLICIES=on-demand",
 			"BASELINE=on-demand", "SEEDS=6", "GATES="+c.gates, "GITHUB_STEP_SUMMARY="+summary)
 		if code != 0 || out["code"] != c.code || out["verdict"] != c.outcome {
 			t.Errorf("%s: exit %d, outputs %v\n%s", c.name, code, out, said)
@@ -92,8 +93,10 @@ func TestActionWhatIf(t *testing.T) {
 	}
 	const pool = "{apiVersion: spotter.dev/v1alpha1, kind: CapacityPool, metadata: {name: %s}, spec: {backend: {karpenter: {nodeClassName: default}}, markets: {families: [%s]}}}\n"
 	base, head := t.TempDir(), t.TempDir()
-	for folder, pools := range map[string]string{base: fmt.Sprintf(pool, "general", "m5") + "---\n" + fmt.Sprintf(pool, "gone", "c5"), head: fmt.Sprintf(pool, "general", "r5")} {
-		for name, text := range map[string]string{"pools/p.yaml": pools, "same/p.yaml": fmt.Sprintf(pool, "general", "m5"), "cluster.yaml": strings.Replace(string(text), "duration: 168h", "duration: 24h", 1)} {
+	for folder, pools := range map[string]string{base: fmt.Sprintf(pool, "general", "m5") + "---\n" +
+		fmt.Sprintf(pool, "gone", "c5"), head: fmt.Sprintf(pool, "general", "r5")} {
+		for name, text := range map[string]string{"pools/p.yaml": pools, "same/p.yaml": fmt.Sprintf(pool, "general", "m5"),
+			"cluster.yaml": strings.Replace(string(text), "duration: 168h", "duration: 24h", 1)} {
 			if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +122,8 @@ func TestActionWhatIf(t *testing.T) {
 		{"a flag is no scenario", "pools", base, "--help", "2", "error", ""},
 	} {
 		summary := filepath.Join(t.TempDir(), "summary")
-		said, out, code := step(t, "eval", "SPOTTER="+spotter, "BASE_FILES="+c.files, "SCENARIOS="+c.scenarios, "WHATIF="+c.whatif, "TRACE=synthetic", "SEEDS=9", "GITHUB_STEP_SUMMARY="+summary)
+		said, out, code := step(t, "eval", "SPOTTER="+spotter, "BASE_FILES="+c.files, "SCENARIOS="+c.scenarios,
+			"WHATIF="+c.whatif, "TRACE=synthetic", "SEEDS=9", "GITHUB_STEP_SUMMARY="+summary)
 		if code != 0 || out["code"] != c.code || out["verdict"] != c.outcome {
 			t.Errorf("%s: exit %d, outputs %v\n%s", c.name, code, out, said)
 			continue
@@ -130,7 +134,8 @@ func TestActionWhatIf(t *testing.T) {
 		md, err := os.ReadFile(out["comment"])
 		sum, sumErr := os.ReadFile(summary)
 		if err != nil || sumErr != nil || !bytes.Equal(md, sum) || !strings.HasPrefix(string(md), c.comment) ||
-			strings.Count(string(md), "### ") != 1+strings.Count(c.scenarios, "\n") || !strings.Contains(c.comment, strings.SplitAfter(out["headline"], ": ")[0]) {
+			strings.Count(string(md), "### ") != 1+strings.Count(c.scenarios, "\n") ||
+			!strings.Contains(c.comment, strings.SplitAfter(out["headline"], ": ")[0]) {
 			t.Errorf("%s: %v, %v, outputs %v\n%s\n%s", c.name, err, sumErr, out, said, md)
 		}
 		for _, key := range []string{"json", "markdown", "comment"} {
@@ -147,7 +152,8 @@ func TestActionBuild(t *testing.T) {
 	spotter := otherSpotter(t, "v1.0.0")
 	repo := t.TempDir()
 	git := func(args ...string) string {
-		c := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-C", repo}, args...)...)
+		c := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com",
+			"-C", repo}, args...)...)
 		out, err := c.CombinedOutput()
 		if err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
@@ -180,10 +186,12 @@ func TestActionBuild(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(out["files"], "w.yaml")); err != nil || string(text) != "old" {
 		t.Errorf("the base has %q, %v", text, err)
 	}
-	if _, out, code = step(t, "build", "BINARY="+spotter, "BASE_SHA="+base, "COMPARE=none"); code != 0 || out["files"] != "" || out["commit"] != "" {
+	if _, out, code = step(t, "build", "BINARY="+spotter, "BASE_SHA="+base, "COMPARE=none"); code != 0 ||
+		out["files"] != "" || out["commit"] != "" {
 		t.Errorf("compare none: exit %d, %v", code, out)
 	}
-	if said, _, code = step(t, "build", "BINARY="+spotter, "COMPARE=nowhere"); code != 2 || !strings.Contains(said, "there is no commit nowhere") {
+	if said, _, code = step(t, "build", "BINARY="+spotter, "COMPARE=nowhere"); code != 2 ||
+		!strings.Contains(said, "there is no commit nowhere") {
 		t.Errorf("a commit that is not there: exit %d, %s", code, said)
 	}
 	if said, _, code = step(t, "build", "BINARY=/nowhere"); code != 2 || !strings.Contains(said, "is no program") {

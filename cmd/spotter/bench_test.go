@@ -154,7 +154,8 @@ func sized(b *testing.B, nodes int, duration string) string {
 	}
 	scenario := string(text)
 	for _, x := range [][2]string{
-		{"duration: 168h", "duration: " + duration}, {"market: {intensity: 1}", fmt.Sprintf("market: {intensity: 1, slots: %d}", max(1, nodes/40))},
+		{"duration: 168h", "duration: " + duration}, {"market: {intensity: 1}",
+			fmt.Sprintf("market: {intensity: 1, slots: %d}", max(1, nodes/40))},
 	} {
 		if !strings.Contains(scenario, x[0]) {
 			b.Fatalf("bench-100 has no %q", x[0])
@@ -210,7 +211,8 @@ func BenchmarkProcessYear(b *testing.B) {
 	}
 	markets = slices.DeleteFunc(markets, func(m generate.Market) bool { return !strings.HasSuffix(m.Type, ".4xlarge") }) // 16 vCPU, as the pool wants
 	begin := preset.Begin()
-	prices, err := generate.Generate(generate.Config{Seed: 1, From: begin, To: begin.Add(366 * 24 * time.Hour), Markets: markets, Law: preset.Law})
+	prices, err := generate.Generate(generate.Config{Seed: 1, From: begin, To: begin.Add(366 * 24 * time.Hour),
+		Markets: markets, Law: preset.Law})
 	if err != nil {
 		b.Fatal(err)
 	}

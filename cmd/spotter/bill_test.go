@@ -54,7 +54,8 @@ func said(t *testing.T, args ...string) string {
 func billedRuns(t *testing.T) (dir string, want float64) {
 	t.Helper()
 	dir = t.TempDir()
-	said(t, "eval", "tiny", "--trace", "synthetic", "--policies", "portfolio", "--seeds", "2", "--intensity", "20", "--out", filepath.Join(dir, "r.json"), "--out", filepath.Join(dir, "r.parquet"))
+	said(t, "eval", "tiny", "--trace", "synthetic", "--policies", "portfolio", "--seeds", "2", "--intensity", "20",
+		"--out", filepath.Join(dir, "r.json"), "--out", filepath.Join(dir, "r.parquet"))
 	var results struct {
 		Runs []struct {
 			Policy  string
@@ -90,7 +91,8 @@ func TestBill(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
-	same("the scenario", billed(t, said(t, "bill", "tiny", "--trace", "synthetic", "--policy", "portfolio", "--seed", "2", "--intensity", "20"), "BilledCost", "SubAccountId", "portfolio@2"))
+	same("the scenario", billed(t, said(t, "bill", "tiny", "--trace", "synthetic", "--policy", "portfolio", "--seed",
+		"2", "--intensity", "20"), "BilledCost", "SubAccountId", "portfolio@2"))
 	for _, file := range []string{"r.json", "r.parquet"} {
 		out := filepath.Join(dir, "bill.csv")
 		said(t, "bill", filepath.Join(dir, file), "karpenter@1", "portfolio@2", "--granularity", "day", "--out", out)
@@ -106,7 +108,8 @@ func TestBill(t *testing.T) {
 	var answer struct {
 		Data []map[string]struct{ TotalCost float64 }
 	}
-	if err := json.Unmarshal([]byte(said(t, "bill", filepath.Join(dir, "r.json"), "portfolio@2", "--format", "opencost", "--aggregate", "controller")), &answer); err != nil || len(answer.Data) != 1 {
+	if err := json.Unmarshal([]byte(said(t, "bill", filepath.Join(dir, "r.json"), "portfolio@2", "--format", "opencost",
+		"--aggregate", "controller")), &answer); err != nil || len(answer.Data) != 1 {
 		t.Fatalf("%+v, %v", answer, err)
 	}
 	sum := 0.0
@@ -167,7 +170,8 @@ func TestBillOfRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrongCallIs(t, "a recording does not say which account is billed", "bill", live)
-	if code, out, stderr := call(t, "bill", live, "--account", "42"); code != cli.ExitOK || billed(t, out, "BilledCost", "BillingAccountId", "42") != all {
+	if code, out, stderr := call(t, "bill", live, "--account", "42"); code != cli.ExitOK ||
+		billed(t, out, "BilledCost", "BillingAccountId", "42") != all {
 		t.Errorf("exit %d\n%s", code, stderr)
 	}
 	if code, out, stderr := call(t, "bill", live, "--format", "opencost"); code != cli.ExitOK || !strings.Contains(out, `"code": 200`) {

@@ -18,23 +18,29 @@ import (
 // that.
 func TestCaptureSince(t *testing.T) {
 	rec, dir := filepath.Join(t.TempDir(), "steps"), t.TempDir()
-	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--start", "on-demand", "--policy", "static:share=0.5", "--record", rec); code != cli.ExitOK {
+	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--start", "on-demand",
+		"--policy", "static:share=0.5", "--record", rec); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	from, to := policy.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), policy.TimeOf(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
-	kind := &history.NodeKind{Labels: map[string]string{"node.kubernetes.io/instance-type": "m5.xlarge", "topology.kubernetes.io/zone": "us-east-1a", "karpenter.sh/capacity-type": "spot"}}
+	kind := &history.NodeKind{Labels: map[string]string{"node.kubernetes.io/instance-type": "m5.xlarge",
+		"topology.kubernetes.io/zone": "us-east-1a", "karpenter.sh/capacity-type": "spot"}}
 	c := &historytest.Cluster{From: from.Add(-time.Hour), To: to.Add(time.Hour), Hourly: 0.2,
-		Nodes: []history.Node{{Name: "a", Instance: "i-0a", From: from.Add(-time.Hour), To: to.Add(time.Hour), Kind: kind}, {Name: "b", Instance: "i-0b", From: from.Add(-time.Hour), To: from.Add(9 * time.Hour), Kind: kind}},
+		Nodes: []history.Node{{Name: "a", Instance: "i-0a", From: from.Add(-time.Hour), To: to.Add(time.Hour), Kind: kind},
+			{Name: "b", Instance: "i-0b", From: from.Add(-time.Hour), To: from.Add(9 * time.Hour), Kind: kind}},
 		Workloads: []history.Workload{
-			{Name: "default/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: from.Add(-time.Hour), N: 4}, {At: from.Add(9 * time.Hour), N: 2}}},
-			{Name: "default/gone", Kind: policy.KindDeployment, Replicas: []history.Change{{At: from.Add(-time.Hour), N: 1}, {At: from.Add(3 * time.Hour), N: -1}},
+			{Name: "default/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: from.Add(-time.Hour), N: 4},
+				{At: from.Add(9 * time.Hour), N: 2}}},
+			{Name: "default/gone", Kind: policy.KindDeployment, Replicas: []history.Change{{At: from.Add(-time.Hour), N: 1},
+				{At: from.Add(3 * time.Hour), N: -1}},
 				Pod: history.Pod{Requests: policy.Resources{CPU: 250, Memory: 1 << 28}}},
 		},
 		Reclaims: []policy.Time{from.Add(9 * time.Hour)},
 	}
 	server := historytest.New(t, c.Source)
 	out := filepath.Join(dir, "day.yaml")
-	args := []string{"capture", "--out", out, "--run", rec, "--to", "2026-01-02", "--since", "1d", "--prometheus", server.URL, "--cache", filepath.Join(dir, "cache")}
+	args := []string{"capture", "--out", out, "--run", rec, "--to", "2026-01-02", "--since", "1d", "--prometheus",
+		server.URL, "--cache", filepath.Join(dir, "cache")}
 	code, stdout, stderr := call(t, args...)
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
@@ -63,19 +69,26 @@ func TestCaptureSince(t *testing.T) {
 	if again, err := os.ReadFile(out); err != nil || string(again) != string(text) {
 		t.Errorf("the same answers give another file, %v", err)
 	}
-	trail := file(t, "trail.json", `{"Records":[{"eventTime":"2026-01-01T09:00:00Z","eventSource":"ec2.amazonaws.com","eventName":"BidEvictedEvent","serviceEventDetails":{"instanceIdSet":["i-0b","i-0x"]}}]}`)
-	if text := captured(t, append(args[3:], "--interruptions", trail)...); !strings.Contains(text, "# Reclaims: 1 in 33 Spot node-hours by BidEvictedEvent of CloudTrail, 0.0303 per node-hour (exact 95% interval") ||
+	trail := file(t, "trail.json",
+		`{"Records":[{"eventTime":"2026-01-01T09:00:00Z","eventSource":"ec2.amazonaws.com","eventName":"BidEvictedEvent","serviceEventDetails":{"instanceIdSet":["i-0b","i-0x"]}}]}`)
+	if text := captured(t, append(args[3:], "--interruptions", trail)...); !strings.Contains(text,
+		"# Reclaims: 1 in 33 Spot node-hours by BidEvictedEvent of CloudTrail, 0.0303 per node-hour (exact 95% interval") ||
 		!strings.Contains(text, "and 1 of no known node of it; karpenter_nodeclaims_disrupted_total counted 1") {
 		t.Errorf("by CloudTrail it is\n%s", text)
 	}
-	cur := file(t, "cur.csv", "line_item_resource_id,line_item_usage_start_date,line_item_usage_end_date,line_item_unblended_cost,line_item_line_item_type,line_item_usage_type,line_item_usage_amount\n"+
-		"i-0a,2026-01-01,2026-01-02,2.00,Usage,USE1-SpotUsage:m5.xlarge,24\ni-0b,2026-01-01 00:00:00,2026-01-01 09:00:00,0.50,Usage,USE1-SpotUsage:m5.xlarge,9\n")
-	if text := captured(t, append(args[3:], "--bill", cur)...); !strings.Contains(text, "# Dollars: $2.50 by the AWS Cost and Usage Report, which is of 100.0% of the node-hours; karpenter_nodepools_cost_total adds up to $4.80.") ||
+	cur := file(t, "cur.csv",
+		"line_item_resource_id,line_item_usage_start_date,line_item_usage_end_date,line_item_unblended_cost,line_item_line_item_type,line_item_usage_type,line_item_usage_amount\n"+
+			"i-0a,2026-01-01,2026-01-02,2.00,Usage,USE1-SpotUsage:m5.xlarge,24\ni-0b,2026-01-01 00:00:00,2026-01-01 09:00:00,0.50,Usage,USE1-SpotUsage:m5.xlarge,9\n")
+	if text := captured(t, append(args[3:], "--bill", cur)...); !strings.Contains(text,
+		"# Dollars: $2.50 by the AWS Cost and Usage Report, which is of 100.0% of the node-hours; karpenter_nodepools_cost_total adds up to $4.80.") ||
 		!strings.Contains(text, "      3.09       2.50  +23.5%") || !strings.Contains(text, "dollars on synthetic prices +23.5%") {
 		t.Errorf("by the bill it is\n%s", text)
 	}
-	wrongCallIs(t, "its columns are a", append([]string{"capture", "--out", filepath.Join(dir, "y.yaml"), "--bill", file(t, "other.csv", "a\n1\n")}, args[3:]...)...)
-	if code, stdout, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1", "--details"); code != cli.ExitOK || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "simulated as it is, compared with what happened: node-hours") {
+	wrongCallIs(t, "its columns are a", append([]string{"capture", "--out", filepath.Join(dir, "y.yaml"), "--bill",
+		file(t, "other.csv", "a\n1\n")}, args[3:]...)...)
+	if code, stdout, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1",
+		"--details"); code != cli.ExitOK || !strings.Contains(strings.Join(strings.Fields(stdout),
+		" "), "simulated as it is, compared with what happened: node-hours") {
 		t.Errorf("eval: exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -98,13 +111,16 @@ func captured(t *testing.T, args ...string) string {
 // the time.
 func TestCaptureAudit(t *testing.T) {
 	rec, dir := filepath.Join(t.TempDir(), "steps"), t.TempDir()
-	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--policy", "static:share=0.5", "--record", rec); code != cli.ExitOK {
+	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--policy",
+		"static:share=0.5", "--record", rec); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	log := file(t, "audit.log", `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"patch","objectRef":{"resource":"deployments","namespace":"default","name":"web","subresource":"scale"},`+
-		`"responseStatus":{"code":200},"requestObject":{"spec":{"replicas":7}},"responseObject":{"status":{"replicas":4}},"stageTimestamp":"2026-01-01T05:30:00.000000Z"}`)
+	log := file(t, "audit.log",
+		`{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"patch","objectRef":{"resource":"deployments","namespace":"default","name":"web","subresource":"scale"},`+
+			`"responseStatus":{"code":200},"requestObject":{"spec":{"replicas":7}},"responseObject":{"status":{"replicas":4}},"stageTimestamp":"2026-01-01T05:30:00.000000Z"}`)
 	out := filepath.Join(dir, "day.yaml")
-	code, stdout, stderr := call(t, "capture", "--out", out, "--run", rec, "--from", "2026-01-01", "--to", "2026-01-01T20:00:00Z", "--audit", log)
+	code, stdout, stderr := call(t, "capture", "--out", out, "--run", rec, "--from", "2026-01-01", "--to",
+		"2026-01-01T20:00:00Z", "--audit", log)
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
@@ -112,20 +128,25 @@ func TestCaptureAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"replica-schedule: +0s=4 +5h30m0s=7", "duration: 20h0m0s", "by logs", "instanceType: m5.", "the logs have events from 2026-01-01T05:30:00Z"} {
+	for _, want := range []string{"replica-schedule: +0s=4 +5h30m0s=7", "duration: 20h0m0s", "by logs",
+		"instanceType: m5.", "the logs have events from 2026-01-01T05:30:00Z"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	wrongCallIs(t, "--interruptions: nothing that says what was interrupted", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--from", "2026-01-01", "--to", "2026-01-01T20:00:00Z", "--audit", log, "--interruptions", log)
-	wrongCallIs(t, "no event of the API server", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--from", "2026-01-02", "--to", "2026-01-03", "--audit", log)
+	wrongCallIs(t, "--interruptions: nothing that says what was interrupted", "capture", "--out",
+		filepath.Join(dir,
+			"x.yaml"), "--run", rec, "--from", "2026-01-01", "--to", "2026-01-01T20:00:00Z", "--audit", log, "--interruptions", log)
+	wrongCallIs(t, "no event of the API server", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec,
+		"--from", "2026-01-02", "--to", "2026-01-03", "--audit", log)
 }
 
 // TestCaptureKarpenter captures a day out of Karpenter's log: it has the nodes, and workloads
 // are those of the recording.
 func TestCaptureKarpenter(t *testing.T) {
 	rec := filepath.Join(t.TempDir(), "steps")
-	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--policy", "static:share=0.5", "--record", rec); code != cli.ExitOK {
+	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--policy",
+		"static:share=0.5", "--record", rec); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	node := func(claim, node string) string {
@@ -166,10 +187,11 @@ func TestCaptureSinceCalls(t *testing.T) {
 		`--to: "soon" is neither`:                     {"--since", "7d", "--to", "soon", "--prometheus", at},
 		`--prometheus: "prom:9090" is not an address`: {"--since", "7d", "--prometheus", "prom:9090"},
 		`--prometheus-header: "x" is not`:             {"--since", "7d", "--prometheus", at, "--prometheus-header", "x"},
-		"--prometheus-token-file: " + dir:             {"--since", "7d", "--prometheus", at, "--prometheus-token-file", filepath.Join(dir, "token")},
-		"--nodes: with --since":                       {"--since", "7d", "--prometheus", at, "--nodes", "on-demand"},
-		"--duration: with --since":                    {"--since", "7d", "--prometheus", at, "--duration", "3h"},
-		"--prometheus-ca-file: " + dir + "/ca":        {"--since", "7d", "--prometheus", at, "--prometheus-ca-file", filepath.Join(dir, "ca")},
+		"--prometheus-token-file: " + dir: {"--since", "7d", "--prometheus", at, "--prometheus-token-file",
+			filepath.Join(dir, "token")},
+		"--nodes: with --since":                {"--since", "7d", "--prometheus", at, "--nodes", "on-demand"},
+		"--duration: with --since":             {"--since", "7d", "--prometheus", at, "--duration", "3h"},
+		"--prometheus-ca-file: " + dir + "/ca": {"--since", "7d", "--prometheus", at, "--prometheus-ca-file", filepath.Join(dir, "ca")},
 	} {
 		wrongCallIs(t, want, append([]string{"capture", "--out", out}, args...)...)
 	}

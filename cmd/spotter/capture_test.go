@@ -101,10 +101,12 @@ func TestCaptureRecording(t *testing.T) {
 	}
 	wrongCallIs(t, "no step 99999", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "99999")
 	wrongCallIs(t, "starts at", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "2001-01-01")
-	if code, again, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(again, "static") || !strings.Contains(again, " as-is * ") {
+	if code, again, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != cli.ExitOK ||
+		!strings.Contains(again, "static") || !strings.Contains(again, " as-is * ") {
 		t.Errorf("eval of a capture: exit code %d, want the baseline as-is\n%s%s", code, again, stderr)
 	}
-	if code, again, stderr := call(t, "eval", out, scenario, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(again, " karpenter * ") {
+	if code, again, stderr := call(t, "eval", out, scenario, "--policies", "static", "--seeds",
+		"1"); code != cli.ExitOK || !strings.Contains(again, " karpenter * ") {
 		t.Errorf("eval of a capture and another scenario: exit code %d, want the baseline karpenter\n%s%s", code, again, stderr)
 	}
 	mixed := filepath.Join(dir, "mixed.yaml")
@@ -198,17 +200,20 @@ func crew(t *testing.T, env *testenv.Env) {
 		env.AddNode(t, n)
 	}
 	web := func(capacity string) map[string]string {
-		return map[string]string{"karpenter.sh/nodepool": "web-" + capacity, "karpenter.sh/capacity-type": capacity, "karpenter.sh/initialized": "true", "pool": "web"}
+		return map[string]string{"karpenter.sh/nodepool": "web-" + capacity, "karpenter.sh/capacity-type": capacity,
+			"karpenter.sh/initialized": "true", "pool": "web"}
 	}
 	node("w1", "m5.xlarge", "us-east-1a", web("spot"))
 	node("w2", "m5.xlarge", "us-east-1b", web("spot"))
 	node("w3", "m5.xlarge", "us-east-1a", web("on-demand"))
-	node("g1", "c5.xlarge", "us-east-1b", map[string]string{"eks.amazonaws.com/nodegroup": "batch", "eks.amazonaws.com/capacityType": "ON_DEMAND"})
+	node("g1", "c5.xlarge", "us-east-1b", map[string]string{"eks.amazonaws.com/nodegroup": "batch",
+		"eks.amazonaws.com/capacityType": "ON_DEMAND"})
 	labels := map[string]string{"app": "shop"}
 	pod := func(cpu string) corev1.PodTemplateSpec {
 		return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "main", Image: "secret.registry/shop:1", Env: []corev1.EnvVar{{Name: "TOKEN", Value: "hidden"}},
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi")}},
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+				corev1.ResourceMemory: resource.MustParse("1Gi")}},
 		}}}}
 	}
 	six := int32(6)
@@ -219,7 +224,8 @@ func crew(t *testing.T, env *testenv.Env) {
 		&v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.CapacityPoolSpec{
 			Backend: v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}, Mode: v1alpha1.ModeActive,
 			Template: v1alpha1.NodeTemplate{Labels: map[string]string{"pool": "web"}},
-			Markets:  v1alpha1.Markets{Regions: []string{"us-east-1"}, Zones: []string{"us-east-1a", "us-east-1b"}, Families: []string{"m5", "m6i", "c5"}},
+			Markets: v1alpha1.Markets{Regions: []string{"us-east-1"}, Zones: []string{"us-east-1a", "us-east-1b"},
+				Families: []string{"m5", "m6i", "c5"}},
 		}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "default"}, Spec: appsv1.DeploymentSpec{
 			Replicas: &six, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: pod("1"),
@@ -261,7 +267,8 @@ func mixedNodePool(t *testing.T, env *testenv.Env, name string) {
 	}
 	n := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	n.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{{
-		Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand},
+		Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{karpv1.CapacityTypeSpot,
+			karpv1.CapacityTypeOnDemand},
 	}}
 	n.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
 	if err := env.Client.Create(t.Context(), n); err != nil {
@@ -277,7 +284,8 @@ func TestCaptureCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server and processes")
 	}
-	env := testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, CRDs: append(slices.Clone(karpenterapis.CRDs), nodeClassCRD())})
+	env := testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true,
+		CRDs: append(slices.Clone(karpenterapis.CRDs), nodeClassCRD())})
 	crew(t, env)
 	mixedNodePool(t, env, "web-on-demand")
 	reader := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}
@@ -324,11 +332,14 @@ func TestCaptureCluster(t *testing.T) {
 	}
 
 	wrongCallIs(t, "the right to list pods is missing", "capture", "--out", filepath.Join(t.TempDir(), "x.yaml"), "--kubeconfig",
-		testenv.Kubeconfig(t, env.User(t, "narrow", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})))
-	some := testenv.Kubeconfig(t, env.User(t, "some", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}}))
+		testenv.Kubeconfig(t, env.User(t, "narrow", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"},
+			Verbs: []string{"list"}})))
+	some := testenv.Kubeconfig(t, env.User(t, "some", rbacv1.PolicyRule{APIGroups: []string{""},
+		Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}}))
 	less := filepath.Join(t.TempDir(), "less.yaml")
 	code, stdout, stderr = call(t, "capture", "--out", less, "--kubeconfig", some)
-	if code != cli.ExitOK || !strings.Contains(stderr, "the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets") {
+	if code != cli.ExitOK ||
+		!strings.Contains(stderr, "the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets") {
 		t.Errorf("with rights on nodes and pods alone: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if stated := "the right to list nodepools.karpenter.sh is missing: a NodePool allows the capacity types that its nodes have"; !strings.Contains(stderr, stated) {
@@ -358,7 +369,8 @@ func captureOwnNodePools(t *testing.T, env *testenv.Env, kubeconfig string) {
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "team", Annotations: map[string]string{"note": "x"}}}
 	weight, values := int32(9), 2
 	pool.Spec.Weight = &weight
-	pool.Spec.Disruption = karpv1.Disruption{ConsolidateAfter: karpv1.MustParseNillableDuration("5m"), Budgets: []karpv1.Budget{{Nodes: "1"}, {Nodes: "50%"}}}
+	pool.Spec.Disruption = karpv1.Disruption{ConsolidateAfter: karpv1.MustParseNillableDuration("5m"),
+		Budgets: []karpv1.Budget{{Nodes: "1"}, {Nodes: "50%"}}}
 	pool.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{
 		{Key: "karpenter.k8s.aws/instance-family", Operator: corev1.NodeSelectorOpIn, Values: []string{"m5", "m6i"}, MinValues: &values},
 	}
@@ -374,7 +386,8 @@ func captureOwnNodePools(t *testing.T, env *testenv.Env, kubeconfig string) {
 	if code != cli.ExitOK || err != nil || !strings.Contains(stdout, "5 nodes in 3 pools") {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
 	}
-	for _, want := range []string{"kind: NodePool\nmetadata:\n  name: team\nspec:\n", "kind: EC2NodeClass\nmetadata:\n  name: standard\nspec:\n", "minValues: 2", "weight: 9", "maxPods: 30", "pool: team\n"} {
+	for _, want := range []string{"kind: NodePool\nmetadata:\n  name: team\nspec:\n",
+		"kind: EC2NodeClass\nmetadata:\n  name: standard\nspec:\n", "minValues: 2", "weight: 9", "maxPods: 30", "pool: team\n"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is not written:\n%s", want, text)
 		}
@@ -399,10 +412,12 @@ func nodeClassCRD() *apiextensionsv1.CustomResourceDefinition {
 		ObjectMeta: metav1.ObjectMeta{Name: "ec2nodeclasses.karpenter.k8s.aws"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "karpenter.k8s.aws", Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "ec2nodeclasses", Singular: "ec2nodeclass", Kind: "EC2NodeClass", ListKind: "EC2NodeClassList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
-				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &open},
-			}}},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "ec2nodeclasses", Singular: "ec2nodeclass",
+				Kind: "EC2NodeClass", ListKind: "EC2NodeClassList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &open},
+				}}},
 		},
 	}
 }

@@ -46,7 +46,8 @@ var cleanupRules = []rbacv1.PolicyRule{
 	{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims"}, Verbs: []string{"get", "list", "patch"}},
 	{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodepools"}, Verbs: []string{"list", "patch"}},
 	{APIGroups: []string{"spotter.dev"}, Resources: []string{"capacitypools"}, Verbs: []string{"list"}},
-	{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{live.LeaseName}, Verbs: []string{"get", "update"}},
+	{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{live.LeaseName},
+		Verbs: []string{"get", "update"}},
 }
 
 // TestCleanup: nothing is touched while a controller leads or when it is only asked
@@ -64,7 +65,8 @@ func TestCleanup(t *testing.T) {
 			drain.AnnotationCordon: "why", drain.AnnotationDrain: "{}", asg.AnnotationSwap: "source", asg.AnnotationKept: "spotter", asg.ScaleDownDisabled: "true", "mine": "1",
 			karpenter.TokenAnnotation: "t", karpenter.MarketsAnnotation: "m", karpenter.ReplacesAnnotation: "n",
 		}},
-		Spec: corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: drain.TaintDraining, Effect: corev1.TaintEffectNoSchedule}, {Key: "mine", Effect: corev1.TaintEffectNoSchedule}}},
+		Spec: corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: drain.TaintDraining,
+			Effect: corev1.TaintEffectNoSchedule}, {Key: "mine", Effect: corev1.TaintEffectNoSchedule}}},
 	}
 	theirs := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "theirs", Annotations: map[string]string{asg.ScaleDownDisabled: "true"}},
@@ -81,7 +83,8 @@ func TestCleanup(t *testing.T) {
 	clean := func(want int, args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
-		if code := spotter.Run(t.Context(), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace}, args...), &out, &out); code != want {
+		if code := spotter.Run(t.Context(), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--namespace",
+			namespace}, args...), &out, &out); code != want {
 			t.Fatalf("exit code %d, want %d:\n%s", code, want, out.String())
 		}
 		return out.String()
@@ -140,7 +143,8 @@ func TestCleanupAWS(t *testing.T) {
 	namespace := env.Namespace(t)
 	kubeconfig := testenv.Kubeconfig(t, env.User(t, "cleaner-aws", cleanupRules...))
 	cloud := fake.New("us-east-1", time.Now())
-	cloud.AddGroup(fake.Group{Name: "workers", Max: 7, Desired: 1, Zones: []string{"us-east-1a"}, Types: []string{"m5.large"}, OnDemandPercent: 100,
+	cloud.AddGroup(fake.Group{Name: "workers", Max: 7, Desired: 1, Zones: []string{"us-east-1a"},
+		Types: []string{"m5.large"}, OnDemandPercent: 100,
 		Tags: map[string]string{asg.TagMax: "user=20 ours=7 was=20", "team": "shop"}})
 	server := httptest.NewServer(cloud)
 	defer server.Close()
@@ -148,25 +152,29 @@ func TestCleanupAWS(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	createForTest(t, env, &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "of-group", Labels: map[string]string{corev1.LabelTopologyRegion: "us-east-1"}, Annotations: map[string]string{drain.AnnotationDrain: "{}"}},
-		Spec:       corev1.NodeSpec{ProviderID: "aws:///us-east-1a/" + cloud.Group("workers").Instances[0].ID},
+		ObjectMeta: metav1.ObjectMeta{Name: "of-group", Labels: map[string]string{corev1.LabelTopologyRegion: "us-east-1"},
+			Annotations: map[string]string{drain.AnnotationDrain: "{}"}},
+		Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-1a/" + cloud.Group("workers").Instances[0].ID},
 	})
 	clean := func(want int, args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
-		if code := spotter.Run(t.Context(), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace}, args...), &out, &out); code != want {
+		if code := spotter.Run(t.Context(), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--namespace",
+			namespace}, args...), &out, &out); code != want {
 			t.Fatalf("exit code %d, want %d:\n%s", code, want, out.String())
 		}
 		return out.String()
 	}
-	if said := clean(cli.ExitOK, "--aws", "--dry-run"); !strings.Contains(said, "Auto Scaling group us-east-1/workers has: maximum size 7 instead of 20") {
+	if said := clean(cli.ExitOK, "--aws", "--dry-run"); !strings.Contains(said,
+		"Auto Scaling group us-east-1/workers has: maximum size 7 instead of 20") {
 		t.Errorf("asked what it would do it says %s", said)
 	}
 	if said := clean(cli.ExitOK, "--dry-run"); strings.Contains(said, "workers") || len(cloud.Group("workers").Tags) != 2 {
 		t.Errorf("without --aws it says %s", said)
 	}
 	cloud.SetFaults(fake.Faults{Deny: map[string]string{"autoscaling:UpdateAutoScalingGroup": "AccessDenied"}})
-	if said := clean(cli.ExitInvalid, "--aws"); !strings.Contains(said, "node of-group had") || !strings.Contains(said, "AccessDenied") || !strings.Contains(said, "credentials that are valid and allow it") {
+	if said := clean(cli.ExitInvalid, "--aws"); !strings.Contains(said, "node of-group had") ||
+		!strings.Contains(said, "AccessDenied") || !strings.Contains(said, "credentials that are valid and allow it") {
 		t.Errorf("where AWS denies it, it says %s", said)
 	}
 	cloud.SetFaults(fake.Faults{})

@@ -36,7 +36,8 @@ var forgeRoutes = []struct {
 	edit      string
 }{
 	{regexp.MustCompile(`^/repos/o/r/issues/7/comments$`), regexp.MustCompile(`^/repos/o/r/issues/comments/(\d+)$`), http.MethodPatch},
-	{regexp.MustCompile(`^/api/v4/projects/42/merge_requests/7/notes$`), regexp.MustCompile(`^/api/v4/projects/42/merge_requests/7/notes/(\d+)$`), http.MethodPut},
+	{regexp.MustCompile(`^/api/v4/projects/42/merge_requests/7/notes$`),
+		regexp.MustCompile(`^/api/v4/projects/42/merge_requests/7/notes/(\d+)$`), http.MethodPut},
 }
 
 func (g *fakeForge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +92,8 @@ func forges(t *testing.T, server string) map[string][]string {
 		"github": {"GITHUB_ACTIONS=true", "GITHUB_API_URL=" + server, "GITHUB_REPOSITORY=o/r",
 			"GITHUB_EVENT_PATH=" + file(t, "event.json", `{"number": 9, "pull_request": {"number": 7}}`)},
 		// The job is one of a fork, the project 41.
-		"gitlab": {"GITLAB_CI=true", "CI_API_V4_URL=" + server + "/api/v4", "CI_PROJECT_ID=41", "CI_MERGE_REQUEST_PROJECT_ID=42", "CI_MERGE_REQUEST_IID=7"},
+		"gitlab": {"GITLAB_CI=true", "CI_API_V4_URL=" + server + "/api/v4", "CI_PROJECT_ID=41",
+			"CI_MERGE_REQUEST_PROJECT_ID=42", "CI_MERGE_REQUEST_IID=7"},
 	}
 }
 
@@ -134,7 +136,8 @@ func TestComment(t *testing.T) {
 			}
 			const odd = "whole `$(report)` \"x\" ▁▂▃"
 			comment(odd, "--link", "https://ci.example/artifacts/7")
-			if want := "<!-- spotter eval: default -->\n" + odd + "\n[The whole report, with charts](https://ci.example/artifacts/7)\n"; len(g.comments) != 131 || g.comments[130].Body != want {
+			if want := "<!-- spotter eval: default -->\n" + odd +
+				"\n[The whole report, with charts](https://ci.example/artifacts/7)\n"; len(g.comments) != 131 || g.comments[130].Body != want {
 				t.Fatalf("%d comments, the last %q, want %q", len(g.comments), g.comments[len(g.comments)-1].Body, want)
 			}
 			if comment(odd, "--link", "https://ci.example/artifacts/7"); g.writes != 1 {
@@ -153,7 +156,8 @@ func TestComment(t *testing.T) {
 				if status == 500 {
 					level = "::warning title=spotter::"
 				}
-				if !strings.Contains(said, "no comment: ") || !strings.Contains(said, fmt.Sprint(status)) || strings.HasPrefix(said, level) != (name == "github") {
+				if !strings.Contains(said, "no comment: ") || !strings.Contains(said, fmt.Sprint(status)) ||
+					strings.HasPrefix(said, level) != (name == "github") {
 					t.Errorf("status %d: %s", status, said)
 				}
 			}
@@ -173,13 +177,15 @@ func TestComment(t *testing.T) {
 // be right is refused.
 func TestCommentWrong(t *testing.T) {
 	text := file(t, "c.md", "a")
-	inJob(t, []string{"GITHUB_ACTIONS=true", "GITHUB_TOKEN=secret", "GITHUB_EVENT_PATH=" + file(t, "event.json", `{"ref": "refs/heads/main"}`)})
+	inJob(t, []string{"GITHUB_ACTIONS=true", "GITHUB_TOKEN=secret", "GITHUB_EVENT_PATH=" +
+		file(t, "event.json", `{"ref": "refs/heads/main"}`)})
 	for _, env := range [][]string{nil, {"GITHUB_ACTIONS=", "GITLAB_CI=true", "GITLAB_TOKEN=secret"}} {
 		for _, x := range env {
 			name, value, _ := strings.Cut(x, "=")
 			t.Setenv(name, value)
 		}
-		if code, stdout, stderr := call(t, "comment", text); code != cli.ExitOK || !strings.Contains(stdout, "no pull or merge request: no comment") {
+		if code, stdout, stderr := call(t, "comment", text); code != cli.ExitOK ||
+			!strings.Contains(stdout, "no pull or merge request: no comment") {
 			t.Errorf("%v: exit %d: %s%s", env, code, stdout, stderr)
 		}
 	}

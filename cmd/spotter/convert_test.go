@@ -70,7 +70,8 @@ func TestConvertReadsBuckets(t *testing.T) {
 func TestConvertWrong(t *testing.T) {
 	old := file(t, "old.yaml", strings.Replace(oldPool, "minGPUs", "minGpus", 1))
 	out := filepath.Join(t.TempDir(), "pools.yaml")
-	wrongCallIs(t, `old.yaml:4: field "spec.minGpus": unknown key; did you mean "minGPUs"?; its value is "1"`, "convert", "-f", old, "--out", out)
+	wrongCallIs(t, `old.yaml:4: field "spec.minGpus": unknown key; did you mean "minGPUs"?; its value is "1"`, "convert",
+		"-f", old, "--out", out)
 	empty(t, filepath.Dir(out))
 	wrongCallIs(t, "-f is missing", "convert")
 	wrongCallIs(t, "none.yaml", "convert", "-f", "none.yaml")

@@ -60,7 +60,8 @@ func TestCommandsOfPagesOnCluster(t *testing.T) {
 	}
 	program, ran := built(t), 0
 	// The last but one leaves a pool behind that names a bundle, and the last nothing.
-	for _, name := range []string{"docs/quickstart.md", "README.md", "docs/capture.md", "docs/rackspace.md", "docs/migration.md", "docs/run.md", "docs/install.md"} {
+	for _, name := range []string{"docs/quickstart.md", "README.md", "docs/capture.md", "docs/rackspace.md",
+		"docs/migration.md", "docs/run.md", "docs/install.md"} {
 		for i := range pagesRun {
 			if p := &pagesRun[i]; p.name == name {
 				t.Run(filepath.Base(name), func(t *testing.T) { ran += onCluster(t, env, p, program) })

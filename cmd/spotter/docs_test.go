@@ -24,7 +24,8 @@ func document(t *testing.T, name string) string {
 }
 
 // pagesMade are the pages of docs that programs write.
-var pagesMade = []string{"random-days.md", "reference-cli.md", "reference-configuration.md", "reference-crds.md", "reference-eval.md", "reference-lab.md",
+var pagesMade = []string{"random-days.md", "reference-cli.md", "reference-configuration.md", "reference-crds.md",
+	"reference-eval.md", "reference-lab.md",
 	"reference-metrics.md", "reference-policies.md", "reference-values.md", "results.md", "rights.md"}
 
 // partMade is a part of a page that a program writes.

@@ -78,12 +78,15 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s: %q ends with %d: %s", name, words, code, stderr)
 		}
 	}
-	if merge := calls["merge"]; len(merge) != 3 || merge[0]+merge[1] != "evalmerge" || !strings.Contains(example("airflow.py"), `arguments=["eval", "merge", PARTS]`) {
+	if merge := calls["merge"]; len(merge) != 3 || merge[0]+merge[1] != "evalmerge" ||
+		!strings.Contains(example("airflow.py"), `arguments=["eval", "merge", PARTS]`) {
 		t.Errorf("Argo merges by %q", merge)
 	}
 	if path, err := exec.LookPath("python3"); err == nil {
 		compiled := filepath.Join(t.TempDir(), "x.pyc")
-		if out, err := exec.Command(path, "-c", "import py_compile, sys; py_compile.compile(sys.argv[1], cfile=sys.argv[2], doraise=True)", filepath.Join("..", "..", "docs", "examples", "airflow.py"), compiled).CombinedOutput(); err != nil {
+		if out, err := exec.Command(path, "-c",
+			"import py_compile, sys; py_compile.compile(sys.argv[1], cfile=sys.argv[2], doraise=True)", filepath.Join("..",
+				"..", "docs", "examples", "airflow.py"), compiled).CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
 	}

@@ -48,7 +48,8 @@ func script(t *testing.T, text string) string {
 
 // small are the arguments of a comparison that takes a second.
 func small(more ...string) []string {
-	return append([]string{"eval", "tiny", "--policies", "on-demand", "--baseline", "on-demand", "--trace", "synthetic", "--seeds", "2"}, more...)
+	return append([]string{"eval", "tiny", "--policies", "on-demand", "--baseline", "on-demand", "--trace", "synthetic",
+		"--seeds", "2"}, more...)
 }
 
 // TestCompareWithItself: a build does not differ from itself, and the seeds come
@@ -58,7 +59,8 @@ func TestCompareWithItself(t *testing.T) {
 	out := func(name string) string { return filepath.Join(dir, name) }
 	code, stdout, stderr := call(t, small("--compare", otherSpotter(t, "v9.8.7-3-gabcdef"), "--out", "-",
 		"--details", "--out", out("r.json"), "--out", out("r.xml"), "--out", out("r.md"), "--out", "comment="+out("r.txt"))...)
-	if code != cli.ExitOK || !strings.Contains(stdout, "this change: none, every run is equal") || !strings.Contains(stdout, "Compared with v9.8.7-3-gabcdef (") {
+	if code != cli.ExitOK || !strings.Contains(stdout, "this change: none, every run is equal") ||
+		!strings.Contains(stdout, "Compared with v9.8.7-3-gabcdef (") {
 		t.Fatalf("exit %d: %s\n%s", code, stderr, stdout)
 	}
 	var report struct {
@@ -149,7 +151,8 @@ func TestCompareOtherSchema(t *testing.T) {
 	if code != cli.ExitInvalid || out != "" || strings.Contains(stderr, "seeds") {
 		t.Errorf("exit %d: %s\n%s", code, stderr, out)
 	}
-	for _, want := range []string{"spotter v1.2.3 cannot be compared with this one, spotter " + version, "that of spotter v1.2.3 is 1, and this one reads 2"} {
+	for _, want := range []string{"spotter v1.2.3 cannot be compared with this one, spotter " + version,
+		"that of spotter v1.2.3 is 1, and this one reads 2"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("%q does not say %q", stderr, want)
 		}

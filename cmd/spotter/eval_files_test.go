@@ -66,7 +66,9 @@ func TestCompareScenarios(t *testing.T) {
 		{"other markets", []string{"maxVCPU: 4", "maxVCPU: 8"}, cli.ExitFailed, "fail"},
 		{"other reclaims", []string{"intensity: 3", "intensity: 4"}, cli.ExitOK, "not comparable"},
 		{"another week", []string{"  duration: 168h", "  duration: 168h\n  start: \"2026-01-09T00:00:00Z\""}, cli.ExitOK, "not comparable"},
-		{"a fault", []string{"  duration: 168h", "  duration: 168h\n  faults: [{kind: controller-down, at: 24h, duration: 10m}]"}, cli.ExitOK, "not comparable"},
+		{"a fault",
+			[]string{"  duration: 168h",
+				"  duration: 168h\n  faults: [{kind: controller-down, at: 24h, duration: 10m}]"}, cli.ExitOK, "not comparable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base := twoSides(t, c.edits...)
@@ -89,7 +91,8 @@ func TestCompareScenarios(t *testing.T) {
 func TestCompareDemand(t *testing.T) {
 	base := twoSides(t, "replicas: 3", "replicas: 9")
 	got, code, stderr := comparedWith(t, base)
-	if len(got.Changes) != 1 || got.Changes[0].Demand == 0 || got.Changes[0].Demand != got.Changes[0].Changed || got.Changes[0].Week == nil || got.Changes[0].Bill == nil {
+	if len(got.Changes) != 1 || got.Changes[0].Demand == 0 || got.Changes[0].Demand != got.Changes[0].Changed ||
+		got.Changes[0].Week == nil || got.Changes[0].Bill == nil {
 		t.Fatalf("exit %d: %+v\n%s", code, got, stderr)
 	}
 	x := got.Changes[0]
@@ -106,7 +109,8 @@ func comparedWith(t *testing.T, base string) (compared, int, string) {
 	t.Helper()
 	otherSpotter(t, "v1") // the test program is what runs the other side
 	out := filepath.Join(t.TempDir(), "r.json")
-	code, _, stderr := call(t, "eval", "shop.yaml", "--compare-scenarios", base, "--trace", "synthetic", "--start", "on-demand", "--seeds", "1-8", "--baseline", "on-demand", "--out", out)
+	code, _, stderr := call(t, "eval", "shop.yaml", "--compare-scenarios", base, "--trace", "synthetic", "--start",
+		"on-demand", "--seeds", "1-8", "--baseline", "on-demand", "--out", out)
 	var report struct{ Comparison compared }
 	data, err := os.ReadFile(out)
 	if err == nil {
@@ -131,7 +135,8 @@ func TestCompareScenariosWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, code, stderr := comparedWith(t, base)
-	if code != cli.ExitOK || got.Verdict != "not comparable" || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "the other side cannot run shop.yaml") {
+	if code != cli.ExitOK || got.Verdict != "not comparable" || len(got.Warnings) != 1 ||
+		!strings.Contains(got.Warnings[0], "the other side cannot run shop.yaml") {
 		t.Errorf("exit %d: %+v\n%s", code, got, stderr)
 	}
 }

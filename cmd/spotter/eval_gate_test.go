@@ -64,7 +64,8 @@ func overlaid(t *testing.T, edits []edit) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "spotter")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, ".")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-overlay",
+		filepath.Join(dir, "overlay.json"), "-o", path, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -83,8 +84,10 @@ func TestGate(t *testing.T) {
 	base := otherSpotter(t, "v1.0.0")
 	broken := overlaid(t, []edit{
 		{"policy/builtin/spotvortex/config.go", "MaxShare:       1,", `MaxShare: or("share", .05, 1.),`},
-		{"policy/builtin/spotvortex/config.go", "r.Increase = Edge{SavingsMin: 0.249, PaybackMax: 6.372}", `r.Increase = Edge{SavingsMin: or("threshold", .95, .249), PaybackMax: 6.372}`},
-		{"policy/builtin/spotvortex/config.go", "Calm:           30 * time.Minute,", `Calm: or("noise", 31, 30*time.Minute/time.Minute)*time.Minute,`},
+		{"policy/builtin/spotvortex/config.go", "r.Increase = Edge{SavingsMin: 0.249, PaybackMax: 6.372}",
+			`r.Increase = Edge{SavingsMin: or("threshold", .95, .249), PaybackMax: 6.372}`},
+		{"policy/builtin/spotvortex/config.go", "Calm:           30 * time.Minute,",
+			`Calm: or("noise", 31, 30*time.Minute/time.Minute)*time.Minute,`},
 		{"sim/cluster/pdb.go", "return x.Allowed > 0\n", "return x.Allowed > 0 || is(\"budgets\")\n"},
 	})
 	cases := []struct {
@@ -101,7 +104,8 @@ func TestGate(t *testing.T) {
 	for _, c := range cases[:nightly.Count(2, len(cases))] { // weeks take minutes
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "r.json")
-			run := exec.CommandContext(t.Context(), broken, "eval", c.scenario, "--trace", "synthetic", "--start", "on-demand", "--policies", "spotvortex", "--seeds", "10",
+			run := exec.CommandContext(t.Context(), broken, "eval", c.scenario, "--trace", "synthetic", "--start", "on-demand",
+				"--policies", "spotvortex", "--seeds", "10",
 				"--seeds-from", "gate", "--compare", base, "--out", out)
 			run.Env = append(os.Environ(), breaks+"="+c.breaks)
 			said, err := run.CombinedOutput()

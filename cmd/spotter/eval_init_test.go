@@ -44,7 +44,8 @@ func TestProjectFile(t *testing.T) {
 	}
 	write("eval:\n  policies: static\n  seeds: 2\n  gate: ['net_savings_pct.median >= 200']\n")
 	code, stdout, stderr := call(t, "eval", scenario, "--seeds", "1", "--format", "markdown")
-	if code != cli.ExitFailed || !strings.Contains(stdout, "--seeds 1") || strings.Contains(stdout, "--seeds 2") || !strings.Contains(stdout, "--policies static") {
+	if code != cli.ExitFailed || !strings.Contains(stdout, "--seeds 1") || strings.Contains(stdout, "--seeds 2") ||
+		!strings.Contains(stdout, "--policies static") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	write("eval:\n  polices: static\n")

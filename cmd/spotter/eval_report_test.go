@@ -28,7 +28,8 @@ func TestEvalReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	verdict, _, _ := strings.Cut(strings.Join(strings.Fields(table), " "), ";")
-	for _, want := range []string{"<!DOCTYPE html>", "The prices are synthetic", "Bill and outage cost so far", "Spot share", `<p class="lead">` + verdict, "spotter sim zone-outage --policy static --seed", "</html>"} {
+	for _, want := range []string{"<!DOCTYPE html>", "The prices are synthetic", "Bill and outage cost so far",
+		"Spot share", `<p class="lead">` + verdict, "spotter sim zone-outage --policy static --seed", "</html>"} {
 		if !strings.Contains(string(first), want) {
 			t.Errorf("the report lacks %q", want)
 		}
@@ -87,7 +88,8 @@ func TestEvalCompareFiles(t *testing.T) {
 		t.Fatalf("exit %d\n%s", code, stderr)
 	}
 	code, table, stderr := call(t, "eval", "compare", "old.json", "old.json", "--out", "compared.html")
-	if code != cli.ExitOK || !strings.HasPrefix(table, "✓ this change: none, every run is equal") || !strings.Contains(table, "Compared with old.json, seeds 1-2") || !strings.Contains(stderr, "compared.html") {
+	if code != cli.ExitOK || !strings.HasPrefix(table, "✓ this change: none, every run is equal") ||
+		!strings.Contains(table, "Compared with old.json, seeds 1-2") || !strings.Contains(stderr, "compared.html") {
 		t.Errorf("exit %d\n%s%s", code, table, stderr)
 	}
 	if page, err := os.ReadFile("compared.html"); err != nil || !strings.Contains(string(page), "Before and after in zone-outage") {
@@ -96,7 +98,8 @@ func TestEvalCompareFiles(t *testing.T) {
 	if err := os.WriteFile("none.json", []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"old.json", "none.json"}, {"old.json", "missing.json"}, {"old.json"}, {"old.json", "old.json", "--out", "no/folder.html"}} {
+	for _, args := range [][]string{{"old.json", "none.json"}, {"old.json", "missing.json"}, {"old.json"},
+		{"old.json", "old.json", "--out", "no/folder.html"}} {
 		if code, _, stderr := call(t, append([]string{"eval", "compare"}, args...)...); code != cli.ExitInvalid {
 			t.Errorf("%v: exit %d\n%s", args, code, stderr)
 		}

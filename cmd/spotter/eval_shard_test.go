@@ -33,9 +33,10 @@ func TestShards(t *testing.T) {
 	own := file(t, "shop.yaml", tiny)
 	recorded := writeTrace(t, []priceRow{priced(0, 0.05), priced(20, 0.02), priced(40, 0.06), priced(70, 0.03)})
 	for name, args := range map[string][]string{
-		"files and gates": {own, "tiny", "--seeds", "2", "--policies", "static,portfolio", "--baseline", "static", "--gate", "portfolio:outage_delta.max <= -1"},
-		"windows":         {own, "--seeds", "2", "--policies", "static,spot", "--baseline", "static", "--windows", "2", "--trace", recorded},
-		"stress":          {own, "--seeds", "1", "--policies", "static", "--baseline", "static", "--stress"},
+		"files and gates": {own, "tiny", "--seeds", "2", "--policies", "static,portfolio", "--baseline", "static", "--gate",
+			"portfolio:outage_delta.max <= -1"},
+		"windows": {own, "--seeds", "2", "--policies", "static,spot", "--baseline", "static", "--windows", "2", "--trace", recorded},
+		"stress":  {own, "--seeds", "1", "--policies", "static", "--baseline", "static", "--stress"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			dir := t.TempDir()

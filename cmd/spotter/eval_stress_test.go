@@ -15,7 +15,8 @@ import (
 // TestStressIsRepeated: the command that a line names gives the very run, under its
 // truth, and every truth is met by runs of its own.
 func TestStressIsRepeated(t *testing.T) {
-	code, out, stderr := call(t, "eval", "tiny", "--trace", "synthetic", "--stress", "--policies", "spot", "--baseline", "spot", "--seeds", "4-4", "--intensity", "30", "--format", "csv")
+	code, out, stderr := call(t, "eval", "tiny", "--trace", "synthetic", "--stress", "--policies", "spot", "--baseline",
+		"spot", "--seeds", "4-4", "--intensity", "30", "--format", "csv")
 	if code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -54,12 +55,14 @@ func TestStressIsRepeated(t *testing.T) {
 // TestStressGate: gates are judged under every truth, and one that fails is a failed
 // gate of the call.
 func TestStressGate(t *testing.T) {
-	args := []string{"eval", "tiny", "--trace", "synthetic", "--stress", "--policies", "spot", "--seeds", "1", "--gate", "spot:bill_usd.min > 0"}
+	args := []string{"eval", "tiny", "--trace", "synthetic", "--stress", "--policies", "spot", "--seeds", "1", "--gate",
+		"spot:bill_usd.min > 0"}
 	if code, _, stderr := call(t, args...); code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	code, out, stderr := call(t, append(args, "--details", "--gate", "spot:bill_usd.max <= 0")...)
-	if code != cli.ExitFailed || !strings.Contains(stderr, "under truth modelled") || !strings.Contains(out, "slots-0.2: ✗ spot: bill_usd.max <= 0") ||
+	if code != cli.ExitFailed || !strings.Contains(stderr, "under truth modelled") ||
+		!strings.Contains(out, "slots-0.2: ✗ spot: bill_usd.max <= 0") ||
 		!strings.Contains(out, "slots-0.2: ✓ spot: bill_usd.min > 0") {
 		t.Errorf("exit %d: %s\n%s", code, stderr, out)
 	}
@@ -67,7 +70,8 @@ func TestStressGate(t *testing.T) {
 
 // TestOneTruth: eval under one truth is the ordinary comparison, and says so.
 func TestOneTruth(t *testing.T) {
-	code, out, stderr := call(t, "eval", "tiny", "--trace", "synthetic", "--policies", "spot", "--baseline", "spot", "--seeds", "1", "--truth", "alone", "--format", "json")
+	code, out, stderr := call(t, "eval", "tiny", "--trace", "synthetic", "--policies", "spot", "--baseline", "spot",
+		"--seeds", "1", "--truth", "alone", "--format", "json")
 	var r struct {
 		Cases []struct{ Truth string }
 		Notes []string

@@ -48,7 +48,8 @@ func TestResultsPage(t *testing.T) {
 		}
 	}
 	for _, name := range scenarios.Names() {
-		if !strings.HasPrefix(name, "bench-") && (!strings.Contains(page, "\n| "+name+" |") || !strings.Contains(page, "\n## "+name+"\n\n| POLICY | BILL $ |")) {
+		if !strings.HasPrefix(name, "bench-") && (!strings.Contains(page, "\n| "+name+" |") ||
+			!strings.Contains(page, "\n## "+name+"\n\n| POLICY | BILL $ |")) {
 			t.Errorf("docs/results.md does not say what is saved in %s: make it anew with `make results`", name)
 		}
 	}

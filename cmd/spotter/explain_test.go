@@ -13,7 +13,8 @@ import (
 func recordedRun(t *testing.T, policy string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "steps")
-	code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--start", "on-demand", "--policy", policy, "--seed", "5", "--intensity", "20", "--record", dir)
+	code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--start", "on-demand",
+		"--policy", policy, "--seed", "5", "--intensity", "20", "--record", dir)
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
@@ -31,7 +32,8 @@ func TestReplayCommand(t *testing.T) {
 		strings.Count(stdout, "\nstep ") != 2 || !strings.Contains(stdout, "differences more") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if code, all, _ := call(t, "replay", dir, "--policy", "static:share=0.9", "--show", "0"); code != cli.ExitFailed || len(all) <= len(stdout) {
+	if code, all, _ := call(t, "replay", dir, "--policy", "static:share=0.9", "--show", "0"); code != cli.ExitFailed ||
+		len(all) <= len(stdout) {
 		t.Errorf("exit code %d, %d bytes after %d", code, len(all), len(stdout))
 	}
 	wrongCallIs(t, "unknown policy", "replay", dir, "--policy", "chance")
@@ -47,7 +49,8 @@ func TestReplayCommand(t *testing.T) {
 
 // A recording of the manifests' own policies is taken again by those.
 func TestReplayManifest(t *testing.T) {
-	scenario := file(t, "tiny.yaml", strings.Replace(tiny, "  markets: {families", "  policy: {name: static, parameters: {share: \"0.25\"}}\n  markets: {families", 1))
+	scenario := file(t, "tiny.yaml", strings.Replace(tiny, "  markets: {families",
+		"  policy: {name: static, parameters: {share: \"0.25\"}}\n  markets: {families", 1))
 	dir := filepath.Join(t.TempDir(), "steps")
 	if code, _, stderr := call(t, "sim", scenario, "--record", dir); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)

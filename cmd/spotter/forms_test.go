@@ -97,7 +97,8 @@ func width(text string) (n int) {
 
 // The parameters of a policy are those that the program takes.
 func TestPoliciesList(t *testing.T) {
-	if code, stdout, _ := call(t, "policies", "karpetrack"); code != cli.ExitOK || !strings.Contains(stdout, ":percentile=") || strings.Contains(stdout, "static") {
+	if code, stdout, _ := call(t, "policies", "karpetrack"); code != cli.ExitOK ||
+		!strings.Contains(stdout, ":percentile=") || strings.Contains(stdout, "static") {
 		t.Errorf("exit code %d:\n%s", code, stdout)
 	}
 	wrongCallIs(t, `did you mean "portfolio"?`, "policies", "portfoli")

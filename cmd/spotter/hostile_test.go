@@ -15,13 +15,15 @@ import (
 const lie = "all is well"
 
 // hostile acts on a terminal, hides, ends lines, cells, code and quotes, and names a person, an issue and a page.
-const hostile = "\x1b[2J\x1b]0;x\a\r\n" + lie + "\n\t|`</td><img src=x onerror=y>\u009b31m\u202e\u2066\u200b\x7f@octocat #1 https://example.com \"'\\\xff"
+const hostile = "\x1b[2J\x1b]0;x\a\r\n" + lie +
+	"\n\t|`</td><img src=x onerror=y>\u009b31m\u202e\u2066\u200b\x7f@octocat #1 https://example.com \"'\\\xff"
 
 // isSafe fails where text has a character that does not show, or a line of its own that hostile made.
 func isSafe(t *testing.T, what, text string) {
 	t.Helper()
 	for at, r := range text {
-		if r != '\n' && r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x200b || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069) {
+		if r != '\n' && r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x200b ||
+			r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069) {
 			t.Errorf("%s: %q at %q", what, r, text[max(0, at-60):min(len(text), at+60)])
 			return
 		}

@@ -38,7 +38,8 @@ func TestLab(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, out := call("trace", "check", "embedded"); code != cli.ExitInvalid || !strings.Contains(out, "spotter trace check is part of spotter-lab") || !strings.Contains(out, "make build") {
+	if code, out := call("trace", "check", "embedded"); code != cli.ExitInvalid ||
+		!strings.Contains(out, "spotter trace check is part of spotter-lab") || !strings.Contains(out, "make build") {
 		t.Errorf("without it: exit code %d\n%s", code, out)
 	}
 	program(elsewhere, "in PATH")

@@ -33,7 +33,10 @@ func (p *program) policiesCommand() *cobra.Command {
 			if len(names) > 0 {
 				all = slices.DeleteFunc(all, func(d registry.Description) bool { return !slices.Contains(names, d.Name) })
 			}
-			return p.Print(&form, all, func(w io.Writer, wide bool) error { return writePolicies(w, p.Width(""), all, wide || len(names) > 0) })
+			return p.Print(&form, all, func(w io.Writer, wide bool) error {
+				return writePolicies(w, p.Width(""), all, wide ||
+					len(names) > 0)
+			})
 		},
 	}
 	form.Register(c)

@@ -174,7 +174,8 @@ func TestWrongCalls(t *testing.T) {
 		{"--region", "catalog --region moon-1"},
 		{"--format", "catalog --format xml"},
 		{"no instance type fits", "catalog --families m999"},
-		{`unexpected argument "now"`, "version now"}, {`unknown command "evl" for "spotter"; did you mean eval?`, "help evl"}, {`unknown command "lst"`, "help scenario lst"}, {`unknown command "lst"`, "scenario lst --families m5"}, {`unknown command "evl"`, "evl --seeds 3"}, {"NEW is missing", "eval compare a"}, {`unexpected argument "c"`, "eval compare a b c"},
+		{`unexpected argument "now"`, "version now"}, {`unknown command "evl" for "spotter"; did you mean eval?`,
+			"help evl"}, {`unknown command "lst"`, "help scenario lst"}, {`unknown command "lst"`, "scenario lst --families m5"}, {`unknown command "evl"`, "evl --seeds 3"}, {"NEW is missing", "eval compare a"}, {`unexpected argument "c"`, "eval compare a b c"},
 		{"SCENARIO… is missing", "scenario validate"},
 	} {
 		t.Run(c.args, func(t *testing.T) { wrongCallIs(t, c.want, strings.Fields(c.args)...) })

@@ -23,7 +23,8 @@ func (p *program) manCommand() *cobra.Command {
 				return cli.Invalid(fmt.Errorf("man: %w", err), "give a folder that can be written")
 			}
 			c.Root().DisableAutoGenTag = true // else every page ends with the day
-			return doc.GenManTree(c.Root(), &doc.GenManHeader{Section: "1", Source: "Spotter " + p.Version, Manual: "Spotter"}, args[0])
+			return doc.GenManTree(c.Root(), &doc.GenManHeader{Section: "1", Source: "Spotter " + p.Version, Manual: "Spotter"},
+				args[0])
 		},
 	}
 }

@@ -79,7 +79,8 @@ func TestFolderOfManifests(t *testing.T) {
 	write("b/api.yml", deployment("api", "2"))
 	write("values.yaml", "replicas: 3\n")
 	write("notes.txt", "kind: none")
-	if code, _, stderr := call(t, "scenario", "validate", dir); code != cli.ExitOK || !strings.Contains(stderr, "skipped: document without a kind 1") {
+	if code, _, stderr := call(t, "scenario", "validate", dir); code != cli.ExitOK ||
+		!strings.Contains(stderr, "skipped: document without a kind 1") {
 		t.Fatalf("a folder ends with %d: %s", code, stderr)
 	}
 	write("b/api.yml", "---\n"+deployment("api", "some"))
@@ -95,8 +96,10 @@ func TestFolderOfManifests(t *testing.T) {
 func TestPlaceholders(t *testing.T) {
 	dir := t.TempDir()
 	pods := func(name, class, replicas, annotations string) string {
-		return "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name + ", annotations: {" + annotations + "}}\nspec:\n  replicas: " + replicas +
-			"\n  selector: {matchLabels: {a: " + name + "}}\n  template: {metadata: {labels: {a: " + name + "}}, spec: {priorityClassName: " + class +
+		return "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name + ", annotations: {" + annotations +
+			"}}\nspec:\n  replicas: " + replicas +
+			"\n  selector: {matchLabels: {a: " + name + "}}\n  template: {metadata: {labels: {a: " + name +
+			"}}, spec: {priorityClassName: " + class +
 			", containers: [{name: main, resources: {requests: {cpu: 1200m, memory: 1Gi}}}]}}\n"
 	}
 	text := "apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: spare}\nspec: {duration: 24h}\n" +

@@ -75,7 +75,8 @@ func TestManySeeds(t *testing.T) {
 	if code := aMillion(t.Context(), &refused); code != cli.ExitInvalid {
 		t.Errorf("it ends with %d", code)
 	}
-	for _, want := range []string{"3000000 runs, about ", "3 policies × 1000000 cells, seeds 1-1000000 (--seeds 1000000-1000000 is one seed)", "--yes"} {
+	for _, want := range []string{"3000000 runs, about ",
+		"3 policies × 1000000 cells, seeds 1-1000000 (--seeds 1000000-1000000 is one seed)", "--yes"} {
 		if !strings.Contains(refused.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, refused.String())
 		}
@@ -111,7 +112,8 @@ func TestPipeIsLeft(t *testing.T) {
 // A disk that is full is no fault of the call.
 func TestPlotFullDisk(t *testing.T) {
 	var errs bytes.Buffer
-	if code := cli.Report(&errs, outFault(&os.PathError{Op: "write", Path: "x.png", Err: syscall.ENOSPC})); code != cli.ExitError || !strings.Contains(errs.String(), "make room") {
+	if code := cli.Report(&errs, outFault(&os.PathError{Op: "write", Path: "x.png",
+		Err: syscall.ENOSPC})); code != cli.ExitError || !strings.Contains(errs.String(), "make room") {
 		t.Errorf("a full disk ends with %d: %s", code, &errs)
 	}
 	if code := cli.Report(&errs, outFault(os.ErrPermission)); code != cli.ExitInvalid {
@@ -124,7 +126,8 @@ func TestPlotFullDisk(t *testing.T) {
 func TestFailedGateIsNamed(t *testing.T) {
 	scenario := file(t, "tiny.yaml", tiny)
 	for _, format := range []string{"table", "json"} {
-		code, stdout, stderr := call(t, "eval", scenario, "--policies", "static", "--seeds", "2", "--gate", "net_savings_pct.median >= 200", "-o", format)
+		code, stdout, stderr := call(t, "eval", scenario, "--policies", "static", "--seeds", "2", "--gate",
+			"net_savings_pct.median >= 200", "-o", format)
 		if code != cli.ExitFailed || !strings.Contains(stderr, "1 of 1 failed") {
 			t.Errorf("%s: exit code %d\n%s", format, code, stderr)
 		}
@@ -132,7 +135,8 @@ func TestFailedGateIsNamed(t *testing.T) {
 		if format == "table" {
 			read += stdout
 		}
-		for _, want := range []string{"static", "net_savings_pct.median >= 200, is ", "off by ", "the worst run has seed ", "spotter sim " + scenario + " --policy static --seed "} {
+		for _, want := range []string{"static", "net_savings_pct.median >= 200, is ", "off by ", "the worst run has seed ",
+			"spotter sim " + scenario + " --policy static --seed "} {
 			if strings.Count(read, want) < 1 || format == "table" && strings.Contains(stderr, want) {
 				t.Errorf("%s: %q is missing or repeated in\n%s", format, want, read)
 			}
@@ -154,7 +158,8 @@ func TestTraceBehindLink(t *testing.T) {
 // TestUnreachable: a server that does not answer is said in one line, and no command prints a
 // result that it does not have.
 func TestUnreachable(t *testing.T) {
-	kubeconfig := file(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n")
+	kubeconfig := file(t, "kubeconfig",
+		"apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n")
 	for _, args := range [][]string{
 		{"status"}, {"cleanup", "--dry-run"}, {"cleanup", "--timeout", "5s"}, {"cleanup", "--deployment", "spotter"},
 		{"capture", "--out", filepath.Join(t.TempDir(), "x.yaml")}, {"try", "-q", "--dir", t.TempDir()}, {"run", "--leader-elect=false"},

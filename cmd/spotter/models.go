@@ -186,7 +186,8 @@ func describe(out io.Writer, b *models.Bundle) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Calibration)) {
 		for _, bin := range m.Calibration[name] {
-			fmt.Fprintf(w, "calibration of %s\t%d cases\tforecast %.3f\tcame true %.3f\n", name, bin.Cases, bin.Predicted, bin.Observed)
+			fmt.Fprintf(w, "calibration of %s\t%d cases\tforecast %.3f\tcame true %.3f\n", name, bin.Cases, bin.Predicted,
+				bin.Observed)
 		}
 	}
 	for _, f := range b.Files {
@@ -215,7 +216,8 @@ type benched struct {
 
 func (b *benched) write(w io.Writer) error {
 	fmt.Fprintf(w, "%d markets, %d ticks\n", b.Markets, b.Ticks)
-	_, err := fmt.Fprintf(w, "a tick takes %.2f ms in the median, %.2f in 99 of 100, %.2f at most\n", b.Median, b.P99, b.Most)
+	_, err := fmt.Fprintf(w, "a tick takes %.2f ms in the median, %.2f in 99 of 100, %.2f at most\n", b.Median,
+		b.P99, b.Most)
 	if b.Processor != nil {
 		_, err = fmt.Fprintf(w, "and %.2f ms of processor time in the mean\n", *b.Processor)
 	}

@@ -21,7 +21,8 @@ func TestModelFailsByOrder(t *testing.T) {
 		"gone": {"model:bundle=builtin-actions"}, "late": {"portfolio:bundle=builtin"},
 		"nan": {"portfolio:bundle=builtin", "model:bundle=builtin-actions"},
 	} {
-		scenario := file(t, "tiny.yaml", strings.Replace(tiny, "spec:\n", "spec:\n  faults: [{kind: model-fails, how: "+how+", at: 1h, duration: 1h}]\n", 1))
+		scenario := file(t, "tiny.yaml", strings.Replace(tiny, "spec:\n",
+			"spec:\n  faults: [{kind: model-fails, how: "+how+", at: 1h, duration: 1h}]\n", 1))
 		for _, spec := range policies {
 			dir := filepath.Join(t.TempDir(), "steps")
 			code, _, stderr := call(t, "sim", scenario, "--policy", spec, "--seed", "5", "--check", "--record", dir)
@@ -29,7 +30,8 @@ func TestModelFailsByOrder(t *testing.T) {
 				t.Fatalf("%s, %s: exit code %d\n%s", how, spec, code, stderr)
 			}
 			actions := strings.HasPrefix(spec, "model")
-			if actions && !strings.Contains(stderr, "it valued the actions of pools") || !actions && (!strings.Contains(stderr, "the bundle scored") || strings.Contains(stderr, " and 0 failed")) {
+			if actions && !strings.Contains(stderr, "it valued the actions of pools") ||
+				!actions && (!strings.Contains(stderr, "the bundle scored") || strings.Contains(stderr, " and 0 failed")) {
 				t.Errorf("%s, %s: what was not answered is not counted:\n%s", how, spec, stderr)
 			}
 			answered, failed := modelSteps(t, dir, actions)

@@ -24,7 +24,8 @@ func TestModelsVerify(t *testing.T) {
 	withONNX(t)
 	dir := bundle(t)
 	code, out, stderr := call(t, "models", "verify", dir)
-	if code != cli.ExitOK || !strings.Contains(out, "5 files and 2 graphs are as the manifest says") || !strings.Contains(out, "they answer under ONNX Runtime 1.") {
+	if code != cli.ExitOK || !strings.Contains(out, "5 files and 2 graphs are as the manifest says") ||
+		!strings.Contains(out, "they answer under ONNX Runtime 1.") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 	formsOf(t, "onnx_runtime", "models", "verify", dir)
@@ -51,7 +52,8 @@ func TestModelsVerify(t *testing.T) {
 		}
 		wrongCallIs(t, file+": ", "sim", "web-week", "--policy", "spotvortex:bundle="+spoilt)
 	}
-	if code, _, stderr := call(t, "models", "verify", dir, "--cloud", "gcp"); code != cli.ExitFailed || !strings.Contains(stderr, `for "aws" and not for "gcp"`) {
+	if code, _, stderr := call(t, "models", "verify", dir, "--cloud", "gcp"); code != cli.ExitFailed ||
+		!strings.Contains(stderr, `for "aws" and not for "gcp"`) {
 		t.Errorf("another cloud: exit %d: %s", code, stderr)
 	}
 	wrongCallIs(t, "MODEL_MANIFEST.json", "models", "verify", t.TempDir())
@@ -64,7 +66,8 @@ func TestModelsInfoAndBench(t *testing.T) {
 	withONNX(t)
 	dir := bundle(t)
 	code, out, stderr := call(t, "models", "info", dir)
-	for _, want := range []string{"2026-03-11", "input [1 12 10]", "q_values [any 6]", "spotvortex-market/1", "m7i-flex", "the manifest does not say"} {
+	for _, want := range []string{"2026-03-11", "input [1 12 10]", "q_values [any 6]", "spotvortex-market/1", "m7i-flex",
+		"the manifest does not say"} {
 		if code != cli.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit %d, %q is missing: %s%s", code, want, out, stderr)
 		}
@@ -73,7 +76,8 @@ func TestModelsInfoAndBench(t *testing.T) {
 	if code != cli.ExitOK || !strings.HasPrefix(out, "20 markets, 3 ticks\n") || !strings.Contains(out, " ms in the median") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
-	if code, out, _ := call(t, "models", "bench", dir, "--markets", "20", "--ticks", "3", "-o", "yaml", "-q"); code != cli.ExitOK || !strings.Contains(out, "tick_ms_p99: ") {
+	if code, out, _ := call(t, "models", "bench", dir, "--markets", "20", "--ticks", "3", "-o", "yaml",
+		"-q"); code != cli.ExitOK || !strings.Contains(out, "tick_ms_p99: ") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 }
@@ -167,7 +171,8 @@ func TestTwoBundles(t *testing.T) {
 	if _, err := r.Forecaster("portfolio:bundle="+a, "spotvortex:bundle="+b); err == nil || !strings.Contains(err.Error(), "two bundles") {
 		t.Error(err)
 	}
-	if _, err := r.Forecaster("portfolio:bundle="+a, "spotvortex:compat=true:bundle="+a); err == nil || !strings.Contains(err.Error(), "compat=true") {
+	if _, err := r.Forecaster("portfolio:bundle="+a, "spotvortex:compat=true:bundle="+a); err == nil ||
+		!strings.Contains(err.Error(), "compat=true") {
 		t.Error(err)
 	}
 	if _, err := r.Forecaster("portfolio:bundle="+a, "spotvortex", "model:bundle="+a); err != nil {

@@ -66,12 +66,15 @@ func (p *program) plotCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	f.Register(flags)
-	input.PoliciesVar(flags, &f.policies, "policies", registry.Manifest, "play the policies `LIST`, as NAME[:key=value…],…; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
+	input.PoliciesVar(flags, &f.policies, "policies", registry.Manifest,
+		"play the policies `LIST`, as NAME[:key=value…],…; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
-	flags.StringVar(&f.what, "what", "prices,fleet,savings", "draw `LIST` of prices, fleet, savings, reclaims and workloads")
+	flags.StringVar(&f.what, "what", "prices,fleet,savings",
+		"draw `LIST` of prices, fleet, savings, reclaims and workloads")
 	flags.StringVar(&f.out, "out", ".", "write into the folder `DIR`, or one picture to FILE.png or FILE.svg")
 	flags.StringVarP(&f.format, "format", "o", "", "`F` png or svg (default: as the name in --out says, else png)")
-	flags.StringVar(&f.since, "since", "", "draw from `TIME` on, as 2026-01-03, RFC 3339 or 36h after the start (default: when metering starts)")
+	flags.StringVar(&f.since, "since", "",
+		"draw from `TIME` on, as 2026-01-03, RFC 3339 or 36h after the start (default: when metering starts)")
 	flags.StringVar(&f.until, "until", "", "draw up to `TIME`, likewise (default: the end)")
 	flags.BoolVar(&f.dark, "dark", false, "draw on dark paper")
 	flags.IntVar(&f.width, "width", 0, "width in pixels `N` (default 720)")
@@ -147,7 +150,8 @@ func parseWhat(list string) ([]string, error) {
 	for _, name := range strings.Split(list, ",") {
 		name = strings.TrimSpace(name)
 		if !slices.Contains(plotNames(), name) {
-			return nil, cli.Invalid(fmt.Errorf("--what: there is no picture %q", name), "choose of "+strings.Join(plotNames(), ", "))
+			return nil, cli.Invalid(fmt.Errorf("--what: there is no picture %q", name),
+				"choose of "+strings.Join(plotNames(), ", "))
 		}
 		if !slices.Contains(what, name) {
 			what = append(what, name)
@@ -168,7 +172,8 @@ func (f *plotFlags) target(what []string) (format chart.Format, single bool, err
 				return 0, false, cli.Invalid(fmt.Errorf("--format: %s, and --out is %s", name, f.out), "leave --format out")
 			}
 			if name = ext; len(what) > 1 {
-				return 0, false, cli.Invalid(fmt.Errorf("--out: %s is one file, --what names %d pictures", f.out, len(what)), "give --out a folder, or --what one picture")
+				return 0, false, cli.Invalid(fmt.Errorf("--out: %s is one file, --what names %d pictures", f.out, len(what)),
+					"give --out a folder, or --what one picture")
 			}
 			if err := cli.CheckOut("--out", f.out); err != nil {
 				return 0, false, err
@@ -183,10 +188,12 @@ func (f *plotFlags) target(what []string) (format chart.Format, single bool, err
 	}
 	info, statErr := os.Stat(f.out)
 	if ext := filepath.Ext(f.out); statErr != nil && !single && len(ext) > 1 && strings.Trim(ext[1:], letters) == "" {
-		return 0, false, cli.Invalid(fmt.Errorf("--out: %s: %s is the ending of no picture", f.out, ext), "give --out a file that ends in .png or .svg, or a folder, which may be written "+f.out+"/")
+		return 0, false, cli.Invalid(fmt.Errorf("--out: %s: %s is the ending of no picture", f.out, ext),
+			"give --out a file that ends in .png or .svg, or a folder, which may be written "+f.out+"/")
 	}
 	if statErr == nil && !single && !info.IsDir() {
-		return 0, false, cli.Invalid(fmt.Errorf("--out: %s is a file", f.out), "give --out a folder, or a file that ends in .png or .svg")
+		return 0, false, cli.Invalid(fmt.Errorf("--out: %s is a file", f.out),
+			"give --out a folder, or a file that ends in .png or .svg")
 	}
 	return format, single, nil
 }
@@ -195,7 +202,8 @@ func (f *plotFlags) target(what []string) (format chart.Format, single bool, err
 func (p *program) plotRecording(f *plotFlags, d *plotted, dir string) error {
 	for _, name := range []string{"policies", "seed", "trace", "from", "intensity", "node-fee"} {
 		if f.Flags.Changed(name) {
-			return cli.Invalid(fmt.Errorf("--%s: %s is a recording, in which that is settled", name, dir), "leave --"+name+" out, or name a scenario")
+			return cli.Invalid(fmt.Errorf("--%s: %s is a recording, in which that is settled", name, dir),
+				"leave --"+name+" out, or name a scenario")
 		}
 	}
 	r, err := input.OpenRecording(p.Program, dir)
@@ -307,15 +315,18 @@ func (d *plotted) cut(f *plotFlags) error {
 		}
 		at, err := parseInstant(side.value, from)
 		if err != nil {
-			return cli.Invalid(fmt.Errorf("%s: %w", side.flag, err), "give a time as 2026-01-03T14:00:00Z, or hours after the start as 36h")
+			return cli.Invalid(fmt.Errorf("%s: %w", side.flag, err),
+				"give a time as 2026-01-03T14:00:00Z, or hours after the start as 36h")
 		}
 		if at < begin || at > to {
-			return cli.Invalid(fmt.Errorf("%s: %v is not within the run, %v to %v", side.flag, at, begin, to), "choose a time within it")
+			return cli.Invalid(fmt.Errorf("%s: %v is not within the run, %v to %v", side.flag, at, begin, to),
+				"choose a time within it")
 		}
 		*side.at = at
 	}
 	if d.from >= d.to {
-		return cli.Invalid(fmt.Errorf("--since: %v is not before %v, where the pictures end", d.from, d.to), "choose another --since or --until")
+		return cli.Invalid(fmt.Errorf("--since: %v is not before %v, where the pictures end", d.from, d.to),
+			"choose another --since or --until")
 	}
 	return nil
 }

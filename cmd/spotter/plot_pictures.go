@@ -74,7 +74,8 @@ func (d *plotted) look(t *timeline.Timeline) *seen {
 	if s := d.views[t]; s != nil {
 		return s
 	}
-	s := &seen{run: t, where: map[string]int32{}, markets: make([][]int32, len(t.Markets())), missing: make([][]bool, len(t.Workloads()))}
+	s := &seen{run: t, where: map[string]int32{}, markets: make([][]int32, len(t.Markets())),
+		missing: make([][]bool, len(t.Workloads()))}
 	for m := range s.markets {
 		s.markets[m] = make([]int32, plotPoints)
 	}
@@ -221,7 +222,8 @@ func (d *plotted) prices() (chart.Picture, error) {
 		pic.Series = append(pic.Series, line)
 	}
 	pic.Y.From, pic.Y.To = 0, top
-	pic.Series = append(pic.Series, chart.Line{Name: "on demand", Dashed: true, X: []float64{pictures.Seconds(d.from), pictures.Seconds(d.to)}, Y: []float64{1, 1}})
+	pic.Series = append(pic.Series, chart.Line{Name: "on demand", Dashed: true,
+		X: []float64{pictures.Seconds(d.from), pictures.Seconds(d.to)}, Y: []float64{1, 1}})
 	return pic, nil
 }
 

@@ -20,7 +20,8 @@ func (d *plotted) reclaims(s *seen) chart.Picture {
 	var rows []int
 	total, back := 0, 0
 	for m := range s.markets {
-		if total, back = total+len(taken[m]), back+len(left[m]); s.run.Markets()[m].Spot && (count(m) > 0 || slices.Max(s.markets[m]) > 0) {
+		if total, back = total+len(taken[m]), back+len(left[m]); s.run.Markets()[m].Spot &&
+			(count(m) > 0 || slices.Max(s.markets[m]) > 0) {
 			rows = append(rows, m)
 		}
 	}
@@ -33,16 +34,19 @@ func (d *plotted) reclaims(s *seen) chart.Picture {
 	mark := (pictures.Seconds(d.to) - pictures.Seconds(d.from)) * leastWidth
 	for _, m := range rows {
 		info := &s.run.Markets()[m]
-		strip := chart.Strip{Name: info.Zone + " " + info.Type, Spans: spans(s.at, func(i int) bool { return s.markets[m][i] > 0 }, 0)}
+		strip := chart.Strip{Name: info.Zone + " " + info.Type, Spans: spans(s.at,
+			func(i int) bool { return s.markets[m][i] > 0 }, 0)}
 		for state, times := range [][]policy.Time{taken[m], left[m]} {
 			for _, at := range times {
-				strip.Spans = append(strip.Spans, chart.Span{From: pictures.Seconds(at) - mark/2, To: pictures.Seconds(at) + mark/2, State: state + 1})
+				strip.Spans = append(strip.Spans, chart.Span{From: pictures.Seconds(at) - mark/2, To: pictures.Seconds(at) +
+					mark/2, State: state + 1})
 			}
 		}
 		pic.Rows = append(pic.Rows, strip)
 	}
 	if len(pic.Rows) == 0 {
-		pic.Rows = []chart.Strip{{Name: "no Spot market", Spans: []chart.Span{{From: pictures.Seconds(d.from), To: pictures.Seconds(d.to), State: 0}}}}
+		pic.Rows = []chart.Strip{{Name: "no Spot market", Spans: []chart.Span{{From: pictures.Seconds(d.from),
+			To: pictures.Seconds(d.to), State: 0}}}}
 		pic.States = []string{"no Spot node ran"}
 	}
 	d.tall(&pic.Frame, len(pic.Rows))
@@ -93,7 +97,8 @@ func (d *plotted) taken(s *seen) (taken, left map[int][]policy.Time) {
 
 // workloads draws when pods were missing.
 func (d *plotted) workloads(s *seen) chart.Picture {
-	pic := &chart.Raster{Frame: d.framed("When pods were missing", s.run), States: []string{"as many ready as wanted", "outage: fewer than required", "some missing"}}
+	pic := &chart.Raster{Frame: d.framed("When pods were missing", s.run),
+		States: []string{"as many ready as wanted", "outage: fewer than required", "some missing"}}
 	down := d.outages(s.run)
 	var rows []int
 	for w := range s.missing {
@@ -109,7 +114,8 @@ func (d *plotted) workloads(s *seen) chart.Picture {
 	}
 	for _, w := range rows {
 		name := s.run.Workloads()[w].Name
-		strip := chart.Strip{Name: name, Spans: []chart.Span{{From: pictures.Seconds(d.from), To: pictures.Seconds(d.to), State: 0}}}
+		strip := chart.Strip{Name: name, Spans: []chart.Span{{From: pictures.Seconds(d.from), To: pictures.Seconds(d.to),
+			State: 0}}}
 		strip.Spans = append(strip.Spans, spans(s.at, func(i int) bool { return s.missing[w][i] }, 2)...)
 		strip.Spans = append(strip.Spans, down[name]...)
 		pic.Rows = append(pic.Rows, strip)
@@ -125,7 +131,8 @@ func (d *plotted) outages(t *timeline.Timeline) map[string][]chart.Span {
 	began, out := map[string]policy.Time{}, map[string][]chart.Span{}
 	end := func(name string, to policy.Time) {
 		if from := began[name]; to >= d.from && from <= d.to {
-			out[name] = append(out[name], chart.Span{From: pictures.Seconds(from), To: max(pictures.Seconds(to), pictures.Seconds(from)+least), State: 1})
+			out[name] = append(out[name], chart.Span{From: pictures.Seconds(from),
+				To: max(pictures.Seconds(to), pictures.Seconds(from)+least), State: 1})
 		}
 		delete(began, name)
 	}

@@ -34,7 +34,8 @@ func TestPlotScenario(t *testing.T) {
 	scenario := file(t, "tiny.yaml", tiny)
 	draw := func() (string, string) {
 		dir := filepath.Join(t.TempDir(), "a", "b")
-		code, stdout, stderr := call(t, "plot", scenario, "--trace", "synthetic", "--policies", "spot,static:share=0.5", "--intensity", "20", "--format", "svg",
+		code, stdout, stderr := call(t, "plot", scenario, "--trace", "synthetic", "--policies", "spot,static:share=0.5",
+			"--intensity", "20", "--format", "svg",
 			"--what", "prices,fleet,savings,reclaims,workloads", "--out", dir)
 		if code != cli.ExitOK || stderr != "" {
 			t.Fatalf("exit code %d\n%s", code, stderr)
@@ -88,10 +89,12 @@ func figure(t *testing.T, text, policy, column string) string {
 // The savings that the picture names are those that the figures of both runs give.
 func TestPlotSavings(t *testing.T) {
 	scenario, out := file(t, "tiny.yaml", tiny), filepath.Join(t.TempDir(), "s.svg")
-	if code, _, stderr := call(t, "plot", scenario, "--trace", "synthetic", "--policies", "spot", "--intensity", "20", "--what", "savings", "--out", out); code != cli.ExitOK {
+	if code, _, stderr := call(t, "plot", scenario, "--trace", "synthetic", "--policies", "spot", "--intensity", "20",
+		"--what", "savings", "--out", out); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	_, table, _ := call(t, "eval", scenario, "--trace", "synthetic", "--policies", "spot", "--baseline", "on-demand", "--seeds", "1", "--intensity", "20", "--format", "csv")
+	_, table, _ := call(t, "eval", scenario, "--trace", "synthetic", "--policies", "spot", "--baseline", "on-demand",
+		"--seeds", "1", "--intensity", "20", "--format", "csv")
 	percent := figure(t, table, "spot", "net_savings_pct")
 	svg, err := os.ReadFile(out)
 	if err != nil || !bytes.Contains(svg, []byte(", "+percent+"%")) {
@@ -121,11 +124,13 @@ func TestPlotRecording(t *testing.T) {
 		t.Errorf("the picture is not of twice 720 pixels, %v", err)
 	}
 	one := filepath.Join(out, "cut.svg")
-	if code, _, stderr := call(t, "plot", dir, "--out", one, "--what", "fleet", "--since", "3h", "--until", "9h", "--width", "500", "--height", "300"); code != cli.ExitOK {
+	if code, _, stderr := call(t, "plot", dir, "--out", one, "--what", "fleet", "--since", "3h", "--until", "9h",
+		"--width", "500", "--height", "300"); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	svg, err := os.ReadFile(one)
-	if err != nil || !bytes.Contains(svg, []byte("recorded decisions of tiny.yaml under spotvortex, seed 5")) || !bytes.Contains(svg, []byte("seen at the steps")) {
+	if err != nil || !bytes.Contains(svg, []byte("recorded decisions of tiny.yaml under spotvortex, seed 5")) ||
+		!bytes.Contains(svg, []byte("seen at the steps")) {
 		t.Errorf("the picture does not say that it is of a recording, %v", err)
 	}
 }

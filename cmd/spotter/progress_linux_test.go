@@ -64,7 +64,8 @@ func terminalOf(t *testing.T) (master, slave *os.File) {
 // it is stopped, which Ctrl-C typed there does.
 func TestEvalOnTerminal(t *testing.T) {
 	master, slave := terminalOf(t)
-	c := exec.CommandContext(t.Context(), otherSpotter(t, "v1"), "eval", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--policies", "spot", "--seeds", "5000", "--format", "json")
+	c := exec.CommandContext(t.Context(), otherSpotter(t, "v1"), "eval", file(t, "tiny.yaml", tiny), "--trace",
+		"synthetic", "--policies", "spot", "--seeds", "5000", "--format", "json")
 	var out bytes.Buffer
 	c.Stdin, c.Stdout, c.Stderr = slave, &out, slave
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -121,9 +122,11 @@ func TestEvalOnTerminal(t *testing.T) {
 func TestParquetOnTerminal(t *testing.T) {
 	_, slave := terminalOf(t)
 	var stderr bytes.Buffer
-	c := exec.CommandContext(t.Context(), otherSpotter(t, "v1"), "eval", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--seeds", "5000", "--format", "parquet")
+	c := exec.CommandContext(t.Context(), otherSpotter(t, "v1"), "eval", file(t, "tiny.yaml", tiny), "--trace",
+		"synthetic", "--seeds", "5000", "--format", "parquet")
 	c.Stdout, c.Stderr = slave, &stderr
-	if err := c.Run(); err == nil || c.ProcessState.ExitCode() != cli.ExitInvalid || !strings.Contains(stderr.String(), "--out results.parquet") {
+	if err := c.Run(); err == nil || c.ProcessState.ExitCode() != cli.ExitInvalid ||
+		!strings.Contains(stderr.String(), "--out results.parquet") {
 		t.Errorf("%v: %s", err, stderr.String())
 	}
 }

@@ -19,7 +19,8 @@ import (
 // returns how it ended. Outputs lie in dir.
 func stopped(t *testing.T, sent os.Signal, dir string, after time.Duration) (code int, stdout, stderr string) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), otherSpotter(t, "v1"), "eval", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--policies", "spot,static", "--seeds", "5000", "--yes",
+	c := exec.CommandContext(t.Context(), otherSpotter(t, "v1"), "eval", file(t, "tiny.yaml", tiny), "--trace",
+		"synthetic", "--policies", "spot,static", "--seeds", "5000", "--yes",
 		"--gate", "outage_delta.max <= 100000", "--gate", "net_savings_pct.median >= -1000",
 		"--out", "-", "--out", filepath.Join(dir, "r.json"), "--out", filepath.Join(dir, "r.csv"), "--out", filepath.Join(dir, "r.md"),
 		"--out", filepath.Join(dir, "r.xml"), "--report", filepath.Join(dir, "r.html"))
@@ -57,7 +58,8 @@ func TestEvalStopped(t *testing.T) {
 			}
 		}
 		title, _, _ := strings.Cut(stdout, "\n")
-		if code != cli.ExitError || !strings.HasPrefix(title, "✗ INCOMPLETE: stopped after ") || !strings.Contains(stderr, "spotter: INCOMPLETE: stopped after ") {
+		if code != cli.ExitError || !strings.HasPrefix(title, "✗ INCOMPLETE: stopped after ") ||
+			!strings.Contains(stderr, "spotter: INCOMPLETE: stopped after ") {
 			t.Fatalf("%v: exit code %d, title %q\n%s", sent, code, title, stderr)
 		}
 		if strings.Contains(stdout, "✓ ") || strings.Count(stdout, "; the comparison was stopped\n") < 2 {
@@ -75,15 +77,18 @@ func TestEvalStopped(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(text, &report)
 		}
-		if err != nil || !report.Incomplete || report.RunsDone < 4 || report.RunsDone%4 != 0 || report.RunCount != 20_000 || len(report.Runs) != report.RunsDone || report.Passed {
-			t.Errorf("%v, %v: the JSON has %d of %d runs, %d in the list, incomplete %t, passed %t", sent, err, report.RunsDone, report.RunCount, len(report.Runs), report.Incomplete, report.Passed)
+		if err != nil || !report.Incomplete || report.RunsDone < 4 || report.RunsDone%4 != 0 || report.RunCount != 20_000 ||
+			len(report.Runs) != report.RunsDone || report.Passed {
+			t.Errorf("%v, %v: the JSON has %d of %d runs, %d in the list, incomplete %t, passed %t", sent, err,
+				report.RunsDone, report.RunCount, len(report.Runs), report.Incomplete, report.Passed)
 		}
 		for _, g := range report.Gates {
 			if g.Pass {
 				t.Errorf("%v: a gate passes in the JSON", sent)
 			}
 		}
-		for name, want := range map[string]string{"r.csv": ",20000," + "", "r.md": "# INCOMPLETE: stopped after ", "r.xml": "INCOMPLETE: stopped after ", "r.html": "INCOMPLETE: stopped after "} {
+		for name, want := range map[string]string{"r.csv": ",20000," + "", "r.md": "# INCOMPLETE: stopped after ",
+			"r.xml": "INCOMPLETE: stopped after ", "r.html": "INCOMPLETE: stopped after "} {
 			if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
 				t.Errorf("%v: %s has no %q, %v", sent, name, want, err)
 			}

@@ -31,7 +31,8 @@ func TestReplayOfOtherBundle(t *testing.T) {
 	const policy = "model:bundle=builtin-actions"
 	as := func(name, sum string) string {
 		dir := filepath.Join(t.TempDir(), "steps")
-		w, err := record.NewWriter(dir, record.Meta{Version: version, Policy: policy, Scenario: "tiny.yaml", Seed: 5, Bundle: name, BundleSHA256: sum})
+		w, err := record.NewWriter(dir, record.Meta{Version: version, Policy: policy, Scenario: "tiny.yaml", Seed: 5,
+			Bundle: name, BundleSHA256: sum})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,8 @@ func TestReplayOfOtherBundle(t *testing.T) {
 	} {
 		dir := as(c.name, c.sum)
 		_, _, stderr := call(t, "replay", dir, "--policy", c.policy)
-		if n := strings.Count(stderr, "the forecasts recorded are of the bundle"); n > 1 || (n == 1) != (c.want != "") || !strings.Contains(stderr, c.want) {
+		if n := strings.Count(stderr, "the forecasts recorded are of the bundle"); n > 1 || (n == 1) != (c.want != "") ||
+			!strings.Contains(stderr, c.want) {
 			t.Errorf("recorded with %q %.4s, taken again by %s: want %q\n%s", c.name, c.sum, c.policy, c.want, stderr)
 		}
 		_, text, stderr := call(t, "explain", "--run", dir, "--step", "1")

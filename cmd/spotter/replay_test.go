@@ -43,14 +43,16 @@ func TestReplayOfController(t *testing.T) {
 		}
 	}
 	code, stdout, stderr := call(t, "replay", merged)
-	if code != cli.ExitOK || !strings.Contains(stdout, "recorded under static:share=0.5, then spotvortex") || !strings.Contains(stdout, "bit for bit") {
+	if code != cli.ExitOK || !strings.Contains(stdout, "recorded under static:share=0.5, then spotvortex") ||
+		!strings.Contains(stdout, "bit for bit") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if !strings.Contains(stderr, "recorded by version v0") {
 		t.Errorf("nothing is said of the other version:\n%s", stderr)
 	}
 	code, stdout, _ = call(t, "replay", merged, "--policy", "static:share=0.9", "--policy", "on-demand", "--show", "1")
-	if code != cli.ExitFailed || strings.Count(stdout, " differ\n") != 2 || strings.Count(stdout, "recorded   ") != 2 || strings.Count(stdout, "\n- ") != 2 {
+	if code != cli.ExitFailed || strings.Count(stdout, " differ\n") != 2 || strings.Count(stdout, "recorded   ") != 2 ||
+		strings.Count(stdout, "\n- ") != 2 {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
 	wrongCallIs(t, "unknown policy", "replay", merged, "--policy", "static", "--policy", "chance")
@@ -98,7 +100,8 @@ func TestReplayOfIncomplete(t *testing.T) {
 		t.Errorf("without two in the middle: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	// Even where plans differ it is the input that is not good.
-	if code, stdout, _ := call(t, "replay", dir, "--policy", "static:share=0.9"); code != cli.ExitInvalid || !strings.Contains(stdout, " differ\n") {
+	if code, stdout, _ := call(t, "replay", dir, "--policy", "static:share=0.9"); code != cli.ExitInvalid ||
+		!strings.Contains(stdout, " differ\n") {
 		t.Errorf("under another policy: exit code %d\n%s", code, stdout)
 	}
 	code, _, stderr = call(t, "explain", "--run", dir, "--step", "120", "--pool", "general")

@@ -26,7 +26,8 @@ func writeCertificate(t *testing.T, dir string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	about := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{"spotter-metrics"}, NotAfter: time.Now().Add(time.Hour)}
+	about := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{"spotter-metrics"},
+		NotAfter: time.Now().Add(time.Hour)}
 	cert, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +36,8 @@ func writeCertificate(t *testing.T, dir string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, block := range map[string]*pem.Block{"tls.key": {Type: "PRIVATE KEY", Bytes: plain}, "tls.crt": {Type: "CERTIFICATE", Bytes: cert}} {
+	for name, block := range map[string]*pem.Block{"tls.key": {Type: "PRIVATE KEY", Bytes: plain},
+		"tls.crt": {Type: "CERTIFICATE", Bytes: cert}} {
 		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}

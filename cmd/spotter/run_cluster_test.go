@@ -37,7 +37,8 @@ var shadowRules = []rbacv1.PolicyRule{
 	{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
 	{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "update", "patch"}},
 	{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "update", "patch", "delete"}},
-	{APIGroups: []string{"spotter.dev"}, Resources: []string{"capacitypools/status", "gpubudgets/status", "spotnodes/status"}, Verbs: []string{"update", "patch"}},
+	{APIGroups: []string{"spotter.dev"}, Resources: []string{"capacitypools/status", "gpubudgets/status",
+		"spotnodes/status"}, Verbs: []string{"update", "patch"}},
 	{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "update", "patch"}},
 	{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
 	{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
@@ -205,7 +206,8 @@ func TestRule13ShadowAudit(t *testing.T) {
 	})
 	testenv.Eventually(t, "the metrics tell of it", func() error { // what a step did is counted at its end
 		body := get(t, r.metric)
-		for _, want := range []string{`spotter_leader 1`, `spotter_active 0`, `spotter_plan_entries_total{kind="steer",outcome="shadow",pool="web"}`, `spotter_api_writes_total{verb="lease"}`} {
+		for _, want := range []string{`spotter_leader 1`, `spotter_active 0`,
+			`spotter_plan_entries_total{kind="steer",outcome="shadow",pool="web"}`, `spotter_api_writes_total{verb="lease"}`} {
 			if !strings.Contains(body, want) {
 				return fmt.Errorf("they lack %s", want)
 			}
@@ -293,7 +295,8 @@ func TestRule14HandOver(t *testing.T) {
 	s.leads(t, c)
 	asked := time.Since(begun)
 	t.Logf("hand-over: %v after a kill, %v after SIGTERM", killed.Round(10*time.Millisecond), asked.Round(10*time.Millisecond))
-	if both := strings.Count(a.Said(), "msg=leading") + strings.Count(b.Said(), "msg=leading") + strings.Count(c.Said(), "msg=leading"); both != 3 {
+	if both := strings.Count(a.Said(), "msg=leading") + strings.Count(b.Said(), "msg=leading") +
+		strings.Count(c.Said(), "msg=leading"); both != 3 {
 		t.Errorf("three replicas led %d times in all", both)
 	}
 }

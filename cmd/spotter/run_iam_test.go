@@ -21,9 +21,12 @@ func TestPrintIAMPolicy(t *testing.T) {
 		fail string
 	}{
 		{args: "--region us-east-1", has: "ec2:DescribeSpotPriceHistory", not: "autoscaling:DescribeAutoScalingGroups"},
-		{args: "--region us-east-1 --trace prices " + config("notices: {queueURL: '"+queueOfTest+"'}"), has: "sqs:ReceiveMessage", not: "ec2:DescribeSpotPriceHistory"},
-		{args: "--region us-east-1 --backends asg --cluster-name prod", has: "autoscaling:DescribeAutoScalingGroups", not: "autoscaling:SetDesiredCapacity"},
-		{args: "--region us-east-1 --backends asg --cluster-name prod --mode active", has: "autoscaling:SetDesiredCapacity", not: "sqs:ReceiveMessage"},
+		{args: "--region us-east-1 --trace prices " + config("notices: {queueURL: '"+queueOfTest+"'}"),
+			has: "sqs:ReceiveMessage", not: "ec2:DescribeSpotPriceHistory"},
+		{args: "--region us-east-1 --backends asg --cluster-name prod", has: "autoscaling:DescribeAutoScalingGroups",
+			not: "autoscaling:SetDesiredCapacity"},
+		{args: "--region us-east-1 --backends asg --cluster-name prod --mode active", has: "autoscaling:SetDesiredCapacity",
+			not: "sqs:ReceiveMessage"},
 		{args: config("recording: {dir: /nonexistent, bucket: {url: s3://b/p, region: us-east-1}}"), has: "s3:PutObject"},
 		{args: "--region us-east-1 --backends asg", fail: "--cluster-name"},
 		{args: "--region us-east-1 --backends asg --cluster-name *", fail: "--cluster-name"},

@@ -245,7 +245,8 @@ func (p *plant) calm(t *testing.T) {
 		var nodes corev1.NodeList
 		var claims karpv1.NodeClaimList
 		var pods corev1.PodList
-		if err := errors.Join(p.client.List(t.Context(), &nodes), p.client.List(t.Context(), &claims), p.client.List(t.Context(), &pods)); err != nil {
+		if err := errors.Join(p.client.List(t.Context(), &nodes), p.client.List(t.Context(), &claims),
+			p.client.List(t.Context(), &pods)); err != nil {
 			return err
 		}
 		used := map[string]bool{}
@@ -261,7 +262,8 @@ func (p *plant) calm(t *testing.T) {
 			c := &claims.Items[i]
 			has[c.Status.NodeName] = true
 			if c.DeletionTimestamp != nil || c.Annotations[karpenter.ProtectedAnnotation] != "" {
-				return fmt.Errorf("NodeClaim %s is going: %v, or protected: %q", c.Name, c.DeletionTimestamp, c.Annotations[karpenter.ProtectedAnnotation])
+				return fmt.Errorf("NodeClaim %s is going: %v, or protected: %q", c.Name, c.DeletionTimestamp,
+					c.Annotations[karpenter.ProtectedAnnotation])
 			}
 		}
 		for i := range nodes.Items {
@@ -316,7 +318,8 @@ func (p *plant) kept(t *testing.T, mark testenv.Mark) (evicted int) {
 		if what == "pods/eviction" {
 			answers[e.Code]++
 		}
-		if written := what + " " + strings.TrimPrefix(e.Namespace+"/", "/") + e.Name; !shadowWrites.MatchString(written) && !activeWrites.MatchString(e.Verb+" "+written) {
+		if written := what + " " + strings.TrimPrefix(e.Namespace+"/", "/") + e.Name; !shadowWrites.MatchString(written) &&
+			!activeWrites.MatchString(e.Verb+" "+written) {
 			t.Errorf("it wrote %s: %v", written, e)
 		}
 	}

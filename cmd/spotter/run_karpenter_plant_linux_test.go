@@ -86,7 +86,8 @@ func newPlant(t *testing.T) *plant {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	p := &plant{stage: stage{env: env, namespace: env.Namespace(t), binary: binary}, record: filepath.Join(t.TempDir(), "steps"), wanted: map[string]int32{},
+	p := &plant{stage: stage{env: env, namespace: env.Namespace(t), binary: binary},
+		record: filepath.Join(t.TempDir(), "steps"), wanted: map[string]int32{},
 		whole: map[string]bool{}, refused: filepath.Join(t.TempDir(), "refused")}
 	if p.client, err = client.NewWithWatch(env.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
@@ -228,7 +229,8 @@ func (p *plant) watchLaunches(t *testing.T) {
 			delete(coming, c.Name)
 			if e.Type != watch.Deleted && c.DeletionTimestamp == nil && c.Annotations[karpenter.ProtectedAnnotation] != "" {
 				for _, x := range coming {
-					if node := x.Annotations[karpenter.ReplacesAnnotation]; node != "" && node == c.Annotations[karpenter.ReplacesAnnotation] && decision(x) != decision(c) {
+					if node := x.Annotations[karpenter.ReplacesAnnotation]; node != "" &&
+						node == c.Annotations[karpenter.ReplacesAnnotation] && decision(x) != decision(c) {
 						p.twice = append(p.twice, fmt.Sprintf("%s and %s both come for node %s", x.Name, c.Name, node))
 					}
 				}
@@ -253,12 +255,13 @@ func (p *plant) pool(t *testing.T, name string, sold []string, policyName string
 	if err := p.client.Create(t.Context(), &v1alpha1.CapacityPool{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.CapacityPoolSpec{
-			Backend:    v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}},
-			Markets:    v1alpha1.Markets{Regions: []string{"us-east-1"}, InstanceTypes: sold},
-			Template:   v1alpha1.NodeTemplate{Labels: map[string]string{"team": name}},
-			Policy:     &v1alpha1.PolicyRef{Name: policyName, Parameters: parameters},
-			Disruption: v1alpha1.Disruption{Budget: &half, ConsolidateAfter: &soon, ConsolidationPolicy: v1alpha1.ConsolidateWhenEmpty, Cooldown: &cooldown},
-			Mode:       v1alpha1.ModeActive,
+			Backend:  v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}},
+			Markets:  v1alpha1.Markets{Regions: []string{"us-east-1"}, InstanceTypes: sold},
+			Template: v1alpha1.NodeTemplate{Labels: map[string]string{"team": name}},
+			Policy:   &v1alpha1.PolicyRef{Name: policyName, Parameters: parameters},
+			Disruption: v1alpha1.Disruption{Budget: &half, ConsolidateAfter: &soon,
+				ConsolidationPolicy: v1alpha1.ConsolidateWhenEmpty, Cooldown: &cooldown},
+			Mode: v1alpha1.ModeActive,
 		},
 	}); err != nil {
 		t.Fatal(err)
@@ -336,7 +339,8 @@ func (p *plant) revive(t *testing.T) {
 // run starts `spotter run` as a user does who wants it to act.
 func (p *plant) run(t *testing.T) {
 	t.Helper()
-	p.lead = p.start(t, "policies: manifest", "mode: active", "prices: {trace: "+p.trace+", regions: [us-east-1]}", "recording: {dir: "+p.record+"}", "stepInterval: 5s")
+	p.lead = p.start(t, "policies: manifest", "mode: active", "prices: {trace: "+p.trace+", regions: [us-east-1]}",
+		"recording: {dir: "+p.record+"}", "stepInterval: 5s")
 }
 
 // stop ends the controller by a signal.

@@ -98,7 +98,8 @@ func TestRunModel(t *testing.T) {
 	a := s.start(t, append(settings, "policies: model:bundle="+bundled)...)
 	modelPool(t, s, metav1.ConditionTrue, "Scored")
 	body := get(t, a.metric)
-	for _, want := range []string{`spotter_model_up{bundle="` + bundled + `"`, `spotter_model_forecasts_total{outcome="scored"}`, `spotter_model_values_total{outcome="valued"}`} {
+	for _, want := range []string{`spotter_model_up{bundle="` + bundled + `"`,
+		`spotter_model_forecasts_total{outcome="scored"}`, `spotter_model_values_total{outcome="valued"}`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the metrics lack %s", want)
 		}
@@ -126,7 +127,8 @@ func TestRunModel(t *testing.T) {
 	}
 	without(t)
 	code, out, stderr := call(t, "replay", dir)
-	if code != cli.ExitOK || !strings.Contains(out, "model:bundle="+bundled+", then manifest") || !strings.Contains(out, "every plan is the same") {
+	if code != cli.ExitOK || !strings.Contains(out, "model:bundle="+bundled+", then manifest") ||
+		!strings.Contains(out, "every plan is the same") {
 		t.Errorf("replay: exit code %d\n%s%s", code, out, stderr)
 	}
 	if strings.Contains(stderr, "closed form") {
@@ -142,7 +144,8 @@ func TestReplayWithoutForecasts(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	const says = "portfolio:bundle=nowhere decides on the closed form"
-	if code, _, stderr := call(t, "replay", dir, "--policy", "portfolio:bundle=nowhere", "--show", "1"); code == cli.ExitInvalid || strings.Count(stderr, says) != 1 {
+	if code, _, stderr := call(t, "replay", dir, "--policy", "portfolio:bundle=nowhere", "--show",
+		"1"); code == cli.ExitInvalid || strings.Count(stderr, says) != 1 {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	if _, _, stderr := call(t, "replay", dir, "--policy", "portfolio", "--show", "1"); strings.Contains(stderr, "closed form") {

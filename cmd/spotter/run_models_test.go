@@ -62,7 +62,8 @@ func TestModelsDir(t *testing.T) {
 	config := filepath.Dir(runtimeFolder(t, strings.ReplaceAll(runtimeJSON, "config/", ""), boundsYAML))
 	bundle := copied(t)
 	for _, err := range []error{
-		os.CopyFS(within, os.DirFS(config)), os.CopyFS(filepath.Join(within, "a"), os.DirFS(bundle)), os.Symlink("a", filepath.Join(within, "current")),
+		os.CopyFS(within, os.DirFS(config)), os.CopyFS(filepath.Join(within, "a"), os.DirFS(bundle)), os.Symlink("a",
+			filepath.Join(within, "current")),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +72,8 @@ func TestModelsDir(t *testing.T) {
 	r := runner.New()
 	r.Models = runner.ModelsDir(within)
 	make := r.LivePolicy(registry.Manifest)
-	for _, spec := range []string{"spotvortex:runtime=runtime.json", "portfolio:bundle=a", "model:bundle=not-yet-there", "portfolio:bundle=builtin"} {
+	for _, spec := range []string{"spotvortex:runtime=runtime.json", "portfolio:bundle=a", "model:bundle=not-yet-there",
+		"portfolio:bundle=builtin"} {
 		if _, err := make([]string{spec}); err != nil {
 			t.Errorf("%s: %v", spec, err)
 		}

@@ -39,7 +39,8 @@ var acts = []struct {
 		p.refuse(t, []string{"", "*/us-east-1a/spot\n", "*/*/spot\n", "c5.*/*/*\n", "m5.large/*/*\n*/us-east-1b/*\n"}[p.rng.IntN(5)])
 	}},
 	{"share", 2, func(p *play, t *testing.T) {
-		p.edit(t, "shop", fmt.Sprintf(`{"spec":{"policy":{"parameters":{"share":%q}}}}`, []string{"0", "0.25", "0.5", "0.75", "1"}[p.rng.IntN(5)]))
+		p.edit(t, "shop", fmt.Sprintf(`{"spec":{"policy":{"parameters":{"share":%q}}}}`,
+			[]string{"0", "0.25", "0.5", "0.75", "1"}[p.rng.IntN(5)]))
 	}},
 	{"budget", 2, func(p *play, t *testing.T) {
 		if time.Since(p.restarted) > 15*time.Second { // else the watcher may learn of it before what went before
@@ -158,7 +159,8 @@ func (p *play) scale(t *testing.T, name string, replicas int32) {
 	t.Helper()
 	p.expect(name, replicas)
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-	if err := p.client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))); err != nil {
+	if err := p.client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -272,7 +274,8 @@ func (p *play) flood(t *testing.T) {
 		}
 	}
 	p.after(p.seconds(10, 20), func(t *testing.T) {
-		if err := p.client.DeleteAllOf(t.Context(), &v1alpha1.GPUBudget{}, client.InNamespace("default"), client.MatchingLabels(labels)); err != nil {
+		if err := p.client.DeleteAllOf(t.Context(), &v1alpha1.GPUBudget{}, client.InNamespace("default"),
+			client.MatchingLabels(labels)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -329,7 +332,8 @@ func (p *play) deletePool(t *testing.T, name string) {
 func (p *play) flip(t *testing.T, on string) {
 	t.Helper()
 	for _, namespace := range []string{p.second.namespace, p.namespace} {
-		x := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: killSwitch, Annotations: map[string]string{"spotter.dev/kill-switch": on}}}
+		x := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: killSwitch,
+			Annotations: map[string]string{"spotter.dev/kill-switch": on}}}
 		// An API server that was restarted denies all until its admission is ready.
 		err := retry.OnError(wait.Backoff{Steps: 60, Duration: time.Second}, apierrors.IsForbidden, func() error {
 			err := p.client.Create(t.Context(), x)

@@ -53,7 +53,8 @@ func (m *member) begin(t *testing.T) {
 	t.Helper()
 	m.ended = time.Time{}
 	m.proxy.Shift(0, 0)
-	m.run = m.start(t, "policies: manifest", "mode: active", "prices: {trace: "+m.trace+", regions: [us-east-1]}", "recording: {dir: "+m.record+"}", "stepInterval: 5s")
+	m.run = m.start(t, "policies: manifest", "mode: active", "prices: {trace: "+m.trace+", regions: [us-east-1]}",
+		"recording: {dir: "+m.record+"}", "stepInterval: 5s")
 }
 
 // runs reports whether the replica was not seen to have ended.
@@ -151,7 +152,8 @@ func (p *play) watch(t *testing.T) {
 	cfg := watch.DefaultConfig()
 	cfg.Namespace, cfg.Quiet = p.namespace, *playQuiet
 	cfg.Releases = map[string]string{"spotter": p.namespace, secondUser: p.second.namespace}
-	o, err := json.Marshal(watch.Options{Config: cfg, Kubeconfig: p.env.Kubeconfig, AuditLog: filepath.Join(p.env.Dir, "audit.log"), Unseen: 90 * time.Second})
+	o, err := json.Marshal(watch.Options{Config: cfg, Kubeconfig: p.env.Kubeconfig,
+		AuditLog: filepath.Join(p.env.Dir, "audit.log"), Unseen: 90 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

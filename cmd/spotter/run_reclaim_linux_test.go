@@ -68,7 +68,8 @@ func (x *reclaimCase) measure(b *testing.B, c *scaleCluster) {
 	b.Cleanup(web.Close)
 	c.makeSpace(b, "spotter")
 	env := []string{"AWS_ENDPOINT_URL=" + web.URL, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=" + scaleRegion}
-	settings := []string{"namespace: spotter", "mode: active", "policies: portfolio", "prices: {trace: " + scaleTrace(b) + "}", "notices: {queueURL: '" + web.URL + "/123456789012/spotter'}"}
+	settings := []string{"namespace: spotter", "mode: active", "policies: portfolio", "prices: {trace: " +
+		scaleTrace(b) + "}", "notices: {queueURL: '" + web.URL + "/123456789012/spotter'}"}
 	lead := c.startAs(b, "spotter-a", env, settings...)
 	stop := c.play(b)
 	defer stop()
@@ -92,7 +93,8 @@ func (x *reclaimCase) measure(b *testing.B, c *scaleCluster) {
 	seen := c.watchReclaim(b, mark, begun, pods)
 	seen.report(b)
 	after.reportWrites(b)
-	b.Logf("written: %s; complaints: %d\n%s", c.written(b, mark, "spotter-a"), len(after.tail), strings.Join(after.tail[:min(len(after.tail), 3)], "\n"))
+	b.Logf("written: %s; complaints: %d\n%s", c.written(b, mark, "spotter-a"), len(after.tail),
+		strings.Join(after.tail[:min(len(after.tail), 3)], "\n"))
 	if err := after.cmd.Process.Signal(syscall.SIGKILL); err != nil { // what it would take back is not measured
 		b.Fatal(err)
 	}
@@ -103,8 +105,9 @@ func (x *reclaimCase) measure(b *testing.B, c *scaleCluster) {
 func (c *scaleCluster) interruptions(at time.Time) (all []string) {
 	for i := range c.nodes {
 		machine := "i-" + strings.TrimPrefix(c.nodeName(i), "node-")
-		all = append(all, fmt.Sprintf(`{"version":"0","id":"%d","detail-type":"EC2 Spot Instance Interruption Warning","source":"aws.ec2","account":"123456789012","time":%q,"region":%q,"resources":[],"detail":{"instance-id":%q,"instance-action":"terminate"}}`,
-			i, at.UTC().Format(time.RFC3339), scaleRegion, machine))
+		all = append(all,
+			fmt.Sprintf(`{"version":"0","id":"%d","detail-type":"EC2 Spot Instance Interruption Warning","source":"aws.ec2","account":"123456789012","time":%q,"region":%q,"resources":[],"detail":{"instance-id":%q,"instance-action":"terminate"}}`,
+				i, at.UTC().Format(time.RFC3339), scaleRegion, machine))
 	}
 	return all
 }
@@ -243,7 +246,8 @@ func (s *reclaimSeen) report(b *testing.B) {
 		b.Logf("missed: replacements are asked for after %v, aim %v", s.replaced, replacementAim)
 	}
 	if missing := s.pods - s.gone - len(s.evictions); missing > 0 || len(s.evictions) > 0 && s.evictions[len(s.evictions)-1] > evictionAim {
-		b.Logf("missed: no eviction of %d pods of %d was requested, of the others within %v, aim %v; %d went without", missing, s.pods, slices.Max(append(s.evictions, 0)), evictionAim, s.gone)
+		b.Logf("missed: no eviction of %d pods of %d was requested, of the others within %v, aim %v; %d went without",
+			missing, s.pods, slices.Max(append(s.evictions, 0)), evictionAim, s.gone)
 	}
 }
 

@@ -66,7 +66,8 @@ func newRecords(t *testing.T, dir string) (*objectstest.Bucket, []string) {
 	t.Helper()
 	b := objectstest.NewBucket(t, "records", 1000)
 	return b, []string{
-		"recording: {dir: " + dir + ", complete: 1s, bucket: {url: s3://records/a, region: us-east-1, endpoint: '" + b.URL + "'}}", "stepInterval: 2s",
+		"recording: {dir: " + dir + ", complete: 1s, bucket: {url: s3://records/a, region: us-east-1, endpoint: '" + b.URL +
+			"'}}", "stepInterval: 2s",
 	}
 }
 
@@ -90,7 +91,8 @@ func TestRunRecord(t *testing.T) {
 		return nil
 	})
 	body := get(t, a.metric)
-	for _, want := range []string{`spotter_record_up{part="folder"} 1`, `spotter_record_up{part="bucket"} 1`, "spotter_record_lost_steps_total 0"} {
+	for _, want := range []string{`spotter_record_up{part="folder"} 1`, `spotter_record_up{part="bucket"} 1`,
+		"spotter_record_lost_steps_total 0"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the metrics lack %s", want)
 		}
@@ -133,7 +135,8 @@ func TestRunRecord(t *testing.T) {
 		if code, out, stderr := call(t, "replay", from); code != cli.ExitOK || !strings.Contains(out, "every plan is the same") {
 			t.Errorf("replay of the %s: exit code %d\n%s%s", name, code, out, stderr)
 		}
-		if code, out, stderr := call(t, "explain", "--run", from, "--at", last, "--pool", "web"); code != cli.ExitOK || !strings.Contains(out, "web") {
+		if code, out, stderr := call(t, "explain", "--run", from, "--at", last, "--pool", "web"); code != cli.ExitOK ||
+			!strings.Contains(out, "web") {
 			t.Errorf("explain of the %s: exit code %d\n%s%s", name, code, out, stderr)
 		}
 	}
@@ -198,7 +201,8 @@ func TestRunRecordFails(t *testing.T) {
 	said("True", "Recorded")
 	bucket.Down(403)
 	said("False", "UploadFailed")
-	if body := get(t, a.metric); !strings.Contains(body, `spotter_record_up{part="bucket"} 0`) || !strings.Contains(body, `spotter_record_up{part="folder"} 1`) {
+	if body := get(t, a.metric); !strings.Contains(body, `spotter_record_up{part="bucket"} 0`) ||
+		!strings.Contains(body, `spotter_record_up{part="folder"} 1`) {
 		t.Errorf("the metrics say %s", body)
 	}
 	before := decisionsIn(t, dir)

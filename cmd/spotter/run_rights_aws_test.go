@@ -56,8 +56,10 @@ func TestAWSRightsAreExact(t *testing.T) {
 		})
 		stop(t, r)
 	}
-	setup := rights.Setup{Parts: []rights.Part{rights.Bucket, rights.Queue}, Queue: queueOfTest, Bucket: "s3://records/a", Regions: []string{"us-east-1"}}
-	code, text, errs := call(t, "run", "--print-iam-policy", "--config", configured(t, "notices: {queueURL: '"+queueOfTest+"'}", "recording: {dir: r, bucket: {url: s3://records/a, region: us-east-1}}"))
+	setup := rights.Setup{Parts: []rights.Part{rights.Bucket, rights.Queue}, Queue: queueOfTest,
+		Bucket: "s3://records/a", Regions: []string{"us-east-1"}}
+	code, text, errs := call(t, "run", "--print-iam-policy", "--config",
+		configured(t, "notices: {queueURL: '"+queueOfTest+"'}", "recording: {dir: r, bucket: {url: s3://records/a, region: us-east-1}}"))
 	if code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, errs)
 	}

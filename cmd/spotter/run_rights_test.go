@@ -42,7 +42,8 @@ func bindUnguarded(t *testing.T, env *testenv.Env, user, namespace string, setup
 	t.Helper()
 	own := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Rules: rights.Rules(setup, rights.OwnNamespace)}
 	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+			Kind: "Role", Name: user},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 	}
 	for _, o := range []client.Object{own, binding} {
@@ -50,9 +51,10 @@ func bindUnguarded(t *testing.T, env *testenv.Env, user, namespace string, setup
 			t.Fatal(err)
 		}
 	}
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Namespace: namespace, Group: own.Rules[0].APIGroups[0], Resource: own.Rules[0].Resources[0], Verb: own.Rules[0].Verbs[0],
-	}}}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Group: own.Rules[0].APIGroups[0], Resource: own.Rules[0].Resources[0], Verb: own.Rules[0].Verbs[0],
+		}}}
 	testenv.Eventually(t, "the role holds", func() error {
 		answer := review.DeepCopy()
 		if err := env.Client.Create(t.Context(), answer); err != nil {
@@ -241,7 +243,8 @@ func TestRightThatIsMissing(t *testing.T) {
 	}
 	setup := rights.Setup{Parts: []rights.Part{rights.LeaderElection, rights.Karpenter}}
 	s := exactStage(t, setup)
-	less := slices.DeleteFunc(rights.Rules(setup, rights.Cluster), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "poddisruptionbudgets") })
+	less := slices.DeleteFunc(rights.Rules(setup, rights.Cluster),
+		func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "poddisruptionbudgets") })
 	s.env.User(t, "spotter", less...)
 	r := s.start(t, "stepInterval: 2s")
 	for range 3 { // it is tried again, ever more rarely

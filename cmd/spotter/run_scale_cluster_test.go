@@ -189,9 +189,11 @@ func scaleTemplate(name, pool string, cpu, memory int64) corev1.PodTemplateSpec 
 		environment = append(environment, corev1.EnvVar{Name: k, Value: name + " has something to say of " + strings.ToLower(k)})
 	}
 	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}}
-	need := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(cpu, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(memory<<20, resource.BinarySI)}
+	need := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(cpu, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(memory<<20, resource.BinarySI)}
 	t := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name, "team": "shop", "version": "v1"}, Annotations: map[string]string{"prometheus.io/scrape": "true"}},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name, "team": "shop", "version": "v1"},
+			Annotations: map[string]string{"prometheus.io/scrape": "true"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "main", Image: "registry.example/shop/" + name + ":v1.2.3", Env: environment, ReadinessProbe: probe, LivenessProbe: probe,
 			Ports: []corev1.ContainerPort{{ContainerPort: 8080}}, Resources: corev1.ResourceRequirements{Requests: need},
@@ -261,7 +263,8 @@ func (c *scaleCluster) makeNodes(ctx context.Context) error {
 		claim := &karpv1.NodeClaim{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", nodePool, i), Labels: map[string]string{karpv1.NodePoolLabelKey: nodePool}},
 			Spec: karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
-				Requirements: []karpv1.NodeSelectorRequirementWithMinValues{{Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{capacity}}}},
+				Requirements: []karpv1.NodeSelectorRequirementWithMinValues{{Key: karpv1.CapacityTypeLabelKey,
+					Operator: corev1.NodeSelectorOpIn, Values: []string{capacity}}}},
 		}
 		if err := c.client.Create(ctx, claim); err != nil {
 			return err

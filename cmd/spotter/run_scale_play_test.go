@@ -47,13 +47,17 @@ func (c *scaleCluster) join(ctx context.Context, claim *karpv1.NodeClaim, pool, 
 	}
 	now := metav1.Now()
 	node.Status.Capacity, node.Status.Allocatable = list(t.Capacity), list(t.Allocatable)
-	node.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.35.4", OSImage: "Linux", ContainerRuntimeVersion: "containerd://2.0.0", KernelVersion: "6.12"}
+	node.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.35.4", OSImage: "Linux",
+		ContainerRuntimeVersion: "containerd://2.0.0", KernelVersion: "6.12"}
 	for i := range 30 {
 		image := fmt.Sprintf("registry.example/shop/image-%d", i)
-		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{Names: []string{image + ":v1", image + "@sha256:" + strings.Repeat("0", 64)}, SizeBytes: 1 << 26})
+		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{Names: []string{image + ":v1", image +
+			"@sha256:" + strings.Repeat("0", 64)}, SizeBytes: 1 << 26})
 	}
-	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeReady} {
-		x := corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, LastHeartbeatTime: now, LastTransitionTime: now, Reason: "Kubelet", Message: "as the kubelet says"}
+	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+		corev1.NodePIDPressure, corev1.NodeReady} {
+		x := corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, LastHeartbeatTime: now,
+			LastTransitionTime: now, Reason: "Kubelet", Message: "as the kubelet says"}
 		if kind == corev1.NodeReady {
 			x.Status = corev1.ConditionTrue
 		}
@@ -87,8 +91,10 @@ func (c *scaleCluster) join(ctx context.Context, claim *karpv1.NodeClaim, pool, 
 
 func list(r policy.Resources) corev1.ResourceList {
 	return corev1.ResourceList{
-		corev1.ResourceCPU: *resource.NewMilliQuantity(r.CPU, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI),
-		corev1.ResourcePods: *resource.NewQuantity(r.Pods, resource.DecimalSI), corev1.ResourceEphemeralStorage: *resource.NewQuantity(max(r.Storage, 20<<30), resource.BinarySI),
+		corev1.ResourceCPU: *resource.NewMilliQuantity(r.CPU,
+			resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI),
+		corev1.ResourcePods: *resource.NewQuantity(r.Pods,
+			resource.DecimalSI), corev1.ResourceEphemeralStorage: *resource.NewQuantity(max(r.Storage, 20<<30), resource.BinarySI),
 	}
 }
 
@@ -99,7 +105,8 @@ func (c *scaleCluster) addPod(ctx context.Context, app int, node string) error {
 	return c.makePod(ctx, s.Namespace, s.Name, node, owner, &s.Spec.Template)
 }
 
-func (c *scaleCluster) makePod(ctx context.Context, namespace, name, node string, owner *metav1.OwnerReference, t *corev1.PodTemplateSpec) error {
+func (c *scaleCluster) makePod(ctx context.Context, namespace, name, node string, owner *metav1.OwnerReference,
+	t *corev1.PodTemplateSpec) error {
 	p := &corev1.Pod{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
 	p.Namespace, p.GenerateName, p.OwnerReferences = namespace, name+"-", []metav1.OwnerReference{*owner}
 	p.Labels["pod-template-hash"] = "5d"
@@ -119,12 +126,14 @@ func (c *scaleCluster) runs(ctx context.Context, p *corev1.Pod) error {
 	p.Status.Phase, p.Status.StartTime, p.Status.PodIP, p.Status.HostIP = corev1.PodRunning, &now, "10.1.2.3", "10.0.0.1"
 	p.Status.PodIPs, p.Status.HostIPs = []corev1.PodIP{{IP: "10.1.2.3"}}, []corev1.HostIP{{IP: "10.0.0.1"}}
 	p.Status.Conditions = nil
-	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReadyToStartContainers,
+		corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
 	yes := true
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: "main", Ready: true, Started: &yes, Image: p.Spec.Containers[0].Image, ImageID: "sha256:" + strings.Repeat("0", 64), ContainerID: "containerd://" + strings.Repeat("0", 64),
+		Name: "main", Ready: true, Started: &yes, Image: p.Spec.Containers[0].Image, ImageID: "sha256:" +
+			strings.Repeat("0", 64), ContainerID: "containerd://" + strings.Repeat("0", 64),
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
 	}}
 	if err := c.client.Status().Update(ctx, p); client.IgnoreNotFound(err) != nil {
@@ -203,7 +212,8 @@ func (c *scaleCluster) churn(ctx context.Context) error {
 	s := c.apps[rand.IntN(len(c.apps))]
 	var l metav1.PartialObjectMetadataList
 	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := c.client.List(ctx, &l, client.InNamespace(s.Namespace), client.MatchingLabels(s.Spec.Selector.MatchLabels)); err != nil || len(l.Items) == 0 {
+	if err := c.client.List(ctx, &l, client.InNamespace(s.Namespace),
+		client.MatchingLabels(s.Spec.Selector.MatchLabels)); err != nil || len(l.Items) == 0 {
 		return err
 	}
 	return client.IgnoreNotFound(c.client.Delete(ctx, &l.Items[rand.IntN(len(l.Items))]))
@@ -278,6 +288,7 @@ func (c *scaleCluster) playNodePool(ctx context.Context, e watch.EventType, o an
 	if e == watch.Deleted || n.Annotations[karpv1.NodePoolHashAnnotationKey] != "" {
 		return nil
 	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"1",%q:%q}}}`, karpv1.NodePoolHashAnnotationKey, karpv1.NodePoolHashVersionAnnotationKey, karpv1.NodePoolHashVersion)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"1",%q:%q}}}`, karpv1.NodePoolHashAnnotationKey,
+		karpv1.NodePoolHashVersionAnnotationKey, karpv1.NodePoolHashVersion)
 	return c.client.Patch(ctx, n, client.RawPatch(types.MergePatchType, []byte(patch)))
 }

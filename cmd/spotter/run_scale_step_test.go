@@ -91,7 +91,8 @@ type stepper struct {
 func newStepper(b *testing.B, nodes int) *stepper {
 	b.Helper()
 	now := time.Now()
-	s := &stepper{nodes: nodes, clock: clocktesting.NewFakeClock(now), held: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})}
+	s := &stepper{nodes: nodes, clock: clocktesting.NewFakeClock(now),
+		held: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})}
 	scheme := k8sruntime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		b.Fatal(err)
@@ -205,7 +206,8 @@ func (s *stepper) fill(b *testing.B) {
 		s.apps = append(s.apps, r)
 		if i%2 == 0 {
 			s.put(b, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: name, Generation: 1},
-				Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector, MaxUnavailable: &most}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 5}})
+				Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector,
+					MaxUnavailable: &most}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 5}})
 		}
 	}
 	for i := range scaleDaemons {
@@ -254,14 +256,17 @@ func (s *stepper) node(b *testing.B, i int) *corev1.Node {
 		b.Fatal(kind)
 	}
 	at := metav1.NewTime(s.clock.Now().Add(-time.Hour).Truncate(time.Second))
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.nodeName(i), UID: types.UID(fmt.Sprintf("node-%032d", i)), CreationTimestamp: at, Labels: map[string]string{
-		corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: scaleRegion, corev1.LabelHostname: s.nodeName(i),
-		corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", "karpenter.sh/capacity-type": capacity, "pool": pool,
-		"karpenter.sh/nodepool": nodePool, "karpenter.sh/registered": "true", "karpenter.sh/initialized": "true",
-	}}, Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///%s/i-%d", zone, i)}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.nodeName(i), UID: types.UID(fmt.Sprintf("node-%032d", i)),
+		CreationTimestamp: at, Labels: map[string]string{
+			corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: scaleRegion, corev1.LabelHostname: s.nodeName(i),
+			corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", "karpenter.sh/capacity-type": capacity, "pool": pool,
+			"karpenter.sh/nodepool": nodePool, "karpenter.sh/registered": "true", "karpenter.sh/initialized": "true",
+		}}, Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///%s/i-%d", zone, i)}}
 	n.Status.Capacity, n.Status.Allocatable = list(t.Capacity), list(t.Allocatable)
-	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeReady} {
-		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, LastHeartbeatTime: at, LastTransitionTime: at})
+	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+		corev1.NodePIDPressure, corev1.NodeReady} {
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue,
+			LastHeartbeatTime: at, LastTransitionTime: at})
 	}
 	return n
 }
@@ -272,16 +277,20 @@ func (s *stepper) pod(b *testing.B, namespace, name, node string, owner *metav1.
 	s.made++
 	at := metav1.NewTime(s.clock.Now().Add(-time.Minute).Truncate(time.Second))
 	p := &corev1.Pod{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
-	p.Namespace, p.Name, p.UID, p.OwnerReferences = namespace, fmt.Sprintf("%s-%05d", name, s.made), types.UID(fmt.Sprintf("pod-%032d", s.made)), []metav1.OwnerReference{*owner}
+	p.Namespace, p.Name, p.UID, p.OwnerReferences = namespace, fmt.Sprintf("%s-%05d", name,
+		s.made), types.UID(fmt.Sprintf("pod-%032d", s.made)), []metav1.OwnerReference{*owner}
 	p.CreationTimestamp, p.Labels["pod-template-hash"], p.Spec.NodeName = at, "5d", node
 	p.Spec.ServiceAccountName, p.Spec.SchedulerName, p.Spec.DNSPolicy = "default", "default-scheduler", corev1.DNSClusterFirst
-	p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+	p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "node.kubernetes.io/not-ready",
+		Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
 		corev1.Toleration{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
 	p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &at
-	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReadyToStartContainers,
+		corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: at})
 	}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Ready: true, Image: p.Spec.Containers[0].Image, ContainerID: "containerd://" + strings.Repeat("0", 64)}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Ready: true, Image: p.Spec.Containers[0].Image,
+		ContainerID: "containerd://" + strings.Repeat("0", 64)}}
 	wire, err := p.Marshal()
 	if err != nil {
 		b.Fatal(err)
@@ -378,7 +387,8 @@ func (s *stepper) measure(b *testing.B) {
 // ask asks for the nodes under notice until ctx ends, and says what that took at most.
 func (s *stepper) ask(ctx context.Context, worst chan<- time.Duration) {
 	most := time.Duration(0)
-	s.observer.Notice(backend.Notice{Machine: s.nodeName(0), At: policy.TimeOf(s.clock.Now()), ReclaimAt: policy.TimeOf(s.clock.Now().Add(2 * time.Minute))})
+	s.observer.Notice(backend.Notice{Machine: s.nodeName(0), At: policy.TimeOf(s.clock.Now()),
+		ReclaimAt: policy.TimeOf(s.clock.Now().Add(2 * time.Minute))})
 	for ctx.Err() == nil {
 		begun := time.Now()
 		if _, err := s.observer.Notices(ctx); err == nil {

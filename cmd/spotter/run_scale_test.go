@@ -268,7 +268,8 @@ func (c *scaleCluster) startRun(b *testing.B, prices string, x *scaleCase) *scal
 	b.Helper()
 	namespace := "spotter-" + strings.ReplaceAll(x.name, "/", "-")
 	c.makeSpace(b, namespace)
-	return c.startAs(b, "spotter", nil, "namespace: "+namespace, "mode: "+x.mode, "policies: "+x.policies, "prices: {trace: "+prices+"}", "stepInterval: "+scaleEvery.String())
+	return c.startAs(b, "spotter", nil, "namespace: "+namespace, "mode: "+x.mode, "policies: "+x.policies,
+		"prices: {trace: "+prices+"}", "stepInterval: "+scaleEvery.String())
 }
 
 func (c *scaleCluster) makeSpace(b *testing.B, name string) {
@@ -284,8 +285,10 @@ func (c *scaleCluster) startAs(b *testing.B, user string, env []string, settings
 	b.Helper()
 	access := testenv.Kubeconfig(b, c.env.User(b, user, allRules))
 	address, profiler := testenv.FreeAddress(b), testenv.FreeAddress(b)
-	r := &scaleRun{metrics: "http://" + address + "/metrics", pprof: "http://" + profiler + "/debug/pprof/", plans: map[string]int{}, done: make(chan struct{})}
-	settings = append(slices.Clone(settings), "metrics: {bindAddress: '"+address+"', secure: false}", "pprof: {bindAddress: '"+profiler+"'}", "logging: {format: json}")
+	r := &scaleRun{metrics: "http://" + address + "/metrics", pprof: "http://" + profiler + "/debug/pprof/",
+		plans: map[string]int{}, done: make(chan struct{})}
+	settings = append(slices.Clone(settings), "metrics: {bindAddress: '"+address+"', secure: false}",
+		"pprof: {bindAddress: '"+profiler+"'}", "logging: {format: json}")
 	r.cmd = exec.CommandContext(b.Context(), built(b), "run", "--kubeconfig", access, "--config", configured(b, settings...))
 	r.cmd.Env = append(os.Environ(), env...)
 	log, err := r.cmd.StderrPipe()

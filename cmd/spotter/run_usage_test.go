@@ -54,7 +54,8 @@ func TestRunUsage(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
-		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"node":"n1"},"value":[%d,"2"]}]}}`, metav1.Now().Unix())
+		fmt.Fprintf(w,
+			`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"node":"n1"},"value":[%d,"2"]}]}}`, metav1.Now().Unix())
 	}))
 	defer server.Close()
 	ca := filepath.Join(t.TempDir(), "ca.pem")

@@ -80,7 +80,8 @@ func TestSchedule(t *testing.T) {
 		if err := json.Unmarshal([]byte(stdout), &out); err != nil || code != cli.ExitOK {
 			t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
 		}
-		if out.Scheduled != 1 || out.Unscheduled != 1 || out.PricedNodes != 0 || !strings.HasPrefix(out.Pending[0].Reason, "0/2 nodes are available: 2 Insufficient example.com/fpga. ") {
+		if out.Scheduled != 1 || out.Unscheduled != 1 || out.PricedNodes != 0 ||
+			!strings.HasPrefix(out.Pending[0].Reason, "0/2 nodes are available: 2 Insufficient example.com/fpga. ") {
 			t.Errorf("it comes to %+v", out)
 		}
 		if !strings.Contains(stderr, "skipped: ConfigMap 1\n") {
@@ -89,7 +90,8 @@ func TestSchedule(t *testing.T) {
 	}
 	formsOf(t, "empty_nodes", "schedule", "-f", dir)
 	code, stdout, stderr := call(t, append([]string{"schedule", "--check"}, calls[0]...)...)
-	if code != cli.ExitFailed || !strings.Contains(stderr, "1 pod without a node") || !strings.Contains(stdout, "no prices: cost not shown") || !strings.Contains(stdout, "default/encoder-1") {
+	if code != cli.ExitFailed || !strings.Contains(stderr, "1 pod without a node") ||
+		!strings.Contains(stdout, "no prices: cost not shown") || !strings.Contains(stdout, "default/encoder-1") {
 		t.Errorf("--check has exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -97,8 +99,10 @@ func TestSchedule(t *testing.T) {
 // TestSchedulePrices has nodes of a cloud keep their price.
 func TestSchedulePrices(t *testing.T) {
 	labels := "metadata: {name: rack-2, labels: {node.kubernetes.io/instance-type: m5.large, topology.kubernetes.io/region: us-east-1}}"
-	dir := writeAll(t, map[string][]byte{"all.yaml": []byte(strings.Replace(ownMachines, "metadata: {name: rack-2}", labels, 1) + "---\n" + ownPods)})
-	if code, stdout, stderr := call(t, "schedule", "-f", dir); code != cli.ExitOK || !strings.Contains(stdout, "1 node of known price: $0.096 an hour on demand") {
+	dir := writeAll(t, map[string][]byte{"all.yaml": []byte(strings.Replace(ownMachines, "metadata: {name: rack-2}",
+		labels, 1) + "---\n" + ownPods)})
+	if code, stdout, stderr := call(t, "schedule", "-f", dir); code != cli.ExitOK ||
+		!strings.Contains(stdout, "1 node of known price: $0.096 an hour on demand") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }

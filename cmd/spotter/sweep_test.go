@@ -43,7 +43,8 @@ func TestSweep(t *testing.T) {
 	if code != cli.ExitOK {
 		t.Fatalf("exit %d\n%s", code, stderr)
 	}
-	for _, want := range []string{"Chosen: share=1, capacitypool/general spotter.dev/capacity-types=on-demand", "on 7 fresh seeds: +", ": better", "Next: run what was chosen again, on the fresh seeds\n  spotter eval ", "--seeds 29-35"} {
+	for _, want := range []string{"Chosen: share=1, capacitypool/general spotter.dev/capacity-types=on-demand",
+		"on 7 fresh seeds: +", ": better", "Next: run what was chosen again, on the fresh seeds\n  spotter eval ", "--seeds 29-35"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is missing in\n%s", want, stdout)
 		}
@@ -55,7 +56,8 @@ func TestSweep(t *testing.T) {
 		}
 		return string(text)
 	}
-	if !strings.Contains(read(whole, "chosen.yaml"), `spotter.dev/capacity-types: "on-demand"`) || !strings.Contains(read(whole, "index.html"), "</svg>") {
+	if !strings.Contains(read(whole, "chosen.yaml"), `spotter.dev/capacity-types: "on-demand"`) ||
+		!strings.Contains(read(whole, "index.html"), "</svg>") {
 		t.Error("chosen.yaml has not what was chosen, or the page no picture")
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -108,7 +110,8 @@ func TestSweepWrong(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"parameters:", "parametrs:", `plan.yaml:7: field "spec.parametrs": unknown key; did you mean "parameters"?`},
 		{"rungs: 1", "rungs: 9", `field "spec.rungs": 9 is not from 1 to 3`},
-		{"parameter: share", "parameter: shar", `spec.parameters: shar=0, capacitypool/general spotter.dev/capacity-types=on-demand: policy "static:shar=0"`},
+		{"parameter: share", "parameter: shar",
+			`spec.parameters: shar=0, capacitypool/general spotter.dev/capacity-types=on-demand: policy "static:shar=0"`},
 		{"policy: static", "policy: statik", `spec.policy: `},
 		{"cluster.yaml", "none.yaml", `spec.scenario: no such scenario`},
 		{"\"capacitypool/general.metadata.annotations[spotter.dev/capacity-types]\", values: [\"on-demand\", \"spot,on-demand\"]", "scenario/tiny.spec.market.intensity, values: [5]", "put it among spec.conditions"},

@@ -10,7 +10,8 @@ import (
 
 func (p *program) traceCommand() *cobra.Command {
 	c := cli.Group("trace", "Import recorded prices and look at traces")
-	c.AddCommand(trace.CompactCommand(p.Program), trace.ImportCommand(p.Program), trace.InfoCommand(p.Program), trace.RecordCommand(p.Program),
+	c.AddCommand(trace.CompactCommand(p.Program), trace.ImportCommand(p.Program), trace.InfoCommand(p.Program),
+		trace.RecordCommand(p.Program),
 		lab.TraceCheck.Forward(p.Program), lab.TraceForecast.Forward(p.Program), lab.TraceGenerate.Forward(p.Program))
 	return c
 }

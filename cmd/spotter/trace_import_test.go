@@ -53,7 +53,8 @@ func TestImportSaysWhatIsModelled(t *testing.T) {
 	src := file(t, "us-east-1a_m5.large.json", samples)
 	code, stdout, stderr := call(t, "trace", "import", src, "--from", "2026-01-01", "--price-ratio", "0.5", "--out", dir)
 	if code != cli.ExitOK || !strings.Contains(stderr, "modelled as 0.5 of on-demand prices: aws/us-east-1/us-east-1a/m5.large") ||
-		!strings.Contains(stdout, "JSON of availability\n4 rows read, 0 could not be used\n0 duplicates, 1 repeats of what was in force, 3 changes left\n") {
+		!strings.Contains(stdout,
+			"JSON of availability\n4 rows read, 0 could not be used\n0 duplicates, 1 repeats of what was in force, 3 changes left\n") {
 		t.Fatalf("%d\n%s%s", code, stdout, stderr)
 	}
 	if code, stdout, stderr := call(t, "trace", "info", dir); code != cli.ExitOK || !strings.Contains(stdout+stderr, "modelled as 0.5") {
@@ -63,7 +64,8 @@ func TestImportSaysWhatIsModelled(t *testing.T) {
 	prices := file(t, "p.csv", "t,az,instance_type,price\n1767225600,us-east-1a,m5.large,0.07\n")
 	first, second := filepath.Join(t.TempDir(), "p"), filepath.Join(t.TempDir(), "t")
 	call(t, "trace", "import", prices, "--out", first)
-	if code, _, stderr := call(t, "trace", "import", src, "--from", "2026-01-01", "--prices", first, "--out", second); code != cli.ExitOK || stderr != "" {
+	if code, _, stderr := call(t, "trace", "import", src, "--from", "2026-01-01", "--prices", first, "--out",
+		second); code != cli.ExitOK || stderr != "" {
 		t.Fatalf("%d\n%s", code, stderr)
 	}
 	tr, err := trace.Open(second, trace.ReadOptions{})
@@ -86,9 +88,11 @@ func TestImportHelp(t *testing.T) {
 // Prices that somebody wrote down in advance are called scripted wherever it is said
 // where prices come from, and not recorded.
 func TestScriptedPrices(t *testing.T) {
-	script := file(t, "fake.json", `{"default":{"current_price":0.07,"on_demand_price":0.192},"series":{"m5.xlarge:us-east-1a":[{"current_price":0.06},{"current_price":0.08}]}}`)
+	script := file(t, "fake.json",
+		`{"default":{"current_price":0.07,"on_demand_price":0.192},"series":{"m5.xlarge:us-east-1a":[{"current_price":0.06},{"current_price":0.08}]}}`)
 	dir := filepath.Join(t.TempDir(), "t")
-	if code, _, stderr := call(t, "trace", "import", script, "--from", "2026-01-01", "--tick", "1h", "--for", "48h", "--out", dir); code != cli.ExitOK {
+	if code, _, stderr := call(t, "trace", "import", script, "--from", "2026-01-01", "--tick", "1h", "--for", "48h",
+		"--out", dir); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	scenario, page := file(t, "tiny.yaml", tiny), filepath.Join(t.TempDir(), "r.html")
@@ -98,7 +102,8 @@ func TestScriptedPrices(t *testing.T) {
 	}{
 		{[]string{"trace", "info", dir}, "scripted (written down in advance, not recorded)"},
 		{[]string{"sim", scenario, "--policy", "spot", "--trace", dir}, "scripted; reclaims are modelled"},
-		{[]string{"eval", scenario, "--policies", "spot", "--seeds", "1", "--trace", dir, "--report", page}, "scripted prices, modelled reclaims"},
+		{[]string{"eval", scenario, "--policies", "spot", "--seeds", "1", "--trace", dir, "--report", page},
+			"scripted prices, modelled reclaims"},
 		{[]string{"eval", scenario, "--policies", "spot", "--seeds", "1", "--trace", dir, "--format", "json"}, `"prices": "scripted"`},
 		{[]string{"eval", scenario, "--policies", "spot", "--seeds", "1", "--trace", dir, "--format", "csv"}, ",scripted,modelled,"},
 	} {
@@ -158,12 +163,14 @@ func TestTraceAdviceIsNoCircle(t *testing.T) {
 		path string
 		good bool // in the end a trace is described
 	}{
-		"CSV":                    {file(t, "p.csv", prices), true},
-		"CSV called Parquet":     {file(t, "p.parquet", prices), true},
-		"folder of CSV":          {filepath.Dir(file(t, "p.csv", prices)), true},
-		"Parquet of another":     {file(t, "x.parquet", parquetFile(t, []row{{"2026-01-01T00:00:00Z", "eu-west-1a", "r6g.large", 0.03}})), true},
-		"folder of Parquet":      {filepath.Dir(file(t, "x.parquet", parquetFile(t, []row{{"2026-01-01T00:00:00Z", "eu-west-1a", "r6g.large", 0.03}}))), true},
-		"Parquet out of order":   {file(t, "x.parquet", parquetFile(t, []tracelike{{1769904000000, "eu-west-1a", "r6g.large", 0.03}, {1767225600000, "eu-west-1a", "r6g.large", 0.04}})), true},
+		"CSV":                {file(t, "p.csv", prices), true},
+		"CSV called Parquet": {file(t, "p.parquet", prices), true},
+		"folder of CSV":      {filepath.Dir(file(t, "p.csv", prices)), true},
+		"Parquet of another": {file(t, "x.parquet", parquetFile(t, []row{{"2026-01-01T00:00:00Z", "eu-west-1a", "r6g.large", 0.03}})), true},
+		"folder of Parquet": {filepath.Dir(file(t, "x.parquet", parquetFile(t,
+			[]row{{"2026-01-01T00:00:00Z", "eu-west-1a", "r6g.large", 0.03}}))), true},
+		"Parquet out of order": {file(t, "x.parquet", parquetFile(t, []tracelike{{1769904000000, "eu-west-1a",
+			"r6g.large", 0.03}, {1767225600000, "eu-west-1a", "r6g.large", 0.04}})), true},
 		"Parquet without prices": {file(t, "x.parquet", parquetFile(t, []struct{ Mood string }{{"good"}})), false},
 		"Parquet without rows":   {file(t, "x.parquet", parquetFile(t, []row{})), false},
 		"trace without rows":     {file(t, "x.parquet", parquetFile(t, []tracelike{})), false},

@@ -42,7 +42,8 @@ func TestTraceRecord(t *testing.T) {
 	args := []string{"trace", "record", "--region", "us-east-1", "--endpoint", url, "--rate", "10000",
 		"--days", "5", "--until", "2026-01-08", "--out", dir}
 	code, out, errs := call(t, args...)
-	if code != cli.ExitOK || !strings.Contains(out, "2026-01-03 00:00 … 2026-01-08 00:00:") || !strings.Contains(out, "in 4 markets, 5 files written") {
+	if code != cli.ExitOK || !strings.Contains(out, "2026-01-03 00:00 … 2026-01-08 00:00:") ||
+		!strings.Contains(out, "in 4 markets, 5 files written") {
 		t.Fatalf("exit %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs = call(t, args...); code != cli.ExitOK || !strings.Contains(out, " 0 files written") {
@@ -119,7 +120,8 @@ func TestTraceRecordUpload(t *testing.T) {
 	if code, _, errs := record("2026-01-07", "--upload", prefix); code != cli.ExitInvalid || !strings.Contains(errs, "holds no recording") {
 		t.Errorf("a copy of another: exit %d\n%s", code, errs)
 	}
-	if code, _, errs := record("2026-01-07", "--upload", "elsewhere"); code != cli.ExitInvalid || !strings.Contains(errs, "not an s3:// name") {
+	if code, _, errs := record("2026-01-07", "--upload", "elsewhere"); code != cli.ExitInvalid ||
+		!strings.Contains(errs, "not an s3:// name") {
 		t.Errorf("no S3: exit %d\n%s", code, errs)
 	}
 }
@@ -133,8 +135,10 @@ func TestTraceRecordFaults(t *testing.T) {
 		code       int
 		said, next string
 	}{
-		{[]string{"--region", "us-east-1", "--out", dir}, cli.ExitInvalid, "ec2:DescribeSpotPriceHistory in us-east-1: no permission", "--print-iam-policy"},
-		{[]string{"--region", "us-east-1", "--out", dir, "--endpoint", "http://127.0.0.1:1"}, cli.ExitInvalid, "connection refused", "--endpoint"},
+		{[]string{"--region", "us-east-1", "--out", dir}, cli.ExitInvalid,
+			"ec2:DescribeSpotPriceHistory in us-east-1: no permission", "--print-iam-policy"},
+		{[]string{"--region", "us-east-1", "--out", dir, "--endpoint", "http://127.0.0.1:1"}, cli.ExitInvalid,
+			"connection refused", "--endpoint"},
 		{[]string{"--region", "us-east", "--out", dir}, cli.ExitInvalid, `region "us-east"`, "--help"},
 		{[]string{"--region", "us-east-1"}, cli.ExitInvalid, "--out is missing", "--help"},
 		{[]string{"--out", dir}, cli.ExitInvalid, "--region is missing", "--help"},
@@ -155,7 +159,8 @@ func TestTraceRecordFaults(t *testing.T) {
 		}
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
-	if code, _, errs := call(t, "trace", "record", "--region", "us-east-1", "--out", dir); code != cli.ExitInvalid || !strings.Contains(errs, "no credentials found") || !strings.Contains(errs, "AWS_PROFILE") {
+	if code, _, errs := call(t, "trace", "record", "--region", "us-east-1", "--out", dir); code != cli.ExitInvalid ||
+		!strings.Contains(errs, "no credentials found") || !strings.Contains(errs, "AWS_PROFILE") {
 		t.Errorf("without credentials: exit %d\n%s", code, errs)
 	}
 	if _, err := os.Stat(dir); err == nil {
@@ -167,7 +172,8 @@ func TestTraceRecordFaults(t *testing.T) {
 func TestTraceRecordPolicy(t *testing.T) {
 	code, out, errs := call(t, "trace", "record", "--print-iam-policy")
 	var policy struct{ Statement []struct{ Action []string } }
-	if err := json.Unmarshal([]byte(out), &policy); code != cli.ExitOK || err != nil || len(policy.Statement) != 1 || len(policy.Statement[0].Action) != 5 {
+	if err := json.Unmarshal([]byte(out), &policy); code != cli.ExitOK || err != nil || len(policy.Statement) != 1 ||
+		len(policy.Statement[0].Action) != 5 {
 		t.Errorf("exit %d, %v\n%s%s", code, err, out, errs)
 	}
 }

@@ -12,7 +12,8 @@ import (
 func TestTUICall(t *testing.T) {
 	dir := recordedRun(t, "spotvortex")
 	wrongCallIs(t, "not a terminal", "tui")
-	wrongCallIs(t, "not a terminal", "tui", "squeeze", "--policies", "portfolio,static:share=0.7", "--seed", "7", "--color", "16", "--theme", "light")
+	wrongCallIs(t, "not a terminal", "tui", "squeeze", "--policies", "portfolio,static:share=0.7", "--seed", "7",
+		"--color", "16", "--theme", "light")
 	wrongCallIs(t, "not a terminal", "tui", "--run", dir)
 	wrongCallIs(t, "no such scenario", "tui", "nowhere")
 	wrongCallIs(t, "--policies", "tui", "--policies", "")

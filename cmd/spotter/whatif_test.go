@@ -83,12 +83,14 @@ metadata: {name: left-out}
 			t.Fatal(err)
 		}
 	}
-	r := whatIfOf(t, aDay(t), "--trace", "synthetic", "--start", "on-demand", "--seeds", "9", "--savings-plan", "50,25", "--nodepools", folder, "--prune", "--policy", "on-demand",
+	r := whatIfOf(t, aDay(t), "--trace", "synthetic", "--start", "on-demand", "--seeds", "9", "--savings-plan", "50,25",
+		"--nodepools", folder, "--prune", "--policy", "on-demand",
 		"--set", "deployment/shop.spec.replicas=30", "--with", "--set", "deployment/shop.metadata.annotations[spotter.dev/startup-time]=null",
 		"--karpenter-version", "1.12", "--set", "capacitypool/general.spec.disruption.budget=10%")
 	for i, want := range []struct{ name, policy string }{
 		{"savings plan 50%", "as-is"}, {"savings plan 25%", "as-is"}, {"nodepools " + folder, "as-is"}, {"on-demand", "on-demand"},
-		{"deployment/shop replicas=30 with deployment/shop spotter.dev/startup-time=null", "as-is"}, {"Karpenter 1.12", "as-is"}, {"capacitypool/general budget=10%", "as-is"},
+		{"deployment/shop replicas=30 with deployment/shop spotter.dev/startup-time=null", "as-is"}, {"Karpenter 1.12",
+			"as-is"}, {"capacitypool/general budget=10%", "as-is"},
 	} {
 		if i >= len(r.Variants) || r.Variants[i].Name != want.name || r.Variants[i].Policy != want.policy {
 			t.Fatalf("variant %d of %+v is not %v", i, r.Variants, want)
@@ -131,7 +133,8 @@ func TestWhatIfNodePools(t *testing.T) {
 		t.Fatal(err)
 	}
 	const general = "nodepool/general.spec.disruption."
-	r := whatIfOf(t, "nodepools", "--trace", "synthetic", "--start", "on-demand", "--seeds", "2", "--set", general+"consolidateAfter=Never", "--set", general+"consolidationPolicy=Balanced",
+	r := whatIfOf(t, "nodepools", "--trace", "synthetic", "--start", "on-demand", "--seeds", "2", "--set",
+		general+"consolidateAfter=Never", "--set", general+"consolidationPolicy=Balanced",
 		"--set", general+`budgets[0].nodes="0"`, "--nodepools", folder, "--allow-spot")
 	for i, x := range []struct {
 		name  string
@@ -153,19 +156,25 @@ func TestWhatIfNodePools(t *testing.T) {
 // is run for what it measures.
 func TestWhatIfGate(t *testing.T) {
 	day, md := aDay(t), filepath.Join(t.TempDir(), "a.md")
-	args := []string{"whatif", "nodepools", "--trace", "synthetic", "--start", "on-demand", "--seeds", "2", "--allow-spot", "--set", "nodepool/general.spec.disruption.consolidateAfter=30m", "--gate", "net_savings_pct.median >= 50", "--out", md}
+	args := []string{"whatif", "nodepools", "--trace", "synthetic", "--start", "on-demand", "--seeds", "2",
+		"--allow-spot", "--set", "nodepool/general.spec.disruption.consolidateAfter=30m", "--gate", "net_savings_pct.median >= 50", "--out", md}
 	code, stdout, stderr := call(t, args...)
-	if code != cli.ExitFailed || !strings.HasSuffix(stderr, "1 of 2 failed\n") || strings.Count(stdout, "✗ nodepool/general consolidateAfter=30m: net_savings_pct.median >= 50, is ") != 1 || strings.Contains(stdout, "✓ Spot allowed: net_savings_pct") || !strings.Contains(stdout, "· 8 runs") {
+	if code != cli.ExitFailed || !strings.HasSuffix(stderr, "1 of 2 failed\n") ||
+		strings.Count(stdout, "✗ nodepool/general consolidateAfter=30m: net_savings_pct.median >= 50, is ") != 1 ||
+		strings.Contains(stdout, "✓ Spot allowed: net_savings_pct") || !strings.Contains(stdout, "· 8 runs") {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
-	if text, err := os.ReadFile(md); err != nil || !bytes.HasPrefix(text, []byte("### ✗ Spotter: ")) || !bytes.Contains(text, []byte("1 of 2 gates failed")) {
+	if text, err := os.ReadFile(md); err != nil || !bytes.HasPrefix(text, []byte("### ✗ Spotter: ")) ||
+		!bytes.Contains(text, []byte("1 of 2 gates failed")) {
 		t.Errorf("the comment: %v\n%s", err, text)
 	}
-	if r := whatIfOf(t, day, "--seeds", "2", "--allow-spot", "--gate", "outage_delta.max <= 1000"); len(r.Gates) != 1 || !r.Gates[0].Pass || r.Gates[0].Policy != "Spot allowed" {
+	if r := whatIfOf(t, day, "--seeds", "2", "--allow-spot", "--gate", "outage_delta.max <= 1000"); len(r.Gates) != 1 ||
+		!r.Gates[0].Pass || r.Gates[0].Policy != "Spot allowed" {
 		t.Errorf("gates: %+v", r.Gates)
 	}
 	// What is paid in advance is no saving: a plan for all of the bill saves what it takes off.
-	r := whatIfOf(t, day, "--seeds", "1", "--savings-plan", "100", "--gate", "net_savings_delta_pct.mean <= 29.5", "--gate", "net_savings_delta_pct.mean >= 25")
+	r := whatIfOf(t, day, "--seeds", "1", "--savings-plan", "100", "--gate", "net_savings_delta_pct.mean <= 29.5",
+		"--gate", "net_savings_delta_pct.mean >= 25")
 	if len(r.Gates) != 2 || len(r.Variants) != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -175,11 +184,14 @@ func TestWhatIfGate(t *testing.T) {
 func TestWhatIfSweep(t *testing.T) {
 	dir := t.TempDir()
 	svg, md := filepath.Join(dir, "a.svg"), filepath.Join(dir, "a.md")
-	code, stdout, stderr := call(t, "whatif", aDay(t), "--seeds", "2", "--allow-spot", "--with", "--sweep", "capacitypool/general.spec.disruption.consolidateAfter=1m..1h@3", "--details", "--out", svg, "--out", md)
-	if code != cli.ExitOK || !strings.Contains(stdout, "$ saved a month") || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "· 8 runs") || !strings.Contains(stdout, "2  7m30s ") {
+	code, stdout, stderr := call(t, "whatif", aDay(t), "--seeds", "2", "--allow-spot", "--with", "--sweep",
+		"capacitypool/general.spec.disruption.consolidateAfter=1m..1h@3", "--details", "--out", svg, "--out", md)
+	if code != cli.ExitOK || !strings.Contains(stdout, "$ saved a month") ||
+		!strings.Contains(strings.Join(strings.Fields(stdout), " "), "· 8 runs") || !strings.Contains(stdout, "2  7m30s ") {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
-	if text, err := os.ReadFile(svg); err != nil || !bytes.HasPrefix(text, []byte("<svg")) || !bytes.Contains(text, []byte("evictions per pod-day")) {
+	if text, err := os.ReadFile(svg); err != nil || !bytes.HasPrefix(text, []byte("<svg")) ||
+		!bytes.Contains(text, []byte("evictions per pod-day")) {
 		t.Errorf("the picture: %v, %.100s", err, text)
 	}
 	if text, err := os.ReadFile(md); err != nil || !bytes.Contains(text, []byte("### ")) {
@@ -199,7 +211,8 @@ func TestWhatIfCalls(t *testing.T) {
 		{"there is no metric", "--allow-spot --gate nothing.max<=1"},
 		{`no capacitypool "genral": there is general; did you mean "general"?`, "--set capacitypool/genral.spec.mode=off"},
 		{`no kind "capacitypol"`, "--set capacitypol/general.spec.mode=off"},
-		{`capacitypool/general: field "spec.disruption.budgt": unknown key; did you mean "budget"?`, "--set capacitypool/general.spec.disruption.budgt=1"},
+		{`capacitypool/general: field "spec.disruption.budgt": unknown key; did you mean "budget"?`,
+			"--set capacitypool/general.spec.disruption.budgt=1"},
 		{`capacitypool/general: field "spec.mode": `, "--set capacitypool/general.spec.mode=x"},
 		{"it changes the weather itself", "--set scenario/tiny.spec.market.intensity=2"},
 		{"it changes the weather itself", "--set scenario/tiny.spec.duration=48h"},
@@ -216,7 +229,8 @@ func TestWhatIfCalls(t *testing.T) {
 		{`"101" is not a percentage`, "--savings-plan 101"},
 		{`"no" is not a percentage`, "--savings-plan no"},
 		{"buys too little on demand", "--savings-plan 0.1"},
-		{"--karpenter-version: it has several values in addition to those of --sweep", "--karpenter-version 1.12,1.13 --with --sweep capacitypool/general.spec.disruption.consolidateAfter=1m..5m"},
+		{"--karpenter-version: it has several values in addition to those of --sweep",
+			"--karpenter-version 1.12,1.13 --with --sweep capacitypool/general.spec.disruption.consolidateAfter=1m..5m"},
 		{"--discount-1y: 1 is not a share", "--savings-plan 50 --discount-1y 1"},
 		{"portfolo", "--policy portfolo"},
 		{"every pool may buy Spot already", "--allow-spot --with --allow-spot"},
@@ -242,7 +256,8 @@ func TestWhatIfStopped(t *testing.T) {
 
 // TestWhatIfOverridden: replicas that a schedule sets again are called so, and others are not.
 func TestWhatIfOverridden(t *testing.T) {
-	scheduled := strings.Replace(tiny, "{name: web, namespace: default}", `{name: web, namespace: default, annotations: {spotter.dev/replica-schedule: "00:00=2 08:00=5"}}`, 1)
+	scheduled := strings.Replace(tiny, "{name: web, namespace: default}",
+		`{name: web, namespace: default, annotations: {spotter.dev/replica-schedule: "00:00=2 08:00=5"}}`, 1)
 	for text, overridden := range map[string]bool{tiny: false, scheduled: true} {
 		args := []string{"whatif", file(t, "tiny.yaml", text), "--seeds", "1", "--windows", "1", "--set", "deployment/web.spec.replicas=9"}
 		code, _, stderr := call(t, args...)

@@ -32,7 +32,8 @@ func plain() *Usage {
 			{Name: "ops/bare", Owner: 1, From: day + 3*anHour/2, To: day + 3*anHour},
 		},
 		Owners: []Owner{
-			{Namespace: "shop", Kind: "deployment", Name: "web", Labels: []policy.Label{{Key: "app.io/team", Value: "blue"}}, Requests: policy.Resources{CPU: 2000, Memory: 4 << 30}},
+			{Namespace: "shop", Kind: "deployment", Name: "web", Labels: []policy.Label{{Key: "app.io/team", Value: "blue"}},
+				Requests: policy.Resources{CPU: 2000, Memory: 4 << 30}},
 			{Namespace: "ops", Name: "bare", Requests: policy.Resources{CPU: 1000}},
 		},
 	}
@@ -46,7 +47,8 @@ func TestAllocateByHand(t *testing.T) {
 	cores := 4 * 0.031611 / (4*0.031611 + 16*0.004237)
 	shop, ops := cores/2+(1-cores)/4, cores/8
 	for by, names := range map[string][2]string{
-		"namespace": {"shop", "ops"}, "controller": {"deployment:web", Unallocated}, "label:app.io/team": {"blue", Unallocated}, "label:app_io_team": {"blue", Unallocated},
+		"namespace": {"shop", "ops"}, "controller": {"deployment:web", Unallocated}, "label:app.io/team": {"blue",
+			Unallocated}, "label:app_io_team": {"blue", Unallocated},
 	} {
 		sets, err := u.Allocate(by, 0)
 		if err != nil || len(sets) != 1 || len(sets[0]) != 3 {
@@ -55,7 +57,8 @@ func TestAllocateByHand(t *testing.T) {
 		a, b, idle := sets[0][names[0]], sets[0][names[1]], sets[0][Idle]
 		for _, x := range [][2]float64{
 			{a.TotalCost, shop}, {b.TotalCost, ops}, {idle.TotalCost, 2 - shop - ops}, {a.CPUCost, cores / 2}, {a.RAMCost, (1 - cores) / 4},
-			{a.Minutes, 60}, {b.Minutes, 30}, {a.CPUCoreHours, 2}, {b.CPUCoreHours, 0.5}, {b.CPUCores, 1}, {a.RAMByteHours, 4 << 30}, {idle.CPUCoreHours, 5.5}, {idle.RAMByteHours, 28 << 30},
+			{a.Minutes, 60}, {b.Minutes, 30}, {a.CPUCoreHours, 2}, {b.CPUCoreHours, 0.5}, {b.CPUCores, 1}, {a.RAMByteHours,
+				4 << 30}, {idle.CPUCoreHours, 5.5}, {idle.RAMByteHours, 28 << 30},
 			{a.CPUCoreRequestAverage, 2}, {idle.CPUCoreRequestAverage, 0},
 		} {
 			if math.Abs(x[0]-x[1]) > 1.5e-6 {
@@ -148,7 +151,8 @@ func TestOpenCost(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Code != 200 || len(answer.Data) != 1 || text != write() {
 		t.Fatalf("%v: %s", err, text)
 	}
-	if shop := answer.Data[0]["shop"]; shop.Name != "shop" || !reflect.DeepEqual(shop.Properties, map[string]any{"namespace": "shop"}) || shop.Window.End.Sub(shop.Window.Start) != 3*time.Hour {
+	if shop := answer.Data[0]["shop"]; shop.Name != "shop" || !reflect.DeepEqual(shop.Properties,
+		map[string]any{"namespace": "shop"}) || shop.Window.End.Sub(shop.Window.Start) != 3*time.Hour {
 		t.Errorf("%+v", shop)
 	}
 }

@@ -38,8 +38,9 @@ func (u *Usage) payer(market policy.MarketID) (int, error) {
 			continue
 		}
 		if payer >= 0 {
-			return 0, fmt.Errorf("%w: commitments: both %s and %s cover nodes of %s, and the meter does not divide what they pay; CommitmentDiscountId needs one",
-				ErrUnknown, u.Commitments[payer].Name, u.Commitments[i].Name, m.Name)
+			return 0,
+				fmt.Errorf("%w: commitments: both %s and %s cover nodes of %s, and the meter does not divide what they pay; CommitmentDiscountId needs one",
+					ErrUnknown, u.Commitments[payer].Name, u.Commitments[i].Name, m.Name)
 		}
 		payer = i
 	}

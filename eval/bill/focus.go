@@ -94,22 +94,26 @@ func (u *Usage) Focus(every time.Duration) ([]Line, error) {
 // checkFocus reports what no row could do without, and warns of what is modelled.
 func (u *Usage) checkFocus() error {
 	if u.About.Account == "" {
-		return fmt.Errorf("%w: BillingAccountId must not be null, and a recording does not say which account is billed", ErrUnknown)
+		return fmt.Errorf("%w: BillingAccountId must not be null, and a recording does not say which account is billed",
+			ErrUnknown)
 	}
 	modelled := false
 	for i := range u.Nodes {
 		m := &u.Markets[u.Nodes[i].Market]
 		if m.OnDemand <= 0 {
-			return fmt.Errorf("%w: ListUnitPrice must not be null, and the price on demand of %s is not known", ErrUnknown, m.Name)
+			return fmt.Errorf("%w: ListUnitPrice must not be null, and the price on demand of %s is not known",
+				ErrUnknown, m.Name)
 		}
 		modelled = modelled || m.OnDemandModelled
 	}
 	if modelled {
-		u.Warnings = append(u.Warnings, "prices on demand are not published for all of its markets: ListUnitPrice and ListCost of the others are modelled")
+		u.Warnings = append(u.Warnings,
+			"prices on demand are not published for all of its markets: ListUnitPrice and ListCost of the others are modelled")
 	}
 	for i := range u.Commitments {
 		if c := &u.Commitments[i]; c.Fee == policy.NoPrice {
-			return fmt.Errorf("%w: EffectiveCost has the fees of commitments in it, and the fee of %s is not stated", ErrUnknown, c.Name)
+			return fmt.Errorf("%w: EffectiveCost has the fees of commitments in it, and the fee of %s is not stated",
+				ErrUnknown, c.Name)
 		}
 	}
 	return nil
@@ -142,10 +146,12 @@ func (f *focus) period(p billing.Span, charges []Charge) {
 	}
 	for i := range u.Commitments {
 		c, s := &u.Commitments[i], &shares[i]
-		f.lines = append(f.lines, Line{u: u, kind: linePurchase, period: p, commitment: c, billed: s.fee, quantity: hours(s.length), units: s.all})
+		f.lines = append(f.lines, Line{u: u, kind: linePurchase, period: p, commitment: c, billed: s.fee,
+			quantity: hours(s.length), units: s.all})
 		rest := s.all - s.used
 		if quantity := int64(part(policy.Money(hours(s.length)), rest, s.all)); quantity > 0 {
-			f.lines = append(f.lines, Line{u: u, kind: lineUnused, period: p, commitment: c, effective: s.fee - s.given, quantity: quantity, units: rest})
+			f.lines = append(f.lines, Line{u: u, kind: lineUnused, period: p, commitment: c, effective: s.fee - s.given,
+				quantity: quantity, units: rest})
 		}
 	}
 }
@@ -162,21 +168,25 @@ func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 		open = max(open, 1) // what is billed is billed for something
 	}
 	if open > 0 {
-		f.lines = append(f.lines, Line{u: u, kind: lineNode, period: p, node: node, billed: c.Billed, effective: c.Billed, quantity: open})
+		f.lines = append(f.lines, Line{u: u, kind: lineNode, period: p, node: node, billed: c.Billed, effective: c.Billed,
+			quantity: open})
 	}
 	if covered := all - open; covered > 0 {
 		k := f.payers[node.Market]
 		used := u.used(&u.Commitments[k], c)
-		f.lines = append(f.lines, Line{u: u, kind: lineCovered, period: p, node: node, commitment: &u.Commitments[k], effective: shares[k].take(used), quantity: covered, units: used})
+		f.lines = append(f.lines, Line{u: u, kind: lineCovered, period: p, node: node, commitment: &u.Commitments[k],
+			effective: shares[k].take(used), quantity: covered, units: used})
 	}
 	surplus := u.Types[u.Markets[node.Market].Type].Credits.Surplus
 	for _, x := range [...]struct {
 		kind     lineKind
 		billed   policy.Money
 		quantity int64
-	}{{lineFee, c.Fees.Fee, all}, {lineVolumes, c.Fees.Volumes, all}, {lineCredits, c.Fees.Credits, int64(part(c.Fees.Credits, nanoHours, int64(max(1, surplus))))}} {
+	}{{lineFee, c.Fees.Fee, all}, {lineVolumes, c.Fees.Volumes, all}, {lineCredits, c.Fees.Credits,
+		int64(part(c.Fees.Credits, nanoHours, int64(max(1, surplus))))}} {
 		if x.billed > 0 {
-			f.lines = append(f.lines, Line{u: u, kind: x.kind, period: p, node: node, billed: x.billed, effective: x.billed, quantity: x.quantity})
+			f.lines = append(f.lines, Line{u: u, kind: x.kind, period: p, node: node, billed: x.billed, effective: x.billed,
+				quantity: x.quantity})
 		}
 	}
 }

@@ -248,7 +248,10 @@ func accountColumns() []tabular.Column[*Line] {
 		tabular.Text("BillingCurrency", always("USD")),
 		tabular.Time("BillingPeriodEnd", func(l *Line) policy.Time { return month(l, 1) }),
 		tabular.Time("BillingPeriodStart", func(l *Line) policy.Time { return month(l, 0) }),
-		tabular.Text(columnChargeCategory, func(l *Line) string { return pick(l.kind == linePurchase, "Purchase", chargeUsage) }),
+		tabular.Text(columnChargeCategory, func(l *Line) string {
+			return pick(l.kind == linePurchase, "Purchase",
+				chargeUsage)
+		}),
 		tabular.Text("ChargeClass", always("")), // nothing is ever corrected
 		tabular.Text("ChargeDescription", (*Line).about),
 		tabular.Text("ChargeFrequency", func(l *Line) string { return pick(l.node == nil, "Recurring", "Usage-Based") }),
@@ -262,16 +265,23 @@ func commitmentColumns() []tabular.Column[*Line] {
 	spends := func(c *policy.Commitment) bool { return c.Unit == policy.CoverDollars }
 	name := ofCommitment(func(c *policy.Commitment) string { return c.Name })
 	return []tabular.Column[*Line]{
-		tabular.Text("CommitmentDiscountCategory", ofCommitment(func(c *policy.Commitment) string { return pick(spends(c), "Spend", "Usage") })),
+		tabular.Text("CommitmentDiscountCategory", ofCommitment(func(c *policy.Commitment) string {
+			return pick(spends(c),
+				"Spend", "Usage")
+		})),
 		tabular.Text("CommitmentDiscountId", name),
 		tabular.Text("CommitmentDiscountName", name),
 		tabular.Decimal("CommitmentDiscountQuantity", quantityScale, (*Line).committed),
 		tabular.Text(columnCommitmentStatus, func(l *Line) string {
 			return map[lineKind]string{lineCovered: statusUsed, lineUnused: "Unused"}[l.kind]
 		}),
-		tabular.Text("CommitmentDiscountType", ofCommitment(func(c *policy.Commitment) string { return pick(spends(c), "Savings Plan", "Reserved Instance") })),
+		tabular.Text("CommitmentDiscountType", ofCommitment(func(c *policy.Commitment) string {
+			return pick(spends(c),
+				"Savings Plan", "Reserved Instance")
+		})),
 		tabular.Text("CommitmentDiscountUnit", ofCommitment(func(c *policy.Commitment) string {
-			return [...]string{policy.CoverNodes: "Node-Hours", policy.CoverSizes: "Size-Hours", policy.CoverDollars: "USD"}[c.Unit]
+			return [...]string{policy.CoverNodes: "Node-Hours", policy.CoverSizes: "Size-Hours",
+				policy.CoverDollars: "USD"}[c.Unit]
 		})),
 	}
 }
@@ -280,7 +290,10 @@ func commitmentColumns() []tabular.Column[*Line] {
 func costColumns() []tabular.Column[*Line] {
 	vendorName := func(l *Line) string { return l.vendor().name }
 	return []tabular.Column[*Line]{
-		tabular.Decimal(columnConsumedQuantity, quantityScale, func(l *Line) (int64, bool) { return l.quantity, l.node != nil }),
+		tabular.Decimal(columnConsumedQuantity, quantityScale, func(l *Line) (int64, bool) {
+			return l.quantity,
+				l.node != nil
+		}),
 		tabular.Text(columnConsumedUnit, ofNode((*Line).hourUnit)),
 		tabular.Money("ContractedCost", (*Line).list),
 		tabular.Money("ContractedUnitPrice", (*Line).unitPrice),
@@ -322,7 +335,8 @@ func resourceColumns() []tabular.Column[*Line] {
 
 // WriteFocusParquet writes lines as Parquet.
 func WriteFocusParquet(w io.Writer, lines []Line, version string) error {
-	return tabular.WriteParquet(w, focusColumns(), pointers(lines), parquet.KeyValueMetadata("focus.version", FocusVersion), parquet.KeyValueMetadata("spotter.version", version))
+	return tabular.WriteParquet(w, focusColumns(), pointers(lines), parquet.KeyValueMetadata("focus.version",
+		FocusVersion), parquet.KeyValueMetadata("spotter.version", version))
 }
 
 // WriteFocusCSV writes lines as CSV.

@@ -258,7 +258,8 @@ func TestFocusAddsUp(t *testing.T) {
 				nodes += l.billed
 			}
 			if nodes != r.Bill || fees != r.Fees || purchases != r.CommitmentFee || effective != r.Bill+r.CommitmentFee {
-				t.Errorf("every %v: %v for nodes and %v for commitments, effectively %v; the run was billed %v, and paid %v", every, nodes, purchases, effective, r.Bill, r.CommitmentFee)
+				t.Errorf("every %v: %v for nodes and %v for commitments, effectively %v; the run was billed %v, and paid %v",
+					every, nodes, purchases, effective, r.Bill, r.CommitmentFee)
 			}
 		}
 	})
@@ -295,7 +296,9 @@ func TestFocusParquet(t *testing.T) {
 	sum := int64(0)
 	for i := range rows {
 		sum += rows[i].Billed
-		if rows[i].Start != int64(lines[i].period.From) || lines[i].node != nil && (rows[i].Consumed != lines[i].quantity || rows[i].Tags != `{"spotter.dev/pool":"general","spotter.dev/simulated":"true"}`) {
+		if rows[i].Start != int64(lines[i].period.From) ||
+			lines[i].node != nil && (rows[i].Consumed != lines[i].quantity ||
+				rows[i].Tags != `{"spotter.dev/pool":"general","spotter.dev/simulated":"true"}`) {
 			t.Fatalf("row %d is %+v", i, rows[i])
 		}
 	}

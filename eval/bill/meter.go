@@ -114,7 +114,8 @@ func (m *meter) add(i int, p billing.Span, billed policy.Money) {
 	if min(x.To, m.u.Window.To) <= p.To {
 		fees.Credits = x.Credits
 	}
-	c.Fees = policy.NodeFees{Fee: fees.Fee - m.fees[i].Fee, Volumes: fees.Volumes - m.fees[i].Volumes, Credits: fees.Credits - m.fees[i].Credits}
+	c.Fees = policy.NodeFees{Fee: fees.Fee - m.fees[i].Fee, Volumes: fees.Volumes - m.fees[i].Volumes,
+		Credits: fees.Credits - m.fees[i].Credits}
 	m.length[i], m.full[i], m.billed[i], m.fees[i] = length, full, billed, fees
 	if c.Time > 0 {
 		m.out = append(m.out, c)

@@ -66,7 +66,8 @@ func allocationOf(name string, p *portion, cost [3]policy.Money, window billing.
 		}
 	}
 	a := Allocation{
-		Name: name, Properties: p.properties, Window: Window{rfc3339(window.From), rfc3339(window.To)}, Start: rfc3339(p.from), End: rfc3339(p.to), Minutes: ran.Minutes(),
+		Name: name, Properties: p.properties, Window: Window{rfc3339(window.From),
+			rfc3339(window.To)}, Start: rfc3339(p.from), End: rfc3339(p.to), Minutes: ran.Minutes(),
 		CPUCores: average[0], CPUCoreHours: p.held[0], CPUCost: cost[0].Float(),
 		RAMBytes: average[1], RAMByteHours: p.held[1], RAMCost: cost[1].Float(),
 		GPUCount: average[2], GPUHours: p.held[2], GPUCost: cost[2].Float(),

@@ -15,7 +15,8 @@ import (
 // of them is charged until the second, and one that came and went between them is not in
 // it. Prices are in force from when a step reports them to be.
 func Load(r *record.Recording, about About) (*Usage, error) {
-	l := &loader{usage: &Usage{About: about}, markets: map[string]policy.MarketID{}, owners: map[string]int32{}, nodes: map[string]*nodeSeen{}, pods: map[string]int32{}}
+	l := &loader{usage: &Usage{About: about}, markets: map[string]policy.MarketID{}, owners: map[string]int32{},
+		nodes: map[string]*nodeSeen{}, pods: map[string]int32{}}
 	for step, err := range r.Steps() {
 		if err != nil {
 			return nil, fmt.Errorf("reading the recording: %w", err)
@@ -77,7 +78,8 @@ func (l *loader) step(s *policy.Snapshot) error {
 		return fmt.Errorf("it is of %v, not after the one before it: %w", s.Now, record.ErrCorrupt)
 	}
 	if !slices.Equal(l.usage.Commitments, commitmentsOf(s)) {
-		return fmt.Errorf("%w: commitments changed between %v and %v, and the meter takes those of all the time", ErrUnknown, l.last.Now, s.Now)
+		return fmt.Errorf("%w: commitments changed between %v and %v, and the meter takes those of all the time",
+			ErrUnknown, l.last.Now, s.Now)
 	}
 	market := l.followMarkets(s)
 	l.followNodes(s, market)
@@ -199,7 +201,8 @@ func (l *loader) followPods(s *policy.Snapshot) {
 			from = s.Now
 		}
 		l.pods[p.Name] = int32(len(u.Pods))
-		u.Pods = append(u.Pods, Pod{Name: p.Name, Node: l.nodes[s.Nodes[p.Node].Name].place, Owner: owners[p.Template], From: from})
+		u.Pods = append(u.Pods, Pod{Name: p.Name, Node: l.nodes[s.Nodes[p.Node].Name].place, Owner: owners[p.Template],
+			From: from})
 	}
 	for name, k := range l.pods { // in no order: each is ended by itself
 		if !there[name] {
@@ -266,7 +269,8 @@ func (l *loader) warn() {
 		}
 	}
 	if most > 0 {
-		u.Warnings = append(u.Warnings, fmt.Sprintf("%d nodes left between two steps, at most %v apart, and are charged until the second: at most %s too much", len(l.late), longest, most.Short()))
+		u.Warnings = append(u.Warnings,
+			fmt.Sprintf("%d nodes left between two steps, at most %v apart, and are charged until the second: at most %s too much", len(l.late), longest, most.Short()))
 	}
 	burstable := slices.ContainsFunc(u.Nodes, func(n Node) bool {
 		return n.Market >= 0 && u.Types[u.Markets[n.Market].Type].Credits.Baseline > 0
@@ -290,7 +294,9 @@ func (l *loader) leaveOut() {
 		kept = append(kept, n)
 	}
 	if out := len(u.Nodes) - len(kept); out > 0 {
-		u.Warnings = append(u.Warnings, fmt.Sprintf("%d nodes, which ran for %.1f hours, have no price that is known: they are not in the bill", out, without.Hours()))
+		u.Warnings = append(u.Warnings,
+			fmt.Sprintf("%d nodes, which ran for %.1f hours, have no price that is known: they are not in the bill", out,
+				without.Hours()))
 	}
 	u.Nodes = kept
 	u.Pods = slices.DeleteFunc(u.Pods, func(p Pod) bool { return place[p.Node] < 0 })

@@ -112,17 +112,20 @@ func TestLoad(t *testing.T) {
 func snapshotAt(minutes int) policy.Snapshot {
 	now := policy.TimeOf(time.Date(2026, 1, 5, 10, minutes, 0, 0, time.UTC))
 	return policy.Snapshot{
-		Now:       now,
-		Types:     []policy.InstanceType{{Name: "m5.large", Provider: "aws", VCPU: 2, Capacity: policy.Resources{CPU: 2000, Memory: 8 << 30}}},
-		Zones:     []string{"a"},
-		Markets:   []policy.Market{{Name: "aws/r/a/m5.large/spot", Provider: "aws", Region: "r", Capacity: policy.Spot, Offered: true, Price: 60_000, PricedAt: 1, OnDemand: 100_000, PlacementScore: -1, Band: -1}},
-		Pools:     []policy.Pool{{Name: "general"}},
-		Templates: []policy.Template{{Workload: policy.None, Name: "shop/web", Namespace: "shop", Requests: policy.Resources{CPU: 1000, Pods: 1}}},
+		Now:   now,
+		Types: []policy.InstanceType{{Name: "m5.large", Provider: "aws", VCPU: 2, Capacity: policy.Resources{CPU: 2000, Memory: 8 << 30}}},
+		Zones: []string{"a"},
+		Markets: []policy.Market{{Name: "aws/r/a/m5.large/spot", Provider: "aws", Region: "r", Capacity: policy.Spot,
+			Offered: true, Price: 60_000, PricedAt: 1, OnDemand: 100_000, PlacementScore: -1, Band: -1}},
+		Pools: []policy.Pool{{Name: "general"}},
+		Templates: []policy.Template{{Workload: policy.None, Name: "shop/web", Namespace: "shop",
+			Requests: policy.Resources{CPU: 1000, Pods: 1}}},
 		Nodes: []policy.Node{
 			{ID: 0, Name: "n1", Market: 0, Phase: policy.NodeInitialized, Launched: now - policy.Time(minutes)*60_000},
 			{ID: 1, Name: "n2", Pool: policy.None, Market: policy.None, Phase: policy.NodeInitialized, Launched: 1},
 		},
-		Pods: []policy.Pod{{Name: "shop/web-1", Node: 0, Nominated: policy.None, VolumeZone: policy.None, Phase: policy.PodReady, Bound: now - policy.Time(minutes)*60_000}},
+		Pods: []policy.Pod{{Name: "shop/web-1", Node: 0, Nominated: policy.None, VolumeZone: policy.None,
+			Phase: policy.PodReady, Bound: now - policy.Time(minutes)*60_000}},
 	}
 }
 
@@ -136,7 +139,8 @@ func TestLoadByHand(t *testing.T) {
 	third.Nodes, third.Pods = third.Nodes[1:], nil
 	third.Nodes[0].ID = 0
 	third.Ended = []policy.EndedPod{
-		{Name: "shop/web-1", Node: "n1", Start: first.Now, End: third.Now - 600_000}, {Name: "shop/brief", Node: "n1", Start: second.Now + 1, End: second.Now + 5},
+		{Name: "shop/web-1", Node: "n1", Start: first.Now, End: third.Now - 600_000}, {Name: "shop/brief", Node: "n1",
+			Start: second.Now + 1, End: second.Now + 5},
 	}
 	unseen := first.Pods[0]
 	unseen.ID, unseen.Name = 1, "shop/unseen"
@@ -153,7 +157,8 @@ func TestLoadByHand(t *testing.T) {
 	if strings.Join(u.Warnings, "\n") != strings.Join(want, "\n") {
 		t.Errorf("it warns of %q", u.Warnings)
 	}
-	for i, want := range []Pod{{"shop/web-1", 0, 0, first.Now, third.Now - 600_000}, {"shop/unseen", 0, 0, first.Now, second.Now}, {"shop/brief", 0, 0, second.Now + 1, second.Now + 5}} {
+	for i, want := range []Pod{{"shop/web-1", 0, 0, first.Now, third.Now - 600_000},
+		{"shop/unseen", 0, 0, first.Now, second.Now}, {"shop/brief", 0, 0, second.Now + 1, second.Now + 5}} {
 		if len(u.Pods) != 3 || u.Pods[i] != want || u.Owners[0].Namespace != "shop" {
 			t.Errorf("the pods are %+v, want %+v", u.Pods, want)
 		}

@@ -30,7 +30,8 @@ func NewWatch(cfg *sim.Config, about About) *Watch {
 	s := cfg.Prepared.Scenario()
 	_, window := cfg.Prepared.Span()
 	w := &Watch{
-		usage: Usage{About: about, Window: window, Types: s.Types, Zones: s.Zones, Markets: s.Markets, Commitments: s.Commitments},
+		usage: Usage{About: about, Window: window, Types: s.Types, Zones: s.Zones, Markets: s.Markets,
+			Commitments: s.Commitments},
 		pools: s.Pools, markets: map[string]policy.MarketID{}, owners: map[string]int32{}, nodes: map[string]int32{}, pods: map[string]int32{},
 	}
 	for i := range s.Markets {
@@ -59,7 +60,8 @@ func curve(at []policy.Time, price []policy.Money) *billing.Curve {
 
 // ownerOf returns the owner of the pods of a template.
 func ownerOf(t *policy.Template, kind policy.WorkloadKind) Owner {
-	o := Owner{Namespace: t.Namespace, Name: strings.TrimPrefix(t.Name, t.Namespace+"/"), Labels: t.Labels, Requests: t.Requests}
+	o := Owner{Namespace: t.Namespace, Name: strings.TrimPrefix(t.Name, t.Namespace+"/"), Labels: t.Labels,
+		Requests: t.Requests}
 	if kind != policy.KindBare {
 		o.Kind = strings.ToLower(kind.String())
 	}
@@ -73,7 +75,8 @@ func (w *Watch) Happened(e sim.Entry) {
 	case "launch":
 		w.nodes[e.Subject] = int32(len(u.Nodes))
 		w.seen = append(w.seen, false)
-		u.Nodes = append(u.Nodes, Node{Name: e.Subject, Market: w.markets[e.Object], From: e.At, To: u.Window.To, Billed: policy.NoPrice})
+		u.Nodes = append(u.Nodes, Node{Name: e.Subject, Market: w.markets[e.Object], From: e.At, To: u.Window.To,
+			Billed: policy.NoPrice})
 	case "bill":
 		if i, ok := w.nodes[e.Subject]; ok { // the last one is of the run
 			u.Nodes[i].To, u.Nodes[i].Billed = e.At, policy.Money(e.Amount)

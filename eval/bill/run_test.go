@@ -101,13 +101,15 @@ func TestMeter(t *testing.T) {
 					spot += c.Billed + c.Fees.Total()
 				}
 				key := fmt.Sprint(n.Name, c.Period.From)
-				if seen[key] || c.Billed < 0 || c.Spared < 0 || c.Time <= 0 || c.Period.Length() != every || c.Period.From.Std().Truncate(every) != c.Period.From.Std() {
+				if seen[key] || c.Billed < 0 || c.Spared < 0 || c.Time <= 0 || c.Period.Length() != every ||
+					c.Period.From.Std().Truncate(every) != c.Period.From.Std() {
 					t.Errorf("%s: %+v", n.Name, *c)
 				}
 				seen[key] = true
 			}
 			if bill != r.Bill || spot != r.SpotBill || fees != r.Fees || fees.Fee == 0 || fees.Volumes == 0 || fees.Credits == 0 {
-				t.Errorf("every %v it is %v, of which %v for Spot and fees of %+v; the run was billed %v, %v and %+v", every, bill, spot, fees, r.Bill, r.SpotBill, r.Fees)
+				t.Errorf("every %v it is %v, of which %v for Spot and fees of %+v; the run was billed %v, %v and %+v", every,
+					bill, spot, fees, r.Bill, r.SpotBill, r.Fees)
 			}
 			if off := spared - r.Spared; max(off, -off) > policy.Money(len(charges)) {
 				t.Errorf("every %v commitments spare %v, in the run %v", every, spared, r.Spared)

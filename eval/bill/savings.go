@@ -37,7 +37,10 @@ func (u *Usage) Savings(by string) ([]Saving, error) {
 	var out []Saving
 	for len(charges) > 0 {
 		month := monthOf(charges[0].Period.From)
-		n, _ := slices.BinarySearchFunc(charges, month.To, func(c Charge, t policy.Time) int { return int(c.Period.From - t) })
+		n, _ := slices.BinarySearchFunc(charges, month.To, func(c Charge,
+			t policy.Time) int {
+			return int(c.Period.From - t)
+		})
 		window := month.Clip(u.Window)
 		cost := u.allocate(u.priced(charges[:n], false), window, pods, named)
 		onDemand := u.allocate(u.priced(charges[:n], true), window, pods, named)
@@ -75,7 +78,8 @@ func (u *Usage) warnUnlisted() {
 		}
 	}
 	if hours > 0 {
-		u.Warnings = append(u.Warnings, fmt.Sprintf("Spot nodes ran for %.1f hours without a known price on demand: they count as saving nothing", hours))
+		u.Warnings = append(u.Warnings,
+			fmt.Sprintf("Spot nodes ran for %.1f hours without a known price on demand: they count as saving nothing", hours))
 	}
 }
 

@@ -64,7 +64,8 @@ func TestSavingsByTeamAndMonth(t *testing.T) {
 			{Name: "s", Capacity: policy.Spot, Type: 0, OnDemand: 200_000}, {ID: 1, Name: "o", Type: 1, Zone: 1, OnDemand: 200_000},
 			{ID: 2, Name: "unknown", Capacity: policy.Spot, Type: 2, Zone: 2},
 		},
-		Charges: []*billing.Curve{curve([]policy.Time{from}, []policy.Money{100_000}), curve([]policy.Time{from}, []policy.Money{200_000}), curve([]policy.Time{from}, []policy.Money{70_000})},
+		Charges: []*billing.Curve{curve([]policy.Time{from}, []policy.Money{100_000}),
+			curve([]policy.Time{from}, []policy.Money{200_000}), curve([]policy.Time{from}, []policy.Money{70_000})},
 		Nodes: []Node{
 			{Name: "n1", Market: 0, From: from, To: to, Billed: policy.NoPrice}, {Name: "n2", Market: 1, From: from, To: to, Billed: policy.NoPrice},
 			{Name: "n3", Market: 2, From: turn, To: to, Billed: policy.NoPrice},

@@ -151,7 +151,8 @@ var hourUnits = []string{"h", "hr", "hrs", "hour", "hours"}
 
 func runningOfFocus(row tabular.Row) (hours, cost float64, committed, ok bool, err error) {
 	usage := row.Text(9)
-	if row.Text(4) != chargeUsage || row.Text(5) != serviceCompute || usage != "" && !isInstance(usage) || row.Text(7) == creditUnit {
+	if row.Text(4) != chargeUsage || row.Text(5) != serviceCompute || usage != "" && !isInstance(usage) ||
+		row.Text(7) == creditUnit {
 		return 0, 0, false, false, nil
 	}
 	if slices.Contains(hourUnits, strings.ToLower(row.Text(7))) {

@@ -61,8 +61,10 @@ func TestStatementRoundTrip(t *testing.T) {
 		for form, text := range map[string]string{"CSV": csv.String(), "Parquet": parquet.String()} {
 			s := read(t, whole, text)
 			dollars, hours := sum(s)
-			if s.Form != FormFocus || math.Abs(dollars-want.Float()) > 1e-6*float64(len(lines)) || hours < ran || hours > 1.01*ran+1 || len(u.Nodes) < len(s.Resources) {
-				t.Errorf("%s: %.6f in %.2f hours of %d machines, want %v in %.2f of %d", form, dollars, hours, len(s.Resources), want, ran, len(u.Nodes))
+			if s.Form != FormFocus || math.Abs(dollars-want.Float()) > 1e-6*float64(len(lines)) || hours < ran ||
+				hours > 1.01*ran+1 || len(u.Nodes) < len(s.Resources) {
+				t.Errorf("%s: %.6f in %.2f hours of %d machines, want %v in %.2f of %d", form, dollars, hours, len(s.Resources),
+					want, ran, len(u.Nodes))
 			}
 		}
 		charges, err := u.Meter(time.Hour)
@@ -74,7 +76,8 @@ func TestStatementRoundTrip(t *testing.T) {
 			billed += charges[i].Billed + charges[i].Fees.Total()
 		}
 		s := read(t, u.Window, cost.String())
-		if !s.Idle || math.Abs(s.Whole.Dollars-billed.Float()) > 1e-6*float64(len(sets)) || math.Abs(s.Whole.Hours-u.Window.Length().Hours()) > 1e-6 {
+		if !s.Idle || math.Abs(s.Whole.Dollars-billed.Float()) > 1e-6*float64(len(sets)) ||
+			math.Abs(s.Whole.Hours-u.Window.Length().Hours()) > 1e-6 {
 			t.Errorf("OpenCost: %+v, want %v", s.Whole, billed)
 		}
 	})
@@ -97,16 +100,19 @@ i-0e,2026-03-01T00:00:00Z,2026-03-01T01:00:00Z,0.50,Usage,BoxUsage:m5.xlarge,1,,
 `
 	two := "line_item_resource_id,line_item_usage_start_date,line_item_usage_end_date,line_item_unblended_cost,line_item_line_item_type,line_item_usage_type,line_item_usage_amount,savings_plan_savings_plan_effective_cost,reservation_effective_cost\n" + rows
 	one := "lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost,lineItem/LineItemType,lineItem/UsageType,lineItem/UsageAmount,savingsPlan/SavingsPlanEffectiveCost,reservation/EffectiveCost\n" + rows
-	span := billing.Span{From: policy.TimeOf(time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)), To: policy.TimeOf(time.Date(2026, 3, 2, 2, 0, 0, 0, time.UTC))}
+	span := billing.Span{From: policy.TimeOf(time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)),
+		To: policy.TimeOf(time.Date(2026, 3, 2, 2, 0, 0, 0, time.UTC))}
 	for _, text := range []string{two, one} {
 		s := read(t, span, text)
-		want := map[string]Charged{"i-0a": {Dollars: 0.07, Hours: 1.5}, "i-0b": {Dollars: 0.1, Hours: 1}, "i-0c": {Dollars: 0.3, Committed: 0.3, Hours: 1}, "i-0d": {Dollars: 0.25, Committed: 0.25, Hours: 1}}
+		want := map[string]Charged{"i-0a": {Dollars: 0.07, Hours: 1.5}, "i-0b": {Dollars: 0.1, Hours: 1},
+			"i-0c": {Dollars: 0.3, Committed: 0.3, Hours: 1}, "i-0d": {Dollars: 0.25, Committed: 0.25, Hours: 1}}
 		if fmt.Sprintf("%.6v", s.Resources) != fmt.Sprintf("%.6v", want) || s.Passed != 4 || s.Form != FormCUR {
 			t.Errorf("%s: %v, %d passed, want %v", s.Form, s.Resources, s.Passed, want)
 		}
 	}
 	lines := strings.SplitAfter(two, "\n")
-	if d, h := sum(read(t, span, strings.Join(lines[:3], ""), lines[0]+strings.Join(lines[3:], ""))); math.Abs(d-0.72) > 1e-9 || math.Abs(h-4.5) > 1e-9 {
+	if d, h := sum(read(t, span, strings.Join(lines[:3], ""), lines[0]+strings.Join(lines[3:],
+		""))); math.Abs(d-0.72) > 1e-9 || math.Abs(h-4.5) > 1e-9 {
 		t.Errorf("of two files %v in %v hours", d, h)
 	}
 }

@@ -32,7 +32,8 @@ func (b *Boxes) compose() (*plot, error) {
 		r := &b.Rows[i]
 		names[i] = r.Name
 		if !(r.Least <= r.Q1 && r.Q1 <= r.Median && r.Median <= r.Q3 && r.Q3 <= r.Greatest) {
-			return nil, fmt.Errorf("%w: %v, %v, %v, %v, %v of %q do not ascend", ErrValue, r.Least, r.Q1, r.Median, r.Q3, r.Greatest, r.Name)
+			return nil, fmt.Errorf("%w: %v, %v, %v, %v, %v of %q do not ascend", ErrValue, r.Least, r.Q1, r.Median, r.Q3,
+				r.Greatest, r.Name)
 		}
 		p.x.show([]float64{r.Least, r.Greatest}, r.Dots)
 		p.series(func(c canvas) { r.draw(c, len(b.Rows)-1-i, colours.hue(place(i, r.Colour)), colours.ink) })

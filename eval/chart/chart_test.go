@@ -29,14 +29,18 @@ func examples(theme Theme) map[string]Picture {
 			{Name: "b", X: []float64{begin, begin + 3e5}, Y: []float64{2, 1}, Low: []float64{1, 0.5}, High: []float64{3, 1.5}, Dashed: true},
 		}, false},
 		"points": &Points{log, []Cloud{
-			{Name: "a", X: []float64{0.25, 1, 30}, Y: []float64{0.9, 0.4, 0.02}, YLow: []float64{0.8, 0.3, 0.01}, YHigh: []float64{1, 0.5, 0.04}, Joined: true},
+			{Name: "a", X: []float64{0.25, 1, 30}, Y: []float64{0.9, 0.4, 0.02}, YLow: []float64{0.8, 0.3, 0.01},
+				YHigh: []float64{1, 0.5, 0.04}, Joined: true},
 			{Name: "b", X: []float64{0.3}, Y: []float64{0.5}, YLow: []float64{0.4}, YHigh: []float64{0.6}},
 		}},
-		"distinct": &Lines{frame, []Line{{Name: "a", X: []float64{1, 2}, Y: []float64{1, 2}}, {Name: "b", X: []float64{1, 2}, Y: []float64{2, 1}, Colour: 6}}, true},
-		"dots":     &Points{frame, []Cloud{{Name: "a", X: []float64{1}, Y: []float64{1}, SmallX: []float64{0, 2}, SmallY: []float64{0, 3}, Colour: 4}}},
-		"bars":     &Bars{frame, []string{"x", "y"}, []Bar{{"a", []float64{1, 2}}, {"b", []float64{2, 0}}}},
-		"boxes":    &Boxes{frame, []Box{{Name: "a", Least: -1, Q1: 0, Median: 1, Q3: 2, Greatest: 5, Dots: []float64{-1, 0, 1, 2, 5}}, {Name: "b"}}},
-		"grid":     &Grid{dates, []string{"r", "s"}, []float64{begin, begin + 1e5, begin + 2e5}, [][]int{{0, 1}, {7, -1}}},
+		"distinct": &Lines{frame, []Line{{Name: "a", X: []float64{1, 2}, Y: []float64{1, 2}},
+			{Name: "b", X: []float64{1, 2}, Y: []float64{2, 1}, Colour: 6}}, true},
+		"dots": &Points{frame, []Cloud{{Name: "a", X: []float64{1}, Y: []float64{1}, SmallX: []float64{0, 2},
+			SmallY: []float64{0, 3}, Colour: 4}}},
+		"bars": &Bars{frame, []string{"x", "y"}, []Bar{{"a", []float64{1, 2}}, {"b", []float64{2, 0}}}},
+		"boxes": &Boxes{frame, []Box{{Name: "a", Least: -1, Q1: 0, Median: 1, Q3: 2, Greatest: 5,
+			Dots: []float64{-1, 0, 1, 2, 5}}, {Name: "b"}}},
+		"grid": &Grid{dates, []string{"r", "s"}, []float64{begin, begin + 1e5, begin + 2e5}, [][]int{{0, 1}, {7, -1}}},
 		"raster": &Raster{dates, []string{"up", "down"}, []Strip{
 			{"a", []Span{{begin, begin + 1e5, 0}, {begin + 1e5, begin + 2e6, 1}}}, {"b", []Span{{begin, begin + 2e6, 0}}},
 		}},
@@ -238,7 +242,8 @@ func TestPage(t *testing.T) {
 				}
 			}
 		}
-		for _, want := range []string{`aria-labelledby="c&#34;1-t"`, `<title id="c&#34;1-t">`, `aria-describedby="c&#34;1-d"`, `<desc id="c&#34;1-d">`} {
+		for _, want := range []string{`aria-labelledby="c&#34;1-t"`, `<title id="c&#34;1-t">`,
+			`aria-describedby="c&#34;1-d"`, `<desc id="c&#34;1-d">`} {
 			if !strings.Contains(data, want) {
 				t.Errorf("%s lacks %s", name, want)
 			}

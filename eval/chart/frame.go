@@ -62,7 +62,8 @@ func (f *Frame) size() (w, h float64, err error) {
 		height = defaultHeight
 	}
 	if width < 200 || height < 120 || width > sizeMax || height > sizeMax {
-		return 0, 0, fmt.Errorf("%w: %d × %d pixels are not between 200 × 120 and %d × %d", ErrValue, width, height, sizeMax, sizeMax)
+		return 0, 0, fmt.Errorf("%w: %d × %d pixels are not between 200 × 120 and %d × %d", ErrValue, width, height,
+			sizeMax, sizeMax)
 	}
 	return float64(width), float64(height), nil
 }

@@ -22,7 +22,8 @@ type Grid struct {
 func (g *Grid) compose() (*plot, error) {
 	p := g.newPlot()
 	if len(g.Values) != len(g.Rows) || len(g.Rows) == 0 || len(g.Edges) < 2 {
-		return nil, fmt.Errorf("%w: %d lists of values for %d rows, %d edges", ErrValue, len(g.Values), len(g.Rows), len(g.Edges))
+		return nil, fmt.Errorf("%w: %d lists of values for %d rows, %d edges", ErrValue, len(g.Values), len(g.Rows),
+			len(g.Edges))
 	}
 	for i, row := range g.Values {
 		if len(row) != len(g.Edges)-1 {

@@ -18,7 +18,8 @@ type Lines struct {
 
 // dashes are the patterns of different lines: solid, then patterns that can be distinguished at the
 // width of a legend.
-var dashes = [][]float64{nil, {7, 3}, {2, 2}, {7, 2, 2, 2}, {4, 2}, {11, 3}, {7, 2, 2, 2, 2, 2}, {1, 3}, {4, 4}, {11, 2, 4, 2}, {3, 5}}
+var dashes = [][]float64{nil, {7, 3}, {2, 2}, {7, 2, 2, 2}, {4, 2}, {11, 3}, {7, 2, 2, 2, 2, 2}, {1, 3}, {4, 4},
+	{11, 2, 4, 2}, {3, 5}}
 
 // pattern returns the dashes of series i at a place among the colours.
 func (l *Lines) pattern(i, place int) []float64 {
@@ -54,7 +55,8 @@ func (l *Lines) compose() (*plot, error) {
 	for i := range l.Series {
 		s := &l.Series[i]
 		if len(s.X) != len(s.Y) || len(s.Low) != len(s.High) || s.Low != nil && len(s.Low) != len(s.X) {
-			return nil, fmt.Errorf("%w: line %q has %d x, %d y and %d, %d bounds", ErrValue, s.Name, len(s.X), len(s.Y), len(s.Low), len(s.High))
+			return nil, fmt.Errorf("%w: line %q has %d x, %d y and %d, %d bounds", ErrValue, s.Name, len(s.X), len(s.Y),
+				len(s.Low), len(s.High))
 		}
 		parts := s.pieces()
 		for _, part := range parts {

@@ -30,7 +30,8 @@ type axis struct {
 
 // newPlot returns an empty plot with the axes of f.
 func (f *Frame) newPlot() *plot {
-	return &plot{x: axis{spec: &f.X, min: math.Inf(1), max: math.Inf(-1)}, y: axis{spec: &f.Y, min: math.Inf(1), max: math.Inf(-1)}}
+	return &plot{x: axis{spec: &f.X, min: math.Inf(1), max: math.Inf(-1)},
+		y: axis{spec: &f.Y, min: math.Inf(1), max: math.Inf(-1)}}
 }
 
 // series adds the layer of a series, which a page can hide.

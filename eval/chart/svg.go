@@ -51,7 +51,8 @@ func (s *svgSurface) fill(c colour, outlines ...[]point) {
 
 func (s *svgSurface) circle(c colour, at point, radius float64) {
 	s.flush()
-	fmt.Fprintf(&s.out, `<circle cx="%s" cy="%s" r="%g" style="%s"/>`, decimal(units(at.x, 10), 10), decimal(units(at.y, 10), 10), radius, s.paint("fill", c))
+	fmt.Fprintf(&s.out, `<circle cx="%s" cy="%s" r="%g" style="%s"/>`, decimal(units(at.x, 10), 10),
+		decimal(units(at.y, 10), 10), radius, s.paint("fill", c))
 }
 
 // dots draws lines without a length, which are squares where they have square ends. Dots in one
@@ -65,7 +66,8 @@ func (s *svgSurface) dots(c colour, at []point) {
 			seen[dot] = true
 		}
 	}
-	s.path(b.String(), fmt.Sprintf("fill:none;%s;stroke-linecap:square;stroke-width:%g", s.paint("stroke", c), 2*dotRadius))
+	s.path(b.String(), fmt.Sprintf("fill:none;%s;stroke-linecap:square;stroke-width:%g", s.paint("stroke", c),
+		2*dotRadius))
 }
 
 func (s *svgSurface) stroke(p pen, points []point) {
@@ -103,7 +105,8 @@ func (s *svgSurface) group(paint func()) {
 // clip draws in an SVG of its own, which shows nothing outside itself.
 func (s *svgSurface) clip(a area, paint func()) {
 	x, y, w, h := a.left, a.top, a.right-a.left, a.bottom-a.top
-	s.within(fmt.Sprintf(`<svg x="%.5g" y="%.5g" width="%.5g" height="%.5g" viewBox="%.5g %.5g %.5g %.5g">`, x, y, w, h, x, y, w, h), "</svg>", paint)
+	s.within(fmt.Sprintf(`<svg x="%.5g" y="%.5g" width="%.5g" height="%.5g" viewBox="%.5g %.5g %.5g %.5g">`, x, y, w, h,
+		x, y, w, h), "</svg>", paint)
 }
 
 func (s *svgSurface) within(begin, end string, paint func()) {

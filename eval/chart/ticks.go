@@ -112,7 +112,8 @@ func logTicks(low, high float64, percent bool) []tick {
 // timeTicks are at whole hours, days or months of UTC.
 func timeTicks(low, high float64) []tick {
 	const hour, day = 3600.0, 86400.0
-	steps := []float64{60, 300, 900, 1800, hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 5 * day, 7 * day, 10 * day, 14 * day}
+	steps := []float64{60, 300, 900, 1800, hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 5 * day, 7 * day, 10 * day,
+		14 * day}
 	at := slices.IndexFunc(steps, func(s float64) bool { return (high-low)/s <= ticksMost+1 })
 	if at < 0 {
 		return monthTicks(low, high)
@@ -142,7 +143,8 @@ func monthTicks(low, high float64) []tick {
 	begin := time.Unix(int64(low), 0).UTC()
 	months := int((high-low)/(30*86400))/ticksMost + 1
 	var ticks []tick
-	for at := time.Date(begin.Year(), begin.Month(), 1, 0, 0, 0, 0, time.UTC); float64(at.Unix()) <= high; at = at.AddDate(0, months, 0) {
+	for at := time.Date(begin.Year(), begin.Month(), 1, 0, 0, 0, 0,
+		time.UTC); float64(at.Unix()) <= high; at = at.AddDate(0, months, 0) {
 		if v := float64(at.Unix()); v >= low {
 			ticks = append(ticks, tick{v, at.Format("Jan 2006")})
 		}

@@ -68,7 +68,8 @@ func Write(w io.Writer, format Format, p Picture) error {
 func (f *Frame) head(p *plot, inner area, width, height float64) string {
 	attributes, title, desc := ` xmlns="http://www.w3.org/2000/svg" font-family="'Liberation Sans',Arial,Helvetica,sans-serif"`, "<title>", "<desc>"
 	if f.Theme == Page {
-		attributes = fmt.Sprintf(` data-scale="%.5g %.5g %.5g %.5g %.10g %.10g %.10g %.10g"`, inner.left, inner.right, inner.bottom, inner.top,
+		attributes = fmt.Sprintf(` data-scale="%.5g %.5g %.5g %.5g %.10g %.10g %.10g %.10g"`, inner.left, inner.right,
+			inner.bottom, inner.top,
 			p.x.min, p.x.max, p.y.min, p.y.max)
 	}
 	if f.ID != "" {

@@ -24,7 +24,8 @@ func Scenario(name string, window int) *scenarios.BoundScenario {
 	return &scenarios.BoundScenario{
 		Name: name, Start: Monday.Add(time.Duration(window) * day), Duration: day, WarmUp: day, ReadyGrace: 10 * time.Minute,
 		Digest: [32]byte{0xab, byte(len(name))}, Intensity: 1,
-		Types: []policy.InstanceType{{Name: "m5.large", VCPU: 2, Allocatable: policy.Resources{CPU: 2000, Memory: 8 << 30, Pods: 20}}},
+		Types: []policy.InstanceType{{Name: "m5.large", VCPU: 2, Allocatable: policy.Resources{CPU: 2000, Memory: 8 << 30,
+			Pods: 20}}},
 		Zones: []string{"a"},
 		Markets: []policy.Market{
 			{ID: 0, Name: "aws/r/a/m5.large/on-demand", Capacity: policy.OnDemand},
@@ -37,7 +38,8 @@ func Scenario(name string, window int) *scenarios.BoundScenario {
 			Workload: policy.Workload{Name: "default/web", Kind: policy.KindDeployment},
 			Schedule: []scenarios.ReplicaStep{{At: 1, Replicas: 4}},
 		}},
-		Trace: scenarios.TraceInfo{Name: "synthetic", From: Monday, To: Monday.Add(31 * day), Synthetic: true, About: "a price walk made for tests"},
+		Trace: scenarios.TraceInfo{Name: "synthetic", From: Monday, To: Monday.Add(31 * day), Synthetic: true,
+			About: "a price walk made for tests"},
 	}
 }
 
@@ -79,7 +81,8 @@ func Result(r Run) *sim.Result {
 	weather := chance.New(r.Seed, "weather", r.Scenario).At1(uint64(r.Window))
 	luck := chance.New(r.Seed, r.Policy, r.Scenario).At1(uint64(r.Window))
 	out := &sim.Result{
-		Scenario: r.Scenario, Policy: r.Policy, Seed: r.Seed, Window: billing.Span{From: r.Bound.Start, To: r.Bound.Start.Add(r.Bound.Duration)},
+		Scenario: r.Scenario, Policy: r.Policy, Seed: r.Seed, Window: billing.Span{From: r.Bound.Start,
+			To: r.Bound.Start.Add(r.Bound.Duration)},
 		Weather: [32]byte{byte(weather), byte(weather >> 8)}, Hash: [32]byte{byte(luck)},
 		Availability: 0.999, PodDays: 4, Launches: 12, NodeHours: 48, VoluntaryEvictions: 1,
 		TimeToReadyP50: 40 * time.Second, TimeToReadyP95: 90 * time.Second,

@@ -77,7 +77,8 @@ func TestAcross(t *testing.T) {
 	for _, x := range r.Across() {
 		run := &r.Runs[x.WorstOutage]
 		behind := r.Groups[x.Behind]
-		got = append(got, fmt.Sprintf("%s: first %d of %d, marked %d, %.0f behind %s in %s, %d min in %s seed %d window %d", x.Policy, x.First, x.Of, x.Marked,
+		got = append(got, fmt.Sprintf("%s: first %d of %d, marked %d, %.0f behind %s in %s, %d min in %s seed %d window %d",
+			x.Policy, x.First, x.Of, x.Marked,
 			x.Shortfall, r.Config.Policies[r.Best(&behind)], behind.Scenario, run.Result.OutageMinutes, run.Scenario, run.Seed, run.Window))
 	}
 	want := []string{
@@ -125,10 +126,12 @@ func TestAcrossOutputs(t *testing.T) {
 	r := acrossReport(t)
 	const command = "spotter sim rough --policy spot --seed 4 --from 2026-01-05T00:00:00Z --trace synthetic"
 	for f, want := range map[Format][]string{
-		Table:    {"WORST SHORTFALL", "2 of 3     5.0 in rough   7 in rough, window 1, seed 4", "spot: 44 outage min (0 from Spot) in rough, window 1, seed 4\n    " + command},
+		Table: {"WORST SHORTFALL", "2 of 3     5.0 in rough   7 in rough, window 1, seed 4",
+			"spot: 44 outage min (0 from Spot) in rough, window 1, seed 4\n    " + command},
 		Markdown: {"| WORST SHORTFALL points |", "| ▸ portfolio | 2 of 3 | 5.0 in rough | 7 in rough, window 1, seed 4 |", "`" + command + "`"},
-		JUnit:    {`classname="spotter.across" name="portfolio"`, "portfolio is first in 2 of 3 scenarios, at worst 5.0 points behind in rough, worst outage 7 min", command},
-		JSON:     {`"across": {`, `"first": 2`, command},
+		JUnit: {`classname="spotter.across" name="portfolio"`,
+			"portfolio is first in 2 of 3 scenarios, at worst 5.0 points behind in rough, worst outage 7 min", command},
+		JSON: {`"across": {`, `"first": 2`, command},
 	} {
 		var out bytes.Buffer
 		if err := Write(&out, r, f, Options{Width: 200, Details: true}); err != nil {
@@ -170,8 +173,10 @@ func TestAcrossOutputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	spot := report.Across.Policies[2]
-	if len(report.Groups) != 3 || report.Groups[0].Scenario != "calm" || report.Across.Scenarios != 3 || spot.WorstOutage.Minutes != 44 || spot.WorstOutage.Seed != 4 ||
-		spot.WorstOutage.Command != command || spot.WorstShortfall.Best != "static" || spot.WorstShortfall.Scenario != "rough" || spot.WorstShortfall.Points != 50 {
+	if len(report.Groups) != 3 || report.Groups[0].Scenario != "calm" || report.Across.Scenarios != 3 ||
+		spot.WorstOutage.Minutes != 44 || spot.WorstOutage.Seed != 4 ||
+		spot.WorstOutage.Command != command || spot.WorstShortfall.Best != "static" ||
+		spot.WorstShortfall.Scenario != "rough" || spot.WorstShortfall.Points != 50 {
 		t.Errorf("%+v", report)
 	}
 }
@@ -213,7 +218,8 @@ func TestMarkedIsNeverBest(t *testing.T) {
 	c.Policies = []string{eval.OnDemand, "spotvortex", "static:share=0.5", "static:share=0.9", "static:share=1"}
 	c.Cases, c.Gates = cases(1, "web-week"), nil
 	f := fixed{
-		bill:       map[[2]string]float64{{"web-week", "static:share=0.5"}: 70, {"web-week", "static:share=0.9"}: 50, {"web-week", "static:share=1"}: 40},
+		bill: map[[2]string]float64{{"web-week", "static:share=0.5"}: 70, {"web-week", "static:share=0.9"}: 50,
+			{"web-week", "static:share=1"}: 40},
 		violations: map[[2]string][]string{{"web-week", "static:share=1"}: {"a", "b", "c", "d", "e"}},
 		seed:       2,
 	}

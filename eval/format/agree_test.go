@@ -360,7 +360,8 @@ func agree(t *testing.T, name string, a *Answer, wants map[string]formattest.Wan
 // TestRenderersAgreeOnReports: every number of every output of a comparison is that of its JSON.
 func TestRenderersAgreeOnReports(t *testing.T) {
 	several := acrossReport(t)
-	changed := reportOf(t, 1, []eval.Gate{mustGate(t, "spot:net_savings_pct.median >= 2"), mustGate(t, "outage_minutes.max <= 5")}, "rough", "calm")
+	changed := reportOf(t, 1, []eval.Gate{mustGate(t, "spot:net_savings_pct.median >= 2"),
+		mustGate(t, "outage_minutes.max <= 5")}, "rough", "calm")
 	setAgainst(t, changed, func(x *eval.OtherRun) float64 { return map[string]float64{"rough": 3}[x.Scenario] })
 	for name, x := range map[string]struct {
 		r              *eval.Report
@@ -481,15 +482,17 @@ func TestRenderersAgreeOnComparisons(t *testing.T) {
 	r := reportOf(t, 1, nil, "web-week")
 	setAgainst(t, r, func(*eval.OtherRun) float64 { return 5 })
 	d := parsed[document](t, textBy(t, func(w *bytes.Buffer) error { return writeJSON(w, r) }))
-	if cells := agree(t, "a comparison alone", AnswerOfComparison(r.Comparison), map[string]formattest.Want{"CHANGE": d.change}); cells != 6*len(d.Comparison.Changes) {
+	if cells := agree(t, "a comparison alone", AnswerOfComparison(r.Comparison),
+		map[string]formattest.Want{"CHANGE": d.change}); cells != 6*len(d.Comparison.Changes) {
 		t.Errorf("%d cells were compared", cells)
 	}
 }
 
 // TestRenderersAgreeOnStress: every number of a stress is that of JSON.
 func TestRenderersAgreeOnStress(t *testing.T) {
-	f := stressFake{"spot": flat(70, 0, map[string][2]float64{"hazard-10": {11, 300}}), "static": flat(20, 5, nil), "spotvortex": flat(30, 2, nil),
-		"portfolio": flat(60, 0, map[string][2]float64{"slots-0.2": {47, 1}}), "static:share=0.2": flat(10, 1, nil)}
+	f := stressFake{"spot": flat(70, 0, map[string][2]float64{"hazard-10": {11, 300}}), "static": flat(20, 5, nil),
+		"spotvortex": flat(30, 2, nil),
+		"portfolio":  flat(60, 0, map[string][2]float64{"slots-0.2": {47, 1}}), "static:share=0.2": flat(10, 1, nil)}
 	s, err := eval.RunStress(t.Context(), stressConfig(), f.run)
 	if err != nil {
 		t.Fatal(err)
@@ -568,7 +571,8 @@ func TestRenderersAgreeOnStress(t *testing.T) {
 func TestRenderersAgreeOnWhatIf(t *testing.T) {
 	sweep := whatIf(t, 10, saves(0, -1), saves(0.1, 0), saves(0.8, 2), saves(0.85, 8), saves(0.9, 20))
 	sweep.Sweep = "pool/a x"
-	for name, w := range map[string]*eval.WhatIf{"a what-if": whatIf(t, 10, saves(1, 8), saves(-0.5, -1), noise, same), "few seeds": whatIf(t, 3, saves(1, 8)), "a sweep": sweep} {
+	for name, w := range map[string]*eval.WhatIf{"a what-if": whatIf(t, 10, saves(1, 8), saves(-0.5, -1), noise, same),
+		"few seeds": whatIf(t, 3, saves(1, 8)), "a sweep": sweep} {
 		text, err := json.Marshal(WhatIf(w))
 		if err != nil {
 			t.Fatal(err)

@@ -35,7 +35,8 @@ func reportOf(t *testing.T, windows int, gates []eval.Gate, names ...string) *ev
 // TestAnswerFits: without gates that fail, verdict, table and next command are all on a terminal of
 // 24 lines of 80 columns, and only commands are wider.
 func TestAnswerFits(t *testing.T) {
-	for _, r := range []*eval.Report{reportOf(t, 1, nil, "web-week"), reportOf(t, 12, nil, "web-week"), reportOf(t, 2, nil, "web-week", "batch-night")} {
+	for _, r := range []*eval.Report{reportOf(t, 1, nil, "web-week"), reportOf(t, 12, nil, "web-week"),
+		reportOf(t, 2, nil, "web-week", "batch-night")} {
 		text := shortText(t, r, Options{})
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		for _, line := range lines {
@@ -65,7 +66,8 @@ func TestAnswerVerdict(t *testing.T) {
 		t.Errorf("it does not begin with %q:\n%s", want, text)
 	}
 	r.Config.Baseline = "spot" // as if the best were the baseline
-	if got := found(r); !strings.HasPrefix(got, "No policy saves more than spot, the baseline: the next, ") || !strings.Contains(got, " a month less") {
+	if got := found(r); !strings.HasPrefix(got, "No policy saves more than spot, the baseline: the next, ") ||
+		!strings.Contains(got, " a month less") {
 		t.Error(got)
 	}
 }
@@ -76,7 +78,8 @@ func TestAnswerGates(t *testing.T) {
 	r := reportOf(t, 2, []eval.Gate{mustGate(t, "spot:outage_delta.max <= 0"), mustGate(t, "static:outage_delta.max <= 0")}, "web-week")
 	for _, details := range []bool{false, true} {
 		text := shortText(t, r, Options{Details: details})
-		if n := strings.Count(text, "✗ spot: outage_delta.max <= 0"); n != 1 || !strings.HasPrefix(text, "✗ spot saves ") || !strings.Contains(text, "1 of 2 gates failed") {
+		if n := strings.Count(text, "✗ spot: outage_delta.max <= 0"); n != 1 || !strings.HasPrefix(text, "✗ spot saves ") ||
+			!strings.Contains(text, "1 of 2 gates failed") {
 			t.Errorf("details %v: %d times:\n%s", details, n, text)
 		}
 		if passed := strings.Contains(text, "✓ static: outage_delta.max <= 0"); passed != details {
@@ -103,7 +106,8 @@ func TestAnswerColors(t *testing.T) {
 // TestWarningsShown: at most three warnings, the gravest first, and how many more there are.
 func TestWarningsShown(t *testing.T) {
 	a := Answer{Warnings: []string{"one", "two", "three", "four", "five"}}
-	for details, want := range map[bool]string{false: "⚠ one\n⚠ two\n⚠ three\nand 2 more, with --details\n", true: "⚠ three\n⚠ four\n⚠ five\n"} {
+	for details, want := range map[bool]string{false: "⚠ one\n⚠ two\n⚠ three\nand 2 more, with --details\n",
+		true: "⚠ three\n⚠ four\n⚠ five\n"} {
 		var out bytes.Buffer
 		if err := a.Write(&out, Options{Details: details}); err != nil || !strings.HasSuffix(out.String(), want) {
 			t.Errorf("details %v, %v:\n%s", details, err, out.String())

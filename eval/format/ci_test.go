@@ -58,7 +58,8 @@ func TestCounts(t *testing.T) {
 	if err := xml.Unmarshal(out.Bytes(), &suites); err != nil {
 		t.Fatal(err)
 	}
-	for what, want := range map[string]int{"<testcase ": suites.Tests, "<failure ": suites.Failures, "<error ": suites.Errors, "<skipped ": suites.Skipped} {
+	for what, want := range map[string]int{"<testcase ": suites.Tests, "<failure ": suites.Failures,
+		"<error ": suites.Errors, "<skipped ": suites.Skipped} {
 		if got := strings.Count(text, what); got != want || want == 0 {
 			t.Errorf("%d %s, the total says %d", got, what, want)
 		}
@@ -153,8 +154,10 @@ func TestMarkdownAllTooLong(t *testing.T) {
 	for i := range lines {
 		lines[i] = fmt.Sprintf("line %d of many", i)
 	}
-	out := cutToFit("# head\n", blocks([]Section{{Heading: "Gates", Items: lines}, {Heading: "Notes", Items: []string{"a note"}, rank: rankNote}, {Heading: "Worst outages", Items: lines}}, "## ", true), 8000)
-	for _, want := range []string{"# head", "## Notes\n\n*1 of 1 lines left out to fit", "## Gates\n\n- line 0", "## Worst outages\n\n- line 0"} {
+	out := cutToFit("# head\n", blocks([]Section{{Heading: "Gates", Items: lines},
+		{Heading: "Notes", Items: []string{"a note"}, rank: rankNote}, {Heading: "Worst outages", Items: lines}}, "## ", true), 8000)
+	for _, want := range []string{"# head", "## Notes\n\n*1 of 1 lines left out to fit", "## Gates\n\n- line 0",
+		"## Worst outages\n\n- line 0"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

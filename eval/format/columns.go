@@ -31,7 +31,8 @@ var columns = []column[policyRow]{
 	{Heading: Heading{Top: "SAVED", Under: "$", Wide: true}, cell: median("net_savings_usd", figures.Amount)},
 	{Heading: Heading{Top: "SAVED", Under: "%", About: "SAVED is in percent of the on-demand bill, outages deducted."},
 		cell: median("net_savings_pct", percent)},
-	{Heading: Heading{Top: "CHANGE ON *", Under: "% [interval]", About: "CHANGE ON * is SAVED less the baseline's, run by run."},
+	{Heading: Heading{Top: "CHANGE ON *", Under: "% [interval]",
+		About: "CHANGE ON * is SAVED less the baseline's, run by run."},
 		cell: policyRow.change, tone: policyRow.changeTone},
 	{Heading: Heading{Top: "OUTAGE MIN", Under: "med / max"}, cell: medianAndMax("outage_minutes")},
 	{Heading: Heading{Top: "FROM SPOT", Under: "med / max", Rank: 1,
@@ -63,7 +64,8 @@ var columns = []column[policyRow]{
 // known.
 func (p policyRow) changeTone() Tone {
 	s := p.Summary("net_savings_delta_pct")
-	if i := s.MedianInterval; i != nil && i.High < 0 || i == nil && s.N > 0 && s.Median < 0 && p.Policy != p.r.Config.Baseline {
+	if i := s.MedianInterval; i != nil && i.High < 0 ||
+		i == nil && s.N > 0 && s.Median < 0 && p.Policy != p.r.Config.Baseline {
 		return Bad
 	}
 	return Plain
@@ -211,7 +213,8 @@ func frontierTable(r *eval.Report, g *eval.Group) Grid {
 	if !ok {
 		return Grid{}
 	}
-	t := Grid{Headings: Headings("FRONTIER OF static", "SAVED %", "OUTAGE COST % (mean)", "OUTAGE MIN (max)", "FROM SPOT (max)",
+	t := Grid{Headings: Headings("FRONTIER OF static", "SAVED %", "OUTAGE COST % (mean)", "OUTAGE MIN (max)",
+		"FROM SPOT (max)",
 		"OVER BEST, %", "(worst window)")}
 	for p := range r.Config.Policies {
 		if !slices.Contains(mixes, p) {

@@ -76,7 +76,8 @@ func TestCommentQuiet(t *testing.T) {
 			t.Errorf("%s: wrong about what it is compared with:\n%.400s", x.name, text)
 		}
 	}
-	if text := commentOf(t, first); !strings.Contains(text, "other side cannot run a") || !strings.Contains(text, "| a, spot |") || !strings.Contains(text, "on demand `") {
+	if text := commentOf(t, first); !strings.Contains(text, "other side cannot run a") ||
+		!strings.Contains(text, "| a, spot |") || !strings.Contains(text, "on demand `") {
 		t.Errorf("the first run does not show the state, and why:\n%s", text)
 	}
 }
@@ -132,7 +133,8 @@ func TestCommentFits(t *testing.T) {
 		t.Errorf("%d bytes, which end with %q", len(text), text[len(text)-40:])
 	}
 	head, _, _ := strings.Cut(text, "<details>")
-	if strings.Count(head, "\n| worlds") != reviewRowsMax || !strings.Contains(head, " more are below.") || !strings.Contains(head, " more gates are below") {
+	if strings.Count(head, "\n| worlds") != reviewRowsMax || !strings.Contains(head, " more are below.") ||
+		!strings.Contains(head, " more gates are below") {
 		t.Errorf("what is not collapsed:\n%s", head)
 	}
 }
@@ -160,9 +162,11 @@ func TestSparkline(t *testing.T) {
 
 func TestMoneyWords(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{figures.Dollars(1234567.8), "$1,234,568"}, {figures.Dollars(99.994), "$99.99"}, {figures.Dollars(-1234), "−$1,234"}, {figures.Dollars(-0.001), "$0.00"},
+		{figures.Dollars(1234567.8), "$1,234,568"}, {figures.Dollars(99.994), "$99.99"}, {figures.Dollars(-1234),
+			"−$1,234"}, {figures.Dollars(-0.001), "$0.00"},
 		{figures.DollarChange(12), "+$12.00"}, {figures.DollarChange(0.001), "$0.00"}, {figures.DollarChange(-100), "−$100"},
-		{changeWords(100, 150), "+$50.00 (+50%)"}, {changeWords(100, 98), "−$2.00 (−2.0%)"}, {changeWords(0, 5), "+$5.00"}, {changeWords(5, 5), "$0.00"},
+		{changeWords(100, 150), "+$50.00 (+50%)"}, {changeWords(100, 98), "−$2.00 (−2.0%)"}, {changeWords(0, 5),
+			"+$5.00"}, {changeWords(5, 5), "$0.00"},
 		{arrow("1", "1"), "1"}, {arrow("1", "2"), "1 → 2"},
 	} {
 		if c.got != c.want {

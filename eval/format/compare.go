@@ -41,7 +41,8 @@ func comparisonSections(of *eval.Comparison) []Section {
 	}
 	c := comparison{of}
 	first := []string{Verdict{toneOfOutcome(c.Outcome), c.headline()}.String(), c.summary()}
-	return []Section{{Heading: ComparisonTitle(of), Items: append(first, c.lines()...)}, {Table: c.table(), What: "changes"}}
+	return []Section{{Heading: ComparisonTitle(of), Items: append(first, c.lines()...)},
+		{Table: c.table(), What: "changes"}}
 }
 
 // toneOfOutcome says whether an outcome is good news.
@@ -69,8 +70,9 @@ func (c comparison) warnings() []string {
 	if names == nil {
 		return c.Warnings
 	}
-	return append(slices.Clone(c.Warnings), fmt.Sprintf("undecided after %s: whether %s lost more than %s points is unknown",
-		figures.Count(len(c.Seeds), "seed"), strings.Join(names, ", "), figures.Number(eval.LossMax, figures.Few)))
+	return append(slices.Clone(c.Warnings),
+		fmt.Sprintf("undecided after %s: whether %s lost more than %s points is unknown",
+			figures.Count(len(c.Seeds), "seed"), strings.Join(names, ", "), figures.Number(eval.LossMax, figures.Few)))
 }
 
 // summary says what the outcome means, in a sentence.
@@ -112,7 +114,8 @@ func (c comparison) lines() (out []string) {
 			"Where units are seeds it holds for these windows only.", stats.LooksMax))
 	}
 	if demand {
-		out = append(out, "Another demand: each side's net savings and outage cost are shares of its own on-demand bill; dollars are as they are.")
+		out = append(out,
+			"Another demand: each side's net savings and outage cost are shares of its own on-demand bill; dollars are as they are.")
 	}
 	if equal > 0 && c.several() && c.Outcome != eval.Equal {
 		out = append(out, fmt.Sprintf("%d of %d pairs of a policy and a scenario did the same in every run and are left out.",
@@ -147,7 +150,8 @@ func (c comparison) table() Grid {
 // nothing.
 func often(x *eval.Change) string {
 	text := fmt.Sprintf("by more than %s points outage cost is worse in %d of %d %s and better in %d, net savings are worse in %d and better in %d",
-		figures.Number(eval.LossMax, figures.Few), x.Outage.Worse, x.Units, x.Over, x.Outage.Better, x.Savings.Worse, x.Savings.Better)
+		figures.Number(eval.LossMax,
+			figures.Few), x.Outage.Worse, x.Units, x.Over, x.Outage.Better, x.Savings.Worse, x.Savings.Better)
 	if x.Outage.Worse == 0 {
 		text += fmt.Sprintf("; with none of %d seen, outage cost is worse in at most %s of them (at 95%%)", x.Units,
 			figures.Share(stats.ZeroBound(x.Units), 1))

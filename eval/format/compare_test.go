@@ -73,7 +73,8 @@ func TestHeadline(t *testing.T) {
 	if err := Write(&out, r, Table, Options{Width: 200, Details: true}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\nspot in a ", "\nspot in b ", "6 of 8 pairs of a policy and a scenario did the same in every run and are left out."} {
+	for _, want := range []string{"\nspot in a ", "\nspot in b ",
+		"6 of 8 pairs of a policy and a scenario did the same in every run and are left out."} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table does not say %q:\n%s", want, out.String())
 		}
@@ -99,7 +100,8 @@ func TestCompareNeeds(t *testing.T) {
 	}
 	setAgainst(t, r, func(*eval.OtherRun) float64 { return 5 })
 	var table bytes.Buffer
-	if err := Write(&table, r, Table, Options{Width: 200, Details: true}); err != nil || !strings.Contains(table.String(), "(need ≥ 11 seeds)") {
+	if err := Write(&table, r, Table, Options{Width: 200, Details: true}); err != nil ||
+		!strings.Contains(table.String(), "(need ≥ 11 seeds)") {
 		t.Errorf("%v: the table does not say what is needed:\n%s", err, table.String())
 	}
 }

@@ -194,7 +194,8 @@ func TestParallelChangesNothing(t *testing.T) {
 		c := shown()
 		c.Parallel = parallel
 		var started atomic.Int64
-		r, err := eval.Run(context.Background(), c, fake{slow: func(eval.Job) { time.Sleep(time.Duration(started.Add(1)*7%5) * time.Millisecond) }}.run)
+		r, err := eval.Run(context.Background(), c,
+			fake{slow: func(eval.Job) { time.Sleep(time.Duration(started.Add(1)*7%5) * time.Millisecond) }}.run)
 		if err != nil {
 			t.Fatal(err)
 		}

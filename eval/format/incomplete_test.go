@@ -58,13 +58,15 @@ func TestIncompleteOutputs(t *testing.T) {
 		t.Fatalf("CSV has %d lines, %v", len(rows), err)
 	}
 	for _, row := range rows[1:] {
-		if row[slices.Index(rows[0], "incomplete")] != "true" || row[slices.Index(rows[0], "runs_done")] != "12" || row[slices.Index(rows[0], "run_count")] != "40" {
+		if row[slices.Index(rows[0], "incomplete")] != "true" || row[slices.Index(rows[0], "runs_done")] != "12" ||
+			row[slices.Index(rows[0], "run_count")] != "40" {
 			t.Errorf("a line of CSV is not marked: %v", row)
 		}
 	}
 	b.Reset()
 	var suites junitSuites
-	if err := writeJUnit(&b, r); err != nil || xml.Unmarshal(b.Bytes(), &suites) != nil || suites.Errors != 1+len(r.Gates) || suites.Failures != 0 {
+	if err := writeJUnit(&b, r); err != nil || xml.Unmarshal(b.Bytes(), &suites) != nil ||
+		suites.Errors != 1+len(r.Gates) || suites.Failures != 0 {
 		t.Errorf("JUnit has %d errors and %d failures, %v", suites.Errors, suites.Failures, err)
 	}
 }

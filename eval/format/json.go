@@ -147,7 +147,8 @@ func writeJSON(w io.Writer, r *eval.Report) error {
 	if r.Comparison != nil {
 		x := comparison{r.Comparison}
 		out.Comparison = &jsonComparison{
-			Comparison: x.Comparison, Headline: x.headline(), BeyondNoise: x.BeyondNoise(), Warnings: append([]string{}, x.warnings()...),
+			Comparison: x.Comparison, Headline: x.headline(), BeyondNoise: x.BeyondNoise(), Warnings: append([]string{},
+				x.warnings()...),
 		}
 		if main := x.Main(); main != nil {
 			out.Comparison.SavingsWeek, out.Comparison.OutageWeek = &main.SavingsWeek, &main.OutageWeek

@@ -37,9 +37,10 @@ func TestJSONKeys(t *testing.T) {
 	}
 	r.Runs[0].Result.Warnings = []string{"2 actions failed"}
 	r.Runs[0].Result.Budgets = []sim.BudgetResult{{Name: "ml/b"}}
-	r.Comparison = &eval.Comparison{Program: "./base", Version: "v1", Files: "base", Seeds: eval.DefaultSeeds(8), Changes: []eval.Change{{Policy: "spot", Pairs: 8, Demand: 8,
-		Savings: eval.Difference{Interval: &stats.Interval{}}, Outage: eval.Difference{Interval: &stats.Interval{}}}, {Policy: "static", Pairs: 2,
-		Savings: eval.Difference{Need: 8}, Outage: eval.Difference{Need: 8}}}}
+	r.Comparison = &eval.Comparison{Program: "./base", Version: "v1", Files: "base", Seeds: eval.DefaultSeeds(8),
+		Changes: []eval.Change{{Policy: "spot", Pairs: 8, Demand: 8,
+			Savings: eval.Difference{Interval: &stats.Interval{}}, Outage: eval.Difference{Interval: &stats.Interval{}}}, {Policy: "static", Pairs: 2,
+			Savings: eval.Difference{Need: 8}, Outage: eval.Difference{Need: 8}}}}
 	var out bytes.Buffer
 	if err := writeJSON(&out, r); err != nil {
 		t.Fatal(err)
@@ -113,7 +114,8 @@ func walk(v any, path string, found map[string]bool) {
 		}
 	case map[string]any:
 		for key, x := range v {
-			if slices.ContainsFunc(eval.Metrics(), func(m eval.Metric) bool { return m.Name == key }) && (strings.HasSuffix(path, "metrics") || strings.HasSuffix(path, "medians")) {
+			if slices.ContainsFunc(eval.Metrics(), func(m eval.Metric) bool { return m.Name == key }) &&
+				(strings.HasSuffix(path, "metrics") || strings.HasSuffix(path, "medians")) {
 				key = "<metric>"
 			}
 			p := key

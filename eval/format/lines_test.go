@@ -14,7 +14,8 @@ import (
 func TestGateWords(t *testing.T) {
 	c := shown()
 	c.Cases, c.Gates = cases(1, "web-week", "batch-night", "shop"), []eval.Gate{
-		mustGate(t, "spot:outage_minutes.median <= 10"), mustGate(t, "spot in shop:outage_minutes.median <= 10"), mustGate(t, "outage_minutes.max >= 0"),
+		mustGate(t, "spot:outage_minutes.median <= 10"), mustGate(t,
+			"spot in shop:outage_minutes.median <= 10"), mustGate(t, "outage_minutes.max >= 0"),
 	}
 	runner := func(ctx context.Context, j eval.Job) (*sim.Result, error) {
 		r, err := fake{}.run(ctx, j)

@@ -29,20 +29,25 @@ func Notes(r *eval.Report) []string {
 		"Capacity, that is when launches are refused, comes from where the reclaims come from; refusals on demand, notices and recommendations are always modelled.",
 		savedNote(&r.Config))
 	if r.Config.Today == nil {
-		notes = append(notes, fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline))
+		notes = append(notes,
+			fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline))
 	}
-	notes = append(notes, "Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")
+	notes = append(notes,
+		"Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")
 	if len(r.Groups) > 1 {
 		notes = append(notes, AcrossNote)
 	}
 	if len(Violations(r)) > 0 {
-		notes = append(notes, "! marks a policy that did not keep the manifests: it is never first, never the best fixed mix, and no shortfall is measured to it.")
+		notes = append(notes,
+			"! marks a policy that did not keep the manifests: it is never first, never the best fixed mix, and no shortfall is measured to it.")
 	}
 	notes = append(notes, intervalNotes(r)...)
 	notes = append(notes, fmt.Sprintf("Commitments are modelled as %s off on-demand for one year and %s for three.",
-		figures.Share(r.Config.Discount1y, figures.Few), figures.Share(r.Config.Discount3y, figures.Few)), billNote(&r.Config))
+		figures.Share(r.Config.Discount1y, figures.Few), figures.Share(r.Config.Discount3y,
+			figures.Few)), billNote(&r.Config))
 	if i := slices.IndexFunc(r.Config.Cases, func(k eval.Case) bool { return len(k.Bound.Budgets) > 0 }); i >= 0 {
-		notes = append(notes, fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
+		notes = append(notes,
+			fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
 	}
 	return append(append(notes, scenarioNotes(&r.Config)...), unschedulableNotes(r)...)
 }
@@ -80,7 +85,8 @@ func traceNotes(r *eval.Report) []string {
 		if t.About != "" {
 			name += " (" + strings.TrimSuffix(t.About, ".") + ")"
 		}
-		notes = append(notes, fmt.Sprintf("Trace %s: %s prices, %s to %s; reclaims are %s.%s", name, t.Prices(), Instant(t.From), Instant(t.To), reclaims(r, t), partRead(t)))
+		notes = append(notes, fmt.Sprintf("Trace %s: %s prices, %s to %s; reclaims are %s.%s", name, t.Prices(),
+			Instant(t.From), Instant(t.To), reclaims(r, t), partRead(t)))
 	}
 	return notes
 }

@@ -45,14 +45,16 @@ func hurt(ctx context.Context, j eval.Job) (*sim.Result, error) {
 func TestOutageFigures(t *testing.T) {
 	c := shown()
 	c.Cases, c.Seeds = cases(1, "web-week"), eval.DefaultSeeds(4)
-	c.Gates = []eval.Gate{mustGate(t, "on-demand:outage_longest_s.max<=60"), mustGate(t, "on-demand:outage_spot_minutes.max<=0"), mustGate(t, "on-demand:outage_pods.max<=1"),
+	c.Gates = []eval.Gate{mustGate(t, "on-demand:outage_longest_s.max<=60"),
+		mustGate(t, "on-demand:outage_spot_minutes.max<=0"), mustGate(t, "on-demand:outage_pods.max<=1"),
 		mustGate(t, "on-demand:outage_spot_delta.max<=0")}
 	r, err := eval.Run(context.Background(), c, hurt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := policyReport(r, eval.OnDemand)
-	for metric, want := range map[string]float64{"outage_minutes": 2, "outage_incidents": 2, "outage_longest_s": 90, "outage_pods": 2, "outage_spot_minutes": 0} {
+	for metric, want := range map[string]float64{"outage_minutes": 2, "outage_incidents": 2, "outage_longest_s": 90,
+		"outage_pods": 2, "outage_spot_minutes": 0} {
 		if got := p.Summary(metric).Max; got != want {
 			t.Errorf("%s is at most %v, want %v", metric, got, want)
 		}
@@ -60,7 +62,8 @@ func TestOutageFigures(t *testing.T) {
 	if got := r.Runs[4].Value("outage_minutes"); got.V != 1 {
 		t.Errorf("20 s and 25 s are %v min, want 1", got.V)
 	}
-	if o := p.Outage; p.Outages.Count != 3 || o.Outage != 155*time.Second || o.OutageMinutes != 3 || o.Incidents != 4 || r.Runs[o.LongestRun].Seed != 3 {
+	if o := p.Outage; p.Outages.Count != 3 || o.Outage != 155*time.Second || o.OutageMinutes != 3 || o.Incidents != 4 ||
+		r.Runs[o.LongestRun].Seed != 3 {
 		t.Errorf("%d runs with incidents, %+v in all", p.Outages.Count, o)
 	}
 	for i, want := range []bool{false, true, false, true} {
@@ -73,7 +76,8 @@ func TestOutageFigures(t *testing.T) {
 	if got := outageLines(r, &r.Groups[0])[0]; got != words {
 		t.Errorf("in words: %q, want %q", got, words)
 	}
-	if line := gateLine(r, &r.Gates[0]); !strings.Contains(line, "; it has 2 min in 1 incident, 1 pod; none from Spot (growth 1m30s); longest 1m30s of default/b") {
+	if line := gateLine(r, &r.Gates[0]); !strings.Contains(line,
+		"; it has 2 min in 1 incident, 1 pod; none from Spot (growth 1m30s); longest 1m30s of default/b") {
 		t.Errorf("the gate says %q", line)
 	}
 	var out bytes.Buffer
@@ -90,7 +94,8 @@ func TestOutageFigures(t *testing.T) {
 		t.Errorf("a run without an incident has %+v", doc.Runs[0].Outage)
 	}
 	o := doc.Runs[4].Outage
-	if o == nil || o.Seconds != 45 || len(o.Workloads) != 2 || o.Workloads[0].Seconds != 20 || o.Workloads[0].Minutes != 0 || o.Longest.Workload != "default/b" {
+	if o == nil || o.Seconds != 45 || len(o.Workloads) != 2 || o.Workloads[0].Seconds != 20 ||
+		o.Workloads[0].Minutes != 0 || o.Longest.Workload != "default/b" {
 		t.Errorf("the run of seed 2 has %+v", o)
 	}
 }

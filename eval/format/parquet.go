@@ -42,7 +42,8 @@ func writeParquet(w io.Writer, reports ...*eval.Report) error {
 // parquetHead is what a file says of all of its runs.
 func parquetHead(r *eval.Report) ([]parquet.WriterOption, error) {
 	options := []parquet.WriterOption{
-		parquet.KeyValueMetadata(keySchemaVersion, strconv.Itoa(SchemaVersion)), parquet.KeyValueMetadata(keyVersion, r.Config.Version),
+		parquet.KeyValueMetadata(keySchemaVersion, strconv.Itoa(SchemaVersion)), parquet.KeyValueMetadata(keyVersion,
+			r.Config.Version),
 		parquet.KeyValueMetadata(keyInvocation, r.Config.Invocation),
 	}
 	var metrics []parquetMetric

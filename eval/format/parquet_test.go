@@ -64,7 +64,8 @@ func TestParquet(t *testing.T) {
 			}
 		}
 	}
-	for column, want := range map[string]string{"from": "TIMESTAMP", "seed": "INT(64,false)", "bill_usd": "DOUBLE", "node_launches": "INT", "improvement_floored": "BOOLEAN", "scenario": "STRING"} {
+	for column, want := range map[string]string{"from": "TIMESTAMP", "seed": "INT(64,false)", "bill_usd": "DOUBLE",
+		"node_launches": "INT", "improvement_floored": "BOOLEAN", "scenario": "STRING"} {
 		leaf, ok := f.Schema().Lookup(column)
 		if !ok || !strings.Contains(leaf.Node.Type().String(), want) {
 			t.Errorf("column %s is %v, want %s", column, leaf.Node, want)

@@ -49,7 +49,8 @@ func decode(r io.Reader) (*readReport, error) {
 	err = json.NewDecoder(r).Decode(in)
 	switch v := in.SchemaVersion; {
 	case v != nil && *v != SchemaVersion: // the cause of every other fault
-		return nil, fmt.Errorf("reading a report: %w: that of spotter %s is %d, and this one reads %d", ErrSchema, cmp.Or(in.Version, "unknown"), *v, SchemaVersion)
+		return nil, fmt.Errorf("reading a report: %w: that of spotter %s is %d, and this one reads %d", ErrSchema,
+			cmp.Or(in.Version, "unknown"), *v, SchemaVersion)
 	case err != nil:
 		return nil, fmt.Errorf("reading a report: %w", err)
 	case v == nil:

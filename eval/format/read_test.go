@@ -35,7 +35,8 @@ func TestReadRuns(t *testing.T) {
 		t.Fatalf("%d of %d runs: %v", len(runs), len(r.Runs), err)
 	}
 	whole, err := ReadReport(strings.NewReader(text))
-	if err != nil || !slices.Equal(whole.Policies, r.Config.Policies) || !slices.Equal(whole.Seeds, r.Config.Seeds) || len(whole.Cases) != len(r.Config.Cases) {
+	if err != nil || !slices.Equal(whole.Policies, r.Config.Policies) || !slices.Equal(whole.Seeds, r.Config.Seeds) ||
+		len(whole.Cases) != len(r.Config.Cases) {
 		t.Fatalf("the report is %+v, %v", whole, err)
 	}
 	for i, k := range whole.Cases {
@@ -52,7 +53,8 @@ func TestReadRuns(t *testing.T) {
 			a.Hash != hex.EncodeToString(b.Result.Hash[:]) || a.Weather != hex.EncodeToString(b.Result.Weather[:])) {
 			t.Errorf("run %d is %+v, want bill %v", i, a, b.Result.Bill)
 		}
-		if b.Err == nil && (a.Rough || a.SpotBill != b.Result.SpotBill || a.JobCost != b.Result.JobCost || a.CapacityHours != b.Result.CapacityHours || a.SpotShare != b.Result.SpotShare) {
+		if b.Err == nil && (a.Rough || a.SpotBill != b.Result.SpotBill || a.JobCost != b.Result.JobCost ||
+			a.CapacityHours != b.Result.CapacityHours || a.SpotShare != b.Result.SpotShare) {
 			t.Errorf("run %d is %+v, want %v of it for Spot and %v hours", i, a, b.Result.SpotBill, b.Result.CapacityHours)
 		}
 	}

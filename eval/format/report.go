@@ -28,8 +28,9 @@ func AnswerOf(r *eval.Report) *Answer {
 	across, first := r.Across(), r.FirstAcross()
 	isFirst := func(i int) bool { return first != nil && across[i].Policy == first.Policy }
 	a.Tables = []Grid{gridOf(acrossColumns(r), across, isFirst), scenarioTable(r)}
-	a.Legend = legendOf(r, firstMark+"is first most often; * is the baseline. SAVED is in percent of the on-demand bill, outages deducted; "+
-		"AT MOST is what the "+eval.OracleName+" saves.")
+	a.Legend = legendOf(r,
+		firstMark+"is first most often; * is the baseline. SAVED is in percent of the on-demand bill, outages deducted; "+
+			"AT MOST is what the "+eval.OracleName+" saves.")
 	return a
 }
 
@@ -194,7 +195,8 @@ func demandsOf(r *eval.Report) (parts []string) {
 	}
 	switch failed, _ := gatesByResult(r); {
 	case len(failed) > 0:
-		parts = append(parts, fmt.Sprintf("%s of %s failed", figures.Integer(len(failed)), figures.Count(len(r.Gates), "gate")))
+		parts = append(parts, fmt.Sprintf("%s of %s failed", figures.Integer(len(failed)),
+			figures.Count(len(r.Gates), "gate")))
 	case len(r.Gates) > 0:
 		parts = append(parts, figures.Count(len(r.Gates), "gate")+" passed")
 	}
@@ -333,5 +335,6 @@ func nextStep(r *eval.Report) Step {
 // seedsStep is to repeat a command with more seeds, in place of those that it has.
 func seedsStep(command string, seeds int) Step {
 	own := regexp.MustCompile(` --seeds(=| +)\S+`)
-	return Step{"run as many seeds as intervals need", own.ReplaceAllString(command, "") + fmt.Sprintf(" --seeds %d", seeds)}
+	return Step{"run as many seeds as intervals need", own.ReplaceAllString(command, "") +
+		fmt.Sprintf(" --seeds %d", seeds)}
 }

@@ -46,13 +46,15 @@ func reviewOf(r *eval.Report) Review {
 	if r.Stopped {
 		v.Title.Text += "; stopped before the end"
 	}
-	v.Sections = append(v.Sections, Section{About: lackOf(c)}, Section{Table: spendingTable(rows[:min(len(rows), reviewRowsMax)])})
+	v.Sections = append(v.Sections, Section{About: lackOf(c)}, Section{Table: spendingTable(rows[:min(len(rows),
+		reviewRowsMax)])})
 	if n := len(rows) - reviewRowsMax; n > 0 {
 		v.Sections = append(v.Sections, Section{About: fmt.Sprintf("%d more are below.", n)})
 	}
 	if main != nil && main.change != nil && main.change.Demand > 0 {
-		v.Sections = append(v.Sections, Section{About: "The workloads request something else. All on demand they would cost " +
-			arrow(figures.Dollars(main.before.OnDemandBill), figures.Dollars(main.after.OnDemandBill)) + " a month."})
+		v.Sections = append(v.Sections,
+			Section{About: "The workloads request something else. All on demand they would cost " +
+				arrow(figures.Dollars(main.before.OnDemandBill), figures.Dollars(main.after.OnDemandBill)) + " a month."})
 	}
 	v.Sections = append(v.Sections, Section{Items: reviewGates(r)})
 	if main != nil {

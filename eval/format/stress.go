@@ -216,11 +216,13 @@ func (s stress) notes() []string {
 		"What is published stays as it is under every truth: bands of interruption, placement scores, forecasts that a trace brings. " +
 			"Policies and forecasters keep their constants."}, traceNotes(r)...)
 	if slices.ContainsFunc(r.Config.Cases, func(k eval.Case) bool { return k.Bound.Available != nil }) {
-		notes = append(notes, "When a recorded market falls short is recorded and the same under every truth; which nodes that takes, and with which notice, is drawn.")
+		notes = append(notes,
+			"When a recorded market falls short is recorded and the same under every truth; which nodes that takes, and with which notice, is drawn.")
 	}
 	auction := func(k eval.Case) bool { return strings.Contains(k.Bound.Reclaims(), "price and bid") }
 	if slices.ContainsFunc(r.Config.Cases, auction) {
-		notes = append(notes, "In auctions price and bid decide what is lost: of the truths those of prices, notices and slots act there.")
+		notes = append(notes,
+			"In auctions price and bid decide what is lost: of the truths those of prices, notices and slots act there.")
 	}
 	return append(notes, scenarioNotes(&r.Config)...)
 }

@@ -261,7 +261,8 @@ func TestStressMarksWhoBreaksManifests(t *testing.T) {
 	if err := WriteStress(&out, s, Markdown, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "| portfolio ! |") || !strings.Contains(out.String(), "! marks a policy that did not keep the manifests") {
+	if !strings.Contains(out.String(), "| portfolio ! |") || !strings.Contains(out.String(),
+		"! marks a policy that did not keep the manifests") {
 		t.Errorf("nothing is marked in\n%s", out.String())
 	}
 }
@@ -282,8 +283,10 @@ func TestStressStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Reports) != 3 || len(s.Truths) != 3 || !s.Stopped || s.ExitCode() != 3 || (stress{s}).done() >= (stress{s}).runs() || (stress{s}).missing() != 0 {
-		t.Errorf("%d truths, %d of %d runs done, %d missing, exit code %d", len(s.Truths), (stress{s}).done(), (stress{s}).runs(), (stress{s}).missing(), s.ExitCode())
+	if len(s.Reports) != 3 || len(s.Truths) != 3 || !s.Stopped || s.ExitCode() != 3 ||
+		(stress{s}).done() >= (stress{s}).runs() || (stress{s}).missing() != 0 {
+		t.Errorf("%d truths, %d of %d runs done, %d missing, exit code %d", len(s.Truths), (stress{s}).done(),
+			(stress{s}).runs(), (stress{s}).missing(), s.ExitCode())
 	}
 	for f, want := range map[Format]string{
 		Table: "INCOMPLETE: stopped after ", Markdown: "INCOMPLETE: stopped after ", JSON: `"incomplete": true`, CSV: ",true,",

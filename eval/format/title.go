@@ -28,7 +28,8 @@ func compared(r *eval.Report) string {
 	var names []string
 	scenarios := r.Groups
 	if len(scenarios) > titledMax {
-		names = []string{figures.Count(len(scenarios), "scenario") + " (" + figures.Count(len(r.Config.Cases), "window") + ")"}
+		names = []string{figures.Count(len(scenarios), "scenario") + " (" +
+			figures.Count(len(r.Config.Cases), "window") + ")"}
 		scenarios = nil
 	}
 	for _, g := range scenarios {
@@ -72,7 +73,8 @@ func Settings(r *eval.Report) []string {
 	var scenarios []string
 	for i := range c.Cases {
 		w := c.Cases[i].Bound
-		line := fmt.Sprintf("%s: warm-up %s, ready grace %s, intensity %s", c.Cases[i].Scenario, figures.Duration(w.WarmUp), figures.Duration(w.ReadyGrace), figures.Number(w.Intensity, figures.Few))
+		line := fmt.Sprintf("%s: warm-up %s, ready grace %s, intensity %s", c.Cases[i].Scenario, figures.Duration(w.WarmUp),
+			figures.Duration(w.ReadyGrace), figures.Number(w.Intensity, figures.Few))
 		if w.Slots > 0 {
 			line += fmt.Sprintf(", slots %d", w.Slots)
 		}
@@ -114,7 +116,8 @@ func Incomplete(r *eval.Report) string {
 	case !r.Stopped:
 		return ""
 	case done == len(r.Runs):
-		return fmt.Sprintf("INCOMPLETE: stopped after all %s, while bounds or the comparison were worked out", figures.Count(done, "run"))
+		return fmt.Sprintf("INCOMPLETE: stopped after all %s, while bounds or the comparison were worked out",
+			figures.Count(done, "run"))
 	default:
 		return fmt.Sprintf("INCOMPLETE: stopped after %s of %s", figures.Integer(done), figures.Count(len(r.Runs), "run"))
 	}

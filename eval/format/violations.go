@@ -28,7 +28,8 @@ func ViolationWords(p *eval.PolicyReport) string {
 		}
 		parts = append(parts, v.Text)
 	}
-	return fmt.Sprintf("manifests not kept in %s of %s: %s", figures.Integer(p.Violating), figures.Count(p.Runs-p.Missing, "run"), strings.Join(parts, "; "))
+	return fmt.Sprintf("manifests not kept in %s of %s: %s", figures.Integer(p.Violating),
+		figures.Count(p.Runs-p.Missing, "run"), strings.Join(parts, "; "))
 }
 
 // Violations say, a line each, which policies did not keep the manifests in which

@@ -9,7 +9,8 @@ import (
 
 // shownMetrics are those of which a report that lacks them has to warn: what
 // its table shows.
-var shownMetrics = []string{"bill_usd", "net_savings_usd", "net_savings_pct", "net_savings_delta_pct", "outage_minutes", "outage_delta", "outage_spot_minutes", "regret"}
+var shownMetrics = []string{"bill_usd", "net_savings_usd", "net_savings_pct", "net_savings_delta_pct",
+	"outage_minutes", "outage_delta", "outage_spot_minutes", "regret"}
 
 // Warnings say what could not be estimated. None of it counts as good: a gate
 // without a value fails, and what a reader might take for a result is named.
@@ -39,7 +40,8 @@ func estimateWarnings(r *eval.Report) (out []string) {
 					continue // its bound may be open
 				}
 				if n, done := p.Summary(name).N, p.Runs-p.Missing-p.Unfinished; n < done {
-					out = append(out, fmt.Sprintf("%s of %s has no value in %d of %s%s", name, p.Policy, done-n, figures.Count(done, "run"), inScenario(r, g.Scenario)))
+					out = append(out, fmt.Sprintf("%s of %s has no value in %d of %s%s", name, p.Policy, done-n,
+						figures.Count(done, "run"), inScenario(r, g.Scenario)))
 				}
 			}
 		}
@@ -47,7 +49,8 @@ func estimateWarnings(r *eval.Report) (out []string) {
 	for i := range r.Oracles {
 		if n := r.Oracles[i].Short; n > 0 {
 			k := &r.Config.Cases[i]
-			out = append(out, fmt.Sprintf("the oracle of %s, window %d was cut short in %s of time by its limit of work: its bounds hold, and are lower than they could be", k.Scenario, k.Window, figures.Count(n, "piece")))
+			out = append(out,
+				fmt.Sprintf("the oracle of %s, window %d was cut short in %s of time by its limit of work: its bounds hold, and are lower than they could be", k.Scenario, k.Window, figures.Count(n, "piece")))
 		}
 	}
 	out = append(out, intervalWarnings(r)...)

@@ -27,7 +27,8 @@ func WriteWhatIfComment(w io.Writer, r *eval.WhatIf) error { return answerOfWhat
 func answerOfWhatIf(r *eval.WhatIf) *Answer {
 	a := &Answer{
 		Tables: []Grid{whatIfTable(r)}, About: whatIfTitle(r), Warnings: whatIfWarnings(r), Next: whatIfNext(r),
-		Legend: []string{firstMark + "is the cheapest, of a sweep the knee. $/MONTH is the bill of 730 hours with what is paid in advance, " +
+		Legend: []string{firstMark +
+			"is the cheapest, of a sweep the knee. $/MONTH is the bill of 730 hours with what is paid in advance, " +
 			"without the cost of outages."},
 		Review: Review{Title: whatIfReview(r), Quiet: whatIfQuiet(r), Fold: "What is changed, and how it was measured"},
 	}
@@ -143,7 +144,8 @@ func whatIfNext(r *eval.WhatIf) Step {
 // whatIfTitle says what is compared, in one line.
 func whatIfTitle(r *eval.WhatIf) string {
 	cases := r.Config.Cases
-	text := fmt.Sprintf("%s (%s, %s to %s) · %s · %s against %s · %s", cases[0].Scenario, figures.Count(len(cases), "window"),
+	text := fmt.Sprintf("%s (%s, %s to %s) · %s · %s against %s · %s", cases[0].Scenario,
+		figures.Count(len(cases), "window"),
 		Instant(cases[0].Bound.Start), Instant(cases[len(cases)-1].End()), figures.Count(len(r.Config.Seeds), "seed"),
 		figures.Count(len(r.Variants), "variant"), r.AsIs.Name, figures.Count(len(r.Runs), "run"))
 	if r.Stopped {
@@ -304,7 +306,8 @@ func whatIfQuiet(r *eval.WhatIf) bool {
 		return false
 	}
 	return !slices.ContainsFunc(r.Variants, func(x eval.WhatIfRow) bool {
-		return !x.Equal && (r.Stopped || x.Missing > 0 || x.Change.MedianInterval == nil || !holdsZero(x.Change.MedianInterval) ||
+		return !x.Equal && (r.Stopped || x.Missing > 0 || x.Change.MedianInterval == nil ||
+			!holdsZero(x.Change.MedianInterval) ||
 			x.Incidents.Max > r.AsIs.Incidents.Max)
 	})
 }

@@ -18,10 +18,12 @@ import (
 // whatIf compares variants, each by what it does to a run, over so many seeds.
 func whatIf(t *testing.T, seeds int, variants ...func(*sim.Result)) *eval.WhatIf {
 	t.Helper()
-	c := eval.Config{Policies: []string{"as-is"}, Cases: cases(1, "cluster.yaml"), Seeds: eval.DefaultSeeds(seeds), Version: "v0.1.0", Invocation: "spotter whatif cluster.yaml"}
+	c := eval.Config{Policies: []string{"as-is"}, Cases: cases(1, "cluster.yaml"), Seeds: eval.DefaultSeeds(seeds),
+		Version: "v0.1.0", Invocation: "spotter whatif cluster.yaml"}
 	var all []eval.Variant
 	for i := range variants {
-		v := eval.Variant{Name: fmt.Sprintf("pool/a x=%d", i), Changes: []string{fmt.Sprintf("pool/a.spec.x=%d", i)}, Policy: "as-is", Cases: cases(1, "cluster.yaml")}
+		v := eval.Variant{Name: fmt.Sprintf("pool/a x=%d", i), Changes: []string{fmt.Sprintf("pool/a.spec.x=%d", i)},
+			Policy: "as-is", Cases: cases(1, "cluster.yaml")}
 		v.Cases[0].Bound.Slots = i + 1
 		all = append(all, v)
 	}
@@ -123,7 +125,8 @@ func TestWhatIfKnee(t *testing.T) {
 		variants []func(*sim.Result)
 		want     string
 	}{
-		{"as it is", []func(*sim.Result){saves(-1, 0), saves(-0.9, -1), saves(0.1, 20)}, "The knee is as-is: no value saves more without many more evictions."},
+		{"as it is", []func(*sim.Result){saves(-1, 0), saves(-0.9, -1), saves(0.1, 20)},
+			"The knee is as-is: no value saves more without many more evictions."},
 		{"chance", []func(*sim.Result){noiseBy(0.8, 1), noiseBy(0.9, 4)}, "There is no knee"},
 		{"none", []func(*sim.Result){saves(-1, 4), saves(-2, 5)}, "There is no knee"},
 	} {

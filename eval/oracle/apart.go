@@ -26,7 +26,10 @@ func (o *Oracle) findApart() {
 	for _, first := range alone {
 		set := []int{first}
 		for _, next := range alone {
-			if next != first && !slices.ContainsFunc(set, func(in int) bool { return !refuses(&t[in], &t[next]) && !refuses(&t[next], &t[in]) }) {
+			if next != first && !slices.ContainsFunc(set, func(in int) bool {
+				return !refuses(&t[in], &t[next]) &&
+					!refuses(&t[next], &t[in])
+			}) {
 				set = append(set, next)
 			}
 		}

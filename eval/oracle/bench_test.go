@@ -58,7 +58,8 @@ func wide(types, services int, length time.Duration) *scenarios.BoundScenario {
 			if z == 3 {
 				capacity, c = policy.OnDemand, scenarios.PriceCurve{At: []policy.Time{1}, Price: []policy.Money{policy.Money(60_000 * cpu)}}
 			}
-			w.Markets = append(w.Markets, policy.Market{ID: id, Name: fmt.Sprintf("aws/r/a/t%d/%d", i, z), Provider: "aws", Region: "r", Type: policy.TypeID(i), Capacity: capacity, Band: policy.BandUnknown})
+			w.Markets = append(w.Markets, policy.Market{ID: id, Name: fmt.Sprintf("aws/r/a/t%d/%d", i, z), Provider: "aws",
+				Region: "r", Type: policy.TypeID(i), Capacity: capacity, Band: policy.BandUnknown})
 			w.Pools[0].Markets = append(w.Pools[0].Markets, id)
 			w.Prices = append(w.Prices, c)
 		}

@@ -17,10 +17,12 @@ import (
 // capacity type and perhaps an agent on every node, over 1 to 4 hours in which
 // prices change on the hour.
 func drawTiny(t *rapid.T) *scenarios.BoundScenario {
-	w := &scenarios.BoundScenario{Start: evaltest.Monday, WarmUp: time.Hour, Duration: time.Duration(rapid.IntRange(1, 4).Draw(t, "hours")) * time.Hour,
-		Zones: []string{"a"}, Pools: []policy.Pool{{Name: "general"}}}
+	w := &scenarios.BoundScenario{Start: evaltest.Monday, WarmUp: time.Hour,
+		Duration: time.Duration(rapid.IntRange(1, 4).Draw(t, "hours")) * time.Hour,
+		Zones:    []string{"a"}, Pools: []policy.Pool{{Name: "general"}}}
 	for i := range rapid.IntRange(1, 2).Draw(t, "types") {
-		size := policy.Resources{CPU: int64(rapid.IntRange(3, 6).Draw(t, "cpu")) * 1000, Memory: int64(rapid.IntRange(3, 6).Draw(t, "memory")) << 30, Pods: int64(rapid.IntRange(2, 5).Draw(t, "slots"))}
+		size := policy.Resources{CPU: int64(rapid.IntRange(3, 6).Draw(t, "cpu")) * 1000,
+			Memory: int64(rapid.IntRange(3, 6).Draw(t, "memory")) << 30, Pods: int64(rapid.IntRange(2, 5).Draw(t, "slots"))}
 		typ := policy.InstanceType{ID: policy.TypeID(i), Name: fmt.Sprintf("t%d", i), Allocatable: size}
 		if i == 0 && rapid.Bool().Draw(t, "gpu") {
 			typ.Allocatable.GPU, typ.GPUResource = 1, "nvidia.com/gpu"
@@ -56,10 +58,12 @@ func drawTiny(t *rapid.T) *scenarios.BoundScenario {
 		if rapid.IntRange(0, 2).Draw(t, "bound") == 0 {
 			template.NodeSelector = []policy.Label{{Key: "karpenter.sh/capacity-type", Value: "on-demand"}}
 		}
-		add(policy.KindDeployment, template, scenarios.Workload{Schedule: []scenarios.ReplicaStep{{At: 1, Replicas: int32(rapid.IntRange(0, 3).Draw(t, "replicas"))}}})
+		add(policy.KindDeployment, template, scenarios.Workload{Schedule: []scenarios.ReplicaStep{{At: 1,
+			Replicas: int32(rapid.IntRange(0, 3).Draw(t, "replicas"))}}})
 	}
 	if rapid.Bool().Draw(t, "agent") {
-		add(policy.KindDaemonSet, policy.Template{Requests: policy.Resources{CPU: 500, Memory: 1 << 28, Pods: 1}, DaemonSet: true}, scenarios.Workload{})
+		add(policy.KindDaemonSet, policy.Template{Requests: policy.Resources{CPU: 500, Memory: 1 << 28, Pods: 1},
+			DaemonSet: true}, scenarios.Workload{})
 	}
 	return w
 }

@@ -97,12 +97,14 @@ func (o *Oracle) closedAlways(m policy.MarketID, seeded bool) []stretch {
 	taken := weather.DefaultParams().TakeWindow
 	for i := range w.Faults {
 		f := &w.Faults[i]
-		all := f.Kind == scenarios.FaultZoneOutage || f.Kind == scenarios.FaultCapacityShortage && f.Share >= 1 && x.Capacity == policy.Spot
+		all := f.Kind == scenarios.FaultZoneOutage ||
+			f.Kind == scenarios.FaultCapacityShortage && f.Share >= 1 && x.Capacity == policy.Spot
 		if all && (f.Zone == "" || f.Zone == w.Zones[x.Zone]) && (f.Type == "" || f.Type == w.Types[x.Type].Name) {
 			out = append(out, stretch{f.At.Add(taken), f.At.Add(f.Duration)})
 		}
 	}
-	if x.Capacity != policy.Spot || seeded || w.Available == nil || len(w.Available[m].At) == 0 || w.Available[m].Available[0] {
+	if x.Capacity != policy.Spot || seeded || w.Available == nil || len(w.Available[m].At) == 0 ||
+		w.Available[m].Available[0] {
 		return out
 	}
 	a := &w.Available[m]

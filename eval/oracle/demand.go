@@ -123,7 +123,8 @@ func (o *Oracle) readJobs() {
 				work = int64(job.Completions)*job.Work.Milliseconds() - int64(job.Pods)*int64(o.window.From-released)
 			}
 			if work > 0 {
-				o.jobs = append(o.jobs, batch{class: o.classOf[i], span: billing.Span{From: max(released, o.window.From), To: end}, work: work, pods: int64(job.Pods)})
+				o.jobs = append(o.jobs, batch{class: o.classOf[i], span: billing.Span{From: max(released, o.window.From),
+					To: end}, work: work, pods: int64(job.Pods)})
 			}
 		}
 	}
@@ -159,8 +160,14 @@ func (o *Oracle) missing(i int) float64 {
 
 // spread starts with the work of b at an even pace over its span.
 func (b *batch) spread(pieces []piece) {
-	b.from, _ = slices.BinarySearchFunc(pieces, b.span.From, func(p piece, t policy.Time) int { return cmp.Compare(p.span.From, t) })
-	b.to, _ = slices.BinarySearchFunc(pieces, b.span.To, func(p piece, t policy.Time) int { return cmp.Compare(p.span.From, t) })
+	b.from, _ = slices.BinarySearchFunc(pieces, b.span.From, func(p piece,
+		t policy.Time) int {
+		return cmp.Compare(p.span.From, t)
+	})
+	b.to, _ = slices.BinarySearchFunc(pieces, b.span.To, func(p piece,
+		t policy.Time) int {
+		return cmp.Compare(p.span.From, t)
+	})
 	pace := float64(b.work) / float64(b.span.To-b.span.From)
 	b.guess = make([]float64, b.to-b.from)
 	for i := range b.guess {

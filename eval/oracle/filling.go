@@ -79,7 +79,8 @@ func (f *filling) weigh(n int) {
 		}
 		f.plain, f.resource = append(f.plain, row), append(f.resource, r)
 	}
-	f.gain, f.amounts, f.duals = scratch.Zeroed(f.gain, n), scratch.Zeroed(f.amounts, n), scratch.Zeroed(f.duals, len(f.plain))
+	f.gain, f.amounts, f.duals = scratch.Zeroed(f.gain, n), scratch.Zeroed(f.amounts, n), scratch.Zeroed(f.duals,
+		len(f.plain))
 	for i := range f.gain {
 		f.gain[i] = float64(f.value[i]) / float64(f.limit)
 	}

@@ -11,11 +11,13 @@ func TestFillingIsExact(t *testing.T) {
 	var f filling // used again, as it is between kinds
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4).Draw(t, "takers")
-		k := &nodeKind{free: [resources]int64{int64(rapid.IntRange(1, 20).Draw(t, "cpu")), int64(rapid.IntRange(1, 20).Draw(t, "memory")), 0, 0, int64(rapid.IntRange(1, 6).Draw(t, "pods"))}}
+		k := &nodeKind{free: [resources]int64{int64(rapid.IntRange(1, 20).Draw(t, "cpu")),
+			int64(rapid.IntRange(1, 20).Draw(t, "memory")), 0, 0, int64(rapid.IntRange(1, 6).Draw(t, "pods"))}}
 		value := make([]int64, n)
 		for i := range n {
 			k.takers = append(k.takers, i)
-			k.requests = append(k.requests, [resources]int64{int64(rapid.IntRange(0, 9).Draw(t, "a")), int64(rapid.IntRange(0, 9).Draw(t, "b")), 0, 0, 1})
+			k.requests = append(k.requests, [resources]int64{int64(rapid.IntRange(0, 9).Draw(t, "a")),
+				int64(rapid.IntRange(0, 9).Draw(t, "b")), 0, 0, 1})
 			value[i] = int64(rapid.IntRange(0, 50).Draw(t, "value"))
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "sets") {

@@ -94,7 +94,8 @@ func (o *Oracle) newFleet(admitted func(*policy.Market) bool, drawn *weather.Wea
 func (f *fleet) order(o *Oracle, of []*site) {
 	for k, a := range of {
 		for j, b := range of {
-			if j != k && within(&a.free, &b.free) && !slices.ContainsFunc(f.kinds[k].takers, func(c int) bool { return !b.takes[o.classes[c]] }) {
+			if j != k && within(&a.free, &b.free) && !slices.ContainsFunc(f.kinds[k].takers,
+				func(c int) bool { return !b.takes[o.classes[c]] }) {
 				f.kinds[k].larger = append(f.kinds[k].larger, j)
 			}
 		}
@@ -118,7 +119,10 @@ func (o *Oracle) kindsOf(admitted func(*policy.Market) bool) (of []*site, kindOf
 		s := &o.sites[i]
 		k := -1
 		if admitted(&o.scenario.Markets[s.market]) {
-			if k = slices.IndexFunc(of, func(x *site) bool { return x.free == s.free && slices.Equal(x.takes, s.takes) }); k < 0 {
+			if k = slices.IndexFunc(of, func(x *site) bool {
+				return x.free == s.free &&
+					slices.Equal(x.takes, s.takes)
+			}); k < 0 {
 				k, of = len(of), append(of, s)
 			}
 		}
@@ -191,7 +195,10 @@ func (o *Oracle) newKind(s *site) nodeKind {
 				row[i] = 1
 			}
 		}
-		if slices.Contains(set, true) && !slices.ContainsFunc(k.rows, func(x []float64) bool { return slices.Equal(x, row) }) {
+		if slices.Contains(set, true) && !slices.ContainsFunc(k.rows, func(x []float64) bool {
+			return slices.Equal(x,
+				row)
+		}) {
 			k.rows, k.apart = append(k.rows, row), append(k.apart, set)
 		}
 	}

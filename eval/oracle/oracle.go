@@ -101,7 +101,8 @@ func New(w *scenarios.BoundScenario) (*Oracle, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &Oracle{scenario: w, prepared: prepared, workMax: defaultWorkMax, window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
+	o := &Oracle{scenario: w, prepared: prepared, workMax: defaultWorkMax,
+		window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
 	for i := range w.Workloads {
 		o.value = append(o.value, o.missing(i))
 	}
@@ -233,7 +234,8 @@ func (o *Oracle) cut(f *fleet) []piece {
 		if at[i] < o.window.From || at[i] >= o.window.To {
 			continue
 		}
-		p := piece{span: billing.Span{From: at[i], To: at[i+1]}, price: make([]policy.Money, len(f.kinds)), wanted: make([]int32, n), guess: make([]float64, n)}
+		p := piece{span: billing.Span{From: at[i], To: at[i+1]}, price: make([]policy.Money, len(f.kinds)),
+			wanted: make([]int32, n), guess: make([]float64, n)}
 		for k := range f.kinds {
 			p.price[k] = f.kinds[k].priceAt(at[i])
 		}

@@ -65,13 +65,15 @@ func TestOracleScarce(t *testing.T) {
 func TestOracleSchedule(t *testing.T) {
 	w := evaltest.Scenario("w", 0)
 	at := func(d time.Duration) policy.Time { return w.Start.Add(d) }
-	w.Workloads[0].Schedule = []scenarios.ReplicaStep{{At: 1, Replicas: 2}, {At: at(6 * time.Hour), Replicas: 6}, {At: at(12 * time.Hour), Replicas: 4}}
+	w.Workloads[0].Schedule = []scenarios.ReplicaStep{{At: 1, Replicas: 2}, {At: at(6 * time.Hour), Replicas: 6},
+		{At: at(12 * time.Hour), Replicas: 4}}
 	// A pod is half a node: $0.02 an hour. 2 pods for 6 h 10 min, 6 until noon,
 	// then 4 for 12 h.
 	pods := 2*(6+1.0/6) + 6*(6-1.0/6) + 4*12
 	near(t, "growth after the grace", Of(w).Cost, policy.Dollars(pods*0.02))
 
-	w.Workloads[0].Schedule = []scenarios.ReplicaStep{{At: 1, Replicas: 4}, {At: at(time.Hour), Replicas: 2}, {At: at(time.Hour + 5*time.Minute), Replicas: 4}}
+	w.Workloads[0].Schedule = []scenarios.ReplicaStep{{At: 1, Replicas: 4}, {At: at(time.Hour), Replicas: 2},
+		{At: at(time.Hour + 5*time.Minute), Replicas: 4}}
 	// 4 until 1 h, 2 until the growth at 1 h 5 min has lasted ten minutes.
 	pods = 4*1 + 2*0.25 + 4*22.75
 	near(t, "a dip is as long as the grace after it", Of(w).Cost, policy.Dollars(pods*0.02))
@@ -111,9 +113,11 @@ func TestOracleJob(t *testing.T) {
 	w := evaltest.Scenario("w", 0)
 	w.Workloads[0].Schedule = nil
 	w.Workloads[0].Kind = policy.KindJob
-	w.Workloads[0].Job = &scenarios.Job{Releases: []policy.Time{w.Start.Add(2 * time.Hour)}, Pods: 2, Completions: 4, Work: time.Hour - 12*time.Second, Deadline: 10 * time.Hour}
+	w.Workloads[0].Job = &scenarios.Job{Releases: []policy.Time{w.Start.Add(2 * time.Hour)}, Pods: 2, Completions: 4,
+		Work: time.Hour - 12*time.Second, Deadline: 10 * time.Hour}
 	cheap := func(from, to time.Duration) {
-		w.Prices[1] = scenarios.PriceCurve{At: []policy.Time{1, w.Start.Add(from), w.Start.Add(to)}, Price: []policy.Money{80_000, 20_000, 80_000}}
+		w.Prices[1] = scenarios.PriceCurve{At: []policy.Time{1, w.Start.Add(from), w.Start.Add(to)},
+			Price: []policy.Money{80_000, 20_000, 80_000}}
 	}
 	// 4 pod-hours, each half a node. Two hours at $0.02 hold them all.
 	cheap(5*time.Hour, 7*time.Hour)
@@ -236,8 +240,10 @@ func TestOracleClasses(t *testing.T) {
 
 	w = evaltest.Scenario("w", 0)
 	near(t, "on-demand markets only", Of(w).OnDemand, policy.Dollars(2*24*0.10))
-	w.Templates = append(w.Templates, policy.Template{Name: "kube-system/agent", Requests: policy.Resources{CPU: 100, Pods: 1}, DaemonSet: true, ID: 1, Workload: 1})
-	w.Workloads = append(w.Workloads, scenarios.Workload{Workload: policy.Workload{ID: 1, Name: "kube-system/agent", Kind: policy.KindDaemonSet}})
+	w.Templates = append(w.Templates, policy.Template{Name: "kube-system/agent",
+		Requests: policy.Resources{CPU: 100, Pods: 1}, DaemonSet: true, ID: 1, Workload: 1})
+	w.Workloads = append(w.Workloads, scenarios.Workload{Workload: policy.Workload{ID: 1, Name: "kube-system/agent",
+		Kind: policy.KindDaemonSet}})
 	near(t, "the agent leaves room for one pod a node", Of(w).Cost, policy.Dollars(4*24*0.04))
 	w.Templates[1].NodeSelector = w.Templates[0].NodeSelector
 	w.Templates[1].NodeSelector = []policy.Label{{Key: "karpenter.sh/capacity-type", Value: "on-demand"}}
@@ -310,13 +316,15 @@ func TestSum(t *testing.T) {
 // each, however small they are, and one that may lie outside of them does not.
 func TestOracleApart(t *testing.T) {
 	w := evaltest.Scenario("w", 0)
-	w.Templates[0].Requests, w.Templates[0].Labels, w.Templates[0].Namespace = policy.Resources{CPU: 100, Memory: 1 << 20, Pods: 1}, []policy.Label{{Key: "app", Value: "web"}}, "default"
+	w.Templates[0].Requests, w.Templates[0].Labels, w.Templates[0].Namespace = policy.Resources{CPU: 100,
+		Memory: 1 << 20, Pods: 1}, []policy.Label{{Key: "app", Value: "web"}}, "default"
 	other := w.Templates[0]
 	other.ID, other.Workload, other.Name = 1, 1, "default/other"
 	w.Templates, w.Workloads = append(w.Templates, other), append(w.Workloads, w.Workloads[0])
 	w.Workloads[1].ID, w.Workloads[1].Name = 1, "default/other"
 	together := Of(w).OnDemand
-	term := policy.PodTerm{TopologyKey: hostname, Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"web"}}}}}
+	term := policy.PodTerm{TopologyKey: hostname,
+		Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"web"}}}}}
 	for i := range w.Templates {
 		w.Templates[i].PodAntiAffinity = []policy.PodTerm{term}
 	}
@@ -350,7 +358,8 @@ func TestOracleIsBoundForJobs(t *testing.T) {
 		id := len(w.Workloads)
 		job := &scenarios.Job{Releases: []policy.Time{w.Start}, Pods: int32(rapid.IntRange(1, 2).Draw(t, "job pods")),
 			Completions: int32(rapid.IntRange(1, 2).Draw(t, "completions")), Work: time.Hour - 12*time.Second}
-		w.Workloads = append(w.Workloads, scenarios.Workload{Workload: policy.Workload{ID: policy.WorkloadID(id), Kind: policy.KindJob}, Job: job})
+		w.Workloads = append(w.Workloads, scenarios.Workload{Workload: policy.Workload{ID: policy.WorkloadID(id),
+			Kind: policy.KindJob}, Job: job})
 		w.Templates = append(w.Templates, policy.Template{ID: policy.TemplateID(id), Workload: policy.WorkloadID(id), Name: "default/job",
 			Requests: policy.Resources{CPU: 1000, Memory: 1 << 30, Pods: 1}})
 		o, err := New(w)

@@ -76,7 +76,8 @@ func newPacking(f *fleet, value []float64, workMax int) *packing {
 		p.resourcePrice = append(p.resourcePrice, make([]float64, len(f.kinds[k].rows)))
 	}
 	p.n = n
-	p.basis, p.inv, p.x, p.rowPrice, p.demand = make([]int, n), make([]float64, n*n), make([]float64, n), make([]float64, n), make([]float64, n)
+	p.basis, p.inv, p.x, p.rowPrice, p.demand = make([]int, n), make([]float64, n*n), make([]float64, n), make([]float64,
+		n), make([]float64, n)
 	p.column, p.gain, p.amounts = make([]float64, n), make([]float64, n), make([]float64, n)
 	for i := range f.covers {
 		p.demand[p.loads+i] = max(leastPositive, f.covers[i].amount)

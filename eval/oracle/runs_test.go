@@ -53,7 +53,8 @@ func TestPackingOverhead(t *testing.T) {
 		bound := Of(w)
 		t.Logf("%s %.3f", name, float64(r.Bill)/float64(bound.OnDemand))
 		if got := float64(r.Bill) / float64(bound.OnDemand); got > overheadMax || cost(r) < bound.OnDemand {
-			t.Errorf("%s: on-demand pays %v, %.3f times the bound %v, want at most %v; with outages %v", name, r.Bill, got, bound.OnDemand, overheadMax, cost(r))
+			t.Errorf("%s: on-demand pays %v, %.3f times the bound %v, want at most %v; with outages %v", name, r.Bill, got,
+				bound.OnDemand, overheadMax, cost(r))
 		}
 		o, err := New(w)
 		if err != nil {
@@ -134,7 +135,8 @@ func TestNoRunBeatsOracle(t *testing.T) {
 		}
 		bounds, costs = bounds+float64(under), costs+float64(least)
 	}
-	t.Logf("%d runs; the bounds are %.0f %% of what the best policies cost; slots raise %d of them, %d are cut short", ran, bounds/costs*100, raised, short)
+	t.Logf("%d runs; the bounds are %.0f %% of what the best policies cost; slots raise %d of them, %d are cut short",
+		ran, bounds/costs*100, raised, short)
 	if raised < scenariosTried/10 || short < scenariosTried/100 {
 		t.Errorf("slots raise %d bounds and %d are cut short: too few to say that they hold", raised, short)
 	}
@@ -170,11 +172,13 @@ func drawScenario(t *rapid.T) *scenarios.BoundScenario {
 		drawJob(t, w)
 	}
 	if rapid.Bool().Draw(t, "agent") {
-		addWork(w, policy.KindDaemonSet, policy.Template{Requests: policy.Resources{CPU: 200, Memory: 1 << 28, Pods: 1}, DaemonSet: true}, scenarios.Workload{})
+		addWork(w, policy.KindDaemonSet, policy.Template{Requests: policy.Resources{CPU: 200, Memory: 1 << 28, Pods: 1},
+			DaemonSet: true}, scenarios.Workload{})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "faults") {
 		w.Faults = append(w.Faults, scenarios.Fault{
-			Kind:     rapid.SampledFrom([]scenarios.FaultKind{scenarios.FaultZoneOutage, scenarios.FaultCapacityShortage, scenarios.FaultPriceRamp, scenarios.FaultLateNotice, scenarios.FaultSlowNodes, scenarios.FaultOnDemandRefused, scenarios.FaultZonalShift}).Draw(t, "fault"),
+			Kind: rapid.SampledFrom([]scenarios.FaultKind{scenarios.FaultZoneOutage, scenarios.FaultCapacityShortage,
+				scenarios.FaultPriceRamp, scenarios.FaultLateNotice, scenarios.FaultSlowNodes, scenarios.FaultOnDemandRefused, scenarios.FaultZonalShift}).Draw(t, "fault"),
 			At:       w.Start.Add(time.Duration(rapid.IntRange(-30, 100).Draw(t, "minute")) * time.Minute),
 			Duration: time.Duration(rapid.IntRange(1, 60).Draw(t, "minutes")) * time.Minute,
 			Share:    rapid.SampledFrom([]float64{0.5, 1}).Draw(t, "share"), Factor: rapid.SampledFrom([]float64{0.5, 2}).Draw(t, "factor"),
@@ -190,8 +194,10 @@ func drawScenario(t *rapid.T) *scenarios.BoundScenario {
 // drawBudgets gives w budgets on cores, most of which are spent within its hours.
 func drawBudgets(t *rapid.T, w *scenarios.BoundScenario) {
 	for i := range rapid.IntRange(1, 2).Draw(t, "budgets") {
-		b := policy.Budget{Name: fmt.Sprintf("default/b%d", i), Namespace: "default", Resource: "cpu", Selector: policy.Selector{Everything: true},
-			Window: time.Duration(rapid.IntRange(1, 3).Draw(t, "window")) * time.Hour, Action: policy.BudgetAction(rapid.IntRange(0, 2).Draw(t, "action")),
+		b := policy.Budget{Name: fmt.Sprintf("default/b%d", i), Namespace: "default", Resource: "cpu",
+			Selector: policy.Selector{Everything: true},
+			Window: time.Duration(rapid.IntRange(1, 3).Draw(t,
+				"window")) * time.Hour, Action: policy.BudgetAction(rapid.IntRange(0, 2).Draw(t, "action")),
 			OverQuotaDelay: time.Duration(rapid.IntRange(0, 5).Draw(t, "delay")) * time.Minute, Gate: rapid.Bool().Draw(t, "gate")}
 		if b.HasGPUHours = rapid.Bool().Draw(t, "hours"); b.HasGPUHours {
 			b.GPUHours = float64(rapid.IntRange(0, 12).Draw(t, "quota")) / 2
@@ -206,8 +212,10 @@ func drawBudgets(t *rapid.T, w *scenarios.BoundScenario) {
 func drawMarkets(t *rapid.T, w *scenarios.BoundScenario) {
 	for i := range rapid.IntRange(1, 3).Draw(t, "types") {
 		cpu := int64(2) << i
-		typ := policy.InstanceType{ID: policy.TypeID(i), Provider: "aws", Name: fmt.Sprintf("t%d.large", i), Family: fmt.Sprintf("t%d", i), Category: "t", Arch: "amd64", VCPU: cpu}
-		typ.Capacity = policy.Resources{CPU: cpu * 1000, Memory: cpu * int64(rapid.IntRange(2, 8).Draw(t, "memory")) << 30, Storage: 20 << 30, Pods: int64(rapid.IntRange(3, 20).Draw(t, "pods"))}
+		typ := policy.InstanceType{ID: policy.TypeID(i), Provider: "aws", Name: fmt.Sprintf("t%d.large", i),
+			Family: fmt.Sprintf("t%d", i), Category: "t", Arch: "amd64", VCPU: cpu}
+		typ.Capacity = policy.Resources{CPU: cpu * 1000, Memory: cpu * int64(rapid.IntRange(2, 8).Draw(t, "memory")) << 30,
+			Storage: 20 << 30, Pods: int64(rapid.IntRange(3, 20).Draw(t, "pods"))}
 		typ.Allocatable = typ.Capacity.Minus(policy.Resources{CPU: 100, Memory: 1 << 28})
 		w.Types = append(w.Types, typ)
 		for z, zone := range w.Zones {
@@ -248,7 +256,8 @@ func drawCurve(t *rapid.T, w *scenarios.BoundScenario, od policy.Money) scenario
 func drawAvailability(t *rapid.T, w *scenarios.BoundScenario) scenarios.AvailabilityCurve {
 	var a scenarios.AvailabilityCurve
 	up := rapid.Bool().Draw(t, "up")
-	for at := w.Start.Add(-2 * time.Hour); at < w.Start.Add(w.Duration); at = at.Add(time.Duration(rapid.IntRange(10, 90).Draw(t, "until")) * time.Minute) {
+	for at := w.Start.Add(-2 * time.Hour); at < w.Start.Add(w.Duration); at = at.Add(time.Duration(rapid.IntRange(10,
+		90).Draw(t, "until")) * time.Minute) {
 		a.At, a.Available = append(a.At, at), append(a.Available, up)
 		up = !up
 	}
@@ -256,7 +265,8 @@ func drawAvailability(t *rapid.T, w *scenarios.BoundScenario) scenarios.Availabi
 }
 
 func drawService(t *rapid.T, w *scenarios.BoundScenario) {
-	template := policy.Template{Requests: policy.Resources{CPU: int64(rapid.IntRange(1, 7).Draw(t, "cpu")) * 250, Memory: int64(rapid.IntRange(1, 7).Draw(t, "gib")) << 29, Pods: 1},
+	template := policy.Template{Requests: policy.Resources{CPU: int64(rapid.IntRange(1, 7).Draw(t, "cpu")) * 250,
+		Memory: int64(rapid.IntRange(1, 7).Draw(t, "gib")) << 29, Pods: 1},
 		OutagePenalty: -1, MigrationTier: -1}
 	if rapid.IntRange(0, 3).Draw(t, "bound") == 0 {
 		template.NodeSelector = []policy.Label{{Key: "topology.kubernetes.io/zone", Value: "z0"}}
@@ -271,15 +281,18 @@ func drawService(t *rapid.T, w *scenarios.BoundScenario) {
 }
 
 func drawJob(t *rapid.T, w *scenarios.BoundScenario) {
-	job := &scenarios.Job{Pods: int32(rapid.IntRange(1, 3).Draw(t, "parallel")), Completions: int32(rapid.IntRange(1, 4).Draw(t, "completions")),
-		Work: time.Duration(rapid.IntRange(5, 40).Draw(t, "work")) * time.Minute, Deadline: time.Duration(rapid.IntRange(0, 3).Draw(t, "deadline")) * time.Hour,
+	job := &scenarios.Job{Pods: int32(rapid.IntRange(1, 3).Draw(t, "parallel")),
+		Completions: int32(rapid.IntRange(1, 4).Draw(t, "completions")),
+		Work:        time.Duration(rapid.IntRange(5, 40).Draw(t, "work")) * time.Minute, Deadline: time.Duration(rapid.IntRange(0,
+			3).Draw(t, "deadline")) * time.Hour,
 		Checkpoint: time.Duration(rapid.IntRange(0, 1).Draw(t, "checkpoint")) * 5 * time.Minute}
 	at := w.Start.Add(time.Duration(rapid.IntRange(-50, 50).Draw(t, "released")) * time.Minute)
 	for range rapid.IntRange(1, 2).Draw(t, "releases") {
 		job.Releases = append(job.Releases, at)
 		at = at.Add(time.Hour)
 	}
-	addWork(w, policy.KindJob, policy.Template{Requests: policy.Resources{CPU: int64(rapid.IntRange(1, 7).Draw(t, "job cpu")) * 250, Memory: 1 << 30, Pods: 1},
+	addWork(w, policy.KindJob, policy.Template{Requests: policy.Resources{CPU: int64(rapid.IntRange(1, 7).Draw(t,
+		"job cpu")) * 250, Memory: 1 << 30, Pods: 1},
 		OutagePenalty: -1, MigrationTier: -1}, scenarios.Workload{Job: job, OutagePenalty: 1})
 }
 

@@ -59,8 +59,9 @@ func (o *Oracle) findSites() {
 func (o *Oracle) siteOf(space *placement.Space, pool *policy.Pool, m policy.MarketID) (site, bool) {
 	w := o.scenario
 	typ := &w.Types[w.Markets[m].Type]
-	node := policy.Node{Pool: pool.ID, Market: m, Phase: policy.NodeInitialized, Allocatable: w.AllocatableOf(pool.ID, typ.ID),
-		VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+	node := policy.Node{Pool: pool.ID, Market: m, Phase: policy.NodeInitialized,
+		Allocatable: w.AllocatableOf(pool.ID, typ.ID),
+		VolumesMax:  typ.VolumesMax, GPUResource: typ.GPUResource,
 		Labels: placement.NodeLabels(w.Types, w.Zones, pool, &w.Markets[m]), Taints: pool.Taints}
 	space.SetNode(&node)
 	free := node.Allocatable
@@ -70,7 +71,8 @@ func (o *Oracle) siteOf(space *placement.Space, pool *policy.Pool, m policy.Mark
 	s := site{market: m, free: vector(&free), takes: make([]bool, len(w.Workloads))}
 	any := false
 	for i := range w.Workloads {
-		pod := policy.Pod{Template: policy.TemplateID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+		pod := policy.Pod{Template: policy.TemplateID(i), Phase: policy.PodPending, Node: policy.None,
+			Nominated: policy.None, VolumeZone: policy.None}
 		requests := vector(&w.Templates[i].Requests)
 		if !w.Templates[i].DaemonSet && space.Check(&pod, 0) == placement.OK && holds(&s.free, &requests) {
 			s.takes[i], any = true, true

@@ -78,7 +78,8 @@ func (f *fleet) supplyOver(pieces []piece) {
 		p.supply, p.slots = make([]policy.Money, len(f.supplies)), make([]int32, len(f.supplies))
 		for k := range f.supplies {
 			s := &f.supplies[k]
-			p.supply[k] = extreme(s.charge.At, s.charge.Price, p, &price[k], func(a, b policy.Money) policy.Money { return min(a, b) })
+			p.supply[k] = extreme(s.charge.At, s.charge.Price, p, &price[k],
+				func(a, b policy.Money) policy.Money { return min(a, b) })
 			if p.supply[k] != closed {
 				p.slots[k] = extreme(s.slots.at, s.slots.count, p, &slot[k], func(a, b int32) int32 { return max(a, b) })
 			}

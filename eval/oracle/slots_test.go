@@ -70,7 +70,8 @@ func TestSlotsCheapestFirst(t *testing.T) {
 	exactly(t, "one big node holds four pods for $0.07, three small ones the rest", slots(t, w).Slots, 24*(0.07+3*0.04))
 
 	w = evaltest.Slotted(10)
-	w.Available[1] = scenarios.AvailabilityCurve{At: []policy.Time{1, w.Start.Add(6 * time.Hour)}, Available: []bool{true, true}, Nodes: []int32{1, 3}}
+	w.Available[1] = scenarios.AvailabilityCurve{At: []policy.Time{1, w.Start.Add(6 * time.Hour)},
+		Available: []bool{true, true}, Nodes: []int32{1, 3}}
 	exactly(t, "one node of the cheap market until six", slots(t, w).Slots, 6*(0.04+4*0.06)+18*(3*0.04+2*0.06))
 	w.Available[1].Nodes = []int32{3, 1}
 	exactly(t, "what is held stays when a market gets shallow", slots(t, w).Slots, 24*(3*0.04+2*0.06))
@@ -85,7 +86,8 @@ func TestSlotsShared(t *testing.T) {
 	w.Templates[0].Tolerations = []policy.Toleration{{Key: "team", Value: "a"}}
 	w.Templates[0].NodeSelector = []policy.Label{{Key: "pool", Value: "a"}}
 	w.Pools[0].Labels = []policy.Label{{Key: "pool", Value: "a"}}
-	w.Pools = append(w.Pools, policy.Pool{ID: 1, Name: "other", Markets: []policy.MarketID{0, 1}, Labels: []policy.Label{{Key: "pool", Value: "b"}}})
+	w.Pools = append(w.Pools, policy.Pool{ID: 1, Name: "other", Markets: []policy.MarketID{0, 1},
+		Labels: []policy.Label{{Key: "pool", Value: "b"}}})
 	other := w.Templates[0]
 	other.ID, other.Workload, other.Name, other.NodeSelector = 1, 1, "default/other", []policy.Label{{Key: "pool", Value: "b"}}
 	w.Templates, w.Workloads = append(w.Templates, other), append(w.Workloads, w.Workloads[0])
@@ -159,7 +161,8 @@ func TestSupplyOver(t *testing.T) {
 		{charge: scenarios.PriceCurve{At: []policy.Time{0, 12, 15, 30}, Price: []policy.Money{5, 3, 4, closed}},
 			slots: &slotCurve{at: []policy.Time{0, 14, 16, 25}, count: []int32{2, 6, 1, 0}}},
 	}}
-	pieces := []piece{{span: billing.Span{From: 0, To: 10}}, {span: billing.Span{From: 10, To: 20}}, {span: billing.Span{From: 20, To: 30}}, {span: billing.Span{From: 30, To: 40}}}
+	pieces := []piece{{span: billing.Span{From: 0, To: 10}}, {span: billing.Span{From: 10, To: 20}},
+		{span: billing.Span{From: 20, To: 30}}, {span: billing.Span{From: 30, To: 40}}}
 	f.supplyOver(pieces)
 	for i, want := range []struct {
 		price policy.Money
@@ -175,7 +178,8 @@ func TestSupplyOver(t *testing.T) {
 // apart and lets the other's in.
 func TestOracleAlike(t *testing.T) {
 	w := evaltest.Scenario("w", 0) // two pods fill a node
-	term := policy.PodTerm{TopologyKey: hostname, Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"web"}}}}}
+	term := policy.PodTerm{TopologyKey: hostname,
+		Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"web"}}}}}
 	other := w.Templates[0]
 	other.ID, other.Workload, other.Name = 1, 1, "default/other"
 	w.Templates[0].Labels, w.Templates[0].PodAntiAffinity = []policy.Label{{Key: "app", Value: "web"}}, []policy.PodTerm{term}
@@ -193,7 +197,8 @@ func TestOracleCutShortOpens(t *testing.T) {
 	w.Types = append(w.Types, big)
 	w.Markets = append(w.Markets, policy.Market{ID: 2, Name: "aws/r/a/m5.8xlarge/spot", Type: 1, Capacity: policy.Spot})
 	w.Pools[0].Markets = append(w.Pools[0].Markets, 2)
-	w.Prices = append(w.Prices, scenarios.PriceCurve{At: []policy.Time{1, w.Start.Add(12 * time.Hour)}, Price: []policy.Money{policy.NoPrice, 1_000}})
+	w.Prices = append(w.Prices, scenarios.PriceCurve{At: []policy.Time{1, w.Start.Add(12 * time.Hour)},
+		Price: []policy.Money{policy.NoPrice, 1_000}})
 	o, err := New(w)
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +308,8 @@ func TestOracleAsGood(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all := o.Every(); all.Cost < c.cost-c.cost/1000 || b.Slots < c.slots-c.slots/1000 || all.Short+b.Short > 0 {
-			t.Errorf("%s: the bounds are %v and with slots %v, cut short in %d pieces, want %v and %v at least", c.name, all.Cost, b.Slots, all.Short+b.Short, c.cost, c.slots)
+			t.Errorf("%s: the bounds are %v and with slots %v, cut short in %d pieces, want %v and %v at least", c.name,
+				all.Cost, b.Slots, all.Short+b.Short, c.cost, c.slots)
 		}
 	}
 }

@@ -59,14 +59,16 @@ func TestPageAgrees(t *testing.T) {
 	}
 	found := map[string]int{}
 	for _, table := range formattest.HTML(page.String()) {
-		if len(table.Headings) == 0 || !strings.HasPrefix(table.Headings[0], "Policy") || !slices.ContainsFunc(table.Headings, func(h string) bool { return strings.HasPrefix(h, "Regret") }) {
+		if len(table.Headings) == 0 || !strings.HasPrefix(table.Headings[0], "Policy") ||
+			!slices.ContainsFunc(table.Headings, func(h string) bool { return strings.HasPrefix(h, "Regret") }) {
 			continue
 		}
 		for _, row := range table.Rows {
 			for _, p := range d.Groups[0].Policies {
 				for i, heading := range table.Headings {
 					for name, numbers := range columns {
-						if !strings.HasPrefix(heading, name) || !strings.HasPrefix(row[0]+" ", p.Policy+" ") || row[i] == "baseline" || strings.HasPrefix(row[i], "–") {
+						if !strings.HasPrefix(heading, name) || !strings.HasPrefix(row[0]+" ", p.Policy+" ") || row[i] == "baseline" ||
+							strings.HasPrefix(row[i], "–") {
 							continue
 						}
 						found[name]++

@@ -81,8 +81,10 @@ func settings(r *eval.Report) []setting {
 	out := []setting{
 		{Name: "Policies", Value: strings.Join(c.Policies, ", ")},
 		{Name: "Baseline", Value: c.Baseline},
-		{Name: "Discounts of commitments", Value: fmt.Sprintf("%s for one year, %s for three (modelled)", figures.Share(c.Discount1y, figures.Few), figures.Share(c.Discount3y, figures.Few))},
-		{Name: "Confidence", Value: fmt.Sprintf("%s each, so that the intervals of all policies hold together at 95%%", figures.Share(r.Level, figures.Few))},
+		{Name: "Discounts of commitments", Value: fmt.Sprintf("%s for one year, %s for three (modelled)",
+			figures.Share(c.Discount1y, figures.Few), figures.Share(c.Discount3y, figures.Few))},
+		{Name: "Confidence", Value: fmt.Sprintf("%s each, so that the intervals of all policies hold together at 95%%",
+			figures.Share(r.Level, figures.Few))},
 	}
 	for _, line := range format.Settings(r) {
 		name, rest, _ := strings.Cut(line, " ")

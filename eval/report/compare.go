@@ -74,7 +74,8 @@ func tallyOf(r *eval.Recorded, scenario, policy string) tally {
 			continue
 		}
 		at := slices.IndexFunc(r.Runs, func(o eval.OtherRun) bool {
-			return o.Scenario == scenario && o.Window == x.Window && o.Seed == x.Seed && o.Policy == eval.OnDemand && o.Err == "" && o.Bill > 0
+			return o.Scenario == scenario && o.Window == x.Window && o.Seed == x.Seed && o.Policy == eval.OnDemand &&
+				o.Err == "" && o.Bill > 0
 		})
 		window := eval.CaseOf(r.Cases, scenario, x.Window)
 		if at < 0 || window == nil || window.Duration() <= 0 {
@@ -100,7 +101,8 @@ func beforeAndAfter(id, name string, older, newer *eval.Recorded) (scenario, err
 			"Worst outage after|minutes"),
 	}
 	a := &artist{id: id}
-	pic := &chart.Boxes{Frame: a.frame("Net savings before and after", "net savings, % of the on-demand bill", "", 2*len(newer.Policies))}
+	pic := &chart.Boxes{Frame: a.frame("Net savings before and after", "net savings, % of the on-demand bill", "",
+		2*len(newer.Policies))}
 	var detail []string
 	for p, policy := range newer.Policies {
 		old, now := tallyOf(older, name, policy), tallyOf(newer, name, policy)
@@ -116,7 +118,8 @@ func beforeAndAfter(id, name string, older, newer *eval.Recorded) (scenario, err
 				b := boxOf(short(policy)+", "+side.word, side.of.saved)
 				b.Colour = p + 1
 				pic.Rows = append(pic.Rows, b)
-				detail = append(detail, fmt.Sprintf("%s, %s: from %s to %s, median %s.", policy, side.word, percent(b.Least), percent(b.Greatest), percent(b.Median)))
+				detail = append(detail, fmt.Sprintf("%s, %s: from %s to %s, median %s.", policy, side.word, percent(b.Least),
+					percent(b.Greatest), percent(b.Median)))
 			}
 		}
 	}
@@ -124,7 +127,8 @@ func beforeAndAfter(id, name string, older, newer *eval.Recorded) (scenario, err
 		pic.Height = max(200, 110+len(pic.Rows)*rowHeight)
 		h := &hover{Kind: "rows"}
 		h.rows(detail)
-		a.add(pic, &pic.Frame, h, nil, "A dot is a run, the box holds the middle half of them, and the bar in it is the median.", detail)
+		a.add(pic, &pic.Frame, h, nil,
+			"A dot is a run, the box holds the middle half of them, and the bar in it is the median.", detail)
 	}
 	return scenario{ID: id, Name: name, Span: "before and after", Compared: t, Figures: a.figures}, a.err
 }

@@ -48,7 +48,8 @@ func TestComparisonPage(t *testing.T) {
 	if n := len(named(all, "svg")); n != 2 {
 		t.Errorf("%d pictures, want one of each scenario", n)
 	}
-	for _, want := range []string{"new.json (spotter v0.1.0) against old&lt;b&gt;.json (spotter v0.1.0)", "This change: net savings −$", "Compared with old&lt;b&gt;.json, seeds ",
+	for _, want := range []string{"new.json (spotter v0.1.0) against old&lt;b&gt;.json (spotter v0.1.0)",
+		"This change: net savings −$", "Compared with old&lt;b&gt;.json, seeds ",
 		"Before and after in web-week", "Before and after in batch-night", "portfolio, before: from ", "portfolio, after: from ", "11 of 12 pairs of a policy and a scenario did the same in every run"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page lacks %q", want)
@@ -70,7 +71,8 @@ func TestComparisonPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Reset()
-	if err := WriteComparison(&b, c, older, older); err != nil || strings.Contains(b.String(), "<caption>Compared with") || !strings.Contains(b.String(), "No change: both sides") {
+	if err := WriteComparison(&b, c, older, older); err != nil || strings.Contains(b.String(),
+		"<caption>Compared with") || !strings.Contains(b.String(), "No change: both sides") {
 		t.Errorf("a page of no change, %v:\n%s", err, b.String())
 	}
 }

@@ -29,7 +29,8 @@ func cases(windows int, names ...string) []eval.Case {
 }
 
 // spotOf is how much each made-up policy has on spot.
-var spotOf = map[string]float64{"spot": 1, "static:share=0.3": 0.3, "static:share=0.7": 0.7, "spotvortex": 0.2, "portfolio": 0.9, "worse": -0.3}
+var spotOf = map[string]float64{"spot": 1, "static:share=0.3": 0.3, "static:share=0.7": 0.7, "spotvortex": 0.2,
+	"portfolio": 0.9, "worse": -0.3}
 
 // A fake makes up results, sampled every hour: the more spot the cheaper, and
 // the more reclaims.

@@ -101,5 +101,6 @@ func (p *page) data(m *markup) {
 	if err = errors.Join(err, w.Close()); err != nil {
 		panic("report: " + err.Error()) // a buffer takes all
 	}
-	m.addf("<script type=\"text/plain\" id=\"data\">%s</script>\n", trusted(base64.StdEncoding.EncodeToString(packed.Bytes())))
+	m.addf("<script type=\"text/plain\" id=\"data\">%s</script>\n",
+		trusted(base64.StdEncoding.EncodeToString(packed.Bytes())))
 }

@@ -15,7 +15,8 @@ type trusted string
 type markup struct{ bytes.Buffer }
 
 // escaper makes text safe in an element and in a quoted attribute.
-var escaper = strings.NewReplacer("\x00", "\uFFFD", `"`, "&#34;", "&", "&amp;", "'", "&#39;", "+", "&#43;", "<", "&lt;", ">", "&gt;")
+var escaper = strings.NewReplacer("\x00", "\uFFFD", `"`, "&#34;", "&", "&amp;", "'", "&#39;", "+", "&#43;", "<",
+	"&lt;", ">", "&gt;")
 
 // addf adds format with values in place of its verbs. Every string among them is
 // escaped, so that only what is trusted can hold HTML.
@@ -125,7 +126,8 @@ func seriesAttribute(policies [][]int) trusted {
 
 // section adds a part of the page.
 func (m *markup) section(id, class, title string, badge trusted, body func()) {
-	m.addf("<section id=\"%s\" aria-labelledby=\"%s-h\" class=\"%s\">\n<h2 id=\"%s-h\">%s%s</h2>\n", id, id, class, id, title, badge)
+	m.addf("<section id=\"%s\" aria-labelledby=\"%s-h\" class=\"%s\">\n<h2 id=\"%s-h\">%s%s</h2>\n", id, id, class, id,
+		title, badge)
 	body()
 	m.addf("</section>\n")
 }
@@ -138,7 +140,8 @@ func (m *markup) folded(title, note string, t *table) {
 }
 
 func (m *markup) fold(attributes trusted, title, note string, body func()) {
-	m.addf("<details%s>\n<summary><h3>%s</h3> <span class=\"note\">%s</span></summary>\n<div class=\"inside\">\n", attributes, title, note)
+	m.addf("<details%s>\n<summary><h3>%s</h3> <span class=\"note\">%s</span></summary>\n<div class=\"inside\">\n",
+		attributes, title, note)
 	body()
 	m.addf("</div>\n</details>\n")
 }

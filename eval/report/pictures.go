@@ -140,7 +140,8 @@ func (a *artist) name(p int) string { return short(a.r.Config.Policies[p]) }
 // scatter shows what each policy saves against what its outages cost, with the
 // fixed mixes joined.
 func (a *artist) scatter() {
-	pic := &chart.Points{Frame: a.frame("Savings and the cost of outages", "outage cost, % of "+a.of+" (mean)", a.saved+" (median)", 0)}
+	pic := &chart.Points{Frame: a.frame("Savings and the cost of outages", "outage cost, % of "+a.of+" (mean)",
+		a.saved+" (median)", 0)}
 	var detail []string
 	h := &hover{Kind: "points"}
 	mixes, best, ok := a.r.Frontier(a.g)
@@ -197,7 +198,8 @@ func (a *artist) cloud(p int, h *hover) (chart.Cloud, bool) {
 	if saved.N == 0 || bill <= 0 {
 		return chart.Cloud{}, false
 	}
-	c := chart.Cloud{Name: a.name(p), Colour: a.colour(p), X: []float64{cost.Mean / bill * 100}, Y: []float64{saved.Median}}
+	c := chart.Cloud{Name: a.name(p), Colour: a.colour(p), X: []float64{cost.Mean / bill * 100},
+		Y: []float64{saved.Median}}
 	if i := saved.MedianInterval; i != nil {
 		c.YLow, c.YHigh = []float64{i.Low}, []float64{i.High}
 	}
@@ -233,7 +235,8 @@ func (a *artist) distribution() {
 		if s.N == 0 || x.Policy == eval.OnDemand && a.r.Config.Today == nil {
 			continue
 		}
-		box := chart.Box{Name: a.name(p), Colour: a.colour(p), Least: s.Min, Q1: s.P25, Median: s.Median, Q3: s.P75, Greatest: s.Max}
+		box := chart.Box{Name: a.name(p), Colour: a.colour(p), Least: s.Min, Q1: s.P25, Median: s.Median, Q3: s.P75,
+			Greatest: s.Max}
 		all := values(a.r, a.g, p, a.metric)
 		slices.Sort(all)
 		n := min(len(all), dotsMax)
@@ -242,7 +245,8 @@ func (a *artist) distribution() {
 			box.Dots = append(box.Dots, all[k*len(all)/n])
 		}
 		pic.Rows, series = append(pic.Rows, box), append(series, []int{p})
-		detail = append(detail, fmt.Sprintf("%s: from %s to %s, median %s, the middle half from %s to %s.", x.Policy, percent(s.Min), percent(s.Max), percent(s.Median), percent(s.P25), percent(s.P75)))
+		detail = append(detail, fmt.Sprintf("%s: from %s to %s, median %s, the middle half from %s to %s.", x.Policy,
+			percent(s.Min), percent(s.Max), percent(s.Median), percent(s.P25), percent(s.P75)))
 	}
 	if len(pic.Rows) == 0 {
 		return
@@ -278,7 +282,8 @@ func (a *artist) spotShare() {
 }
 
 // course draws a figure over time for each policy that lines are drawn of.
-func (a *artist) course(title, y string, shares bool, of func(sim.Sample) (float64, bool), ends string, format func(float64) string, note string) {
+func (a *artist) course(title, y string, shares bool, of func(sim.Sample) (float64, bool), ends string,
+	format func(float64) string, note string) {
 	label, scale := a.axis()
 	h := &hover{Kind: "lines", Unit: "$", Time: "hour"}
 	if scale > 1 {
@@ -334,7 +339,8 @@ func (a *artist) parts() {
 		for k := range sums {
 			pic.Series[k].Y = append(pic.Series[k].Y, sums[k])
 		}
-		detail = append(detail, fmt.Sprintf("%s: on-demand nodes %s, Spot nodes %s, outages %s.", a.r.Config.Policies[p], figures.Dollars(sums[0]), figures.Dollars(sums[1]), figures.Dollars(sums[2])))
+		detail = append(detail, fmt.Sprintf("%s: on-demand nodes %s, Spot nodes %s, outages %s.", a.r.Config.Policies[p],
+			figures.Dollars(sums[0]), figures.Dollars(sums[1]), figures.Dollars(sums[2])))
 	}
 	if len(pic.Classes) == 0 {
 		return
@@ -350,7 +356,8 @@ func (a *artist) reclaims() {
 	if m.total == 0 {
 		return
 	}
-	pic := &chart.Grid{Frame: a.frame("Reclaims by market and time", "", "", len(m.rows)), Rows: m.rows, Edges: m.edges, Values: m.values}
+	pic := &chart.Grid{Frame: a.frame("Reclaims by market and time", "", "", len(m.rows)), Rows: m.rows, Edges: m.edges,
+		Values: m.values}
 	pic.X.Time = true
 	var detail []string
 	for i, name := range m.rows {
@@ -362,6 +369,7 @@ func (a *artist) reclaims() {
 	}
 	hours := (m.edges[1] - m.edges[0]) / 3600
 	h := &hover{Kind: "grid", Names: m.rows, Edges: m.edges, Cells: m.values}
-	a.add(pic, &pic.Frame, h, nil, fmt.Sprintf("Nodes taken within %.3g h, all runs of all policies together: %s in %s. Where nothing ran nothing could be taken.",
-		hours, figures.Count(m.total, "node"), figures.Count(m.runs, "run")), detail)
+	a.add(pic, &pic.Frame, h, nil,
+		fmt.Sprintf("Nodes taken within %.3g h, all runs of all policies together: %s in %s. Where nothing ran nothing could be taken.",
+			hours, figures.Count(m.total, "node"), figures.Count(m.runs, "run")), detail)
 }

@@ -105,7 +105,8 @@ func newPage(r *eval.Report, o *Options) (*page, error) {
 	p := &page{
 		Title: "Policies compared: " + subject(r), Subject: format.Title(r),
 		Weeks: weeks, Legend: legend(r),
-		Summary: newSummary(r, a, o.Running), Warnings: warnings(r, o.Running), Gates: gates(r), Builds: changes(r.Comparison),
+		Summary: newSummary(r, a, o.Running), Warnings: warnings(r,
+			o.Running), Gates: gates(r), Builds: changes(r.Comparison),
 		Traces: traces(r), Windows: casesTable(r), Model: model(),
 		Settings: settings(r), Notes: format.Notes(r), Version: r.Config.Version,
 	}
@@ -136,7 +137,8 @@ func newScenario(r *eval.Report, g *eval.Group, i int, weeks *weekList) (scenari
 	last := &r.Config.Cases[g.Cases[len(g.Cases)-1]]
 	x := scenario{
 		ID: fmt.Sprintf("scenario-%d", i+1), Name: first.Scenario,
-		Span:    fmt.Sprintf("%s of %s, %s to %s", figures.Count(len(g.Cases), "window"), figures.Duration(first.Bound.Duration), format.Instant(first.Bound.Start), format.Instant(last.Bound.Start.Add(last.Bound.Duration))),
+		Span: fmt.Sprintf("%s of %s, %s to %s", figures.Count(len(g.Cases), "window"),
+			figures.Duration(first.Bound.Duration), format.Instant(first.Bound.Start), format.Instant(last.Bound.Start.Add(last.Bound.Duration))),
 		Windows: windows(r, g), Namespaces: namespaces(r, g), Workloads: workloads(g), Runs: runTable(r, g, weeks),
 	}
 	if best := r.Best(g); best >= 0 && g.Policies[best].Policy != eval.OnDemand {
@@ -158,7 +160,8 @@ func newScenario(r *eval.Report, g *eval.Group, i int, weeks *weekList) (scenari
 // contentPolicy lets a page load its own style and script, and nothing from anywhere.
 func contentPolicy() string {
 	hash := sha256.Sum256([]byte(pageJS))
-	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'"
+	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" +
+		base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'"
 }
 
 // subject names the scenarios, or counts them where they are many.

@@ -19,7 +19,8 @@ func namespaces(r *eval.Report, g *eval.Group) *table {
 	t := &table{
 		Caption: "Cost by namespace over " + g.Scenario, Sortable: true,
 		Note: "Dollars a month, means over runs: the price of each node divided among its pods by what they request, as OpenCost does. " +
-			Idle + " is what no pod requested. The cost of outages is not in it. Below each figure is its difference from the baseline's.",
+			Idle +
+			" is what no pod requested. The cost of outages is not in it. Below each figure is its difference from the baseline's.",
 		Head: headings("'Namespace"),
 	}
 	rows, most := policyRows(r, g), map[string]float64{}

@@ -69,7 +69,8 @@ func cards(r *eval.Report) (out []card) {
 
 func cardsOf(x policyRow) (out []card) {
 	base := x.r.Config.Baseline
-	mine, theirs := x.Summary("outage_minutes"), x.g.Policies[slices.Index(x.r.Config.Policies, base)].Summary("outage_minutes")
+	mine, theirs := x.Summary("outage_minutes"), x.g.Policies[slices.Index(x.r.Config.Policies,
+		base)].Summary("outage_minutes")
 	if over := x.r.OverBaseline(x.g, x.p); x.Policy != base && over.N > 0 && x.r.Config.Today == nil {
 		out = append(out, card{"Over " + base, figures.DollarChange(over.Median),
 			strings.TrimSuffix("a month, "+between(over.MedianInterval, figures.DollarChange), ", ")},

@@ -31,7 +31,8 @@ var summaryCases = map[string]struct {
 }{
 	"gates fail": {
 		set:   func(*eval.Config) {},
-		state: "failed", says: []string{"spot saves 58.7%", "3 of 8 gates failed.", "Over spotvortex: +$69.47", "1 against 0", "Gates: 5 of 8"}, hides: []string{"No gate"},
+		state: "failed", says: []string{"spot saves 58.7%", "3 of 8 gates failed.", "Over spotvortex: +$69.47",
+			"1 against 0", "Gates: 5 of 8"}, hides: []string{"No gate"},
 	},
 	"a gate passes": {
 		set:   func(c *eval.Config) { c.Gates = gate("spot:net_savings_pct.median > 0") },
@@ -105,11 +106,13 @@ func TestBuilds(t *testing.T) {
 		Scenario: "web-week", Policy: "portfolio", Over: "seeds", Units: 10, Pairs: 10, Changed: 4, Savings: eval.Difference{Median: -1.25, Interval: &stats.Interval{Low: -1.5, High: -1}},
 		SavingsWeek: -412, OutageWeek: 3, Outcome: eval.Worse,
 	}}}
-	if v := newSummary(r, format.AnswerOf(r), false); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "Against v0.9<b> (./base): fail, this change: ") {
+	if v := newSummary(r, format.AnswerOf(r), false); v.State != "failed" ||
+		!strings.Contains(strings.Join(v.Sentences, " "), "Against v0.9<b> (./base): fail, this change: ") {
 		t.Errorf("the summary is %q, %q", v.State, v.Sentences)
 	}
 	page := written(t, r)
-	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", `class="bad">fail`, "−1.25 [−1.50, −1.00]", "−$1,790", "$ a month", "4 of 10"} {
+	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", `class="bad">fail`, "−1.25 [−1.50, −1.00]",
+		"−$1,790", "$ a month", "4 of 10"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -190,7 +193,8 @@ func TestSummaryAcross(t *testing.T) {
 	if r, err = eval.Run(t.Context(), cfg, marked); err != nil {
 		t.Fatal(err)
 	}
-	if text := newSummary(r, format.AnswerOf(r), false).Sentences[0]; !strings.HasPrefix(text, "portfolio saves 52.8% of the on-demand bill, $60.71 a month more than spotvortex") {
+	if text := newSummary(r, format.AnswerOf(r), false).Sentences[0]; !strings.HasPrefix(text,
+		"portfolio saves 52.8% of the on-demand bill, $60.71 a month more than spotvortex") {
 		t.Errorf("the summary of one scenario is about what does not keep the manifests: %s", text)
 	}
 }

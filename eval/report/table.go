@@ -113,7 +113,8 @@ var columns = []column{
 	{"Outage minutes|median / most", medianAndMost("outage_minutes")},
 	{"From Spot|minutes, median / most", medianAndMost("outage_spot_minutes")},
 	{"Against baseline|most, minutes", policyRow.against},
-	{"Outage cost|mean", summaryCell("outage_cost_usd", func(s *eval.Summary) cell { return cell{Text: figures.Dollars(s.Mean)} })},
+	{"Outage cost|mean",
+		summaryCell("outage_cost_usd", func(s *eval.Summary) cell { return cell{Text: figures.Dollars(s.Mean)} })},
 	{"Available|median", median("availability", availability)},
 	{"Spot share|median", median("spot_share", share)},
 	{"Moved|per pod-day", median("voluntary_evictions_per_pod_day", rate)},
@@ -129,7 +130,8 @@ func columnsOf(r *eval.Report) []column {
 		return columns
 	}
 	const comparing = 5 // columns with the bill and savings against on-demand and the baseline
-	own := []column{{"A month|$, median", policyRow.bill}, {"Saved|% of " + r.Config.Today.Name, interval(eval.MetricSavedToday, oneDecimal)}}
+	own := []column{{"A month|$, median", policyRow.bill}, {"Saved|% of " + r.Config.Today.Name,
+		interval(eval.MetricSavedToday, oneDecimal)}}
 	own = append(own, columns[comparing:]...)
 	return slices.DeleteFunc(own, func(c column) bool { return strings.HasPrefix(c.heading, "Of the attainable") })
 }
@@ -153,7 +155,10 @@ func median(metric string, write func(float64) string) func(policyRow) cell {
 
 // interval makes a cell of the median of a metric with its interval below.
 func interval(metric string, write func(float64) string) func(policyRow) cell {
-	return summaryCell(metric, func(s *eval.Summary) cell { return cell{Text: write(s.Median), Sub: between(s.MedianInterval, write)} })
+	return summaryCell(metric, func(s *eval.Summary) cell {
+		return cell{Text: write(s.Median),
+			Sub: between(s.MedianInterval, write)}
+	})
 }
 
 // between writes an interval, nothing for nil.
@@ -166,7 +171,10 @@ func between(i *stats.Interval, write func(float64) string) string {
 
 // medianAndMost makes a cell of the median and the greatest of a metric.
 func medianAndMost(metric string) func(policyRow) cell {
-	return summaryCell(metric, func(s *eval.Summary) cell { return cell{Text: figures.Whole(s.Median) + " / " + figures.Whole(s.Max)} })
+	return summaryCell(metric, func(s *eval.Summary) cell {
+		return cell{Text: figures.Whole(s.Median) + " / " +
+			figures.Whole(s.Max)}
+	})
 }
 
 // months is what a dollar in a window of g is in dollars a month.
@@ -258,7 +266,8 @@ func role(r *eval.Report, p string) string {
 
 // comparison is the table of the policies of g.
 func comparison(r *eval.Report, g *eval.Group) *table {
-	t := &table{Caption: "Policies over " + g.Scenario, Sortable: true, Note: format.IntervalNote(r, g), Head: headings("'Policy")}
+	t := &table{Caption: "Policies over " + g.Scenario, Sortable: true, Note: format.IntervalNote(r, g),
+		Head: headings("'Policy")}
 	metric, _ := r.Config.Savings()
 	if slices.ContainsFunc(g.Policies, func(p eval.PolicyReport) bool { return p.Summary(metric).MedianInterval != nil }) {
 		t.Note += " They are below their figures. A change that is certain at that level is coloured and in bold."

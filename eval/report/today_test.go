@@ -35,7 +35,8 @@ func TestToday(t *testing.T) {
 		t.Errorf("the summary is\n%s", all)
 	}
 	page := written(t, r)
-	if shown, _, _ := strings.Cut(page, `id="definitions"`); strings.Contains(shown, "net savings, % of the on-demand bill") || !strings.Contains(shown, "% of today&#39;s bill") {
+	if shown, _, _ := strings.Cut(page, `id="definitions"`); strings.Contains(shown,
+		"net savings, % of the on-demand bill") || !strings.Contains(shown, "% of today&#39;s bill") {
 		t.Error("savings of the page are not all of today's bill")
 	}
 }

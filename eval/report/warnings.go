@@ -31,11 +31,14 @@ func warnings(r *eval.Report, running bool) []warning {
 		t := &r.Traces[i]
 		switch {
 		case t.Synthetic:
-			out = append(out, warning{Text: fmt.Sprintf("The prices are synthetic: the trace %s was generated and not recorded (%s). Savings under real prices will differ.", t.Name, strings.TrimSuffix(t.About, "."))})
+			out = append(out,
+				warning{Text: fmt.Sprintf("The prices are synthetic: the trace %s was generated and not recorded (%s). Savings under real prices will differ.", t.Name, strings.TrimSuffix(t.About, "."))})
 		case t.Scripted:
-			out = append(out, warning{Text: fmt.Sprintf("The prices are scripted: those of the trace %s were written by hand (%s). Savings under real prices will differ.", t.Name, strings.TrimSuffix(t.About, "."))})
+			out = append(out,
+				warning{Text: fmt.Sprintf("The prices are scripted: those of the trace %s were written by hand (%s). Savings under real prices will differ.", t.Name, strings.TrimSuffix(t.About, "."))})
 		case t.Modelled:
-			out = append(out, warning{Text: fmt.Sprintf("The trace %s has no prices of its own: they are modelled as a share of the price on demand.", t.Name)})
+			out = append(out,
+				warning{Text: fmt.Sprintf("The trace %s has no prices of its own: they are modelled as a share of the price on demand.", t.Name)})
 		}
 	}
 	out = append(out, reclaimWarnings(r)...)
@@ -76,7 +79,8 @@ func reclaimWarnings(r *eval.Report) []warning {
 	case len(said) == 1:
 		return []warning{{Text: "Reclaims and refused launches are " + said[0] + "." + always}}
 	}
-	return []warning{{Text: "Reclaims and refused launches are " + strings.Join(said, " in some scenarios, ") + " in others." + always}}
+	return []warning{{Text: "Reclaims and refused launches are " + strings.Join(said, " in some scenarios, ") +
+		" in others." + always}}
 }
 
 // missingRuns name the runs that broke, the first ones with their error.
@@ -88,7 +92,8 @@ func missingRuns(r *eval.Report) []warning {
 			continue
 		}
 		if len(out) == missingShown {
-			return append(out, warning{Text: fmt.Sprintf("And %s are missing.", figures.Count(r.Missing()-missingShown, "more run"))})
+			return append(out, warning{Text: fmt.Sprintf("And %s are missing.",
+				figures.Count(r.Missing()-missingShown, "more run"))})
 		}
 		first, _, _ := strings.Cut(run.Err.Error(), "\n")
 		out = append(out, warning{
@@ -127,7 +132,8 @@ func noted(r *eval.Report) []warning {
 		}
 		if warned > 0 {
 			name := r.Groups[i].Scenario
-			out = append(out, warning{Text: fmt.Sprintf("%s: %d of %s had faults that did not stop them, first %s", name, warned, figures.Count(of, "run"), first)})
+			out = append(out, warning{Text: fmt.Sprintf("%s: %d of %s had faults that did not stop them, first %s", name,
+				warned, figures.Count(of, "run"), first)})
 		}
 	}
 	return out

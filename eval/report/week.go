@@ -125,7 +125,8 @@ func (l *weekList) week(i int, od *sim.Result) week {
 	samples, from := run.Result.Samples, run.Result.Window.From
 	stride := max(1, (len(samples)-1+weekIntervals-1)/weekIntervals)
 	w := week{
-		Title: fmt.Sprintf("%s in %s, seed %d", run.Policy, run.Scenario, run.Seed), Facts: weekFacts(&l.r.Config, run), Command: l.r.Command(i),
+		Title: fmt.Sprintf("%s in %s, seed %d", run.Policy, run.Scenario, run.Seed), Facts: weekFacts(&l.r.Config,
+			run), Command: l.r.Command(i),
 		From: from.Std().Unix(), Held: [][3]int64{}, Taken: [][3]int64{}, Out: [][3]int64{},
 	}
 	if len(samples) > 1 {
@@ -199,7 +200,8 @@ func weekFacts(c *eval.Config, run *eval.RunRow) string {
 		_, of := c.Savings()
 		text += fmt.Sprintf(": saves %s, %s of %s", figures.Dollars(usd.V), percent(v.V), of)
 	}
-	return fmt.Sprintf("%s; %s; %s.", text, figures.Count(int(run.Result.OutageMinutes), "outage minute")+spotWords(run), figures.Count(int(run.Result.Reclaims), "reclaim"))
+	return fmt.Sprintf("%s; %s; %s.", text, figures.Count(int(run.Result.OutageMinutes), "outage minute")+spotWords(run),
+		figures.Count(int(run.Result.Reclaims), "reclaim"))
 }
 
 // spotWords is spotPart in brackets.
@@ -213,7 +215,8 @@ func spotWords(run *eval.RunRow) string {
 // runTable has the runs of g that can be opened, nil without any.
 func runTable(r *eval.Report, g *eval.Group, l *weekList) *table {
 	t := &table{
-		Caption: "Runs of " + g.Scenario, Sortable: true, Note: "Open one to see its events, its nodes by market and its savings over time.",
+		Caption: "Runs of " +
+			g.Scenario, Sortable: true, Note: "Open one to see its events, its nodes by market and its savings over time.",
 		Head: headings("'Policy", "Seed", "'Window from", "Saved|$", "Saved|%", "Outage minutes", "Reclaims", "Moved|pods"),
 	}
 	of := 0
@@ -239,7 +242,8 @@ func runRow(c *eval.Config, run *eval.RunRow, week int) []cell {
 		usd, pct = figures.Dollars(saved.V), oneDecimal(share.V)
 	}
 	res := run.Result
-	row := texts(run.Policy, strconv.FormatUint(run.Seed, 10), format.Instant(run.Bound.Start), usd, pct, figures.Integer(res.OutageMinutes),
+	row := texts(run.Policy, strconv.FormatUint(run.Seed, 10), format.Instant(run.Bound.Start), usd, pct,
+		figures.Integer(res.OutageMinutes),
 		figures.Integer(res.Reclaims), figures.Integer(res.VoluntaryEvictions))
 	row[0].Week, row[5] = week, badIf(res.OutageMinutes > 0, row[5].Text)
 	row[5].Sub = spotPart(run)

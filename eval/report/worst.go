@@ -89,7 +89,8 @@ func outages(r *eval.Report, g *eval.Group) *table {
 		}
 		if o.LongestRun >= 0 {
 			run := &r.Runs[o.LongestRun]
-			started = cell{Text: o.Longest.Began.Std().Format(time.DateTime), Sub: run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10)}
+			started = cell{Text: o.Longest.Began.Std().Format(time.DateTime), Sub: run.Scenario + ", seed " +
+				strconv.FormatUint(run.Seed, 10)}
 		}
 		row := []cell{
 			{Text: x.Policy, Sub: role(r, x.Policy)}, occurrence(x.Outages), more, medianAndMost("outage_spot_minutes")(x),

@@ -100,5 +100,6 @@ func inputOf(w *scenarios.BoundScenario) (Input, error) {
 	if err := json.NewEncoder(sum).Encode(&bare); err != nil {
 		return Input{}, fmt.Errorf("%s: its digest: %w", w.Name, err)
 	}
-	return Input{Scenario: hex.EncodeToString(w.Digest[:]), Trace: hex.EncodeToString(w.TraceDigest[:]), Bound: hex.EncodeToString(sum.Sum(nil))}, nil
+	return Input{Scenario: hex.EncodeToString(w.Digest[:]), Trace: hex.EncodeToString(w.TraceDigest[:]),
+		Bound: hex.EncodeToString(sum.Sum(nil))}, nil
 }

@@ -166,7 +166,8 @@ func (k Known) Cover(js *Jobs, of []eval.Config, keys *Keys, parts []*Part) erro
 		}
 		c, ok := there[x.at]
 		if !ok {
-			return refused(parts[0].Name, "neither it nor another part has %s, window %d, seed %d under %s", x.scenario, x.window, x.seed, x.policy)
+			return refused(parts[0].Name, "neither it nor another part has %s, window %d, seed %d under %s", x.scenario,
+				x.window, x.seed, x.policy)
 		}
 		j, err := x.job(of)
 		if err != nil {
@@ -176,7 +177,8 @@ func (k Known) Cover(js *Jobs, of []eval.Config, keys *Keys, parts []*Part) erro
 		if err != nil {
 			return err
 		}
-		return refused(holds[x.at].Name, "its %s, window %d, under %s is made of another %s", x.scenario, x.window, x.policy, in.differs(&c.Input))
+		return refused(holds[x.at].Name, "its %s, window %d, under %s is made of another %s", x.scenario, x.window,
+			x.policy, in.differs(&c.Input))
 	}
 	return nil
 }

@@ -131,7 +131,8 @@ func Write(w io.Writer, p *Part) error {
 	var out bytes.Buffer
 	if err := tabular.WriteParquet(&out, columns(), slices.Values(rows),
 		parquet.DataPageStatistics(false), parquet.SkipPageBounds("result"), // the least and the greatest run, whole
-		parquet.KeyValueMetadata(keyFormat, partFormat), parquet.KeyValueMetadata(keyHead, string(head)), parquet.KeyValueMetadata(keySum, sumMark+noSum)); err != nil {
+		parquet.KeyValueMetadata(keyFormat, partFormat), parquet.KeyValueMetadata(keyHead,
+			string(head)), parquet.KeyValueMetadata(keySum, sumMark+noSum)); err != nil {
 		return err
 	}
 	data := out.Bytes()
@@ -143,7 +144,8 @@ func Write(w io.Writer, p *Part) error {
 }
 
 func rowOf(c *Cell) (*row, error) {
-	r := &row{c.Truth, c.Scenario, int64(c.Window), int64(c.From), c.Seed, c.Policy, c.Key, c.Input.Scenario, c.Input.Trace, c.Input.Bound, c.Input.Files, c.Err, "", ""}
+	r := &row{c.Truth, c.Scenario, int64(c.Window), int64(c.From), c.Seed, c.Policy, c.Key, c.Input.Scenario,
+		c.Input.Trace, c.Input.Bound, c.Input.Files, c.Err, "", ""}
 	for _, x := range []struct {
 		there bool
 		value any
@@ -166,7 +168,9 @@ func rowOf(c *Cell) (*row, error) {
 func Read(name string, data []byte) (p *Part, err error) {
 	at := bytes.LastIndex(data, []byte(sumMark)) + len(sumMark)
 	if at < len(sumMark) || at+len(noSum) > len(data) {
-		return nil, refused(name, "it is not a complete part of a comparison: it has no digest of its own; it is damaged or cut short, or another file")
+		return nil,
+			refused(name,
+				"it is not a complete part of a comparison: it has no digest of its own; it is damaged or cut short, or another file")
 	}
 	said := string(data[at : at+len(noSum)])
 	bare := slices.Concat(data[:at], []byte(noSum), data[at+len(noSum):])

@@ -68,10 +68,11 @@ func divided(t interface{ Fatal(...any) }, c eval.Config, n int, plan Plan, reus
 		known := KnownOf(reuse, true)
 		own.Mine, own.Known = mine, known.Bounds(js)
 		var done []*eval.Done
-		for d, err := range eval.Do(context.Background(), []eval.Config{own}, known.Runner(js, func(ctx context.Context, j eval.Job) (*sim.Result, error) {
-			*did++
-			return made(ctx, j)
-		})) {
+		for d, err := range eval.Do(context.Background(), []eval.Config{own},
+			known.Runner(js, func(ctx context.Context, j eval.Job) (*sim.Result, error) {
+				*did++
+				return made(ctx, j)
+			})) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +142,8 @@ func written(t interface{ Fatal(...any) }, r *eval.Report, page bool) []byte {
 func TestMerge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies := rapid.SampledFrom([][]string{{"static"}, {"spot", "static", "spotvortex"}, {"spotvortex", "spot"}}).Draw(t, "policies")
-		c := compared(rapid.IntRange(1, 3).Draw(t, "scenarios"), rapid.IntRange(1, 2).Draw(t, "windows"), rapid.IntRange(1, 5).Draw(t, "seeds"), policies...)
+		c := compared(rapid.IntRange(1, 3).Draw(t, "scenarios"), rapid.IntRange(1, 2).Draw(t, "windows"),
+			rapid.IntRange(1, 5).Draw(t, "seeds"), policies...)
 		whole, err := eval.Run(context.Background(), c, made)
 		if err != nil {
 			t.Fatal(err)
@@ -250,19 +252,24 @@ func TestRefused(t *testing.T) {
 		with func(p []*Part) []*Part
 		want string
 	}{
-		"another plan":    {func(p []*Part) []*Part { p[1].Plan.Args = []string{"y"}; return p }, "part-2.parquet: it is of another plan than part-1.parquet: `y`, and not `x`"},
-		"another file":    {func(p []*Part) []*Part { p[2].Plan.Files = map[string]string{"shop.yaml": "b"}; return p }, "part-3.parquet: it is of another plan than part-1.parquet: shop.yaml has another text"},
+		"another plan": {func(p []*Part) []*Part { p[1].Plan.Args = []string{"y"}; return p },
+			"part-2.parquet: it is of another plan than part-1.parquet: `y`, and not `x`"},
+		"another file": {func(p []*Part) []*Part { p[2].Plan.Files = map[string]string{"shop.yaml": "b"}; return p },
+			"part-3.parquet: it is of another plan than part-1.parquet: shop.yaml has another text"},
 		"doubled":         {func(p []*Part) []*Part { return append(p, p[1]) }, "part-2.parquet: part 2/3 is there twice"},
 		"missing":         {func(p []*Part) []*Part { return p[:1] }, "part-1.parquet: it is part 1/3, and these are missing: 2/3, 3/3"},
 		"another version": {func(p []*Part) []*Part { p[1].Build.Version = "v0.9.0"; return p }, "part-2.parquet: spotter v0.9.0"},
-		"another engine":  {func(p []*Part) []*Part { p[1].Build.Engine = strings.Repeat("f", 64); return p }, "part-2.parquet: spotter v1.0.0 (engine ffffffffffff) made it, and this is v1.0.0 (engine eeeeeeeeeeee)"},
-		"of two":          {func(p []*Part) []*Part { p[1].Share.N = 2; return p }, "part-2.parquet: it is part 2/2, and part-1.parquet is part 1/3"},
-		"stopped":         {func(p []*Part) []*Part { p[0].Cells = p[0].Cells[1:]; return p }, "part-1.parquet: it was stopped before its end"},
+		"another engine": {func(p []*Part) []*Part { p[1].Build.Engine = strings.Repeat("f", 64); return p },
+			"part-2.parquet: spotter v1.0.0 (engine ffffffffffff) made it, and this is v1.0.0 (engine eeeeeeeeeeee)"},
+		"of two": {func(p []*Part) []*Part { p[1].Share.N = 2; return p },
+			"part-2.parquet: it is part 2/2, and part-1.parquet is part 1/3"},
+		"stopped": {func(p []*Part) []*Part { p[0].Cells = p[0].Cells[1:]; return p }, "part-1.parquet: it was stopped before its end"},
 		"another trace": {func(p []*Part) []*Part {
 			p[2].Cells[0].Key, p[2].Cells[0].Input.Trace = "k", "abcabcabcabcabc"
 			return p
 		}, "part-3.parquet: its x, window 0, under"},
-		"lacks": {func(p []*Part) []*Part { p[2].Cells, p[2].Jobs = p[2].Cells[1:], p[2].Jobs-1; return p }, "neither it nor another part has x, window 0, seed"},
+		"lacks": {func(p []*Part) []*Part { p[2].Cells, p[2].Jobs = p[2].Cells[1:], p[2].Jobs-1; return p },
+			"neither it nor another part has x, window 0, seed"},
 	} {
 		if _, err := merged(c, x.with(read())); err == nil || !isRefused(err) || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v, want %q", name, err, x.want)

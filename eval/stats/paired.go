@@ -92,7 +92,8 @@ func (t Test) Paired(losses []float64) Paired {
 	}
 	if i, ok := MedianInterval(sorted, t.ExceedsRate); ok {
 		p.Interval, p.Need = &i, 0
-		p.Within = i.High <= t.Tolerance && p.Mean <= t.Tolerance && (!t.Rarely || p.Worse <= atMost(p.N, quarter, t.WithinRate))
+		p.Within = i.High <= t.Tolerance && p.Mean <= t.Tolerance && (!t.Rarely ||
+			p.Worse <= atMost(p.N, quarter, t.WithinRate))
 		p.Exceeds = i.Low > t.Tolerance
 	}
 	if p.Mean > t.Tolerance && far > gain && gain <= atMost(far+gain, half, t.ExceedsRate/2) {

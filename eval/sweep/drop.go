@@ -34,7 +34,8 @@ func (h *heat) figures(i int, rate float64) Figures { return h.sumUp(i, rate, fa
 func (h *heat) fresh(i int, rate float64) Figures { return h.sumUp(i, rate, true) }
 
 func (h *heat) sumUp(i int, rate float64, fresh bool) Figures {
-	voluntary, reclaim := h.values(i, "voluntary_evictions_per_pod_day", fresh), h.values(i, "reclaim_evictions_per_pod_day", fresh)
+	voluntary, reclaim := h.values(i, "voluntary_evictions_per_pod_day", fresh), h.values(i,
+		"reclaim_evictions_per_pod_day", fresh)
 	for k := range voluntary {
 		for s := range voluntary[k] {
 			voluntary[k][s] += reclaim[k][s]
@@ -63,7 +64,8 @@ func (h *heat) leader() int {
 // at each rung; these chances add up to errorRate at most.
 func (h *heat) drop(rung int) {
 	rate := errorRate / float64(len(h.field)-1)
-	test := stats.Test{Tolerance: eval.LossMax, ExceedsRate: stats.LookRate(rate, rung-1), WithinRate: stats.LookRate(rate, rung-1)}
+	test := stats.Test{Tolerance: eval.LossMax, ExceedsRate: stats.LookRate(rate, rung-1),
+		WithinRate: stats.LookRate(rate, rung-1)}
 	leader := h.leader()
 	own := h.values(leader, saved, false)
 	h.race.Need = 0
@@ -115,5 +117,6 @@ func (h *heat) front() {
 // beats reports whether a is as good as b in every respect and better in one.
 func beats(a, b *Row) bool {
 	as := a.Saved.Median >= b.Saved.Median && a.Outage.Mean <= b.Outage.Mean && a.Evictions.Median <= b.Evictions.Median
-	return as && (a.Saved.Median > b.Saved.Median || a.Outage.Mean < b.Outage.Mean || a.Evictions.Median < b.Evictions.Median)
+	return as && (a.Saved.Median > b.Saved.Median || a.Outage.Mean < b.Outage.Mean ||
+		a.Evictions.Median < b.Evictions.Median)
 }

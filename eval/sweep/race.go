@@ -178,7 +178,8 @@ func (h *heat) run(ctx context.Context) error {
 	h.race.Fresh, h.race.FreshAsItIs = h.fresh(h.race.Chosen, rate), h.fresh(0, rate)
 	slices.SortStableFunc(h.runs, func(a, b Run) int {
 		later := func(r *Run) int { return (r.Rung + rungsMost) % (rungsMost + 1) }
-		return cmp.Or(cmp.Compare(later(&a), later(&b)), cmp.Compare(a.Candidate, b.Candidate), cmp.Compare(a.CaseIndex, b.CaseIndex), cmp.Compare(a.Seed, b.Seed))
+		return cmp.Or(cmp.Compare(later(&a), later(&b)), cmp.Compare(a.Candidate, b.Candidate),
+			cmp.Compare(a.CaseIndex, b.CaseIndex), cmp.Compare(a.Seed, b.Seed))
 	})
 	return nil
 }

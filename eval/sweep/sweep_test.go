@@ -56,7 +56,8 @@ func TestReadPlanErrors(t *testing.T) {
 		{"parameter: share", "parameter: 'share=1:x'", `"share=1:x" is not the name of a parameter`},
 		{"parameter: share", "set: a/b.c, parameter: share", `"a/b.c" is set together with parameter "share"`},
 		{"  parameters:", "  conditions:\n    - {parameter: x, values: [1]}\n  parameters:", `field "spec.conditions[0].set": must be set`},
-		{"  parameters:", "  parameters:\n    - {parameter: x, range: 1..100@35}\n    - {parameter: y, range: 1..100@35}", "candidates, more than 1000"},
+		{"  parameters:", "  parameters:\n    - {parameter: x, range: 1..100@35}\n    - {parameter: y, range: 1..100@35}",
+			"candidates, more than 1000"},
 	} {
 		_, err := ReadPlan("plan.yaml", []byte(strings.Replace(planText, c.old, c.new, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -176,7 +177,10 @@ func TestSweep(t *testing.T) {
 	if i := x.Fresh.Change.MedianInterval; i == nil || i.Low < 18 || i.High > 22 {
 		t.Errorf("the interval on fresh seeds is %+v, want about 20 points", i)
 	}
-	if len(x.FreshSeeds) != 20 || slices.ContainsFunc(x.FreshSeeds, func(s uint64) bool { return slices.Contains(x.Seeds, s) }) || x.FreshSeeds[0] != 49 {
+	if len(x.FreshSeeds) != 20 || slices.ContainsFunc(x.FreshSeeds, func(s uint64) bool {
+		return slices.Contains(x.Seeds,
+			s)
+	}) || x.FreshSeeds[0] != 49 {
 		t.Errorf("seeds %v, fresh %v", x.Seeds, x.FreshSeeds)
 	}
 	// On-demand and five candidates, and then on-demand, the chosen one and what changes nothing.
@@ -236,7 +240,8 @@ func TestSweepErrors(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := Sweep(t.Context(), c); err == nil || !strings.Contains(err.Error(), "plan.yaml: spec.parameters: share=0.9: no such share") || len(done) > 0 {
+	if _, err := Sweep(t.Context(), c); err == nil || !strings.Contains(err.Error(),
+		"plan.yaml: spec.parameters: share=0.9: no such share") || len(done) > 0 {
 		t.Errorf("%v after %d runs", err, len(done))
 	}
 	c = shares(t, &memory{runs: map[string]*sim.Result{}}, &done, &mu)

@@ -69,7 +69,8 @@ func (r Row) Number(n int) (float64, error) {
 }
 
 // timeLayouts are those of exports; without a zone a time is in UTC.
-var timeLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04Z07:00", time.DateOnly}
+var timeLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999",
+	"2006-01-02 15:04:05.999999999", "2006-01-02T15:04Z07:00", time.DateOnly}
 
 // Time returns the value of the nth column as an instant.
 func (r Row) Time(n int) (policy.Time, error) {

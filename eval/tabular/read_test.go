@@ -103,7 +103,8 @@ func TestForeign(t *testing.T) {
 	}
 	at := time.Date(2026, 3, 2, 1, 0, 0, 0, time.UTC)
 	nanos := uint64(time.Hour)
-	x := foreign{deprecated.Int96{uint32(nanos), uint32(nanos >> 32), uint32(julianEpoch + at.Unix()/86400)}, at, int32(at.Unix() / 86400), 0.125, map[string]string{"a": "b"}, [8]byte{255, 255, 255, 255, 255, 255, 255, 106}, nil}
+	x := foreign{deprecated.Int96{uint32(nanos), uint32(nanos >> 32), uint32(julianEpoch + at.Unix()/86400)}, at,
+		int32(at.Unix() / 86400), 0.125, map[string]string{"a": "b"}, [8]byte{255, 255, 255, 255, 255, 255, 255, 106}, nil}
 	var b bytes.Buffer
 	w := parquet.NewGenericWriter[foreign](&b)
 	if _, err := w.Write([]foreign{x}); err != nil {
@@ -121,7 +122,8 @@ func TestForeign(t *testing.T) {
 // TestTime reads times as exports write them.
 func TestTime(t *testing.T) {
 	want := time.Date(2026, 3, 2, 1, 0, 0, 0, time.UTC).UnixMilli()
-	for _, text := range []string{"2026-03-02T01:00:00Z", "2026-03-02T02:00:00+01:00", "2026-03-02 01:00:00", "2026-03-02 01:00:00.000", "2026-03-02 01:00:00 UTC", "2026-03-02T01:00:00", "2026-03-02T01:00Z"} {
+	for _, text := range []string{"2026-03-02T01:00:00Z", "2026-03-02T02:00:00+01:00", "2026-03-02 01:00:00",
+		"2026-03-02 01:00:00.000", "2026-03-02 01:00:00 UTC", "2026-03-02T01:00:00", "2026-03-02T01:00Z"} {
 		if at, err := (Row{[]string{"t"}, []string{text}}).Time(0); err != nil || int64(at) != want {
 			t.Errorf("%s: %v, %v", text, at, err)
 		}

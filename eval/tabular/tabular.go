@@ -33,7 +33,8 @@ type Column[R any] struct {
 // Of makes a column of what value returns. Options are those of the tags of parquet-go,
 // as in "optional,dict".
 func Of[T, R any](name, options string, value func(R) T) Column[R] {
-	return Column[R]{name, options, reflect.TypeFor[T](), func(r R) any { return value(r) }, func(r R) string { return plain(value(r)) }}
+	return Column[R]{name, options, reflect.TypeFor[T](), func(r R) any { return value(r) },
+		func(r R) string { return plain(value(r)) }}
 }
 
 // plain writes a value for CSV: nothing for null, and a list with semicolons.
@@ -116,7 +117,8 @@ func WriteParquet[R any](w io.Writer, columns []Column[R], rows iter.Seq[R], opt
 	fields := make([]reflect.StructField, len(columns))
 	for i, c := range columns {
 		tag := strings.TrimSuffix(c.Name+","+c.options, ",")
-		fields[i] = reflect.StructField{Name: fmt.Sprintf("C%d", i), Type: c.kind, Tag: reflect.StructTag("parquet:" + strconv.Quote(tag))}
+		fields[i] = reflect.StructField{Name: fmt.Sprintf("C%d", i), Type: c.kind,
+			Tag: reflect.StructTag("parquet:" + strconv.Quote(tag))}
 	}
 	row := reflect.New(reflect.StructOf(fields))
 	out := parquet.NewWriter(w, append(options, parquet.SchemaOf(row.Interface()), parquet.Compression(&parquet.Zstd))...)

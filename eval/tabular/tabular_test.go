@@ -51,7 +51,8 @@ func TestParquet(t *testing.T) {
 	if v, _ := f.Lookup("k"); v != "v" {
 		t.Errorf("k is %q", v)
 	}
-	for i, want := range [][2]string{{"Name", "STRING"}, {"At", "TIMESTAMP(isAdjustedToUTC=true,unit=MILLIS)"}, {"Hours", "DECIMAL(18,3)"}, {"Cost", "DECIMAL(18,6)"}} {
+	for i, want := range [][2]string{{"Name", "STRING"}, {"At", "TIMESTAMP(isAdjustedToUTC=true,unit=MILLIS)"},
+		{"Hours", "DECIMAL(18,3)"}, {"Cost", "DECIMAL(18,6)"}} {
 		field := f.Schema().Fields()[i]
 		if field.Name() != want[0] || field.Type().String() != want[1] {
 			t.Errorf("column %d is %s %s, want %v", i, field.Name(), field.Type(), want)
@@ -64,7 +65,8 @@ func TestParquet(t *testing.T) {
 		Cost  int64  `parquet:"Cost,decimal(6:18)"`
 	}
 	got, err := parquet.Read[read](bytes.NewReader(out.Bytes()), int64(out.Len()))
-	if err != nil || len(got) != 2 || got[0].Name != "a" || got[0].At != 1_500_000_000 || *got[0].Hours != 1_500_000 || got[1].Hours != nil || got[1].Cost != -10 {
+	if err != nil || len(got) != 2 || got[0].Name != "a" || got[0].At != 1_500_000_000 || *got[0].Hours != 1_500_000 ||
+		got[1].Hours != nil || got[1].Cost != -10 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -21,8 +21,9 @@ type nodeState struct {
 
 // stateOf returns the state of n, which is of pool and market and whose pods request requested.
 func (t *Timeline) stateOf(n *policy.Node, pool, market int32, requested policy.Resources, pods int32) nodeState {
-	s := nodeState{there: true, name: t.names.id(n.Name), pool: pool, market: market, since: n.Launched, notice: n.ReclaimAt,
-		cpu: part(requested.CPU, n.Allocatable.CPU), memory: part(requested.Memory, n.Allocatable.Memory), gpu: -1,
+	s := nodeState{there: true, name: t.names.id(n.Name), pool: pool, market: market, since: n.Launched,
+		notice: n.ReclaimAt,
+		cpu:    part(requested.CPU, n.Allocatable.CPU), memory: part(requested.Memory, n.Allocatable.Memory), gpu: -1,
 		pods: int16(min(pods, 1<<15-1)), phase: n.Phase, by: n.ActedBy, recommended: n.Recommended != 0}
 	if n.Allocatable.GPU > 0 {
 		s.gpu = part(requested.GPU, n.Allocatable.GPU)

@@ -33,8 +33,9 @@ type counts struct {
 }
 
 func countsOf(s *sim.Sample) counts {
-	return counts{notices: s.Notices, reclaims: s.Reclaims, evictions: s.Evictions, nodes: int32(s.Nodes), spotNodes: int32(s.SpotNodes),
-		size: s.Size * 1000, spotSize: s.SpotSize * 1000}
+	return counts{notices: s.Notices, reclaims: s.Reclaims, evictions: s.Evictions, nodes: int32(s.Nodes),
+		spotNodes: int32(s.SpotNodes),
+		size:      s.Size * 1000, spotSize: s.SpotSize * 1000}
 }
 
 func costsOf(s *sim.Sample) Costs {
@@ -117,7 +118,8 @@ func (t *Timeline) Hazards(market int, from, to policy.Time, points int) ([]poli
 }
 
 // stretch returns the values of h from one instant to another.
-func stretch[T comparable, R any](h *history[T], from, to policy.Time, points int, of func(T) R) (at []policy.Time, what []R) {
+func stretch[T comparable, R any](h *history[T], from, to policy.Time, points int, of func(T) R) (at []policy.Time,
+	what []R) {
 	if from > to {
 		return nil, nil
 	}

@@ -31,7 +31,8 @@ type entryRow struct {
 	verb                                                  Verb
 }
 
-var verbNames = [...]string{Steer: "steer", Launch: "launch", Drain: "drain", Rank: "rank", Gate: "gate", Pause: "pause", Evict: "evict", Hold: "hold"}
+var verbNames = [...]string{Steer: "steer", Launch: "launch", Drain: "drain", Rank: "rank", Gate: "gate",
+	Pause: "pause", Evict: "evict", Hold: "hold"}
 
 // String returns the verb in a word.
 func (v Verb) String() string { return verbNames[v] }
@@ -49,7 +50,8 @@ func (l *decisionLog) addDecision(s *policy.Snapshot, p *policy.Plan) {
 	for i := range p.DeletionCosts {
 		x := &p.DeletionCosts[i]
 		n := &s.Nodes[x.Node]
-		l.addEntry(Rank, n.Name, poolName(s, n.Pool), "", fmt.Sprintf("deletion cost %d, of which the lowest leaves first", x.Cost), &x.Why)
+		l.addEntry(Rank, n.Name, poolName(s, n.Pool), "", fmt.Sprintf("deletion cost %d, of which the lowest leaves first",
+			x.Cost), &x.Why)
 	}
 	l.addLimits(s, p)
 	l.addHolds(s, p)
@@ -66,7 +68,8 @@ func (l *decisionLog) addLimits(s *policy.Snapshot, p *policy.Plan) {
 	}
 	for i := range p.Pauses {
 		x := &p.Pauses[i]
-		l.addEntry(Pause, s.Workloads[x.Workload].Name, "", "", choose(x.Paused, "suspend it for ", "let it continue for ")+x.Budget, &x.Why)
+		l.addEntry(Pause, s.Workloads[x.Workload].Name, "", "", choose(x.Paused, "suspend it for ",
+			"let it continue for ")+x.Budget, &x.Why)
 	}
 	for i := range p.Evicts {
 		x := &p.Evicts[i]
@@ -185,7 +188,8 @@ func poolName(s *policy.Snapshot, p policy.PoolID) string {
 
 func (l *decisionLog) addEntry(verb Verb, subject, pool, market, detail string, why *policy.Why) {
 	id := l.names.id
-	l.entries = append(l.entries, entryRow{verb: verb, subject: id(subject), pool: id(pool), market: id(market), detail: id(detail),
+	l.entries = append(l.entries, entryRow{verb: verb, subject: id(subject), pool: id(pool), market: id(market),
+		detail: id(detail),
 		reason: id(string(why.Reason)), text: id(why.Text), runnerUp: id(why.RunnerUp), before: why.Before, after: why.After})
 }
 
@@ -220,8 +224,10 @@ func (l *decisionLog) Decision(i int) Decision {
 	name := l.names.list
 	for k := first; k < end; k++ {
 		e := &l.entries[k]
-		d.Entries = append(d.Entries, Entry{Verb: e.verb, Subject: name[e.subject], Pool: name[e.pool], Market: name[e.market], Detail: name[e.detail],
-			Why: policy.Why{Reason: policy.Reason(name[e.reason]), Text: name[e.text], Before: e.before, After: e.after, RunnerUp: name[e.runnerUp]}})
+		d.Entries = append(d.Entries, Entry{Verb: e.verb, Subject: name[e.subject], Pool: name[e.pool],
+			Market: name[e.market], Detail: name[e.detail],
+			Why: policy.Why{Reason: policy.Reason(name[e.reason]), Text: name[e.text], Before: e.before, After: e.after,
+				RunnerUp: name[e.runnerUp]}})
 	}
 	return d
 }
@@ -255,7 +261,8 @@ func (l *decisionLog) PreviousDecision(before policy.Time, verbs ...Verb) (int, 
 // does reports whether decision i has an entry of one of the verbs, or any entry if verbs is empty.
 func (l *decisionLog) does(i int, verbs []Verb) bool {
 	first, end := l.entriesOf(i)
-	return len(verbs) == 0 || slices.ContainsFunc(l.entries[first:end], func(e entryRow) bool { return slices.Contains(verbs, e.verb) })
+	return len(verbs) == 0 || slices.ContainsFunc(l.entries[first:end],
+		func(e entryRow) bool { return slices.Contains(verbs, e.verb) })
 }
 
 // DecisionAbout returns the last decision at or before an instant that has an

@@ -16,7 +16,8 @@ func TestDecisions(t *testing.T) {
 	var ranks, ranked []string
 	launches := map[string]int{}
 	cfg.Observed = func(s *policy.Snapshot, p *policy.Plan) {
-		if n := len(p.Steers) + len(p.Launches) + len(p.Drains) + len(p.DeletionCosts) + len(p.Gates) + len(p.Pauses) + len(p.Evicts) + len(p.Holds); n > 0 {
+		if n := len(p.Steers) + len(p.Launches) + len(p.Drains) + len(p.DeletionCosts) + len(p.Gates) + len(p.Pauses) +
+			len(p.Evicts) + len(p.Holds); n > 0 {
 			want = append(want, n)
 		}
 		for i := range p.DeletionCosts {
@@ -61,8 +62,10 @@ func TestDecisions(t *testing.T) {
 // TestRank gives nodes a deletion cost: each is named with its figure, and a node
 // that is drained too is found by either verb.
 func TestRank(t *testing.T) {
-	s := &policy.Snapshot{Nodes: []policy.Node{{Name: "n1", Pool: policy.None}, {Name: "n2"}, {Name: "n3"}}, Pools: []policy.Pool{{Name: "web"}}}
-	p := &policy.Plan{DeletionCosts: []policy.DeletionCost{{Node: 0, Cost: -7, Why: policy.Why{Reason: policy.ReasonNotice}}, {Node: 1, Cost: 0}, {Node: 2, Cost: 3}},
+	s := &policy.Snapshot{Nodes: []policy.Node{{Name: "n1", Pool: policy.None}, {Name: "n2"}, {Name: "n3"}},
+		Pools: []policy.Pool{{Name: "web"}}}
+	p := &policy.Plan{DeletionCosts: []policy.DeletionCost{{Node: 0, Cost: -7,
+		Why: policy.Why{Reason: policy.ReasonNotice}}, {Node: 1, Cost: 0}, {Node: 2, Cost: 3}},
 		Drains: []policy.Drain{{Node: 1}}, Holds: []policy.Hold{{Pool: 0, Node: policy.None}}}
 	tl := newTimeline(About{})
 	tl.addDecision(s, p)
@@ -70,7 +73,8 @@ func TestRank(t *testing.T) {
 	for _, e := range tl.Decision(0).Entries {
 		got = append(got, fmt.Sprintf("%s %s [%s] %s %s", e.Verb, e.Subject, e.Pool, e.Detail, e.Why.Reason))
 	}
-	want := []string{"drain n2 [web]  ", "rank n1 [] deletion cost -7, of which the lowest leaves first notice", "rank n2 [web] deletion cost 0, of which the lowest leaves first ",
+	want := []string{"drain n2 [web]  ", "rank n1 [] deletion cost -7, of which the lowest leaves first notice",
+		"rank n2 [web] deletion cost 0, of which the lowest leaves first ",
 		"rank n3 [web] deletion cost 3, of which the lowest leaves first ", "hold web [web]  "}
 	if !slices.Equal(got, want) {
 		t.Errorf("it says %q, not %q", got, want)

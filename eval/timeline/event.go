@@ -44,7 +44,8 @@ func (k Kind) String() string { return kindNames[k] }
 
 // addEvent notes an event that is not before the last one.
 func (l *eventLog) addEvent(at policy.Time, kind Kind, subject, object string, amount int64) {
-	l.events = append(l.events, eventRow{at: at, kind: kind, subject: l.names.id(subject), object: l.names.id(object), amount: amount})
+	l.events = append(l.events, eventRow{at: at, kind: kind, subject: l.names.id(subject), object: l.names.id(object),
+		amount: amount})
 }
 
 // lastEvent returns the place of the last event at or before an instant, -1 for
@@ -65,7 +66,8 @@ func (l *eventLog) Event(i int) Event {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	e := &l.events[i]
-	return Event{At: e.at, Kind: e.kind, Subject: l.names.list[e.subject], Object: l.names.list[e.object], Amount: e.amount}
+	return Event{At: e.at, Kind: e.kind, Subject: l.names.list[e.subject], Object: l.names.list[e.object],
+		Amount: e.amount}
 }
 
 // NextEvent returns the place of the first event after an instant, of one of the

@@ -22,7 +22,8 @@ const growthGrace = scenarios.DefaultReadyGrace
 // not known. A pod that serves no longer on a lost node counts until the cluster
 // noticed.
 func Load(r *record.Recording) (*Timeline, error) {
-	t := newTimeline(About{Scenario: r.Meta.Scenario, Policy: r.Meta.Policy, Seed: r.Meta.Seed, Recorded: true, Note: r.Meta.Note})
+	t := newTimeline(About{Scenario: r.Meta.Scenario, Policy: r.Meta.Policy, Seed: r.Meta.Seed, Recorded: true,
+		Note: r.Meta.Note})
 	t.ended = true
 	l := &loader{t: t}
 	for step, err := range r.Steps() {
@@ -347,7 +348,8 @@ func (l *loader) workloads(s *policy.Snapshot) {
 		if p.Phase != policy.PodReady || p.Node == policy.None {
 			continue
 		}
-		if m, w := s.Nodes[p.Node].Market, s.Templates[p.Template].Workload; m >= 0 && w >= 0 && s.Markets[m].Capacity == policy.Spot {
+		if m, w := s.Nodes[p.Node].Market, s.Templates[p.Template].Workload; m >= 0 && w >= 0 &&
+			s.Markets[m].Capacity == policy.Spot {
 			onSpot[w]++
 		}
 	}

@@ -107,7 +107,8 @@ func (w *observer) Happened(e sim.Entry) {
 	case "job-missed":
 		add(JobMissed, e.Subject, "", e.Amount)
 	case "fault":
-		add(pick(e.Amount&1 == 1, FaultBegan, FaultEnded), faultNames[e.Amount>>1], strings.Trim(e.Subject+" "+e.Object, " "), 0)
+		add(pick(e.Amount&1 == 1, FaultBegan, FaultEnded), faultNames[e.Amount>>1],
+			strings.Trim(e.Subject+" "+e.Object, " "), 0)
 	case "gate":
 		add(pick(e.Amount == 1, GateClosed, GateOpened), e.Subject, "", 0)
 	case "paused":

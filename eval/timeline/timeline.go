@@ -160,7 +160,8 @@ func (t *Timeline) addMarkets(types []policy.InstanceType, zones []string, marke
 	}
 	for i := range markets {
 		m := &markets[i]
-		info := MarketInfo{Name: m.Name, Zone: zones[m.Zone], Type: types[m.Type].Name, Spot: m.Capacity == policy.Spot, OnDemand: m.OnDemand, Counterpart: -1}
+		info := MarketInfo{Name: m.Name, Zone: zones[m.Zone], Type: types[m.Type].Name, Spot: m.Capacity == policy.Spot,
+			OnDemand: m.OnDemand, Counterpart: -1}
 		if k, ok := onDemand[place{m.Zone, m.Type}]; ok {
 			info.Counterpart = k
 		}

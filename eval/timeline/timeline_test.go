@@ -45,7 +45,8 @@ func observed(t testing.TB, cfg sim.Config, spec string) (*Timeline, *sim.Result
 // cases are scenarios in which nodes come and go, are outbid, budgets close gates, and
 // faults strike.
 var cases = []struct{ scenario, policy string }{
-	{"squeeze", "portfolio"}, {"bidding-war", "spotvortex"}, {"gpu-budget", "spotvortex"}, {"zone-outage", "spot"}, {"asg-web", "rescheduler"}, {"committed", "static"},
+	{"squeeze", "portfolio"}, {"bidding-war", "spotvortex"}, {"gpu-budget", "spotvortex"}, {"zone-outage",
+		"spot"}, {"asg-web", "rescheduler"}, {"committed", "static"},
 }
 
 const caseLength = 30 * time.Hour
@@ -146,11 +147,13 @@ func TestAtIsReplay(t *testing.T) {
 				}
 				tl.At(at, &f)
 				want := p.frames[k]
-				if f.At != at || !slices.Equal(f.Nodes, want.Nodes) || !slices.Equal(f.Workloads, want.Workloads) || !slices.Equal(f.Budgets, want.Budgets) ||
+				if f.At != at || !slices.Equal(f.Nodes, want.Nodes) || !slices.Equal(f.Workloads, want.Workloads) ||
+					!slices.Equal(f.Budgets, want.Budgets) ||
 					f.LossBudget != want.LossBudget {
 					t.Fatalf("seed %d: at %v (since %v)\n%+v\nwant\n%+v", seed, at, want.At, f, want)
 				}
-				got := Costs{}.with(counts{f.Costs.Notices, f.Costs.Reclaims, f.Costs.Evictions, f.Costs.Nodes, f.Costs.SpotNodes, f.Costs.Size, f.Costs.SpotSize})
+				got := Costs{}.with(counts{f.Costs.Notices, f.Costs.Reclaims, f.Costs.Evictions, f.Costs.Nodes, f.Costs.SpotNodes,
+					f.Costs.Size, f.Costs.SpotSize})
 				want.Costs.Bill, want.Costs.OutageCost, want.Costs.Outages = 0, 0, sim.Outages{}
 				if got != want.Costs {
 					t.Fatalf("seed %d: at %v %+v, want %+v", seed, at, got, want.Costs)
@@ -257,8 +260,10 @@ func TestEvents(t *testing.T) {
 			count[e.Kind]++
 		}
 	}
-	if count[Launched] != res.Launches || count[Noticed] != res.Notices || count[Reclaimed] != res.Reclaims || count[Refused] != res.Refusals || count[Draining] != res.Drains {
-		t.Errorf("%v, the result has %d launches, %d notices, %d reclaims, %d refusals, %d drains", count, res.Launches, res.Notices, res.Reclaims, res.Refusals, res.Drains)
+	if count[Launched] != res.Launches || count[Noticed] != res.Notices || count[Reclaimed] != res.Reclaims ||
+		count[Refused] != res.Refusals || count[Draining] != res.Drains {
+		t.Errorf("%v, the result has %d launches, %d notices, %d reclaims, %d refusals, %d drains", count, res.Launches,
+			res.Notices, res.Reclaims, res.Refusals, res.Drains)
 	}
 	for _, kinds := range [][]Kind{nil, {Reclaimed}, {Reclaimed, OutageBegan}} {
 		var forth, back []policy.Time

@@ -68,5 +68,6 @@ func Mismatch(meta *record.Meta, dir string) string {
 	case b.Fingerprint == meta.BundleSHA256:
 		return ""
 	}
-	return fmt.Sprintf("the forecasts recorded are of %s, not of what %s holds now, SHA-256 %.12s…", was, dir, b.Fingerprint)
+	return fmt.Sprintf("the forecasts recorded are of %s, not of what %s holds now, SHA-256 %.12s…", was, dir,
+		b.Fingerprint)
 }

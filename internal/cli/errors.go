@@ -75,7 +75,8 @@ func Report(w io.Writer, err error) int {
 		fmt.Fprintf(w, "%s\n", f.next)
 		return ExitInvalid
 	default:
-		fmt.Fprintln(w, "this is a fault of the program or of the machine: repeat the same command, and report it with this output if it comes again")
+		fmt.Fprintln(w,
+			"this is a fault of the program or of the machine: repeat the same command, and report it with this output if it comes again")
 	}
 	return ExitError
 }
@@ -90,7 +91,8 @@ func (b *StoppedError) Error() string { return b.Err.Error() }
 
 // Incomplete returns the error of a command that was stopped and wrote what was finished.
 func Incomplete(why string) error {
-	return &StoppedError{Err: errors.New(why), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
+	return &StoppedError{Err: errors.New(why),
+		Next: "what is finished was written, marked as incomplete; the same call does all of it"}
 }
 
 func (b *StoppedError) Unwrap() error { return b.Err }

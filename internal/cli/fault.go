@@ -89,7 +89,8 @@ func unreachable(err error) (fault, bool) {
 	if u, err := url.Parse(request.URL); err == nil && u.Host != "" {
 		server.Server = u.Scheme + "://" + u.Host
 	}
-	return fault{old: request.Error(), words: server.Error(), next: "check the address, and that this machine reaches it"}, true
+	return fault{old: request.Error(), words: server.Error(),
+		next: "check the address, and that this machine reaches it"}, true
 }
 
 // isNetwork reports whether err is of a connection, and not of a request that was wrong.
@@ -133,13 +134,15 @@ func refusedByServer(err error) (fault, bool) {
 	}
 	switch text := status.Status().Message; {
 	case apierrors.IsUnauthorized(err):
-		return fault{words: "the API server refuses the credentials: they are wrong or have expired", next: "log in again, as for `kubectl get nodes`", whole: true}, true
+		return fault{words: "the API server refuses the credentials: they are wrong or have expired",
+			next: "log in again, as for `kubectl get nodes`", whole: true}, true
 	case apierrors.IsForbidden(err):
 		return fault{next: "let this user do that, or choose another --context or --kubeconfig"}, true
 	case apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Name != "":
 		return fault{next: "check the name, the --namespace and the --context"}, true
 	case apierrors.IsNotFound(err):
-		return fault{old: text, words: "the server has no such API", next: "check that the address in the kubeconfig is that of an API server, and that what serves the API is installed"}, true
+		return fault{old: text, words: "the server has no such API",
+			next: "check that the address in the kubeconfig is that of an API server, and that what serves the API is installed"}, true
 	case apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err):
 		return fault{next: "the API server is overloaded or not ready: try again when `kubectl get nodes` works"}, true
 	}
@@ -156,7 +159,8 @@ func busyAddress(err error) (fault, bool) {
 	if op.Addr != nil {
 		where = op.Addr.String()
 	}
-	return fault{old: op.Error(), words: fmt.Sprintf("cannot listen on %s: %s", where, reason(op)), next: "choose another address, or end what uses this one"}, true
+	return fault{old: op.Error(), words: fmt.Sprintf("cannot listen on %s: %s", where, reason(op)),
+		next: "choose another address, or end what uses this one"}, true
 }
 
 // wrongPath recognises paths that lead nowhere, or to something of another kind.

@@ -39,7 +39,8 @@ func TestFaultsOfTheUser(t *testing.T) {
 	}
 	defer taken.Close()
 	_, listen := net.Listen("tcp", taken.Addr().String())
-	kind := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "spotter.dev", Kind: "CapacityPool"}, SearchedVersions: []string{"v1alpha1"}}
+	kind := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "spotter.dev", Kind: "CapacityPool"},
+		SearchedVersions: []string{"v1alpha1"}}
 	pods := schema.GroupResource{Resource: "pods"}
 	for want, err := range map[string]error{
 		file + " is a file, and not a folder":                       asFolder,
@@ -57,11 +58,13 @@ func TestFaultsOfTheUser(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		code := Report(&out, fmt.Errorf("doing: %w", errors.Join(errors.New("a"), fmt.Errorf("more: %w", err))))
-		if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); code != ExitInvalid || !strings.Contains(out.String(), want) || len(lines) < 2 {
+		if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); code != ExitInvalid ||
+			!strings.Contains(out.String(), want) || len(lines) < 2 {
 			t.Errorf("%v: exit %d, want %q in\n%s", err, code, want, &out)
 		}
 	}
-	for _, err := range []error{errors.New("x"), &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, apierrors.NewInternalError(errors.New("x"))} {
+	for _, err := range []error{errors.New("x"), &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC},
+		apierrors.NewInternalError(errors.New("x"))} {
 		if code := Report(&bytes.Buffer{}, err); code != ExitError {
 			t.Errorf("%v: exit %d, want %d", err, code, ExitError)
 		}

@@ -95,7 +95,8 @@ func (h *helpPage) usage(c *cobra.Command) {
 
 // commands lists what is below c, by group where there are groups.
 func (h *helpPage) commands(c *cobra.Command, order []*cobra.Command) {
-	all := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return !sub.IsAvailableCommand() && sub.Name() != "help" })
+	all := slices.DeleteFunc(slices.Clone(c.Commands()),
+		func(sub *cobra.Command) bool { return !sub.IsAvailableCommand() && sub.Name() != "help" })
 	place := func(sub *cobra.Command) int {
 		if i := slices.Index(order, sub); i >= 0 {
 			return i
@@ -273,7 +274,10 @@ func helpCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			of := c.Root()
 			for _, word := range args {
-				next := slices.IndexFunc(of.Commands(), func(sub *cobra.Command) bool { return sub.Name() == word || sub.HasAlias(word) })
+				next := slices.IndexFunc(of.Commands(), func(sub *cobra.Command) bool {
+					return sub.Name() == word ||
+						sub.HasAlias(word)
+				})
 				if next < 0 {
 					return unknownCommand(of, word)
 				}

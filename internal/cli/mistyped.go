@@ -47,7 +47,8 @@ func plainError(err error) error {
 	case errors.As(err, &required):
 		return fmt.Errorf("--%s: the value is missing: %s", required.GetFlag().Name, usageOf(required.GetFlag()))
 	case errors.As(err, &none) && none.GetSpecifiedShortnames() != "":
-		return fmt.Errorf("unknown flag: -%s%s", none.GetSpecifiedName(), map[bool]string{true: "; a file is named by --out"}[none.GetSpecifiedName() == "o"])
+		return fmt.Errorf("unknown flag: -%s%s", none.GetSpecifiedName(),
+			map[bool]string{true: "; a file is named by --out"}[none.GetSpecifiedName() == "o"])
 	case !errors.As(err, &value):
 		return err
 	}
@@ -96,5 +97,6 @@ func unknownCommand(c *cobra.Command, word string) error {
 	if near := c.SuggestionsFor(word); len(near) > 0 { // commands that start with word, or have it as another name
 		meant = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return Invalid(fmt.Errorf("unknown command %q for %q%s", word, c.CommandPath(), meant), "run `"+c.CommandPath()+" --help`")
+	return Invalid(fmt.Errorf("unknown command %q for %q%s", word, c.CommandPath(), meant),
+		"run `"+c.CommandPath()+" --help`")
 }

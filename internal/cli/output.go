@@ -164,7 +164,8 @@ var formats = []string{".json", ".yaml", ".yml", ".md", ".csv", ".parquet", ".xm
 // of the file, whose extensions are own.
 func CheckEnding(flag, path string, own ...string) error {
 	if ext := strings.ToLower(filepath.Ext(path)); slices.Contains(formats, ext) && !slices.Contains(own, ext) {
-		return Invalid(fmt.Errorf("%s: %s: the ending %s belongs to another format", flag, path, ext), "name a file that ends with "+strings.Join(own, " or "))
+		return Invalid(fmt.Errorf("%s: %s: the ending %s belongs to another format", flag, path, ext),
+			"name a file that ends with "+strings.Join(own, " or "))
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 // TestWrappedColumns: the last column continues below itself, between words; without a width,
 // and where every line fits, nothing is broken.
 func TestWrappedColumns(t *testing.T) {
-	rows := [][]string{{"✓ a", "1", "one two three four five six"}, {}, {"", "12", "seven"}, {"– long", "", "averylongwordthatnolinecanhold x"}}
+	rows := [][]string{{"✓ a", "1", "one two three four five six"}, {}, {"", "12", "seven"},
+		{"– long", "", "averylongwordthatnolinecanhold x"}}
 	for width, want := range map[int]string{
 		0:  "NAME    N   ABOUT\n✓ a     1   one two three four five six\n        12  seven\n– long      averylongwordthatnolinecanhold x\n",
 		39: "NAME    N   ABOUT\n✓ a     1   one two three four five six\n        12  seven\n– long      averylongwordthatnolinecanhold\n            x\n",

@@ -34,7 +34,8 @@ func TestLacks(t *testing.T) {
 		p := cli.Program{Version: "v1.2.3", Lacks: lacks, Args: []string{"version"}, Stdout: &out, Stderr: &out}
 		code := p.Run(t.Context(), none)
 		_, after, _ := strings.Cut(out.String(), "/")
-		if code != cli.ExitOK || !strings.HasPrefix(out.String(), "spotter v1.2.3 (go") || strings.TrimLeft(after, "abcdefghijklmnopqrstuvwxyz0123456789") != want+")\n" {
+		if code != cli.ExitOK || !strings.HasPrefix(out.String(), "spotter v1.2.3 (go") ||
+			strings.TrimLeft(after, "abcdefghijklmnopqrstuvwxyz0123456789") != want+")\n" {
 			t.Errorf("lacks %q: exit %d, %q", lacks, code, &out)
 		}
 	}
@@ -60,7 +61,8 @@ func TestHelpFits(t *testing.T) {
 			t.Errorf("%d letters: %s", n, line)
 		}
 	}
-	for _, want := range []string{"      --names NAME…,…  take NAME…,… and more", "\n      --wait TIME      wait for TIME (default 1m30s)\n", "\nRare:\n      --rare X  take X\n"} {
+	for _, want := range []string{"      --names NAME…,…  take NAME…,… and more",
+		"\n      --wait TIME      wait for TIME (default 1m30s)\n", "\nRare:\n      --rare X  take X\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, &out)
 		}

@@ -119,7 +119,8 @@ func openProject() (map[string]map[string]projectFlag, error) {
 	return file, nil
 }
 
-var nodeKinds = map[yaml.Kind]string{yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping", yaml.ScalarNode: "a value", yaml.AliasNode: "an alias"}
+var nodeKinds = map[yaml.Kind]string{yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping",
+	yaml.ScalarNode: "a value", yaml.AliasNode: "an alias"}
 
 // A projectEntry is a key of a mapping and what it has.
 type projectEntry struct {

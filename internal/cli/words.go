@@ -138,7 +138,8 @@ var (
 	yamlFrames = regexp.MustCompile(`error (converting YAML to JSON|unmarshaling JSON|unmarshaling YAML): |while decoding JSON: `)
 	yamlPrefix = regexp.MustCompile(`(^|\s)yaml: (?:unmarshal errors:\s+)?`)
 	yamlTypes  = regexp.MustCompile("cannot unmarshal !!(\\w+)(?: `([^`]*)`)? into ([^\\s,;]+)")
-	yamlKinds  = map[string]string{"seq": "a list", "map": "a mapping", "str": "a text", "int": "a number", "float": "a number", "bool": "true or false", "null": "nothing"}
+	yamlKinds  = map[string]string{"seq": "a list", "map": "a mapping", "str": "a text", "int": "a number",
+		"float": "a number", "bool": "true or false", "null": "nothing"}
 )
 
 // yamlWords rewrites what readers of YAML say. It goes by their text, since there are three
@@ -157,7 +158,8 @@ func yamlWords(text string) string {
 
 // typeNamed says what a value of a type is that has this name in Go.
 func typeNamed(name string) string {
-	for _, t := range []reflect.Type{reflect.TypeFor[int](), reflect.TypeFor[uint](), reflect.TypeFor[float64](), reflect.TypeFor[string](), reflect.TypeFor[bool]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[int](), reflect.TypeFor[uint](), reflect.TypeFor[float64](),
+		reflect.TypeFor[string](), reflect.TypeFor[bool]()} {
 		if strings.HasPrefix(name, t.String()) || strings.HasPrefix(name, strings.TrimSuffix(t.String(), "64")) {
 			return goKind(t)
 		}

@@ -35,7 +35,8 @@ func (f *CaseFlags) RegisterCases(flags *pflag.FlagSet, seeds string) {
 // RegisterWeeks adds the flags of windows and seeds. The default is the weeks of the trace, and a
 // total of runs runs of each policy, which [CaseFlags.SpreadSeeds] distributes.
 func (f *CaseFlags) RegisterWeeks(flags *pflag.FlagSet, runs int) {
-	f.registerCases(flags, "", "", fmt.Sprintf(" (default %d, or with several windows about that many over all of them)", runs))
+	f.registerCases(flags, "", "",
+		fmt.Sprintf(" (default %d, or with several windows about that many over all of them)", runs))
 }
 
 func (f *CaseFlags) registerCases(flags *pflag.FlagSet, seeds, windows, seedsDefault string) {
@@ -55,7 +56,8 @@ func (f *CaseFlags) registerCases(flags *pflag.FlagSet, seeds, windows, seedsDef
 func (f *CaseFlags) ParsedSeeds() ([]uint64, error) {
 	seeds, err := ParseSeeds(f.Seeds)
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("--seeds: %w", err), "give a number of seeds, as --seeds 20, or which, as --seeds 5-9")
+		return nil,
+			cli.Invalid(fmt.Errorf("--seeds: %w", err), "give a number of seeds, as --seeds 20, or which, as --seeds 5-9")
 	}
 	return seeds, nil
 }
@@ -83,7 +85,8 @@ func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string) ([]eval.Case,
 		stride = weekOf(sc)
 	}
 	if stride < sc.Duration {
-		return nil, cli.Invalid(fmt.Errorf("--every: windows of %s are %v long and would overlap every %v", name, sc.Duration, stride), "give the length of a window or more")
+		return nil, cli.Invalid(fmt.Errorf("--every: windows of %s are %v long and would overlap every %v", name,
+			sc.Duration, stride), "give the length of a window or more")
 	}
 	if r.weekly {
 		weeks, err := f.hasWeeks(sc, stride)
@@ -189,7 +192,8 @@ func ParseGates(texts []string) ([]eval.Gate, error) {
 	for _, text := range texts {
 		g, err := eval.ParseGate(text)
 		if err != nil {
-			return nil, cli.Invalid(fmt.Errorf("--gate: %w", err), "write a gate as in --gate 'static:net_savings_pct.median >= 20'")
+			return nil,
+				cli.Invalid(fmt.Errorf("--gate: %w", err), "write a gate as in --gate 'static:net_savings_pct.median >= 20'")
 		}
 		out = append(out, g)
 	}

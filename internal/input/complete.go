@@ -12,7 +12,8 @@ import (
 // CompletePolicies lets a shell complete the last of a list of policies.
 func CompletePolicies(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	at := strings.LastIndex(typed, ",") + 1
-	return after(typed[:at], completeSpec(typed[at:], All)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return after(typed[:at], completeSpec(typed[at:], All)),
+		cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // CompletePolicy lets a shell complete one policy.

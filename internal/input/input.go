@@ -41,8 +41,9 @@ type MarketFlags struct {
 // Register adds the flags.
 func (m *MarketFlags) Register(flags *pflag.FlagSet) {
 	m.RegisterPrices(flags)
-	flags.StringVar(&m.karpenter, "karpenter-version", "", fmt.Sprintf("have pools of Karpenter follow the rules of `VERSION`, %v to %v (default: what the scenario states, else %v)",
-		scenarios.OldestKarpenter, scenarios.NewestKarpenter, scenarios.NewestKarpenter))
+	flags.StringVar(&m.karpenter, "karpenter-version", "",
+		fmt.Sprintf("have pools of Karpenter follow the rules of `VERSION`, %v to %v (default: what the scenario states, else %v)",
+			scenarios.OldestKarpenter, scenarios.NewestKarpenter, scenarios.NewestKarpenter))
 	cli.Section(flags, marketSection, "karpenter-version")
 }
 
@@ -57,12 +58,19 @@ func (m MarketFlags) UnderKarpenter(version string) MarketFlags {
 func (m *MarketFlags) RegisterPrices(flags *pflag.FlagSet) {
 	m.Flags = flags
 	m.RegisterSources(flags)
-	flags.StringVar(&m.Trace, "trace", "", "prices to replay: a trace `DIR|FILE|NAME`, where a name is that of an embedded one, "+strings.Join(trace.EmbeddedNames(), ", ")+" (default: the scenario's, else "+trace.Recorded+", which was recorded)")
-	flags.StringVar(&m.from, "from", "", "start the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else after a day of warm-up where the trace has twelve weeks, else the trace's first time)")
-	flags.StringVar(&m.start, "start", "", "start the warm-up in a `CLUSTER`: empty, in which each policy launches its first nodes, or on-demand, the cheapest on-demand packing for every policy, which measures a migration (default: the scenario's, else empty)")
-	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of capacity shortages by `X`, in place of the scenario's market.intensity")
-	flags.StringVar(&m.nodeFee, "node-fee", "", "charge `FEE` for every node on top of its price, as $15/month or 0.02/h, in place of the scenario's nodeFee")
-	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(), "draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(TruthNames(), ", ")+" (docs/market.md)")
+	flags.StringVar(&m.Trace, "trace", "",
+		"prices to replay: a trace `DIR|FILE|NAME`, where a name is that of an embedded one, "+strings.Join(trace.EmbeddedNames(), ", ")+" (default: the scenario's, else "+trace.Recorded+", which was recorded)")
+	flags.StringVar(&m.from, "from", "",
+		"start the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else after a day of warm-up where the trace has twelve weeks, else the trace's first time)")
+	flags.StringVar(&m.start, "start", "",
+		"start the warm-up in a `CLUSTER`: empty, in which each policy launches its first nodes, or on-demand, the cheapest on-demand packing for every policy, which measures a migration (default: the scenario's, else empty)")
+	flags.Float64Var(&m.intensity, "intensity", 1,
+		"multiply reclaim rates and the frequency of capacity shortages by `X`, in place of the scenario's market.intensity")
+	flags.StringVar(&m.nodeFee, "node-fee", "",
+		"charge `FEE` for every node on top of its price, as $15/month or 0.02/h, in place of the scenario's nodeFee")
+	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(),
+		"draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(TruthNames(),
+			", ")+" (docs/market.md)")
 	cli.Section(flags, marketSection, "trace", "from", "start", "intensity", "node-fee", "truth")
 }
 
@@ -81,7 +89,8 @@ func (m *MarketFlags) Options() (scenarios.BindOptions, error) {
 	}
 	if m.Flags.Changed("intensity") {
 		if !(m.intensity >= 0 && m.intensity <= intensityMax) {
-			return o, cli.Invalid(fmt.Errorf("--intensity: %v is not in 0…%d", m.intensity, intensityMax), "give 0 for no reclaims, 1 for the rate of the scenario")
+			return o, cli.Invalid(fmt.Errorf("--intensity: %v is not in 0…%d", m.intensity, intensityMax),
+				"give 0 for no reclaims, 1 for the rate of the scenario")
 		}
 		o.Intensity = &m.intensity
 	}
@@ -166,7 +175,8 @@ func (m *MarketFlags) Bind(sc *scenarios.Scenario, opened Traces, window int) (*
 }
 
 // BindAt returns sc bound to the window that starts the time after later than the first one of r.
-func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRange, after time.Duration) (*scenarios.BoundScenario, error) {
+func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRange,
+	after time.Duration) (*scenarios.BoundScenario, error) {
 	path := m.Trace
 	if path == "" {
 		path = sc.Trace
@@ -181,7 +191,8 @@ func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRang
 	}
 	truth, err := weather.TruthNamed(m.truth)
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("--truth: %w%s", err, cli.Meant(m.truth, TruthNames())), "give one of those; `spotter eval --stress` compares under all of them")
+		return nil, cli.Invalid(fmt.Errorf("--truth: %w%s", err, cli.Meant(m.truth, TruthNames())),
+			"give one of those; `spotter eval --stress` compares under all of them")
 	}
 	o.From = r.begin(o.From, sc, from).Add(after)
 	tr, err := from.part(sc, o.From)
@@ -193,7 +204,9 @@ func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRang
 		return nil, cli.Invalid(err, "leave --start out, or spec.nodes")
 	}
 	if err != nil {
-		return nil, cli.Invalid(err, "see what the trace holds with `spotter trace info"+Argument(path)+"`, and choose with --from, --windows and --trace")
+		return nil,
+			cli.Invalid(err,
+				"see what the trace holds with `spotter trace info"+Argument(path)+"`, and choose with --from, --windows and --trace")
 	}
 	if !trace.IsEmbedded(path) {
 		w.Trace.Name = path

@@ -89,7 +89,8 @@ func TestParsePolicies(t *testing.T) {
 	if !slices.Contains(all, "spotvortex:compat=true") || len(all) != len(registry.Names()) {
 		t.Errorf("all and two more are %v", all)
 	}
-	for _, list := range []string{"static:share=0..1/0", "static:share=1..0/0.1", "static:share=0..1/0.00001", "static:share=0..1/0.01:x=0..1/0.01", "spot,spot", ""} {
+	for _, list := range []string{"static:share=0..1/0", "static:share=1..0/0.1", "static:share=0..1/0.00001",
+		"static:share=0..1/0.01:x=0..1/0.01", "spot,spot", ""} {
 		if got, err := ParsePolicies(list); err == nil {
 			t.Errorf("%q is taken as %v", list, got)
 		}

@@ -31,7 +31,8 @@ func RefuseBucket(what, dir string) error {
 	if !strings.HasPrefix(dir, "s3://") {
 		return nil
 	}
-	return cli.Invalid(fmt.Errorf("%s: %s is in a bucket, and recordings are read from folders", what, dir), "fetch it with `aws s3 sync "+dir+" DIR` and give DIR")
+	return cli.Invalid(fmt.Errorf("%s: %s is in a bucket, and recordings are read from folders", what, dir),
+		"fetch it with `aws s3 sync "+dir+" DIR` and give DIR")
 }
 
 // RecordingError distinguishes a damaged file, or one that is not a recording, from a fault of the

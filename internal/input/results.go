@@ -33,7 +33,8 @@ func ReadResults(path string) (*format.Results, error) {
 	}
 	out, err := format.ReadResults(bytes.NewReader(text))
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("%s: %w", path, err), "write it again with `spotter eval --out "+filepath.Base(path)+"`")
+		return nil,
+			cli.Invalid(fmt.Errorf("%s: %w", path, err), "write it again with `spotter eval --out "+filepath.Base(path)+"`")
 	}
 	return out, nil
 }

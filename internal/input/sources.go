@@ -40,7 +40,8 @@ func (f *SourceFlags) RegisterSources(flags *pflag.FlagSet) {
 // ReadScenario reads a scenario by its embedded name, or from a file, a folder or standard input, and
 // returns its text as well, with the defaults of what it lacks. It prints what was skipped and what
 // was added.
-func (f *SourceFlags) ReadScenario(ctx context.Context, p *cli.Program, name string) ([]byte, *scenarios.Scenario, error) {
+func (f *SourceFlags) ReadScenario(ctx context.Context, p *cli.Program, name string) ([]byte, *scenarios.Scenario,
+	error) {
 	text, err := ReadManifests(ctx, name, f.Recursive)
 	if err != nil {
 		return nil, nil, err

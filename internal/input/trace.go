@@ -115,13 +115,16 @@ func (o *opened) part(sc *scenarios.Scenario, start policy.Time) (*trace.Trace, 
 		return o.whole, nil
 	}
 	if err := sc.CoveredBy(o.path, o.index.From, o.index.To, start); err != nil {
-		return nil, cli.Invalid(err, "see what the trace holds with `spotter trace info"+Argument(o.path)+"`, and choose with --from, --windows and --trace")
+		return nil,
+			cli.Invalid(err,
+				"see what the trace holds with `spotter trace info"+Argument(o.path)+"`, and choose with --from, --windows and --trace")
 	}
 	reads := sc.Reads(start)
 	reads.Store, reads.Traffic = o.store, o.traffic
 	t, err := OpenPart(o.path, reads)
 	if errors.Is(err, trace.ErrEmpty) {
-		return nil, cli.Invalid(fmt.Errorf("%w: no pool of %s may buy what %s has of that time", scenarios.ErrNoMarket, sc.Name, o.path),
+		return nil, cli.Invalid(fmt.Errorf("%w: no pool of %s may buy what %s has of that time", scenarios.ErrNoMarket,
+			sc.Name, o.path),
 			"see what the trace holds with `spotter trace info"+Argument(o.path)+"`, and choose with --from, --windows and --trace")
 	}
 	return t, err

@@ -27,7 +27,8 @@ var january = policy.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 // common returns the first types of the catalog that a pool buys without asking for more.
 func common(n int) (all []string) {
 	for _, name := range catalog.Types(catalog.AWS) {
-		if t, _ := catalog.Lookup(catalog.AWS, name); t.Arch == "amd64" && t.VCPU >= 2 && t.Capacity.GPU == 0 && !strings.Contains(name, "metal") && len(all) < n {
+		if t, _ := catalog.Lookup(catalog.AWS, name); t.Arch == "amd64" && t.VCPU >= 2 && t.Capacity.GPU == 0 &&
+			!strings.Contains(name, "metal") && len(all) < n {
 			all = append(all, name)
 		}
 	}
@@ -196,7 +197,8 @@ func TestOnePoolReadsLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	region, kinds := catalog.Regions(catalog.AWS)[7], common(6)[3:]
-	w, err := bindTo(t, shop(t, fmt.Sprintf("{zones: [%sb], regions: [%s], instanceTypes: [%s]}", region, region, strings.Join(kinds, ", "))), compact)
+	w, err := bindTo(t, shop(t, fmt.Sprintf("{zones: [%sb], regions: [%s], instanceTypes: [%s]}", region, region,
+		strings.Join(kinds, ", "))), compact)
 	if err != nil || len(w.Markets) != 2*len(kinds) {
 		t.Fatalf("%+v, %v", w, err)
 	}

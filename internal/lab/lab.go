@@ -22,13 +22,17 @@ type Command struct{ Use, Short string }
 
 // The commands, below the groups models, scenario and trace.
 var (
-	ModelsDataset     = Command{"dataset --out DIR", "Make the data that a forecaster is trained and judged on"}
-	ModelsEvaluate    = Command{"evaluate DATA --bundle DIR", "Judge a forecaster on the rows of a data set that were held out"}
+	ModelsDataset  = Command{"dataset --out DIR", "Make the data that a forecaster is trained and judged on"}
+	ModelsEvaluate = Command{"evaluate DATA --bundle DIR",
+		"Judge a forecaster on the rows of a data set that were held out"}
 	ModelsTrain       = Command{"train --out DIR", "Train the network behind the policy model against the simulator"}
 	ScenarioFromTrace = Command{"from-trace FILE…", "Turn a recorded workload into a scenario"}
-	TraceCheck        = Command{"check A [--against B]", "Say in figures what a trace is like, or how far it is from another"}
-	TraceForecast     = Command{"forecast [TRACE] --out DIR", "Write the forecasts of a trained model for a trace into its column hazard"}
-	TraceGenerate     = Command{"generate (--preset NAME | --like TRACE) --out DIR", "Draw synthetic prices like those of a preset, or of a trace"}
+	TraceCheck        = Command{"check A [--against B]",
+		"Say in figures what a trace is like, or how far it is from another"}
+	TraceForecast = Command{"forecast [TRACE] --out DIR",
+		"Write the forecasts of a trained model for a trace into its column hazard"}
+	TraceGenerate = Command{"generate (--preset NAME | --like TRACE) --out DIR",
+		"Draw synthetic prices like those of a preset, or of a trace"}
 )
 
 // errMissing means that the program is not installed.
@@ -42,7 +46,8 @@ func (c Command) Forward(p *cli.Program) *cobra.Command {
 	forwarded := &cobra.Command{
 		Use:   c.Use,
 		Short: c.Short,
-		Long:  c.Short + ". The command is part of the program\n" + Program + ", which spotter runs if it is next to it or in PATH.",
+		Long: c.Short + ". The command is part of the program\n" + Program +
+			", which spotter runs if it is next to it or in PATH.",
 
 		DisableFlagParsing:    true,
 		DisableFlagsInUseLine: true,

@@ -92,7 +92,8 @@ func TestValues(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %s", list, got, err, want)
 		}
 	}
-	for list, want := range map[string]string{"": "is empty", "1,": "is empty", "1,1": "1 is named twice", "0..1/0.5,1": "1 is named twice", "1,2..1": "2 is not below 1"} {
+	for list, want := range map[string]string{"": "is empty", "1,": "is empty", "1,1": "1 is named twice",
+		"0..1/0.5,1": "1 is named twice", "1,2..1": "2 is not below 1"} {
 		if got, err := Values(list); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v; want %q", list, got, err, want)
 		}

@@ -46,10 +46,14 @@ func New(cfg Config, base sdk.Config, c client.Client, r client.Reader, sink bac
 	aws := newCloud(&cfg, base)
 	b.instances = newInstanceTable(b.cfg, aws)
 	b.groups = newGroupTable(b.cfg, aws, b.kube, b.instances, sink)
-	b.releases = &releaser{cfg: b.cfg, cloud: aws, kube: b.kube, groups: b.groups, instances: b.instances, volumes: map[string]policy.Time{}}
-	b.launches = &launchLedger{cfg: b.cfg, cloud: aws, kube: b.kube, groups: b.groups, instances: b.instances, releases: b.releases}
-	b.launcher = &launcher{cfg: b.cfg, cloud: aws, kube: b.kube, groups: b.groups, launches: b.launches, raised: map[string]policy.Time{}}
-	b.progress = &progressReader{cfg: b.cfg, cloud: aws, kube: b.kube, groups: b.groups, instances: b.instances, launches: b.launches}
+	b.releases = &releaser{cfg: b.cfg, cloud: aws, kube: b.kube, groups: b.groups, instances: b.instances,
+		volumes: map[string]policy.Time{}}
+	b.launches = &launchLedger{cfg: b.cfg, cloud: aws, kube: b.kube, groups: b.groups, instances: b.instances,
+		releases: b.releases}
+	b.launcher = &launcher{cfg: b.cfg, cloud: aws, kube: b.kube, groups: b.groups, launches: b.launches,
+		raised: map[string]policy.Time{}}
+	b.progress = &progressReader{cfg: b.cfg, cloud: aws, kube: b.kube, groups: b.groups, instances: b.instances,
+		launches: b.launches}
 	b.steering = &steerer{cfg: b.cfg, cloud: aws, sink: sink, groups: b.groups}
 	return b, nil
 }

@@ -48,7 +48,10 @@ func newCloud(cfg *Config, base sdk.Config) *cloud {
 	base.RetryMaxAttempts, base.HTTPClient = 0, wire.Client(base.HTTPClient)
 	c := &cloud{fence: cfg.Fence, keys: base.Credentials}
 	base.APIOptions = append(slices.Clone(base.APIOptions), c.fenced)
-	c.scaling = autoscaling.NewFromConfig(base, func(o *autoscaling.Options) { o.Retryer, o.BaseEndpoint = retryer(), at(o.BaseEndpoint) })
+	c.scaling = autoscaling.NewFromConfig(base, func(o *autoscaling.Options) {
+		o.Retryer, o.BaseEndpoint = retryer(),
+			at(o.BaseEndpoint)
+	})
 	c.compute = ec2.NewFromConfig(base, func(o *ec2.Options) { o.Retryer, o.BaseEndpoint = retryer(), at(o.BaseEndpoint) })
 	c.managed = eks.NewFromConfig(base, func(o *eks.Options) { o.Retryer, o.BaseEndpoint = retryer(), at(o.BaseEndpoint) })
 	return c
@@ -95,7 +98,8 @@ func (c *cloud) groups(ctx context.Context, tags map[string]string) ([]scaling.A
 
 // group returns one group; nil where it does not exist.
 func (c *cloud) group(ctx context.Context, name string) (*scaling.AutoScalingGroup, error) {
-	out, err := c.scaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
+	out, err := c.scaling.DescribeAutoScalingGroups(ctx,
+		&autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
 	if err != nil || len(out.AutoScalingGroups) == 0 {
 		return nil, err
 	}
@@ -109,7 +113,8 @@ const activitiesMax = 50
 func (c *cloud) activities(ctx context.Context, name string) ([]activity, error) {
 	in := &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(activitiesMax)}
 	var all []activity
-	for p := autoscaling.NewDescribeScalingActivitiesPaginator(c.scaling, in); p.HasMorePages() && len(all) < activitiesMax; {
+	for p := autoscaling.NewDescribeScalingActivitiesPaginator(c.scaling, in); p.HasMorePages() &&
+		len(all) < activitiesMax; {
 		out, err := p.NextPage(ctx)
 		if err != nil {
 			return nil, err
@@ -123,7 +128,8 @@ func (c *cloud) activities(ctx context.Context, name string) ([]activity, error)
 
 // hooked reports whether a hook of a group holds up the end of its instances.
 func (c *cloud) hooked(ctx context.Context, name string) (bool, error) {
-	out, err := c.scaling.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &name})
+	out, err := c.scaling.DescribeLifecycleHooks(ctx,
+		&autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &name})
 	if err != nil {
 		return false, err
 	}
@@ -153,8 +159,10 @@ func (c *cloud) instances(ctx context.Context, ids []string) (map[string]bought,
 			}
 			for _, r := range out.Reservations {
 				for _, i := range r.Instances {
-					ended := i.State != nil && (i.State.Name == compute.InstanceStateNameTerminated || i.State.Name == compute.InstanceStateNameShuttingDown)
-					found[sdk.ToString(i.InstanceId)] = bought{i.InstanceLifecycle == compute.InstanceLifecycleTypeSpot, ended, timeOf(i.LaunchTime)}
+					ended := i.State != nil && (i.State.Name == compute.InstanceStateNameTerminated ||
+						i.State.Name == compute.InstanceStateNameShuttingDown)
+					found[sdk.ToString(i.InstanceId)] = bought{i.InstanceLifecycle == compute.InstanceLifecycleTypeSpot, ended,
+						timeOf(i.LaunchTime)}
 				}
 			}
 		}
@@ -183,7 +191,8 @@ func (c *cloud) template(ctx context.Context, id, version string) (template, err
 		return template{}, err
 	}
 	d := out.LaunchTemplateVersions[0].LaunchTemplateData
-	return template{string(d.InstanceType), d.InstanceMarketOptions != nil && d.InstanceMarketOptions.MarketType == compute.MarketTypeSpot}, nil
+	return template{string(d.InstanceType), d.InstanceMarketOptions != nil &&
+		d.InstanceMarketOptions.MarketType == compute.MarketTypeSpot}, nil
 }
 
 // nodegroup returns a managed node group.
@@ -207,7 +216,8 @@ func activityOf(x *scaling.Activity) activity {
 	if _, after, ok := strings.Cut(description, "instance: "); ok {
 		a.instance, _, _ = strings.Cut(after, " ")
 	}
-	a.failed = x.StatusCode == scaling.ScalingActivityStatusCodeFailed || x.StatusCode == scaling.ScalingActivityStatusCodeCancelled
+	a.failed = x.StatusCode == scaling.ScalingActivityStatusCodeFailed ||
+		x.StatusCode == scaling.ScalingActivityStatusCodeCancelled
 	a.refused = a.failed && lacksCapacity(description+sdk.ToString(x.StatusMessage))
 	if _, after, ok := strings.Cut(sdk.ToString(x.Details), `"Availability Zone":"`); ok {
 		a.zone, _, _ = strings.Cut(after, `"`)

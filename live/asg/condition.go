@@ -20,7 +20,8 @@ func (b *Backend) Conditions(pool string) []metav1.Condition {
 		return nil
 	}
 	err := b.groups.conditionOf(pool)
-	c := metav1.Condition{Type: ConditionGroups, Status: metav1.ConditionTrue, Reason: "GroupsRead", Message: "all groups are read and worked on"}
+	c := metav1.Condition{Type: ConditionGroups, Status: metav1.ConditionTrue, Reason: "GroupsRead",
+		Message: "all groups are read and worked on"}
 	var h *backend.Held
 	switch {
 	case errors.As(err, &h):
@@ -44,7 +45,10 @@ func (t *groupTable) conditionOf(pool string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := slices.IndexFunc(t.pools, func(p poolOf) bool { return p.name == pool })
-	claimed := slices.IndexFunc(t.all, func(g *group) bool { return g.pool == conflicting && p >= 0 && claims(t.pools[p], g) })
+	claimed := slices.IndexFunc(t.all, func(g *group) bool {
+		return g.pool == conflicting && p >= 0 &&
+			claims(t.pools[p], g)
+	})
 	switch {
 	case t.fault != nil:
 		return held(t.fault, "reading the Auto Scaling groups")
@@ -53,7 +57,8 @@ func (t *groupTable) conditionOf(pool string) error {
 	case t.polled == 0:
 		return backend.Hold(ReasonUnread, "the Auto Scaling groups have not been read since this replica started")
 	case claimed >= 0:
-		return backend.Hold(ReasonConflict, "the group %s has the discovery tags of several pools, so it is left unchanged", t.all[claimed].name)
+		return backend.Hold(ReasonConflict, "the group %s has the discovery tags of several pools, so it is left unchanged",
+			t.all[claimed].name)
 	case !slices.ContainsFunc(t.all, func(g *group) bool { return g.pool == pool }):
 		return backend.Hold(ReasonNoGroup, "no Auto Scaling group has the discovery tags %s", written(t.pools[p].tags))
 	}

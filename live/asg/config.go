@@ -88,7 +88,8 @@ func (c *Config) validate() error {
 	if c.Region == "" {
 		return fmt.Errorf("asg: region %q: it must be set", c.Region)
 	}
-	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Host == "" ||
+		u.Scheme != "http" && u.Scheme != "https") {
 		return fmt.Errorf("asg: endpoint %q: it must start with http:// or https:// and name a host", c.Endpoint)
 	}
 	for _, d := range []struct {

@@ -87,7 +87,8 @@ func (x *swapper) try(n int, f func() error) bool {
 // An action of AWS refused in any way, for a while, costs time and nothing else: no
 // node is lost, none too many is left, and nothing of ours stays behind.
 func TestEveryErrorOfAWS(t *testing.T) {
-	codes := []string{"Throttling", "InternalFailure", "lost", "ExpiredToken", "AccessDenied", "ScalingActivityInProgress", "ResourceContention"}
+	codes := []string{"Throttling", "InternalFailure", "lost", "ExpiredToken", "AccessDenied",
+		"ScalingActivityInProgress", "ResourceContention"}
 	for _, action := range slices.Concat(ReadActions, WriteActions) {
 		for _, code := range codes {
 			for _, times := range []int{1, 4} {
@@ -127,7 +128,8 @@ func (w *fixture) settles(spot string, x *swapper, well bool) {
 	case well && (od.Desired != 2 || sp.Desired != 4 || !slices.Equal(ended, []string{x.source})):
 		w.t.Errorf("after a swap: %d on demand and %d spot, ended %v; errors on the way: %v", od.Desired, sp.Desired, ended, x.errs)
 	case !well && (od.Desired != 3 || sp.Desired > 4 || slices.Contains(ended, x.source)):
-		w.t.Errorf("after a swap that was undone: %d on demand and %d spot, ended %v; errors on the way: %v", od.Desired, sp.Desired, ended, x.errs)
+		w.t.Errorf("after a swap that was undone: %d on demand and %d spot, ended %v; errors on the way: %v", od.Desired,
+			sp.Desired, ended, x.errs)
 	}
 	for _, g := range []fake.Group{od, sp} {
 		if len(g.Instances) != g.Desired {
@@ -188,7 +190,8 @@ func TestEveryErrorOfKubernetes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, spotGroup(3), fixedGroup(3))
 			left := 4
-			w.intercept(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			w.intercept(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+				opts ...client.PatchOption) error {
 				if left--; left >= 0 {
 					return refusal
 				}

@@ -84,7 +84,8 @@ func newFixture(t *testing.T, groups ...fake.Group) *fixture {
 // newFixtureOn is newFixture with an API server of the caller's.
 func newFixtureOn(t *testing.T, kube client.WithWatch, groups ...fake.Group) *fixture {
 	t.Helper()
-	w := &fixture{t: t, cloud: fake.New(region, begin), kube: kube, sink: backendfake.NewSink(), join: 10 * time.Second, service: map[string]time.Time{}}
+	w := &fixture{t: t, cloud: fake.New(region, begin), kube: kube, sink: backendfake.NewSink(), join: 10 * time.Second,
+		service: map[string]time.Time{}}
 	for _, g := range groups {
 		w.cloud.AddGroup(ofCluster(g))
 	}
@@ -119,7 +120,8 @@ func ofCluster(g fake.Group) fake.Group {
 func allows(region string) func(fake.Judged) bool {
 	policy := rights.PolicyOf(rights.Setup{Active: true, Parts: []rights.Part{rights.Groups}, Regions: []string{region}, Cluster: "prod"})
 	return func(j fake.Judged) bool {
-		keys := map[string][]string{"aws:RequestedRegion": {j.Region}, "aws:ResourceAccount": {"${aws:PrincipalAccount}"}, "aws:TagKeys": j.TagKeys}
+		keys := map[string][]string{"aws:RequestedRegion": {j.Region}, "aws:ResourceAccount": {"${aws:PrincipalAccount}"},
+			"aws:TagKeys": j.TagKeys}
 		for k, v := range j.Tags {
 			keys["aws:ResourceTag/"+k] = []string{v}
 		}
@@ -284,7 +286,8 @@ func (w *fixture) node(id string) *corev1.Node {
 // bind puts a pod on the node of an instance.
 func (w *fixture) bind(name, id string) {
 	w.t.Helper()
-	w.must(w.kube.Create(w.ctx(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PodSpec{NodeName: nodeName(id)}}))
+	w.must(w.kube.Create(w.ctx(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: corev1.PodSpec{NodeName: nodeName(id)}}))
 }
 
 // snapshot returns the markets of the groups and their pool.
@@ -298,7 +301,8 @@ func (w *fixture) snapshot() *policy.Snapshot {
 		for t := range s.Types {
 			for z := range zones {
 				id := policy.MarketID(len(s.Markets))
-				s.Markets = append(s.Markets, policy.Market{ID: id, Provider: "aws", Region: region, Zone: policy.ZoneID(z), Type: policy.TypeID(t), Capacity: c,
+				s.Markets = append(s.Markets, policy.Market{ID: id, Provider: "aws", Region: region, Zone: policy.ZoneID(z),
+					Type: policy.TypeID(t), Capacity: c,
 					Name: marketName(region, zones[z], s.Types[t].Name, c)})
 				s.Pools[0].Markets = append(s.Pools[0].Markets, id)
 			}

@@ -17,7 +17,8 @@ func TestNothingIsKeptForEver(t *testing.T) {
 	w.must(w.launch("t1", policy.Spot))
 	id := w.cloud.Group("web-od").Instances[0].ID
 	n := w.node(id)
-	w.must(w.kube.Create(w.ctx(), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: n.Name}}))
+	w.must(w.kube.Create(w.ctx(), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "v"},
+		Spec: storagev1.VolumeAttachmentSpec{NodeName: n.Name}}))
 	if err := w.backend.Release(w.ctx(), n); err == nil {
 		t.Error("a node is released with a volume attached")
 	}

@@ -85,7 +85,8 @@ type instance struct {
 
 // ending reports whether the group is giving the instance up.
 func (i *instance) ending() bool {
-	return strings.HasPrefix(string(i.state), "Terminat") || i.state == scaling.LifecycleStateDetaching || i.state == scaling.LifecycleStateDetached
+	return strings.HasPrefix(string(i.state), "Terminat") || i.state == scaling.LifecycleStateDetaching ||
+		i.state == scaling.LifecycleStateDetached
 }
 
 // groupOf reads a group. Its launch template and node group are not in it.
@@ -158,7 +159,10 @@ func expected(tags map[string]string) (labels []policy.Label, taints []policy.Ta
 		}
 	}
 	slices.SortFunc(labels, func(a, b policy.Label) int { return cmp.Compare(a.Key, b.Key) })
-	slices.SortFunc(taints, func(a, b policy.Taint) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Effect, b.Effect)) })
+	slices.SortFunc(taints, func(a, b policy.Taint) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key),
+			cmp.Compare(a.Effect, b.Effect))
+	})
 	return labels, taints
 }
 
@@ -203,7 +207,10 @@ func (g *group) marked() bool { return len(g.launches) > 0 || g.tags[TagMax] != 
 func (g *group) missing() int { return max(0, g.desired-g.live()) }
 
 func (g *group) find(id string) *instance {
-	if i, ok := slices.BinarySearchFunc(g.instances, id, func(x instance, id string) int { return cmp.Compare(x.id, id) }); ok {
+	if i, ok := slices.BinarySearchFunc(g.instances, id, func(x instance,
+		id string) int {
+		return cmp.Compare(x.id, id)
+	}); ok {
 		return &g.instances[i]
 	}
 	return nil

@@ -271,14 +271,16 @@ func (t *groupTable) affordable(s *policy.Snapshot, pool *policy.Pool, names []s
 		g := t.all[slices.IndexFunc(t.all, func(g *group) bool { return g.name == name })]
 		i := slices.IndexFunc(pool.Markets, func(id policy.MarketID) bool {
 			m := &s.Markets[id]
-			return m.Region == t.cfg.Region && m.Offered && !pool.Affords(m) && g.offers(s.Zones[m.Zone], s.Types[m.Type].Name, m.Capacity)
+			return m.Region == t.cfg.Region && m.Offered && !pool.Affords(m) &&
+				g.offers(s.Zones[m.Zone], s.Types[m.Type].Name, m.Capacity)
 		})
 		if i < 0 {
 			left = append(left, name)
 			continue
 		}
 		m := &s.Markets[pool.Markets[i]]
-		dear = fmt.Sprintf("the group %s may launch in %s for %s an hour, but pool %s pays at most %s", name, m.Name, m.Charge().Short(), pool.Name, pool.PriceMax.Short())
+		dear = fmt.Sprintf("the group %s may launch in %s for %s an hour, but pool %s pays at most %s", name, m.Name,
+			m.Charge().Short(), pool.Name, pool.PriceMax.Short())
 	}
 	return left, dear
 }

@@ -145,7 +145,8 @@ func recoverSwap(x *swapper, phase int, goOn bool) (well bool) {
 		return false
 	case phase == phaseReleased:
 		// The pods are gone from the node, so it is given back.
-		if x.cloud.Has("web-od") && slices.ContainsFunc(x.cloud.Group("web-od").Instances, func(i fake.Instance) bool { return i.ID == x.source }) {
+		if x.cloud.Has("web-od") && slices.ContainsFunc(x.cloud.Group("web-od").Instances,
+			func(i fake.Instance) bool { return i.ID == x.source }) {
 			x.try(12, func() error { return x.backend.Release(x.ctx(), x.sourceNode()) })
 		}
 		x.pass(2 * time.Minute)

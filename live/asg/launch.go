@@ -48,7 +48,8 @@ func (lr *launcher) launchIn(ctx context.Context, s *policy.Snapshot, l *policy.
 	}
 	names := lr.groups.groupsFor(pool, s, l.Markets)
 	if len(names) == 0 {
-		return backend.Hold(ReasonNoGroup, "no Auto Scaling group of pool %s launches in %s", pool, s.Markets[l.Markets[0]].Name)
+		return backend.Hold(ReasonNoGroup, "no Auto Scaling group of pool %s launches in %s", pool,
+			s.Markets[l.Markets[0]].Name)
 	}
 	names, dear := lr.groups.affordable(s, &s.Pools[l.Pool], names)
 	if len(names) == 0 {
@@ -103,7 +104,8 @@ func (lr *launcher) raise(ctx context.Context, name string, l *policy.Launch) er
 	if g.missing() > 0 && refused(activities) {
 		return fmt.Errorf("the group %s is waiting for capacity: %w", name, driver.ErrNoCapacity)
 	}
-	x := launch{token: l.Token, at: lr.cfg.now() / 1000 * 1000, from: g.desired, after: noActivity, replaces: l.Replaces != policy.None}
+	x := launch{token: l.Token, at: lr.cfg.now() / 1000 * 1000, from: g.desired, after: noActivity,
+		replaces: l.Replaces != policy.None}
 	if len(activities) > 0 {
 		x.after = activities[0].id
 	}
@@ -116,10 +118,12 @@ func (lr *launcher) raise(ctx context.Context, name string, l *policy.Launch) er
 // mayGrow returns why g is not to be made larger now; nil if it is.
 func (lr *launcher) mayGrow(ctx context.Context, g *group) error {
 	if g.desired >= g.max {
-		return backend.Hold(ReasonAtMax, "the group %s has a desired capacity of %d and a maximum of %d", g.name, g.desired, g.max)
+		return backend.Hold(ReasonAtMax, "the group %s has a desired capacity of %d and a maximum of %d", g.name,
+			g.desired, g.max)
 	}
 	if len(g.tags) > tagsMax-tagsFree {
-		return backend.Hold(ReasonTags, "the group %s has %d tags, and recording a launch needs one more", g.name, len(g.tags))
+		return backend.Hold(ReasonTags, "the group %s has %d tags, and recording a launch needs one more", g.name,
+			len(g.tags))
 	}
 	nodes, err := lr.kube.nodesByInstance(ctx)
 	if err != nil {

@@ -133,7 +133,8 @@ func (w *launchLedger) abandon(ctx context.Context, g *group, l launch) error {
 }
 
 // each does something with each of the launches of the tokens that there are.
-func (w *launchLedger) each(ctx context.Context, tokens []string, do func(context.Context, *group, launch) error) error {
+func (w *launchLedger) each(ctx context.Context, tokens []string,
+	do func(context.Context, *group, launch) error) error {
 	var errs []error
 	for _, token := range tokens {
 		errs = append(errs, w.one(ctx, token, do))
@@ -179,7 +180,8 @@ func (w *launchLedger) settle(ctx context.Context, g *group, l launch) error {
 	ctx = permit.Undo(ctx)
 	i := g.find(l.instance)
 	if i != nil && l.protected && i.protected && !i.ending() {
-		if err := w.cloud.protect(ctx, g.name, i.id, false); err != nil && kindOf(err) != kindGone && kindOf(err) != kindRefused {
+		if err := w.cloud.protect(ctx, g.name, i.id, false); err != nil && kindOf(err) != kindGone &&
+			kindOf(err) != kindRefused {
 			return held(err, "removing the scale-in protection of instance %s", i.id)
 		}
 	}

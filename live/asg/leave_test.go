@@ -82,7 +82,8 @@ func TestRule07AcceptedIsDone(t *testing.T) {
 // An instance that somebody took out of its group is not ours to end, and one that is
 // ending elsewhere, or is no more, is given back.
 func TestRule07TakenOutOfItsGroup(t *testing.T) {
-	w := newFixture(t, spotGroup(3), fixedGroup(5), fake.Group{Name: "others", Max: 9, Zones: zones, Types: []string{"m5.large"}, OnDemandPercent: 100})
+	w := newFixture(t, spotGroup(3), fixedGroup(5), fake.Group{Name: "others", Max: 9, Zones: zones,
+		Types: []string{"m5.large"}, OnDemandPercent: 100})
 	taken := w.cloud.Group("web-od").Instances[0]
 	n := w.node(taken.ID)
 	w.cloud.Edit("web-od", func(g *fake.Group) { g.Instances, g.Desired = g.Instances[1:], 4 })

@@ -148,7 +148,8 @@ func (r *instanceTable) machineOf(g *group, i *instance, node *corev1.Node) back
 		m.Launched = r.cfg.now()
 	}
 	if known || !g.mixes() {
-		m.Market = marketName(r.cfg.Region, i.zone, i.kind, capacityOf(known && how.spot || !known && g.buys.onDemandPercent == 0))
+		m.Market = marketName(r.cfg.Region, i.zone, i.kind, capacityOf(known && how.spot ||
+			!known && g.buys.onDemandPercent == 0))
 	}
 	if m.Token == "" {
 		m.Token = r.reported[i.id].Token // its launch has been struck out since
@@ -265,7 +266,10 @@ func (r *instanceTable) readBought(ctx context.Context, groups []*group) error {
 func (r *instanceTable) seenLately(g *group, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if slices.ContainsFunc(g.activities, func(a activity) bool { return a.instance == id && r.cfg.now().Sub(a.start) < writingMax }) {
+	if slices.ContainsFunc(g.activities, func(a activity) bool {
+		return a.instance == id &&
+			r.cfg.now().Sub(a.start) < writingMax
+	}) {
 		return true
 	}
 	_, reported := r.reported[id]

@@ -63,7 +63,8 @@ func newMassReclaim(t testing.TB, groups, nodes int, call time.Duration) *massRe
 			n := nodeFor(x, true)
 			n.UID = types.UID(n.Name)
 			m.nodes, m.ids = append(m.nodes, n.Name), append(m.ids, x.ID)
-			kube.WithObjects(n, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pod-" + n.Name, UID: types.UID("pod-" + n.Name)},
+			kube.WithObjects(n, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pod-" + n.Name,
+				UID: types.UID("pod-" + n.Name)},
 				Spec: corev1.PodSpec{NodeName: n.Name}})
 		}
 	}
@@ -82,7 +83,8 @@ func newMassReclaim(t testing.TB, groups, nodes int, call time.Duration) *massRe
 }
 
 // evict notes the first eviction of each node and carries it out.
-func (m *massReclaim) evict(ctx context.Context, c client.Client, sub string, o, body client.Object, opts ...client.SubResourceCreateOption) error {
+func (m *massReclaim) evict(ctx context.Context, c client.Client, sub string, o, body client.Object,
+	opts ...client.SubResourceCreateOption) error {
 	node := o.GetName()[len("pod-"):]
 	m.mu.Lock()
 	if _, known := m.evicted[node]; !known {

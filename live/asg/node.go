@@ -39,7 +39,8 @@ func tainted(n *corev1.Node, key string) bool {
 // ready reports whether pods can start on n: its kubelet reports that it is ready, and all
 // controllers that have to prepare it are done.
 func ready(n *corev1.Node) bool {
-	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized"} {
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
+		"node.cloudprovider.kubernetes.io/uninitialized"} {
 		if tainted(n, key) {
 			return false
 		}

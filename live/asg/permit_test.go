@@ -107,7 +107,8 @@ func TestEndpointOfTheCaller(t *testing.T) {
 		if want == "" {
 			want = "http://base.test"
 		}
-		for name, got := range map[string]*string{"autoscaling": c.scaling.Options().BaseEndpoint, "ec2": c.compute.Options().BaseEndpoint, "eks": c.managed.Options().BaseEndpoint} {
+		for name, got := range map[string]*string{"autoscaling": c.scaling.Options().BaseEndpoint,
+			"ec2": c.compute.Options().BaseEndpoint, "eks": c.managed.Options().BaseEndpoint} {
 			if sdk.ToString(got) != want {
 				t.Errorf("%s is asked at %q, want %q", name, sdk.ToString(got), want)
 			}

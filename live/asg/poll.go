@@ -65,7 +65,8 @@ func (t *groupTable) readAll(ctx context.Context) error {
 	t.mu.Lock()
 	for _, old := range t.pools {
 		is := func(p poolOf) bool { return p.name == old.name }
-		if !slices.ContainsFunc(pools, is) && slices.ContainsFunc(t.all, func(g *group) bool { return g.pool == old.name && g.marked() }) {
+		if !slices.ContainsFunc(pools, is) && slices.ContainsFunc(t.all,
+			func(g *group) bool { return g.pool == old.name && g.marked() }) {
 			old.active, old.gone = false, true
 			pools = append(pools, old)
 		}

@@ -20,10 +20,12 @@ import (
 func TestDiscovery(t *testing.T) {
 	w := newFixture(t, spotGroup(3), fixedGroup(3)).overHTTP()
 	for i := range 120 {
-		w.cloud.AddGroup(fake.Group{Name: fmt.Sprintf("batch-%03d", i), Max: 5, Desired: i % 2, Zones: zones[:1], Types: []string{"c5.xlarge"}, OnDemandPercent: 100,
+		w.cloud.AddGroup(fake.Group{Name: fmt.Sprintf("batch-%03d", i), Max: 5, Desired: i % 2, Zones: zones[:1],
+			Types: []string{"c5.xlarge"}, OnDemandPercent: 100,
 			Tags: map[string]string{"pool": "web", "k8s.io/cluster-autoscaler/node-template/label/team": "batch",
 				"k8s.io/cluster-autoscaler/node-template/taint/dedicated": "batch:NoExecute"}})
-		w.cloud.AddGroup(fake.Group{Name: fmt.Sprintf("other-%03d", i), Max: 5, Desired: 1, Zones: zones[:1], Types: []string{"c5.xlarge"}, Tags: map[string]string{"pool": "other"}})
+		w.cloud.AddGroup(fake.Group{Name: fmt.Sprintf("other-%03d", i), Max: 5, Desired: 1, Zones: zones[:1],
+			Types: []string{"c5.xlarge"}, Tags: map[string]string{"pool": "other"}})
 	}
 	w.cloud.SetFaults(fake.Faults{PageMax: 7})
 	w.poll()
@@ -32,7 +34,8 @@ func TestDiscovery(t *testing.T) {
 	}
 	i := w.cloud.Group("web-spot").Instances[0]
 	m := w.sink.Machines[i.ID]
-	if want := marketName(region, i.Zone, i.Type, policy.Spot); m.Market != want || m.Pool != "web" || m.ProviderID != "aws:///"+i.Zone+"/"+i.ID ||
+	if want := marketName(region, i.Zone, i.Type, policy.Spot); m.Market != want || m.Pool != "web" ||
+		m.ProviderID != "aws:///"+i.Zone+"/"+i.ID ||
 		m.Node != nodeName(i.ID) || m.Launched != policy.TimeOf(i.Launched) {
 		t.Errorf("machine %+v, want it in %s", m, want)
 	}

@@ -31,7 +31,8 @@ var _ backend.Backend = (*Regions)(nil)
 
 // NewRegions returns the backend of the groups in regions. Of cfg all but the region
 // holds for each.
-func NewRegions(cfg Config, regions []string, base sdk.Config, c client.Client, r client.Reader, sink backend.Sink) (*Regions, error) {
+func NewRegions(cfg Config, regions []string, base sdk.Config, c client.Client, r client.Reader,
+	sink backend.Sink) (*Regions, error) {
 	names := slices.Sorted(slices.Values(regions))
 	if len(names) == 0 {
 		return nil, fmt.Errorf("asg: no region is set")
@@ -79,7 +80,8 @@ func (rs *Regions) of(node *corev1.Node) (*Backend, error) {
 			return b, nil
 		}
 	}
-	return nil, backend.Hold(ReasonNoGroup, "node %s is in region %q, but groups are managed in %s", node.Name, node.Labels[corev1.LabelTopologyRegion], rs.names())
+	return nil, backend.Hold(ReasonNoGroup, "node %s is in region %q, but groups are managed in %s", node.Name,
+		node.Labels[corev1.LabelTopologyRegion], rs.names())
 }
 
 // within reports whether a node is in a region, where that is known: by its label, else by the zone
@@ -247,7 +249,10 @@ func (rs *Regions) Undo(ctx context.Context, node *corev1.Node, tokens []string)
 		}
 		errs = append(errs, b.Undo(ctx, node, nil))
 	}
-	return errors.Join(append(errs, rs.each(ctx, tokens, func(b *Backend, token []string) error { return b.Undo(ctx, nil, token) }))...)
+	return errors.Join(append(errs, rs.each(ctx, tokens, func(b *Backend,
+		token []string) error {
+		return b.Undo(ctx, nil, token)
+	}))...)
 }
 
 // Settle ends the protection of the replacements of the tokens.

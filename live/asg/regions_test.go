@@ -90,7 +90,8 @@ func (x *two) wait(d time.Duration) {
 
 // ask asks for a spot node in the regions, in that order.
 func (x *two) ask(token string, regions ...string) error {
-	s := &policy.Snapshot{Now: policy.TimeOf(x.cloud.Now()), Pools: []policy.Pool{{Name: "web"}}, Types: []policy.InstanceType{{Provider: "aws", Name: "m5.large"}}}
+	s := &policy.Snapshot{Now: policy.TimeOf(x.cloud.Now()), Pools: []policy.Pool{{Name: "web"}},
+		Types: []policy.InstanceType{{Provider: "aws", Name: "m5.large"}}}
 	l := &policy.Launch{Token: token, Replaces: 0}
 	for _, r := range regions {
 		all := zones
@@ -99,7 +100,8 @@ func (x *two) ask(token string, regions ...string) error {
 		}
 		for _, zone := range all {
 			l.Markets = append(l.Markets, policy.MarketID(len(s.Markets)))
-			s.Markets = append(s.Markets, policy.Market{ID: policy.MarketID(len(s.Markets)), Provider: "aws", Region: r, Zone: policy.ZoneID(len(s.Zones)), Capacity: policy.Spot})
+			s.Markets = append(s.Markets, policy.Market{ID: policy.MarketID(len(s.Markets)), Provider: "aws", Region: r,
+				Zone: policy.ZoneID(len(s.Zones)), Capacity: policy.Spot})
 			s.Zones = append(s.Zones, zone)
 		}
 	}
@@ -286,7 +288,8 @@ func TestRegionsOfNodes(t *testing.T) {
 		}
 	}
 	x := newTwo(t, twins(), twins())
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyRegion: "eu-west-1"}}, Spec: corev1.NodeSpec{ProviderID: "aws:///eu-west-1a/i-1"}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n",
+		Labels: map[string]string{corev1.LabelTopologyRegion: "eu-west-1"}}, Spec: corev1.NodeSpec{ProviderID: "aws:///eu-west-1a/i-1"}}
 	for name, err := range map[string]error{"Prepare": x.both.Prepare(x.ctx(), n), "Release": x.both.Release(x.ctx(), n)} {
 		wantHeld(t, err, ReasonNoGroup)
 		if err == nil || !strings.Contains(err.Error(), "eu-west-1") {

@@ -29,7 +29,8 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 		return err
 	}
 	if tainted(node, TaintToBeDeleted) {
-		return backend.Leave(policy.ActorClusterAutoscaler, ReasonAutoscaler, "the Cluster Autoscaler is removing node %s", node.Name)
+		return backend.Leave(policy.ActorClusterAutoscaler, ReasonAutoscaler, "the Cluster Autoscaler is removing node %s",
+			node.Name)
 	}
 	_, single := b.groups.find(func(g *group) bool { return g.name == name && g.pool != conflicting })
 	if single && (b.instances.taken(id) || drain.Reclaimed(node)) {
@@ -69,19 +70,22 @@ func (r *releaser) mayLeave(ctx context.Context, node, id string, g *group) erro
 		return backend.Hold(ReasonLifecycle, "instance %s of node %s is not in service in the group %s", id, node, g.name)
 	}
 	if r.instances.leftToEKS(g, id) {
-		return backend.Leave(policy.ActorEKS, ReasonEKS, "EKS replaces and drains node %s itself, since AWS recommends leaving it", node)
+		return backend.Leave(policy.ActorEKS, ReasonEKS,
+			"EKS replaces and drains node %s itself, since AWS recommends leaving it", node)
 	}
 	leaving, err := r.leaving(ctx, g, id)
 	if err != nil {
 		return err
 	}
 	if g.desired-len(leaving) <= g.min {
-		return backend.Hold(ReasonAtMin, "the group %s has a desired capacity of %d, of which %d are leaving, and a minimum of %d: an instance terminated there is replaced",
+		return backend.Hold(ReasonAtMin,
+			"the group %s has a desired capacity of %d, of which %d are leaving, and a minimum of %d: an instance terminated there is replaced",
 			g.name, g.desired, len(leaving), g.min)
 	}
 	gone := func(x string) bool { return x == id || slices.Contains(leaving, x) }
 	if g.rebalances && !g.balanced(gone) {
-		return backend.Hold(ReasonZones, "without node %s the zones of the group %s differ by more than one instance, and its AZRebalance process would then terminate another",
+		return backend.Hold(ReasonZones,
+			"without node %s the zones of the group %s differ by more than one instance, and its AZRebalance process would then terminate another",
 			node, g.name)
 	}
 	return nil
@@ -91,7 +95,8 @@ func (r *releaser) mayLeave(ctx context.Context, node, id string, g *group) erro
 func (r *releaser) groupOf(ctx context.Context, node *corev1.Node) (id, name string, err error) {
 	id, ok := instanceID(node.Spec.ProviderID)
 	if !ok {
-		return "", "", backend.Hold(ReasonNoGroup, "node %s is not an EC2 instance: its provider ID is %q", node.Name, node.Spec.ProviderID)
+		return "", "", backend.Hold(ReasonNoGroup, "node %s is not an EC2 instance: its provider ID is %q", node.Name,
+			node.Spec.ProviderID)
 	}
 	name, ok, err = r.groups.seek(ctx, func(g *group) bool { return g.has(id) })
 	if err == nil && !ok {
@@ -150,7 +155,8 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 		return errors.Join(err, backend.ErrNotYet)
 	}
 	if g.desired <= g.min {
-		return backend.Hold(ReasonAtMin, "the group %s has a desired capacity of %d, which is its minimum: node %s would be replaced", g.name, g.desired, node.Name)
+		return backend.Hold(ReasonAtMin,
+			"the group %s has a desired capacity of %d, which is its minimum: node %s would be replaced", g.name, g.desired, node.Name)
 	}
 	return b.releases.terminate(ctx, id)
 }
@@ -184,7 +190,8 @@ func (r *releaser) terminate(ctx context.Context, id string) error {
 // group, and then Spotter may not terminate it.
 func (r *releaser) released(ctx context.Context, node *corev1.Node, id string) error {
 	if id == "" {
-		return backend.Hold(ReasonNoGroup, "node %s is not an EC2 instance: its provider ID is %q", node.Name, node.Spec.ProviderID)
+		return backend.Hold(ReasonNoGroup, "node %s is not an EC2 instance: its provider ID is %q", node.Name,
+			node.Spec.ProviderID)
 	}
 	found, err := r.cloud.instances(ctx, []string{id})
 	if err != nil {

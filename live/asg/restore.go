@@ -24,7 +24,8 @@ type Restored struct {
 // the protection of their instances, and their tags. They are the groups of all CapacityPools, and
 // those that have nodes of the cluster. A dry run changes nothing. With an error it also returns
 // what was done.
-func Restore(ctx context.Context, cfg Config, regions []string, base sdk.Config, c client.Client, dryRun bool) ([]Restored, error) {
+func Restore(ctx context.Context, cfg Config, regions []string, base sdk.Config, c client.Client,
+	dryRun bool) ([]Restored, error) {
 	rs, err := NewRegions(cfg, regions, base, c, c, nil)
 	if err != nil {
 		return nil, err

@@ -365,7 +365,8 @@ func TestRule07ReleaseWaitsForVolumes(t *testing.T) {
 	id := w.cloud.Group("web-od").Instances[0].ID
 	name := "pv"
 	v := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"},
-		Spec: storagev1.VolumeAttachmentSpec{Attacher: "ebs.csi.aws.com", NodeName: nodeName(id), Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}
+		Spec: storagev1.VolumeAttachmentSpec{Attacher: "ebs.csi.aws.com", NodeName: nodeName(id),
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}
 	w.must(w.kube.Create(w.ctx(), v))
 	if err := w.backend.Release(w.ctx(), w.node(id)); !errors.Is(err, backend.ErrNotYet) {
 		t.Fatalf("with a volume attached: %v", err)
@@ -384,7 +385,8 @@ func TestRule07TerminatedOnce(t *testing.T) {
 	id := w.cloud.Group("web-od").Instances[0].ID
 	n := w.node(id)
 	w.poll()
-	w.cloud.SetFaults(fake.Faults{Seed: 1, Stale: 1, Lag: 12 * time.Second, Once: map[string][]string{"autoscaling:TerminateInstanceInAutoScalingGroup": {"lost"}}})
+	w.cloud.SetFaults(fake.Faults{Seed: 1, Stale: 1, Lag: 12 * time.Second,
+		Once: map[string][]string{"autoscaling:TerminateInstanceInAutoScalingGroup": {"lost"}}})
 	w.cloud.Advance(5 * time.Second)
 	if err := w.backend.Release(w.ctx(), n); !errors.Is(err, backend.ErrNotYet) {
 		t.Fatalf("a lost answer: %v", err)

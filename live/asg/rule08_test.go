@@ -120,7 +120,8 @@ func TestRule08SteerOnce(t *testing.T) {
 }
 
 func managedGroup(n int) fake.Group {
-	return fake.Group{Name: "managed", Min: 1, Max: 20, Desired: n, Zones: zones, Types: []string{"m5.large", "m5a.large"}, Mixed: true, OnDemandPercent: 0,
+	return fake.Group{Name: "managed", Min: 1, Max: 20, Desired: n, Zones: zones,
+		Types: []string{"m5.large", "m5a.large"}, Mixed: true, OnDemandPercent: 0,
 		Tags: map[string]string{"pool": "web"}, Suspended: []string{"AZRebalance"}, Nodegroup: "spot-workers", Cluster: "prod"}
 }
 
@@ -241,7 +242,8 @@ func TestActions(t *testing.T) {
 // region, and the tags of others not at all.
 func TestPolicyIsOfTheCluster(t *testing.T) {
 	w := newFixture(t, spotGroup(3))
-	group := fake.Judged{Action: "autoscaling:SetDesiredCapacity", Region: region, Tags: map[string]string{"kubernetes.io/cluster/prod": "owned"},
+	group := fake.Judged{Action: "autoscaling:SetDesiredCapacity", Region: region,
+		Tags:     map[string]string{"kubernetes.io/cluster/prod": "owned"},
 		Resource: "arn:aws:autoscaling:us-east-1:111122223333:autoScalingGroup:0:autoScalingGroupName/web-spot"}
 	if !allows(region)(group) {
 		t.Error("the group of the cluster may not be changed")

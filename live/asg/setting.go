@@ -25,7 +25,8 @@ type setting struct {
 
 var (
 	maxSize      = setting{TagMax, "maximum size", func(g *group) int { return g.max }, (*cloud).setMax}
-	onDemandPart = setting{TagOnDemand, "on-demand percentage", func(g *group) int { return g.buys.onDemandPercent }, (*cloud).setOnDemand}
+	onDemandPart = setting{TagOnDemand, "on-demand percentage", func(g *group) int { return g.buys.onDemandPercent },
+		(*cloud).setOnDemand}
 )
 
 // A choice is the value of the tag of a setting: the user's choice, Spotter's value, and the value

@@ -153,8 +153,9 @@ func (w *steerer) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, 
 	}
 	replaced := (abs(want-g.buys.onDemandPercent)*g.desired + 99) / 100
 	if !w.groups.allowances(g.pool).replaces {
-		return backend.Hold(ReasonReplaces, "to buy %d%% on demand instead of %d%% the group %s would replace about %d of its %d instances regardless of disruption budgets; "+
-			"use one group per capacity type, or allow it with spec.backend.autoScalingGroups.allowGroupReplacement", want, g.buys.onDemandPercent, g.name, replaced, g.desired)
+		return backend.Hold(ReasonReplaces,
+			"to buy %d%% on demand instead of %d%% the group %s would replace about %d of its %d instances regardless of disruption budgets; "+
+				"use one group per capacity type, or allow it with spec.backend.autoScalingGroups.allowGroupReplacement", want, g.buys.onDemandPercent, g.name, replaced, g.desired)
 	}
 	if g.managed.name != "" {
 		return backend.Hold(ReasonEKS, "the purchase options of the managed node group %s cannot be changed", g.managed.name)
@@ -164,7 +165,8 @@ func (w *steerer) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, 
 		return held(err, "reading the lifecycle hooks of the group %s", g.name)
 	}
 	if !hooked {
-		return backend.Hold(ReasonReplaces, "the group %s would replace about %d of its %d instances, and no lifecycle hook delays their termination until they are drained",
+		return backend.Hold(ReasonReplaces,
+			"the group %s would replace about %d of its %d instances, and no lifecycle hook delays their termination until they are drained",
 			g.name, replaced, g.desired)
 	}
 	may := s.Disruptable(x.Pool, policy.Underutilized)
@@ -173,7 +175,8 @@ func (w *steerer) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, 
 		step = min(step, may*100/g.desired)
 	}
 	if step == 0 {
-		return backend.Hold(ReasonReplaces, "the group %s would replace about %d of its %d instances, but only %d may be disrupted now", g.name, replaced, g.desired, may)
+		return backend.Hold(ReasonReplaces,
+			"the group %s would replace about %d of its %d instances, but only %d may be disrupted now", g.name, replaced, g.desired, may)
 	}
 	if want < g.buys.onDemandPercent {
 		step = -step

@@ -26,14 +26,16 @@ import (
 // forgotten. It is called once for all attempts: after the first it would no longer be certain that
 // nothing was written.
 func (c *cloud) fenced(stack *middleware.Stack) error {
-	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Fence", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
-		if c.fence != nil && !strings.HasPrefix(middleware.GetOperationName(ctx), "Describe") {
-			if err := c.fence(ctx); err != nil {
-				return middleware.FinalizeOutput{}, middleware.Metadata{}, &backend.FencedError{Err: err}
+	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Fence",
+		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput,
+			middleware.Metadata, error) {
+			if c.fence != nil && !strings.HasPrefix(middleware.GetOperationName(ctx), "Describe") {
+				if err := c.fence(ctx); err != nil {
+					return middleware.FinalizeOutput{}, middleware.Metadata{}, &backend.FencedError{Err: err}
+				}
 			}
-		}
-		return next.HandleFinalize(ctx, in)
-	}), "Retry", middleware.Before)
+			return next.HandleFinalize(ctx, in)
+		}), "Retry", middleware.Before)
 }
 
 // once keeps the SDK from sending a request twice: an absolute size that is sent again may undo a
@@ -44,12 +46,14 @@ func once(o *autoscaling.Options) { o.Retryer = sdk.NopRetryer{} }
 func (c *cloud) setDesired(ctx context.Context, g *group, n int, token string) error {
 	size := sdk.Int32(int32(n))
 	if g.managed.name != "" {
-		_, err := c.managed.UpdateNodegroupConfig(ctx, &eks.UpdateNodegroupConfigInput{ClusterName: &g.managed.cluster, NodegroupName: &g.managed.name,
+		_, err := c.managed.UpdateNodegroupConfig(ctx, &eks.UpdateNodegroupConfigInput{ClusterName: &g.managed.cluster,
+			NodegroupName:      &g.managed.name,
 			ClientRequestToken: &token, ScalingConfig: &managed.NodegroupScalingConfig{DesiredSize: size}})
 		return err
 	}
-	_, err := c.scaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{AutoScalingGroupName: &g.name, DesiredCapacity: size,
-		HonorCooldown: sdk.Bool(false)}, once)
+	_, err := c.scaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{AutoScalingGroupName: &g.name,
+		DesiredCapacity: size,
+		HonorCooldown:   sdk.Bool(false)}, once)
 	return err
 }
 
@@ -71,11 +75,13 @@ func (c *cloud) protect(ctx context.Context, group, id string, on bool) error {
 // instances.
 func (c *cloud) tag(ctx context.Context, g *group, key, value string) error {
 	if g.managed.name != "" {
-		_, err := c.managed.TagResource(ctx, &eks.TagResourceInput{ResourceArn: &g.managed.arn, Tags: map[string]string{key: value}})
+		_, err := c.managed.TagResource(ctx, &eks.TagResourceInput{ResourceArn: &g.managed.arn,
+			Tags: map[string]string{key: value}})
 		return err
 	}
-	_, err := c.scaling.CreateOrUpdateTags(ctx, &autoscaling.CreateOrUpdateTagsInput{Tags: []scaling.Tag{{ResourceId: &g.name,
-		ResourceType: sdk.String("auto-scaling-group"), Key: &key, Value: &value, PropagateAtLaunch: sdk.Bool(false)}}})
+	_, err := c.scaling.CreateOrUpdateTags(ctx,
+		&autoscaling.CreateOrUpdateTagsInput{Tags: []scaling.Tag{{ResourceId: &g.name,
+			ResourceType: sdk.String("auto-scaling-group"), Key: &key, Value: &value, PropagateAtLaunch: sdk.Bool(false)}}})
 	return err
 }
 
@@ -92,7 +98,8 @@ func (c *cloud) untag(ctx context.Context, g *group, key string) error {
 
 // setMax bounds a group.
 func (c *cloud) setMax(ctx context.Context, g *group, n int) error {
-	_, err := c.scaling.UpdateAutoScalingGroup(ctx, &autoscaling.UpdateAutoScalingGroupInput{AutoScalingGroupName: &g.name, MaxSize: sdk.Int32(int32(n))})
+	_, err := c.scaling.UpdateAutoScalingGroup(ctx,
+		&autoscaling.UpdateAutoScalingGroupInput{AutoScalingGroupName: &g.name, MaxSize: sdk.Int32(int32(n))})
 	return err
 }
 
@@ -128,7 +135,8 @@ func (k *kubeAPI) annotate(ctx context.Context, name string, change func(map[str
 		if maps.Equal(before.Annotations, node.Annotations) {
 			return nil
 		}
-		err = k.client.Patch(ctx, &node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner)
+		err = k.client.Patch(ctx, &node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
+			fieldOwner)
 		if err == nil || apierrors.IsNotFound(err) {
 			return nil
 		}

@@ -48,7 +48,8 @@ func (s *session) bands(ctx context.Context, url string, p *plan) (map[string]ma
 				continue
 			}
 			if *v.Band < 0 || *v.Band > bandMax {
-				return nil, fault(ctx, actionAdvisor, url, fmt.Errorf("band %d of %s in %s is not in 0…%d", *v.Band, kind, region, bandMax))
+				return nil, fault(ctx, actionAdvisor, url, fmt.Errorf("band %d of %s in %s is not in 0…%d", *v.Band, kind, region,
+					bandMax))
 			}
 			bands[kind] = int8(*v.Band)
 		}
@@ -67,7 +68,8 @@ func (s *session) advice(ctx context.Context, url string) (*advice, error) {
 			return nil, err
 		}
 		a, err := s.readAdvice(ctx, url)
-		if releaseErr := release(err); releaseErr != nil || err == nil || attempt == limits.attempts || !mayRetry(limits, err) {
+		if releaseErr := release(err); releaseErr != nil || err == nil || attempt == limits.attempts ||
+			!mayRetry(limits, err) {
 			return a, errors.Join(err, releaseErr)
 		}
 		delay, err := limits.RetryDelay(attempt, err)

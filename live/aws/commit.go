@@ -59,14 +59,18 @@ func (r *run) events(region string, names *naming, s *Summary) map[marketKey][]p
 		}
 	}
 	for key, list := range events {
-		slices.SortFunc(list, func(a, b point[policy.Money]) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.v, a.v)) })
+		slices.SortFunc(list, func(a, b point[policy.Money]) int {
+			return cmp.Or(cmp.Compare(a.at, b.at),
+				cmp.Compare(b.v, a.v))
+		})
 		events[key] = slices.CompactFunc(list, func(a, b point[policy.Money]) bool { return a.at == b.at })
 	}
 	return events
 }
 
 // book joins files, events, and other published data.
-func (r *run) book(region string, names *naming, files []dayFile, events map[marketKey][]point[policy.Money], s *Summary) *book {
+func (r *run) book(region string, names *naming, files []dayFile, events map[marketKey][]point[policy.Money],
+	s *Summary) *book {
 	b := &book{region: region, zones: names.meta(), markets: map[marketKey]*market{}}
 	for i := range files {
 		for k := range files[i].t.Series {

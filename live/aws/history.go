@@ -104,20 +104,22 @@ func (r *run) missing(w window) []window {
 func (r *run) window(ctx context.Context, w window) error {
 	token := r.lastToken(w)
 	for range restartsMax {
-		again, err := r.plan.pages(ctx, r.session.prices[w.region], w, token, func(answer *ec2.DescribeSpotPriceHistoryOutput) error {
-			p, err := r.plan.page(w, answer)
-			if err != nil {
-				return fault(ctx, actionHistory, w.region, err)
-			}
-			return r.keep(entry{Page: p})
-		})
+		again, err := r.plan.pages(ctx, r.session.prices[w.region], w, token,
+			func(answer *ec2.DescribeSpotPriceHistoryOutput) error {
+				p, err := r.plan.page(w, answer)
+				if err != nil {
+					return fault(ctx, actionHistory, w.region, err)
+				}
+				return r.keep(entry{Page: p})
+			})
 		if !again {
 			return err
 		}
 		token = ""
 	}
 	if w.until-w.from < 2*windowMin {
-		return fault(ctx, actionHistory, w.region, fmt.Errorf("the pages from %v to %v cannot be read before their tokens expire", w.from, w.until))
+		return fault(ctx, actionHistory, w.region,
+			fmt.Errorf("the pages from %v to %v cannot be read before their tokens expire", w.from, w.until))
 	}
 	r.splits++
 	middle := w.from + (w.until-w.from)/2
@@ -195,7 +197,8 @@ func (p *plan) page(w window, answer *ec2.DescribeSpotPriceHistoryOutput) (*page
 		if !asked {
 			continue
 		}
-		g.Zone, g.Type = append(g.Zone, zones.of(zoneName{row.ZoneName, row.ZoneID}, &g.Zones)), append(g.Type, kinds.of(row.Type, &g.Types))
+		g.Zone, g.Type = append(g.Zone, zones.of(zoneName{row.ZoneName, row.ZoneID}, &g.Zones)), append(g.Type,
+			kinds.of(row.Type, &g.Types))
 		g.At, g.Price = append(g.At, row.At), append(g.Price, row.Price)
 	}
 	return g, nil
@@ -207,7 +210,8 @@ func (p *plan) row(row *types.SpotPrice) (price SpotPrice, asked bool, err error
 	if string(row.ProductDescription) != p.Product || !takes(p.Types, p.Families, kind) {
 		return SpotPrice{}, false, nil
 	}
-	price = SpotPrice{ZoneName: sdk.ToString(row.AvailabilityZone), ZoneID: sdk.ToString(row.AvailabilityZoneId), Type: kind}
+	price = SpotPrice{ZoneName: sdk.ToString(row.AvailabilityZone), ZoneID: sdk.ToString(row.AvailabilityZoneId),
+		Type: kind}
 	if row.Timestamp == nil || kind == "" || price.ZoneName+price.ZoneID == "" {
 		return SpotPrice{}, false, fmt.Errorf("a row has no time, no type or no zone: %v", describe(row))
 	}

@@ -59,7 +59,8 @@ func (s *session) onDemand(ctx context.Context, region string, p *plan) (map[str
 		{"regionCode", region}, {"operatingSystem", pricingSystem(p.Product)}, {"tenancy", "Shared"},
 		{"capacitystatus", "Used"}, {"preInstalledSw", "NA"}, {"marketoption", "OnDemand"},
 	} {
-		in.Filters = append(in.Filters, types.Filter{Type: types.FilterTypeTermMatch, Field: sdk.String(f[0]), Value: sdk.String(f[1])})
+		in.Filters = append(in.Filters, types.Filter{Type: types.FilterTypeTermMatch, Field: sdk.String(f[0]),
+			Value: sdk.String(f[1])})
 	}
 	for restarts := 0; ; {
 		answer, err := client.GetProducts(ctx, in)

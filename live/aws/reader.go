@@ -97,7 +97,8 @@ type SpotPrice struct {
 // Prices returns the Spot prices of a region that came into force in a span, in any order, and for
 // each market the price in force at its start. A request names the span in whole seconds. Rows that
 // cannot be read are left out and counted.
-func (r *Reader) Prices(ctx context.Context, region string, from, until policy.Time) (prices []SpotPrice, unreadable int, err error) {
+func (r *Reader) Prices(ctx context.Context, region string, from, until policy.Time) (prices []SpotPrice,
+	unreadable int, err error) {
 	s, err := r.open(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -149,7 +150,8 @@ func (r *Reader) Bands(ctx context.Context) (map[string]map[string]int8, error) 
 // the types, within the quotas of Config.ScoresMax and of AWS. A score that was requested within a
 // day does not count again. Left is how many scores it left out. With an error it returns those
 // that it has.
-func (r *Reader) Scores(ctx context.Context, region string, kinds []string) (scores map[string]map[string]int8, left int, err error) {
+func (r *Reader) Scores(ctx context.Context, region string, kinds []string) (scores map[string]map[string]int8,
+	left int, err error) {
 	s, err := r.open(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -223,7 +225,8 @@ func (r *Reader) Types(ctx context.Context, region string) ([]InstanceType, erro
 		return nil, err
 	}
 	var all []InstanceType
-	pages := ec2.NewDescribeInstanceTypesPaginator(s.optional[region], &ec2.DescribeInstanceTypesInput{MaxResults: sdk.Int32(100)},
+	pages := ec2.NewDescribeInstanceTypesPaginator(s.optional[region],
+		&ec2.DescribeInstanceTypesInput{MaxResults: sdk.Int32(100)},
 		func(o *ec2.DescribeInstanceTypesPaginatorOptions) { o.StopOnDuplicateToken = true })
 	for pages.HasMorePages() {
 		answer, err := pages.NextPage(ctx)

@@ -36,13 +36,17 @@ func TestFaults(t *testing.T) {
 		faults fake.Faults
 		change func(c *aws.Config)
 	}{
-		{"history", aws.ErrPermission, "ec2:DescribeSpotPriceHistory in eu-west-1", fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "UnauthorizedOperation"}}, nil},
+		{"history", aws.ErrPermission, "ec2:DescribeSpotPriceHistory in eu-west-1",
+			fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "UnauthorizedOperation"}}, nil},
 		{"expired", aws.ErrExpired, "ExpiredToken", fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "ExpiredToken"}}, nil},
 		{"refused", aws.ErrCredentials, "AuthFailure", fake.Faults{Deny: map[string]string{"DescribeAvailabilityZones": "AuthFailure"}}, nil},
-		{"refused for good", aws.ErrRefused, "InvalidParameterCombination", fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "InvalidParameterCombination"}}, nil},
-		{"region not enabled", aws.ErrRegion, "OptInRequired", fake.Faults{Deny: map[string]string{"DescribeAvailabilityZones": "OptInRequired"}}, nil},
+		{"refused for good", aws.ErrRefused, "InvalidParameterCombination",
+			fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "InvalidParameterCombination"}}, nil},
+		{"region not enabled", aws.ErrRegion, "OptInRequired",
+			fake.Faults{Deny: map[string]string{"DescribeAvailabilityZones": "OptInRequired"}}, nil},
 		{"nobody there", aws.ErrUnreachable, "connection refused", fake.Faults{}, func(c *aws.Config) { c.Endpoint = "http://127.0.0.1:1" }},
-		{"throttled for ever", aws.ErrTimeout, "time limit was reached", fake.Faults{Throttle: 1}, func(c *aws.Config) { c.Timeout = 300 * time.Millisecond }},
+		{"throttled for ever", aws.ErrTimeout, "time limit was reached", fake.Faults{Throttle: 1},
+			func(c *aws.Config) { c.Timeout = 300 * time.Millisecond }},
 		{"never whole", aws.ErrUnreachable, "truncated", fake.Faults{Empty: 1}, nil},
 		{"no such type", aws.ErrNothing, "z9", fake.Faults{}, func(c *aws.Config) { c.Families = []string{"z9"} }},
 		{"bad region", aws.ErrConfig, `region "us_east"`, fake.Faults{}, func(c *aws.Config) { c.Regions = []string{"us_east"} }},
@@ -84,7 +88,8 @@ func TestWithout(t *testing.T) {
 	var said []string
 	c.Warn = func(text string) { said = append(said, text) }
 	record(t, c)
-	for _, want := range []string{"pricing:GetProducts in us-east-1: no permission", "ec2:GetSpotPlacementScores in eu-west-1: no permission", "not reachable"} {
+	for _, want := range []string{"pricing:GetProducts in us-east-1: no permission",
+		"ec2:GetSpotPlacementScores in eu-west-1: no permission", "not reachable"} {
 		if !strings.Contains(strings.Join(said, "\n"), want) {
 			t.Errorf("nothing says %q: %q", want, said)
 		}

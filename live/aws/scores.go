@@ -102,7 +102,8 @@ func (r *run) fetchScores(ctx context.Context) error {
 			if _, known := r.scores[scoreKey{region, kind}]; known || r.over {
 				continue
 			}
-			ok, err := quota.use(fmt.Sprintf("%s %s ×%d", region, kind, r.config.ScoreCapacity), r.config.ScoresMax, r.plan.Until)
+			ok, err := quota.use(fmt.Sprintf("%s %s ×%d", region, kind, r.config.ScoreCapacity), r.config.ScoresMax,
+				r.plan.Until)
 			if err != nil {
 				return err
 			}
@@ -155,7 +156,8 @@ func (r *run) fetchScore(ctx context.Context, region, kind string) error {
 
 // score returns the scores of one type in the zones of one region, by zone ID, for
 // a number of nodes. Over says that AWS takes no new configuration today.
-func (s *session) score(ctx context.Context, region, kind string, capacity int) (scores map[string]int8, over bool, err error) {
+func (s *session) score(ctx context.Context, region, kind string, capacity int) (scores map[string]int8, over bool,
+	err error) {
 	in := &ec2.GetSpotPlacementScoresInput{
 		InstanceTypes: []string{kind}, RegionNames: []string{region},
 		SingleAvailabilityZone: sdk.Bool(true), TargetCapacity: sdk.Int32(int32(capacity)),
@@ -178,7 +180,8 @@ func (s *session) score(ctx context.Context, region, kind string, capacity int) 
 				continue
 			}
 			if *x.Score < 1 || *x.Score > scoreMax {
-				return nil, false, fault(ctx, actionScores, region, fmt.Errorf("score %d of %s is not in 1…%d", *x.Score, kind, scoreMax))
+				return nil, false, fault(ctx, actionScores, region, fmt.Errorf("score %d of %s is not in 1…%d", *x.Score, kind,
+					scoreMax))
 			}
 			scores[*x.AvailabilityZoneId] = int8(*x.Score)
 		}

@@ -37,7 +37,8 @@ func (r *run) fetchZones(ctx context.Context, region string) error {
 // listZones returns the IDs of the zones of a region by name.
 func (s *session) listZones(ctx context.Context, region string) (map[string]string, error) {
 	all := true
-	answer, err := s.optional[region].DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: &all})
+	answer, err := s.optional[region].DescribeAvailabilityZones(ctx,
+		&ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: &all})
 	if err != nil {
 		return nil, fault(ctx, actionZones, region, err)
 	}
@@ -89,7 +90,8 @@ func (r *run) naming(region string) (*naming, error) {
 		return n, nil
 	}
 	if _, asked := r.zones[region]; !asked {
-		return nil, fmt.Errorf("%w: the IDs of the zones %v of %s are unknown, and %s failed", ErrZones, missing, region, actionZones)
+		return nil, fmt.Errorf("%w: the IDs of the zones %v of %s are unknown, and %s failed", ErrZones, missing, region,
+			actionZones)
 	}
 	n.byName = true
 	r.config.warn("the IDs of the zones %v are unknown: the zones of %s are identified by name, which differs between accounts", missing, region)

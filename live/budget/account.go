@@ -15,7 +15,8 @@ import (
 // does: those that b selects, from when they started until they ended or now. A pod
 // that requests none of the resource is tracked and uses nothing. The devices of the pods in
 // held are known; the others hold the devices that they request.
-func Count(b *policy.Budget, resource string, pods []corev1.Pod, held map[types.UID]float64, now time.Time) policybudget.Account {
+func Count(b *policy.Budget, resource string, pods []corev1.Pod, held map[types.UID]float64,
+	now time.Time) policybudget.Account {
 	var objects []policybudget.Object
 	for i := range pods {
 		p := &pods[i]

@@ -196,7 +196,8 @@ func TestUnknownBudget(t *testing.T) {
 func TestBudgetsThatAreNotEnforced(t *testing.T) {
 	slice := budgetObject("gpu", "slice")
 	slice.Spec.ResourceName = "nvidia.com/mig-1g.5gb"
-	objects := []client.Object{slice, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}}
+	objects := []client.Object{slice, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}}
 	claims, cores := budgetObject("gpu", "claims"), budgetObject("gpu", "cores")
 	claims.Spec.Selector, cores.Spec.Selector = metav1.LabelSelector{}, metav1.LabelSelector{}
 	cores.Spec.ResourceName = "cpu"
@@ -234,8 +235,10 @@ func TestBudgetsThatAreNotEnforced(t *testing.T) {
 			t.Errorf("report %d: %v, want %v", turn, got, want)
 		}
 	}
-	for b, words := range map[*v1alpha1.GPUBudget]string{slice: "in budgets of nvidia.com/gpu", claims: "devices of 2 pods are not counted, such as those of gpu/x"} {
-		if c := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionReady); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, words) {
+	for b, words := range map[*v1alpha1.GPUBudget]string{slice: "in budgets of nvidia.com/gpu",
+		claims: "devices of 2 pods are not counted, such as those of gpu/x"} {
+		if c := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionReady); c.Status != metav1.ConditionFalse ||
+			!strings.Contains(c.Message, words) {
 			t.Errorf("%s: %+v does not say %q", b.Name, c, words)
 		}
 	}
@@ -260,7 +263,8 @@ func TestPausedOnlyOurs(t *testing.T) {
 // TestCountParts counts the slices that a pod requests, and of pods that a snapshot knows
 // what it says, devices by resource claims included.
 func TestCountParts(t *testing.T) {
-	b := &policy.Budget{Namespace: "ml", Resource: gpu, Selector: policy.Selector{Everything: true}, GPUHours: 10, HasGPUHours: true, Window: 24 * time.Hour}
+	b := &policy.Budget{Namespace: "ml", Resource: gpu, Selector: policy.Selector{Everything: true}, GPUHours: 10,
+		HasGPUHours: true, Window: 24 * time.Hour}
 	pod := func(name string) corev1.Pod {
 		p := *gpuPod("ml", nil)
 		p.Name, p.UID = name, types.UID(name)

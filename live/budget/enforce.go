@@ -113,7 +113,8 @@ func changed(budget string) error {
 
 // confirm reads a budget from the API server and returns why action is not taken for it
 // now: it must exist as it was decided on, and its gate must be closed.
-func (k *Enforcer) confirm(ctx context.Context, s *policy.Snapshot, budget string, action policy.BudgetAction) (*policy.Budget, error) {
+func (k *Enforcer) confirm(ctx context.Context, s *policy.Snapshot, budget string,
+	action policy.BudgetAction) (*policy.Budget, error) {
 	o, err := k.budget(ctx, budget)
 	if apierrors.IsNotFound(err) {
 		return nil, backend.Hold("BudgetGone", "GPUBudget %s was deleted since the decision", budget)
@@ -198,7 +199,8 @@ func paused(job *batchv1.Job, x *policy.Pause) (*batchv1.Job, error) {
 	}
 	if x.Paused {
 		if who := suspender(job); who != "" {
-			return nil, backend.Hold("SuspendedByOther", "Job %s/%s is suspended and resumed by %s, which would undo it", job.Namespace, job.Name, who)
+			return nil, backend.Hold("SuspendedByOther", "Job %s/%s is suspended and resumed by %s, which would undo it",
+				job.Namespace, job.Name, who)
 		}
 	}
 	next := job.DeepCopy()
@@ -271,7 +273,8 @@ func (k *Enforcer) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evic
 	case apierrors.IsTooManyRequests(err), apierrors.IsConflict(err): // the latter of another pod of its name
 		return nil
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
-		return backend.Hold("TwoDisruptionBudgets", "pod %s has more than one PodDisruptionBudget and cannot be evicted", name)
+		return backend.Hold("TwoDisruptionBudgets",
+			"pod %s has more than one PodDisruptionBudget and cannot be evicted", name)
 	}
 	return ignoreGone(fmt.Errorf("evicting pod %s for %s: %w", name, x.Budget, err))
 }
@@ -284,14 +287,16 @@ func (k *Enforcer) behindGate(ctx context.Context, s *policy.Snapshot, pod *core
 		return err
 	}
 	if !b.Selector.Matches(kube.Labels(pod.Labels)) {
-		return backend.Hold("NotCounted", "the pod %s/%s has no longer labels that %s selects", pod.Namespace, pod.Name, budget)
+		return backend.Hold("NotCounted", "the pod %s/%s has no longer labels that %s selects", pod.Namespace,
+			pod.Name, budget)
 	}
 	if metav1.GetControllerOf(pod) == nil {
 		return nil
 	}
 	gated, err := k.gated(ctx, pod.Namespace)
 	if err == nil && !gated {
-		err = backend.Hold("NamespaceNotGated", "namespace %s has no label %s=%s, so the pod %s would be recreated", pod.Namespace, GateLabel, GateEnabled, pod.Name)
+		err = backend.Hold("NamespaceNotGated", "namespace %s has no label %s=%s, so the pod %s would be recreated",
+			pod.Namespace, GateLabel, GateEnabled, pod.Name)
 	}
 	return err
 }

@@ -96,7 +96,8 @@ func New(cfg Config, c client.Client, reader client.Reader) (*Enforcer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	l := &ledgerStore{cfg: &cfg, client: c, reader: reader, writing: semaphore.NewWeighted(1), byBudget: map[string]*ledger{}}
+	l := &ledgerStore{cfg: &cfg, client: c, reader: reader, writing: semaphore.NewWeighted(1),
+		byBudget: map[string]*ledger{}}
 	return &Enforcer{cfg: &cfg, client: c, reader: reader, ledgers: l}, nil
 }
 

@@ -50,7 +50,8 @@ type fixture struct {
 func newStage(t *testing.T, enforcing bool) *fixture {
 	t.Helper()
 	env := testenv.Start(t, testenv.Options{})
-	x := &fixture{env: env, ns: gatedNamespace(t, env), user: "spotter-enforcer-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))}
+	x := &fixture{env: env, ns: gatedNamespace(t, env), user: "spotter-enforcer-" +
+		strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))}
 	pace, err := limit.New(limit.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -64,12 +65,14 @@ func newStage(t *testing.T, enforcing bool) *fixture {
 	x.budget = newBudget(t, env, x.ns, "b", metav1.LabelSelector{MatchLabels: label("team", "ml")})
 	x.snap = &policy.Snapshot{
 		Now: policy.Time(start.UnixMilli()), Budgets: tableOf(x.budget),
-		Templates: []policy.Template{{Namespace: x.ns, Labels: []policy.Label{{Key: "team", Value: "ml"}}, Requests: policy.Resources{GPU: 2}, GPUResource: gpu}},
-		Nodes:     []policy.Node{{Name: "n", Market: policy.None, Pool: policy.None}},
-		Pods:      []policy.Pod{{Name: x.ns + "/p", Phase: policy.PodReady, Bound: 1}},
+		Templates: []policy.Template{{Namespace: x.ns, Labels: []policy.Label{{Key: "team", Value: "ml"}},
+			Requests: policy.Resources{GPU: 2}, GPUResource: gpu}},
+		Nodes: []policy.Node{{Name: "n", Market: policy.None, Pool: policy.None}},
+		Pods:  []policy.Pod{{Name: x.ns + "/p", Phase: policy.PodReady, Bound: 1}},
 	}
 	x.memory = policy.BudgetMemory{Name: x.ns + "/b", Used: 11 * 3_600_000_000, Over: x.snap.Now, Closed: true,
-		Buckets: []policy.BudgetBucket{{Hour: x.snap.Now.Add(-10 * time.Hour), Used: 3_600_000_000 * 5}, {Hour: x.snap.Now.Add(-5 * time.Hour), Used: 3_600_000_000 * 6}}}
+		Buckets: []policy.BudgetBucket{{Hour: x.snap.Now.Add(-10 * time.Hour), Used: 3_600_000_000 * 5},
+			{Hour: x.snap.Now.Add(-5 * time.Hour), Used: 3_600_000_000 * 6}}}
 	return x
 }
 
@@ -105,7 +108,8 @@ func TestStatus(t *testing.T) {
 	x := newStage(t, true)
 	x.save(t)
 	st := x.status(t)
-	if st.Consumed.GPUHours != "11.000" || st.Remaining.GPUHours != "0.000" || st.TrackedPods != 1 || st.Gate != v1alpha1.GateClosed || st.ObservedGeneration != 1 {
+	if st.Consumed.GPUHours != "11.000" || st.Remaining.GPUHours != "0.000" || st.TrackedPods != 1 ||
+		st.Gate != v1alpha1.GateClosed || st.ObservedGeneration != 1 {
 		t.Errorf("%+v", st)
 	}
 	// 11 hours are used and a tenth of 10 must be free: the first bucket, of 5
@@ -115,7 +119,8 @@ func TestStatus(t *testing.T) {
 		t.Errorf("it opens at %v, want %v", st.ReopensAt, opens)
 	}
 	for kind, reason := range map[string]string{"Ready": "Counting", "Spent": "QuotaReached", "GateEnforced": "Enabled"} {
-		if c := meta.FindStatusCondition(st.Conditions, kind); c == nil || c.Reason != reason || c.Status != metav1.ConditionTrue || c.ObservedGeneration != 1 {
+		if c := meta.FindStatusCondition(st.Conditions, kind); c == nil || c.Reason != reason ||
+			c.Status != metav1.ConditionTrue || c.ObservedGeneration != 1 {
 			t.Errorf("condition %s: %+v", kind, c)
 		}
 	}
@@ -155,7 +160,8 @@ func TestRule12Shadow(t *testing.T) {
 	if st := x.status(t); st.Gate != v1alpha1.GateWouldClose {
 		t.Errorf("the gate is %q", st.Gate)
 	}
-	if c := meta.FindStatusCondition(x.budget.Status.Conditions, "GateEnforced"); c == nil || c.Reason != "Shadow" || c.Status != metav1.ConditionFalse {
+	if c := meta.FindStatusCondition(x.budget.Status.Conditions, "GateEnforced"); c == nil || c.Reason != "Shadow" ||
+		c.Status != metav1.ConditionFalse {
 		t.Errorf("%+v", c)
 	}
 	for what, err := range map[string]error{
@@ -189,7 +195,8 @@ func TestRule12Evict(t *testing.T) {
 	owned.Name, owned.GenerateName = "p", ""
 	yes := true
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: x.ns, Name: "rs"}, Spec: appsv1.ReplicaSetSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: label("team", "ml")}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: label("team", "ml")}, Spec: owned.Spec},
+		Selector: &metav1.LabelSelector{MatchLabels: label("team",
+			"ml")}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: label("team", "ml")}, Spec: owned.Spec},
 	}}
 	if err := x.env.Client.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
@@ -225,7 +232,8 @@ func TestRule12Evict(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := x.env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == x.user && e.Subresource == "eviction" })
-	if len(sent) != 1 || !strings.Contains(string(sent[0].Request), `"uid":"`+string(owned.UID)+`"`) || !strings.Contains(string(sent[0].Request), `"gracePeriodSeconds":20`) {
+	if len(sent) != 1 || !strings.Contains(string(sent[0].Request), `"uid":"`+string(owned.UID)+`"`) ||
+		!strings.Contains(string(sent[0].Request), `"gracePeriodSeconds":20`) {
 		t.Fatalf("%v", sent)
 	}
 	if err := x.enforcer.Evict(t.Context(), x.snap, order); err != nil {
@@ -248,9 +256,10 @@ func TestRule10EvictAnswers(t *testing.T) {
 	}
 	for i, want := range []string{"", "TwoDisruptionBudgets"} {
 		one := intstr.FromInt32(1)
-		pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: x.ns, Name: fmt.Sprint("b", i)}, Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: label("team", "ml")},
-		}}
+		pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: x.ns, Name: fmt.Sprint("b", i)},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: label("team", "ml")},
+			}}
 		if err := x.env.Client.Create(t.Context(), pdb); err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +287,8 @@ func TestPause(t *testing.T) {
 		if err := x.env.Client.Create(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
-		x.snap.Workloads = append(x.snap.Workloads, policy.Workload{ID: policy.WorkloadID(len(x.snap.Workloads)), Name: x.ns + "/" + name, Kind: policy.KindJob})
+		x.snap.Workloads = append(x.snap.Workloads, policy.Workload{ID: policy.WorkloadID(len(x.snap.Workloads)),
+			Name: x.ns + "/" + name, Kind: policy.KindJob})
 		return j
 	}
 	yes := true
@@ -288,7 +298,8 @@ func TestPause(t *testing.T) {
 	job("owned", func(j *batchv1.Job) {
 		j.OwnerReferences = []metav1.OwnerReference{{APIVersion: "x.io/v1", Kind: "JobSet", Name: "s", UID: "u", Controller: &yes}}
 	})
-	x.snap.Workloads = append(x.snap.Workloads, policy.Workload{ID: 4, Name: x.ns + "/web", Kind: policy.KindDeployment}, policy.Workload{ID: 5, Name: x.ns + "/gone", Kind: policy.KindJob})
+	x.snap.Workloads = append(x.snap.Workloads, policy.Workload{ID: 4, Name: x.ns + "/web", Kind: policy.KindDeployment},
+		policy.Workload{ID: 5, Name: x.ns + "/gone", Kind: policy.KindJob})
 	pause := func(w policy.WorkloadID, on bool) error {
 		return x.enforcer.Pause(t.Context(), x.snap, &policy.Pause{Workload: w, Budget: x.memory.Name, Paused: on})
 	}

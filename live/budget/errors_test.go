@@ -61,7 +61,8 @@ func newStruck(t *testing.T) *struck {
 	}
 	inner := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&v1alpha1.GPUBudget{}).WithObjects(
 		budgetObject("ml", "b"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml", Labels: label(GateLabel, GateEnabled)}},
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "p", UID: "p"}}, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "j"}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "p",
+			UID: "p"}}, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "j"}},
 	).Build()
 	x.WithWatch = interceptor.NewClient(inner, x.hooks())
 	x.enforcer = newEnforcer(t, testingclock.NewFakeClock(start), x.WithWatch, true)
@@ -104,10 +105,12 @@ func (x *struck) hooks() interceptor.Funcs {
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			return first(x.strike("patch"), func() error { return c.Patch(ctx, o, p, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			return first(x.strike("patch/"+sub), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, body client.Object, opts ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, body client.Object,
+			opts ...client.SubResourceCreateOption) error {
 			return first(x.strike("create/"+sub), func() error { return c.SubResource(sub).Create(ctx, o, body, opts...) })
 		},
 	}
@@ -130,7 +133,8 @@ func TestEveryErrorOfTheAPI(t *testing.T) {
 		"conflict": apierrors.NewConflict(group, "x", errors.New("changed")), "throttled": apierrors.NewTooManyRequests("later", 1),
 		"internal": apierrors.NewInternalError(errors.New("etcd")), "timeout": context.DeadlineExceeded,
 		"unauthorized": apierrors.NewUnauthorized("expired"), "forbidden": apierrors.NewForbidden(group, "x", errors.New("RBAC")),
-		"gone": apierrors.NewNotFound(group, "x"), "no definition": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "spotter.dev", Kind: "GPUBudget"}},
+		"gone": apierrors.NewNotFound(group,
+			"x"), "no definition": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "spotter.dev", Kind: "GPUBudget"}},
 	}
 	for _, call := range enforcerCalls() {
 		for _, verb := range call.verbs {
@@ -199,10 +203,20 @@ func enforcerCalls() []enforcerCall {
 		}
 	}
 	return []enforcerCall{
-		{name: "Load", verbs: []string{"list"}, before: saved, do: func(x *struck) error { _, err := x.enforcer.Load(context.Background()); return err }, done: ledger},
+		{name: "Load", verbs: []string{"list"}, before: saved, do: func(x *struck) error {
+			_,
+				err := x.enforcer.Load(context.Background())
+			return err
+		}, done: ledger},
 		{name: "Save the first", verbs: []string{"create"}, do: saves, done: ledger},
-		{name: "Save", verbs: []string{"update"}, there: []string{"update"}, before: func(t *testing.T, x *struck) { saved(t, x); x.memory.Used, x.memory.Closed = 21*3_600_000_000, false }, do: saves, done: ledger},
-		{name: "Save what is no more", verbs: []string{"get", "delete"}, there: []string{"delete"}, quiet: []string{"delete conflict", "get gone"},
+		{name: "Save", verbs: []string{"update"}, there: []string{"update"},
+			before: func(t *testing.T, x *struck) {
+				saved(t, x)
+				x.memory.Used, x.memory.Closed = 21*3_600_000_000,
+					false
+			}, do: saves, done: ledger},
+		{name: "Save what is no more", verbs: []string{"get", "delete"}, there: []string{"delete"},
+			quiet: []string{"delete conflict", "get gone"},
 			before: func(t *testing.T, x *struck) {
 				saved(t, x)
 				must(t, x.Delete(t.Context(), budgetObject("ml", "b")))

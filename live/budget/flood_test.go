@@ -44,7 +44,8 @@ func (c *writeCount) funcs() interceptor.Funcs {
 		Update: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			return c.one(&c.ledgers, func() error { return w.Update(ctx, o, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, w client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, w client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			return c.one(&c.status, func() error { return w.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	}
@@ -93,7 +94,8 @@ func TestFlood(t *testing.T) {
 	for i := range snap.Budgets {
 		snap.Pods = append(snap.Pods, policy.Pod{Name: fmt.Sprint("ml/", i), Phase: policy.PodReady, Bound: 1})
 	}
-	snap.Templates = []policy.Template{{Namespace: "ml", Labels: []policy.Label{{Key: "budget", Value: "b003"}}, Requests: policy.Resources{GPU: 1}, GPUResource: gpu}}
+	snap.Templates = []policy.Template{{Namespace: "ml", Labels: []policy.Label{{Key: "budget", Value: "b003"}},
+		Requests: policy.Resources{GPU: 1}, GPUResource: gpu}}
 	snap.Nodes = []policy.Node{{Name: "n", Market: policy.None, Pool: policy.None}}
 	snap.Now = snap.Now.Add(30 * time.Second)
 	wrote("figures changed within the minute", 0, 0, k.Report(t.Context(), snap))

@@ -50,7 +50,8 @@ func newBudget(t *testing.T, env *testenv.Env, namespace, name string, selector 
 	t.Helper()
 	ten := 10.0
 	b := &v1alpha1.GPUBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.GPUBudgetSpec{
-		Selector: selector, Quota: v1alpha1.Quota{GPUHours: &ten, WindowHours: 24}, Enforcement: v1alpha1.Enforcement{Action: v1alpha1.EnforceEvict},
+		Selector: selector, Quota: v1alpha1.Quota{GPUHours: &ten,
+			WindowHours: 24}, Enforcement: v1alpha1.Enforcement{Action: v1alpha1.EnforceEvict},
 	}}
 	if err := env.Client.Create(t.Context(), b); err != nil {
 		t.Fatal(err)
@@ -89,7 +90,8 @@ func gpuPod(namespace string, labels map[string]string) *corev1.Pod {
 	one := corev1.ResourceList{gpu: resource.MustParse("1")}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "p-", Labels: labels},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none", Resources: corev1.ResourceRequirements{Requests: one, Limits: one}}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none",
+			Resources: corev1.ResourceRequirements{Requests: one, Limits: one}}}},
 	}
 }
 
@@ -213,13 +215,17 @@ func TestRule12Operators(t *testing.T) {
 		values   []string
 		in, outs []map[string]string
 	}{
-		{metav1.LabelSelectorOpIn, []string{"a", "b"}, []map[string]string{label("k", "c"), label("x", "a"), nil}, []map[string]string{label("k", "a"), label("k", "b")}},
-		{metav1.LabelSelectorOpNotIn, []string{"a", "b"}, []map[string]string{label("k", "a"), label("k", "b")}, []map[string]string{label("k", "c"), label("x", "a"), nil}},
+		{metav1.LabelSelectorOpIn, []string{"a", "b"}, []map[string]string{label("k", "c"), label("x", "a"), nil},
+			[]map[string]string{label("k", "a"), label("k", "b")}},
+		{metav1.LabelSelectorOpNotIn, []string{"a", "b"}, []map[string]string{label("k", "a"), label("k", "b")},
+			[]map[string]string{label("k", "c"), label("x", "a"), nil}},
 		{metav1.LabelSelectorOpExists, nil, []map[string]string{label("x", "a"), nil}, []map[string]string{label("k", "")}},
-		{metav1.LabelSelectorOpDoesNotExist, nil, []map[string]string{label("k", "a"), label("k", "")}, []map[string]string{label("x", "a"), nil}},
+		{metav1.LabelSelectorOpDoesNotExist, nil, []map[string]string{label("k", "a"), label("k", "")},
+			[]map[string]string{label("x", "a"), nil}},
 	} {
 		ns := gatedNamespace(t, env)
-		b := newBudget(t, env, ns, strings.ToLower(string(c.op)), metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: c.op, Values: c.values}}})
+		b := newBudget(t, env, ns, strings.ToLower(string(c.op)),
+			metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: c.op, Values: c.values}}})
 		setGate(t, env, b, v1alpha1.GateClosed, time.Now(), time.Time{})
 		refused(t, env, gpuPod(ns, c.outs[0]))
 		for _, l := range c.outs {
@@ -306,7 +312,8 @@ func TestRule12Relabel(t *testing.T) {
 		return p
 	}
 	relabel := func(p *corev1.Pod, labels string) error {
-		return env.Client.Patch(t.Context(), p.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":`+labels+`}}`)), client.DryRunAll)
+		return env.Client.Patch(t.Context(), p.DeepCopy(), client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"labels":`+labels+`}}`)), client.DryRunAll)
 	}
 	counted := made(func(*corev1.Pod) {})
 	testenv.Eventually(t, "the pod keeps its label", func() error {
@@ -371,10 +378,12 @@ func TestRule12OtherNames(t *testing.T) {
 		}
 	}
 	check(map[string]*corev1.Pod{
-		"slice": requesting("nvidia.com/mig-3g.20gb", "1"), "slice before": before, "shared slice": requesting("nvidia.com/mig-1g.5gb.shared", "2"),
+		"slice": requesting("nvidia.com/mig-3g.20gb",
+			"1"), "slice before": before, "shared slice": requesting("nvidia.com/mig-1g.5gb.shared", "2"),
 		"replica": requesting("nvidia.com/gpu.shared", "1"), "claim": claims,
 	}, false)
-	check(map[string]*corev1.Pod{"no slice": requesting("nvidia.com/mig-3g.20gb", "0"), "other": requesting("example.com/mig-3g.20gb", "1")}, true)
+	check(map[string]*corev1.Pod{"no slice": requesting("nvidia.com/mig-3g.20gb", "0"),
+		"other": requesting("example.com/mig-3g.20gb", "1")}, true)
 	for _, resource := range []string{"amd.com/gpu", "cpu"} {
 		patch := `[{"op":"replace","path":"/spec/resourceName","value":"` + resource + `"}]`
 		if err := env.Client.Patch(t.Context(), b, client.RawPatch("application/json-patch+json", []byte(patch))); err != nil {

@@ -101,7 +101,8 @@ func (st *ledgerStore) load(ctx context.Context) ([]policy.BudgetMemory, error) 
 		x := &list.Items[i]
 		m, err := unpack(x.BinaryData[ledgerKey])
 		if err == nil && (m.Name != x.Annotations[ledgerBudget] || ledgerName(m.Name) != x.Name) {
-			err = fmt.Errorf("it belongs to budget %q, but annotation %s is %q", m.Name, ledgerBudget, x.Annotations[ledgerBudget])
+			err = fmt.Errorf("it belongs to budget %q, but annotation %s is %q", m.Name, ledgerBudget,
+				x.Annotations[ledgerBudget])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("ledger in ConfigMap %s/%s: %w", x.Namespace, x.Name, err)
@@ -253,7 +254,8 @@ func (st *ledgerStore) send(ctx context.Context, l *ledger, budget string, data 
 	err := st.put(ctx, l, budget, data)
 	if l.tried != nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
 		var there corev1.ConfigMap
-		if readErr := st.reader.Get(ctx, client.ObjectKey{Namespace: st.cfg.Namespace, Name: ledgerName(budget)}, &there); readErr != nil {
+		if readErr := st.reader.Get(ctx, client.ObjectKey{Namespace: st.cfg.Namespace, Name: ledgerName(budget)},
+			&there); readErr != nil {
 			return fmt.Errorf("reading it after a conflict: %w", readErr)
 		}
 		if bytes.Equal(there.BinaryData[ledgerKey], l.tried) {
@@ -306,7 +308,8 @@ func (st *ledgerStore) drop(ctx context.Context, budget string, l *ledger) error
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("checking whether budget %s was deleted: %w", budget, err)
 	}
-	err = st.client.Delete(ctx, l.object, client.Preconditions{UID: &l.object.UID, ResourceVersion: &l.object.ResourceVersion})
+	err = st.client.Delete(ctx, l.object, client.Preconditions{UID: &l.object.UID,
+		ResourceVersion: &l.object.ResourceVersion})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return st.noteLost(fmt.Errorf("deleting the ledger of %s: %w", budget, err))
 	}

@@ -53,7 +53,8 @@ func fakeClient(t testing.TB, f interceptor.Funcs, objects ...client.Object) cli
 }
 
 func memory(name string, used int64) policy.BudgetMemory {
-	return policy.BudgetMemory{Name: name, Used: used, Counted: policy.Time(start.UnixMilli()), Buckets: []policy.BudgetBucket{{Hour: policy.Time(start.UnixMilli()), Used: used, Cost: 7}}}
+	return policy.BudgetMemory{Name: name, Used: used, Counted: policy.Time(start.UnixMilli()),
+		Buckets: []policy.BudgetBucket{{Hour: policy.Time(start.UnixMilli()), Used: used, Cost: 7}}}
 }
 
 // save has an enforcer take what is remembered and write it.
@@ -191,7 +192,8 @@ func TestSaveWaits(t *testing.T) {
 	m := memory("ml/a", 1)
 	saved := func(want int, what string) {
 		t.Helper()
-		if err := errors.Join(k.Save(t.Context(), []policy.BudgetMemory{m}), k.ledgers.saveAll(t.Context(), false)); err != nil || writes != want {
+		if err := errors.Join(k.Save(t.Context(), []policy.BudgetMemory{m}),
+			k.ledgers.saveAll(t.Context(), false)); err != nil || writes != want {
 			t.Errorf("%s: %d writes, want %d: %v", what, writes, want, err)
 		}
 	}
@@ -220,7 +222,8 @@ func TestLedgerBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	m := policy.BudgetMemory{Name: "ml/a"}
 	for h := range 8785 {
-		m.Buckets = append(m.Buckets, policy.BudgetBucket{Hour: policy.Time(start.UnixMilli()) + policy.Time(h*3_600_000), Used: r.Int64N(1 << 42), Cost: policy.Money(r.Int64N(1 << 36))})
+		m.Buckets = append(m.Buckets, policy.BudgetBucket{Hour: policy.Time(start.UnixMilli()) + policy.Time(h*3_600_000),
+			Used: r.Int64N(1 << 42), Cost: policy.Money(r.Int64N(1 << 36))})
 	}
 	data, err := pack(&m)
 	if err != nil {
@@ -232,7 +235,8 @@ func TestLedgerBounds(t *testing.T) {
 	}
 	for name, bad := range map[string][]byte{"nothing": nil, "cut short": data[:len(data)/2], "no gzip": []byte("{}")} {
 		object := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "spotter-system", Name: ledgerName("ml/a"), Labels: map[string]string{ledgerLabel: "budget"}, Annotations: map[string]string{ledgerBudget: "ml/a"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "spotter-system", Name: ledgerName("ml/a"),
+				Labels: map[string]string{ledgerLabel: "budget"}, Annotations: map[string]string{ledgerBudget: "ml/a"}},
 			BinaryData: map[string][]byte{ledgerKey: bad},
 		}
 		k := newEnforcer(t, testingclock.NewFakeClock(start), fakeClient(t, noFuncs, object), false)
@@ -263,7 +267,8 @@ func TestLedgerOfAnotherBudget(t *testing.T) {
 		"name and annotation alike": {ledgerName("ml/b"), map[string]string{ledgerBudget: "ml/b"}, false},
 	} {
 		object := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "spotter-system", Name: x.object, Labels: map[string]string{ledgerLabel: "budget"}, Annotations: x.annotations},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "spotter-system", Name: x.object,
+				Labels: map[string]string{ledgerLabel: "budget"}, Annotations: x.annotations},
 			BinaryData: map[string][]byte{ledgerKey: data},
 		}
 		got, err := newEnforcer(t, testingclock.NewFakeClock(start), fakeClient(t, noFuncs, object), false).Load(t.Context())
@@ -315,7 +320,8 @@ func (w *workforce) pass(d time.Duration) (ended []policy.EndedPod) {
 func (w *workforce) snapshot(ended []policy.EndedPod) *policy.Snapshot {
 	return &policy.Snapshot{
 		Now: w.now, Ended: ended, Pods: w.pods,
-		Budgets:   []policy.Budget{{Name: "ml/a", Namespace: "ml", Selector: policy.Selector{Everything: true}, Resource: gpu, GPUHours: 1e6, HasGPUHours: true, Window: 1000 * time.Hour}},
+		Budgets: []policy.Budget{{Name: "ml/a", Namespace: "ml", Selector: policy.Selector{Everything: true},
+			Resource: gpu, GPUHours: 1e6, HasGPUHours: true, Window: 1000 * time.Hour}},
 		Templates: []policy.Template{{Namespace: "ml", Requests: policy.Resources{GPU: 1}, GPUResource: gpu, Workload: policy.None}},
 		Nodes:     []policy.Node{{Name: "n", Market: policy.None, Pool: policy.None, Phase: policy.NodeInitialized}},
 	}

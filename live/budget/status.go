@@ -53,7 +53,10 @@ func (k *Enforcer) Report(ctx context.Context, s *policy.Snapshot) error {
 		all[i], errs[i] = Read(&list.Items[i])
 	}
 	x.enforced = Table(all)
-	return errors.Join(saved, sideBySide(len(all), func(i int) error { return k.report(ctx, &x, &list.Items[i], errs[i]) }))
+	return errors.Join(saved, sideBySide(len(all), func(i int) error {
+		return k.report(ctx, &x, &list.Items[i],
+			errs[i])
+	}))
 }
 
 // A report is what the statuses of all budgets are written from after a step.
@@ -77,10 +80,12 @@ func (k *Enforcer) report(ctx context.Context, x *report, b *v1alpha1.GPUBudget,
 	switch {
 	case invalid != nil:
 		st.Gate, st.ReopensAt = v1alpha1.GateOpen, nil
-		k.condition(next, v1alpha1.ConditionReady, false, "Invalid", invalid.Error()+"; nothing is counted until it is valid, and what was used is kept")
+		k.condition(next, v1alpha1.ConditionReady, false, "Invalid",
+			invalid.Error()+"; nothing is counted until it is valid, and what was used is kept")
 	case !enforced:
 		st.Gate, st.ReopensAt = v1alpha1.GateOpen, nil
-		k.condition(next, v1alpha1.ConditionReady, false, "TooMany", fmt.Sprintf("of the GPUBudgets of a namespace the %d oldest are enforced", NamespaceMax))
+		k.condition(next, v1alpha1.ConditionReady, false, "TooMany",
+			fmt.Sprintf("of the GPUBudgets of a namespace the %d oldest are enforced", NamespaceMax))
 	default:
 		i, m := findBudget(x.s, name), x.memory.Budget(name)
 		if i < 0 || m == nil || x.s.Budgets[i].Invalid {
@@ -212,9 +217,11 @@ func (k *Enforcer) enforced(ctx context.Context, o *v1alpha1.GPUBudget) error {
 	case !k.enforcing():
 		k.condition(o, v1alpha1.ConditionGateEnforced, false, "Shadow", "budgets are observed but not enforced")
 	case !gated:
-		k.condition(o, v1alpha1.ConditionGateEnforced, false, "NamespaceNotGated", "the namespace has no label "+GateLabel+"="+GateEnabled)
+		k.condition(o, v1alpha1.ConditionGateEnforced, false, "NamespaceNotGated",
+			"the namespace has no label "+GateLabel+"="+GateEnabled)
 	default:
-		k.condition(o, v1alpha1.ConditionGateEnforced, true, "Enabled", "a closed gate keeps pods out where the admission policy is installed")
+		k.condition(o, v1alpha1.ConditionGateEnforced, true, "Enabled",
+			"a closed gate keeps pods out where the admission policy is installed")
 	}
 	return nil
 }
@@ -244,7 +251,8 @@ func (k *Enforcer) due(old, next *v1alpha1.GPUBudgetStatus) bool {
 		return false
 	}
 	age := next.CountedAt.Sub(old.CountedAt.Time)
-	moved := old.TrackedPods != next.TrackedPods || old.Consumed != next.Consumed || old.Remaining != next.Remaining || !old.ReopensAt.Equal(next.ReopensAt)
+	moved := old.TrackedPods != next.TrackedPods || old.Consumed != next.Consumed || old.Remaining != next.Remaining ||
+		!old.ReopensAt.Equal(next.ReopensAt)
 	return moved && age >= k.cfg.StatusEvery || next.Gate == v1alpha1.GateClosed && age >= confirmEvery/2
 }
 

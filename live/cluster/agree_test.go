@@ -142,12 +142,14 @@ func (c *comparer) Record(_ context.Context, s *policy.Snapshot, m *policy.Memor
 	}
 	seen := newMirror(c.t, c.manifests).show(s)
 	if d := differences(canon(s), canon(seen)); d != nil {
-		c.t.Fatalf("step %d at %v: the cluster is not seen as the simulator shows it (- simulator, + cluster):\n%s", c.steps, s.Now, strings.Join(d[:min(12, len(d))], "\n"))
+		c.t.Fatalf("step %d at %v: the cluster is not seen as the simulator shows it (- simulator, + cluster):\n%s",
+			c.steps, s.Now, strings.Join(d[:min(12, len(d))], "\n"))
 	}
 	// What the simulator ended is no object any more.
 	for i := range s.Ended {
 		e := s.Ended[i]
-		e.Template = policy.TemplateID(slices.IndexFunc(seen.Templates, func(t policy.Template) bool { return t.Name == s.Templates[e.Template].Name }))
+		e.Template = policy.TemplateID(slices.IndexFunc(seen.Templates,
+			func(t policy.Template) bool { return t.Name == s.Templates[e.Template].Name }))
 		seen.Ended = append(seen.Ended, e)
 	}
 	again, _ := c.policy.Decide(seen, *m)

@@ -67,7 +67,8 @@ func TestWithBook(t *testing.T) {
 	clock.Step(time.Minute)
 	s := observe()
 	n := nodeIn(t, s, "n")
-	if len(s.Pools[0].Markets) != 4 || n.Market == policy.None || s.Markets[n.Market].Price != policy.Dollar/20 || s.Markets[n.Market].Capacity != policy.Spot {
+	if len(s.Pools[0].Markets) != 4 || n.Market == policy.None || s.Markets[n.Market].Price != policy.Dollar/20 ||
+		s.Markets[n.Market].Capacity != policy.Spot {
 		t.Fatalf("markets %v, node %+v of %+v", s.Pools[0].Markets, n, s.Markets)
 	}
 	name := s.Markets[n.Market].Name

@@ -32,7 +32,8 @@ func claimOf(name string, devices []string, pods ...string) *resourcev1.Resource
 		c.Status.Allocation.Devices.Results = append(c.Status.Allocation.Devices.Results, r)
 	}
 	for _, p := range pods {
-		c.Status.ReservedFor = append(c.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: p, UID: types.UID("uid of a/" + p)})
+		c.Status.ReservedFor = append(c.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods",
+			Name: p, UID: types.UID("uid of a/" + p)})
 	}
 	return c
 }
@@ -48,7 +49,8 @@ func cut(d string) (driver, name string, _ bool) {
 
 // slice describes devices of a driver on node n, by name: their attributes.
 func slice(driver string, devices map[string]map[string]string) *resourcev1.ResourceSlice {
-	s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: driver + "-n"}, Spec: resourcev1.ResourceSliceSpec{Driver: driver, Pool: resourcev1.ResourcePool{Name: "n"}}}
+	s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: driver + "-n"},
+		Spec: resourcev1.ResourceSliceSpec{Driver: driver, Pool: resourcev1.ResourcePool{Name: "n"}}}
 	for name, attributes := range devices {
 		d := resourcev1.Device{Name: name, Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}}
 		for k, v := range attributes {
@@ -65,7 +67,8 @@ func claiming(name string) func(*corev1.Pod) {
 		c := corev1.PodResourceClaim{Name: fmt.Sprint("c", len(p.Spec.ResourceClaims))}
 		if made := name[0] == '*'; made {
 			c.ResourceClaimTemplateName = ptr.To("t")
-			p.Status.ResourceClaimStatuses = append(p.Status.ResourceClaimStatuses, corev1.PodResourceClaimStatus{Name: c.Name, ResourceClaimName: ptr.To(name[1:])})
+			p.Status.ResourceClaimStatuses = append(p.Status.ResourceClaimStatuses,
+				corev1.PodResourceClaimStatus{Name: c.Name, ResourceClaimName: ptr.To(name[1:])})
 		} else {
 			c.ResourceClaimName = &name
 		}
@@ -102,7 +105,8 @@ func TestClaims(t *testing.T) {
 	set := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "w"}}
 	l := newLab(t, node("n"), set, nvidia(),
 		slice("net.example.com", map[string]map[string]string{"nic": {}}),
-		pod("own", "n", claiming("*own-c")), claimOf("own-c", []string{"gpu.nvidia.com/gpu-0", "gpu.nvidia.com/m1", "net.example.com/nic"}, "own"),
+		pod("own", "n", claiming("*own-c")), claimOf("own-c", []string{"gpu.nvidia.com/gpu-0", "gpu.nvidia.com/m1",
+			"net.example.com/nic"}, "own"),
 		pod("slice", "n", claiming("m3")), claimOf("m3", []string{"gpu.nvidia.com/m3"}, "slice"),
 		pod("odd", "n", claiming("odd")), claimOf("odd", []string{"gpu.nvidia.com/odd"}, "odd"),
 		pod("nic", "n", claiming("nic")), claimOf("nic", []string{"net.example.com/nic"}, "nic"),
@@ -195,7 +199,8 @@ func TestReplicas(t *testing.T) {
 		one := corev1.ResourceList{"nvidia.com/gpu.shared": resource.MustParse("1")}
 		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: one, Limits: one}
 	}
-	l := newLab(t, node("n", func(n *corev1.Node) { n.Labels["nvidia.com/gpu.replicas"] = "4" }), node("m"), pod("x", "n", shared), pod("y", "m", shared))
+	l := newLab(t, node("n", func(n *corev1.Node) { n.Labels["nvidia.com/gpu.replicas"] = "4" }), node("m"),
+		pod("x", "n", shared), pod("y", "m", shared))
 	s := l.observe(0)
 	wantCount(t, s, "x", 250, false)
 	wantCount(t, s, "y", 1000, false)
@@ -206,7 +211,9 @@ type without struct{ cache.Informers }
 
 func (i without) GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	if _, is := o.(*resourcev1.ResourceClaim); is {
-		return nil, fmt.Errorf("looking for the kind: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: resourcev1.GroupName, Kind: "ResourceClaim"}})
+		return nil,
+			fmt.Errorf("looking for the kind: %w",
+				&meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: resourcev1.GroupName, Kind: "ResourceClaim"}})
 	}
 	return i.Informers.GetInformer(ctx, o, opts...)
 }

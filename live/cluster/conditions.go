@@ -37,7 +37,8 @@ func (o *Observer) Conditions(pool string) []metav1.Condition {
 	seen := metav1.Condition{Type: ConditionObserved, Status: metav1.ConditionTrue, Reason: "Fresh"}
 	if len(stalled) > 0 {
 		seen.Status, seen.Reason = metav1.ConditionFalse, "Stalled"
-		seen.Message = fmt.Sprintf("no update of %s was received for more than %v", strings.Join(stalled, ", "), o.cfg.DataMax)
+		seen.Message = fmt.Sprintf("no update of %s was received for more than %v", strings.Join(stalled, ", "),
+			o.cfg.DataMax)
 	}
 	all := []metav1.Condition{valid, seen, o.pricing.condition(pool), o.usage.condition()}
 	if p := o.pools.objects[pool]; p != nil {

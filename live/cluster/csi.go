@@ -16,7 +16,8 @@ type volumeLimits struct {
 // blockDrivers are the drivers of the volumes that pods commonly have, by provider.
 // A node says of each of its drivers how many volumes it takes, and a snapshot holds
 // one number.
-var blockDrivers = map[string]bool{"ebs.csi.aws.com": true, "disk.csi.azure.com": true, "pd.csi.storage.gke.io": true, "cinder.csi.openstack.org": true}
+var blockDrivers = map[string]bool{"ebs.csi.aws.com": true, "disk.csi.azure.com": true, "pd.csi.storage.gke.io": true,
+	"cinder.csi.openstack.org": true}
 
 // csiMax returns how many volumes a node takes by what its drivers say: that of its
 // block devices, else the least of any. It is 0 where none says.

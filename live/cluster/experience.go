@@ -42,7 +42,8 @@ func (x *experience) countReclaim(e *nodeEntry, n *policy.Node, at policy.Time) 
 	if e.initial && m.Experience.Reclaimed >= at {
 		return // it was counted before the restart
 	}
-	x.markets.book.Meet(backend.Event{Kind: backend.MetReclaim, Pool: x.pools.name(n.Pool), Market: m.Name, At: x.clock.clamp(at)})
+	x.markets.book.Meet(backend.Event{Kind: backend.MetReclaim, Pool: x.pools.name(n.Pool), Market: m.Name,
+		At: x.clock.clamp(at)})
 }
 
 // countLaunch adds a launched node to the experience of its market, once. A node that existed when

@@ -91,7 +91,8 @@ func TestBudgetFlood(t *testing.T) {
 // TestPausedJobBesideADeployment shows by which budget a Job was suspended, next to
 // workloads of its name.
 func TestPausedJobBesideADeployment(t *testing.T) {
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "j", Annotations: map[string]string{budget.PausedBy: "a/b"}}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "j",
+		Annotations: map[string]string{budget.PausedBy: "a/b"}}}
 	job.Spec.Suspend = ptr.To(true)
 	meta := metav1.ObjectMeta{Namespace: "a", Name: "train"}
 	l := newLab(t, node("n"), job, &appsv1.Deployment{ObjectMeta: meta}, &appsv1.StatefulSet{ObjectMeta: meta})

@@ -20,7 +20,8 @@ import (
 func TestHostileTexts(t *testing.T) {
 	const hostile = "\x1b[2J\nall is well\u202e"
 	owners := []string{"Web", "a/b", "a b", "", strings.Repeat("a", 254), "a" + hostile, hostile}
-	keys := []string{kube.OwnPrefix + "drain", kube.OwnPrefix + "cordon", kube.OwnPrefix + "outage-cost", kube.AnnotationDuration, kube.AnnotationDeadline,
+	keys := []string{kube.OwnPrefix + "drain", kube.OwnPrefix + "cordon", kube.OwnPrefix + "outage-cost",
+		kube.AnnotationDuration, kube.AnnotationDeadline,
 		kube.AnnotationDoNotDisrupt, "cluster-autoscaler.kubernetes.io/safe-to-evict", "controller.kubernetes.io/pod-deletion-cost"}
 	annotate := func(all map[string]string) {
 		for _, key := range keys {
@@ -32,8 +33,9 @@ func TestHostileTexts(t *testing.T) {
 	annotate(n.Annotations)
 	l := newLab(t, n)
 	for i, name := range owners {
-		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("set-", i), OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "apps/v1", Kind: "Deployment", Name: name, UID: "x", Controller: ptr.To(true)}}}}
+		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("set-", i),
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "Deployment", Name: name, UID: "x", Controller: ptr.To(true)}}}}
 		l.put(set, pod(fmt.Sprint("set-pod-", i), "n", ownedBy("ReplicaSet", set.Name)))
 		for _, kind := range []string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CloneSet", "Node" + hostile} {
 			l.put(pod(strings.ToLower(fmt.Sprintf("%.4s-%d", kind, i)), "n", ownedBy(kind, name), func(p *corev1.Pod) { annotate(p.Annotations) }))

@@ -35,7 +35,8 @@ func (f *follower) Record(_ context.Context, s *policy.Snapshot, _ *policy.Memor
 	f.steps++
 	seen := f.mirror.show(s)
 	if d := differences(canon(s), canon(seen)); d != nil {
-		f.t.Fatalf("step %d at %v, seed %d: what was updated is not what is (- is, + seen):\n%s", f.steps, s.Now, f.seed, strings.Join(d[:min(12, len(d))], "\n"))
+		f.t.Fatalf("step %d at %v, seed %d: what was updated is not what is (- is, + seen):\n%s", f.steps, s.Now, f.seed,
+			strings.Join(d[:min(12, len(d))], "\n"))
 	}
 	f.checkEnded(s, seen)
 	for _, h := range f.held {
@@ -87,7 +88,8 @@ func TestUpdatedIsRebuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	seed := testenv.Seed(t)
-	for _, c := range []struct{ scenario, policy string }{{"tiny", "static"}, {"stateful-zonal", "spot"}, {"squeeze", "spotvortex"}, {"asg-web", "spot"}} {
+	for _, c := range []struct{ scenario, policy string }{{"tiny", "static"}, {"stateful-zonal", "spot"},
+		{"squeeze", "spotvortex"}, {"asg-web", "spot"}} {
 		t.Run(c.scenario, func(t *testing.T) {
 			sc, err := scenarios.Load(c.scenario)
 			if err != nil {

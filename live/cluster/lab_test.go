@@ -43,7 +43,8 @@ func newMarkets(t testing.TB) *mirror {
 	m := newMirror(t, nil)
 	size := policy.Resources{CPU: 4000, Memory: 16 << 30, Storage: 20 << 30, Pods: 58}
 	s := &policy.Snapshot{Zones: []string{"us-east-1a", "us-east-1b"}, Types: []policy.InstanceType{
-		{Provider: "aws", Name: "m5.xlarge", Family: "m5", Category: "m", Arch: "amd64", VCPU: 4, Capacity: size, Allocatable: size, VolumesMax: 25},
+		{Provider: "aws", Name: "m5.xlarge", Family: "m5", Category: "m", Arch: "amd64", VCPU: 4, Capacity: size,
+			Allocatable: size, VolumesMax: 25},
 	}}
 	for z, zone := range s.Zones {
 		for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot} {
@@ -159,8 +160,10 @@ func node(name string, change ...func(*corev1.Node)) *corev1.Node {
 		}, Annotations: map[string]string{}},
 		Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-1a/i-" + name},
 		Status: corev1.NodeStatus{
-			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("3900m"), "memory": resource.MustParse("15Gi"), "pods": resource.MustParse("58")},
-			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: epoch.Add(-50 * time.Minute)}}},
+			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("3900m"), "memory": resource.MustParse("15Gi"),
+				"pods": resource.MustParse("58")},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+				LastTransitionTime: metav1.Time{Time: epoch.Add(-50 * time.Minute)}}},
 		},
 	}
 	for _, c := range change {

@@ -91,7 +91,8 @@ func (t *lifeTable) fill() {
 // already known.
 func (t *lifeTable) depart(i int32, at policy.Time) {
 	e, n := &t.nodes.entries[i], &t.nodes.nodes[i]
-	g := Gone{Life: Life{Key: e.life, Was: e.was, Ended: cmp.Or(e.gone, at)}, Launched: n.Launched, Bid: n.Bid, Pool: t.pools.name(n.Pool)}
+	g := Gone{Life: Life{Key: e.life, Was: e.was, Ended: cmp.Or(e.gone, at)}, Launched: n.Launched, Bid: n.Bid,
+		Pool: t.pools.name(n.Pool)}
 	switch {
 	case e.ordered():
 	case n.Market != policy.None:

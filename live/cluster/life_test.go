@@ -17,7 +17,8 @@ import (
 func TestLives(t *testing.T) {
 	const spot = "aws/us-east-1/us-east-1a/m5.xlarge/spot"
 	l := newLab(t, capacityPool("p"), node("old"))
-	machine := backend.Machine{Name: "claim", Pool: "p", Market: spot, Phase: policy.NodeLaunching, Launched: at(0), ProviderID: "aws:///us-east-1a/i-n"}
+	machine := backend.Machine{Name: "claim", Pool: "p", Market: spot, Phase: policy.NodeLaunching, Launched: at(0),
+		ProviderID: "aws:///us-east-1a/i-n"}
 	order := machine
 	order.ProviderID = ""
 	l.observer.SetMachine("karpenter", order)
@@ -36,7 +37,8 @@ func TestLives(t *testing.T) {
 	l.clock.SetTime(epoch.Add(130 * time.Second))
 	l.remove(l.objects["node n"])
 	for name, id := range map[string]string{"brief": "aws:///us-east-1a/i-b", "refused": ""} {
-		l.observer.SetMachine("karpenter", backend.Machine{Name: name, Pool: "p", Market: spot, Phase: policy.NodeLaunching, Launched: at(2 * time.Minute), ProviderID: id})
+		l.observer.SetMachine("karpenter", backend.Machine{Name: name, Pool: "p", Market: spot, Phase: policy.NodeLaunching,
+			Launched: at(2 * time.Minute), ProviderID: id})
 	}
 	l.clock.SetTime(epoch.Add(140 * time.Second))
 	l.observer.DropMachine("karpenter", "brief")
@@ -47,7 +49,8 @@ func TestLives(t *testing.T) {
 	if got := lives[nodeIn(t, s, "claim").ID]; got != (cluster.Life{Key: "claim", Ended: at(130 * time.Second)}) {
 		t.Errorf("the claim of which the node is gone is %+v", got)
 	}
-	brief := cluster.Gone{Life: cluster.Life{Key: "brief", Ended: at(140 * time.Second)}, Launched: at(2 * time.Minute), Pool: "p", Market: spot}
+	brief := cluster.Gone{Life: cluster.Life{Key: "brief", Ended: at(140 * time.Second)}, Launched: at(2 * time.Minute),
+		Pool: "p", Market: spot}
 	old := cluster.Gone{Life: cluster.Life{Key: "old", Ended: at(140 * time.Second)}, Launched: at(-time.Hour), Pool: "p", Market: spot}
 	refused := brief
 	refused.Key, refused.Market = "refused", ""

@@ -73,7 +73,10 @@ func (t *nodeTable) notice(n backend.Notice) {
 		return
 	}
 	now := t.clock.wall()
-	t.early = append(slices.DeleteFunc(t.early, func(x backend.Notice) bool { return now.Sub(max(x.At, x.ReclaimAt)) > t.cfg.NoticeMax }), n)
+	t.early = append(slices.DeleteFunc(t.early, func(x backend.Notice) bool {
+		return now.Sub(max(x.At,
+			x.ReclaimAt)) > t.cfg.NoticeMax
+	}), n)
 	if len(t.early) > earlyMax {
 		t.early = t.early[1:]
 	}

@@ -265,7 +265,8 @@ func (m *mirror) node(s *policy.Snapshot, n *policy.Node, put func(client.Object
 	if n.Phase < policy.NodeRegistered {
 		return
 	}
-	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, CreationTimestamp: when(n.Registered), Labels: map[string]string{}, Annotations: map[string]string{}},
+	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, CreationTimestamp: when(n.Registered),
+		Labels: map[string]string{}, Annotations: map[string]string{}},
 		Spec: corev1.NodeSpec{ProviderID: "sim:///" + n.Name}}
 	for _, l := range n.Labels {
 		o.Labels[l.Key] = l.Value
@@ -459,10 +460,12 @@ func (m *mirror) status(s *policy.Snapshot, p *policy.Pod, o *corev1.Pod) {
 	}
 	if p.Node != policy.None {
 		o.Spec.NodeName = s.Nodes[p.Node].Name
-		o.Status.Conditions = append(o.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: when(p.Bound)})
+		o.Status.Conditions = append(o.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled,
+			Status: corev1.ConditionTrue, LastTransitionTime: when(p.Bound)})
 	}
 	if p.ReadySince != 0 {
-		o.Status.Conditions = append(o.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: when(p.ReadySince)})
+		o.Status.Conditions = append(o.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady,
+			Status: corev1.ConditionTrue, LastTransitionTime: when(p.ReadySince)})
 	}
 	if p.Phase == policy.PodTerminating {
 		grace := int64(30)

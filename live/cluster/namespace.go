@@ -54,8 +54,10 @@ func (t *namespaceTable) renamed() {
 func choosesSpaces(s *corev1.PodSpec) bool {
 	a := ptr.Deref(s.Affinity, corev1.Affinity{})
 	near, apart := ptr.Deref(a.PodAffinity, corev1.PodAffinity{}), ptr.Deref(a.PodAntiAffinity, corev1.PodAntiAffinity{})
-	terms := slices.Concat(near.RequiredDuringSchedulingIgnoredDuringExecution, apart.RequiredDuringSchedulingIgnoredDuringExecution)
-	for _, t := range slices.Concat(near.PreferredDuringSchedulingIgnoredDuringExecution, apart.PreferredDuringSchedulingIgnoredDuringExecution) {
+	terms := slices.Concat(near.RequiredDuringSchedulingIgnoredDuringExecution,
+		apart.RequiredDuringSchedulingIgnoredDuringExecution)
+	for _, t := range slices.Concat(near.PreferredDuringSchedulingIgnoredDuringExecution,
+		apart.PreferredDuringSchedulingIgnoredDuringExecution) {
 		terms = append(terms, t.PodAffinityTerm)
 	}
 	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return t.NamespaceSelector != nil })

@@ -72,7 +72,8 @@ func (r *nodeReader) readObject(n *policy.Node, e *nodeEntry) {
 	}
 	n.Registered = r.clock.clamp(policy.TimeOf(obj.CreationTimestamp.Time))
 	n.Launched = cmp.Or(n.Launched, n.Registered)
-	n.DoNotDisrupt = obj.Annotations[kube.AnnotationDoNotDisrupt] == "true" || v1alpha1.PauseOf(obj.Annotations).At(r.clock.now)
+	n.DoNotDisrupt = obj.Annotations[kube.AnnotationDoNotDisrupt] == "true" ||
+		v1alpha1.PauseOf(obj.Annotations).At(r.clock.now)
 	r.readSize(n, obj)
 	m := MarksOf(obj)
 	n.ActedBy = firstActor(m.Actor, n.ActedBy)
@@ -165,7 +166,8 @@ func wasReady(n *corev1.Node, c *corev1.NodeCondition) bool {
 }
 
 func readyCondition(n *corev1.Node) *corev1.NodeCondition {
-	if i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady }); i >= 0 {
+	if i := slices.IndexFunc(n.Status.Conditions,
+		func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady }); i >= 0 {
 		return &n.Status.Conditions[i]
 	}
 	return nil
@@ -200,11 +202,13 @@ func (r *nodeReader) readNotice(n *policy.Node, e *nodeEntry) {
 	// Managed node groups drain by themselves, and so does a controller that reads notices for
 	// Spotter: a cordon is then theirs.
 	actor := e.actor
-	if _, managed := e.object.Labels[labelNodeGroup]; managed && actor == policy.ActorNone && n.ActedBy == policy.ActorPerson {
+	if _, managed := e.object.Labels[labelNodeGroup]; managed && actor == policy.ActorNone &&
+		n.ActedBy == policy.ActorPerson {
 		actor = policy.ActorEKS
 	}
 	n.ActedBy = firstActor(n.ActedBy, actor)
-	if n.ActedBy == actor && actor != policy.ActorNone && e.object.Spec.Unschedulable && n.Phase == policy.NodeInitialized {
+	if n.ActedBy == actor && actor != policy.ActorNone && e.object.Spec.Unschedulable &&
+		n.Phase == policy.NodeInitialized {
 		n.Phase = policy.NodeDraining
 	}
 }
@@ -257,7 +261,8 @@ func taintsOf(n *corev1.Node, actor policy.Actor) []policy.Taint {
 		}
 		all = append(all, policy.Taint{Key: t.Key, Value: t.Value, Effect: v1alpha1.Effect(t.Effect), Owner: owner})
 	}
-	if n.Spec.Unschedulable && !slices.ContainsFunc(all, func(t policy.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable }) {
+	if n.Spec.Unschedulable &&
+		!slices.ContainsFunc(all, func(t policy.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable }) {
 		all = append(all, policy.Taint{Key: corev1.TaintNodeUnschedulable, Effect: policy.NoSchedule, Owner: actor})
 	}
 	slices.SortFunc(all, func(a, b policy.Taint) int {
@@ -288,7 +293,8 @@ func SoldAs(n *corev1.Node) (kind, region, zone string) {
 // whyUnpriced says of a node why its market is not known.
 func (r *nodeReader) whyUnpriced(n *policy.Node, obj *corev1.Node) string {
 	kind, region, zone := SoldAs(obj)
-	for _, x := range [...]struct{ value, label string }{{kind, corev1.LabelInstanceTypeStable}, {zone, corev1.LabelTopologyZone}} {
+	for _, x := range [...]struct{ value, label string }{{kind, corev1.LabelInstanceTypeStable},
+		{zone, corev1.LabelTopologyZone}} {
 		if x.value == "" {
 			return fmt.Sprintf("node %s has no label %s", n.Name, x.label)
 		}

@@ -31,15 +31,24 @@ func TestWhoActs(t *testing.T) {
 		{"nobody", nil, policy.NodeInitialized, policy.ActorNone},
 		{"a person cordons", []func(*corev1.Node){cordoned}, policy.NodeInitialized, policy.ActorPerson},
 		{"we have ordered a drain", []func(*corev1.Node){annotated(drain.AnnotationDrain)}, policy.NodeInitialized, policy.ActorUs},
-		{"we drain", []func(*corev1.Node){annotated(drain.AnnotationDrain), cordoned, tainted(drain.TaintDraining)}, policy.NodeDraining, policy.ActorUs},
-		{"we drain what Karpenter then deletes", []func(*corev1.Node){annotated(drain.AnnotationDrain), tainted("karpenter.sh/disrupted"), tainted(drain.TaintDraining)}, policy.NodeDraining, policy.ActorUs},
-		{"Karpenter waits for a replacement", []func(*corev1.Node){tainted("karpenter.sh/disrupted")}, policy.NodeInitialized, policy.ActorKarpenter},
+		{"we drain", []func(*corev1.Node){annotated(drain.AnnotationDrain), cordoned, tainted(drain.TaintDraining)},
+			policy.NodeDraining, policy.ActorUs},
+		{"we drain what Karpenter then deletes", []func(*corev1.Node){annotated(drain.AnnotationDrain),
+			tainted("karpenter.sh/disrupted"), tainted(drain.TaintDraining)}, policy.NodeDraining, policy.ActorUs},
+		{"Karpenter waits for a replacement", []func(*corev1.Node){tainted("karpenter.sh/disrupted")},
+			policy.NodeInitialized, policy.ActorKarpenter},
 		{"Karpenter drains", []func(*corev1.Node){tainted("karpenter.sh/disrupted"), deleted}, policy.NodeDraining, policy.ActorKarpenter},
-		{"the Cluster Autoscaler drains", []func(*corev1.Node){tainted("ToBeDeletedByClusterAutoscaler")}, policy.NodeDraining, policy.ActorClusterAutoscaler},
-		{"the Cluster Autoscaler thinks", []func(*corev1.Node){tainted("DeletionCandidateOfClusterAutoscaler")}, policy.NodeInitialized, policy.ActorNone},
-		{"NTH drains", []func(*corev1.Node){tainted("aws-node-termination-handler/scheduled-maintenance"), cordoned}, policy.NodeDraining, policy.ActorNTH},
+		{"the Cluster Autoscaler drains", []func(*corev1.Node){tainted("ToBeDeletedByClusterAutoscaler")},
+			policy.NodeDraining, policy.ActorClusterAutoscaler},
+		{"the Cluster Autoscaler thinks", []func(*corev1.Node){tainted("DeletionCandidateOfClusterAutoscaler")},
+			policy.NodeInitialized, policy.ActorNone},
+		{"NTH drains", []func(*corev1.Node){tainted("aws-node-termination-handler/scheduled-maintenance"), cordoned},
+			policy.NodeDraining, policy.ActorNTH},
 		{"it does not answer", []func(*corev1.Node){silent}, policy.NodeInitialized, policy.ActorNone},
-		{"it has not joined yet", []func(*corev1.Node){func(n *corev1.Node) { delete(n.Labels, "karpenter.sh/initialized") }}, policy.NodeRegistered, policy.ActorNone},
+		{"it has not joined yet", []func(*corev1.Node){func(n *corev1.Node) {
+			delete(n.Labels,
+				"karpenter.sh/initialized")
+		}}, policy.NodeRegistered, policy.ActorNone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			busy := pod("w", "n")
@@ -68,7 +77,8 @@ func TestNodeOfPool(t *testing.T) {
 	}))
 	s := l.observe(0)
 	n := nodeIn(t, s, "n")
-	if n.Pool != 0 || s.Markets[n.Market].Name != "aws/us-east-1/us-east-1a/m5.xlarge/spot" || n.Allocatable.CPU != 3900 || n.VolumesMax != 25 {
+	if n.Pool != 0 || s.Markets[n.Market].Name != "aws/us-east-1/us-east-1a/m5.xlarge/spot" ||
+		n.Allocatable.CPU != 3900 || n.VolumesMax != 25 {
 		t.Errorf("%+v", n)
 	}
 	if n.Registered != at(-time.Hour) || n.Initialized != at(-50*time.Minute) || n.Launched != n.Registered {
@@ -106,7 +116,8 @@ func TestMachineBecomesNode(t *testing.T) {
 	machine.ProviderID, machine.Phase = "aws:///us-east-1a/i-n", policy.NodeRegistered
 	l.observer.SetMachine("karpenter", machine)
 	l.put(node("n"))
-	if n := nodeIn(t, l.observe(2*time.Minute), "n"); n.ID != slot || n.Token != "t1" || n.Launched != at(time.Minute) || n.Phase != policy.NodeInitialized {
+	if n := nodeIn(t, l.observe(2*time.Minute), "n"); n.ID != slot || n.Token != "t1" || n.Launched != at(time.Minute) ||
+		n.Phase != policy.NodeInitialized {
 		t.Errorf("%+v, want slot %d", n, slot)
 	}
 
@@ -160,7 +171,8 @@ func TestNotices(t *testing.T) {
 	l.wakes()
 	l.put(node("g", tainted("cloud.google.com/impending-node-termination")))
 	l.clock.SetTime(epoch.Add(time.Minute))
-	l.observer.Notice(backend.Notice{Machine: "i-n", At: at(time.Minute), ReclaimAt: at(3 * time.Minute), Source: "sqs", ActedBy: policy.ActorKarpenter})
+	l.observer.Notice(backend.Notice{Machine: "i-n", At: at(time.Minute), ReclaimAt: at(3 * time.Minute), Source: "sqs",
+		ActedBy: policy.ActorKarpenter})
 	l.observer.Notice(backend.Notice{Machine: "aws:///us-east-1a/i-n", At: at(time.Minute), ReclaimAt: at(3 * time.Minute), Source: "sqs"})
 	l.observer.Notice(backend.Notice{Machine: "r", At: at(time.Minute), Source: "sqs"})
 	l.observer.Notice(backend.Notice{Machine: "i-late", At: at(time.Minute), ReclaimAt: at(3 * time.Minute), Source: "sqs"})
@@ -168,7 +180,8 @@ func TestNotices(t *testing.T) {
 		t.Errorf("it wakes for %v", got)
 	}
 	s := l.observe(time.Minute)
-	if n := nodeIn(t, s, "n"); n.NoticeAt != at(time.Minute) || n.ReclaimAt != at(3*time.Minute) || n.ActedBy != policy.ActorKarpenter || n.Usable() {
+	if n := nodeIn(t, s, "n"); n.NoticeAt != at(time.Minute) || n.ReclaimAt != at(3*time.Minute) ||
+		n.ActedBy != policy.ActorKarpenter || n.Usable() {
 		t.Errorf("%+v", n)
 	}
 	if g := nodeIn(t, s, "g"); g.ReclaimAt != at(30*time.Second) || g.NoticeAt != at(0) {
@@ -294,7 +307,8 @@ func TestRule17Conflicts(t *testing.T) {
 			p.Spec.Backend = v1alpha1.Backend{AutoScalingGroups: &v1alpha1.AutoScalingGroupsBackend{DiscoveryTags: tags}}
 		}
 	}
-	l := newLab(t, capacityPool("k"), capacityPool("a", groups(map[string]string{"x": "1"})), capacityPool("b", groups(map[string]string{"x": "1", "y": "2"})),
+	l := newLab(t, capacityPool("k"), capacityPool("a", groups(map[string]string{"x": "1"})),
+		capacityPool("b", groups(map[string]string{"x": "1", "y": "2"})),
 		capacityPool("c", groups(map[string]string{"x": "2"})))
 	l.observe(0)
 	got := l.observer.Conflicts()
@@ -365,7 +379,8 @@ func TestUnpricedNodes(t *testing.T) {
 	if c := priced(); c.Status != metav1.ConditionTrue || c.Reason != "AllPriced" {
 		t.Errorf("with a market for each: %+v", c)
 	}
-	l.put(node("b", without("topology.kubernetes.io/zone")), node("c", func(n *corev1.Node) { n.Labels["node.kubernetes.io/instance-type"] = "z9.huge" }))
+	l.put(node("b", without("topology.kubernetes.io/zone")), node("c",
+		func(n *corev1.Node) { n.Labels["node.kubernetes.io/instance-type"] = "z9.huge" }))
 	observe()
 	observe()
 	want := "2 of 3 nodes are in no known market, so they are neither managed nor counted: node b has no label topology.kubernetes.io/zone"

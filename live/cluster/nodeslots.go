@@ -25,7 +25,8 @@ type nodeSlots struct {
 }
 
 func newNodeSlots(c *snapshotClock) *nodeSlots {
-	return &nodeSlots{clock: c, byName: map[string]int32{}, byInstance: map[string]int32{}, byMachine: map[machineKey]int32{}}
+	return &nodeSlots{clock: c, byName: map[string]int32{}, byInstance: map[string]int32{},
+		byMachine: map[machineKey]int32{}}
 }
 
 // A machineKey names a machine of a backend.

@@ -192,7 +192,8 @@ func (t *nodeTable) fill(s *policy.Snapshot) {
 	s.Nodes = slices.Clone(t.slots.nodes)
 	busy := make([]bool, len(s.Nodes))
 	for i := range t.pods.pods {
-		if p := &t.pods.pods[i]; p.Phase != policy.PodGone && p.Node != policy.None && !t.pods.entries[i].template.t.DaemonSet {
+		if p := &t.pods.pods[i]; p.Phase != policy.PodGone && p.Node != policy.None &&
+			!t.pods.entries[i].template.t.DaemonSet {
 			busy[p.Node] = true
 		}
 	}

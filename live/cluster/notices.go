@@ -29,7 +29,8 @@ func (o *Observer) Notices(context.Context) ([]drain.Noticed, error) {
 	var all []drain.Noticed
 	for i := range o.nodes.slots.nodes {
 		n := &o.nodes.slots.nodes[i]
-		if n.ReclaimAt == 0 || n.Pool == policy.None || n.Phase != policy.NodeInitialized || now.Sub(n.ReclaimAt) > o.cfg.NoticeMax {
+		if n.ReclaimAt == 0 || n.Pool == policy.None || n.Phase != policy.NodeInitialized ||
+			now.Sub(n.ReclaimAt) > o.cfg.NoticeMax {
 			continue
 		}
 		p := &o.pools.valid[n.Pool].pool
@@ -37,7 +38,8 @@ func (o *Observer) Notices(context.Context) ([]drain.Noticed, error) {
 			continue
 		}
 		all = append(all, drain.Noticed{Node: n.Name, Pool: p.Name, Provisioner: p.Provisioner, ReclaimAt: n.ReclaimAt,
-			Text: "the provider reclaims the node, according to " + cmp.Or(o.nodes.slots.entries[i].source, "a mark on its Node")})
+			Text: "the provider reclaims the node, according to " + cmp.Or(o.nodes.slots.entries[i].source,
+				"a mark on its Node")})
 	}
 	slices.SortFunc(all, func(a, b drain.Noticed) int {
 		return cmp.Or(cmp.Compare(a.ReclaimAt, b.ReclaimAt), cmp.Compare(a.Node, b.Node))

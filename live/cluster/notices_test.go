@@ -46,8 +46,10 @@ func TestNoticesBetweenSnapshots(t *testing.T) {
 	}
 	warn("b", time.Minute)
 	want := []drain.Noticed{
-		{Node: "b", Pool: "p", Provisioner: policy.ProvisionerKarpenter, ReclaimAt: at(time.Minute), Text: "the provider reclaims the node, according to sqs"},
-		{Node: "a", Pool: "p", Provisioner: policy.ProvisionerKarpenter, ReclaimAt: at(2 * time.Minute), Text: "the provider reclaims the node, according to sqs"},
+		{Node: "b", Pool: "p", Provisioner: policy.ProvisionerKarpenter, ReclaimAt: at(time.Minute),
+			Text: "the provider reclaims the node, according to sqs"},
+		{Node: "a", Pool: "p", Provisioner: policy.ProvisionerKarpenter, ReclaimAt: at(2 * time.Minute),
+			Text: "the provider reclaims the node, according to sqs"},
 	}
 	if got := l.notices(); !slices.Equal(got, want) {
 		t.Errorf("before the first snapshot: %+v", got)

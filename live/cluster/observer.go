@@ -48,8 +48,9 @@ func New(cfg Config, book Book) (*Observer, error) {
 	o.pricing = &pricingTable{nodes: slots, reader: reader}
 	o.nodes = &nodeTable{
 		cfg: &o.cfg, clock: o.clock, wakes: o.wakes, slots: slots, reader: reader, pods: pods,
-		experience: &experience{clock: o.clock, markets: o.markets, pools: o.pools, keep: cfg.NoticeMax, taken: map[string]policy.Time{}},
-		lives:      &lifeTable{nodes: slots, pools: o.pools, markets: o.markets},
+		experience: &experience{clock: o.clock, markets: o.markets, pools: o.pools, keep: cfg.NoticeMax,
+			taken: map[string]policy.Time{}},
+		lives: &lifeTable{nodes: slots, pools: o.pools, markets: o.markets},
 	}
 	o.work = newWorkTable(o.nodes, faults, cfg.EndedMax)
 	return o, nil

@@ -214,7 +214,8 @@ func (pt *podTable) count(x *podEntry, w *workload, ready bool) {
 
 // boundAt returns when a pod was given its node.
 func boundAt(p *corev1.Pod) policy.Time {
-	if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+	if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue &&
+		!c.LastTransitionTime.IsZero() {
 		return policy.TimeOf(c.LastTransitionTime.Time)
 	}
 	return policy.TimeOf(ptr.Deref(p.Status.StartTime, p.CreationTimestamp).Time)

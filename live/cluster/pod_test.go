@@ -80,7 +80,8 @@ func TestPodsWithoutControllers(t *testing.T) {
 	if x := s.Templates[proxy.Template]; !x.DaemonSet || proxy.Template != podIn(t, s, "a/proxy-m").Template {
 		t.Errorf("%+v", x)
 	}
-	if w := s.Templates[odd.Template].Workload; w == policy.None || s.Workloads[w].Replicas != 1 || s.Workloads[w].Kind != policy.KindStatefulSet {
+	if w := s.Templates[odd.Template].Workload; w == policy.None || s.Workloads[w].Replicas != 1 ||
+		s.Workloads[w].Kind != policy.KindStatefulSet {
 		t.Errorf("workload %d of %+v", w, s.Workloads)
 	}
 }
@@ -94,7 +95,8 @@ func TestOwnersInAnyOrder(t *testing.T) {
 	}
 	l.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "w-set", OwnerReferences: controller("Deployment", "w")}})
 	three := int32(3)
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "w", Annotations: map[string]string{"spotter.dev/outage-penalty": "7"}},
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "w",
+		Annotations: map[string]string{"spotter.dev/outage-penalty": "7"}},
 		Spec: appsv1.DeploymentSpec{Replicas: &three}}
 	l.put(d)
 	s := l.observe(time.Second)
@@ -119,14 +121,16 @@ func TestEndsAreReportedOnce(t *testing.T) {
 			p.Status.Phase = phase
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Time{Time: epoch.Add(-5 * time.Minute)}}}}}
 			if reason != "" {
-				p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "DisruptionTarget", Status: corev1.ConditionTrue, Reason: reason})
+				p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "DisruptionTarget",
+					Status: corev1.ConditionTrue, Reason: reason})
 			}
 		}
 	}
 	job := ownedBy("Job", "j")
 	l := newLab(t, node("n"), pod("before", "n", job, ended(corev1.PodSucceeded, "")))
 	s := l.observe(0)
-	if len(s.Ended) != 1 || s.Ended[0].End != at(-5*time.Minute) || s.Ended[0].Start != at(-29*time.Minute) || s.Ended[0].Cause != policy.EndFinished {
+	if len(s.Ended) != 1 || s.Ended[0].End != at(-5*time.Minute) || s.Ended[0].Start != at(-29*time.Minute) ||
+		s.Ended[0].Cause != policy.EndFinished {
 		t.Fatalf("a pod that ended before: %+v", s.Ended)
 	}
 	l.remove(l.objects["pod a/before"])
@@ -145,7 +149,8 @@ func TestEndsAreReportedOnce(t *testing.T) {
 	for _, e := range s.Ended {
 		got[e.Name] = e.Cause
 	}
-	want := map[string]policy.EndCause{"a/done": policy.EndFinished, "a/evicted": policy.EndEvicted, "a/shrunk": policy.EndScaled, "a/preempted": policy.EndPreempted}
+	want := map[string]policy.EndCause{"a/done": policy.EndFinished, "a/evicted": policy.EndEvicted,
+		"a/shrunk": policy.EndScaled, "a/preempted": policy.EndPreempted}
 	if fmt.Sprint(got) != fmt.Sprint(want) || len(s.Ended) != 4 {
 		t.Errorf("ends %v, want %v", got, want)
 	}
@@ -162,7 +167,8 @@ func TestEndsAreReportedOnce(t *testing.T) {
 // TestUnschedulableWakes asks for a step for a pod that found no place, once.
 func TestUnschedulableWakes(t *testing.T) {
 	stuck := func(p *corev1.Pod) {
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable}}
 	}
 	l := newLab(t)
 	l.put(pod("p", ""))
@@ -191,7 +197,8 @@ func TestPodMarks(t *testing.T) {
 		}
 	}
 	started := func(p *corev1.Pod) { p.Status.StartTime = &p.CreationTimestamp }
-	l := newLab(t, node("n"), pod("for-ever", "n", mark(kube.AnnotationDoNotDisrupt, "true")), pod("a-while", "n", mark(kube.AnnotationDoNotDisrupt, "1h"), started),
+	l := newLab(t, node("n"), pod("for-ever", "n", mark(kube.AnnotationDoNotDisrupt, "true")),
+		pod("a-while", "n", mark(kube.AnnotationDoNotDisrupt, "1h"), started),
 		pod("not-started", "n", mark(kube.AnnotationDoNotDisrupt, "1m")), pod("True", "n", mark(kube.AnnotationDoNotDisrupt, "True")),
 		pod("odd", "n", mark(kube.AnnotationDoNotDisrupt, "please")),
 		pod("theirs", "n", mark(drain.AnnotationCost, "-5")), pod("ours", "n", mark(drain.AnnotationCost, "-5", drain.AnnotationCostOwner, "-5")),
@@ -202,7 +209,8 @@ func TestPodMarks(t *testing.T) {
 			t.Errorf("%s: do not disrupt is %v", name, p.DoNotDisrupt)
 		}
 	}
-	for name, want := range map[string]policy.Pod{"theirs": {DeletionCost: -5, DeletionCostFixed: true}, "ours": {DeletionCost: -5}, "changed": {DeletionCost: 7, DeletionCostFixed: true}} {
+	for name, want := range map[string]policy.Pod{"theirs": {DeletionCost: -5, DeletionCostFixed: true},
+		"ours": {DeletionCost: -5}, "changed": {DeletionCost: 7, DeletionCostFixed: true}} {
 		if p := podIn(t, s, "a/"+name); p.DeletionCost != want.DeletionCost || p.DeletionCostFixed != want.DeletionCostFixed {
 			t.Errorf("%s: %d, fixed %v", name, p.DeletionCost, p.DeletionCostFixed)
 		}
@@ -218,7 +226,8 @@ func TestPodMarks(t *testing.T) {
 func TestVolumes(t *testing.T) {
 	with := func(claim string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+			p.Spec.Volumes = []corev1.Volume{{Name: "v",
+				VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
 		}
 	}
 	claim := func(name, volume string, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
@@ -226,14 +235,16 @@ func TestVolumes(t *testing.T) {
 			Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume, AccessModes: []corev1.PersistentVolumeAccessMode{mode}}}
 	}
 	volume := func(name, claim, zone string) *corev1.PersistentVolume {
-		v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "a", Name: claim}}}
+		v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "a", Name: claim}}}
 		if zone != "" {
 			v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 				{Key: "topology.ebs.csi.aws.com/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}}}
 		}
 		return v
 	}
-	l := newLab(t, node("n"), pod("disk", "n", with("disk")), pod("files", "n", with("files")), pod("far", "n", with("far")), pod("later", "n", with("later")),
+	l := newLab(t, node("n"), pod("disk", "n", with("disk")), pod("files", "n", with("files")),
+		pod("far", "n", with("far")), pod("later", "n", with("later")),
 		volume("pv-4", "later", "us-east-1a"), claim("later", "", corev1.ReadWriteOnce))
 	if p := podIn(t, l.observe(0), "a/disk"); p.VolumeZone != policy.None {
 		t.Errorf("zone %d of a volume that is not known", p.VolumeZone)
@@ -266,10 +277,12 @@ func TestVolumes(t *testing.T) {
 func TestBudgetsAndClasses(t *testing.T) {
 	half := intstr.FromString("50%")
 	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", Generation: 1},
-		Spec:   policyv1.PodDisruptionBudgetSpec{MinAvailable: &half, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &half,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1, CurrentHealthy: 2, DesiredHealthy: 1, ExpectedPods: 2}}
 	hours := 10.0
-	gpus := &v1alpha1.GPUBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "g"}, Spec: v1alpha1.GPUBudgetSpec{Quota: v1alpha1.Quota{GPUHours: &hours, WindowHours: 24}}}
+	gpus := &v1alpha1.GPUBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "g"},
+		Spec: v1alpha1.GPUBudgetSpec{Quota: v1alpha1.Quota{GPUHours: &hours, WindowHours: 24}}}
 	nightly := capacityPool("p", func(p *v1alpha1.CapacityPool) {
 		p.Spec.Disruption.Schedule, p.Spec.Disruption.Duration = "0 9 * * *", &metav1.Duration{Duration: time.Hour}
 	})
@@ -311,9 +324,11 @@ func TestBudgetsAndClasses(t *testing.T) {
 func TestJobs(t *testing.T) {
 	n := func(x int32) *int32 { return &x }
 	yes := true
-	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "j", CreationTimestamp: metav1.Time{Time: epoch}, Annotations: map[string]string{
-		"spotter.dev/duration": "30m", "spotter.dev/deadline": "4h", "spotter.dev/checkpoint-interval": "10m"}},
-		Spec: batchv1.JobSpec{Parallelism: n(4), Completions: n(6), Template: corev1.PodTemplateSpec{Spec: pod("x", "").Spec}}, Status: batchv1.JobStatus{Succeeded: 3}}
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "j",
+		CreationTimestamp: metav1.Time{Time: epoch}, Annotations: map[string]string{
+			"spotter.dev/duration": "30m", "spotter.dev/deadline": "4h", "spotter.dev/checkpoint-interval": "10m"}},
+		Spec: batchv1.JobSpec{Parallelism: n(4), Completions: n(6), Template: corev1.PodTemplateSpec{Spec: pod("x",
+			"").Spec}}, Status: batchv1.JobStatus{Succeeded: 3}}
 	l := newLab(t, j)
 	s := l.observe(0)
 	if w := s.Workloads[0]; w.Replicas != 3 || w.Work != 90*time.Minute || w.Deadline != at(4*time.Hour) || w.Kind != policy.KindJob {
@@ -430,13 +445,15 @@ func TestTemplatesFollowWhatTheyAreReadFrom(t *testing.T) {
 	}
 	db := func(name string) *corev1.Pod {
 		return pod(name, "n", ownedBy("StatefulSet", "db"), func(p *corev1.Pod) {
-			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}}}}
+			p.Spec.Volumes = []corev1.Volume{{Name: "v",
+				VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}}}}
 		})
 	}
 	class := func(value int32) *schedulingv1.PriorityClass {
 		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: value}
 	}
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "shared"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "shared"},
+		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"}}
 	l := newLab(t, node("n"), class(1), claim, web("w0"), web("w1"), db("d0"), db("d1"))
 	check := func(s *policy.Snapshot, priority int32, zonal bool) {
 		t.Helper()
@@ -454,7 +471,8 @@ func TestTemplatesFollowWhatTheyAreReadFrom(t *testing.T) {
 	check(l.observe(0), 1, true)
 	l.put(class(2))
 	check(l.observe(time.Second), 2, true)
-	l.put(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "a", Name: "shared"}}})
+	l.put(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"},
+		Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "a", Name: "shared"}}})
 	check(l.observe(2*time.Second), 2, false)
 }
 

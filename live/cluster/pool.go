@@ -66,7 +66,8 @@ type pool struct {
 
 func (t *poolTable) set(p *v1alpha1.CapacityPool) {
 	before := t.objects[p.Name]
-	if before != nil && before.UID == p.UID && before.Generation == p.Generation && p.Generation != 0 && maps.Equal(before.Annotations, p.Annotations) {
+	if before != nil && before.UID == p.UID && before.Generation == p.Generation && p.Generation != 0 &&
+		maps.Equal(before.Annotations, p.Annotations) {
 		return // its status has changed
 	}
 	t.objects[p.Name] = p

@@ -27,7 +27,8 @@ func (t *pricingTable) condition(pool string) metav1.Condition {
 	c := metav1.Condition{Type: ConditionPriced, Status: metav1.ConditionTrue, Reason: "AllPriced"}
 	if p := t.byPool[pool]; p != nil && p.unpriced > 0 {
 		c.Status, c.Reason = metav1.ConditionFalse, "UnpricedNodes"
-		c.Message = fmt.Sprintf("%d of %d nodes are in no known market, so they are neither managed nor counted: %s", p.unpriced, p.nodes, p.example)
+		c.Message = fmt.Sprintf("%d of %d nodes are in no known market, so they are neither managed nor counted: %s",
+			p.unpriced, p.nodes, p.example)
 	}
 	return c
 }

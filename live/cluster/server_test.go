@@ -107,15 +107,18 @@ func (x *site) see(o *cluster.Observer) *policy.Snapshot {
 
 func (x *site) deployment(name string, replicas int32) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: x.namespace, Name: name}, Spec: appsv1.DeploymentSpec{Replicas: &replicas,
-		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PodSpec{NodeSelector: map[string]string{"team": x.prefix}, Containers: []corev1.Container{{Name: "c", Image: "none",
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("256Mi")}}}}}}}}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: x.namespace, Name: name},
+		Spec: appsv1.DeploymentSpec{Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{NodeSelector: map[string]string{"team": x.prefix}, Containers: []corev1.Container{{Name: "c", Image: "none",
+					Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("500m"),
+						"memory": resource.MustParse("256Mi")}}}}}}}}
 }
 
 func (x *site) must(err error) {
 	x.t.Helper()
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsInternalError(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) &&
+		!apierrors.IsInternalError(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 		x.t.Fatal(err)
 	}
 }
@@ -134,7 +137,8 @@ func TestServerShows(t *testing.T) {
 	x.must(c.Create(t.Context(), pool))
 	x.must(c.Create(t.Context(), x.deployment("web", 4)))
 	x.must(c.Create(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: x.namespace, Name: "web"},
-		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}))
+		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}))
 	var s *policy.Snapshot
 	testenv.Eventually(t, "four pods are ready and one may go", func() error {
 		s = x.see(o)
@@ -147,7 +151,8 @@ func TestServerShows(t *testing.T) {
 		return fmt.Errorf("workloads %+v, budgets %+v", s.Workloads, s.PDBs)
 	})
 	n := nodeIn(t, s, "shown-0")
-	if n.Phase != policy.NodeInitialized || n.Pool == policy.None || n.Market == policy.None || s.Markets[n.Market].Capacity != policy.Spot || n.Allocatable.CPU != 4000 {
+	if n.Phase != policy.NodeInitialized || n.Pool == policy.None || n.Market == policy.None ||
+		s.Markets[n.Market].Capacity != policy.Spot || n.Allocatable.CPU != 4000 {
 		t.Errorf("%+v", n)
 	}
 	var victim *policy.Pod
@@ -264,7 +269,8 @@ func (x *site) disturb(r *rand.Rand, step int) string {
 	}
 	small := intstr.FromInt32(int32(r.IntN(3)))
 	x.must(c.Create(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: x.namespace, Name: fmt.Sprintf("b-%d", step)},
-		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &small, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}))
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &small,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}))
 	return "a disruption budget for " + app
 }
 

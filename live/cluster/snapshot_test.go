@@ -90,7 +90,8 @@ func TestSnapshotsNeverChange(t *testing.T) {
 			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed}}
 	}
 	budget := func(hours float64) *v1alpha1.GPUBudget {
-		return &v1alpha1.GPUBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "team"}, Spec: v1alpha1.GPUBudgetSpec{Quota: v1alpha1.Quota{GPUHours: &hours, WindowHours: 24}}}
+		return &v1alpha1.GPUBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "team"},
+			Spec: v1alpha1.GPUBudgetSpec{Quota: v1alpha1.Quota{GPUHours: &hours, WindowHours: 24}}}
 	}
 	typed := func(share float64) func(*v1alpha1.CapacityPool) {
 		return func(p *v1alpha1.CapacityPool) {
@@ -99,10 +100,13 @@ func TestSnapshotsNeverChange(t *testing.T) {
 		}
 	}
 	volume := func(zone string) *corev1.PersistentVolume {
-		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v-" + zone, Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
+		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v-" + zone,
+			Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
 	}
-	l.put(deployment("1"), &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web-5d", OwnerReferences: controller("Deployment", "web")}},
-		capacityPool("p", typed(0.1)), node("n"), node("m"), pod("w0", "n", web), pod("w1", "m", web), pod("bare", "n"), pdb(1), budget(10), volume("us-east-1a"))
+	l.put(deployment("1"), &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web-5d",
+		OwnerReferences: controller("Deployment", "web")}},
+		capacityPool("p", typed(0.1)), node("n"), node("m"), pod("w0", "n", web), pod("w1", "m", web), pod("bare",
+			"n"), pdb(1), budget(10), volume("us-east-1a"))
 	changes := []func(){
 		func() { _ = book.Refresh(t.Context()) },
 		func() { feed.price /= 2; _ = book.Refresh(t.Context()) },
@@ -120,7 +124,8 @@ func TestSnapshotsNeverChange(t *testing.T) {
 		},
 		func() { l.observer.SetSteer("p", policy.SteerState{Set: true, Share: 0.5}) },
 		func() {
-			l.observer.Meet(backend.Event{Kind: backend.MetRefusal, Pool: "p", Market: "aws/us-east-1/us-east-1a/m5.xlarge/spot", At: policy.TimeOf(clock.Now())})
+			l.observer.Meet(backend.Event{Kind: backend.MetRefusal, Pool: "p",
+				Market: "aws/us-east-1/us-east-1a/m5.xlarge/spot", At: policy.TimeOf(clock.Now())})
 		},
 		func() {
 			l.observer.SetMachine("b", backend.Machine{Name: "machine", Pool: "p", Launched: policy.TimeOf(clock.Now())})

@@ -61,9 +61,12 @@ func (o *Observer) Follow(ctx context.Context, c cache.Informers) error {
 		follow(ctx, o, c, "persistentvolumes", &corev1.PersistentVolume{}, x.volumes.setVolume, x.volumes.dropVolume),
 		follow(ctx, o, c, "csinodes", &storagev1.CSINode{}, o.limits.set, o.limits.drop),
 		follow(ctx, o, c, "replicasets", &appsv1.ReplicaSet{}, w.setReplicaSet, w.dropReplicaSet),
-		follow(ctx, o, c, "deployments", &appsv1.Deployment{}, w.setDeployment, forgets[*appsv1.Deployment](w, policy.KindDeployment)),
-		follow(ctx, o, c, "statefulsets", &appsv1.StatefulSet{}, w.setStatefulSet, forgets[*appsv1.StatefulSet](w, policy.KindStatefulSet)),
-		follow(ctx, o, c, "daemonsets", &appsv1.DaemonSet{}, w.setDaemonSet, forgets[*appsv1.DaemonSet](w, policy.KindDaemonSet)),
+		follow(ctx, o, c, "deployments", &appsv1.Deployment{}, w.setDeployment,
+			forgets[*appsv1.Deployment](w, policy.KindDeployment)),
+		follow(ctx, o, c, "statefulsets", &appsv1.StatefulSet{}, w.setStatefulSet,
+			forgets[*appsv1.StatefulSet](w, policy.KindStatefulSet)),
+		follow(ctx, o, c, "daemonsets", &appsv1.DaemonSet{}, w.setDaemonSet,
+			forgets[*appsv1.DaemonSet](w, policy.KindDaemonSet)),
 		follow(ctx, o, c, "jobs", &batchv1.Job{}, w.setJob, forgets[*batchv1.Job](w, policy.KindJob)),
 		follow(ctx, o, c, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}, x.pdbs.set, x.pdbs.drop),
 		follow(ctx, o, c, "priorityclasses", &schedulingv1.PriorityClass{}, x.priorities.set, x.priorities.drop),
@@ -92,7 +95,8 @@ func (o *Observer) followClaims(ctx context.Context, c cache.Informers) error {
 }
 
 // follow calls set and drop, under the lock, with what the informer of like delivers.
-func follow[T client.Object](ctx context.Context, o *Observer, c cache.Informers, name string, like T, set, drop func(T)) error {
+func follow[T client.Object](ctx context.Context, o *Observer, c cache.Informers, name string, like T, set,
+	drop func(T)) error {
 	informer, err := c.GetInformer(ctx, like, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", name, err)

@@ -104,7 +104,8 @@ var podConditions = []corev1.PodConditionType{corev1.PodReady, corev1.PodSchedul
 
 // stripPodStatus keeps what shows the phase of a pod, and when its containers ended.
 func stripPodStatus(s *corev1.PodStatus) {
-	kept := corev1.PodStatus{Phase: s.Phase, StartTime: s.StartTime, NominatedNodeName: s.NominatedNodeName, Reason: s.Reason,
+	kept := corev1.PodStatus{Phase: s.Phase, StartTime: s.StartTime, NominatedNodeName: s.NominatedNodeName,
+		Reason:                s.Reason,
 		ResourceClaimStatuses: s.ResourceClaimStatuses}
 	for i := range s.Conditions {
 		if c := &s.Conditions[i]; slices.Contains(podConditions, c.Type) {
@@ -115,8 +116,9 @@ func stripPodStatus(s *corev1.PodStatus) {
 	for i := range s.ContainerStatuses {
 		x := &s.ContainerStatuses[i]
 		if t := x.State.Terminated; t != nil {
-			kept.ContainerStatuses = append(kept.ContainerStatuses, corev1.ContainerStatus{Name: x.Name, State: corev1.ContainerState{
-				Terminated: &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason, FinishedAt: t.FinishedAt}}})
+			kept.ContainerStatuses = append(kept.ContainerStatuses, corev1.ContainerStatus{Name: x.Name,
+				State: corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason, FinishedAt: t.FinishedAt}}})
 		}
 	}
 	*s = kept
@@ -131,7 +133,8 @@ func stripSpec(s *corev1.PodSpec) {
 			if len(ports) == 0 {
 				ports = nil
 			}
-			list[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, Ports: ports, RestartPolicy: c.RestartPolicy}
+			list[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, Ports: ports,
+				RestartPolicy: c.RestartPolicy}
 		}
 	}
 	s.EphemeralContainers, s.ImagePullSecrets, s.HostAliases, s.DNSConfig, s.SecurityContext, s.ReadinessGates = nil, nil, nil, nil, nil, nil

@@ -52,10 +52,12 @@ func TestPodsShareWhatIsEqual(t *testing.T) {
 	if a.Spec.NodeName != "node-1" || b.Spec.NodeName != "node-2" || b.Name != "web-2" || b.Labels[corev1.LabelTopologyZone] != "zone-2" {
 		t.Errorf("%s is on %s, %s on %s", a.Name, a.Spec.NodeName, b.Name, b.Spec.NodeName)
 	}
-	if got := resized.Spec.Containers[0].Resources.Requests["cpu"]; got.String() != "700m" || b.Spec.Containers[0].Resources.Requests.Cpu().String() != "500m" {
+	if got := resized.Spec.Containers[0].Resources.Requests["cpu"]; got.String() != "700m" ||
+		b.Spec.Containers[0].Resources.Requests.Cpu().String() != "500m" {
 		t.Errorf("a pod that was resized in place asks for %v", &got)
 	}
-	if len(a.ManagedFields) != 0 || len(a.Spec.Containers[0].Env) != 0 || len(a.Status.Conditions) != 2 || len(a.Status.ContainerStatuses) != 0 {
+	if len(a.ManagedFields) != 0 || len(a.Spec.Containers[0].Env) != 0 || len(a.Status.Conditions) != 2 ||
+		len(a.Status.ContainerStatuses) != 0 {
 		t.Errorf("what nothing reads is kept: %+v", a)
 	}
 }

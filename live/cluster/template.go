@@ -107,11 +107,13 @@ func (tt *templateTable) of(p *corev1.Pod, w *workload, h *holding) *template {
 func alike(p, q *corev1.Pod) bool {
 	a, b := p.Spec, q.Spec
 	a.NodeName, b.NodeName = "", ""
-	return maps.Equal(kube.SharedLabels(p.Labels), kube.SharedLabels(q.Labels)) && maps.Equal(relevant(p.Annotations), relevant(q.Annotations)) && reflect.DeepEqual(&a, &b)
+	return maps.Equal(kube.SharedLabels(p.Labels), kube.SharedLabels(q.Labels)) &&
+		maps.Equal(relevant(p.Annotations), relevant(q.Annotations)) && reflect.DeepEqual(&a, &b)
 }
 
 // read reads a template of which the name and the kind are known.
-func (tt *templateTable) read(t policy.Template, of map[string]string, mirror bool, p *corev1.Pod, w *workload, h *holding) *template {
+func (tt *templateTable) read(t policy.Template, of map[string]string, mirror bool, p *corev1.Pod, w *workload,
+	h *holding) *template {
 	spec := &p.Spec
 	if t.DaemonSet {
 		spec = kube.Unpinned(spec)
@@ -171,7 +173,8 @@ func finishTemplate(t *policy.Template, a *kube.Annotations, w *workload) {
 }
 
 // readTemplate reads a specification. pod is nil where it is not that of a pod.
-func (tt *templateTable) readTemplate(t *policy.Template, labels map[string]string, s *corev1.PodSpec, pod *corev1.Pod, w *workload) {
+func (tt *templateTable) readTemplate(t *policy.Template, labels map[string]string, s *corev1.PodSpec,
+	pod *corev1.Pod, w *workload) {
 	r := kube.Reader{
 		Fail: func(path []string, format string, args ...any) {
 			tt.faults.warn(t.Name, strings.Join(path, ".")+": "+fmt.Sprintf(format, args...))

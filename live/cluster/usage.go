@@ -96,7 +96,8 @@ func (o *Observer) readUsage(ctx context.Context, from UsageSource) {
 		}
 	}
 	if err == nil && len(known) == 0 && len(u.Nodes) > 0 {
-		err = &UsageError{"NoSuchNodes", joined(fmt.Sprintf("none of the %d measured nodes, such as %q, is in this cluster", len(u.Nodes), least(u.Nodes)), u.Odd)}
+		err = &UsageError{"NoSuchNodes", joined(fmt.Sprintf("none of the %d measured nodes, such as %q, is in this cluster",
+			len(u.Nodes), least(u.Nodes)), u.Odd)}
 	}
 	if err != nil {
 		o.usage.reason, o.usage.why = "Failed", "node usage could not be read: "+err.Error()
@@ -165,7 +166,8 @@ func unusable(err error) error {
 	var partial *discovery.ErrGroupDiscoveryFailed
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), errors.As(err, &partial):
-		return &UsageError{"NoMetricsServer", "the cluster has no metrics-server, so actual node usage is unknown; decisions use pod requests"}
+		return &UsageError{"NoMetricsServer",
+			"the cluster has no metrics-server, so actual node usage is unknown; decisions use pod requests"}
 	case apierrors.IsForbidden(err):
 		return &UsageError{"Forbidden", "node usage may not be read: " + err.Error()}
 	}
@@ -186,7 +188,8 @@ func (u *usage) condition() metav1.Condition {
 	case u.reason != "":
 		return metav1.Condition{Type: ConditionUsage, Status: metav1.ConditionFalse, Reason: u.reason, Message: u.why}
 	case u.at == 0:
-		return metav1.Condition{Type: ConditionUsage, Status: metav1.ConditionFalse, Reason: "NotRead", Message: "node usage was not read"}
+		return metav1.Condition{Type: ConditionUsage, Status: metav1.ConditionFalse, Reason: "NotRead",
+			Message: "node usage was not read"}
 	}
 	if u.part != "" {
 		return metav1.Condition{Type: ConditionUsage, Status: metav1.ConditionTrue, Reason: "MeasuredInPart", Message: u.part}

@@ -62,7 +62,8 @@ func (c *PrometheusConfig) Validate() error {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return &PrometheusFieldError{"URL", fmt.Sprintf("%q does not have the form http://host:port or https://host:port", c.URL)}
+		return &PrometheusFieldError{"URL",
+			fmt.Sprintf("%q does not have the form http://host:port or https://host:port", c.URL)}
 	case u.User != nil:
 		return &PrometheusFieldError{"URL", u.Redacted() + " holds a user or a password, which logs would show"}
 	case u.RawQuery != "" || u.Fragment != "":
@@ -99,7 +100,8 @@ func NewPrometheus(c PrometheusConfig) (UsageSource, error) {
 	}
 	// A redirection is not followed: the credentials are for this server.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	client, err := api.NewClient(api.Config{Address: c.URL, Client: &http.Client{Transport: strict{c.Transport}, CheckRedirect: stay}})
+	client, err := api.NewClient(api.Config{Address: c.URL, Client: &http.Client{Transport: strict{c.Transport},
+		CheckRedirect: stay}})
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +174,10 @@ func (p *prometheus) ask(ctx context.Context, what, query string, u *Usage) (map
 	}
 	samples, is := answer.(model.Vector)
 	if !is {
-		return nil, &UsageError{"BadAnswer", fmt.Sprintf("Prometheus answered the query for %s with a %v; it must have one sample per node", what, answer.Type())}
+		return nil,
+			&UsageError{"BadAnswer",
+				fmt.Sprintf("Prometheus answered the query for %s with a %v; it must have one sample per node", what,
+					answer.Type())}
 	}
 	values, twice := map[string]float64{}, map[string]bool{}
 	for _, s := range samples {
@@ -214,7 +219,8 @@ func (p *prometheus) node(s *model.Sample, most float64) (name, odd string) {
 	case !(s.Value >= 0 && float64(s.Value) <= most):
 		return "", fmt.Sprintf("%g is not a valid usage of node %q", float64(s.Value), name)
 	case skew > skewMax || skew < -skewMax:
-		return "", fmt.Sprintf("the sample of node %q is from %v, which is not current", name, policy.TimeOf(s.Timestamp.Time()))
+		return "", fmt.Sprintf("the sample of node %q is from %v, which is not current", name,
+			policy.TimeOf(s.Timestamp.Time()))
 	}
 	return name, ""
 }
@@ -228,7 +234,8 @@ func refused(what string, err error) error {
 	reason := "Unreachable"
 	switch {
 	case errors.As(err, &status):
-		reason = map[int]string{http.StatusUnauthorized: "Unauthorized", http.StatusForbidden: "Forbidden", http.StatusTooManyRequests: "Throttled"}[status.code]
+		reason = map[int]string{http.StatusUnauthorized: "Unauthorized", http.StatusForbidden: "Forbidden",
+			http.StatusTooManyRequests: "Throttled"}[status.code]
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		reason = "Timeout"
 	case errors.As(err, &long), errors.Is(err, io.ErrUnexpectedEOF):

@@ -236,7 +236,8 @@ func TestPrometheusInPart(t *testing.T) {
 	if c.Status != metav1.ConditionTrue || c.Reason != "MeasuredInPart" {
 		t.Errorf("condition %+v", c)
 	}
-	for _, want := range []string{"usage is known of 1 node", `NaN is not a valid usage of node "m"`, "only CPU or only memory is known of 1 node", "measured but not in this cluster: 1 node"} {
+	for _, want := range []string{"usage is known of 1 node", `NaN is not a valid usage of node "m"`,
+		"only CPU or only memory is known of 1 node", "measured but not in this cluster: 1 node"} {
 		if !strings.Contains(c.Message, want) {
 			t.Errorf("the message lacks %q: %s", want, c.Message)
 		}

@@ -35,8 +35,10 @@ func TestUsage(t *testing.T) {
 	nodes := schema.GroupResource{Group: "metrics.k8s.io", Resource: "nodes"}
 	var fails error
 	r := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&metricsv1beta1.NodeMetrics{ObjectMeta: metav1.ObjectMeta{Name: "n"},
-		Timestamp: metav1.Time{Time: epoch.Add(-time.Minute)}, Usage: corev1.ResourceList{"cpu": resource.MustParse("250m"), "memory": resource.MustParse("1Gi")}}).
-		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, o ...client.ListOption) error {
+		Timestamp: metav1.Time{Time: epoch.Add(-time.Minute)}, Usage: corev1.ResourceList{"cpu": resource.MustParse("250m"),
+			"memory": resource.MustParse("1Gi")}}).
+		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList,
+			o ...client.ListOption) error {
 			if fails != nil {
 				return fails
 			}

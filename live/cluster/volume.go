@@ -47,7 +47,8 @@ func (t *volumeTable) setClaim(c *corev1.PersistentVolumeClaim) {
 	name := key(c)
 	before := t.claims[name]
 	t.claims[name] = c
-	if before == nil || before.Spec.VolumeName != c.Spec.VolumeName || !slices.Equal(before.Spec.AccessModes, c.Spec.AccessModes) {
+	if before == nil || before.Spec.VolumeName != c.Spec.VolumeName ||
+		!slices.Equal(before.Spec.AccessModes, c.Spec.AccessModes) {
 		t.touchPods(name)
 	}
 }

@@ -30,12 +30,14 @@ type workTable struct {
 
 func newWorkTable(nodes *nodeTable, faults *faultLog, endedMax int) *workTable {
 	t := &workTable{podSlots: nodes.pods, pdbs: &pdbTable{faults: faults, byName: map[string]*pdb{}}}
-	t.workloads = &workloadTable{pods: t.podSlots, faults: faults, byKey: map[workloadKey]*workload{}, replicas: map[string]ownerRef{}}
+	t.workloads = &workloadTable{pods: t.podSlots, faults: faults, byKey: map[workloadKey]*workload{},
+		replicas: map[string]ownerRef{}}
 	t.volumes = &volumeTable{
 		pods: t.podSlots, claims: map[string]*corev1.PersistentVolumeClaim{}, zones: map[string]string{}, seen: map[string]bool{},
 	}
 	t.priorities = &priorityTable{pods: t.podSlots, workloads: t.workloads, byName: kube.SystemPriorities()}
-	t.namespaces = &namespaceTable{pods: t.podSlots, workloads: t.workloads, labels: map[string]map[string]string{}, paused: map[string]v1alpha1.Pause{}}
+	t.namespaces = &namespaceTable{pods: t.podSlots, workloads: t.workloads, labels: map[string]map[string]string{},
+		paused: map[string]v1alpha1.Pause{}}
 	t.templates = &templateTable{
 		faults: faults, nodes: nodes.slots, volumes: t.volumes, priorities: t.priorities, namespaces: t.namespaces,
 		byKey: map[string]*template{}, shifted: true,

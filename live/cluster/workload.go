@@ -95,7 +95,8 @@ func (t *workloadTable) get(k workloadKey) *workload {
 
 // describe takes in what the object of a workload says that all kinds have in
 // common. Its pods are read again when its annotations have changed.
-func (t *workloadTable) describe(k workloadKey, meta *metav1.ObjectMeta, spec *corev1.PodTemplateSpec, replicas *int32) *workload {
+func (t *workloadTable) describe(k workloadKey, meta *metav1.ObjectMeta, spec *corev1.PodTemplateSpec,
+	replicas *int32) *workload {
 	w := t.get(k)
 	if a := relevant(meta.Annotations); !w.known || !maps.Equal(a, w.annotations) {
 		w.known, w.annotations = true, a
@@ -221,7 +222,8 @@ func (t *workloadTable) owner(p *corev1.Pod) (*workload, string) {
 		return nil, ""
 	}
 	if !isName(c.Name) {
-		t.faults.warn("namespace "+p.Namespace, "pods in it have an owner whose name no object can have, and count as bare pods")
+		t.faults.warn("namespace "+p.Namespace,
+			"pods in it have an owner whose name no object can have, and count as bare pods")
 		return nil, ""
 	}
 	name := p.Namespace + "/" + c.Name

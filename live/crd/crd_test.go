@@ -132,41 +132,67 @@ const (
 
 var rules = []rule{
 	{pool, "metadata/name", []string{quoted(58)}, []string{quoted(59)}},
-	{pool, "spec/backend", []string{`{"rackspace":{"cloudspace":"c","org":"o","credentialsSecretRef":{"name":"s"}}}`, `{"autoScalingGroups":{"discoveryTags":{"a":""},"allowGroupReplacement":true}}`},
+	{pool, "spec/backend", []string{`{"rackspace":{"cloudspace":"c","org":"o","credentialsSecretRef":{"name":"s"}}}`,
+		`{"autoScalingGroups":{"discoveryTags":{"a":""},"allowGroupReplacement":true}}`},
 		[]string{"", `{}`, `{"karpenter":{"nodeClassName":"a"},"autoScalingGroups":{"discoveryTags":{"a":"b"}}}`}},
-	{pool, "spec/backend/karpenter", []string{`{"nodeClassSelector":{"matchLabels":{"a":"b"}}}`, `{"nodeClassSelector":{}}`}, []string{`{}`, `{"nodeClassName":"a","nodeClassSelector":{}}`, `{"nodeClassName":` + quoted(254) + `}`}},
-	{pool, "spec/backend", nil, []string{`{"autoScalingGroups":{"discoveryTags":{}}}`, `{"autoScalingGroups":{"discoveryTags":` + mapOf(17) + `}}`, `{"autoScalingGroups":{"discoveryTags":{"":"b"}}}`, `{"autoScalingGroups":{"discoveryTags":{"a":` + quoted(257) + `}}}`, `{"autoScalingGroups":{"discoveryTags":{` + quoted(129) + `:"b"}}}`}},
-	{pool, "spec/backend", nil, []string{`{"rackspace":{"cloudspace":"","org":"o","credentialsSecretRef":{"name":"s"}}}`, `{"rackspace":{"cloudspace":"c","org":"o","credentialsSecretRef":{}}}`, `{"rackspace":{"cloudspace":"c","org":"o","credentialsSecretRef":{"name":""}}}`, `{"rackspace":{"cloudspace":"c","org":` + quoted(254) + `,"credentialsSecretRef":{"name":"s"}}}`}},
+	{pool, "spec/backend/karpenter", []string{`{"nodeClassSelector":{"matchLabels":{"a":"b"}}}`,
+		`{"nodeClassSelector":{}}`}, []string{`{}`, `{"nodeClassName":"a","nodeClassSelector":{}}`, `{"nodeClassName":` + quoted(254) + `}`}},
+	{pool, "spec/backend", nil, []string{`{"autoScalingGroups":{"discoveryTags":{}}}`,
+		`{"autoScalingGroups":{"discoveryTags":` + mapOf(17) +
+			`}}`, `{"autoScalingGroups":{"discoveryTags":{"":"b"}}}`, `{"autoScalingGroups":{"discoveryTags":{"a":` +
+			quoted(257) + `}}}`, `{"autoScalingGroups":{"discoveryTags":{` + quoted(129) + `:"b"}}}`}},
+	{pool, "spec/backend", nil, []string{`{"rackspace":{"cloudspace":"","org":"o","credentialsSecretRef":{"name":"s"}}}`,
+		`{"rackspace":{"cloudspace":"c","org":"o","credentialsSecretRef":{}}}`, `{"rackspace":{"cloudspace":"c","org":"o","credentialsSecretRef":{"name":""}}}`, `{"rackspace":{"cloudspace":"c","org":` + quoted(254) + `,"credentialsSecretRef":{"name":"s"}}}`}},
 	{pool, "spec/markets/regions", []string{`[]`, listOf(64, `"a"`)}, []string{listOf(65, `"a"`), `[""]`, `[` + quoted(64) + `]`}},
 	{pool, "spec/markets/zones", []string{listOf(64, `"a"`)}, []string{listOf(65, `"a"`)}},
 	{pool, "spec/markets/families", []string{listOf(256, `"a"`)}, []string{listOf(257, `"a"`)}},
 	{pool, "spec/markets/categories", []string{listOf(64, `"gp"`)}, []string{listOf(65, `"gp"`)}},
 	{pool, "spec/markets/instanceTypes", []string{listOf(1024, `"a"`)}, []string{listOf(1025, `"a"`)}},
 	{pool, "spec/markets/architectures", []string{`["arm64","amd64"]`, `[]`}, []string{`["riscv"]`, `["amd64","amd64","amd64"]`}},
-	{pool, "spec/markets", []string{`{"minVCPU":2,"maxVCPU":2}`}, []string{`{"minVCPU":3,"maxVCPU":2}`, `{"minVCPU":0}`, `{"maxVCPU":0}`, `{"minGPUs":-1}`, `{"maxZones":0}`, `{"maxInstanceTypes":0}`, `{"minVCPU":3000000000}`, `{"maxVCPU":100001}`, `{"minGPUs":1001}`, `{"maxZones":65}`, `{"maxInstanceTypes":1025}`}},
+	{pool, "spec/markets", []string{`{"minVCPU":2,"maxVCPU":2}`}, []string{`{"minVCPU":3,"maxVCPU":2}`, `{"minVCPU":0}`,
+		`{"maxVCPU":0}`, `{"minGPUs":-1}`, `{"maxZones":0}`, `{"maxInstanceTypes":0}`, `{"minVCPU":3000000000}`, `{"maxVCPU":100001}`, `{"minGPUs":1001}`, `{"maxZones":65}`, `{"maxInstanceTypes":1025}`}},
 	{pool, "spec/markets/minMemory", []string{`"4Gi"`, `0`, `17179869184`}, []string{`"-1"`, `-1`, `"4 GB"`, `"x"`}},
 	{pool, "spec/markets/maxPrice", []string{`0.01`, `3`}, []string{`0`, `-1`, `"1"`}},
 	{pool, "spec/markets/minPlacementScore", []string{`0`, `10`}, []string{`-1`, `11`}},
-	{pool, "spec/capacity", []string{`{"exactRatio":0.5}`, `{"spotShare":{"min":0.1,"max":0.9,"target":0.5}}`}, []string{`{"exactRatio":1.1}`, `{"exactRatio":0.5,"spotShare":{"min":0.1}}`}},
-	{pool, "spec/capacity/spotShare", []string{`{"min":0.5,"max":0.5,"target":0.5}`, `{}`, `{"target":1}`}, []string{`{"min":0.6,"max":0.5}`, `{"max":0.4,"target":0.5}`, `{"min":0.6,"target":0.5}`, `{"min":-0.1}`, `{"target":2}`}},
-	{pool, "spec/capacity/limits", []string{`{"cpu":"100","memory":"1Ti","gpu":8}`, `{"cpu":"0.5"}`}, []string{`{"cpu":"-1"}`, `{"gpu":-1}`, `{"memory":"lots"}`}},
-	{pool, "spec/template/labels", []string{`{"team.example.com/x":"a","b":""}`, mapOf(64)}, []string{mapOf(65), `{"":"a"}`, `{` + quoted(318) + `:"a"}`, `{"a":` + quoted(64) + `}`}},
-	{pool, "spec/template/taints", []string{`[{"key":"a","effect":"NoSchedule"},{"key":"x.io/b","value":"c","effect":"NoExecute"},{"key":"d","effect":"PreferNoSchedule"}]`, taints(32), `[{"key":"a","effect":"NoSchedule"},{"key":"a","effect":"NoExecute"}]`},
-		[]string{taints(33), `[{"key":"a","effect":"NoSchedule"},{"key":"a","value":"b","effect":"NoSchedule"}]`, `[{"key":"a","effect":"Never"}]`, `[{"key":"","effect":"NoSchedule"}]`, `[{"key":"a","value":` + quoted(64) + `,"effect":"NoSchedule"}]`}},
-	{pool, "spec/policy", []string{`{"name":"static","parameters":{"share":"0.5"}}`, `{"name":"a","parameters":` + mapOf(24) + `}`}, []string{`{}`, `{"name":""}`, `{"name":` + quoted(64) + `}`, `{"name":"a","parameters":` + mapOf(25) + `}`}},
-	{pool, "spec/policy", nil, []string{`{"name":"a","parameters":{"":"1"}}`, `{"name":"a","parameters":{"k:":"1"}}`, `{"name":"a","parameters":{"k,":"1"}}`, `{"name":"a","parameters":{"k=":"1"}}`, `{"name":"a","parameters":{"k":"1:2"}}`, `{"name":"a","parameters":{"k":"1,2"}}`, `{"name":"a","parameters":{"k":` + quoted(257) + `}}`}},
-	{pool, "spec/policy", []string{`{"name":"a","parameters":{"bundle":"a-1.b_c"}}`, `{"name":"a","parameters":{"runtime":"runtime.json"}}`, `{"name":"a","parameters":{"other":"/x"}}`},
-		[]string{`{"name":"a","parameters":{"runtime":"/proc/self/environ"}}`, `{"name":"a","parameters":{"bundle":"../a"}}`, `{"name":"a","parameters":{"bundle":".."}}`, `{"name":"a","parameters":{"bundle":"a/b"}}`, `{"name":"a","parameters":{"bundle":""}}`, `{"name":"a","parameters":{"bundle":` + quoted(64) + `}}`}},
+	{pool, "spec/capacity", []string{`{"exactRatio":0.5}`, `{"spotShare":{"min":0.1,"max":0.9,"target":0.5}}`},
+		[]string{`{"exactRatio":1.1}`, `{"exactRatio":0.5,"spotShare":{"min":0.1}}`}},
+	{pool, "spec/capacity/spotShare", []string{`{"min":0.5,"max":0.5,"target":0.5}`, `{}`, `{"target":1}`},
+		[]string{`{"min":0.6,"max":0.5}`, `{"max":0.4,"target":0.5}`, `{"min":0.6,"target":0.5}`, `{"min":-0.1}`, `{"target":2}`}},
+	{pool, "spec/capacity/limits", []string{`{"cpu":"100","memory":"1Ti","gpu":8}`, `{"cpu":"0.5"}`},
+		[]string{`{"cpu":"-1"}`, `{"gpu":-1}`, `{"memory":"lots"}`}},
+	{pool, "spec/template/labels", []string{`{"team.example.com/x":"a","b":""}`, mapOf(64)},
+		[]string{mapOf(65), `{"":"a"}`, `{` + quoted(318) + `:"a"}`, `{"a":` + quoted(64) + `}`}},
+	{pool, "spec/template/taints",
+		[]string{`[{"key":"a","effect":"NoSchedule"},{"key":"x.io/b","value":"c","effect":"NoExecute"},{"key":"d","effect":"PreferNoSchedule"}]`, taints(32), `[{"key":"a","effect":"NoSchedule"},{"key":"a","effect":"NoExecute"}]`},
+		[]string{taints(33), `[{"key":"a","effect":"NoSchedule"},{"key":"a","value":"b","effect":"NoSchedule"}]`,
+			`[{"key":"a","effect":"Never"}]`, `[{"key":"","effect":"NoSchedule"}]`, `[{"key":"a","value":` + quoted(64) +
+				`,"effect":"NoSchedule"}]`}},
+	{pool, "spec/policy", []string{`{"name":"static","parameters":{"share":"0.5"}}`, `{"name":"a","parameters":` +
+		mapOf(24) + `}`}, []string{`{}`, `{"name":""}`, `{"name":` + quoted(64) + `}`, `{"name":"a","parameters":` + mapOf(25) + `}`}},
+	{pool, "spec/policy", nil, []string{`{"name":"a","parameters":{"":"1"}}`, `{"name":"a","parameters":{"k:":"1"}}`,
+		`{"name":"a","parameters":{"k,":"1"}}`, `{"name":"a","parameters":{"k=":"1"}}`, `{"name":"a","parameters":{"k":"1:2"}}`, `{"name":"a","parameters":{"k":"1,2"}}`, `{"name":"a","parameters":{"k":` + quoted(257) + `}}`}},
+	{pool, "spec/policy", []string{`{"name":"a","parameters":{"bundle":"a-1.b_c"}}`,
+		`{"name":"a","parameters":{"runtime":"runtime.json"}}`, `{"name":"a","parameters":{"other":"/x"}}`},
+		[]string{`{"name":"a","parameters":{"runtime":"/proc/self/environ"}}`,
+			`{"name":"a","parameters":{"bundle":"../a"}}`, `{"name":"a","parameters":{"bundle":".."}}`, `{"name":"a","parameters":{"bundle":"a/b"}}`, `{"name":"a","parameters":{"bundle":""}}`, `{"name":"a","parameters":{"bundle":` + quoted(64) + `}}`}},
 	{pool, "spec/template/labels", []string{`{"karpenter.sh/capacity-type":"spot"}`, `{"kubernetes.io/os":"linux"}`},
 		[]string{`{"karpenter.sh/nodepool":"general"}`, `{"kubernetes.io/hostname":"a"}`, `{"karpenter.sh/x":"a"}`, `{"a.karpenter.sh/x":"a"}`}},
-	{pool, "spec", []string{`{"backend":{"autoScalingGroups":{"discoveryTags":{"a":"b"}}},"template":{"labels":{"kubernetes.io/hostname":"a"}}}`}, []string{`{"backend":{"karpenter":{"nodeClassName":"a"}},"template":{"labels":{"kubernetes.io/hostname":"a"}}}`}},
-	{pool, "spec/disruption/budget", []string{`0`, `5`, `"0%"`, `"10%"`, `"100%"`}, []string{`-1`, `"101%"`, `"10"`, `"-5%"`, `"+5%"`, `"x%"`, `"%"`, `3000000000`, `"00000000100%"`}},
-	{pool, "spec/disruption", []string{`{"schedule":"0 2 * * *","duration":"4h"}`, `{"schedule":"*/5 9-17 1,15 * MON-FRI","duration":"4h"}`, `{"schedule":"@daily","duration":"4h"}`}, []string{`{"schedule":"at night","duration":"4h"}`, `{"schedule":"@every 1h","duration":"4h"}`, `{"schedule":"TZ=CET 0 2 * * *","duration":"4h"}`, `{"schedule":"0 2 * * *"}`, `{"duration":"4h"}`, `{"schedule":` + quoted(129) + `,"duration":"4h"}`}},
-	{pool, "spec/disruption/windows", []string{`[]`, `[{"schedule":"0 2 * * 6,0","duration":"4h"},{"schedule":"@weekly","duration":"30m"}]`, listOf(16, window)},
-		[]string{listOf(17, window), `[{"schedule":"0 2 * * *"}]`, `[{"duration":"4h"}]`, `[{"schedule":"","duration":"4h"}]`, `[{"schedule":"at night","duration":"4h"}]`,
+	{pool, "spec",
+		[]string{`{"backend":{"autoScalingGroups":{"discoveryTags":{"a":"b"}}},"template":{"labels":{"kubernetes.io/hostname":"a"}}}`}, []string{`{"backend":{"karpenter":{"nodeClassName":"a"}},"template":{"labels":{"kubernetes.io/hostname":"a"}}}`}},
+	{pool, "spec/disruption/budget", []string{`0`, `5`, `"0%"`, `"10%"`, `"100%"`},
+		[]string{`-1`, `"101%"`, `"10"`, `"-5%"`, `"+5%"`, `"x%"`, `"%"`, `3000000000`, `"00000000100%"`}},
+	{pool, "spec/disruption", []string{`{"schedule":"0 2 * * *","duration":"4h"}`,
+		`{"schedule":"*/5 9-17 1,15 * MON-FRI","duration":"4h"}`, `{"schedule":"@daily","duration":"4h"}`}, []string{`{"schedule":"at night","duration":"4h"}`, `{"schedule":"@every 1h","duration":"4h"}`, `{"schedule":"TZ=CET 0 2 * * *","duration":"4h"}`, `{"schedule":"0 2 * * *"}`, `{"duration":"4h"}`, `{"schedule":` + quoted(129) + `,"duration":"4h"}`}},
+	{pool, "spec/disruption/windows",
+		[]string{`[]`, `[{"schedule":"0 2 * * 6,0","duration":"4h"},{"schedule":"@weekly","duration":"30m"}]`, listOf(16, window)},
+		[]string{listOf(17, window), `[{"schedule":"0 2 * * *"}]`, `[{"duration":"4h"}]`,
+			`[{"schedule":"","duration":"4h"}]`, `[{"schedule":"at night","duration":"4h"}]`,
 			`[{"schedule":"TZ=CET 0 2 * * *","duration":"4h"}]`, `[{"schedule":"0 2 * * *","duration":"0s"}]`, `[{"schedule":"0 2 * * *","duration":"-1h"}]`, `[{"schedule":"0 2 * * *","duration":"4"}]`}},
-	{pool, "spec/disruption/freezes", []string{`[]`, `[{"from":"2026-12-20T00:00:00Z","to":"2027-01-04T08:00:00+01:00","reason":"the shop's busiest weeks"}]`, listOf(32, freeze)},
-		[]string{listOf(33, freeze), `[{"from":"2026-12-20T00:00:00Z"}]`, `[{"to":"2026-12-20T00:00:00Z"}]`, `[{"from":"2026-12-20T00:00:00Z","to":"2026-12-20T00:00:00Z"}]`,
+	{pool, "spec/disruption/freezes",
+		[]string{`[]`,
+			`[{"from":"2026-12-20T00:00:00Z","to":"2027-01-04T08:00:00+01:00","reason":"the shop's busiest weeks"}]`, listOf(32, freeze)},
+		[]string{listOf(33, freeze), `[{"from":"2026-12-20T00:00:00Z"}]`, `[{"to":"2026-12-20T00:00:00Z"}]`,
+			`[{"from":"2026-12-20T00:00:00Z","to":"2026-12-20T00:00:00Z"}]`,
 			`[{"from":"2026-12-21T00:00:00Z","to":"2026-12-20T00:00:00Z"}]`, `[{"from":"tomorrow","to":"2026-12-20T00:00:00Z"}]`,
 			`[{"from":"2026-12-20T00:00:00Z","to":"2026-12-21T00:00:00Z","reason":"a\u001b[2Kb"}]`, `[{"from":"2026-12-20T00:00:00Z","to":"2026-12-21T00:00:00Z","reason":` + quoted(129) + `}]`}},
 	{pool, "spec/disruption/consolidateAfter", []string{`"0s"`, `"0"`, `"1h30m"`, `"1.5h"`, `".5s"`}, durations},
@@ -176,14 +202,21 @@ var rules = []rule{
 	{pool, "spec/disruption/consolidationPolicy", []string{`"Never"`, `"WhenEmpty"`}, []string{`"Rarely"`}},
 	{pool, "spec/mode", []string{`"active"`, `"off"`}, []string{`"on"`}},
 	{budget, "metadata/name", []string{quoted(63)}, []string{quoted(64)}},
-	{budget, "spec/selector", []string{`{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"a","operator":"In","values":["b"]},{"key":"c","operator":"NotIn","values":["d"]},{"key":"e","operator":"Exists"},{"key":"f","operator":"DoesNotExist"}]}`, `{"matchLabels":` + mapOf(32) + `}`},
-		[]string{`{"matchLabels":` + mapOf(33) + `}`, `{"matchExpressions":` + listOf(33, `{"key":"a","operator":"Exists"}`) + `}`, `{"matchExpressions":[{"key":"a","operator":"Near"}]}`, `{"matchExpressions":[{"key":"a","operator":"In"}]}`, `{"matchExpressions":[{"key":"a","operator":"Exists","values":["b"]}]}`, `{"matchExpressions":[{"key":"a","operator":"In","values":` + listOf(65, `"b"`) + `}]}`}},
-	{budget, "spec/selector", []string{`{"matchLabels":{"team.example.com/A_b.c":"","x":` + quoted(63) + `}}`, `{"matchExpressions":[{"key":"example.com/x","operator":"NotIn","values":["","a_B-c.d"]}]}`},
-		[]string{`{"matchLabels":{"team ":"ml"}}`, `{"matchLabels":{"":"ml"}}`, `{"matchLabels":{"/team":"ml"}}`, `{"matchLabels":{"A.com/team":"ml"}}`, `{"matchLabels":{"a..b/team":"ml"}}`, `{"matchLabels":{"a/b/c":"ml"}}`, `{"matchLabels":{` + quoted(64) + `:"ml"}}`,
+	{budget, "spec/selector",
+		[]string{`{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"a","operator":"In","values":["b"]},{"key":"c","operator":"NotIn","values":["d"]},{"key":"e","operator":"Exists"},{"key":"f","operator":"DoesNotExist"}]}`, `{"matchLabels":` + mapOf(32) + `}`},
+		[]string{`{"matchLabels":` + mapOf(33) + `}`, `{"matchExpressions":` +
+			listOf(33, `{"key":"a","operator":"Exists"}`) +
+			`}`, `{"matchExpressions":[{"key":"a","operator":"Near"}]}`, `{"matchExpressions":[{"key":"a","operator":"In"}]}`, `{"matchExpressions":[{"key":"a","operator":"Exists","values":["b"]}]}`, `{"matchExpressions":[{"key":"a","operator":"In","values":` + listOf(65, `"b"`) + `}]}`}},
+	{budget, "spec/selector", []string{`{"matchLabels":{"team.example.com/A_b.c":"","x":` + quoted(63) + `}}`,
+		`{"matchExpressions":[{"key":"example.com/x","operator":"NotIn","values":["","a_B-c.d"]}]}`},
+		[]string{`{"matchLabels":{"team ":"ml"}}`, `{"matchLabels":{"":"ml"}}`, `{"matchLabels":{"/team":"ml"}}`,
+			`{"matchLabels":{"A.com/team":"ml"}}`, `{"matchLabels":{"a..b/team":"ml"}}`, `{"matchLabels":{"a/b/c":"ml"}}`, `{"matchLabels":{` + quoted(64) + `:"ml"}}`,
 			`{"matchLabels":{"team":"m l"}}`, `{"matchLabels":{"team":"-ml"}}`, `{"matchLabels":{"team":` + quoted(64) + `}}`,
 			`{"matchExpressions":[{"key":"te am","operator":"Exists"}]}`, `{"matchExpressions":[{"key":"","operator":"Exists"}]}`, `{"matchExpressions":[{"key":"team","operator":"In","values":["m\\nl"]}]}`, `{"matchExpressions":[{"key":"team","operator":"in","values":["ml"]}]}`}},
 	{budget, "spec/resourceName", []string{`"cpu"`, `"amd.com/gpu"`}, []string{`"memory"`, `"pods"`, `"ephemeral-storage"`, quoted(318)}},
-	{budget, "spec/quota", []string{`{"dollars":5,"windowHours":1}`, `{"gpuHours":0,"windowHours":8784}`}, []string{`{"windowHours":24}`, `{"gpuHours":-1,"windowHours":24}`, `{"gpuHours":1,"windowHours":0}`, `{"gpuHours":1,"windowHours":8785}`, `{"dollars":1e13,"windowHours":24}`}},
+	{budget, "spec/quota", []string{`{"dollars":5,"windowHours":1}`, `{"gpuHours":0,"windowHours":8784}`},
+		[]string{`{"windowHours":24}`, `{"gpuHours":-1,"windowHours":24}`, `{"gpuHours":1,"windowHours":0}`,
+			`{"gpuHours":1,"windowHours":8785}`, `{"dollars":1e13,"windowHours":24}`}},
 	{budget, "spec/enforcement/action", []string{`"Evict"`, `"Pause"`}, []string{`"Kill"`}},
 	{budget, "spec/enforcement/overQuotaDelay", []string{`"10m"`}, durations},
 	{budget, "spec/enforcement/podGracePeriod", []string{`"0s"`}, durations},
@@ -269,7 +302,8 @@ func approvals(t *testing.T, env *testenv.Env) string {
 		}
 	}
 	said := ""
-	for _, spec := range []string{`{"approved":true}`, `{"approved":true,"digest":""}`, `{"digest":"$(reboot)"}`, `{"digest":` + quoted(65) + `}`, `{"approved":"yes","digest":"0a"}`} {
+	for _, spec := range []string{`{"approved":true}`, `{"approved":true,"digest":""}`, `{"digest":"$(reboot)"}`,
+		`{"digest":` + quoted(65) + `}`, `{"approved":"yes","digest":"0a"}`} {
 		err := try(spec)
 		if !apierrors.IsInvalid(err) {
 			t.Errorf("SpotPlan with spec %s: %v", spec, err)
@@ -348,7 +382,8 @@ func TestDefaults(t *testing.T) {
 			"spec/mode": `"shadow"`, "spec/markets/architectures": `["amd64"]`, "spec/capacity/onDemandFallback": `true`,
 			"spec/disruption/budget": `"10%"`, "spec/disruption/consolidationPolicy": `"WhenEmptyOrUnderutilized"`, "spec/disruption/expireAfter": `"720h"`,
 		}},
-		{budget, map[string]string{"spec/resourceName": `"nvidia.com/gpu"`, "spec/enforcement/action": `"AlertOnly"`, "spec/accounting": `"Ledger"`}},
+		{budget, map[string]string{"spec/resourceName": `"nvidia.com/gpu"`, "spec/enforcement/action": `"AlertOnly"`,
+			"spec/accounting": `"Ledger"`}},
 	} {
 		o := object(t, c.text)
 		if err := env.Client.Create(t.Context(), o, client.DryRunAll); err != nil {
@@ -394,7 +429,8 @@ func TestColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = env.Kubectl("delete", "cpool", "columns") })
-	with(t, o, "status", `{"mode":"shadow","nodes":5,"spotNodes":3,"onDemandNodes":2,"spotShare":"62%","savingsPerHour":"$1.25","conditions":[{"type":"Ready","status":"True","reason":"Deciding","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`)
+	with(t, o, "status",
+		`{"mode":"shadow","nodes":5,"spotNodes":3,"onDemandNodes":2,"spotShare":"62%","savingsPerHour":"$1.25","conditions":[{"type":"Ready","status":"True","reason":"Deciding","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`)
 	if err := env.Client.Status().Update(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,8 @@ func reference() string {
 			scope = "in the cluster, without a namespace"
 		}
 		schema := d.Spec.Versions[0].Schema.OpenAPIV3Schema // that of all versions
-		fmt.Fprintf(&b, "\n## %s\n\n`%s/%s`, %s; `kubectl get %s`", names.Kind, d.Spec.Group, strings.Join(crd.Versions, "` or `"+d.Spec.Group+"/"), scope, names.Plural)
+		fmt.Fprintf(&b, "\n## %s\n\n`%s/%s`, %s; `kubectl get %s`", names.Kind, d.Spec.Group,
+			strings.Join(crd.Versions, "` or `"+d.Spec.Group+"/"), scope, names.Plural)
 		for _, short := range names.ShortNames {
 			fmt.Fprintf(&b, " or `kubectl get %s`", short)
 		}
@@ -117,7 +118,8 @@ func writeField(b *strings.Builder, path string, p *apiextensionsv1.JSONSchemaPr
 	if p.Default != nil {
 		value = code(string(p.Default.Raw))
 	}
-	fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", path, typeOf(p), value, cell(strings.Join(bounds(p, required), "; ")), cell(p.Description))
+	fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", path, typeOf(p), value,
+		cell(strings.Join(bounds(p, required), "; ")), cell(p.Description))
 	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
 		below := p.Properties[name]
 		writeField(b, path+"."+name, &below, slices.Contains(p.Required, name))

@@ -17,10 +17,12 @@ import (
 // candidates are labels of every domain that Karpenter knows of, and of others that look
 // like them.
 func candidates() []string {
-	all := sets.New("team", "a/b", "kubernetes.io/hostname", "node.kubernetes.io/x", "kops.k8s.io/instancegroup", "karpenter.sh", "karpenter.sh.example.com/x", "mykarpenter.sh/x")
+	all := sets.New("team", "a/b", "kubernetes.io/hostname", "node.kubernetes.io/x", "kops.k8s.io/instancegroup",
+		"karpenter.sh", "karpenter.sh.example.com/x", "mykarpenter.sh/x")
 	all.Insert(karpv1.WellKnownLabels.UnsortedList()...)
 	all.Insert(karpv1.RestrictedLabels.UnsortedList()...)
-	all.Insert(karpv1.NodeInitializedLabelKey, karpv1.NodeRegisteredLabelKey, karpv1.NodeDoNotSyncTaintsLabelKey, karpv1.DoNotDisruptAnnotationKey)
+	all.Insert(karpv1.NodeInitializedLabelKey, karpv1.NodeRegisteredLabelKey, karpv1.NodeDoNotSyncTaintsLabelKey,
+		karpv1.DoNotDisruptAnnotationKey)
 	all.Insert(slices.Collect(maps.Keys(karpv1.NormalizedLabels))...)
 	for domain := range karpv1.RestrictedLabelDomains {
 		all.Insert(domain+"/x", "a."+domain+"/x", "x"+domain+"/x", domain+".a/x", "a/"+domain)
@@ -41,7 +43,8 @@ func TestRestrictedLabels(t *testing.T) {
 		n.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{}
 		theirs := n.RuntimeValidate(t.Context())
 		if theirs == nil {
-			raw := object(t, `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"n"},"spec":{"template":{"spec":{"requirements":[],"nodeClassRef":{"group":"g","kind":"k","name":"n"}}}}}`)
+			raw := object(t,
+				`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"n"},"spec":{"template":{"spec":{"requirements":[],"nodeClassRef":{"group":"g","kind":"k","name":"n"}}}}}`)
 			with(t, raw, "spec/template/metadata", fmt.Sprintf(`{"labels":{%q:"spot"}}`, label))
 			theirs = env.Client.Create(t.Context(), raw, client.DryRunAll)
 		}

@@ -26,7 +26,8 @@ func kinds() *runtime.Scheme {
 	s := runtime.NewScheme()
 	core, apps, policies, storage := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, policyv1.SchemeGroupVersion, storagev1.SchemeGroupVersion
 	s.AddKnownTypes(core, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{}, &corev1.Namespace{}, &corev1.NamespaceList{})
-	s.AddKnownTypes(apps, &appsv1.DaemonSet{}, &appsv1.DaemonSetList{}, &appsv1.Deployment{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{})
+	s.AddKnownTypes(apps, &appsv1.DaemonSet{}, &appsv1.DaemonSetList{}, &appsv1.Deployment{}, &appsv1.DeploymentList{},
+		&appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{})
 	s.AddKnownTypes(policies, &policyv1.PodDisruptionBudget{}, &policyv1.PodDisruptionBudgetList{}, &policyv1.Eviction{})
 	s.AddKnownTypes(storage, &storagev1.VolumeAttachment{}, &storagev1.VolumeAttachmentList{})
 	for _, group := range []schema.GroupVersion{core, apps, policies, storage} {
@@ -48,7 +49,8 @@ func (w *fixture) client() client.Client {
 			defer w.touch()
 			return w.guard(ctx, "patch "+kindOf(o), func() error { return c.Patch(ctx, o, p, opts...) })
 		},
-		SubResourceCreate: func(ctx context.Context, _ client.Client, sub string, o, body client.Object, opts ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(ctx context.Context, _ client.Client, sub string, o, body client.Object,
+			opts ...client.SubResourceCreateOption) error {
 			so := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
 			op := "evict"
 			if len(so.DryRun) > 0 {

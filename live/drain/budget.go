@@ -36,13 +36,15 @@ func undrainable(p *corev1.Pod, mine []*policyv1.PodDisruptionBudget) error {
 		return nil
 	}
 	if len(mine) > 1 {
-		return backend.Hold("SeveralBudgets", "pod %s/%s has the disruption budgets %s and %s, and the API server refuses to evict a pod with more than one",
+		return backend.Hold("SeveralBudgets",
+			"pod %s/%s has the disruption budgets %s and %s, and the API server refuses to evict a pod with more than one",
 			p.Namespace, p.Name, mine[0].Name, mine[1].Name)
 	}
 	b := mine[0]
 	s := &b.Status
 	if ready(p) && s.ObservedGeneration == b.Generation && s.ExpectedPods > 0 && s.DesiredHealthy >= s.ExpectedPods {
-		return backend.Hold("BudgetAllowsNone", "disruption budget %s/%s wants all %d pods healthy and allows no eviction", b.Namespace, b.Name, s.ExpectedPods)
+		return backend.Hold("BudgetAllowsNone", "disruption budget %s/%s wants all %d pods healthy and allows no eviction",
+			b.Namespace, b.Name, s.ExpectedPods)
 	}
 	return nil
 }
@@ -64,7 +66,8 @@ func blocked(p *corev1.Pod, mine []*policyv1.PodDisruptionBudget) error {
 		}
 	}
 	if s.ObservedGeneration < b.Generation || s.DisruptionsAllowed <= 0 {
-		return backend.Hold("BudgetAllowsNone", "disruption budget %s/%s allows no eviction of pod %s now", b.Namespace, b.Name, p.Name)
+		return backend.Hold("BudgetAllowsNone", "disruption budget %s/%s allows no eviction of pod %s now", b.Namespace,
+			b.Name, p.Name)
 	}
 	return nil
 }

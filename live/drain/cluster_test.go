@@ -76,7 +76,8 @@ func newCluster(t *testing.T, user string) *cluster {
 	var wait sync.WaitGroup
 	wait.Go(func() { _ = c.mgr.Start(ctx) })
 	t.Cleanup(func() { cancel(); wait.Wait() })
-	for _, o := range []client.Object{&corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{}, &storagev1.VolumeAttachment{}, &appsv1.DaemonSet{}, &corev1.Namespace{}} {
+	for _, o := range []client.Object{&corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{},
+		&storagev1.VolumeAttachment{}, &appsv1.DaemonSet{}, &corev1.Namespace{}} {
 		_, err := c.mgr.GetCache().GetInformer(ctx, o)
 		c.must(err)
 	}
@@ -135,7 +136,8 @@ func (c *cluster) deploy(name string, replicas int32, changes ...func(*corev1.Po
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.ns, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{testenv.StartupTime: "500ms"}}, Spec: spec},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels,
+				Annotations: map[string]string{testenv.StartupTime: "500ms"}}, Spec: spec},
 		},
 	}))
 	c.ready(name, replicas)
@@ -158,7 +160,8 @@ func (c *cluster) budget(name, app string, unavailable int32) {
 	n := intstr.FromInt32(unavailable)
 	b := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.ns, Name: name},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &n, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: app}}},
+		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &n,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: app}}},
 	}
 	c.must(c.env.Client.Create(c.t.Context(), b))
 	testenv.Eventually(c.t, name+" counts, also in the cache", func() error {

@@ -77,7 +77,8 @@ func (a *clusterAPI) fresh(ctx context.Context, d *drain) (*corev1.Node, error) 
 }
 
 // mark writes the marks of d on its node, with the phase to come.
-func (a *clusterAPI) mark(ctx context.Context, d *drain, node *corev1.Node, phase Phase, change func(*corev1.Node)) (*corev1.Node, error) {
+func (a *clusterAPI) mark(ctx context.Context, d *drain, node *corev1.Node, phase Phase,
+	change func(*corev1.Node)) (*corev1.Node, error) {
 	err := a.write(ctx, d, func(ctx context.Context) error {
 		changed, err := patchNode(ctx, a.writer(d), a.reader, node, change)
 		if err == nil {
@@ -147,10 +148,12 @@ func (a *clusterAPI) leaving(ctx context.Context, node nodeKey) ([]*corev1.Pod, 
 
 // left returns them by the API server.
 func (a *clusterAPI) left(ctx context.Context, node nodeKey) ([]*corev1.Pod, error) {
-	return a.list(ctx, a.reader, node, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node.name)})
+	return a.list(ctx, a.reader, node, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName",
+		node.name)})
 }
 
-func (a *clusterAPI) list(ctx context.Context, c client.Reader, node nodeKey, opts ...client.ListOption) ([]*corev1.Pod, error) {
+func (a *clusterAPI) list(ctx context.Context, c client.Reader, node nodeKey,
+	opts ...client.ListOption) ([]*corev1.Pod, error) {
 	all := &corev1.PodList{}
 	if err := a.call(ctx, func(ctx context.Context) error { return c.List(ctx, all, opts...) }); err != nil {
 		return nil, fmt.Errorf("listing the pods of node %s: %w", node.name, err)
@@ -177,7 +180,8 @@ func (a *clusterAPI) rehearse(ctx context.Context, d *drain, pods []*corev1.Pod)
 		case AnswerSeveral:
 			return "", backend.Hold("SeveralBudgets", "pod %s/%s cannot be evicted: %s", pod.Namespace, pod.Name, reply.Message)
 		case AnswerForbidden:
-			return "", backend.Hold("EvictionForbidden", "pod %s/%s must not be evicted: %s", pod.Namespace, pod.Name, reply.Message)
+			return "", backend.Hold("EvictionForbidden", "pod %s/%s must not be evicted: %s", pod.Namespace, pod.Name,
+				reply.Message)
 		case AnswerBlocked, AnswerFailed:
 			return fmt.Sprintf("pod %s/%s cannot be evicted now: %s", pod.Namespace, pod.Name, reply.Message), nil
 		}

@@ -35,7 +35,8 @@ func (w *fixture) lagging(node func(*corev1.Node), pods func(*corev1.PodList), c
 			}
 			return err
 		},
-		SubResourceCreate: func(ctx context.Context, _ client.Client, sub string, o, body client.Object, opts ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(ctx context.Context, _ client.Client, sub string, o, body client.Object,
+			opts ...client.SubResourceCreateOption) error {
 			return w.client().SubResource(sub).Create(ctx, o, body, opts...)
 		},
 	})
@@ -172,7 +173,8 @@ func TestBudgetCounts(t *testing.T) {
 		{name: "marks not looked for", reason: "not been counted"},
 		{name: "another under notice", listed: true, noted: true, reason: "DisruptionBudget"},
 		{name: "another not ready", listed: true, other: func(n *policy.Node) { n.NotReady = true }, reason: "DisruptionBudget"},
-		{name: "another drained by Karpenter", listed: true, other: func(n *policy.Node) { n.ActedBy = policy.ActorKarpenter }, reason: "DisruptionBudget"},
+		{name: "another drained by Karpenter", listed: true,
+			other: func(n *policy.Node) { n.ActedBy = policy.ActorKarpenter }, reason: "DisruptionBudget"},
 		{name: "another cordoned by a person", listed: true, other: func(n *policy.Node) { n.ActedBy = policy.ActorPerson }},
 		{name: "another being launched", listed: true, other: func(n *policy.Node) { n.Phase = policy.NodeLaunching }},
 		{name: "no snapshot of the pool", listed: true, other: func(n *policy.Node) { n.Pool = policy.None }, reason: "not been counted"},
@@ -186,7 +188,8 @@ func TestBudgetCounts(t *testing.T) {
 				if x.listed {
 					w.must(p.adopt(t.Context()))
 				}
-				s := &policy.Snapshot{Now: policy.TimeOf(time.Now()), Pools: []policy.Pool{{Name: "web"}}, Nodes: []policy.Node{node("a", nil), node("b", x.other)}}
+				s := &policy.Snapshot{Now: policy.TimeOf(time.Now()), Pools: []policy.Pool{{Name: "web"}},
+					Nodes: []policy.Node{node("a", nil), node("b", x.other)}}
 				if x.reason == "not been counted" && x.listed {
 					s.Nodes = s.Nodes[1:]
 				}

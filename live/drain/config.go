@@ -142,7 +142,8 @@ func (c *Config) validate() error {
 		value time.Duration
 	}{
 		{"drain max", c.DrainMax}, {"check max", c.CheckMax}, {"evict retry", c.EvictRetry},
-		{"volumes max", c.VolumesMax}, {"release max", c.ReleaseMax}, {"late max", c.LateMax}, {"unreadable max", c.UnreadableMax},
+		{"volumes max", c.VolumesMax}, {"release max", c.ReleaseMax}, {"late max", c.LateMax}, {"unreadable max",
+			c.UnreadableMax},
 		{"shutdown max", c.ShutdownMax}, {"call max", c.CallMax}, {"interval", c.Interval},
 		{"look every", c.LookEvery}, {"turn max", c.TurnMax},
 	} {

@@ -30,7 +30,8 @@ const (
 // follows.
 func (r *round) evictAll(ctx context.Context, d *drain, pods []*corev1.Pod) (Phase, error) {
 	if back := d.returned(pods); back != nil && !d.urgent() {
-		return d.fail("ComesBack", fmt.Sprintf("pod %s/%s is created on the node again after each eviction", back.Namespace, back.Name)), nil
+		return d.fail("ComesBack", fmt.Sprintf("pod %s/%s is created on the node again after each eviction", back.Namespace,
+			back.Name)), nil
 	}
 	asked := false
 	for _, pod := range pods {
@@ -147,7 +148,8 @@ func (e *evictor) turn(d *drain, pod *corev1.Pod, t *try) bool {
 }
 
 // ask requests the eviction of pod, unless its workload cannot spare it.
-func (e *evictor) ask(ctx context.Context, v *view, d *drain, pod *corev1.Pod, t *try) (reply Reply, asked bool, err error) {
+func (e *evictor) ask(ctx context.Context, v *view, d *drain, pod *corev1.Pod, t *try) (reply Reply, asked bool,
+	err error) {
 	var w *workload
 	if d.Gentle && !d.urgent() {
 		if w, err = v.spare(ctx, pod); err != nil {
@@ -226,7 +228,8 @@ func (d *drain) waitsFor(pods []*corev1.Pod) string {
 	}
 	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil {
-			return fmt.Sprintf("%s left; %s/%s is terminating and was due to end by %s", figures.Count(len(pods), "pod"), pod.Namespace, pod.Name,
+			return fmt.Sprintf("%s left; %s/%s is terminating and was due to end by %s", figures.Count(len(pods), "pod"),
+				pod.Namespace, pod.Name,
 				pod.DeletionTimestamp.UTC().Format(time.RFC3339))
 		}
 	}

@@ -66,7 +66,8 @@ func evictUnchanged(ctx context.Context, c client.Client, p *corev1.Pod) Reply {
 	return evict(ctx, c, p, same, nil, false)
 }
 
-func evict(ctx context.Context, c client.Client, p *corev1.Pod, only *metav1.Preconditions, grace *int64, dryRun bool) Reply {
+func evict(ctx context.Context, c client.Client, p *corev1.Pod, only *metav1.Preconditions, grace *int64,
+	dryRun bool) Reply {
 	e := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: only, GracePeriodSeconds: grace},

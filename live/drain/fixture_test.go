@@ -79,7 +79,8 @@ func inFixture(t *testing.T, f func(*testing.T, *fixture)) {
 			WithIndex(&corev1.Pod{}, IndexPodNode, PodNode).
 			WithIndex(&corev1.Pod{}, "spec.nodeName", PodNode).
 			WithIndex(&storagev1.VolumeAttachment{}, IndexAttachmentNode, AttachmentNode).Build()
-		w.releaser = &releaser{w: w, prepared: map[string]bool{}, kept: map[string]bool{}, released: map[string]time.Time{}, how: map[string]backend.Replacement{}}
+		w.releaser = &releaser{w: w, prepared: map[string]bool{}, kept: map[string]bool{}, released: map[string]time.Time{},
+			how: map[string]backend.Replacement{}}
 		f(t, w)
 	})
 }
@@ -252,7 +253,8 @@ func (w *fixture) pod(app, node string, changes ...func(*corev1.Pod)) *corev1.Po
 		p.Name = fmt.Sprintf("bare-%d", id)
 	} else {
 		yes := true
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: types.UID("set-" + app), Controller: &yes}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app,
+			UID: types.UID("set-" + app), Controller: &yes}}
 	}
 	for _, change := range changes {
 		change(p)

@@ -90,7 +90,8 @@ func (v *view) workloadOf(ctx context.Context, pod *corev1.Pod) (*workload, erro
 }
 
 // readWorkload reads the controller owner, or what owns it in turn.
-func (v *view) readWorkload(ctx context.Context, namespace string, owner *metav1.OwnerReference) (w *workload, uid types.UID, err error) {
+func (v *view) readWorkload(ctx context.Context, namespace string, owner *metav1.OwnerReference) (w *workload,
+	uid types.UID, err error) {
 	key := client.ObjectKey{Namespace: namespace, Name: owner.Name}
 	get := func(o client.Object) error {
 		return v.api.call(ctx, func(ctx context.Context) error { return v.api.reader.Get(ctx, key, o) })
@@ -144,7 +145,8 @@ func (v *view) countReady(ctx context.Context, namespace string, selector *metav
 	}
 	pods := &corev1.PodList{}
 	err = v.api.call(ctx, func(ctx context.Context) error {
-		return v.api.client.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: chosen}, client.UnsafeDisableDeepCopy)
+		return v.api.client.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: chosen},
+			client.UnsafeDisableDeepCopy)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("listing the pods of a workload in %s: %w", namespace, err)

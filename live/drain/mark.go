@@ -128,7 +128,8 @@ const patchTries = 5
 // patchNode changes n, which is as it was last read, and returns it as it is afterwards. The patch
 // has the resourceVersion, since taints are one atomic list: conflicting writes by others are read
 // again and kept. A change without effect is not written. A node of another UID counts as missing.
-func patchNode(ctx context.Context, w client.Client, r client.Reader, n *corev1.Node, change func(*corev1.Node)) (*corev1.Node, error) {
+func patchNode(ctx context.Context, w client.Client, r client.Reader, n *corev1.Node,
+	change func(*corev1.Node)) (*corev1.Node, error) {
 	for try := 0; ; try++ {
 		changed := n.DeepCopy()
 		change(changed)

@@ -220,7 +220,8 @@ func TestBudgetIsReserved(t *testing.T) {
 func TestFreezeHolds(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		authority, with := governed()
-		authority.freezes = []v1alpha1.Freeze{{From: metav1.NewTime(time.Now().Add(-time.Hour)), To: metav1.NewTime(time.Now().Add(24 * time.Hour)), Reason: "release"}}
+		authority.freezes = []v1alpha1.Freeze{{From: metav1.NewTime(time.Now().Add(-time.Hour)),
+			To: metav1.NewTime(time.Now().Add(24 * time.Hour)), Reason: "release"}}
 		l := &log{}
 		p := w.pipeline(with, func(c *Config) { c.Meter = l })
 		s := &policy.Snapshot{Now: policy.TimeOf(time.Now()), Pools: []policy.Pool{{Name: "web"}}}

@@ -30,9 +30,12 @@ func TestOwnersOnCluster(t *testing.T) {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: app}}
 	}
 	for _, o := range []client.Object{
-		&appsv1.Deployment{ObjectMeta: meta("deployment"), Spec: appsv1.DeploymentSpec{Replicas: &two, Selector: selector("deployment"), Template: template("deployment")}},
-		&appsv1.ReplicaSet{ObjectMeta: meta("replicaset"), Spec: appsv1.ReplicaSetSpec{Replicas: &two, Selector: selector("replicaset"), Template: template("replicaset")}},
-		&appsv1.StatefulSet{ObjectMeta: meta("statefulset"), Spec: appsv1.StatefulSetSpec{Replicas: &two, Selector: selector("statefulset"), Template: template("statefulset")}},
+		&appsv1.Deployment{ObjectMeta: meta("deployment"), Spec: appsv1.DeploymentSpec{Replicas: &two,
+			Selector: selector("deployment"), Template: template("deployment")}},
+		&appsv1.ReplicaSet{ObjectMeta: meta("replicaset"), Spec: appsv1.ReplicaSetSpec{Replicas: &two,
+			Selector: selector("replicaset"), Template: template("replicaset")}},
+		&appsv1.StatefulSet{ObjectMeta: meta("statefulset"), Spec: appsv1.StatefulSetSpec{Replicas: &two,
+			Selector: selector("statefulset"), Template: template("statefulset")}},
 		&corev1.ReplicationController{ObjectMeta: meta("replicationcontroller"), Spec: corev1.ReplicationControllerSpec{
 			Replicas: &two, Selector: map[string]string{appLabel: "replicationcontroller"}, Template: &alone,
 		}},

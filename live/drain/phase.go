@@ -222,7 +222,8 @@ func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 	}
 	attached := &storagev1.VolumeAttachmentList{}
 	err := r.api.call(ctx, func(ctx context.Context) error {
-		return r.api.client.List(ctx, attached, client.MatchingFields{IndexAttachmentNode: d.node}, client.UnsafeDisableDeepCopy)
+		return r.api.client.List(ctx, attached, client.MatchingFields{IndexAttachmentNode: d.node},
+			client.UnsafeDisableDeepCopy)
 	})
 	if err != nil {
 		return d.Phase, fmt.Errorf("listing volume attachments: %w", err)

@@ -165,5 +165,6 @@ func (w *fixture) reclaim(name string) {
 
 // attach attaches a volume to a node.
 func (w *fixture) attach(node string) {
-	w.must(w.api.Create(context.Background(), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "v-" + node}, Spec: storagev1.VolumeAttachmentSpec{NodeName: node}}))
+	w.must(w.api.Create(context.Background(), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "v-" +
+		node}, Spec: storagev1.VolumeAttachmentSpec{NodeName: node}}))
 }

@@ -41,7 +41,8 @@ func (t *drainTable) count(s *policy.Snapshot) {
 			t.pools.pools[s.Pools[n.Pool].Name] = c
 		}
 		c.nodes++
-		if n.NotReady || n.Phase > policy.NodeInitialized || n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorPerson {
+		if n.NotReady || n.Phase > policy.NodeInitialized ||
+			n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorPerson {
 			c.down[n.Name] = true
 		}
 	}
@@ -79,7 +80,8 @@ func (t *drainTable) reserve(ctx context.Context, d *drain) error {
 			continue
 		}
 		if allowed := int(b.Nodes.Of(int32(c.nodes))); down >= allowed {
-			return backend.Hold("DisruptionBudget", "the budget of pool %s allows %d of %d nodes to be disrupted, and %d already are", d.Pool, allowed, c.nodes, down)
+			return backend.Hold("DisruptionBudget",
+				"the budget of pool %s allows %d of %d nodes to be disrupted, and %d already are", d.Pool, allowed, c.nodes, down)
 		}
 	}
 	d.reserved = true

@@ -87,13 +87,15 @@ func TestRule10Answers(t *testing.T) {
 		{"when to retry is said", on("evict", 1, 1, apierrors.NewTooManyRequests("no", 50)), "Drained", 75 * time.Second, false},
 		{"gone", on("evict", 1, 1, apierrors.NewNotFound(pod, "p")), "Drained", time.Minute, false},
 		{"another of its name", on("evict", 1, 1, apierrors.NewConflict(pod, "p", errors.New("UID"))), "Drained", time.Minute, false},
-		{"forbidden", on("evict", 1, 0, apierrors.NewForbidden(pod, "p", errors.New("a webhook refuses"))), "EvictionForbidden", 5 * time.Second, false},
+		{"forbidden", on("evict", 1, 0, apierrors.NewForbidden(pod, "p", errors.New("a webhook refuses"))),
+			"EvictionForbidden", 5 * time.Second, false},
 		{"several budgets", on("evict", 1, 0, several), "SeveralBudgets", 5 * time.Second, false},
 		{"server fault", on("evict", 1, 2, apierrors.NewInternalError(errors.New("etcd"))), "Drained", time.Minute, false},
 		{"timeout", on("evict", 1, 2, context.DeadlineExceeded), "Drained", time.Minute, false},
 		{"rehearsal blocked", on("rehearse", 1, 2, apierrors.NewTooManyRequests("no", 0)), "Drained", time.Minute, false},
 		{"rehearsal blocked for ever", on("rehearse", 1, 0, apierrors.NewTooManyRequests("no", 0)), "BudgetAllowsNone", 75 * time.Second, true},
-		{"rehearsal forbidden", on("rehearse", 1, 0, apierrors.NewForbidden(pod, "p", errors.New("RBAC"))), "EvictionForbidden", 5 * time.Second, true},
+		{"rehearsal forbidden", on("rehearse", 1, 0, apierrors.NewForbidden(pod, "p", errors.New("RBAC"))),
+			"EvictionForbidden", 5 * time.Second, true},
 		{"rehearsal of several budgets", on("rehearse", 1, 0, several), "SeveralBudgets", 5 * time.Second, true},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -149,13 +151,15 @@ func TestRule10Protection(t *testing.T) {
 		{name: "no controller, but safe", bare: true, annotations: map[string]string{annotationSafeToEvict: "true"}},
 		{name: "not safe", annotations: map[string]string{annotationSafeToEvict: "false"}, reason: "NotSafeToEvict"},
 		{name: "do not disrupt", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "true"}, reason: "DoNotDisrupt"},
-		{name: "for an hour, in it", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "1h"}, started: 59 * time.Minute, reason: "DoNotDisrupt"},
+		{name: "for an hour, in it", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "1h"},
+			started: 59 * time.Minute, reason: "DoNotDisrupt"},
 		{name: "for an hour, after it", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "1h"}, started: time.Hour},
 		{name: "for an hour, not started", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "1h"}, reason: "DoNotDisrupt"},
 		{name: "nonsense", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "maybe"}, started: time.Minute},
 		{name: "a negative time", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "-1h"}, started: time.Minute},
 	} {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "p", Annotations: x.annotations, OwnerReferences: owner("ReplicaSet")}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "p", Annotations: x.annotations,
+			OwnerReferences: owner("ReplicaSet")}}
 		if x.bare {
 			p.OwnerReferences = nil
 		}
@@ -265,8 +269,9 @@ func TestRule10Unhealthy(t *testing.T) {
 	always, never := policyv1.AlwaysAllow, policyv1.IfHealthyBudget
 	budget := func(policy *policyv1.UnhealthyPodEvictionPolicyType, healthy, desired, allowed int32) []*policyv1.PodDisruptionBudget {
 		return []*policyv1.PodDisruptionBudget{{
-			Spec:   policyv1.PodDisruptionBudgetSpec{UnhealthyPodEvictionPolicy: policy},
-			Status: policyv1.PodDisruptionBudgetStatus{CurrentHealthy: healthy, DesiredHealthy: desired, DisruptionsAllowed: allowed, ExpectedPods: 5},
+			Spec: policyv1.PodDisruptionBudgetSpec{UnhealthyPodEvictionPolicy: policy},
+			Status: policyv1.PodDisruptionBudgetStatus{CurrentHealthy: healthy, DesiredHealthy: desired,
+				DisruptionsAllowed: allowed, ExpectedPods: 5},
 		}}
 	}
 	for _, x := range []struct {

@@ -40,8 +40,9 @@ func requestFor(node string) reconcile.Request {
 func (p *Reconciler) Run(ctx context.Context) error {
 	c, err := controller.NewTypedUnmanaged("drain", controller.Options{
 		Reconciler: p, MaxConcurrentReconciles: 2*p.cfg.Parallel + urgentParallel, SkipNameValidation: ptr.To(true),
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](p.cfg.Interval/4, p.cfg.EvictRetry),
-		Logger:      logr.FromSlogHandler(p.cfg.Log.Handler()),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](p.cfg.Interval/4,
+			p.cfg.EvictRetry),
+		Logger: logr.FromSlogHandler(p.cfg.Log.Handler()),
 	})
 	if err != nil {
 		return fmt.Errorf("draining: %w", err)

@@ -85,7 +85,8 @@ func TestClaimedOwners(t *testing.T) {
 			inFixture(t, func(t *testing.T, w *fixture) {
 				w.node("a")
 				w.node("b")
-				w.must(w.api.Create(context.Background(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "agent", UID: "set-agent"}}))
+				w.must(w.api.Create(context.Background(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: space,
+					Name: "agent", UID: "set-agent"}}))
 				w.pod("x", "a", x.set...)
 				p := w.pipeline()
 				stop := w.running(p)

@@ -55,7 +55,10 @@ func (r *round) undoBackend(ctx context.Context, d *drain, node *corev1.Node) (u
 		r.cfg.Log.Warn("drain undone without its backend", "node", d.node, "pool", d.Pool, "error", err)
 		return true, nil
 	}
-	undone, err = r.callBackend(ctx, d, func(ctx context.Context) error { return releaser.Undo(ctx, node, r.table.freed(d)) })
+	undone, err = r.callBackend(ctx, d, func(ctx context.Context) error {
+		return releaser.Undo(ctx, node,
+			r.table.freed(d))
+	})
 	if err != nil {
 		return false, fmt.Errorf("undoing the preparation by its backend: %w", err)
 	}

@@ -57,7 +57,8 @@ func TestShutdownUncordonsFirst(t *testing.T) {
 				ordinary.Add(1)
 				return c.Patch(ctx, o, p, opts...)
 			},
-			SubResourceCreate: func(ctx context.Context, _ client.Client, sub string, o, body client.Object, opts ...client.SubResourceCreateOption) error {
+			SubResourceCreate: func(ctx context.Context, _ client.Client, sub string, o, body client.Object,
+				opts ...client.SubResourceCreateOption) error {
 				return w.client().SubResource(sub).Create(ctx, o, body, opts...)
 			},
 		})

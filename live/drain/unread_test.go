@@ -28,7 +28,8 @@ func TestUnreadChecks(t *testing.T) {
 					w.node("b")
 					w.app("web", "a", "a")
 					w.budget("x", "web", 1)
-					w.must(w.api.Create(context.Background(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "agent", UID: "set-agent"}}))
+					w.must(w.api.Create(context.Background(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: space,
+						Name: "agent", UID: "set-agent"}}))
 					w.pod("agent", "a", func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" })
 					p := w.pipeline(quick)
 					stop := w.running(p)

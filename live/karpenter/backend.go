@@ -70,10 +70,12 @@ func New(cfg Config, c client.Client, r client.Reader, sink backend.Sink) (*Back
 	if cfg.Since == 0 {
 		cfg.Since = policy.TimeOf(cfg.Clock.Now().Truncate(time.Second))
 	}
-	b := &Backend{cfg: &cfg, log: cfg.Log.With("backend", BackendName), api: &apiReader{client: c, reader: r}, states: newStateTable()}
+	b := &Backend{cfg: &cfg, log: cfg.Log.With("backend", BackendName), api: &apiReader{client: c, reader: r},
+		states: newStateTable()}
 	b.writes = &writer{cfg: b.cfg, api: b.api, ahead: cfg.Ahead}
 	b.classes = &classFinder{cfg: b.cfg, api: b.api}
-	b.nodePools = &nodePoolSteerer{cfg: b.cfg, log: b.log, sink: sink, api: b.api, writes: b.writes, classes: b.classes, states: b.states}
+	b.nodePools = &nodePoolSteerer{cfg: b.cfg, log: b.log, sink: sink, api: b.api, writes: b.writes, classes: b.classes,
+		states: b.states}
 	claims := &claimConverter{cfg: b.cfg, api: b.api}
 	b.outcomes = &outcomeTable{sink: sink, claims: claims, ends: map[string]launchEnd{}}
 	b.launcher = &launcher{

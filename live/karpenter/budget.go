@@ -72,7 +72,8 @@ func (t *budgetTable) reserve(ctx context.Context, claim *karpv1.NodeClaim, node
 		return backend.Hold("NodePoolMissing", "the NodePool of node %s does not exist", node.Name)
 	}
 	if until := NominatedUntil(pool, node); until.After(t.cfg.Clock.Now()) {
-		return backend.Hold("Nominated", "node %s is new, and Karpenter may still assign pods to it, until %s", node.Name, until.UTC().Format(time.RFC3339))
+		return backend.Hold("Nominated", "node %s is new, and Karpenter may still assign pods to it, until %s", node.Name,
+			until.UTC().Format(time.RFC3339))
 	}
 	if err := t.inherit(ctx, name); err != nil {
 		return err
@@ -80,16 +81,19 @@ func (t *budgetTable) reserve(ctx context.Context, claim *karpv1.NodeClaim, node
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var nodes corev1.NodeList // listed under the lock: an older list would miss what was shown, and released, since
-	if err := t.api.client.List(ctx, &nodes, client.MatchingLabels{karpv1.NodePoolLabelKey: name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := t.api.client.List(ctx, &nodes, client.MatchingLabels{karpv1.NodePoolLabelKey: name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the nodes of NodePool %s: %w", name, err)
 	}
 	total, down := t.disrupted(nodes.Items, node.Name)
-	allowed, err := pool.GetAllowedDisruptionsByReason(clockOf{passive: t.cfg.Clock}, total, karpv1.DisruptionReasonUnderutilized)
+	allowed, err := pool.GetAllowedDisruptionsByReason(clockOf{passive: t.cfg.Clock}, total,
+		karpv1.DisruptionReasonUnderutilized)
 	if err != nil {
 		return fmt.Errorf("reading the budgets of NodePool %s: %w", name, err)
 	}
 	if down >= allowed {
-		return backend.Hold("DisruptionBudget", "the budgets of NodePool %s allow %d disrupted nodes, and %d already are", name, allowed, down)
+		return backend.Hold("DisruptionBudget", "the budgets of NodePool %s allow %d disrupted nodes, and %d already are",
+			name, allowed, down)
 	}
 	t.reserved[node.Name] = reservation{nodePool: name}
 	return nil
@@ -106,7 +110,8 @@ func (t *budgetTable) disrupted(nodes []corev1.Node, name string) (total, down i
 		}
 		total++
 		r, reserved := t.reserved[n.Name]
-		if n.Name != name && (reserved && !r.shown(n) || drained(n) || !ready(n) || !n.DeletionTimestamp.IsZero() || tainted(n, karpv1.DisruptedTaintKey)) {
+		if n.Name != name && (reserved && !r.shown(n) || drained(n) || !ready(n) || !n.DeletionTimestamp.IsZero() ||
+			tainted(n, karpv1.DisruptedTaintKey)) {
 			down++
 		}
 	}

@@ -63,7 +63,8 @@ func (r *apiReader) claimsNow(ctx context.Context, of ...client.ListOption) ([]k
 
 // watched returns the NodeClaims that the watches have in these versions, and the
 // indices of those that they have not.
-func (r *apiReader) watched(ctx context.Context, versions []metav1.PartialObjectMetadata) (all []karpv1.NodeClaim, unknown []int, err error) {
+func (r *apiReader) watched(ctx context.Context, versions []metav1.PartialObjectMetadata) (all []karpv1.NodeClaim,
+	unknown []int, err error) {
 	seen, err := r.cached(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -96,7 +97,8 @@ func (r *apiReader) cached(ctx context.Context, of ...client.ListOption) ([]karp
 // nodePoolOf returns the NodePool of a claim, of the cache; nil where it has none.
 func (r *apiReader) nodePoolOf(c *karpv1.NodeClaim) *karpv1.NodePool {
 	n := &karpv1.NodePool{}
-	if err := r.client.Get(context.Background(), client.ObjectKey{Name: c.Labels[karpv1.NodePoolLabelKey]}, n); err != nil {
+	if err := r.client.Get(context.Background(), client.ObjectKey{Name: c.Labels[karpv1.NodePoolLabelKey]},
+		n); err != nil {
 		return nil
 	}
 	return n

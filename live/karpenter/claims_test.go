@@ -20,7 +20,8 @@ func TestClaimsNowIsNotLate(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpv1.NodePoolLabelKey: nodePool}},
 			Spec: karpv1.NodeClaimSpec{
 				NodeClassRef: &karpv1.NodeClassReference{Group: kwokClass.Group, Kind: kwokClass.Kind, Name: "default"},
-				Requirements: []karpv1.NodeSelectorRequirementWithMinValues{{Key: karpv1.CapacityTypeLabelKey, Operator: "In", Values: []string{"spot"}}},
+				Requirements: []karpv1.NodeSelectorRequirementWithMinValues{{Key: karpv1.CapacityTypeLabelKey, Operator: "In",
+					Values: []string{"spot"}}},
 			},
 		}
 		if err := b.client.Create(t.Context(), c); err != nil {

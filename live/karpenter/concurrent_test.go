@@ -128,7 +128,8 @@ func TestRule04MassReclaim(t *testing.T) {
 		l := spotLaunch(s, fmt.Sprint("token-", i))
 		l.Replaces = withNode(s, fmt.Sprint("node-", i), market(s, 0, 0, policy.Spot))
 		s.Nodes[l.Replaces].ReclaimAt = s.Now + 120_000
-		if held := new(backend.Held); errors.As(b.Launch(t.Context(), s, l), &held) && held.Reason == "LeftToKarpenter" && strings.Contains(held.Message, fmt.Sprint("node-", i)) {
+		if held := new(backend.Held); errors.As(b.Launch(t.Context(), s, l), &held) && held.Reason == "LeftToKarpenter" &&
+			strings.Contains(held.Message, fmt.Sprint("node-", i)) {
 			left++
 		}
 	}

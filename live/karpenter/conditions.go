@@ -100,13 +100,15 @@ func valid(ctx context.Context, pool *v1alpha1.CapacityPool, class karpv1.NodeCl
 			err = scheduling.NewLabelRequirements(n.Spec.Template.Labels).Intersects(scheduling.NewNodeSelectorRequirementsWithMinValues(reqs...))
 		}
 		if err != nil {
-			return backend.Hold("NodePoolInvalid", "Karpenter would refuse NodePool %s, which the pool requires: %v", NodePoolName(pool.Name, c), err)
+			return backend.Hold("NodePoolInvalid", "Karpenter would refuse NodePool %s, which the pool requires: %v",
+				NodePoolName(pool.Name, c), err)
 		}
 	}
 	return nil
 }
 
-var heldMissing = &backend.Held{Reason: "KarpenterMissing", Message: "the API server has no NodePools: Karpenter is not installed"}
+var heldMissing = &backend.Held{Reason: "KarpenterMissing",
+	Message: "the API server has no NodePools: Karpenter is not installed"}
 
 // heldIfMissing returns err, or a Held where it says that Karpenter is not installed.
 func heldIfMissing(err error) error {

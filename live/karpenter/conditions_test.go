@@ -39,7 +39,8 @@ func TestPoolThatCannotWork(t *testing.T) {
 			b := newBench(t, objects...)
 			said := func(when string) {
 				t.Helper()
-				if x := b.condition(ConditionKarpenter); x.Status != metav1.ConditionFalse || x.Reason != c.reason || !strings.Contains(x.Message, c.says) {
+				if x := b.condition(ConditionKarpenter); x.Status != metav1.ConditionFalse || x.Reason != c.reason ||
+					!strings.Contains(x.Message, c.says) {
 					t.Errorf("%s: %+v, want that it is False for %s and names %s", when, x, c.reason, c.says)
 				}
 			}
@@ -86,11 +87,13 @@ func TestRefusedByTheAPIServer(t *testing.T) {
 		if verb != "apply" {
 			return nil
 		}
-		return apierrors.NewInvalid(nodePoolKind.GroupKind(), "web-spot", field.ErrorList{field.Invalid(field.NewPath("spec", "schedule"), "every day", "as the test says")})
+		return apierrors.NewInvalid(nodePoolKind.GroupKind(), "web-spot",
+			field.ErrorList{field.Invalid(field.NewPath("spec", "schedule"), "every day", "as the test says")})
 	}
 	holds(t, b.steer(s, policy.Steer{Share: 1, Fallback: true}), "NodePoolRefused")
 	_ = b.Tend(t.Context(), s)
-	if x := b.condition(ConditionKarpenter); x.Status != metav1.ConditionFalse || x.Reason != "NodePoolRefused" || !strings.Contains(x.Message, "schedule") {
+	if x := b.condition(ConditionKarpenter); x.Status != metav1.ConditionFalse || x.Reason != "NodePoolRefused" ||
+		!strings.Contains(x.Message, "schedule") {
 		t.Errorf("refused: %+v", x)
 	}
 	b.fail = nil
@@ -122,7 +125,8 @@ func TestRule02InvalidEditKeepsWhatIsThere(t *testing.T) {
 	b.clock.Step(time.Minute)
 	b.writes = nil
 	_ = b.steer(s, policy.Steer{Share: 0.5, Fallback: true})
-	if n := b.nodePool("web-spot"); len(b.writes) == 0 || n.Spec.Template.Labels["team"] != "shop" || n.Spec.Template.Labels["karpenter.sh/capacity-type"] != "" {
+	if n := b.nodePool("web-spot"); len(b.writes) == 0 || n.Spec.Template.Labels["team"] != "shop" ||
+		n.Spec.Template.Labels["karpenter.sh/capacity-type"] != "" {
 		t.Errorf("written %v, labels %v", b.writes, n.Spec.Template.Labels)
 	}
 	if x := b.condition(ConditionKarpenter); x.Status != metav1.ConditionFalse || x.Reason != "NodePoolInvalid" {

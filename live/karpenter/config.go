@@ -141,7 +141,8 @@ func (c *Config) validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"WriteEvery", c.WriteEvery}, {"LimitsEvery", c.LimitsEvery}, {"NarrowAfter", c.NarrowAfter}, {"LaunchTimeout", c.LaunchTimeout}, {"ProtectMax", c.ProtectMax}, {"ProtectIdle", c.ProtectIdle},
+		{"WriteEvery", c.WriteEvery}, {"LimitsEvery", c.LimitsEvery}, {"NarrowAfter", c.NarrowAfter}, {"LaunchTimeout",
+			c.LaunchTimeout}, {"ProtectMax", c.ProtectMax}, {"ProtectIdle", c.ProtectIdle},
 	} {
 		if d.value <= 0 {
 			return fmt.Errorf("karpenter: %s is %v, want more than 0", d.name, d.value)

@@ -47,7 +47,8 @@ func newSnapshot(now policy.Time) *policy.Snapshot {
 	s := &policy.Snapshot{Now: now, Zones: testZones}
 	for i, t := range testTypes {
 		r := policy.Resources{CPU: t.vcpu * 1000, Memory: t.gib << 30, Pods: 110}
-		s.Types = append(s.Types, policy.InstanceType{ID: policy.TypeID(i), Provider: "kwok", Name: t.name, Arch: "amd64", VCPU: t.vcpu, Capacity: r, Allocatable: r})
+		s.Types = append(s.Types, policy.InstanceType{ID: policy.TypeID(i), Provider: "kwok", Name: t.name, Arch: "amd64",
+			VCPU: t.vcpu, Capacity: r, Allocatable: r})
 	}
 	var pool policy.Pool
 	for t := range s.Types {
@@ -244,7 +245,8 @@ func (b *bench) calls() interceptor.Funcs {
 func wipe(t testing.TB, c client.Client) {
 	t.Helper()
 	ctx := context.Background()
-	lists := []client.ObjectList{&v1alpha1.CapacityPoolList{}, &karpv1.NodePoolList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}, &storagev1.VolumeAttachmentList{}, &corev1.PodList{}}
+	lists := []client.ObjectList{&v1alpha1.CapacityPoolList{}, &karpv1.NodePoolList{}, &karpv1.NodeClaimList{},
+		&corev1.NodeList{}, &storagev1.VolumeAttachmentList{}, &corev1.PodList{}}
 	class := &unstructured.UnstructuredList{}
 	class.SetGroupVersionKind(kwokClass.GroupVersion().WithKind(kwokClass.Kind + "List"))
 	testenv.Eventually(t, "the cluster is empty", func() error {

@@ -30,7 +30,8 @@ func (i *informer) watchEvents(ctx context.Context) error {
 	c, err := cache.New(i.mgr.GetConfig(), cache.Options{
 		HTTPClient: i.mgr.GetHTTPClient(), Scheme: i.mgr.GetScheme(), Mapper: i.mgr.GetRESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Event{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {}}, Field: fields.OneTermEqualSelector("involvedObject.kind", nodeClaimKind.Kind)},
+			&corev1.Event{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {}},
+				Field: fields.OneTermEqualSelector("involvedObject.kind", nodeClaimKind.Kind)},
 		},
 	})
 	if err != nil {
@@ -79,7 +80,8 @@ func (i *informer) eventSeen(e *corev1.Event) {
 // byKarpenter reports whether an Event is in the namespace of those on NodeClaims, which have none,
 // and by Karpenter. An Event in another namespace may be written by any user of it.
 func byKarpenter(e *corev1.Event) bool {
-	return e.Namespace == metav1.NamespaceDefault && e.InvolvedObject.Namespace == "" && cmp.Or(e.ReportingController, e.Source.Component) == "karpenter"
+	return e.Namespace == metav1.NamespaceDefault && e.InvolvedObject.Namespace == "" &&
+		cmp.Or(e.ReportingController, e.Source.Component) == "karpenter"
 }
 
 func eventTime(e *corev1.Event) time.Time {

@@ -137,7 +137,8 @@ func checkLaunch(s *policy.Snapshot, l *policy.Launch) error {
 }
 
 // target returns the NodePool from which a launch is made, and all NodeClaims.
-func (x *launcher) target(ctx context.Context, pool *policy.Pool, c policy.CapacityType) (*karpv1.NodePool, []karpv1.NodeClaim, error) {
+func (x *launcher) target(ctx context.Context, pool *policy.Pool, c policy.CapacityType) (*karpv1.NodePool,
+	[]karpv1.NodeClaim, error) {
 	var all karpv1.NodePoolList
 	if err := x.api.reader.List(ctx, &all); err != nil {
 		return nil, nil, heldIfMissing(fmt.Errorf("listing NodePools: %w", err))
@@ -179,11 +180,14 @@ func (x *launcher) underWay(s *policy.Snapshot, l *policy.Launch, claims []karpv
 	case n < x.cfg.UnlaunchedMax:
 		return nil
 	case l.Replaces >= 0 && s.Nodes[l.Replaces].ReclaimAt != 0:
-		return backend.Hold("LeftToKarpenter", "%s without a machine: Karpenter replaces node %s, which is reclaimed, once its pods are evicted and pending", figures.Count(n, "NodeClaim"), s.Nodes[l.Replaces].Name)
+		return backend.Hold("LeftToKarpenter",
+			"%s without a machine: Karpenter replaces node %s, which is reclaimed, once its pods are evicted and pending", figures.Count(n, "NodeClaim"), s.Nodes[l.Replaces].Name)
 	case l.Why.Reason == policy.ReasonNotice:
-		return backend.Hold("LeftToKarpenter", "%s without a machine: Karpenter replaces reclaimed nodes once their pods are evicted and pending", figures.Count(n, "NodeClaim"))
+		return backend.Hold("LeftToKarpenter",
+			"%s without a machine: Karpenter replaces reclaimed nodes once their pods are evicted and pending", figures.Count(n, "NodeClaim"))
 	}
-	return backend.Hold("LaunchesUnderWay", "%s without a machine, and Karpenter disrupts nothing while one has none", figures.Count(n, "NodeClaim"))
+	return backend.Hold("LaunchesUnderWay", "%s without a machine, and Karpenter disrupts nothing while one has none",
+		figures.Count(n, "NodeClaim"))
 }
 
 // allowedMarkets returns those markets of a launch that are within the NodePool: a node outside
@@ -206,7 +210,8 @@ func allowedMarkets(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool) ([
 		}
 	}
 	if len(markets) == 0 {
-		return nil, backend.Hold("OutsideNodePool", "NodePool %s does not yet allow any market of the launch, of %d", n.Name, len(l.Markets))
+		return nil, backend.Hold("OutsideNodePool", "NodePool %s does not yet allow any market of the launch, of %d",
+			n.Name, len(l.Markets))
 	}
 	return markets, nil
 }
@@ -215,7 +220,8 @@ func allowedMarkets(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool) ([
 // limits that the user set the pool, together with what it has. Those of the NodePool
 // divide Karpenter's own launches between the capacity types, follow what the pool
 // holds, and lag behind it: the plan has weighed the share already.
-func (x *launcher) limitsLeave(s *policy.Snapshot, pool *policy.Pool, n *karpv1.NodePool, claims []karpv1.NodeClaim, markets []policy.MarketID) error {
+func (x *launcher) limitsLeave(s *policy.Snapshot, pool *policy.Pool, n *karpv1.NodePool, claims []karpv1.NodeClaim,
+	markets []policy.MarketID) error {
 	limits := (&holdings{gpu: gpuOf(s, pool)}).list(leftOf(pool.Limits, policy.Resources{}))
 	owners := map[string]string{n.Name: pool.Name} // CapacityPools by NodePool
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
@@ -238,7 +244,8 @@ func (x *launcher) limitsLeave(s *policy.Snapshot, pool *policy.Pool, n *karpv1.
 		}
 		used.Add(largest)
 		if used.Cmp(limit) > 0 {
-			return backend.Hold("LimitReached", "pool %s is limited to %s of %s and would reach %s", pool.Name, limit.String(), name, used.String())
+			return backend.Hold("LimitReached", "pool %s is limited to %s of %s and would reach %s", pool.Name, limit.String(),
+				name, used.String())
 		}
 	}
 	return nil
@@ -288,7 +295,8 @@ func typeQuantities(t *policy.InstanceType) corev1.ResourceList {
 
 // claim returns the NodeClaim of a launch. It is protected, since Karpenter removes
 // an empty node, until the pods have moved that it is for.
-func (x *launcher) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool, name string, markets []policy.MarketID) *karpv1.NodeClaim {
+func (x *launcher) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool, name string,
+	markets []policy.MarketID) *karpv1.NodeClaim {
 	t := n.Spec.Template.Spec
 	labels, annotations := map[string]string{}, map[string]string{}
 	maps.Copy(labels, n.Spec.Template.Labels)
@@ -314,7 +322,8 @@ func (x *launcher) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePoo
 			// Karpenter has the NodePool's deletion wait for its claims as well. A reference that
 			// does that requires the right to write the NodePool's finalizers if
 			// OwnerReferencesPermissionEnforcement is on, and the claim is deleted in either case.
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: groupVersion.String(), Kind: nodePoolKind.Kind, Name: n.Name, UID: n.UID}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: groupVersion.String(), Kind: nodePoolKind.Kind, Name: n.Name,
+				UID: n.UID}},
 		},
 		Spec: karpv1.NodeClaimSpec{
 			Taints: t.Taints, StartupTaints: t.StartupTaints, NodeClassRef: t.NodeClassRef,
@@ -326,7 +335,8 @@ func (x *launcher) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePoo
 }
 
 // claimRequirements are the NodePool's, narrowed to the markets of the launch.
-func claimRequirements(n *karpv1.NodePool, c policy.CapacityType, offers []Offer) []karpv1.NodeSelectorRequirementWithMinValues {
+func claimRequirements(n *karpv1.NodePool, c policy.CapacityType,
+	offers []Offer) []karpv1.NodeSelectorRequirementWithMinValues {
 	own := Requirements(c.String(), offers, nil)
 	for _, r := range n.Spec.Template.Spec.Requirements {
 		if !slices.ContainsFunc(own, func(x karpv1.NodeSelectorRequirementWithMinValues) bool { return x.Key == r.Key }) {
@@ -353,7 +363,8 @@ func requests(s *policy.Snapshot, l *policy.Launch) corev1.ResourceList {
 		}
 	}
 	for i := range s.Templates {
-		if t := &s.Templates[i]; l.Replaces < 0 && t.DaemonSet && mayServe(&s.Pools[l.Pool], &policy.Template{Tolerations: t.Tolerations, NodeSelector: t.NodeSelector}) {
+		if t := &s.Templates[i]; l.Replaces < 0 && t.DaemonSet && mayServe(&s.Pools[l.Pool],
+			&policy.Template{Tolerations: t.Tolerations, NodeSelector: t.NodeSelector}) {
 			sum = sum.Plus(t.Requests)
 		}
 	}

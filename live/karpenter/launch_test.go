@@ -32,7 +32,8 @@ func launchBench(t *testing.T) (*bench, *policy.Snapshot) {
 }
 
 func spotLaunch(s *policy.Snapshot, token string) *policy.Launch {
-	return &policy.Launch{Token: token, Replaces: policy.None, Markets: []policy.MarketID{market(s, 0, 0, policy.Spot), market(s, 1, 0, policy.Spot)}}
+	return &policy.Launch{Token: token, Replaces: policy.None, Markets: []policy.MarketID{market(s, 0, 0, policy.Spot),
+		market(s, 1, 0, policy.Spot)}}
 }
 
 func (b *bench) claim(name string) *karpv1.NodeClaim {
@@ -57,7 +58,8 @@ func TestRule04ClaimShape(t *testing.T) {
 		{Requests: policy.Resources{CPU: 100, Memory: 1 << 20, Pods: 1}, DaemonSet: true},
 	}
 	s.Pods = []policy.Pod{
-		{Phase: policy.PodReady, Template: 0, Node: old}, {Phase: policy.PodReady, Template: 0, Node: old}, {Phase: policy.PodReady, Template: 1, Node: old},
+		{Phase: policy.PodReady, Template: 0, Node: old}, {Phase: policy.PodReady, Template: 0,
+			Node: old}, {Phase: policy.PodReady, Template: 1, Node: old},
 		{Phase: policy.PodTerminating, Template: 0, Node: old}, {Phase: policy.PodPending, Template: 0, Node: policy.None},
 	}
 	l := spotLaunch(s, policy.Token(s.Now, "web", "m", 0))
@@ -102,7 +104,8 @@ func TestRule04ClaimShape(t *testing.T) {
 		got[x.Key] = x.Values
 	}
 	if !slices.Equal(got[corev1.LabelInstanceTypeStable], []string{"c-2x-amd64-linux", "c-4x-amd64-linux"}) ||
-		!slices.Equal(got[corev1.LabelTopologyZone], []string{"test-zone-a"}) || !slices.Equal(got[karpv1.CapacityTypeLabelKey], []string{"spot"}) {
+		!slices.Equal(got[corev1.LabelTopologyZone], []string{"test-zone-a"}) ||
+		!slices.Equal(got[karpv1.CapacityTypeLabelKey], []string{"spot"}) {
 		t.Errorf("requirements %v", got)
 	}
 	if *c.Spec.ExpireAfter.Duration != 720*time.Hour {
@@ -223,7 +226,8 @@ func TestRule04Refused(t *testing.T) {
 	c := b.claim(ClaimName("token-a"))
 	b.informer.nodePoolSeen(nil, b.nodePool("web-spot"))
 	b.informer.claimSeen(nil, c)
-	if m := b.heard.Machines[c.Name]; m.Phase != policy.NodeLaunching || m.Pool != "web" || m.Token != "token-a" || m.Market != "kwok/test/test-zone-a/c-2x-amd64-linux/spot" {
+	if m := b.heard.Machines[c.Name]; m.Phase != policy.NodeLaunching || m.Pool != "web" || m.Token != "token-a" ||
+		m.Market != "kwok/test/test-zone-a/c-2x-amd64-linux/spot" {
 		t.Errorf("reported %+v", m)
 	}
 	b.informer.claimGone(c)
@@ -279,7 +283,8 @@ func TestLaunchErrors(t *testing.T) {
 			}
 		}
 	}
-	for _, l := range []*policy.Launch{{}, {Token: "x"}, {Token: "x", Markets: []policy.MarketID{market(s, 0, 0, policy.Spot), market(s, 0, 0, policy.OnDemand)}}} {
+	for _, l := range []*policy.Launch{{}, {Token: "x"}, {Token: "x",
+		Markets: []policy.MarketID{market(s, 0, 0, policy.Spot), market(s, 0, 0, policy.OnDemand)}}} {
 		if err := b.Launch(t.Context(), s, l); err == nil {
 			t.Errorf("launch %+v was taken", l)
 		}

@@ -33,7 +33,8 @@ func (x *claimConverter) machine(c *karpv1.NodeClaim) backend.Machine {
 	m.Pool = x.api.poolOf(c)
 	zone := c.Labels[corev1.LabelTopologyZone]
 	if t := c.Labels[corev1.LabelInstanceTypeStable]; t != "" && zone != "" {
-		m.Market = strings.Join([]string{x.provider(c), x.region(c, zone), zone, t, c.Labels[karpv1.CapacityTypeLabelKey]}, "/")
+		m.Market = strings.Join([]string{x.provider(c), x.region(c, zone), zone, t,
+			c.Labels[karpv1.CapacityTypeLabelKey]}, "/")
 	} else if asked := c.Annotations[MarketsAnnotation]; asked != "" {
 		m.Market, _, _ = strings.Cut(asked, ",")
 	}

@@ -59,7 +59,8 @@ func (w *poolView) affordable(offers []Offer, c policy.CapacityType) []Offer {
 // of its nodes. since is the start of that time, if it has not ended; done reports that it has
 // ended for any reason. A NodePool without another one to take its requests is never closed: it is
 // narrowed when no launch is in progress.
-func (n *nodePoolSteerer) narrow(w *poolView, c policy.CapacityType, h *half, live *unstructured.Unstructured, was *karpv1.NodePool,
+func (n *nodePoolSteerer) narrow(w *poolView, c policy.CapacityType, h *half, live *unstructured.Unstructured,
+	was *karpv1.NodePool,
 	next []karpv1.NodeSelectorRequirementWithMinValues,
 ) (reqs []karpv1.NodeSelectorRequirementWithMinValues, since policy.Time, done bool) {
 	old := was.Spec.Template.Spec.Requirements
@@ -87,12 +88,14 @@ func (n *nodePoolSteerer) narrow(w *poolView, c policy.CapacityType, h *half, li
 
 // underWay reports whether Karpenter has or is about to have something to buy.
 func (w *poolView) underWay(nodePool string) bool {
-	return w.unlaunched(nodePool) || slices.ContainsFunc(w.s.Pods, func(p policy.Pod) bool { return p.Phase == policy.PodPending })
+	return w.unlaunched(nodePool) ||
+		slices.ContainsFunc(w.s.Pods, func(p policy.Pod) bool { return p.Phase == policy.PodPending })
 }
 
 // unlaunched reports whether a claim of the NodePool has no machine yet.
 func (w *poolView) unlaunched(nodePool string) bool {
-	return slices.ContainsFunc(w.claims, func(c karpv1.NodeClaim) bool { return c.Labels[karpv1.NodePoolLabelKey] == nodePool && !launched(&c) })
+	return slices.ContainsFunc(w.claims,
+		func(c karpv1.NodeClaim) bool { return c.Labels[karpv1.NodePoolLabelKey] == nodePool && !launched(&c) })
 }
 
 // outside reports whether a NodePool excludes a market that has nodes of it, or may get some.
@@ -106,7 +109,8 @@ func outside(was *karpv1.NodePool, there []Offer) bool {
 
 // hold returns the template to write: wanted if no node prevents that, else the template of the
 // existing nodes, which a condition reports.
-func (n *nodePoolSteerer) hold(w *poolView, was *karpv1.NodePool, wanted karpv1.NodeClaimTemplate) karpv1.NodeClaimTemplate {
+func (n *nodePoolSteerer) hold(w *poolView, was *karpv1.NodePool,
+	wanted karpv1.NodeClaimTemplate) karpv1.NodeClaimTemplate {
 	next, fixed := was.DeepCopy(), fixedTemplate(was)
 	next.Spec.Template = wanted
 	if next.Hash() == was.Hash() {
@@ -131,7 +135,8 @@ func (n *nodePoolSteerer) hold(w *poolView, was *karpv1.NodePool, wanted karpv1.
 }
 
 // setWidened reports in how many Spot markets Karpenter may buy that the plan leaves out.
-func (n *nodePoolSteerer) setWidened(w *poolView, c policy.CapacityType, reqs []karpv1.NodeSelectorRequirementWithMinValues) {
+func (n *nodePoolSteerer) setWidened(w *poolView, c policy.CapacityType,
+	reqs []karpv1.NodeSelectorRequirementWithMinValues) {
 	if c != policy.Spot {
 		return
 	}
@@ -144,9 +149,11 @@ func (n *nodePoolSteerer) setWidened(w *poolView, c policy.CapacityType, reqs []
 		}
 	}
 	if wider == 0 {
-		n.states.setCondition(w.pool.Name, ConditionMarketsWidened, false, "AsPlanned", "Karpenter buys only in Spot markets of the plan")
+		n.states.setCondition(w.pool.Name, ConditionMarketsWidened, false, "AsPlanned",
+			"Karpenter buys only in Spot markets of the plan")
 		return
 	}
 	n.states.setCondition(w.pool.Name, ConditionMarketsWidened, true, "TypesAndZones",
-		fmt.Sprintf("NodePool %s allows %s outside the plan: nodes run there, or another zone has the type", NodePoolName(w.pool.Name, c), figures.Count(wider, "market")))
+		fmt.Sprintf("NodePool %s allows %s outside the plan: nodes run there, or another zone has the type",
+			NodePoolName(w.pool.Name, c), figures.Count(wider, "market")))
 }

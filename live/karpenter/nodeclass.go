@@ -70,7 +70,8 @@ func (f *classFinder) kind() (schema.GroupVersionKind, error) {
 
 // of returns the node class of a pool: the one named, or the first by name of
 // those that its selector chose at most age ago.
-func (f *classFinder) of(ctx context.Context, pool *v1alpha1.CapacityPool, age time.Duration) (karpv1.NodeClassReference, error) {
+func (f *classFinder) of(ctx context.Context, pool *v1alpha1.CapacityPool,
+	age time.Duration) (karpv1.NodeClassReference, error) {
 	kind, err := f.kind()
 	if err != nil {
 		return karpv1.NodeClassReference{}, err
@@ -85,7 +86,8 @@ func (f *classFinder) of(ctx context.Context, pool *v1alpha1.CapacityPool, age t
 	}
 	selector, err := metav1.LabelSelectorAsSelector(k.NodeClassSelector)
 	if err != nil || selector.Empty() && k.NodeClassSelector == nil {
-		return ref, backend.Hold("NodeClassMissing", "pool %s names no node class, and its selector is not valid: %v", pool.Name, err)
+		return ref, backend.Hold("NodeClassMissing", "pool %s names no node class, and its selector is not valid: %v",
+			pool.Name, err)
 	}
 	all, err := f.list(ctx, kind, age)
 	if err != nil {
@@ -108,7 +110,8 @@ type classList struct {
 
 // list returns the node classes, ascending by name, as they were at most age ago.
 // They are few.
-func (f *classFinder) list(ctx context.Context, kind schema.GroupVersionKind, age time.Duration) ([]unstructured.Unstructured, error) {
+func (f *classFinder) list(ctx context.Context, kind schema.GroupVersionKind,
+	age time.Duration) ([]unstructured.Unstructured, error) {
 	f.mu.Lock()
 	known := f.known
 	f.mu.Unlock()
@@ -120,7 +123,10 @@ func (f *classFinder) list(ctx context.Context, kind schema.GroupVersionKind, ag
 	if err := f.api.reader.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
 	}
-	slices.SortFunc(list.Items, func(x, y unstructured.Unstructured) int { return strings.Compare(x.GetName(), y.GetName()) })
+	slices.SortFunc(list.Items, func(x, y unstructured.Unstructured) int {
+		return strings.Compare(x.GetName(),
+			y.GetName())
+	})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.known = classList{f.cfg.now(), list.Items}

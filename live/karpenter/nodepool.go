@@ -39,7 +39,8 @@ type object = map[string]any
 // template returns the part of a NodePool's template that its hash covers: what is
 // fixed once it has nodes.
 func template(pool *v1alpha1.CapacityPool, class karpv1.NodeClassReference) karpv1.NodeClaimTemplate {
-	t := karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: &class, Taints: pool.Spec.Template.Taints}}
+	t := karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: &class,
+		Taints: pool.Spec.Template.Taints}}
 	t.Labels = map[string]string{}
 	maps.Copy(t.Labels, pool.Spec.Template.Labels)
 	t.Labels[PoolLabel] = pool.Name
@@ -60,7 +61,8 @@ const expireAfter = 720 * time.Hour
 // Spotter owns.
 func fixedTemplate(live *karpv1.NodePool) karpv1.NodeClaimTemplate {
 	was := &live.Spec.Template
-	t := karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: was.Spec.NodeClassRef, Taints: was.Spec.Taints, ExpireAfter: was.Spec.ExpireAfter}}
+	t := karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: was.Spec.NodeClassRef,
+		Taints: was.Spec.Taints, ExpireAfter: was.Spec.ExpireAfter}}
 	t.Labels = was.Labels
 	return t
 }
@@ -99,7 +101,8 @@ func list[T any](in []T) []any {
 }
 
 // manifest returns Spotter's NodePool to apply: exactly the fields that Spotter owns.
-func manifest(name string, pool *v1alpha1.CapacityPool, h half, t karpv1.NodeClaimTemplate, reqs []karpv1.NodeSelectorRequirementWithMinValues) *unstructured.Unstructured {
+func manifest(name string, pool *v1alpha1.CapacityPool, h half, t karpv1.NodeClaimTemplate,
+	reqs []karpv1.NodeSelectorRequirementWithMinValues) *unstructured.Unstructured {
 	u := adopted(name, h)
 	u.SetLabels(map[string]string{PoolLabel: pool.Name})
 	spec := u.Object["spec"].(object)
@@ -124,7 +127,8 @@ func adopted(name string, h half) *unstructured.Unstructured {
 func Written(n *karpv1.NodePool) []string {
 	var fields []string
 	for _, m := range n.ManagedFields {
-		if n.Labels[PoolLabel] != "" || m.Manager != string(fieldOwner) || m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil {
+		if n.Labels[PoolLabel] != "" || m.Manager != string(fieldOwner) ||
+			m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil {
 			continue
 		}
 		var has struct {
@@ -180,7 +184,10 @@ func closedBudget() object { return object{"nodes": "0"} }
 // choice at t. Karpenter has neither, so that its NodePools are written as they come and go.
 func closedAt(pool *v1alpha1.CapacityPool, t policy.Time) bool {
 	budgets := pool.Pool().Budgets
-	return slices.ContainsFunc(budgets, func(b policy.DisruptionBudget) bool { return b.Closed != "" && kube.InForce(&b, t) })
+	return slices.ContainsFunc(budgets, func(b policy.DisruptionBudget) bool {
+		return b.Closed != "" &&
+			kube.InForce(&b, t)
+	})
 }
 
 // closing reports whether u closes the NodePool live, which Karpenter may still disrupt.

@@ -43,18 +43,21 @@ func (n *nodePoolSteerer) paced(w *poolView, edits []edit) (now []edit, full boo
 	}
 	written, limited, conflict := n.states.writes(w.pool.Name)
 	if conflict != 0 && conflict.Add(n.cfg.WriteEvery) > n.cfg.now() {
-		return nil, false, backend.Hold("Paced", "another field manager owned fields of the NodePools of %s at %v; the next attempt is at %v",
-			w.pool.Name, conflict, conflict.Add(n.cfg.WriteEvery))
+		return nil, false,
+			backend.Hold("Paced", "another field manager owned fields of the NodePools of %s at %v; the next attempt is at %v",
+				w.pool.Name, conflict, conflict.Add(n.cfg.WriteEvery))
 	}
 	due := written.Add(n.cfg.WriteEvery)
 	switch {
 	case rest && due <= n.cfg.now():
 		return edits, true, nil
 	case len(light) > 0 && limited.Add(n.cfg.LimitsEvery) > n.cfg.now() && !w.starved():
-		return nil, false, backend.Hold("Paced", "the limits of the NodePools of %s were changed at %v; the next change is possible at %v",
-			w.pool.Name, limited, limited.Add(n.cfg.LimitsEvery))
+		return nil, false,
+			backend.Hold("Paced", "the limits of the NodePools of %s were changed at %v; the next change is possible at %v",
+				w.pool.Name, limited, limited.Add(n.cfg.LimitsEvery))
 	case rest:
-		err = backend.Hold("Paced", "the markets of the NodePools of %s were changed at %v; the next change is possible at %v", w.pool.Name, written, due)
+		err = backend.Hold("Paced",
+			"the markets of the NodePools of %s were changed at %v; the next change is possible at %v", w.pool.Name, written, due)
 	}
 	return light, false, err
 }

@@ -127,7 +127,8 @@ func (p *protectionSweeper) sweep(ctx context.Context, claims []karpv1.NodeClaim
 
 // over reports whether the protection of a replacement must end: its pods have been placed, or
 // nothing is left of the drain that they come from.
-func (p *protectionSweeper) over(ctx context.Context, c *karpv1.NodeClaim, nodes map[string]*corev1.Node, waited, idle map[string]bool) (bool, error) {
+func (p *protectionSweeper) over(ctx context.Context, c *karpv1.NodeClaim, nodes map[string]*corev1.Node, waited,
+	idle map[string]bool) (bool, error) {
 	if waited[c.Annotations[TokenAnnotation]] {
 		return false, nil
 	}

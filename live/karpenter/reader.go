@@ -80,7 +80,8 @@ func (x *clusterView) of(pool string) []karpv1.NodeClaim {
 // tokens of the launches that drains on them wait for.
 func (r *apiReader) drains(ctx context.Context) (nodes map[string]*corev1.Node, waited map[string]bool, err error) {
 	var list corev1.NodeList
-	if err := r.client.List(ctx, &list, client.HasLabels{karpv1.NodePoolLabelKey}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.HasLabels{karpv1.NodePoolLabelKey},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	nodes, waited = map[string]*corev1.Node{}, map[string]bool{}

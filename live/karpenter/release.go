@@ -24,15 +24,18 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	}
 	switch {
 	case claim == nil:
-		return backend.Hold("NodeClaimMissing", "node %s has no NodeClaim, so no controller would release its machine", node.Name)
+		return backend.Hold("NodeClaimMissing", "node %s has no NodeClaim, so no controller would release its machine",
+			node.Name)
 	case going(claim, node):
 		return backend.Leave(policy.ActorKarpenter, "KarpenterActs", "Karpenter is deleting node %s", node.Name)
 	}
 	if protectedFor(node, protectedDrain) {
 		return nil // prepared before
 	}
-	if _, _, ours := protectedSince(node.Annotations); !ours && node.Annotations[karpv1.DoNotDisruptAnnotationKey] == "true" {
-		return backend.Hold("DoNotDisrupt", "node %s has %s, which Spotter did not set", node.Name, karpv1.DoNotDisruptAnnotationKey)
+	if _, _, ours := protectedSince(node.Annotations); !ours &&
+		node.Annotations[karpv1.DoNotDisruptAnnotationKey] == "true" {
+		return backend.Hold("DoNotDisrupt", "node %s has %s, which Spotter did not set", node.Name,
+			karpv1.DoNotDisruptAnnotationKey)
 	}
 	d, _ := drainOf(node)
 	if err := b.budgets.reserve(ctx, claim, node, d.ReclaimAt != 0); err != nil {
@@ -48,7 +51,8 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 
 // going reports whether Karpenter ends a node, or is about to.
 func going(c *karpv1.NodeClaim, node *corev1.Node) bool {
-	return !c.DeletionTimestamp.IsZero() || !node.DeletionTimestamp.IsZero() || claimIs(c, karpv1.ConditionTypeDisruptionReason) ||
+	return !c.DeletionTimestamp.IsZero() || !node.DeletionTimestamp.IsZero() ||
+		claimIs(c, karpv1.ConditionTypeDisruptionReason) ||
 		tainted(node, karpv1.DisruptedTaintKey)
 }
 

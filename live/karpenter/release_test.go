@@ -283,7 +283,8 @@ func TestReleaserErrors(t *testing.T) {
 	for _, call := range calls {
 		for _, failure := range []error{
 			apierrors.NewConflict(group, "x", errors.New("changed")), apierrors.NewTooManyRequests("slow down", 1),
-			apierrors.NewInternalError(errors.New("etcd")), apierrors.NewTimeoutError("late", 1), apierrors.NewForbidden(group, "x", errors.New("no")),
+			apierrors.NewInternalError(errors.New("etcd")), apierrors.NewTimeoutError("late", 1), apierrors.NewForbidden(group,
+				"x", errors.New("no")),
 		} {
 			for _, verb := range verbs[call.name] {
 				b.fail = func(v string, _ any) error {

@@ -30,7 +30,8 @@ func Requirements(capacity string, wanted, live []Offer) []karpv1.NodeSelectorRe
 		return nil
 	}
 	return []karpv1.NodeSelectorRequirementWithMinValues{
-		in(karpv1.CapacityTypeLabelKey, capacity), in(corev1.LabelInstanceTypeStable, types...), in(corev1.LabelTopologyZone, zones...),
+		in(karpv1.CapacityTypeLabelKey, capacity), in(corev1.LabelInstanceTypeStable,
+			types...), in(corev1.LabelTopologyZone, zones...),
 	}
 }
 

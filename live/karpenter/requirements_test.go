@@ -40,7 +40,8 @@ func claimIn(n *karpv1.NodePool, o Offer) karpv1.NodeClaim {
 				karpv1.NodePoolLabelKey: n.Name, corev1.LabelInstanceTypeStable: o.Type, corev1.LabelTopologyZone: o.Zone,
 				karpv1.CapacityTypeLabelKey: "spot",
 			},
-			Annotations: map[string]string{karpv1.NodePoolHashAnnotationKey: n.Hash(), karpv1.NodePoolHashVersionAnnotationKey: karpv1.NodePoolHashVersion},
+			Annotations: map[string]string{karpv1.NodePoolHashAnnotationKey: n.Hash(),
+				karpv1.NodePoolHashVersionAnnotationKey: karpv1.NodePoolHashVersion},
 		},
 		Status: karpv1.NodeClaimStatus{ProviderID: "kwok://x"},
 	}
@@ -128,7 +129,8 @@ func TestDriftCount(t *testing.T) {
 	unlaunched.Status.ProviderID = ""
 	other.Labels = map[string]string{karpv1.NodePoolLabelKey: "else"}
 	old := claimIn(n, Offer{"a", "2"})
-	old.Annotations = map[string]string{karpv1.NodePoolHashAnnotationKey: "1", karpv1.NodePoolHashVersionAnnotationKey: karpv1.NodePoolHashVersion}
+	old.Annotations = map[string]string{karpv1.NodePoolHashAnnotationKey: "1",
+		karpv1.NodePoolHashVersionAnnotationKey: karpv1.NodePoolHashVersion}
 	older := claimIn(n, Offer{"a", "2"})
 	older.Annotations = map[string]string{karpv1.NodePoolHashAnnotationKey: "1", karpv1.NodePoolHashVersionAnnotationKey: "v1"}
 	for _, c := range []struct {

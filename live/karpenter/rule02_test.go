@@ -141,7 +141,8 @@ func TestRule02CutShort(t *testing.T) {
 	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
 	b.clock.Step(time.Minute)
-	holds(t, b.steer(s, policy.Steer{Share: 1, Fallback: true, Markets: []policy.MarketID{market(s, 0, 0, policy.Spot), market(s, 1, 0, policy.Spot)}}), "Paced")
+	holds(t, b.steer(s, policy.Steer{Share: 1, Fallback: true, Markets: []policy.MarketID{market(s, 0, 0, policy.Spot),
+		market(s, 1, 0, policy.Spot)}}), "Paced")
 	b.clock.Step(10 * time.Minute)
 	ctx, cut := context.WithCancel(t.Context())
 	b.fail = func(verb string, _ any) error {
@@ -206,7 +207,8 @@ func TestRule02LimitsAreQuick(t *testing.T) {
 	if limit() != "0" || *n.Spec.Weight != 40 {
 		t.Errorf("no spot is wanted, and it is limited to %s with the weight %d", limit(), *n.Spec.Weight)
 	}
-	if n.Spec.Disruption.ConsolidationPolicy != karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized || len(valuesOf(n, corev1.LabelInstanceTypeStable)) != 3 ||
+	if n.Spec.Disruption.ConsolidationPolicy != karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized ||
+		len(valuesOf(n, corev1.LabelInstanceTypeStable)) != 3 ||
 		n.Annotations[NarrowingAnnotation] != "" {
 		t.Errorf("before it is due it was changed to %+v with %v", n.Spec.Disruption, n.Spec.Template.Spec.Requirements)
 	}

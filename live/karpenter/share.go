@@ -114,7 +114,8 @@ func pendingFor(s *policy.Snapshot, pool *policy.Pool) (pods []policy.Pod) {
 
 // purchasesFor returns the Spot nodes that Karpenter would buy for pods where no limit held it back,
 // in the order in which it makes their NodeClaims.
-func (h *holdings) purchasesFor(s *policy.Snapshot, pool *policy.Pool, t *steering, pods []policy.Pod) (list []placement.Purchase) {
+func (h *holdings) purchasesFor(s *policy.Snapshot, pool *policy.Pool, t *steering,
+	pods []policy.Pod) (list []placement.Purchase) {
 	others := func(m policy.MarketID) bool { return !t.names(s.Markets[m].Name) }
 	markets := slices.DeleteFunc(placement.OpenMarkets(s, pool.ID, policy.Spot), others)
 	b := placement.Batch{Pods: pods, Nodes: planned(s), Offers: placement.OffersIn(s, pool.ID, markets)}
@@ -200,9 +201,12 @@ func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused boo
 		target = h.unit(h.spot) + h.spotRoom()
 	}
 	var spotMax, onDemandMax policy.Resources
-	spotMax.CPU, onDemandMax.CPU = c.limitsOf(t, h, refused, bound.CPU, target, func(r policy.Resources) int64 { return r.CPU }, h.gpu == "")
-	spotMax.GPU, onDemandMax.GPU = c.limitsOf(t, h, refused, bound.GPU, target, func(r policy.Resources) int64 { return r.GPU }, h.gpu != "")
-	spotMax.Memory, onDemandMax.Memory = c.limitsOf(t, h, refused, bound.Memory, target, func(r policy.Resources) int64 { return r.Memory }, false)
+	spotMax.CPU, onDemandMax.CPU = c.limitsOf(t, h, refused, bound.CPU, target,
+		func(r policy.Resources) int64 { return r.CPU }, h.gpu == "")
+	spotMax.GPU, onDemandMax.GPU = c.limitsOf(t, h, refused, bound.GPU, target,
+		func(r policy.Resources) int64 { return r.GPU }, h.gpu != "")
+	spotMax.Memory, onDemandMax.Memory = c.limitsOf(t, h, refused, bound.Memory, target,
+		func(r policy.Resources) int64 { return r.Memory }, false)
 	spot.limits, onDemand.limits = h.list(spotMax), h.list(onDemandMax)
 	if t.Share >= 1 && !t.Fallback {
 		spot.limits, onDemand.limits = h.list(leftOf(bound, h.onDemand)), nothing()
@@ -215,7 +219,8 @@ const unlimited = -1
 
 // limitsOf returns the limits of one resource in the two NodePools; shared says that
 // the share is one of it.
-func (c *Config) limitsOf(t *steering, h *holdings, refused bool, bound, target int64, of func(policy.Resources) int64, shared bool) (spot, onDemand int64) {
+func (c *Config) limitsOf(t *steering, h *holdings, refused bool, bound, target int64,
+	of func(policy.Resources) int64, shared bool) (spot, onDemand int64) {
 	if !shared {
 		target = math.MaxInt64
 	}
@@ -246,7 +251,8 @@ func bounded(user, steer policy.Resources) policy.Resources {
 		}
 		return min(a, b)
 	}
-	return policy.Resources{CPU: least(user.CPU, steer.CPU), Memory: least(user.Memory, steer.Memory), GPU: least(user.GPU, steer.GPU)}
+	return policy.Resources{CPU: least(user.CPU, steer.CPU), Memory: least(user.Memory, steer.Memory),
+		GPU: least(user.GPU, steer.GPU)}
 }
 
 // leftOf returns the limits that bound leaves after what the other NodePool holds.
@@ -257,7 +263,8 @@ func leftOf(bound, other policy.Resources) policy.Resources {
 		}
 		return max(0, b-o)
 	}
-	return policy.Resources{CPU: left(bound.CPU, other.CPU), Memory: left(bound.Memory, other.Memory), GPU: left(bound.GPU, other.GPU)}
+	return policy.Resources{CPU: left(bound.CPU, other.CPU), Memory: left(bound.Memory, other.Memory),
+		GPU: left(bound.GPU, other.GPU)}
 }
 
 // nothing returns the limits of a NodePool that should buy nothing. Its nodes stay.

@@ -30,20 +30,34 @@ func TestRule06Divide(t *testing.T) {
 	}{
 		{why: "all spot, on-demand is the fallback", steer: policy.Steer{Share: 1, Fallback: true}, spot: 2, wantSpot: "", wantOD: ""},
 		{why: "all spot without a fallback", steer: policy.Steer{Share: 1}, spot: 2, wantSpot: "", wantOD: "0"},
-		{why: "no spot: what is there stays, nothing is bought", steer: policy.Steer{Share: 0, Fallback: true}, spot: 2, od: 1, wantSpot: "0", wantOD: "", odFirst: true},
-		{why: "half of 16 vCPU and a node of 4 is 10: with it Spot has 8", steer: policy.Steer{Share: 0.5, Fallback: true}, spot: 1, od: 3, pending: 4, wantSpot: "8", wantOD: ""},
-		{why: "half of 4 vCPU and two nodes of 4 is 6: Spot of 8 is as near as 4", steer: policy.Steer{Share: 0.5, Fallback: true}, spot: 1, pending: 8, wantSpot: "8", wantOD: ""},
-		{why: "a node of 2 may be one of 4 until it is launched", steer: policy.Steer{Share: 0.5, Fallback: true}, od: 1, pending: 2, wantSpot: "4", wantOD: ""},
-		{why: "of 24 vCPU on demand Spot may have as much and 4, which is 2 above half", steer: policy.Steer{Share: 0.5, Fallback: true}, od: 6, wantSpot: "28", wantOD: ""},
-		{why: "of a pool that is empty the first node is spot at a half: 2 above it", steer: policy.Steer{Share: 0.5, Fallback: true}, wantSpot: "4", wantOD: ""},
+		{why: "no spot: what is there stays, nothing is bought", steer: policy.Steer{Share: 0, Fallback: true}, spot: 2,
+			od: 1, wantSpot: "0", wantOD: "", odFirst: true},
+		{why: "half of 16 vCPU and a node of 4 is 10: with it Spot has 8", steer: policy.Steer{Share: 0.5, Fallback: true},
+			spot: 1, od: 3, pending: 4, wantSpot: "8", wantOD: ""},
+		{why: "half of 4 vCPU and two nodes of 4 is 6: Spot of 8 is as near as 4",
+			steer: policy.Steer{Share: 0.5, Fallback: true}, spot: 1, pending: 8, wantSpot: "8", wantOD: ""},
+		{why: "a node of 2 may be one of 4 until it is launched", steer: policy.Steer{Share: 0.5, Fallback: true}, od: 1,
+			pending: 2, wantSpot: "4", wantOD: ""},
+		{why: "of 24 vCPU on demand Spot may have as much and 4, which is 2 above half",
+			steer: policy.Steer{Share: 0.5, Fallback: true}, od: 6, wantSpot: "28", wantOD: ""},
+		{why: "of a pool that is empty the first node is spot at a half: 2 above it",
+			steer: policy.Steer{Share: 0.5, Fallback: true}, wantSpot: "4", wantOD: ""},
 		{why: "and at a quarter none of 4: 2666m is 2 above it", steer: policy.Steer{Share: 0.25, Fallback: true}, wantSpot: "2666m", wantOD: ""},
-		{why: "an exact ratio leaves consolidation to the policy: 6666m of 18666m is 2 above a quarter", steer: policy.Steer{Share: 0.25, Exact: true, Fallback: true}, spot: 1, od: 3, wantSpot: "6666m", wantOD: "", empty: true, emptyOD: true},
-		{why: "a floor of on-demand does so for on-demand", steer: policy.Steer{Share: 0.5, Fallback: true}, spot: 1, od: 1, wantSpot: "8", wantOD: "", emptyOD: true, onDemandMin: 0.5},
-		{why: "the policy tidies itself", steer: policy.Steer{Share: 1, Fallback: true, EmptyOnly: true}, wantSpot: "", wantOD: "", empty: true, emptyOD: true},
-		{why: "of 12 vCPU left in a limit of 20 on-demand keeps 6", steer: policy.Steer{Share: 1, Fallback: true}, spot: 2, limit: 20, wantSpot: "14", wantOD: "6"},
-		{why: "once spot was refused it keeps the 10 that are asked for", steer: policy.Steer{Share: 1, Fallback: true}, spot: 2, limit: 20, pending: 10, refused: true, wantSpot: "10", wantOD: "10"},
-		{why: "a share takes of the room no more than it may grow by", steer: policy.Steer{Share: 0.5, Fallback: true}, spot: 1, od: 1, limit: 40, wantSpot: "8", wantOD: "32"},
-		{why: "a limit of the steer below the user's", steer: policy.Steer{Share: 0, Limits: policy.Resources{CPU: 16_000}}, spot: 1, od: 1, limit: 40, wantSpot: "0", wantOD: "12", odFirst: true},
+		{why: "an exact ratio leaves consolidation to the policy: 6666m of 18666m is 2 above a quarter",
+			steer: policy.Steer{Share: 0.25, Exact: true,
+				Fallback: true}, spot: 1, od: 3, wantSpot: "6666m", wantOD: "", empty: true, emptyOD: true},
+		{why: "a floor of on-demand does so for on-demand", steer: policy.Steer{Share: 0.5, Fallback: true}, spot: 1, od: 1,
+			wantSpot: "8", wantOD: "", emptyOD: true, onDemandMin: 0.5},
+		{why: "the policy tidies itself", steer: policy.Steer{Share: 1, Fallback: true, EmptyOnly: true}, wantSpot: "",
+			wantOD: "", empty: true, emptyOD: true},
+		{why: "of 12 vCPU left in a limit of 20 on-demand keeps 6", steer: policy.Steer{Share: 1, Fallback: true}, spot: 2,
+			limit: 20, wantSpot: "14", wantOD: "6"},
+		{why: "once spot was refused it keeps the 10 that are asked for", steer: policy.Steer{Share: 1, Fallback: true},
+			spot: 2, limit: 20, pending: 10, refused: true, wantSpot: "10", wantOD: "10"},
+		{why: "a share takes of the room no more than it may grow by", steer: policy.Steer{Share: 0.5, Fallback: true},
+			spot: 1, od: 1, limit: 40, wantSpot: "8", wantOD: "32"},
+		{why: "a limit of the steer below the user's", steer: policy.Steer{Share: 0, Limits: policy.Resources{CPU: 16_000}},
+			spot: 1, od: 1, limit: 40, wantSpot: "0", wantOD: "12", odFirst: true},
 	} {
 		s := newSnapshot(1)
 		for i := range c.spot + c.od {
@@ -59,7 +73,8 @@ func TestRule06Divide(t *testing.T) {
 				{ID: 1, Workload: policy.None, Requests: policy.Resources{CPU: 4000, Pods: 1}},
 			}
 			for i := range s.Nodes { // full, so that the pods need new nodes
-				s.Pods = append(s.Pods, policy.Pod{ID: policy.PodID(i), Template: 1, Phase: policy.PodReady, Node: policy.NodeID(i), Nominated: policy.None})
+				s.Pods = append(s.Pods, policy.Pod{ID: policy.PodID(i), Template: 1, Phase: policy.PodReady,
+					Node: policy.NodeID(i), Nominated: policy.None})
 			}
 		}
 		for range c.pending / 2 {

@@ -42,7 +42,8 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 
 // emergency reports whether a steer cannot wait: capacity is missing or about to.
 func emergency(r policy.Reason) bool {
-	return slices.Contains([]policy.Reason{policy.ReasonNotice, policy.ReasonShortage, policy.ReasonFallback, policy.ReasonRisk}, r)
+	return slices.Contains([]policy.Reason{policy.ReasonNotice, policy.ReasonShortage, policy.ReasonFallback,
+		policy.ReasonRisk}, r)
 }
 
 // A nodePoolSteerer writes the NodePools of pools. Who calls it holds the turn of the pool.
@@ -76,7 +77,8 @@ type poolView struct {
 // write brings the NodePools of a pool to what is wanted and what now lives there, at
 // the pace that what is written allows. It does nothing before a first steer, and
 // nothing that changes nothing. seen is what was read just now; nil has it read.
-func (n *nodePoolSteerer) write(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, seen *clusterView, urgent bool) error {
+func (n *nodePoolSteerer) write(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, seen *clusterView,
+	urgent bool) error {
 	w, err := n.read(ctx, s, pool, seen)
 	if err != nil || w == nil {
 		return err
@@ -111,7 +113,8 @@ func (n *nodePoolSteerer) write(ctx context.Context, s *policy.Snapshot, pool *p
 }
 
 // read reads what write needs. It returns nil where nothing was ever steered.
-func (n *nodePoolSteerer) read(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, seen *clusterView) (*poolView, error) {
+func (n *nodePoolSteerer) read(ctx context.Context, s *policy.Snapshot, pool *policy.Pool,
+	seen *clusterView) (*poolView, error) {
 	w := &poolView{s: s, pool: pool, object: &v1alpha1.CapacityPool{}}
 	if err := n.api.client.Get(ctx, client.ObjectKey{Name: pool.Name}, w.object); err != nil {
 		return nil, fmt.Errorf("reading CapacityPool %s: %w", pool.Name, err)
@@ -165,8 +168,10 @@ func (n *nodePoolSteerer) change(w *poolView, c policy.CapacityType, h *half) (*
 	name := NodePoolName(w.pool.Name, c)
 	live := find(w.live, name)
 	if live != nil && live.GetLabels()[PoolLabel] != w.pool.Name {
-		return nil, backend.Hold("NameTaken", "NodePool %s exists and is not managed by Spotter; annotate it with %s=%s to have its weight and limits written",
-			name, AdoptAnnotation, w.pool.Name)
+		return nil,
+			backend.Hold("NameTaken",
+				"NodePool %s exists and is not managed by Spotter; annotate it with %s=%s to have its weight and limits written",
+				name, AdoptAnnotation, w.pool.Name)
 	}
 	wanted, there := w.wanted(c), liveOffers(name, w.claims)
 	reqs := Requirements(c.String(), wanted, there)
@@ -245,13 +250,15 @@ func (n *nodePoolSteerer) apply(ctx context.Context, w *poolView, edits []edit, 
 		n.log.Info("NodePool written", "pool", w.pool.Name, "nodePool", x.full.GetName(), "share", w.t.Share)
 	}
 	n.states.block(w.pool.Name, 0, nil)
-	n.states.setCondition(w.pool.Name, ConditionFieldConflict, false, "None", "no other field manager owns a field that Spotter writes")
+	n.states.setCondition(w.pool.Name, ConditionFieldConflict, false, "None",
+		"no other field manager owns a field that Spotter writes")
 	n.inForce(w.pool.Name, &w.t)
 	return n.widen(ctx, w)
 }
 
 // put applies u. On Spotter's NodePool it annotates what that should buy, and since when.
-func (n *nodePoolSteerer) put(ctx context.Context, w *poolView, u *unstructured.Unstructured, written policy.Time) error {
+func (n *nodePoolSteerer) put(ctx context.Context, w *poolView, u *unstructured.Unstructured,
+	written policy.Time) error {
 	if u.GetLabels()[PoolLabel] != "" {
 		a := map[string]string{SteerAnnotation: w.t.text(), WrittenAnnotation: written.Std().Format(time.RFC3339)}
 		maps.Copy(a, u.GetAnnotations())
@@ -298,7 +305,8 @@ func (n *nodePoolSteerer) inForce(pool string, t *steering) {
 func (n *nodePoolSteerer) conflict(w *poolView, nodePool string, err error) error {
 	var status apierrors.APIStatus
 	if apierrors.IsInvalid(err) {
-		held := &backend.Held{Reason: "NodePoolRefused", Message: fmt.Sprintf("the API server refuses NodePool %s, which the pool requires: %v", nodePool, err)}
+		held := &backend.Held{Reason: "NodePoolRefused",
+			Message: fmt.Sprintf("the API server refuses NodePool %s, which the pool requires: %v", nodePool, err)}
 		n.states.block(w.pool.Name, w.object.Generation, held)
 		return held
 	}
@@ -314,7 +322,8 @@ func (n *nodePoolSteerer) conflict(w *poolView, nodePool string, err error) erro
 		return fmt.Errorf("writing NodePool %s: %w", nodePool, err)
 	}
 	slices.Sort(held)
-	message := fmt.Sprintf("another field manager owns fields of NodePool %s, which is left unchanged: %s", nodePool, strings.Join(held, "; "))
+	message := fmt.Sprintf("another field manager owns fields of NodePool %s, which is left unchanged: %s", nodePool,
+		strings.Join(held, "; "))
 	n.states.setCondition(w.pool.Name, ConditionFieldConflict, true, "OtherManager", message)
 	n.states.setConflict(w.pool.Name, n.cfg.now())
 	return backend.Hold("FieldConflict", "%s", message)

@@ -82,7 +82,8 @@ func TestRule01OwnNodePools(t *testing.T) {
 			t.Errorf("%s has the template %+v with labels %v", name, spec, n.Spec.Template.Labels)
 		}
 		d := n.Spec.Disruption
-		if len(d.Budgets) != 1 || d.Budgets[0].Nodes != "10%" || *d.Budgets[0].Schedule != "0 9 * * 1-5" || d.Budgets[0].Duration.Duration != 2*time.Minute ||
+		if len(d.Budgets) != 1 || d.Budgets[0].Nodes != "10%" || *d.Budgets[0].Schedule != "0 9 * * 1-5" ||
+			d.Budgets[0].Duration.Duration != 2*time.Minute ||
 			*d.ConsolidateAfter.Duration != 2*time.Second {
 			t.Errorf("%s has the disruption %+v", name, d)
 		}
@@ -118,7 +119,8 @@ func TestRule01Adopted(t *testing.T) {
 	if n.Spec.Weight == nil || *n.Spec.Weight != 50 || limit.String() != "4" {
 		t.Errorf("weight %v, limit %v", n.Spec.Weight, limit.String())
 	}
-	if got := valuesOf(n, corev1.LabelInstanceTypeStable); !slices.Equal(got, []string{"a"}) || n.Labels[PoolLabel] != "" || n.Annotations[SteerAnnotation] != "" {
+	if got := valuesOf(n, corev1.LabelInstanceTypeStable); !slices.Equal(got, []string{"a"}) ||
+		n.Labels[PoolLabel] != "" || n.Annotations[SteerAnnotation] != "" {
 		t.Errorf("types %v, labels %v, annotations %v", got, n.Labels, n.Annotations)
 	}
 	if b.nodePool("web-spot") != nil {
@@ -175,7 +177,8 @@ func TestRule01FieldConflict(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
 	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
-	theirs := manifest("web-spot", capacityPool(), half{weight: 77}, fixedTemplate(b.nodePool("web-spot")), Requirements("spot", []Offer{{"theirs", "z"}}, nil))
+	theirs := manifest("web-spot", capacityPool(), half{weight: 77}, fixedTemplate(b.nodePool("web-spot")),
+		Requirements("spot", []Offer{{"theirs", "z"}}, nil))
 	err := b.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("argocd"), client.ForceOwnership)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +187,8 @@ func TestRule01FieldConflict(t *testing.T) {
 	b.writes = nil
 	err = b.steer(s, policy.Steer{Share: 0, Fallback: true})
 	holds(t, err, "FieldConflict")
-	if c := b.condition(ConditionFieldConflict); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, `"argocd"`) || !strings.Contains(c.Message, "web-spot") {
+	if c := b.condition(ConditionFieldConflict); c.Status != metav1.ConditionTrue ||
+		!strings.Contains(c.Message, `"argocd"`) || !strings.Contains(c.Message, "web-spot") {
 		t.Errorf("condition %+v", c)
 	}
 	if n := b.nodePool("web-spot"); *n.Spec.Weight != 77 || !slices.Equal(valuesOf(n, corev1.LabelTopologyZone), []string{"z"}) {
@@ -202,7 +206,8 @@ func TestRule01FieldConflict(t *testing.T) {
 func TestSteerTwice(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
 	s := newSnapshot(b.now())
-	x := policy.Steer{Share: 0.5, Exact: true, Fallback: true, Markets: []policy.MarketID{market(s, 0, 0, policy.Spot), market(s, 1, 0, policy.OnDemand)}}
+	x := policy.Steer{Share: 0.5, Exact: true, Fallback: true, Markets: []policy.MarketID{market(s, 0, 0, policy.Spot),
+		market(s, 1, 0, policy.OnDemand)}}
 	b.mustSteer(s, x)
 	b.writes = nil
 	for range 3 {

@@ -42,7 +42,8 @@ func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
 	case err != nil:
 		return cmp.Or(errors.Join(errs...), err)
 	}
-	errs = append(errs, b.expire(ctx, seen.claims), b.protections.sweep(ctx, seen.claims, active), b.collect(ctx, s, seen.nodePools))
+	errs = append(errs, b.expire(ctx, seen.claims), b.protections.sweep(ctx, seen.claims, active),
+		b.collect(ctx, s, seen.nodePools))
 	b.forget(s, seen.nodePools)
 	return errors.Join(errs...)
 }
@@ -64,7 +65,8 @@ func (b *Backend) forget(s *policy.Snapshot, nodePools []unstructured.Unstructur
 
 // tendPool writes what had to wait of a pool, unless it is being steered at this moment. seen is
 // the state of Karpenter, and err why it could not be read.
-func (b *Backend) tendPool(ctx context.Context, s *policy.Snapshot, p *policy.Pool, seen *clusterView, err error) error {
+func (b *Backend) tendPool(ctx context.Context, s *policy.Snapshot, p *policy.Pool, seen *clusterView,
+	err error) error {
 	if err != nil {
 		return b.states.unreadable(p.Name, err)
 	}
@@ -102,7 +104,8 @@ func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 		markets := b.outcomes.ended(c, now) // before the watch shows it
 		if err := b.writes.abandonClaim(ctx, c); client.IgnoreNotFound(err) != nil {
 			b.outcomes.forget(token)
-			errs = append(errs, fmt.Errorf("deleting NodeClaim %s, which has no machine after %v: %w", c.Name, b.cfg.LaunchTimeout, err))
+			errs = append(errs, fmt.Errorf("deleting NodeClaim %s, which has no machine after %v: %w", c.Name,
+				b.cfg.LaunchTimeout, err))
 			continue
 		}
 		b.log.Info("launch given up", "nodeClaim", c.Name, "pool", pool)
@@ -119,7 +122,8 @@ func (b *Backend) collect(ctx context.Context, s *policy.Snapshot, nodePools []u
 	for i := range nodePools {
 		n := &nodePools[i]
 		owner := n.GetLabels()[PoolLabel]
-		ours := owner != "" && (n.GetName() == NodePoolName(owner, policy.Spot) || n.GetName() == NodePoolName(owner, policy.OnDemand))
+		ours := owner != "" && (n.GetName() == NodePoolName(owner, policy.Spot) ||
+			n.GetName() == NodePoolName(owner, policy.OnDemand))
 		seen := slices.ContainsFunc(s.Pools, func(p policy.Pool) bool { return p.Name == owner })
 		if ours && !seen && n.GetDeletionTimestamp().IsZero() {
 			left = append(left, n)

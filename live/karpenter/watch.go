@@ -69,7 +69,8 @@ func (i *informer) Start(ctx context.Context) error {
 			return fmt.Errorf("watching %T: %w", of, err)
 		}
 	}
-	for k, h := range []toolscache.ResourceEventHandler{handler(i.nodePoolSeen, func(*karpv1.NodePool) {}), handler(i.claimSeen, i.claimGone)} {
+	for k, h := range []toolscache.ResourceEventHandler{handler(i.nodePoolSeen, func(*karpv1.NodePool) {}),
+		handler(i.claimSeen, i.claimGone)} {
 		if _, err := informers[k].AddEventHandler(h); err != nil {
 			return fmt.Errorf("watching Karpenter's objects: %w", err)
 		}

@@ -45,7 +45,8 @@ func (w *writer) applyNodePool(ctx context.Context, pool string, u *unstructured
 // deleteNodePool deletes Spotter's NodePool in the version that was read, and orphans what it owns.
 func (w *writer) deleteNodePool(ctx context.Context, n *unstructured.Unstructured) error {
 	uid, version := n.GetUID(), n.GetResourceVersion()
-	return w.ahead.Delete(permit.Undo(ctx), n, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	return w.ahead.Delete(permit.Undo(ctx), n, client.Preconditions{UID: &uid, ResourceVersion: &version},
+		client.PropagationPolicy(metav1.DeletePropagationOrphan))
 }
 
 // Restore takes back what was written of a NodePool that another actor made: the API server
@@ -77,7 +78,8 @@ func (w *writer) abandonClaim(ctx context.Context, c *karpv1.NodeClaim) error {
 func (w *writer) protectNode(ctx context.Context, pool, node string) (version string, err error) {
 	n := &corev1.Node{}
 	n.Name = node
-	err = annotate(onBehalf(ctx, pool), w.api.client, n, map[string]any{karpv1.DoNotDisruptAnnotationKey: "true", ProtectedAnnotation: w.protection(protectedDrain)})
+	err = annotate(onBehalf(ctx, pool), w.api.client, n, map[string]any{karpv1.DoNotDisruptAnnotationKey: "true",
+		ProtectedAnnotation: w.protection(protectedDrain)})
 	return n.ResourceVersion, err
 }
 
@@ -115,7 +117,8 @@ func unprotect(ctx context.Context, w client.Writer, o client.Object) error {
 	if _, _, ours := protectedSince(o.GetAnnotations()); !ours {
 		return nil
 	}
-	err := annotate(permit.Undo(ctx), w, o, map[string]any{karpv1.DoNotDisruptAnnotationKey: nil, ProtectedAnnotation: nil})
+	err := annotate(permit.Undo(ctx), w, o, map[string]any{karpv1.DoNotDisruptAnnotationKey: nil,
+		ProtectedAnnotation: nil})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the protection of %s: %w", o.GetName(), err)
 	}

@@ -26,7 +26,8 @@ func BenchmarkRecord(b *testing.B) {
 		})
 	}
 	for i := range 10_000 {
-		s.Pods = append(s.Pods, policy.Pod{ID: policy.PodID(i), Name: fmt.Sprint("default/pod-", i), Phase: policy.PodReady, Node: policy.NodeID(i % 1000)})
+		s.Pods = append(s.Pods, policy.Pod{ID: policy.PodID(i), Name: fmt.Sprint("default/pod-", i), Phase: policy.PodReady,
+			Node: policy.NodeID(i % 1000)})
 	}
 	c := DefaultConfig()
 	c.Dir = b.TempDir()

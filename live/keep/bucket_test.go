@@ -158,7 +158,8 @@ func TestNumberTaken(t *testing.T) {
 		return err == nil
 	})
 	other := "segment=00001/" + firstFile
-	if err := b.Direct.PutNew(t.Context(), c.Bucket+"/"+other, strings.NewReader("x"), map[string]string{metaDigest: "d", metaStep: "7"}); err != nil {
+	if err := b.Direct.PutNew(t.Context(), c.Bucket+"/"+other, strings.NewReader("x"),
+		map[string]string{metaDigest: "d", metaStep: "7"}); err != nil {
 		t.Fatal(err)
 	}
 	giveAll(t, r, 1, 2) // completes segment 1, whose number is taken

@@ -122,7 +122,8 @@ func (c *Config) Validate() error {
 		{"Timeout", c.Timeout, time.Second, time.Hour},
 	} {
 		if d.value < d.low || d.value > d.high {
-			return &FieldError{Field: d.field, Value: d.value, Problem: fmt.Sprintf("it must be between %v and %v", d.low, d.high)}
+			return &FieldError{Field: d.field, Value: d.value, Problem: fmt.Sprintf("it must be between %v and %v", d.low,
+				d.high)}
 		}
 	}
 	switch {
@@ -150,8 +151,10 @@ func (c *Config) validateBucket() error {
 	if _, _, err := parseBucket(c.Bucket); err != nil {
 		return err
 	}
-	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return &FieldError{Field: "Endpoint", Value: c.Endpoint, Problem: "it must start with http:// or https:// and name a host"}
+	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Host == "" ||
+		u.Scheme != "http" && u.Scheme != "https") {
+		return &FieldError{Field: "Endpoint", Value: c.Endpoint,
+			Problem: "it must start with http:// or https:// and name a host"}
 	}
 	switch types.ServerSideEncryption(c.Encryption) {
 	case "", types.ServerSideEncryptionAes256, types.ServerSideEncryptionAwsKms:

@@ -51,7 +51,8 @@ func newUploader(ctx context.Context, r *Recorder) (*uploader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &uploader{r: r, b: b, wake: make(chan struct{}, 1), flush: make(chan chan struct{}), begun: make(chan struct{}), done: make(chan struct{})}, nil
+	return &uploader{r: r, b: b, wake: make(chan struct{}, 1), flush: make(chan chan struct{}),
+		begun: make(chan struct{}), done: make(chan struct{})}, nil
 }
 
 // begin starts to upload, once, when this recorder has taken the folder: a standby replica uploads
@@ -166,7 +167,8 @@ func (c *uploader) finish(ctx context.Context) {
 
 func (c *uploader) fail(err error) {
 	if !errors.Is(err, context.Canceled) {
-		c.fault.set(err, &c.r.cfg, "segments cannot be uploaded and stay in the folder", "segments are uploaded again", "bucket", c.b.url)
+		c.fault.set(err, &c.r.cfg, "segments cannot be uploaded and stay in the folder", "segments are uploaded again",
+			"bucket", c.b.url)
 	}
 }
 

@@ -180,7 +180,8 @@ func TestDeadline(t *testing.T) {
 				t.Fatal(err)
 			}
 			deadline, bounded := sent.Context().Deadline()
-			if got := sent.URL.Query().Get("timeout"); got != x.timeout || bounded != (x.method != "GET") || bounded && time.Until(deadline) != 4*time.Second {
+			if got := sent.URL.Query().Get("timeout"); got != x.timeout || bounded != (x.method != "GET") ||
+				bounded && time.Until(deadline) != 4*time.Second {
 				t.Errorf("%s %s: the server may take %q, the client until %v", x.method, x.path, got, deadline)
 			}
 			if r.URL.String() != before {

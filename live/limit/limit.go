@@ -90,7 +90,8 @@ func New(cfg Config) (*Limiter, error) {
 	if err := validate(cfg.QPS, cfg.Burst); err != nil {
 		return nil, err
 	}
-	return &Limiter{check: cfg.Check, bucket: rate.NewLimiter(rate.Limit(cfg.QPS), cfg.Burst), turn: make(chan struct{}, 1), counts: map[string]*Count{}}, nil
+	return &Limiter{check: cfg.Check, bucket: rate.NewLimiter(rate.Limit(cfg.QPS), cfg.Burst),
+		turn: make(chan struct{}, 1), counts: map[string]*Count{}}, nil
 }
 
 // SetLimits changes the bounds for all but the one write that is next.

@@ -126,7 +126,8 @@ func (c *cloud) check(t *testing.T, s *policy.Snapshot) {
 		spots++
 		price, first, last := c.truth(m.Region, zone, kind, s.Now.Std())
 		if !m.Offered || m.Price != price || m.PricedAt < first || m.PricedAt > last {
-			t.Errorf("%s: offered %v at %v since %v, want %v since %v or a repetition until %v", m.Name, m.Offered, m.Price, m.PricedAt, price, first, last)
+			t.Errorf("%s: offered %v at %v since %v, want %v since %v or a repetition until %v", m.Name, m.Offered, m.Price,
+				m.PricedAt, price, first, last)
 		}
 		for k, p := range m.History {
 			at := s.Now - s.Now%gridStep - policy.Time(len(m.History)-1-k)*gridStep
@@ -174,7 +175,8 @@ func TestTypesThatTheCatalogLacks(t *testing.T) {
 	c := newCloud(t, nil)
 	r := c.state.Regions["eu-west-1"]
 	r.Kinds = []fake.Kind{
-		{Name: "zz9.xlarge", Arch: "x86_64", VCPU: 4, MemoryMiB: 16384, ENIs: 4, IPv4: 15, Gbps: 1.25, GPUs: 2, GPUName: "L4", GPUMaker: "NVIDIA"},
+		{Name: "zz9.xlarge", Arch: "x86_64", VCPU: 4, MemoryMiB: 16384, ENIs: 4, IPv4: 15, Gbps: 1.25, GPUs: 2,
+			GPUName: "L4", GPUMaker: "NVIDIA"},
 		{Name: "zz9.broken", Arch: "x86_64", VCPU: 4},
 		{Name: "m5.large", Arch: "x86_64", VCPU: 64, MemoryMiB: 1, ENIs: 2, IPv4: 2},
 	}
@@ -208,7 +210,8 @@ func TestEveryErrorOfAWSLeavesOldPrices(t *testing.T) {
 	}
 	for name, f := range map[string]fake.Faults{
 		"throttled": {Throttle: 1}, "internal": {Internal: 1}, "reset": {Reset: 1}, "cut short": {Truncate: 1}, "empty": {Empty: 1},
-		"expired": {Deny: expired}, "denied": {Deny: denied}, "hollow for ever": {Hollow: 1}, "tokens": {PageMax: 2, Expire: 1}, "silent": {Silent: true},
+		"expired": {Deny: expired}, "denied": {Deny: denied}, "hollow for ever": {Hollow: 1}, "tokens": {PageMax: 2,
+			Expire: 1}, "silent": {Silent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCloud(t, nil)
@@ -274,7 +277,8 @@ func TestRowsOfAWSThatLie(t *testing.T) {
 	before := c.fill(t)
 	var lies []fake.Event
 	for i, price := range []string{"0.000000", "-0.1", "NaN", "cheap", "99999", "1e300", ""} {
-		lies = append(lies, fake.Event{At: c.clock.Now().Add(-time.Duration(i+1) * time.Minute), Zone: "eu-west-1a", Type: "m5.large", Product: fake.Linux, Price: price})
+		lies = append(lies, fake.Event{At: c.clock.Now().Add(-time.Duration(i+1) * time.Minute), Zone: "eu-west-1a",
+			Type: "m5.large", Product: fake.Linux, Price: price})
 	}
 	honest := c.state.Regions["eu-west-1"].Events
 	c.server.Change(func(s *fake.State) {
@@ -367,7 +371,8 @@ func TestOnlyWhatIsNewIsAskedFor(t *testing.T) {
 // is no error either.
 func TestScoresKeepToTheirQuota(t *testing.T) {
 	for name, f := range map[string]fake.Faults{"ours": {}, "that of AWS": {ScoresMax: 2}} {
-		state := fake.Draw(fake.Shape{Seed: 1, Regions: []string{"eu-west-1"}, Zones: 1, Types: kinds, From: noon.Add(-time.Hour), Until: noon, PerDay: 1})
+		state := fake.Draw(fake.Shape{Seed: 1, Regions: []string{"eu-west-1"}, Zones: 1, Types: kinds,
+			From: noon.Add(-time.Hour), Until: noon, PerDay: 1})
 		server := fake.New(state, f)
 		web := httptest.NewServer(server)
 		rc := aws.DefaultConfig()

@@ -42,7 +42,8 @@ func (c *AWSConfig) validate() error {
 	for _, d := range []struct {
 		field      string
 		value, low time.Duration
-	}{{"Prices", c.Prices, time.Second}, {"Scores", c.Scores, time.Second}, {"Lists", c.Lists, time.Second}, {"Overlap", c.Overlap, 0}} {
+	}{{"Prices", c.Prices, time.Second}, {"Scores", c.Scores, time.Second}, {"Lists", c.Lists, time.Second}, {"Overlap",
+		c.Overlap, 0}} {
 		if d.value < d.low || d.value > 7*24*time.Hour {
 			return fmt.Errorf("%w: AWS %s %v: it must be between %v and a week", ErrConfig, d.field, d.value, d.low)
 		}
@@ -119,7 +120,8 @@ func (p awsPrices) read(ctx context.Context, ask Ask) (*Update, error) {
 			case x.ZoneID != "":
 				zones[x.ZoneName] = x.ZoneID
 			}
-			u.Spot = append(u.Spot, Price{Provider: catalog.AWS, Region: region, Zone: zone, Type: x.Type, At: x.At, Price: x.Price})
+			u.Spot = append(u.Spot, Price{Provider: catalog.AWS, Region: region, Zone: zone, Type: x.Type, At: x.At,
+				Price: x.Price})
 		}
 		u.Zones = append(u.Zones, named(region, zones)...)
 	}
@@ -188,10 +190,12 @@ func (l awsLists) readOnDemand(ctx context.Context, ask Ask) (*Update, error) {
 		prices, err := l.reader.OnDemand(ctx, region)
 		errs = append(errs, err)
 		if err == nil && len(prices) == 0 {
-			u.Warnings = append(u.Warnings, fmt.Sprintf("the price list has no on-demand price for %s; the catalog's prices are used", region))
+			u.Warnings = append(u.Warnings,
+				fmt.Sprintf("the price list has no on-demand price for %s; the catalog's prices are used", region))
 		}
 		for _, kind := range slices.Sorted(maps.Keys(prices)) {
-			u.OnDemand = append(u.OnDemand, OnDemandPrice{Provider: catalog.AWS, Region: region, Type: kind, Price: prices[kind]})
+			u.OnDemand = append(u.OnDemand, OnDemandPrice{Provider: catalog.AWS, Region: region, Type: kind,
+				Price: prices[kind]})
 		}
 	}
 	return u, errors.Join(errs...)
@@ -239,7 +243,9 @@ func (l awsLists) readScores(ctx context.Context, ask Ask) (*Update, error) {
 		scores, left, err := l.reader.Scores(ctx, region, kinds)
 		errs = append(errs, err)
 		if left > 0 {
-			u.Warnings = append(u.Warnings, fmt.Sprintf("%d of %d types of %s have no placement score: the daily quota of configurations is used up", left, len(kinds), region))
+			u.Warnings = append(u.Warnings,
+				fmt.Sprintf("%d of %d types of %s have no placement score: the daily quota of configurations is used up", left,
+					len(kinds), region))
 		}
 		for _, kind := range kinds {
 			for _, zone := range slices.Sorted(maps.Keys(scores[kind])) {

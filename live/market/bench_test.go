@@ -21,7 +21,8 @@ func large(tb testing.TB, markets int) *bookFixture {
 		if t, known := catalog.Lookup(catalog.AWS, kind); !ok || !known || t.Allocatable.Memory <= 0 {
 			continue
 		}
-		u.Spot = append(u.Spot, Price{Provider: catalog.AWS, Region: "us-east-1", Zone: zone, Type: kind, At: policy.TimeOf(noon.Add(-5 * time.Hour)), Price: price / 3})
+		u.Spot = append(u.Spot, Price{Provider: catalog.AWS, Region: "us-east-1", Zone: zone, Type: kind,
+			At: policy.TimeOf(noon.Add(-5 * time.Hour)), Price: price / 3})
 	}
 	d.report(tb, u)
 	if n := len(d.fill(tb).Markets); n != markets {

@@ -200,11 +200,12 @@ func TestLiesAreLeftOut(t *testing.T) {
 			lie(func(p *Price) { p.Type = "" }),
 			spot("eu-west-1b", "m5.large", noon, 0.05),
 		},
-		OnDemand: []OnDemandPrice{{Provider: "aws", Region: "eu-west-1", Type: "m5.large"}, {Provider: "aws", Region: "eu-west-1", Type: "m5.large", Price: -1}},
-		Bands:    []PublishedBand{{"aws", "eu-west-1", "m5.large", 9}},
-		Scores:   []PublishedScore{{"aws", "eu-west-1", "eu-west-1a", "m5.large", 11}, {"aws", "eu-west-1", "eu-west-1a", "m5.large", 0}},
-		Types:    []policy.InstanceType{{Provider: "aws", Name: "zz9.large"}},
-		Zones:    []Zone{{Provider: "aws"}},
+		OnDemand: []OnDemandPrice{{Provider: "aws", Region: "eu-west-1", Type: "m5.large"},
+			{Provider: "aws", Region: "eu-west-1", Type: "m5.large", Price: -1}},
+		Bands:  []PublishedBand{{"aws", "eu-west-1", "m5.large", 9}},
+		Scores: []PublishedScore{{"aws", "eu-west-1", "eu-west-1a", "m5.large", 11}, {"aws", "eu-west-1", "eu-west-1a", "m5.large", 0}},
+		Types:  []policy.InstanceType{{Provider: "aws", Name: "zz9.large"}},
+		Zones:  []Zone{{Provider: "aws"}},
 	})
 	s := d.fill(t)
 	m := marketOf(t, s, m5a)
@@ -300,7 +301,8 @@ func TestGenerations(t *testing.T) {
 		t.Errorf("found %d in generation %d", got, d.Generation())
 	}
 	s := d.fill(t)
-	if got := d.Find("aws", "eu-west-1", "eu-west-1c", "r5.large", policy.OnDemand); got == policy.None || s.Markets[got].Name != "aws/eu-west-1/eu-west-1c/r5.large/on-demand" {
+	if got := d.Find("aws", "eu-west-1", "eu-west-1c", "r5.large", policy.OnDemand); got == policy.None ||
+		s.Markets[got].Name != "aws/eu-west-1/eu-west-1c/r5.large/on-demand" {
 		t.Errorf("found %d after it was asked for", got)
 	}
 	if got := d.Find("aws", "eu-west-1", "eu-west-1c", "r5.large", policy.Spot); got != policy.None {
@@ -332,7 +334,8 @@ func TestZoneIDsBecomeNames(t *testing.T) {
 	if d.Find("aws", "eu-west-1", "euw1-az3", "m5.large", policy.Spot) != d.Find("aws", "eu-west-1", "eu-west-1a", "m5.large", policy.Spot) {
 		t.Error("a zone has two markets")
 	}
-	d.report(t, Update{Scores: []PublishedScore{{"aws", "eu-west-1", "euw1-az3", "m5.large", 7}}, Bands: []PublishedBand{{"aws", "eu-west-1", "m5.large", 2}}})
+	d.report(t, Update{Scores: []PublishedScore{{"aws", "eu-west-1", "euw1-az3", "m5.large", 7}},
+		Bands: []PublishedBand{{"aws", "eu-west-1", "m5.large", 2}}})
 	if m := marketOf(t, d.fill(t), m5a); m.PlacementScore != 7 || m.Band != 2 {
 		t.Errorf("score %d, band %d", m.PlacementScore, m.Band)
 	}
@@ -350,7 +353,8 @@ func TestZoneIDsBecomeNames(t *testing.T) {
 func TestAllAtOnce(t *testing.T) {
 	d := newBookFixture(t, func(c *Config) {
 		c.Feeds = []Feed{&script{"prices", time.Minute, func(a Ask) (*Update, error) {
-			return &Update{AsOf: a.Now, Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1b", "c5.large", a.Now.Std(), 0.03)}}, nil
+			return &Update{AsOf: a.Now, Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04),
+				spot("eu-west-1b", "c5.large", a.Now.Std(), 0.03)}}, nil
 		}}}
 	})
 	if err := d.Refresh(t.Context()); err != nil {

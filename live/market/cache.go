@@ -78,7 +78,8 @@ func (b *Book) load() error {
 		return nil
 	}
 	if info, err := os.Stat(filepath.Dir(b.config.Cache)); err != nil || !info.IsDir() {
-		return fmt.Errorf("%w: Cache %q: its folder does not exist: %w", ErrConfig, b.config.Cache, cmp.Or(err, fs.ErrInvalid))
+		return fmt.Errorf("%w: Cache %q: its folder does not exist: %w", ErrConfig, b.config.Cache,
+			cmp.Or(err, fs.ErrInvalid))
 	}
 	body, err := os.ReadFile(b.config.Cache)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -234,11 +235,13 @@ func (k *knowledge) cached(now policy.Time) *cached {
 			slices.Clone(o.spot.points), o.reported, o.reserve, o.bids, o.score, o.scoredAt})
 	}
 	slices.SortFunc(c.Offers, func(x, y cachedOffer) int {
-		return cmp.Or(strings.Compare(x.Provider, y.Provider), strings.Compare(x.Region, y.Region), strings.Compare(x.Zone, y.Zone), strings.Compare(x.Type, y.Type))
+		return cmp.Or(strings.Compare(x.Provider, y.Provider), strings.Compare(x.Region, y.Region),
+			strings.Compare(x.Zone, y.Zone), strings.Compare(x.Type, y.Type))
 	})
 	for at, l := range k.onDemand {
 		if !l.catalog {
-			c.Listed = append(c.Listed, cachedListed{TypeInRegion{at.provider, at.region, at.kind}, slices.Clone(l.curve.points), l.modelled})
+			c.Listed = append(c.Listed, cachedListed{TypeInRegion{at.provider, at.region, at.kind},
+				slices.Clone(l.curve.points), l.modelled})
 		}
 	}
 	slices.SortFunc(c.Listed, func(x, y cachedListed) int { return x.compare(&y.TypeInRegion) })
@@ -260,5 +263,6 @@ func (r *feedReader) cached() (all []cachedFeed) {
 }
 
 func (t *TypeInRegion) compare(u *TypeInRegion) int {
-	return cmp.Or(strings.Compare(t.Provider, u.Provider), strings.Compare(t.Region, u.Region), strings.Compare(t.Type, u.Type))
+	return cmp.Or(strings.Compare(t.Provider, u.Provider), strings.Compare(t.Region, u.Region),
+		strings.Compare(t.Type, u.Type))
 }

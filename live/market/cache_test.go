@@ -18,7 +18,8 @@ func fullUpdate() Update {
 			Allocatable: policy.Resources{CPU: 1900, Memory: 1 << 30, Pods: 10}}},
 		Offerings: []Offering{{"aws", "eu-west-1", "eu-west-1c", "m5.large"}},
 		Spot: []Price{
-			spot("eu-west-1a", "m5.large", noon.Add(-time.Hour), 0.04), spot("euw1-az3", "m5.large", noon, 0.05), spot("eu-west-1a", "zz9.large", noon, 0.05),
+			spot("eu-west-1a", "m5.large", noon.Add(-time.Hour), 0.04), spot("euw1-az3", "m5.large", noon,
+				0.05), spot("eu-west-1a", "zz9.large", noon, 0.05),
 		},
 		OnDemand: []OnDemandPrice{{Provider: "aws", Region: "eu-west-1", Type: "zz9.large", Price: policy.Dollars(0.2), Modelled: true},
 			{Provider: "aws", Region: "eu-west-1", Type: "m5.large", Price: policy.Dollars(0.11)}},

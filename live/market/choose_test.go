@@ -27,10 +27,12 @@ func TestChoose(t *testing.T) {
 	d := newBookFixture(t, nil)
 	far := spot("us-east-1a", "m5.large", noon, 0.03)
 	far.Region = "us-east-1"
-	class := Price{Provider: "rackspace", Region: "us-central-dfw-1", Zone: "us-central-dfw-1", Type: "gp.vs1.large-dfw", At: policy.TimeOf(noon), Price: policy.Dollars(0.01), Reserve: policy.Dollars(0.005)}
+	class := Price{Provider: "rackspace", Region: "us-central-dfw-1", Zone: "us-central-dfw-1", Type: "gp.vs1.large-dfw",
+		At: policy.TimeOf(noon), Price: policy.Dollars(0.01), Reserve: policy.Dollars(0.005)}
 	d.report(t, Update{
 		Spot: []Price{
-			spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1b", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.03), far, class,
+			spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1b", "m5.large", noon, 0.04), spot("eu-west-1a",
+				"c5.large", noon, 0.03), far, class,
 		},
 		Scores: []PublishedScore{{"aws", "eu-west-1", "eu-west-1b", "m5.large", 2}},
 	})
@@ -51,8 +53,10 @@ func TestChoose(t *testing.T) {
 	}{
 		{"all of the fullest region", func(*v1alpha1.CapacityPool) {},
 			"eu-west-1a/c5.large/on-demand eu-west-1a/c5.large/spot eu-west-1a/m5.large/on-demand eu-west-1a/m5.large/spot eu-west-1b/m5.large/on-demand eu-west-1b/m5.large/spot"},
-		{"a zone", func(p *v1alpha1.CapacityPool) { p.Spec.Markets.Zones = []string{"eu-west-1b"} }, "eu-west-1b/m5.large/on-demand eu-west-1b/m5.large/spot"},
-		{"a price", func(p *v1alpha1.CapacityPool) { p.Spec.Markets.MaxPrice = &price }, "eu-west-1a/c5.large/on-demand eu-west-1a/c5.large/spot"},
+		{"a zone", func(p *v1alpha1.CapacityPool) { p.Spec.Markets.Zones = []string{"eu-west-1b"} },
+			"eu-west-1b/m5.large/on-demand eu-west-1b/m5.large/spot"},
+		{"a price", func(p *v1alpha1.CapacityPool) { p.Spec.Markets.MaxPrice = &price },
+			"eu-west-1a/c5.large/on-demand eu-west-1a/c5.large/spot"},
 		{"a price that spot never has", func(p *v1alpha1.CapacityPool) { p.Spec.Markets.MaxPrice = &nothing }, ""},
 		{"a score", func(p *v1alpha1.CapacityPool) {
 			p.Spec.Markets.MinPlacementScore = &score
@@ -66,7 +70,8 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	if m := &s.Markets[d.Lookup("rackspace/us-central-dfw-1/us-central-dfw-1/gp.vs1.large-dfw/spot")]; !m.Auction() || m.Reserve != policy.Dollars(0.005) {
+	if m := &s.Markets[d.Lookup("rackspace/us-central-dfw-1/us-central-dfw-1/gp.vs1.large-dfw/spot")]; !m.Auction() ||
+		m.Reserve != policy.Dollars(0.005) {
 		t.Errorf("%+v", m)
 	}
 	d.Place("", "aws", "us-east-1")
@@ -79,7 +84,8 @@ func TestChoose(t *testing.T) {
 // now, and what nodes run on.
 func TestUse(t *testing.T) {
 	d := newBookFixture(t, nil)
-	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.03), spot("eu-west-1a", "r5.large", noon, 0.03)}})
+	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04),
+		spot("eu-west-1a", "c5.large", noon, 0.03), spot("eu-west-1a", "r5.large", noon, 0.03)}})
 	d.fill(t)
 	d.running(func(id policy.MarketID) int {
 		if id == d.table.sold[2][0] {
@@ -128,7 +134,8 @@ func TestQuotas(t *testing.T) {
 	}
 	d.Meet(backend.Event{Kind: backend.MetQuota, Market: m5a, At: d.now()})
 	d.Meet(backend.Event{Kind: backend.MetQuota, Market: "aws/nowhere", At: d.now()})
-	spent := policy.Quota{Name: "Running Spot Standard (A, C, D, H, I, M, R, T, Z) instances", Region: "eu-west-1", Capacity: policy.Spot, Families: []string{"c5", "m5"}}
+	spent := policy.Quota{Name: "Running Spot Standard (A, C, D, H, I, M, R, T, Z) instances", Region: "eu-west-1",
+		Capacity: policy.Spot, Families: []string{"c5", "m5"}}
 	s := d.fill(t)
 	if got := s.Quotas; len(got) != 2 || !equal(got[1], spent) {
 		t.Errorf("quotas %+v, want %+v", got, spent)
@@ -145,7 +152,8 @@ func TestQuotas(t *testing.T) {
 // Commitments stand in order, unused but for what nodes on demand take.
 func TestCommitments(t *testing.T) {
 	d := newBookFixture(t, func(c *Config) {
-		c.Commitments = []policy.Commitment{{Name: "z", Type: "m5.large", Amount: 3, Fee: policy.NoPrice}, {Name: "a", Type: "c5.large", Amount: 2, Fee: policy.NoPrice}}
+		c.Commitments = []policy.Commitment{{Name: "z", Type: "m5.large", Amount: 3, Fee: policy.NoPrice},
+			{Name: "a", Type: "c5.large", Amount: 2, Fee: policy.NoPrice}}
 	})
 	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.04)}})
 	for range 2 { // what one snapshot settles is not left over in the next
@@ -164,11 +172,13 @@ func TestCommitments(t *testing.T) {
 // market on demand is offered once its price is published.
 func TestModelledIsNotOffered(t *testing.T) {
 	d := newBookFixture(t, nil)
-	class := Price{Provider: "rackspace", Region: "us-central-dfw-1", Zone: "us-central-dfw-1", Type: "gp.vs1.large-dfw", At: policy.TimeOf(noon), Price: policy.Dollars(0.01), Reserve: policy.Dollars(0.005)}
+	class := Price{Provider: "rackspace", Region: "us-central-dfw-1", Zone: "us-central-dfw-1", Type: "gp.vs1.large-dfw",
+		At: policy.TimeOf(noon), Price: policy.Dollars(0.01), Reserve: policy.Dollars(0.005)}
 	d.report(t, Update{Spot: []Price{class, spot("eu-west-1a", "m5.large", noon, 0.04)}})
 	for _, published := range []bool{false, true} {
 		if published {
-			d.report(t, Update{OnDemand: []OnDemandPrice{{Provider: class.Provider, Region: class.Region, Type: class.Type, Price: policy.Dollars(0.05)}}})
+			d.report(t, Update{OnDemand: []OnDemandPrice{{Provider: class.Provider, Region: class.Region, Type: class.Type,
+				Price: policy.Dollars(0.05)}}})
 		}
 		s := d.fill(t)
 		for i := range s.Markets {

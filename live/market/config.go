@@ -146,7 +146,8 @@ func (c *Config) validate() error {
 	}
 	for i := range c.Limits {
 		if l := &c.Limits[i]; l.Name == "" || l.Region == "" || l.VCPU < 0 {
-			return fault("Limits", fmt.Sprintf("%q in region %q with %d vCPUs", l.Name, l.Region, l.VCPU), "a limit has a name, a region and no negative size")
+			return fault("Limits", fmt.Sprintf("%q in region %q with %d vCPUs", l.Name, l.Region, l.VCPU),
+				"a limit has a name, a region and no negative size")
 		}
 	}
 	return c.validateCommitments()
@@ -159,7 +160,8 @@ func (c *Config) validateCommitments() error {
 		case x.Name == "" || slices.ContainsFunc(c.Commitments[:i], func(y policy.Commitment) bool { return y.Name == x.Name }):
 			return fmt.Errorf("%w: Commitments %q: each must have a unique name", ErrConfig, x.Name)
 		case x.Amount < 0 || x.Amount > policy.CommitmentMax || x.Unit > policy.CoverDollars:
-			return fmt.Errorf("%w: Commitments %q: amount %d %v is not from 0 to %d", ErrConfig, x.Name, x.Amount, x.Unit, policy.CommitmentMax)
+			return fmt.Errorf("%w: Commitments %q: amount %d %v is not from 0 to %d", ErrConfig, x.Name, x.Amount, x.Unit,
+				policy.CommitmentMax)
 		case x.Fee < 0 && x.Fee != policy.NoPrice:
 			return fmt.Errorf("%w: Commitments %q: fee %v is negative", ErrConfig, x.Name, x.Fee)
 		}

@@ -46,7 +46,8 @@ func (b *Book) Export() []byte {
 	// Those with nodes and then those met last come first: what does not fit is
 	// cut off at the end.
 	slices.SortFunc(all, func(x, y exported) int {
-		return cmp.Or(cmp.Compare(min(1, y.Running), min(1, x.Running)), cmp.Compare(y.lastMet(), x.lastMet()), cmp.Compare(x.Name, y.Name))
+		return cmp.Or(cmp.Compare(min(1, y.Running), min(1, x.Running)), cmp.Compare(y.lastMet(), x.lastMet()),
+			cmp.Compare(x.Name, y.Name))
 	})
 	for n := len(all); ; n = n * 3 / 4 {
 		if packed := packed(all[:n]); len(packed) <= b.config.ExportMax || n == 0 {

@@ -43,7 +43,8 @@ func NewFolder(c FolderConfig) (Feed, error) {
 		return nil, fmt.Errorf("%w: trace folder %q: %w", ErrConfig, c.Path, err)
 	}
 	if c.Every < time.Second || c.Every > 7*24*time.Hour {
-		return nil, fmt.Errorf("%w: trace folder %q: interval %v: it must be between a second and a week", ErrConfig, c.Path, c.Every)
+		return nil, fmt.Errorf("%w: trace folder %q: interval %v: it must be between a second and a week", ErrConfig,
+			c.Path, c.Every)
 	}
 	return &folder{config: c}, nil
 }

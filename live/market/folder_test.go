@@ -56,7 +56,8 @@ func TestFolderIsReadWhenItGrows(t *testing.T) {
 		}
 		return marketOf(t, d.fill(t), m5a)
 	}
-	if m := look(); !m.Offered || m.Price != policy.Dollars(0.04) || m.OnDemand != policy.Dollars(0.11) || m.PlacementScore != 6 || len(m.History) != 13 {
+	if m := look(); !m.Offered || m.Price != policy.Dollars(0.04) || m.OnDemand != policy.Dollars(0.11) ||
+		m.PlacementScore != 6 || len(m.History) != 13 {
 		t.Errorf("%+v", m)
 	}
 	d.clock.Step(61 * time.Minute)
@@ -77,7 +78,8 @@ func TestFolderOfTwoRegions(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	record(t, dir, noon.Add(-2*time.Hour), 0.03, 0.04)
 	recordIn(t, "us-east-1", other, noon.Add(-6*time.Hour), 0.03, 0.04)
-	if err := os.Rename(filepath.Join(other, "provider=aws", "region=us-east-1"), filepath.Join(dir, "provider=aws", "region=us-east-1")); err != nil {
+	if err := os.Rename(filepath.Join(other, "provider=aws", "region=us-east-1"),
+		filepath.Join(dir, "provider=aws", "region=us-east-1")); err != nil {
 		t.Fatal(err)
 	}
 	f, err := NewFolder(FolderConfig{Path: dir, Every: time.Minute})
@@ -89,7 +91,8 @@ func TestFolderOfTwoRegions(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := d.fill(t)
-	if fresh, old := marketOf(t, s, "aws/eu-west-1/euw1-az3/m5.large/spot"), marketOf(t, s, "aws/us-east-1/euw1-az3/m5.large/spot"); !fresh.Offered || old.Offered {
+	if fresh, old := marketOf(t, s, "aws/eu-west-1/euw1-az3/m5.large/spot"), marketOf(t, s,
+		"aws/us-east-1/euw1-az3/m5.large/spot"); !fresh.Offered || old.Offered {
 		t.Errorf("offered %v where it was recorded until an hour ago, and %v where until five", fresh.Offered, old.Offered)
 	}
 }

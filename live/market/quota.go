@@ -92,7 +92,8 @@ func (q *quotas) count(limits []Limit, t *table, nodes []int64) {
 		kind := &t.types[m.Type]
 		for k := range limits {
 			l := &limits[k]
-			if l.Region == m.Region && l.Capacity == m.Capacity && (len(l.Families) == 0 || slices.Contains(l.Families, kind.Family)) {
+			if l.Region == m.Region && l.Capacity == m.Capacity && (len(l.Families) == 0 ||
+				slices.Contains(l.Families, kind.Family)) {
 				q.used[k] += nodes[i] * kind.VCPU
 			}
 		}
@@ -108,7 +109,8 @@ func (q *quotas) fill(c *Config, now policy.Time) []policy.Quota {
 		if k < len(q.used) {
 			left = max(0, left-q.used[k])
 		}
-		all = append(all, policy.Quota{Name: l.Name, Region: l.Region, Capacity: l.Capacity, Families: l.Families, VCPU: left})
+		all = append(all, policy.Quota{Name: l.Name, Region: l.Region, Capacity: l.Capacity, Families: l.Families,
+			VCPU: left})
 	}
 	q.spent = slices.DeleteFunc(q.spent, func(s spentQuota) bool { return now.Sub(s.at) >= c.QuotaSpan })
 	for i := range q.spent {

@@ -61,7 +61,8 @@ func TestRunReadsEachFeedAtItsPace(t *testing.T) {
 			t.Errorf("good was read at %v, want %v", reads["good"], want)
 		}
 		// 1, 2, 4, 8, 16 and 32 s after each other, then every minute.
-		if want := []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 31 * s, 63 * s, 123 * s, 183 * s}; !slices.Equal(reads["bad"][:9], want) || len(reads["bad"]) != 16 {
+		if want := []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 31 * s, 63 * s, 123 * s,
+			183 * s}; !slices.Equal(reads["bad"][:9], want) || len(reads["bad"]) != 16 {
 			t.Errorf("bad was read at %v, want %v and so on", reads["bad"], want)
 		}
 		if want := []time.Duration{0, s, 2 * s, 3 * s}; !slices.Equal(reads["late"], want) {

@@ -187,7 +187,10 @@ func (t *table) list(ids map[string]policy.TypeID) {
 // same reports whether all identifiers of t and u mean the same.
 func (t *table) same(u *table) bool {
 	return slices.Equal(t.zones, u.zones) &&
-		slices.EqualFunc(t.types, u.types, func(a, b policy.InstanceType) bool { return a.Name == b.Name && a.Provider == b.Provider }) &&
+		slices.EqualFunc(t.types, u.types, func(a, b policy.InstanceType) bool {
+			return a.Name == b.Name &&
+				a.Provider == b.Provider
+		}) &&
 		slices.EqualFunc(t.markets, u.markets, func(a, b policy.Market) bool { return a.Name == b.Name })
 }
 
@@ -253,7 +256,10 @@ func (t *table) link(name string, m *meeting) {
 
 // find returns the market of that name, policy.None where the table does not hold it.
 func (t *table) find(name string) policy.MarketID {
-	i, ok := slices.BinarySearchFunc(t.markets, name, func(m policy.Market, name string) int { return strings.Compare(m.Name, name) })
+	i, ok := slices.BinarySearchFunc(t.markets, name, func(m policy.Market,
+		name string) int {
+		return strings.Compare(m.Name, name)
+	})
 	if !ok {
 		return policy.None
 	}

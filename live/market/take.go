@@ -88,7 +88,8 @@ func (k *knowledge) takeFacts(u *Update, f *faults) {
 	}
 	for _, t := range u.Types {
 		key := typeKey{t.Provider, t.Name}
-		if t.Provider == "" || t.Name == "" || t.VCPU <= 0 || t.Allocatable.CPU <= 0 || t.Allocatable.Memory <= 0 || t.Allocatable.Pods <= 0 {
+		if t.Provider == "" || t.Name == "" || t.VCPU <= 0 || t.Allocatable.CPU <= 0 || t.Allocatable.Memory <= 0 ||
+			t.Allocatable.Pods <= 0 {
 			f.add("type %s %s: nothing of it is left for pods: %+v", t.Provider, t.Name, t.Allocatable)
 			continue
 		}

@@ -63,20 +63,23 @@ type spotVortex struct {
 
 func newSpotVortex(b *builder) *spotVortex {
 	return &spotVortex{
-		actions:        b.counter("spotvortex_action_taken_total", "Actions that were carried out.", "action"),
-		blocked:        b.counter("spotvortex_guardrail_blocked_total", "Actions that a guardrail held.", "guardrail"),
-		spotPrice:      b.gauge("spotvortex_spot_price_usd", "Spot price per hour of a market in use.", "instance", "zone"),
-		odPrice:        b.gauge("spotvortex_ondemand_price_usd", "Price per hour on demand of a type in use.", "instance"),
-		saving:         b.gauge("spotvortex_savings_usd_hourly", "Savings of all pools per hour against on-demand."),
-		managed:        b.gauge("spotvortex_nodes_managed", "Nodes of all pools."),
-		draining:       b.gauge("spotvortex_nodes_draining", "Nodes that are being drained."),
-		risk:           b.gauge("spotvortex_risk_score", "Risk of a shortage of capacity, the highest of a pool's nodes in a zone.", "pool", "zone"),
-		ratioTarget:    b.gauge("spotvortex_spot_ratio_target", "Target Spot share.", "pool"),
-		ratioCurrent:   b.gauge("spotvortex_spot_ratio_current", "Current Spot share.", "pool"),
-		potential:      b.gauge("spotvortex_potential_savings_hourly_usd", "On-demand price minus Spot price of an on-demand node.", "node", "pool", "instance_type"),
-		potentialTotal: b.gauge("spotvortex_potential_savings_pool_total_usd", "The same of a whole pool over 720 hours.", "pool"),
-		optimizable:    b.gauge("spotvortex_nodes_optimizable", "On-demand nodes for which Spot would be cheaper.", "pool"),
-		evictions:      b.counter("spotvortex_pod_evictions_total", "Pods that were evicted."),
+		actions:   b.counter("spotvortex_action_taken_total", "Actions that were carried out.", "action"),
+		blocked:   b.counter("spotvortex_guardrail_blocked_total", "Actions that a guardrail held.", "guardrail"),
+		spotPrice: b.gauge("spotvortex_spot_price_usd", "Spot price per hour of a market in use.", "instance", "zone"),
+		odPrice:   b.gauge("spotvortex_ondemand_price_usd", "Price per hour on demand of a type in use.", "instance"),
+		saving:    b.gauge("spotvortex_savings_usd_hourly", "Savings of all pools per hour against on-demand."),
+		managed:   b.gauge("spotvortex_nodes_managed", "Nodes of all pools."),
+		draining:  b.gauge("spotvortex_nodes_draining", "Nodes that are being drained."),
+		risk: b.gauge("spotvortex_risk_score",
+			"Risk of a shortage of capacity, the highest of a pool's nodes in a zone.", "pool", "zone"),
+		ratioTarget:  b.gauge("spotvortex_spot_ratio_target", "Target Spot share.", "pool"),
+		ratioCurrent: b.gauge("spotvortex_spot_ratio_current", "Current Spot share.", "pool"),
+		potential: b.gauge("spotvortex_potential_savings_hourly_usd",
+			"On-demand price minus Spot price of an on-demand node.", "node", "pool", "instance_type"),
+		potentialTotal: b.gauge("spotvortex_potential_savings_pool_total_usd", "The same of a whole pool over 720 hours.",
+			"pool"),
+		optimizable: b.gauge("spotvortex_nodes_optimizable", "On-demand nodes for which Spot would be cheaper.", "pool"),
+		evictions:   b.counter("spotvortex_pod_evictions_total", "Pods that were evicted."),
 	}
 }
 
@@ -189,7 +192,8 @@ func (c *rescheduler) step(x *Step) {
 	s := x.Snapshot
 	pods := make([]int, len(s.Nodes))
 	for i := range s.Pods {
-		if p := &s.Pods[i]; p.Phase != policy.PodGone && p.Node >= 0 && p.Template >= 0 && !s.Templates[p.Template].DaemonSet {
+		if p := &s.Pods[i]; p.Phase != policy.PodGone && p.Node >= 0 && p.Template >= 0 &&
+			!s.Templates[p.Template].DaemonSet {
 			pods[p.Node]++
 		}
 	}
@@ -239,7 +243,8 @@ func newGPUOperator(b *builder) *gpuOperator {
 		consumed:  b.gauge("gwb_consumed_gpu_hours", "Device-hours used within the window.", "namespace", "name"),
 		remaining: b.gauge("gwb_remaining_gpu_hours", "Device-hours left within the window.", "namespace", "name"),
 		tracked:   b.gauge("gwb_tracked_pods", "Pods that count now.", "namespace", "name"),
-		actions:   b.counter("gwb_enforcement_actions_total", "Pods evicted and jobs suspended.", "namespace", "name", "action"),
+		actions: b.counter("gwb_enforcement_actions_total", "Pods evicted and jobs suspended.", "namespace", "name",
+			"action"),
 	}
 	c.budgets.vecs = append(c.budgets.vecs, c.actions)
 	c.budgets.labels = func(budget string) prometheus.Labels {
@@ -253,7 +258,10 @@ func (c *gpuOperator) step(x *Step) {
 	reset(c.consumed, c.remaining, c.tracked)
 	s := x.Snapshot
 	c.budgets.keep(func(name string) bool {
-		_, exists := slices.BinarySearchFunc(s.Budgets, name, func(b policy.Budget, name string) int { return strings.Compare(b.Name, name) })
+		_, exists := slices.BinarySearchFunc(s.Budgets, name, func(b policy.Budget,
+			name string) int {
+			return strings.Compare(b.Name, name)
+		})
 		return exists
 	})
 	reported := reportedBudgets(s)

@@ -67,22 +67,27 @@ var drainBuckets = []float64{5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600}
 func New(r prometheus.Registerer, cfg Config) (*Metrics, error) {
 	m := &Metrics{}
 	b := builder{r: r}
-	m.stepSeconds = b.histogram("spotter_step_duration_seconds", "Duration of one step, from observing to publishing its plan, without carrying it out.", stepBuckets)
-	m.phaseSeconds = b.histogram("spotter_step_phase_duration_seconds", "Duration of a part of a step.", stepBuckets, "phase")
+	m.stepSeconds = b.histogram("spotter_step_duration_seconds",
+		"Duration of one step, from observing to publishing its plan, without carrying it out.", stepBuckets)
+	m.phaseSeconds = b.histogram("spotter_step_phase_duration_seconds", "Duration of a part of a step.", stepBuckets,
+		"phase")
 	m.steps = b.counter("spotter_decisions_total", "Steps taken, by result.", "result")
 	m.wakes = b.counter("spotter_wakes_total", "Reasons for which steps were taken.", "reason")
 	m.entries = b.counter("spotter_plan_entries_total", "Entries of plans, by result.", "pool", "kind", "outcome")
 	m.drains = b.counter("spotter_drains_total", "Drains that entered a phase.", "pool", "phase")
-	m.drainSeconds = b.histogram("spotter_drain_duration_seconds", "Time from the order of a drain to its end.", drainBuckets, "pool", "outcome")
+	m.drainSeconds = b.histogram("spotter_drain_duration_seconds", "Time from the order of a drain to its end.",
+		drainBuckets, "pool", "outcome")
 	m.evictions = b.counter("spotter_evictions_total", "Evictions requested, by response.", "pool", "answer")
 	m.pools.labels = func(name string) prometheus.Labels { return prometheus.Labels{"pool": name} }
 	m.pools.vecs = append(m.pools.vecs, m.entries, m.drains, m.drainSeconds, m.evictions)
 	m.draining = b.gauge("spotter_nodes_draining", "Nodes that Spotter is draining.", "pool", "phase")
 	m.panics = b.counter("spotter_policy_panics_total", "Decisions on which the policy panicked.").WithLabelValues()
-	m.notifications = b.counter("spotter_notifications_total", "Notifications, by what became of them: sent, or why they were dropped.", "outcome")
+	m.notifications = b.counter("spotter_notifications_total",
+		"Notifications, by what became of them: sent, or why they were dropped.", "outcome")
 	m.leader = b.gauge("spotter_leader", "1 on the replica that leads.").WithLabelValues()
 	m.stopped = b.gauge("spotter_stopped", "1 while the kill switch is on.").WithLabelValues()
-	m.unreadable = b.gauge("spotter_kill_switch_unreadable", "1 while the kill switch cannot be read, so that nothing is changed.").WithLabelValues()
+	m.unreadable = b.gauge("spotter_kill_switch_unreadable",
+		"1 while the kill switch cannot be read, so that nothing is changed.").WithLabelValues()
 	m.active = b.gauge("spotter_active", "1 if the controller may change anything, 0 in shadow mode.").WithLabelValues()
 	m.pool.register(&b)
 	m.price = b.gauge("spotter_market_price_dollars", "Price of one node for one hour in a market in use.", "market")
@@ -90,7 +95,8 @@ func New(r prometheus.Registerer, cfg Config) (*Metrics, error) {
 	m.marketNodes = b.gauge("spotter_market_nodes", "Nodes in a market.", "market")
 	m.age = b.gauge("spotter_source_age_seconds", "Age of the newest datum of a source.", "source")
 	m.budgetUsed = b.gauge("spotter_budget_used_gpu_hours", "Device-hours used within the window of a budget.", "budget")
-	m.budgetQuota = b.gauge("spotter_budget_quota_gpu_hours", "Device-hours that a budget allows within its window.", "budget")
+	m.budgetQuota = b.gauge("spotter_budget_quota_gpu_hours", "Device-hours that a budget allows within its window.",
+		"budget")
 	m.gate = b.gauge("spotter_budget_gate_closed", "1 while the gate of a budget is closed.", "budget")
 	if cfg.Writes != nil {
 		b.add(writes{cfg.Writes}, "spotter_api_writes_total")
@@ -114,15 +120,21 @@ func (p *poolGauges) register(b *builder) {
 	p.mode = b.gauge("spotter_pool_active", "1 if decisions for a pool are carried out, 0 if not.", "pool")
 	p.share = b.gauge("spotter_pool_spot_share", "Fraction of a pool's capacity on Spot, 0 to 1.", "pool")
 	p.nodes = b.gauge("spotter_pool_nodes", "Nodes of a pool.", "pool", "capacity_type")
-	p.perHour = b.gauge("spotter_pool_savings_dollars_per_hour", "Savings of a pool per hour against the same nodes on demand.", "pool")
+	p.perHour = b.gauge("spotter_pool_savings_dollars_per_hour",
+		"Savings of a pool per hour against the same nodes on demand.", "pool")
 	p.paid = b.gauge("spotter_pool_paid_dollars", "Cost of a pool's nodes since it was first observed.", "pool")
 	p.onDemand = b.gauge("spotter_pool_on_demand_dollars", "Cost of the same nodes on demand.", "pool")
-	p.saved = b.gauge("spotter_pool_saved_dollars", "Savings against the same nodes on demand and under commitments (modelled).", "pool", "against")
-	p.savedNamespace = b.gauge("spotter_namespace_saved_dollars", "Savings on the nodes that a namespace uses, against the same nodes on demand.", "pool", "namespace")
-	p.shadowSaved = b.gauge("spotter_pool_shadow_saved_dollars", "Savings that moves would have brought that were not made because the pool is not active.", "pool")
+	p.saved = b.gauge("spotter_pool_saved_dollars",
+		"Savings against the same nodes on demand and under commitments (modelled).", "pool", "against")
+	p.savedNamespace = b.gauge("spotter_namespace_saved_dollars",
+		"Savings on the nodes that a namespace uses, against the same nodes on demand.", "pool", "namespace")
+	p.shadowSaved = b.gauge("spotter_pool_shadow_saved_dollars",
+		"Savings that moves would have brought that were not made because the pool is not active.", "pool")
 	p.shadowMoves = b.gauge("spotter_pool_shadow_moves", "Nodes that would have been moved and still exist.", "pool")
-	p.lossLeft = b.gauge("spotter_pool_loss_budget_left_dollars", "What Spot may still cost a pool whose policy keeps a loss budget, below 0 where it has cost more.", "pool")
-	p.lossUsedUp = b.gauge("spotter_pool_loss_budget_used_up", "1 while a pool is on demand because its loss budget is used up.", "pool")
+	p.lossLeft = b.gauge("spotter_pool_loss_budget_left_dollars",
+		"What Spot may still cost a pool whose policy keeps a loss budget, below 0 where it has cost more.", "pool")
+	p.lossUsedUp = b.gauge("spotter_pool_loss_budget_used_up",
+		"1 while a pool is on demand because its loss budget is used up.", "pool")
 }
 
 // A builder makes metrics and keeps what goes wrong with them.

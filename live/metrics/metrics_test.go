@@ -22,14 +22,16 @@ func newStep() *Step {
 		Types: []policy.InstanceType{{Name: "m5.large", VCPU: 2}}, Zones: []string{"use1-az1"},
 		Markets: []policy.Market{
 			{Name: "od", Offered: true, Price: 100_000, OnDemand: 100_000},
-			{ID: 1, Name: "spot", Capacity: policy.Spot, Offered: true, Price: 40_000, OnDemand: 100_000, Forecast: policy.Forecast{Hazard: 0.25, Capacity: 0.5}},
+			{ID: 1, Name: "spot", Capacity: policy.Spot, Offered: true, Price: 40_000, OnDemand: 100_000,
+				Forecast: policy.Forecast{Hazard: 0.25, Capacity: 0.5}},
 		},
 		Pools: []policy.Pool{{Name: "web", Markets: []policy.MarketID{0, 1}}},
 		Nodes: []policy.Node{
 			{Name: "a", Phase: policy.NodeInitialized}, {ID: 1, Name: "b", Market: 1, Phase: policy.NodeDraining}, {ID: 2},
 		},
-		Templates: []policy.Template{{Namespace: "ml", GPUResource: "nvidia.com/gpu", Requests: policy.Resources{GPU: 1}, Labels: []policy.Label{{Key: "team", Value: "a"}}}},
-		Pods:      []policy.Pod{{Name: "ml/p", Phase: policy.PodReady, Node: 1}},
+		Templates: []policy.Template{{Namespace: "ml", GPUResource: "nvidia.com/gpu", Requests: policy.Resources{GPU: 1},
+			Labels: []policy.Label{{Key: "team", Value: "a"}}}},
+		Pods: []policy.Pod{{Name: "ml/p", Phase: policy.PodReady, Node: 1}},
 		Budgets: []policy.Budget{{
 			Name: "ml/team", Namespace: "ml", Resource: "nvidia.com/gpu", GPUHours: 10, HasGPUHours: true, Closed: true,
 			Selector: policy.Selector{Everything: true},
@@ -39,7 +41,8 @@ func newStep() *Step {
 	left := -0.5
 	return &Step{
 		Snapshot: s, Plan: &policy.Plan{Holds: []policy.Hold{{Why: policy.Why{Reason: "cooldown"}}}, Evicts: []policy.Evict{{Budget: "ml/team"}}},
-		Memory: &policy.Memory{Pools: []policy.PoolMemory{{Name: "web", Target: 0.6, HasTarget: true}}, Budgets: []policy.BudgetMemory{{Name: "ml/team", Used: 2500 * 3_600_000}}},
+		Memory: &policy.Memory{Pools: []policy.PoolMemory{{Name: "web", Target: 0.6, HasTarget: true}},
+			Budgets: []policy.BudgetMemory{{Name: "ml/team", Used: 2500 * 3_600_000}}},
 		Pools: []Pool{{
 			Name: "web", Active: true, Share: 0.5, Spot: 1, OnDemand: 1, SavingPerHour: 60_000, Paid: 1_000_000, AtOnDemand: 3_000_000,
 			Saved: map[string]policy.Money{"on-demand": 2_000_000}, Namespaces: map[string]policy.Money{"ml": 500_000}, ShadowMoves: 3,
@@ -53,7 +56,10 @@ func newStep() *Step {
 // and under those of the other systems.
 func TestMetrics(t *testing.T) {
 	r := prometheus.NewPedanticRegistry()
-	m, err := New(r, Config{Compat: Systems, Writes: func() []limit.Count { return []limit.Count{{Verb: "PATCH", Writes: 7, Urgent: 2, Refused: 3}} }, Clock: func() steady.State { return steady.State{Local: time.Hour, Jumps: 2} }})
+	m, err := New(r, Config{Compat: Systems, Writes: func() []limit.Count {
+		return []limit.Count{{Verb: "PATCH",
+			Writes: 7, Urgent: 2, Refused: 3}}
+	}, Clock: func() steady.State { return steady.State{Local: time.Hour, Jumps: 2} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +144,8 @@ func TestSeriesOfDeletedObjects(t *testing.T) {
 	for _, f := range families {
 		for _, x := range f.GetMetric() {
 			for _, l := range x.GetLabel() {
-				of := slices.Contains([]string{"pool", "node", "market", "budget", "namespace", "name", "instance", "instance_type", "zone"}, l.GetName())
+				of := slices.Contains([]string{"pool", "node", "market", "budget", "namespace", "name", "instance",
+					"instance_type", "zone"}, l.GetName())
 				if of && l.GetValue() != "" && f.GetName() != "spot_rescheduler_node_drain_total" {
 					t.Errorf("%s still has %v", f.GetName(), x.GetLabel())
 				}
@@ -179,7 +186,8 @@ func lines(t *testing.T, r *prometheus.Registry, name string) []string {
 
 // TestUnknownSystem names what is known.
 func TestUnknownSystem(t *testing.T) {
-	if _, err := New(prometheus.NewRegistry(), Config{Compat: []string{"datadog"}}); err == nil || !strings.Contains(err.Error(), "rescheduler") {
+	if _, err := New(prometheus.NewRegistry(), Config{Compat: []string{"datadog"}}); err == nil ||
+		!strings.Contains(err.Error(), "rescheduler") {
 		t.Error(err)
 	}
 }

@@ -10,11 +10,16 @@ import (
 type writes struct{ counts func() []limit.Count }
 
 var (
-	writesSent = prometheus.NewDesc("spotter_api_writes_total", "Writes that were sent to the API server.", []string{"verb"}, nil)
-	writesFast = prometheus.NewDesc("spotter_api_writes_urgent_total", "Writes that did not wait for the rate limit: for nodes under notice and writes that a step waits for.", []string{"verb"}, nil)
-	writesDeny = prometheus.NewDesc("spotter_api_writes_refused_total", "Writes that were not sent because a mode, the kill switch or the lease no longer allowed them.", []string{"verb"}, nil)
-	writesBack = prometheus.NewDesc("spotter_api_writes_throttled_total", "Writes that the API server rejected because it is overloaded.", []string{"verb"}, nil)
-	writesWait = prometheus.NewDesc("spotter_api_write_wait_seconds_total", "Time that writes waited for the rate limit.", []string{"verb"}, nil)
+	writesSent = prometheus.NewDesc("spotter_api_writes_total", "Writes that were sent to the API server.",
+		[]string{"verb"}, nil)
+	writesFast = prometheus.NewDesc("spotter_api_writes_urgent_total",
+		"Writes that did not wait for the rate limit: for nodes under notice and writes that a step waits for.", []string{"verb"}, nil)
+	writesDeny = prometheus.NewDesc("spotter_api_writes_refused_total",
+		"Writes that were not sent because a mode, the kill switch or the lease no longer allowed them.", []string{"verb"}, nil)
+	writesBack = prometheus.NewDesc("spotter_api_writes_throttled_total",
+		"Writes that the API server rejected because it is overloaded.", []string{"verb"}, nil)
+	writesWait = prometheus.NewDesc("spotter_api_write_wait_seconds_total",
+		"Time that writes waited for the rate limit.", []string{"verb"}, nil)
 )
 
 // Describe names the metrics.

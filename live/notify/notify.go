@@ -107,7 +107,10 @@ func New(cfg Config) *Sender {
 	return &Sender{
 		cfg: cfg, queue: make(chan *envelope, cfg.QueueMax),
 		// A redirection is not followed: it could carry the header elsewhere.
-		client: &http.Client{Timeout: cfg.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		client: &http.Client{Timeout: cfg.Timeout, CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}},
 	}
 }
 
@@ -202,7 +205,8 @@ func (r *refusal) Error() string {
 
 // final reports whether the same request would be refused again.
 func (r *refusal) final() bool {
-	return r.status < 500 && r.status != http.StatusRequestTimeout && r.status != http.StatusTooEarly && r.status != http.StatusTooManyRequests &&
+	return r.status < 500 && r.status != http.StatusRequestTimeout && r.status != http.StatusTooEarly &&
+		r.status != http.StatusTooManyRequests &&
 		r.status != http.StatusUnauthorized && r.status != http.StatusForbidden // its token may be rotated
 }
 

@@ -133,7 +133,8 @@ func TestStructuredMode(t *testing.T) {
 	if first["id"] == "" || first["id"] == second["id"] {
 		t.Errorf("identifiers %v and %v", first["id"], second["id"])
 	}
-	if h := f.hook.headers; h[0].Get("Content-Type") != "application/cloudevents+json; charset=UTF-8" || h[0].Get("X-Token") != "Bearer one" || h[1].Get("X-Token") != "Bearer two" {
+	if h := f.hook.headers; h[0].Get("Content-Type") != "application/cloudevents+json; charset=UTF-8" ||
+		h[0].Get("X-Token") != "Bearer one" || h[1].Get("X-Token") != "Bearer two" {
 		t.Errorf("headers %v", h)
 	}
 }

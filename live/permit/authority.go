@@ -412,6 +412,7 @@ func (a *Authority) readSwitch(ctx context.Context, s *state) {
 	s.known = true
 	if s.kill.On, err = strconv.ParseBool(value); err != nil {
 		s.kill.On = true
-		s.kill.Problem = fmt.Sprintf("annotation %s of ConfigMap %s is %q, neither true nor false: treated as true", KillSwitchAnnotation, key, value)
+		s.kill.Problem = fmt.Sprintf("annotation %s of ConfigMap %s is %q, neither true nor false: treated as true",
+			KillSwitchAnnotation, key, value)
 	}
 }

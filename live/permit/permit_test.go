@@ -42,7 +42,8 @@ func newBench(t *testing.T, mode policy.Mode, change func(*Config)) *bench {
 	}
 	b := &bench{clock: clocktesting.NewFakePassiveClock(time.Unix(1_700_000_000, 0))}
 	pool := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.CapacityPoolSpec{Mode: v1alpha1.ModeActive}}
-	kill := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "spotter", Name: "switch", Annotations: map[string]string{KillSwitchAnnotation: "false"}}}
+	kill := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "spotter", Name: "switch",
+		Annotations: map[string]string{KillSwitchAnnotation: "false"}}}
 	b.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(pool, kill).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			b.reads++
@@ -154,7 +155,8 @@ func TestSwitchLost(t *testing.T) {
 	b := newBench(t, policy.ModeActive, nil)
 	b.setSwitch(t, "true")
 	b.wants(Act(t.Context(), "web"), t, Stopped)
-	if err := b.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "spotter", Name: "switch"}}); err != nil {
+	if err := b.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "spotter",
+		Name: "switch"}}); err != nil {
 		t.Fatal(err)
 	}
 	b.wants(Act(t.Context(), "web"), t, Stopped)

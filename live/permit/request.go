@@ -34,7 +34,8 @@ func (a *Authority) own(r *http.Request) bool {
 		return true
 	}
 	_, path, _ := strings.Cut(r.URL.Path, "/api") // the server may be below a path
-	for _, group := range [...]string{"coordination.k8s.io", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", v1alpha1.GroupVersion.Group} {
+	for _, group := range [...]string{"coordination.k8s.io", "events.k8s.io", "authentication.k8s.io",
+		"authorization.k8s.io", v1alpha1.GroupVersion.Group} {
 		if strings.HasPrefix(path, "s/"+group+"/") {
 			return true
 		}

@@ -37,7 +37,8 @@ func (b *bench) leadFrom(t *testing.T, namespace, holder string) func(holder str
 	}
 	change := func(holder string, renewed time.Time) {
 		t.Helper()
-		l.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: ptr.To(metav1.NewMicroTime(renewed)), LeaseDurationSeconds: ptr.To(int32(15))}
+		l.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: ptr.To(metav1.NewMicroTime(renewed)),
+			LeaseDurationSeconds: ptr.To(int32(15))}
 		if err := b.client.Update(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}

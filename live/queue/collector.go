@@ -5,20 +5,27 @@ import "github.com/prometheus/client_golang/prometheus"
 // The metrics of a queue. Messages of a kind were read and passed on; outcomes are the results of
 // the other messages.
 var (
-	metricUp       = prometheus.NewDesc("spotter_queue_up", "1 while the queue of notices is read, 0 while it is not.", nil, nil)
-	metricRival    = prometheus.NewDesc("spotter_queue_rival", "1 while another consumer also reads the queue and receives part of its messages.", nil, nil)
-	metricReceived = prometheus.NewDesc("spotter_queue_received_total", "Messages received, including redeliveries.", nil, nil)
+	metricUp = prometheus.NewDesc("spotter_queue_up", "1 while the queue of notices is read, 0 while it is not.",
+		nil, nil)
+	metricRival = prometheus.NewDesc("spotter_queue_rival",
+		"1 while another consumer also reads the queue and receives part of its messages.", nil, nil)
+	metricReceived = prometheus.NewDesc("spotter_queue_received_total", "Messages received, including redeliveries.",
+		nil, nil)
 	metricMessages = prometheus.NewDesc("spotter_queue_messages_total", "Messages read, by topic.", []string{"kind"}, nil)
-	metricOutcomes = prometheus.NewDesc("spotter_queue_outcomes_total", "Messages that were deleted, redelivered, reported past events or could not be read.", []string{"outcome"}, nil)
-	metricFailures = prometheus.NewDesc("spotter_queue_failed_requests_total", "Requests to the queue that failed.", nil, nil)
-	metricLast     = prometheus.NewDesc("spotter_queue_last_message_timestamp_seconds", "Time of the newest event that a message reported.", nil, nil)
+	metricOutcomes = prometheus.NewDesc("spotter_queue_outcomes_total",
+		"Messages that were deleted, redelivered, reported past events or could not be read.", []string{"outcome"}, nil)
+	metricFailures = prometheus.NewDesc("spotter_queue_failed_requests_total", "Requests to the queue that failed.",
+		nil, nil)
+	metricLast = prometheus.NewDesc("spotter_queue_last_message_timestamp_seconds",
+		"Time of the newest event that a message reported.", nil, nil)
 )
 
 var _ prometheus.Collector = (*Queue)(nil)
 
 // Describe implements [prometheus.Collector].
 func (q *Queue) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{metricUp, metricRival, metricReceived, metricMessages, metricOutcomes, metricFailures, metricLast} {
+	for _, d := range []*prometheus.Desc{metricUp, metricRival, metricReceived, metricMessages, metricOutcomes,
+		metricFailures, metricLast} {
 		to <- d
 	}
 }

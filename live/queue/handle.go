@@ -26,7 +26,8 @@ func (q *Queue) handle(ctx context.Context, x *types.Message) {
 	if err != nil {
 		q.count(func(c *Counts) { c.Malformed++ })
 		if q.logged.first("malformed: " + err.Error()) {
-			q.config.Log.Warn("a message of the queue cannot be read", "queue", q.config.URL, "message", sdk.ToString(x.MessageId), "error", err)
+			q.config.Log.Warn("a message of the queue cannot be read", "queue", q.config.URL, "message",
+				sdk.ToString(x.MessageId), "error", err)
 		}
 		if receives(x) >= q.config.ReceivesMax {
 			q.finish(x)
@@ -40,7 +41,8 @@ func (q *Queue) handle(ctx context.Context, x *types.Message) {
 		return
 	}
 	if notices := q.publish(ctx, m); len(notices) > 0 && notices[0].ReclaimAt != 0 {
-		q.warned = append(q.warned, warning{q.config.Clock.Now().Add(q.config.ClaimWait), sdk.ToString(x.ReceiptHandle), notices})
+		q.warned = append(q.warned, warning{q.config.Clock.Now().Add(q.config.ClaimWait), sdk.ToString(x.ReceiptHandle),
+			notices})
 	} else {
 		q.finish(x)
 	}
@@ -101,7 +103,8 @@ func (q *Queue) publish(ctx context.Context, m *message) []backend.Notice {
 	case kindUnknown, kindOther:
 		q.count(func(c *Counts) { c.Unknown++ })
 		if q.logged.first(m.name) {
-			q.config.Log.Warn("the queue holds messages that Spotter does not use; they are deleted", "queue", q.config.URL, "kind", m.name)
+			q.config.Log.Warn("the queue holds messages that Spotter does not use; they are deleted", "queue", q.config.URL,
+				"kind", m.name)
 		}
 	}
 	return nil

@@ -93,7 +93,8 @@ func New(c Config, s *sqs.Client, reader, nodes client.Reader, sink backend.Sink
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	q := &Queue{config: &c, sqs: s, nodes: nodes, sink: sink, seen: lru.New(recentMax), logged: logOnce{lru.New(loggedMax)}}
+	q := &Queue{config: &c, sqs: s, nodes: nodes, sink: sink, seen: lru.New(recentMax),
+		logged: logOnce{lru.New(loggedMax)}}
 	q.rivals.config, q.rivals.reader = &c, reader
 	return q, nil
 }

@@ -144,7 +144,8 @@ func event(id, detailType, source string, at time.Time, detail string) string {
 }
 
 func interruption(id, instance string, at time.Time) string {
-	return event(id, "EC2 Spot Instance Interruption Warning", "aws.ec2", at, fmt.Sprintf(`{"instance-id":%q,"instance-action":"terminate"}`, instance))
+	return event(id, "EC2 Spot Instance Interruption Warning", "aws.ec2", at,
+		fmt.Sprintf(`{"instance-id":%q,"instance-action":"terminate"}`, instance))
 }
 
 func recommendation(id, instance string, at time.Time) string {
@@ -168,7 +169,8 @@ func TestRule09EveryKindOfMessage(t *testing.T) {
 		event("4", "EC2 Instance State-change Notification", "aws.ec2", now, `{"instance-id":"i-new","state":"running"}`),
 		health("5", now.Add(20*time.Minute)),
 		health("6", now.Add(240*time.Hour)),
-		event("7", "EC2 Instance-terminate Lifecycle Action", "aws.autoscaling", now, `{"LifecycleTransition":"autoscaling:EC2_INSTANCE_TERMINATING"}`),
+		event("7", "EC2 Instance-terminate Lifecycle Action", "aws.autoscaling", now,
+			`{"LifecycleTransition":"autoscaling:EC2_INSTANCE_TERMINATING"}`),
 		`{"Event":"autoscaling:TEST_NOTIFICATION","AccountId":"1"}`,
 		event("8", "EC2 Instance Launch Unsuccessful", "aws.autoscaling", now, `{}`),
 		event("9", "EC2 Instance Launch Unsuccessful", "aws.autoscaling", now, `{}`),
@@ -196,7 +198,8 @@ func TestRule09EveryKindOfMessage(t *testing.T) {
 	}
 	c := s.queue.Counts()
 	c.Failures = 0
-	if want := (queue.Counts{Received: 10, Interruptions: 1, Recommendations: 1, StateChanges: 2, ScheduledChanges: 2, Lifecycle: 2, Unknown: 2, Deleted: 10}); c != want {
+	if want := (queue.Counts{Received: 10, Interruptions: 1, Recommendations: 1, StateChanges: 2, ScheduledChanges: 2,
+		Lifecycle: 2, Unknown: 2, Deleted: 10}); c != want {
 		t.Errorf("counts %+v, want %+v", c, want)
 	}
 }
@@ -317,7 +320,8 @@ func TestRule09ErrorsOfTheService(t *testing.T) {
 // A queue that is not there, that never answers, or that may not be read, is an error to be shown and not
 // the end; once it can be read it is.
 func TestRule09QueueThatCannotBeRead(t *testing.T) {
-	for name, f := range map[string]fake.Faults{"NonExistentQueue": {Missing: true}, "AccessDenied": {Denied: true}, "silent": {Silent: true}} {
+	for name, f := range map[string]fake.Faults{"NonExistentQueue": {Missing: true}, "AccessDenied": {Denied: true},
+		"silent": {Silent: true}} {
 		s := prepare(t, func(c *queue.Config) {
 			if f.Silent {
 				c.Timeout = 50 * time.Millisecond

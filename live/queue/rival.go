@@ -61,7 +61,8 @@ var settings = []string{"--interruption-queue", "--queue-url", "INTERRUPTION_QUE
 
 // drainers are parts of image names and the values of the label
 // app.kubernetes.io/name of who drains nodes under a warning.
-var drainers = map[string]policy.Actor{"karpenter": policy.ActorKarpenter, "aws-node-termination-handler": policy.ActorNTH}
+var drainers = map[string]policy.Actor{"karpenter": policy.ActorKarpenter,
+	"aws-node-termination-handler": policy.ActorNTH}
 
 // pageMax is the most objects of one response.
 const pageMax = 250
@@ -84,7 +85,8 @@ func (f *rivalFinder) look(ctx context.Context, fault *string) {
 func (f *rivalFinder) shared() error {
 	for _, r := range f.all() {
 		if r.Queue != "" && sameQueue(f.config.URL, r.Queue) {
-			return fmt.Errorf("%w: %s reads %s, and each message goes to one of its consumers: give Spotter its own queue", ErrRival, r.Who, r.Queue)
+			return fmt.Errorf("%w: %s reads %s, and each message goes to one of its consumers: give Spotter its own queue",
+				ErrRival, r.Who, r.Queue)
 		}
 	}
 	return nil
@@ -178,7 +180,8 @@ func allows(rules []rbacv1.PolicyRule, resource string, verbs ...string) bool {
 }
 
 // pages lists objects page by page.
-func pages[L client.ObjectList](ctx context.Context, r client.Reader, list L, visit func(L), options ...client.ListOption) error {
+func pages[L client.ObjectList](ctx context.Context, r client.Reader, list L, visit func(L),
+	options ...client.ListOption) error {
 	for token := ""; ; {
 		if err := r.List(ctx, list, append(options, client.Limit(pageMax), client.Continue(token))...); err != nil {
 			return fmt.Errorf("looking for other consumers: %w", err)

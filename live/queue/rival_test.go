@@ -37,12 +37,14 @@ func template(account string, c corev1.Container) corev1.PodTemplateSpec {
 
 // deployment returns one that runs as a ServiceAccount of its own name.
 func deployment(namespace, name string, c corev1.Container) *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: appsv1.DeploymentSpec{Template: template(name, c)}}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.DeploymentSpec{Template: template(name, c)}}
 }
 
 // daemonSet is deployment for a DaemonSet.
 func daemonSet(namespace, name string, c corev1.Container) *appsv1.DaemonSet {
-	return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: appsv1.DaemonSetSpec{Template: template(name, c)}}
+	return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.DaemonSetSpec{Template: template(name, c)}}
 }
 
 // drainRole is a role as the chart of the Node Termination Handler has it.
@@ -101,24 +103,36 @@ func TestRule09FindsOtherConsumers(t *testing.T) {
 		found   bool // a rival, of some queue
 		shared  bool // of ours
 	}{
-		"nobody":                       {objects: objects(deployment("default", "app", env("app", "QUEUE_NAME", "spotter")))},
-		"a tenant":                     {objects: objects(forged)},
-		"a tenant, role in namespace":  {objects: objects(forged, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "r"}, Subjects: []rbacv1.Subject{subject}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}}, drainRole("r"))},
+		"nobody":   {objects: objects(deployment("default", "app", env("app", "QUEUE_NAME", "spotter")))},
+		"a tenant": {objects: objects(forged)},
+		"a tenant, role in namespace": {objects: objects(forged,
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "r"},
+				Subjects: []rbacv1.Subject{subject}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}}, drainRole("r"))},
 		"a tenant, no eviction":        {objects: objects(forged, bound(noEviction, subject))},
 		"a tenant, one node":           {objects: objects(forged, bound(ofNames, subject))},
 		"a tenant, account of another": {objects: objects(forged, mayDrain("kube-system", "aws-node-termination-handler"))},
-		"Karpenter's name":             {objects(deployment("kube-system", "karpenter", env(karpenterImage, "INTERRUPTION_QUEUE", "spotter")), karpenter), policy.ActorKarpenter, true, true},
-		"Karpenter's own":              {objects(deployment("kube-system", "karpenter", env(karpenterImage, "INTERRUPTION_QUEUE", "my-cluster")), karpenter), policy.ActorKarpenter, true, false},
-		"Karpenter without a queue":    {objects: objects(deployment("kube-system", "karpenter", env(karpenterImage, "INTERRUPTION_QUEUE", "")), karpenter)},
-		"an argument":                  {objects(deployment("kube-system", "karpenter", args(karpenterImage, "--interruption-queue=spotter")), karpenter), policy.ActorKarpenter, true, true},
-		"two arguments":                {objects(deployment("kube-system", "nth", args(nthImage, "--queue-url", ours+"/")), system), policy.ActorNTH, true, true},
-		"a DaemonSet":                  {objects(daemonSet("kube-system", "nth", env(nthImage, "QUEUE_URL", ours)), system), policy.ActorNTH, true, true},
-		"a label":                      {objects(labelled, system), policy.ActorNTH, true, true},
-		"a group of accounts":          {objects(labelled, bound(drainRole("r"), rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts:kube-system"})), policy.ActorNTH, true, true},
-		"an older host":                {objects(deployment("kube-system", "nth", env(nthImage, "QUEUE_URL", "https://eu-west-1.queue.amazonaws.com/123456789012/spotter")), system), policy.ActorNTH, true, true},
-		"another region":               {objects(deployment("kube-system", "nth", env(nthImage, "QUEUE_URL", "https://sqs.us-east-1.amazonaws.com/123456789012/spotter")), system), policy.ActorNTH, true, false},
-		"another account":              {objects(deployment("kube-system", "nth", env(nthImage, "QUEUE_URL", "https://sqs.eu-west-1.amazonaws.com/999999999999/spotter")), system), policy.ActorNTH, true, false},
-		"a queue of a ConfigMap":       {objects(deployment("kube-system", "nth", fromMap), system), policy.ActorNTH, true, false},
+		"Karpenter's name": {objects(deployment("kube-system", "karpenter",
+			env(karpenterImage, "INTERRUPTION_QUEUE", "spotter")), karpenter), policy.ActorKarpenter, true, true},
+		"Karpenter's own": {objects(deployment("kube-system", "karpenter",
+			env(karpenterImage, "INTERRUPTION_QUEUE", "my-cluster")), karpenter), policy.ActorKarpenter, true, false},
+		"Karpenter without a queue": {objects: objects(deployment("kube-system", "karpenter",
+			env(karpenterImage, "INTERRUPTION_QUEUE", "")), karpenter)},
+		"an argument": {objects(deployment("kube-system", "karpenter",
+			args(karpenterImage, "--interruption-queue=spotter")), karpenter), policy.ActorKarpenter, true, true},
+		"two arguments": {objects(deployment("kube-system", "nth", args(nthImage, "--queue-url", ours+"/")),
+			system), policy.ActorNTH, true, true},
+		"a DaemonSet": {objects(daemonSet("kube-system", "nth", env(nthImage, "QUEUE_URL", ours)), system),
+			policy.ActorNTH, true, true},
+		"a label": {objects(labelled, system), policy.ActorNTH, true, true},
+		"a group of accounts": {objects(labelled, bound(drainRole("r"),
+			rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts:kube-system"})), policy.ActorNTH, true, true},
+		"an older host": {objects(deployment("kube-system", "nth",
+			env(nthImage, "QUEUE_URL", "https://eu-west-1.queue.amazonaws.com/123456789012/spotter")), system), policy.ActorNTH, true, true},
+		"another region": {objects(deployment("kube-system", "nth",
+			env(nthImage, "QUEUE_URL", "https://sqs.us-east-1.amazonaws.com/123456789012/spotter")), system), policy.ActorNTH, true, false},
+		"another account": {objects(deployment("kube-system", "nth",
+			env(nthImage, "QUEUE_URL", "https://sqs.eu-west-1.amazonaws.com/999999999999/spotter")), system), policy.ActorNTH, true, false},
+		"a queue of a ConfigMap": {objects(deployment("kube-system", "nth", fromMap), system), policy.ActorNTH, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, func(c *queue.Config) { c.URL = ours }, c.objects...)
@@ -144,10 +158,12 @@ func TestRule09FindsOtherConsumers(t *testing.T) {
 func TestRule09ReadsWhoeverElseReads(t *testing.T) {
 	for name, objects := range map[string]func(url string) []client.Object{
 		"a tenant": func(url string) []client.Object {
-			return []client.Object{deployment("tenant", "app", corev1.Container{Image: nthImage, Env: []corev1.EnvVar{{Name: "QUEUE_URL", Value: url}}})}
+			return []client.Object{deployment("tenant", "app", corev1.Container{Image: nthImage,
+				Env: []corev1.EnvVar{{Name: "QUEUE_URL", Value: url}}})}
 		},
 		"a rival": func(url string) []client.Object {
-			return append(mayDrain("kube-system", "nth"), deployment("kube-system", "nth", corev1.Container{Image: nthImage, Args: []string{"--queue-url", url}}))
+			return append(mayDrain("kube-system", "nth"), deployment("kube-system", "nth",
+				corev1.Container{Image: nthImage, Args: []string{"--queue-url", url}}))
 		},
 	} {
 		s := prepare(t, nil)
@@ -175,7 +191,8 @@ func TestRule09ReadsWhoeverElseReads(t *testing.T) {
 
 // node returns the node of an instance.
 func node(instance string, change func(*corev1.Node)) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + instance}, Spec: corev1.NodeSpec{ProviderID: "aws:///eu-west-1a/" + instance}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + instance},
+		Spec: corev1.NodeSpec{ProviderID: "aws:///eu-west-1a/" + instance}}
 	change(n)
 	return n
 }
@@ -183,8 +200,10 @@ func node(instance string, change func(*corev1.Node)) *corev1.Node {
 // A warned node is left to who is expected to drain it for ClaimWait, and is ours where
 // it is in nobody's hands by then. Its message is kept until then.
 func TestRule09UnclaimedNodesAreOurs(t *testing.T) {
-	nth := append(mayDrain("kube-system", "nth"), deployment("kube-system", "nth", corev1.Container{Image: nthImage, Args: []string{"--queue-url", "theirs"}}))
-	karpenter := append(mayDrain("kube-system", "karpenter"), deployment("kube-system", "karpenter", corev1.Container{Image: karpenterImage, Args: []string{"--interruption-queue", "theirs"}}))
+	nth := append(mayDrain("kube-system", "nth"), deployment("kube-system", "nth",
+		corev1.Container{Image: nthImage, Args: []string{"--queue-url", "theirs"}}))
+	karpenter := append(mayDrain("kube-system", "karpenter"), deployment("kube-system", "karpenter",
+		corev1.Container{Image: karpenterImage, Args: []string{"--interruption-queue", "theirs"}}))
 	taint := func(key string, added time.Time) func(*corev1.Node) {
 		return func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: added}}}
@@ -201,19 +220,26 @@ func TestRule09UnclaimedNodesAreOurs(t *testing.T) {
 		expected  policy.Actor
 		unclaimed bool
 	}{
-		"nobody is expected":                       {nil, nothing, policy.ActorNone, policy.ActorNone, false},
-		"NTH does nothing":                         {nth, nothing, policy.ActorNone, policy.ActorNTH, true},
-		"NTH cordons":                              {nth, taint(corev1.TaintNodeUnschedulable, now), policy.ActorNone, policy.ActorNTH, false},
-		"NTH has cordoned, no taint yet":           {nth, func(n *corev1.Node) { n.Spec.Unschedulable = true }, policy.ActorNone, policy.ActorNTH, false},
-		"NTH taints":                               {nth, taint("aws-node-termination-handler/spot-itn", now), policy.ActorNone, policy.ActorNTH, false},
-		"a person cordoned it yesterday":           {nth, taint(corev1.TaintNodeUnschedulable, now.Add(-24*time.Hour)), policy.ActorNone, policy.ActorNTH, true},
+		"nobody is expected": {nil, nothing, policy.ActorNone, policy.ActorNone, false},
+		"NTH does nothing":   {nth, nothing, policy.ActorNone, policy.ActorNTH, true},
+		"NTH cordons":        {nth, taint(corev1.TaintNodeUnschedulable, now), policy.ActorNone, policy.ActorNTH, false},
+		"NTH has cordoned, no taint yet": {nth, func(n *corev1.Node) { n.Spec.Unschedulable = true },
+			policy.ActorNone, policy.ActorNTH, false},
+		"NTH taints": {nth, taint("aws-node-termination-handler/spot-itn", now),
+			policy.ActorNone, policy.ActorNTH, false},
+		"a person cordoned it yesterday": {nth, taint(corev1.TaintNodeUnschedulable, now.Add(-24*time.Hour)),
+			policy.ActorNone, policy.ActorNTH, true},
 		"we drain it":                              {nth, taint(drain.TaintDraining, now), policy.ActorNone, policy.ActorNTH, false},
 		"both, a node of Karpenter's":              {slices.Concat(nth, karpenter), nodePool, policy.ActorNone, policy.ActorNTH, true},
 		"Karpenter, its node, and it does nothing": {karpenter, nodePool, policy.ActorNone, policy.ActorKarpenter, true},
-		"Karpenter, its node":                      {karpenter, func(n *corev1.Node) { taint("karpenter.sh/disrupted", now)(n); nodePool(n) }, policy.ActorNone, policy.ActorKarpenter, false},
-		"Karpenter, another node":                  {karpenter, nothing, policy.ActorNone, policy.ActorNone, false},
-		"EKS does nothing":                         {nil, nothing, policy.ActorEKS, policy.ActorEKS, true},
-		"EKS rather than NTH":                      {nth, taint(corev1.TaintNodeUnschedulable, now), policy.ActorEKS, policy.ActorEKS, false},
+		"Karpenter, its node": {karpenter, func(n *corev1.Node) {
+			taint("karpenter.sh/disrupted",
+				now)(n)
+			nodePool(n)
+		}, policy.ActorNone, policy.ActorKarpenter, false},
+		"Karpenter, another node": {karpenter, nothing, policy.ActorNone, policy.ActorNone, false},
+		"EKS does nothing":        {nil, nothing, policy.ActorEKS, policy.ActorEKS, true},
+		"EKS rather than NTH":     {nth, taint(corev1.TaintNodeUnschedulable, now), policy.ActorEKS, policy.ActorEKS, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

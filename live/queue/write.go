@@ -18,7 +18,8 @@ func (q *Queue) forget(ctx context.Context) error {
 		n := min(batchMax, len(q.done))
 		in := &sqs.DeleteMessageBatchInput{QueueUrl: &q.config.URL}
 		for i := range q.done[:n] {
-			in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: sdk.String(strconv.Itoa(i)), ReceiptHandle: &q.done[i]})
+			in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: sdk.String(strconv.Itoa(i)),
+				ReceiptHandle: &q.done[i]})
 		}
 		deleted, err := q.remove(ctx, in)
 		if err != nil {
@@ -34,7 +35,8 @@ func (q *Queue) forget(ctx context.Context) error {
 		q.count(func(c *Counts) { c.Deleted += n - len(deleted.Failed) })
 		q.done = append(q.done[n:], again...)
 		if len(again) == n {
-			return q.failed("deleting messages", fmt.Errorf("none of %d was deleted: %s", n, sdk.ToString(deleted.Failed[0].Message)))
+			return q.failed("deleting messages", fmt.Errorf("none of %d was deleted: %s", n,
+				sdk.ToString(deleted.Failed[0].Message)))
 		}
 	}
 	return nil

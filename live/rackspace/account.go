@@ -116,7 +116,8 @@ func (t *accountTable) readSecret(ctx context.Context, a *account) error {
 		var s corev1.Secret
 		if err := t.reader.Get(ctx, a.key.secret, &s); err != nil {
 			if a.cloud != nil && a.refused == "" {
-				t.cfg.Log.Warn("the credentials secret cannot be read; its last known content is used", "secret", a.key.secret, "error", err)
+				t.cfg.Log.Warn("the credentials secret cannot be read; its last known content is used", "secret", a.key.secret,
+					"error", err)
 				return nil
 			}
 			return fmt.Errorf("%w: reading secret %s: %w", errCredentials, a.key.secret, err)
@@ -136,7 +137,8 @@ func (t *accountTable) readSecret(ctx context.Context, a *account) error {
 		}
 	}
 	if a.refused == a.refresh && now.Sub(a.refusedAt) < t.cfg.WinMax {
-		return fmt.Errorf("%w: Rackspace refused the refresh token of secret %s at %v", errCredentials, a.key.secret, a.refusedAt)
+		return fmt.Errorf("%w: Rackspace refused the refresh token of secret %s at %v", errCredentials, a.key.secret,
+			a.refusedAt)
 	}
 	return nil
 }

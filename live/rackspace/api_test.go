@@ -26,7 +26,8 @@ import (
 // Shadow reads, and writes nothing: not to the cloud, and not to the cluster.
 func TestRule13ShadowWritesNothing(t *testing.T) {
 	w, _ := two(t)
-	w.server.AddPool("by-hand", "cs", "gp.vs1.large-iad", 2, 90_000, map[string]string{"spotter.dev/spotnode": "x", "spotter.dev/pool": poolName})
+	w.server.AddPool("by-hand", "cs", "gp.vs1.large-iad", 2, 90_000,
+		map[string]string{"spotter.dev/spotnode": "x", "spotter.dev/pool": poolName})
 	w.restart()
 	before, wrote := len(w.cloudWrites()), len(w.wrote)
 	for range 40 {
@@ -114,7 +115,8 @@ func TestCredentials(t *testing.T) {
 	}
 	set("stolen-refresh-token")
 	w.run(5 * time.Minute)
-	if _, err := w.b.Feed().Read(w.ctx, market.Ask{}); !errors.Is(err, market.ErrNothingWanted) || !strings.Contains(err.Error(), "refresh token") {
+	if _, err := w.b.Feed().Read(w.ctx, market.Ask{}); !errors.Is(err, market.ErrNothingWanted) ||
+		!strings.Contains(err.Error(), "refresh token") {
 		t.Errorf("the feed of prices says %v", err)
 	}
 	if c := w.condition(rackspace.CredentialsInvalid); c.Status != metav1.ConditionTrue || c.Reason != "Refused" || c.ObservedGeneration != 1 {
@@ -454,8 +456,9 @@ func TestOrderWhoseAnswerWasLost(t *testing.T) {
 		status int
 		body   string
 	}{
-		"throttled":    {429, ""},
-		"refused":      {403, `{"message":"admission webhook \"v\" denied the request: BidPrice must be greater than or equal to the market price of 0.050000, but got 0.040000"}`},
+		"throttled": {429, ""},
+		"refused": {403,
+			`{"message":"admission webhook \"v\" denied the request: BidPrice must be greater than or equal to the market price of 0.050000, but got 0.040000"}`},
 		"unauthorized": {401, ""},
 		"not found":    {404, ""},
 	} {

@@ -213,7 +213,8 @@ func list[T any](ctx context.Context, c *cloud, what, path string, query url.Val
 // namespace returns that of the organisation called org, by name or id.
 func (c *cloud) namespace(ctx context.Context, org string) (string, error) {
 	var all organisations
-	if err := c.call(ctx, "listing organizations", http.MethodGet, "/apis/auth.ngpc.rxt.io/v1/organizations", nil, &all); err != nil {
+	if err := c.call(ctx, "listing organizations", http.MethodGet, "/apis/auth.ngpc.rxt.io/v1/organizations", nil,
+		&all); err != nil {
 		return "", err
 	}
 	for _, o := range all.Organizations {
@@ -221,7 +222,8 @@ func (c *cloud) namespace(ctx context.Context, org string) (string, error) {
 			return namespaceOf(o.ID), nil
 		}
 	}
-	return "", fmt.Errorf("organization %q is not among those that the credentials may access, of %d", org, len(all.Organizations))
+	return "", fmt.Errorf("organization %q is not among those that the credentials may access, of %d", org,
+		len(all.Organizations))
 }
 
 func (c *cloud) cloudspace(ctx context.Context, namespace, name string) (*cloudSpace, error) {
@@ -245,7 +247,8 @@ func poolPath(namespace string, k kind, name string) string {
 // pools returns the node pools of a cloudspace.
 func (c *cloud) pools(ctx context.Context, namespace, cloudspace string, k kind) ([]nodePool, error) {
 	what := fmt.Sprintf("listing the %s of cloudspace %s", k, cloudspace)
-	all, err := list[nodePool](ctx, c, what, poolPath(namespace, k, ""), url.Values{"labelSelector": {cloudspaceLabel + "=" + cloudspace}})
+	all, err := list[nodePool](ctx, c, what, poolPath(namespace, k, ""),
+		url.Values{"labelSelector": {cloudspaceLabel + "=" + cloudspace}})
 	if err != nil {
 		return nil, err
 	}
@@ -261,5 +264,6 @@ func (c *cloud) pools(ctx context.Context, namespace, cloudspace string, k kind)
 
 func (c *cloud) pool(ctx context.Context, namespace string, k kind, name string) (*nodePool, error) {
 	var out nodePool
-	return &out, c.call(ctx, fmt.Sprintf("reading %s %s", k.object(), name), http.MethodGet, poolPath(namespace, k, name), nil, &out)
+	return &out, c.call(ctx, fmt.Sprintf("reading %s %s", k.object(), name), http.MethodGet,
+		poolPath(namespace, k, name), nil, &out)
 }

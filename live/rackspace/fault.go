@@ -57,7 +57,8 @@ func (f *fault) Unwrap() error {
 
 // passes reports whether the same request may succeed a little later.
 func (f *fault) passes() bool {
-	return f.Status == http.StatusTooManyRequests || f.Status >= 500 || f.Status == http.StatusConflict && f.Reason == "Conflict"
+	return f.Status == http.StatusTooManyRequests || f.Status >= 500 ||
+		f.Status == http.StatusConflict && f.Reason == "Conflict"
 }
 
 // faultOf reads an answer. A Kubernetes status reports its reason; what else may
@@ -148,6 +149,7 @@ func refusalOf(err error) (refusal, bool) {
 		r.Floor, r.Market, _ = amount{m[1]}.money()
 	}
 	// A class of which the provider's own least bid cannot be read is not sold.
-	r.Market = r.Market || strings.Contains(f.Text, "min bid price") || strings.Contains(strings.ToLower(f.Text), "capacity")
+	r.Market = r.Market || strings.Contains(f.Text, "min bid price") ||
+		strings.Contains(strings.ToLower(f.Text), "capacity")
 	return r, true
 }

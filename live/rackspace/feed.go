@@ -184,7 +184,8 @@ func (x *learned) report(u *market.Update, region, name string, raw json.RawMess
 	if err != nil {
 		return err
 	}
-	p := market.Price{Provider: policy.Rackspace, Region: region, Zone: region, Type: name, Price: price, Reserve: policy.BidStep}
+	p := market.Price{Provider: policy.Rackspace, Region: region, Zone: region, Type: name, Price: price,
+		Reserve: policy.BidStep}
 	for i, bid := range [...]amount{c.P20, c.P50, c.P80} {
 		if p.Bids[i], _, err = bid.money(); err != nil {
 			return err
@@ -215,7 +216,8 @@ func reportOnDemand(u *market.Update, region, name string, class *serverClass) {
 		if cost, ok, err := hourly(class); err == nil && ok && cost > 0 {
 			od.Price = cost
 			u.OnDemand = append(u.OnDemand, od)
-			u.Offerings = append(u.Offerings, market.Offering{Provider: policy.Rackspace, Region: region, Zone: region, Type: name})
+			u.Offerings = append(u.Offerings, market.Offering{Provider: policy.Rackspace, Region: region, Zone: region,
+				Type: name})
 			return
 		}
 	}

@@ -95,13 +95,16 @@ func TestFaultSizesOfUnknownClasses(t *testing.T) {
 		types[x.Name] = x
 	}
 	known, _ := catalog.Lookup(policy.Rackspace, "gp.vs1.medium-iad")
-	if x := types["gp.vs9.tiny-iad"]; x.Capacity != known.Capacity || x.Allocatable != known.Allocatable || x.Category != "gp" || x.Family != "gp.vs9" {
+	if x := types["gp.vs9.tiny-iad"]; x.Capacity != known.Capacity || x.Allocatable != known.Allocatable ||
+		x.Category != "gp" || x.Family != "gp.vs9" {
 		t.Errorf("a class as large as %s is described as %+v, want %+v", known.Name, x, known)
 	}
-	if x := types["gpu.vs9.huge-iad"]; x.Capacity.GPU != 1 || x.Allocatable.GPU != 1 || x.GPUResource != "nvidia.com/gpu" || x.Category != "gpu" {
+	if x := types["gpu.vs9.huge-iad"]; x.Capacity.GPU != 1 || x.Allocatable.GPU != 1 ||
+		x.GPUResource != "nvidia.com/gpu" || x.Category != "gpu" {
 		t.Errorf("a class of accelerators is described as %+v", x)
 	}
-	if _, ok := types["gp.vs9.odd-iad"]; ok || !strings.Contains(strings.Join(u.Warnings, "\n"), `gp.vs9.odd-iad of us-east-iad-1: cpu is "two"`) {
+	if _, ok := types["gp.vs9.odd-iad"]; ok || !strings.Contains(strings.Join(u.Warnings, "\n"),
+		`gp.vs9.odd-iad of us-east-iad-1: cpu is "two"`) {
 		t.Errorf("a class that cannot be read: warnings %v", u.Warnings)
 	}
 }
@@ -124,7 +127,8 @@ func TestFeedReadsTheRecordedSample(t *testing.T) {
 	}})
 	u := w.read()
 	want := map[string][4]policy.Money{
-		"gp.vs1.2xlarge-iad": {10_000, 41_000, 41_000, 46_000}, "gp.vs1.medium-iad": {1_000, 2_000, 2_000, 6_000}, "ch.vs1.large-iad": {5_000, 6_000, 11_000, 11_000},
+		"gp.vs1.2xlarge-iad": {10_000, 41_000, 41_000, 46_000}, "gp.vs1.medium-iad": {1_000, 2_000, 2_000,
+			6_000}, "ch.vs1.large-iad": {5_000, 6_000, 11_000, 11_000},
 	}
 	for _, p := range u.Spot {
 		if got := [4]policy.Money{p.Price, p.Bids[0], p.Bids[1], p.Bids[2]}; got != want[p.Type] {

@@ -75,7 +75,8 @@ func capacityPool(mode v1alpha1.Mode) *v1alpha1.CapacityPool {
 }
 
 func secret(token string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "spot", Namespace: "system"}, Data: map[string][]byte{"refresh-token": []byte(token + "\n")}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "spot", Namespace: "system"},
+		Data: map[string][]byte{"refresh-token": []byte(token + "\n")}}
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -157,7 +158,8 @@ func (w *fixture) hooks() interceptor.Funcs {
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			if err := ask("patch/"+sub, o); err != nil {
 				return err
 			}
@@ -214,7 +216,8 @@ func (w *fixture) snapshot() *policy.Snapshot {
 	now := s.Now
 	w.server.Change(func(st *fake.State) {
 		for i, c := range st.Classes {
-			s.Types = append(s.Types, policy.InstanceType{ID: policy.TypeID(i), Provider: policy.Rackspace, Name: c.Name, Capacity: policy.Resources{CPU: 2000, Memory: 4 << 30}})
+			s.Types = append(s.Types, policy.InstanceType{ID: policy.TypeID(i), Provider: policy.Rackspace, Name: c.Name,
+				Capacity: policy.Resources{CPU: 2000, Memory: 4 << 30}})
 			price := policy.Money(0)
 			for _, p := range c.Prices {
 				if p.At <= now {

@@ -161,7 +161,8 @@ func (c *crew) calm() (wrong []string) {
 func (c *crew) settled() (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	machines, ledger := c.server.Machines(), c.ledger()
-	if len(machines) != c.want || len(c.server.Pools()) != c.want || len(c.nodes()) != c.want || len(ledger) != c.want || c.sink.Alive() != c.want {
+	if len(machines) != c.want || len(c.server.Pools()) != c.want || len(c.nodes()) != c.want || len(ledger) != c.want ||
+		c.sink.Alive() != c.want {
 		say("%d machines run in %d node pools as %d nodes, the ledger has %d and the sink %d, want %d of each",
 			len(machines), len(c.server.Pools()), len(c.nodes()), len(ledger), c.sink.Alive(), c.want)
 	}

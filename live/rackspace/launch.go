@@ -88,7 +88,8 @@ type buyer struct {
 // choose returns the markets to ask, the cheapest first: those of the cloudspace's
 // own region that may take the bid and have not refused it, within the limits. An
 // order that was begun is gone on with.
-func (u *buyer) choose(s *policy.Snapshot, l *policy.Launch, region string, bid policy.Money, tried map[string]bool, going *machine) ([]policy.MarketID, error) {
+func (u *buyer) choose(s *policy.Snapshot, l *policy.Launch, region string, bid policy.Money, tried map[string]bool,
+	going *machine) ([]policy.MarketID, error) {
 	var fit []policy.MarketID
 	elsewhere, dear := 0, 0
 	for _, id := range l.Markets {
@@ -105,11 +106,13 @@ func (u *buyer) choose(s *policy.Snapshot, l *policy.Launch, region string, bid 
 		}
 	}
 	if elsewhere == len(l.Markets) {
-		return nil, backend.Hold("OtherRegion", "The cloudspace is in %s; no market of the launch is, of %d.", region, elsewhere)
+		return nil, backend.Hold("OtherRegion", "The cloudspace is in %s; no market of the launch is, of %d.", region,
+			elsewhere)
 	}
 	if len(fit) == 0 {
-		return nil, fmt.Errorf("of %d markets %d are in another region, %d are not offered at the bid of %s or the pool's maxPrice and %d refused: %w",
-			len(l.Markets), elsewhere, dear, bid.Short(), len(tried), driver.ErrNoCapacity)
+		return nil,
+			fmt.Errorf("of %d markets %d are in another region, %d are not offered at the bid of %s or the pool's maxPrice and %d refused: %w",
+				len(l.Markets), elsewhere, dear, bid.Short(), len(tried), driver.ErrNoCapacity)
 	}
 	slices.SortFunc(fit, func(x, y policy.MarketID) int {
 		return cmp.Or(cmp.Compare(s.Markets[x].Price, s.Markets[y].Price), cmp.Compare(x, y))
@@ -122,7 +125,8 @@ func (u *buyer) choose(s *policy.Snapshot, l *policy.Launch, region string, bid 
 }
 
 // orderFirst orders in the first market that takes the order.
-func (u *buyer) orderFirst(ctx context.Context, a session, s *policy.Snapshot, l *policy.Launch, pool *v1alpha1.CapacityPool, markets []policy.MarketID, bid policy.Money) error {
+func (u *buyer) orderFirst(ctx context.Context, a session, s *policy.Snapshot, l *policy.Launch,
+	pool *v1alpha1.CapacityPool, markets []policy.MarketID, bid policy.Money) error {
 	var refused []string
 	for _, id := range markets {
 		m := &s.Markets[id]
@@ -187,7 +191,8 @@ func (u *buyer) own(ctx context.Context, a session, m *machine) error {
 		return &unsure{err}
 	}
 	if p.Spec.CustomLabels[spotNodeLabel] != m.order.name {
-		return &fault{What: "creating node pool " + m.order.nodePool, Status: http.StatusConflict, Text: "another owner has a node pool of that name"}
+		return &fault{What: "creating node pool " + m.order.nodePool, Status: http.StatusConflict,
+			Text: "another owner has a node pool of that name"}
 	}
 	return nil
 }
@@ -206,7 +211,8 @@ func (u *buyer) turnDown(ctx context.Context, m *machine, no refusal) {
 	if err != nil {
 		u.cfg.Log.Warn("an order was refused, and the ledger does not show it yet", "spotnode", m.order.name, "error", err)
 	}
-	u.cfg.Log.Info("an order was refused", "spotnode", m.order.name, "market", m.order.market, "bid", m.order.bid, "floor", no.Floor, "answer", no.Text)
+	u.cfg.Log.Info("an order was refused", "spotnode", m.order.name, "market", m.order.market, "bid", m.order.bid,
+		"floor", no.Floor, "answer", no.Text)
 	if no.Market {
 		u.sink.Meet(backend.Event{Kind: backend.MetRefusal, Pool: m.order.pool, Market: m.order.market, At: now})
 	}

@@ -219,7 +219,8 @@ func (m *machine) write(s *v1alpha1.SpotNodeStatus) {
 	}{
 		{condOrdered, m.ordered, "NodePoolSeen", "The API has node pool " + m.order.nodePool + "."},
 		{condWon, m.won, "MachineGiven", "A machine was assigned."},
-		{condOutbid, m.outbid, "PriceAboveBid", "The market price is above the bid of " + m.order.bid.Short() + " an hour; the machine is reclaimed within minutes."},
+		{condOutbid, m.outbid, "PriceAboveBid", "The market price is above the bid of " + m.order.bid.Short() +
+			" an hour; the machine is reclaimed within minutes."},
 		{condReclaimed, m.reclaimed, "MachineGone", "The machine was returned to the provider."},
 		{condFailed, m.failed, m.failure, "The machine will not be assigned, or ended without a reclaim."},
 	} {

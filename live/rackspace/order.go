@@ -149,12 +149,15 @@ func orderOfPool(p *nodePool) (order, error) {
 	if err != nil {
 		return order{}, fmt.Errorf("%s %s: annotation %s: %w", p.Kind, p.Metadata.Name, bidAnnotation, err)
 	}
-	o, err := newOrder(p.Spec.CustomLabels[poolLabel], a[tokenAnnotation], a[marketAnnotation], p.Spec.CloudSpace, bid, instant(a[orderedAtAnnotation]))
+	o, err := newOrder(p.Spec.CustomLabels[poolLabel], a[tokenAnnotation], a[marketAnnotation], p.Spec.CloudSpace, bid,
+		instant(a[orderedAtAnnotation]))
 	if err != nil {
 		return o, fmt.Errorf("%s %s: %w", p.Kind, p.Metadata.Name, err)
 	}
-	if o.nodePool != p.Metadata.Name || o.name != p.Spec.CustomLabels[spotNodeLabel] || o.class != p.Spec.ServerClass || o.at == 0 {
-		return o, fmt.Errorf("%s %s: its labels and annotations are not those of an order by Spotter", p.Kind, p.Metadata.Name)
+	if o.nodePool != p.Metadata.Name || o.name != p.Spec.CustomLabels[spotNodeLabel] || o.class != p.Spec.ServerClass ||
+		o.at == 0 {
+		return o, fmt.Errorf("%s %s: its labels and annotations are not those of an order by Spotter", p.Kind,
+			p.Metadata.Name)
 	}
 	return o, nil
 }
@@ -170,7 +173,8 @@ func (o *order) pooled(namespace string, t *v1alpha1.NodeTemplate) *nodePool {
 	}
 	p := &nodePool{
 		APIVersion: apiVersion, Kind: k.object(),
-		Metadata: poolMetadata{Name: o.nodePool, Namespace: namespace, Labels: map[string]string{cloudspaceLabel: o.cloudspace}},
+		Metadata: poolMetadata{Name: o.nodePool, Namespace: namespace,
+			Labels: map[string]string{cloudspaceLabel: o.cloudspace}},
 		Spec: poolSpec{
 			ServerClass: o.class, Desired: 1, CloudSpace: o.cloudspace,
 			CustomLabels: labels, CustomAnnotations: o.annotations(), CustomTaints: t.Taints,

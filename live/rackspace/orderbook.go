@@ -45,7 +45,9 @@ func (o *orderBook) accountOf(ctx context.Context, m *machine) (accountKey, sess
 		return k, session{}, fmt.Errorf("reading the CapacityPool of SpotNode %s: %w", m.order.name, err)
 	}
 	if k.cloudspace != m.order.cloudspace {
-		return k, session{}, backend.Hold("CloudspaceChanged", "SpotNode %s was ordered for cloudspace %s, which CapacityPool %s no longer names.", m.order.name, m.order.cloudspace, m.order.pool)
+		return k, session{},
+			backend.Hold("CloudspaceChanged",
+				"SpotNode %s was ordered for cloudspace %s, which CapacityPool %s no longer names.", m.order.name, m.order.cloudspace, m.order.pool)
 	}
 	a, err := o.accounts.open(ctx, k)
 	return k, a, err

@@ -32,7 +32,8 @@ func (b *Backend) Pass(ctx context.Context) error {
 	for _, name := range names {
 		b.state.mu.Lock()
 		m := b.state.machines[name]
-		ready := m != nil && b.state.answered(m.order.pool) && (b.state.pools[m.order.pool].active || m.over() || b.state.unknown(m))
+		ready := m != nil && b.state.answered(m.order.pool) && (b.state.pools[m.order.pool].active || m.over() ||
+			b.state.unknown(m))
 		b.state.mu.Unlock()
 		if !ready {
 			continue

@@ -23,7 +23,8 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	over, grown, going := m.over(), m.size > 1, m.draining
 	b.state.mu.Unlock()
 	if grown {
-		return backend.Hold("NodePoolGrown", "Another owner gave node pool %s more than one machine. The API cannot select the one to remove, so node %s is kept.", m.order.nodePool, node.Name)
+		return backend.Hold("NodePoolGrown",
+			"Another owner gave node pool %s more than one machine. The API cannot select the one to remove, so node %s is kept.", m.order.nodePool, node.Name)
 	}
 	if over || going {
 		return nil
@@ -96,7 +97,8 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	case grown:
 		return backend.Hold("NodePoolGrown", "Another owner gave node pool %s more than one machine.", m.order.nodePool)
 	case current != "" && current != node.Name:
-		b.cfg.Log.Info("the machine of a node pool was exchanged; the one to release no longer exists", "node", node.Name, "now", current)
+		b.cfg.Log.Info("the machine of a node pool was exchanged; the one to release no longer exists", "node", node.Name,
+			"now", current)
 		return nil
 	}
 	if err := b.orders.withdraw(ctx, m); err != nil {

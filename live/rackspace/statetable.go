@@ -89,8 +89,10 @@ func (t *stateTable) reportUnjudged(pools []v1alpha1.CapacityPool) {
 // setConditions writes the conditions of a pool from the result of the last reading of its account.
 // It is data for the status of the pool, which this package does not write.
 func (t *stateTable) setConditions(pool string, generation int64, err error) {
-	invalid := metav1.Condition{Type: CredentialsInvalid, Status: metav1.ConditionFalse, Reason: "Accepted", Message: "Rackspace accepts the credentials."}
-	reachable := metav1.Condition{Type: CloudspaceReachable, Status: metav1.ConditionTrue, Reason: "Read", Message: "The node pools of the cloudspace were read."}
+	invalid := metav1.Condition{Type: CredentialsInvalid, Status: metav1.ConditionFalse, Reason: "Accepted",
+		Message: "Rackspace accepts the credentials."}
+	reachable := metav1.Condition{Type: CloudspaceReachable, Status: metav1.ConditionTrue, Reason: "Read",
+		Message: "The node pools of the cloudspace were read."}
 	if err != nil {
 		reachable.Status, reachable.Reason, reachable.Message = metav1.ConditionFalse, "NotRead", err.Error()
 		if errors.Is(err, errCredentials) {
@@ -118,7 +120,8 @@ func (t *stateTable) judgeStrays(unknown map[string]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(t.pools)) {
-		c := metav1.Condition{Type: NodePoolUnknown, Status: metav1.ConditionFalse, Reason: "AllKnown", Message: "Every node pool with Spotter's label belongs to an order by Spotter."}
+		c := metav1.Condition{Type: NodePoolUnknown, Status: metav1.ConditionFalse, Reason: "AllKnown",
+			Message: "Every node pool with Spotter's label belongs to an order by Spotter."}
 		if text, bad := unknown[name]; bad {
 			c.Status, c.Reason, c.Message = metav1.ConditionTrue, "NotOurOrder", text+"; it is left as it is."
 		}
@@ -140,7 +143,9 @@ func (t *stateTable) spotNodeOf(labels map[string]string, node string) (*machine
 		}
 	}
 	if n := labels[poolNameLabel]; n != "" {
-		return nil, backend.Hold("NotOurs", "Node %s is in node pool %s, which Spotter did not create. The API cannot select the machine of a pool to remove, so it is kept.", node, n)
+		return nil,
+			backend.Hold("NotOurs",
+				"Node %s is in node pool %s, which Spotter did not create. The API cannot select the machine of a pool to remove, so it is kept.", node, n)
 	}
 	return nil, backend.Hold("NotOurs", "Node %s was not created by Spotter.", node)
 }

@@ -51,7 +51,8 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	}
 	last := steerOf(&p)
 	// A limit that the steer leaves as it is stays.
-	for _, l := range []struct{ next, last *int64 }{{&next.CPU, &last.CPU}, {&next.Memory, &last.Memory}, {&next.GPU, &last.GPU}} {
+	for _, l := range []struct{ next, last *int64 }{{&next.CPU, &last.CPU}, {&next.Memory, &last.Memory},
+		{&next.GPU, &last.GPU}} {
 		if *l.next == 0 {
 			*l.next = *l.last
 		}

@@ -24,7 +24,8 @@ func (c *cloud) createPool(ctx context.Context, namespace string, k kind, p *nod
 
 // deletePool removes a node pool and its machine. One that is gone is no error.
 func (c *cloud) deletePool(ctx context.Context, namespace string, k kind, name string) error {
-	err := c.call(ctx, fmt.Sprintf("deleting %s %s", k.object(), name), http.MethodDelete, poolPath(namespace, k, name), nil, nil)
+	err := c.call(ctx, fmt.Sprintf("deleting %s %s", k.object(), name), http.MethodDelete, poolPath(namespace, k, name),
+		nil, nil)
 	if has(err, http.StatusNotFound) {
 		return nil
 	}
@@ -87,7 +88,8 @@ func (w *ledger) patchStatus(ctx context.Context, m *machine, change func(*machi
 	if sameStatus(&before.Status, &after.Status) {
 		return nil
 	}
-	err := w.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), owner)
+	err := w.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before,
+		client.MergeFromWithOptimisticLock{}), owner)
 	if err != nil {
 		return fmt.Errorf("writing the status of SpotNode %s: %w", before.Name, err)
 	}

@@ -108,9 +108,11 @@ func writePolicies(b *strings.Builder) {
 		title string
 		setup rights.Setup
 	}{
-		{"Shadow or active on Karpenter, with prices and a queue of warnings", rights.Setup{Parts: []rights.Part{rights.Prices, rights.Queue}, Regions: regions, Queue: queue}},
+		{"Shadow or active on Karpenter, with prices and a queue of warnings",
+			rights.Setup{Parts: []rights.Part{rights.Prices, rights.Queue}, Regions: regions, Queue: queue}},
 		{"Active on Auto Scaling groups, with prices and a queue of warnings",
-			rights.Setup{Active: true, Parts: []rights.Part{rights.Groups, rights.Prices, rights.Queue}, Regions: regions, Cluster: "production", Queue: queue}},
+			rights.Setup{Active: true, Parts: []rights.Part{rights.Groups, rights.Prices, rights.Queue}, Regions: regions,
+				Cluster: "production", Queue: queue}},
 	} {
 		fmt.Fprintf(b, "\n### %s\n\n```json\n%s\n```\n", x.title, rights.PolicyOf(x.setup).JSON())
 	}

@@ -36,7 +36,8 @@ type Guarded struct {
 // controller, those that hold the kill switch last.
 func GuardFile(g Guarded) []byte {
 	text := strings.ReplaceAll(guard, guardUser, g.User)
-	return []byte(strings.ReplaceAll(text, guardSwitch, fmt.Sprintf("name: %q, namespace: %s,", g.KillSwitch, g.Namespace)))
+	return []byte(strings.ReplaceAll(text, guardSwitch, fmt.Sprintf("name: %q, namespace: %s,", g.KillSwitch,
+		g.Namespace)))
 }
 
 // Guard returns the policies of [GuardFile] and their bindings, in the order of the file.

@@ -37,10 +37,11 @@ type guardCase struct {
 }
 
 const (
-	node       = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"NAME","labels":{"team":"a"}%s},"spec":{%s}}`
-	poolLabel  = `"labels":{"spotter.dev/pool":"web"}`
-	claimSpec  = `"spec":{"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"default"},"requirements":[]}`
-	poolSpec   = `"spec":{"weight":10,"template":{"spec":{"expireAfter":"Never",` + `"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"default"},"requirements":[{"key":"karpenter.sh/capacity-type","operator":"In","values":["spot"]}]}}}`
+	node      = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"NAME","labels":{"team":"a"}%s},"spec":{%s}}`
+	poolLabel = `"labels":{"spotter.dev/pool":"web"}`
+	claimSpec = `"spec":{"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"default"},"requirements":[]}`
+	poolSpec  = `"spec":{"weight":10,"template":{"spec":{"expireAfter":"Never",` +
+		`"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"default"},"requirements":[{"key":"karpenter.sh/capacity-type","operator":"In","values":["spot"]}]}}}`
 	karpenterV = `"apiVersion":"karpenter.sh/v1"`
 	template   = `"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}`
 )
@@ -61,7 +62,8 @@ func poolWith(name, meta, status string) string {
 }
 
 func jobWith(annotations, suspend string) string {
-	return `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"NAME","namespace":"default","annotations":{` + annotations + `}},"spec":{"suspend":` + suspend + `,` + template + `}}`
+	return `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"NAME","namespace":"default","annotations":{` +
+		annotations + `}},"spec":{"suspend":` + suspend + `,` + template + `}}`
 }
 
 const (
@@ -70,7 +72,8 @@ const (
 	theirs   = `{"key":"team","value":"a","effect":"NoSchedule"}`
 	unready  = `{"key":"node.kubernetes.io/not-ready","effect":"NoSchedule"}` // which the API server adds to a new node
 	pod      = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"NAME","namespace":"default","annotations":{%s}},"spec":{"containers":[{"name":"c","image":"i"}]}}`
-	launched = `,` + poolLabel + `,"annotations":{"spotter.dev/launch-token":"t","karpenter.sh/do-not-disrupt":"true","spotter.dev/protected":"replacement x"}`
+	launched = `,` + poolLabel +
+		`,"annotations":{"spotter.dev/launch-token":"t","karpenter.sh/do-not-disrupt":"true","spotter.dev/protected":"replacement x"}`
 	machine  = `,"status":{"providerID":"aws:///a/i-1"}`
 	capacity = `{"apiVersion":"spotter.dev/v1alpha1","kind":"CapacityPool","metadata":{"name":"NAME"},"spec":{"mode":"shadow","backend":{"karpenter":{"nodeClassName":"default"}}}}`
 )
@@ -78,7 +81,8 @@ const (
 // guardCases are the writes that drains, budgets and backends make, the ones that undo
 // them, and those that only a controller that was taken over would make.
 var guardCases = []guardCase{
-	{"a drain begins", nodeWith("", ""), `{"metadata":{"annotations":{` + drained + `,"spotter.dev/cordon":"x"}},"spec":{"unschedulable":true,"taints":[` + unready + `,` + ourTaint + `]}}`, true, false},
+	{"a drain begins", nodeWith("", ""), `{"metadata":{"annotations":{` + drained +
+		`,"spotter.dev/cordon":"x"}},"spec":{"unschedulable":true,"taints":[` + unready + `,` + ourTaint + `]}}`, true, false},
 	{"a drain begins on a node that a user tainted and cordoned", nodeWith("", `"unschedulable":true,"taints":[`+theirs+`]`),
 		`{"metadata":{"annotations":{` + drained + `}},"spec":{"taints":[` + theirs + `,` + unready + `,` + ourTaint + `]}}`, true, false},
 	{"a drain is undone", nodeWith(drained+`,"spotter.dev/cordon":"x"`, `"unschedulable":true,"taints":[`+theirs+`,`+ourTaint+`]`),
@@ -87,16 +91,19 @@ var guardCases = []guardCase{
 		`{"metadata":{"annotations":{"spotter.dev/drain":"{\"phase\":\"undoing\"}","spotter.dev/cordon":null}},"spec":{"unschedulable":null}}`, true, true},
 	{"the last mark is removed", nodeWith(drained, ""), `{"metadata":{"annotations":{"spotter.dev/drain":null}}}`, true, true},
 	{"a drain goes on", nodeWith(drained, ""), `{"metadata":{"annotations":{"spotter.dev/drain":"{\"phase\":\"releasing\"}"}}}`, true, false},
-	{"a node is protected", nodeWith(drained, ""), `{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":"true","spotter.dev/protected":"drain x"}}}`, true, false},
+	{"a node is protected", nodeWith(drained, ""),
+		`{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":"true","spotter.dev/protected":"drain x"}}}`, true, false},
 	{"the protection is removed", nodeWith(`"karpenter.sh/do-not-disrupt":"true","spotter.dev/protected":"drain x"`, ""),
 		`{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":null,"spotter.dev/protected":null}}}`, true, true},
 	{"a swap begins", nodeWith("", ""),
 		`{"metadata":{"annotations":{"spotter.dev/group-swap":"x","spotter.dev/scale-down-disabled-by":"spotter","cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`, true, false},
-	{"a swap ends", nodeWith(`"spotter.dev/group-swap":"x","spotter.dev/scale-down-disabled-by":"spotter","cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"`, ""),
+	{"a swap ends",
+		nodeWith(`"spotter.dev/group-swap":"x","spotter.dev/scale-down-disabled-by":"spotter","cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"`, ""),
 		`{"metadata":{"annotations":{"spotter.dev/group-swap":null,"spotter.dev/scale-down-disabled-by":null,"cluster-autoscaler.kubernetes.io/scale-down-disabled":null}}}`, true, true},
 	{"another's cordon is removed", nodeWith(drained, `"unschedulable":true`), `{"spec":{"unschedulable":null}}`, false, false},
 	{"a cordon without a mark", nodeWith("", ""), `{"spec":{"unschedulable":true}}`, false, false},
-	{"another's protection is removed", nodeWith(`"karpenter.sh/do-not-disrupt":"true"`, ""), `{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":null}}}`, false, false},
+	{"another's protection is removed", nodeWith(`"karpenter.sh/do-not-disrupt":"true"`, ""),
+		`{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":null}}}`, false, false},
 	{"another's scale-down-disabled is removed", nodeWith(`"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"`, ""),
 		`{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":null}}}`, false, false},
 	{"a protection without a mark", nodeWith("", ""), `{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":"true"}}}`, false, false},
@@ -104,26 +111,32 @@ var guardCases = []guardCase{
 	{"another annotation of a node", nodeWith("", ""), `{"metadata":{"annotations":{"a":"b"}}}`, false, false},
 	{"a taint of others", nodeWith("", ""), `{"spec":{"taints":[` + unready + `,{"key":"a","effect":"NoExecute"}]}}`, false, false},
 	{"a taint of others is removed", nodeWith("", `"taints":[`+theirs+`]`), `{"spec":{"taints":[` + unready + `]}}`, false, false},
-	{"our taint evicts", nodeWith(drained, ""), `{"spec":{"taints":[` + unready + `,{"key":"spotter.dev/draining","effect":"NoExecute"}]}}`, false, false},
+	{"our taint evicts", nodeWith(drained, ""), `{"spec":{"taints":[` + unready +
+		`,{"key":"spotter.dev/draining","effect":"NoExecute"}]}}`, false, false},
 	{"a finalizer of a node", nodeWith("", ""), `{"metadata":{"finalizers":["a.io/b"]}}`, false, false},
 
 	{"a pod is evicted", fmt.Sprintf(pod, ""), "evict", true, false},
-	{"a pod is ranked", fmt.Sprintf(pod, ""), `{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"5","spotter.dev/pod-deletion-cost":"5"}}}`, true, false},
+	{"a pod is ranked", fmt.Sprintf(pod, ""),
+		`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"5","spotter.dev/pod-deletion-cost":"5"}}}`, true, false},
 	{"a rank is removed", fmt.Sprintf(pod, `"controller.kubernetes.io/pod-deletion-cost":"5","spotter.dev/pod-deletion-cost":"5"`),
 		`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":null,"spotter.dev/pod-deletion-cost":null}}}`, true, true},
 	{"a label of a pod", fmt.Sprintf(pod, ""), `{"metadata":{"labels":{"a":"b"}}}`, false, false},
 
-	{"a Job is suspended", jobWith("", "false"), `{"metadata":{"annotations":{"spotter.dev/paused-by":"b"}},"spec":{"suspend":true}}`, true, false},
-	{"a Job is resumed", jobWith(`"spotter.dev/paused-by":"b"`, "true"), `{"metadata":{"annotations":{"spotter.dev/paused-by":null}},"spec":{"suspend":false}}`, true, true},
+	{"a Job is suspended", jobWith("", "false"),
+		`{"metadata":{"annotations":{"spotter.dev/paused-by":"b"}},"spec":{"suspend":true}}`, true, false},
+	{"a Job is resumed", jobWith(`"spotter.dev/paused-by":"b"`, "true"),
+		`{"metadata":{"annotations":{"spotter.dev/paused-by":null}},"spec":{"suspend":false}}`, true, true},
 	{"a Job is suspended without a mark", jobWith("", "false"), `{"spec":{"suspend":true}}`, false, false},
 	{"another's suspended Job is resumed", jobWith("", "true"), `{"spec":{"suspend":false}}`, false, false},
 	{"the parallelism of a Job", jobWith("", "false"), `{"spec":{"parallelism":5}}`, false, false},
-	{"a suspended Job goes elsewhere", jobWith(`"spotter.dev/paused-by":"b"`, "true"), `{"spec":{"template":{"spec":{"nodeSelector":{"a":"b"}}}}}`, false, false},
+	{"a suspended Job goes elsewhere", jobWith(`"spotter.dev/paused-by":"b"`, "true"),
+		`{"spec":{"template":{"spec":{"nodeSelector":{"a":"b"}}}}}`, false, false},
 
 	{"a launch", claimWith(launched, ""), "create", true, false},
 	{"a launch without a pool", claimWith(`,"annotations":{"spotter.dev/launch-token":"t"}`, ""), "create", false, false},
 	{"a launch without a token", claimWith(`,`+poolLabel, ""), "create", false, false},
-	{"a launch is no longer protected", claimWith(launched, ""), `{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":null,"spotter.dev/protected":null}}}`, true, true},
+	{"a launch is no longer protected", claimWith(launched, ""),
+		`{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":null,"spotter.dev/protected":null}}}`, true, true},
 	{"another's protection of a NodeClaim is removed", claimWith(`,"annotations":{"karpenter.sh/do-not-disrupt":"true"}`, ""),
 		`{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":null}}}`, false, false},
 	{"a label of a NodeClaim", claimWith(launched, ""), `{"metadata":{"labels":{"a":"b"}}}`, false, false},
@@ -134,25 +147,32 @@ var guardCases = []guardCase{
 	{"a NodePool is made", poolWith("web-spot", `,`+poolLabel, ""), "create", true, false},
 	{"a NodePool of another name", poolWith("general", `,`+poolLabel, ""), "create", false, false},
 	{"a NodePool without a pool", poolWith("web-spot", "", ""), "create", false, false},
-	{"a NodePool of ours is steered", poolWith("web-spot", `,`+poolLabel, ""), `{"metadata":{"annotations":{"spotter.dev/steer":"x"}},"spec":{"weight":20,"limits":{"cpu":"5"}}}`, true, false},
-	{"an adopted NodePool is steered", poolWith("general", `,"annotations":{"spotter.dev/adopt":"web"}`, ""), `{"spec":{"weight":20,"limits":{"cpu":"5"}}}`, true, false},
+	{"a NodePool of ours is steered", poolWith("web-spot", `,`+poolLabel, ""),
+		`{"metadata":{"annotations":{"spotter.dev/steer":"x"}},"spec":{"weight":20,"limits":{"cpu":"5"}}}`, true, false},
+	{"an adopted NodePool is steered", poolWith("general", `,"annotations":{"spotter.dev/adopt":"web"}`, ""),
+		`{"spec":{"weight":20,"limits":{"cpu":"5"}}}`, true, false},
 	{"an adopted NodePool gets another template", poolWith("general", `,"annotations":{"spotter.dev/adopt":"web"}`, ""),
 		`{"spec":{"template":{"spec":{"expireAfter":"1h"}}}}`, false, false},
 	{"a NodePool of others is steered", poolWith("general", "", ""), `{"spec":{"weight":20}}`, false, false},
 	{"a NodePool of others is adopted", poolWith("general", "", ""), `{"metadata":{"annotations":{"spotter.dev/adopt":"web"}}}`, false, false},
 	{"a NodePool of others is taken", poolWith("web-spot", "", ""), `{"metadata":{"labels":{"spotter.dev/pool":"web"}}}`, false, false},
-	{"a spent NodePool of ours is deleted", poolWith("web-od", `,`+poolLabel, `,"status":{"resources":{"nodes":"0"}}`), "delete orphans", true, true},
+	{"a spent NodePool of ours is deleted", poolWith("web-od", `,`+poolLabel, `,"status":{"resources":{"nodes":"0"}}`),
+		"delete orphans", true, true},
 	{"a NodePool of ours is deleted with its nodes", poolWith("web-od", `,`+poolLabel, ""), "delete", false, false},
-	{"a NodePool that has nodes is deleted", poolWith("web-od", `,`+poolLabel, `,"status":{"resources":{"nodes":"3"}}`), "delete orphans", false, false},
+	{"a NodePool that has nodes is deleted", poolWith("web-od", `,`+poolLabel, `,"status":{"resources":{"nodes":"3"}}`),
+		"delete orphans", false, false},
 	{"a NodePool of others is deleted", poolWith("general", "", ""), "delete orphans", false, false},
 
 	{"a pool keeps its steer", capacity, `{"metadata":{"annotations":{"spotter.dev/steer":"x"}}}`, true, false},
 	{"a pool becomes active", capacity, `{"spec":{"mode":"active"}}`, false, false},
 	{"an annotation of a pool", capacity, `{"metadata":{"annotations":{"spotter.dev/own-spot-share":"1"}}}`, false, false},
-	{"an order", `{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotNode","metadata":{"name":"NAME"},"spec":{"pool":"p","market":"m","token":"t"}}`, "create", true, false},
+	{"an order",
+		`{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotNode","metadata":{"name":"NAME"},"spec":{"pool":"p","market":"m","token":"t"}}`, "create", true, false},
 	{"a plan is proposed", `{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotPlan","metadata":{"name":"NAME"}}`, "create", true, true},
-	{"a plan that is approved is proposed", `{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotPlan","metadata":{"name":"NAME"},"spec":{"approved":true,"digest":"a"}}`, "create", false, false},
-	{"an order that was not placed", `{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotNode","metadata":{"name":"NAME"},"spec":{"pool":"p","market":"m","token":"t"}}`, "delete", true, true},
+	{"a plan that is approved is proposed",
+		`{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotPlan","metadata":{"name":"NAME"},"spec":{"approved":true,"digest":"a"}}`, "create", false, false},
+	{"an order that was not placed",
+		`{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotNode","metadata":{"name":"NAME"},"spec":{"pool":"p","market":"m","token":"t"}}`, "delete", true, true},
 }
 
 // TestGuard has the account of the controller, with all rights that an active one is
@@ -175,7 +195,8 @@ func TestGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &guardBench{env: env, user: user, kill: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: who.Namespace, Name: who.KillSwitch}}}
+	b := &guardBench{env: env, user: user,
+		kill: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: who.Namespace, Name: who.KillSwitch}}}
 	b.await(t, false)
 	b.all(t, "no switch", func(c *guardCase) bool { return c.free })
 	if err := env.Client.Create(t.Context(), b.kill); err != nil {
@@ -273,13 +294,15 @@ func (b *guardBench) try(t *testing.T, c *guardCase) error {
 func (b *guardBench) remove(t *testing.T, o *unstructured.Unstructured) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	if err := b.env.Client.Patch(ctx, o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil {
+	if err := b.env.Client.Patch(ctx, o.DeepCopy(), client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	if err := b.env.Client.Delete(ctx, o.DeepCopy(), client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
-	if err := b.env.Client.Patch(ctx, o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil && !apierrors.IsInvalid(err) {
+	if err := b.env.Client.Patch(ctx, o.DeepCopy(), client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil && !apierrors.IsInvalid(err) {
 		t.Fatal(err)
 	}
 }

@@ -154,7 +154,8 @@ func (s *Statement) holds(r Request) bool {
 				return false
 			}
 			for _, x := range has {
-				if strings.HasSuffix(operator, "StringLike") && !matchesAny(values, x) || operator == "StringEquals" && !slices.Contains(values, x) {
+				if strings.HasSuffix(operator, "StringLike") && !matchesAny(values, x) ||
+					operator == "StringEquals" && !slices.Contains(values, x) {
 					return false
 				}
 			}

@@ -48,7 +48,8 @@ func TestRule13RightsInShadow(t *testing.T) {
 	}
 	for _, a := range rights.Actions(full(false)) {
 		_, name, _ := strings.Cut(a, ":")
-		reads := slices.ContainsFunc([]string{"Describe", "Get", "List", "Receive", "Decrypt"}, func(p string) bool { return strings.HasPrefix(name, p) })
+		reads := slices.ContainsFunc([]string{"Describe", "Get", "List", "Receive", "Decrypt"},
+			func(p string) bool { return strings.HasPrefix(name, p) })
 		ours := slices.Contains([]string{"sqs:DeleteMessage", "s3:PutObject", "kms:GenerateDataKey"}, a)
 		if !reads && !ours {
 			t.Errorf("in shadow %s is allowed", a)
@@ -116,7 +117,8 @@ func TestPrometheusTakesThePlaceOfMetricsServer(t *testing.T) {
 		parts []rights.Part
 		want  bool
 	}{{nil, true}, {[]rights.Part{rights.Karpenter}, true}, {[]rights.Part{rights.Prometheus}, false}} {
-		got := slices.ContainsFunc(rights.Rules(rights.Setup{Active: true, Parts: c.parts}, rights.Cluster), func(r rbac) bool { return r.APIGroups[0] == "metrics.k8s.io" })
+		got := slices.ContainsFunc(rights.Rules(rights.Setup{Active: true, Parts: c.parts}, rights.Cluster),
+			func(r rbac) bool { return r.APIGroups[0] == "metrics.k8s.io" })
 		if got != c.want {
 			t.Errorf("with %v the metrics of nodes may be listed: %t", c.parts, got)
 		}
@@ -133,14 +135,16 @@ func TestPolicyIsScoped(t *testing.T) {
 		{Active: true, Parts: rights.Parts(), Key: "1234"},
 		{Active: true, Parts: rights.Parts(), Key: "arn:aws:kms:us-east-1:1:key/1234"},
 	} {
-		s.Regions, s.Cluster, s.Queue, s.Bucket = []string{"us-east-1", "cn-north-1"}, "prod", "https://sqs.us-east-1.amazonaws.com/1/q", "s3://b/p"
+		s.Regions, s.Cluster, s.Queue, s.Bucket = []string{"us-east-1",
+			"cn-north-1"}, "prod", "https://sqs.us-east-1.amazonaws.com/1/q", "s3://b/p"
 		var got []string
 		for _, x := range rights.PolicyOf(s).Statement {
 			got = append(got, x.Action...)
 			for _, a := range x.Action {
 				_, name, _ := strings.Cut(a, ":")
 				reads := strings.HasPrefix(name, "Describe") || strings.HasPrefix(name, "Get")
-				if slices.Contains(x.Resource, "*") && (!reads || len(x.Condition["StringEquals"]["aws:RequestedRegion"]) == 0) || len(x.Resource) == 0 {
+				if slices.Contains(x.Resource, "*") && (!reads || len(x.Condition["StringEquals"]["aws:RequestedRegion"]) == 0) ||
+					len(x.Resource) == 0 {
 					t.Errorf("%s is allowed on %v under %v", a, x.Resource, x.Condition)
 				}
 			}

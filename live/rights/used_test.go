@@ -150,7 +150,8 @@ func holds(grants []testenv.Grant, all map[atom]bool) bool {
 	for a := range all {
 		if !slices.ContainsFunc(grants, func(g testenv.Grant) bool {
 			r := g.Rule
-			return (g.Namespace == "" || a.scope != rights.Cluster) && has(r.APIGroups, a.group) && has(r.Resources, a.resource) && has(r.Verbs, a.verb) &&
+			return (g.Namespace == "" || a.scope != rights.Cluster) && has(r.APIGroups, a.group) &&
+				has(r.Resources, a.resource) && has(r.Verbs, a.verb) &&
 				(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.name))
 		}) {
 			return false

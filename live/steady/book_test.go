@@ -32,9 +32,11 @@ func TestNothingIsBookedForAJump(t *testing.T) {
 		m.answer()
 		p := budget.Around(still{}, budget.DefaultConfig())
 		s := &policy.Snapshot{
-			Templates: []policy.Template{{Namespace: "ml", Workload: policy.None, GPUResource: "nvidia.com/gpu", Requests: policy.Resources{GPU: 1}}},
-			Nodes:     []policy.Node{{Name: "n", Phase: policy.NodeInitialized, Market: policy.None, Pool: policy.None}},
-			Pods:      []policy.Pod{{Name: "ml/p", Phase: policy.PodReady, Bound: policy.TimeOf(noon), Nominated: policy.None, VolumeZone: policy.None}},
+			Templates: []policy.Template{{Namespace: "ml", Workload: policy.None, GPUResource: "nvidia.com/gpu",
+				Requests: policy.Resources{GPU: 1}}},
+			Nodes: []policy.Node{{Name: "n", Phase: policy.NodeInitialized, Market: policy.None, Pool: policy.None}},
+			Pods: []policy.Pod{{Name: "ml/p", Phase: policy.PodReady, Bound: policy.TimeOf(noon), Nominated: policy.None,
+				VolumeZone: policy.None}},
 			Budgets: []policy.Budget{{Name: "ml/b", Namespace: "ml", Selector: policy.Selector{Everything: true}, Resource: "nvidia.com/gpu",
 				HasGPUHours: true, GPUHours: 20, Window: 48 * time.Hour, Gate: true}},
 		}

@@ -102,7 +102,8 @@ func (c *Clock) note(o *offset, ahead time.Duration, of string) {
 	jump := ahead - o.ahead
 	if o.known && jump.Abs() >= leastJump {
 		c.jumps++
-		c.log.Warn("a clock was set; elapsed time counts, not the clock", "clock", of, "by", jump.Round(time.Millisecond), "ahead", ahead.Round(time.Millisecond))
+		c.log.Warn("a clock was set; elapsed time counts, not the clock", "clock", of, "by", jump.Round(time.Millisecond),
+			"ahead", ahead.Round(time.Millisecond))
 	}
 	o.ahead, o.known = ahead, true
 }

@@ -45,7 +45,8 @@ func Start(path string) (loaded string, err error) {
 		if err := ort.DestroyEnvironment(); err != nil {
 			return "", err
 		}
-		return "", fmt.Errorf("%w: %s is version %s, and %s to before %s is wanted", ErrUnavailable, path, loaded, Oldest, Newest)
+		return "", fmt.Errorf("%w: %s is version %s, and %s to before %s is wanted", ErrUnavailable, path, loaded,
+			Oldest, Newest)
 	}
 	if err := ort.DisableTelemetry(); err != nil {
 		return "", err

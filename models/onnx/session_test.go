@@ -366,7 +366,8 @@ func TestStart(t *testing.T) {
 	if _, err := Start("/nowhere/libonnxruntime.so.1"); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "already") {
 		t.Errorf("another library: %v", err)
 	}
-	for version, want := range map[string]bool{"1.24.3": true, "1.24.0": true, "1.29.1": true, "1.23.2": false, "1.30.0": false, "2.0.0": false, "x": false} {
+	for version, want := range map[string]bool{"1.24.3": true, "1.24.0": true, "1.29.1": true, "1.23.2": false,
+		"1.30.0": false, "2.0.0": false, "x": false} {
 		if supported(version) != want {
 			t.Errorf("%s is supported: %v", version, !want)
 		}

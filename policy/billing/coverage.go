@@ -47,7 +47,8 @@ type term struct {
 
 // NewCoverage returns the coverage of no nodes by commitments. The tables are
 // those of a snapshot and are shared.
-func NewCoverage(types []policy.InstanceType, zones []string, markets []policy.Market, commitments []policy.Commitment) *Coverage {
+func NewCoverage(types []policy.InstanceType, zones []string, markets []policy.Market,
+	commitments []policy.Commitment) *Coverage {
 	c := &Coverage{markets: markets, unused: make([]int64, len(commitments))}
 	first := make([]int, len(commitments))
 	for i := range first {
@@ -89,7 +90,8 @@ func usedBefore(c, d *policy.Commitment) int {
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(c.Unit, d.Unit), cmp.Compare(open(c.Zone), open(d.Zone)), cmp.Compare(open(c.Type), open(d.Type)),
+	return cmp.Or(cmp.Compare(c.Unit, d.Unit), cmp.Compare(open(c.Zone), open(d.Zone)),
+		cmp.Compare(open(c.Type), open(d.Type)),
 		cmp.Compare(open(c.Family), open(d.Family)), cmp.Compare(open(c.Region), open(d.Region)), cmp.Compare(c.Name, d.Name))
 }
 

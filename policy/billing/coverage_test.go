@@ -30,7 +30,8 @@ func covered(commitments []policy.Commitment, counts ...int) *policy.Snapshot {
 	}
 	for m, n := range counts {
 		for range n {
-			s.Nodes = append(s.Nodes, policy.Node{ID: policy.NodeID(len(s.Nodes)), Name: fmt.Sprint("n", len(s.Nodes)), Phase: policy.NodeInitialized, Market: policy.MarketID(m)})
+			s.Nodes = append(s.Nodes, policy.Node{ID: policy.NodeID(len(s.Nodes)), Name: fmt.Sprint("n", len(s.Nodes)),
+				Phase: policy.NodeInitialized, Market: policy.MarketID(m)})
 		}
 	}
 	return s

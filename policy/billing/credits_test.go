@@ -28,7 +28,8 @@ func TestCreditsOfUnlimited(t *testing.T) {
 		balance float64
 		charged policy.Money
 	}{
-		{24, 0, 144, 0}, {12, 25, 144, 0}, {24, 70, 86.4, 0}, {12, 25, 122.4, 0}, {5, 1000, -144, 253_000}, {13, 50, -144, 253_000}, {24, 0, 0, 253_000},
+		{24, 0, 144, 0}, {12, 25, 144, 0}, {24, 70, 86.4, 0}, {12, 25, 122.4, 0}, {5, 1000, -144, 253_000}, {13, 50, -144,
+			253_000}, {24, 0, 0, 253_000},
 	} {
 		m.Use(now, 2*p.percent-m.Using())
 		now = now.Add(time.Duration(p.hours * float64(time.Hour)))

@@ -69,7 +69,8 @@ func (e *enforcement) act() {
 		case t.over && t.budget.Action == policy.BudgetAlert:
 			e.hold(t, "the budget is spent; its action is Alert, so its pods keep running")
 		case t.enforcing && !t.budget.Closed:
-			e.hold(t, "the budget is spent; its pods are evicted once the gate is closed, since their controllers would recreate them before")
+			e.hold(t,
+				"the budget is spent; its pods are evicted once the gate is closed, since their controllers would recreate them before")
 		case t.enforcing && t.budget.Action == policy.BudgetPause:
 			e.pause(t)
 		case t.enforcing:

@@ -17,17 +17,21 @@ func flood(budgets, pods int, action policy.BudgetAction, choose func(i int) pol
 	s.Types = []policy.InstanceType{{Name: "big", GPUResource: "gpu", Allocatable: policy.Resources{CPU: 1, Memory: 1, GPU: 8, Pods: 99}}}
 	s.Markets = []policy.Market{{Name: "m", Offered: true, Price: 8 * policy.Dollar, OnDemand: 8 * policy.Dollar}}
 	for i := range pods / 8 {
-		s.Nodes = append(s.Nodes, policy.Node{ID: policy.NodeID(i), Name: fmt.Sprint("n", i), Phase: policy.NodeInitialized, Pool: policy.None, GPUResource: "gpu", Allocatable: s.Types[0].Allocatable})
+		s.Nodes = append(s.Nodes, policy.Node{ID: policy.NodeID(i), Name: fmt.Sprint("n", i), Phase: policy.NodeInitialized,
+			Pool: policy.None, GPUResource: "gpu", Allocatable: s.Types[0].Allocatable})
 	}
 	for i := range pods {
 		s.Templates = append(s.Templates, policy.Template{ID: policy.TemplateID(i), Workload: policy.None, Namespace: "ns", GPUResource: "gpu",
-			Requests: policy.Resources{GPU: 1, Pods: 1}, Labels: []policy.Label{{Key: "app", Value: fmt.Sprint("a", i%budgets)}, {Key: "own", Value: fmt.Sprint(i)}}})
-		s.Pods = append(s.Pods, policy.Pod{ID: policy.PodID(i), Name: fmt.Sprintf("ns/p%05d", i), Template: policy.TemplateID(i), Phase: policy.PodReady,
+			Requests: policy.Resources{GPU: 1, Pods: 1}, Labels: []policy.Label{{Key: "app",
+				Value: fmt.Sprint("a", i%budgets)}, {Key: "own", Value: fmt.Sprint(i)}}})
+		s.Pods = append(s.Pods, policy.Pod{ID: policy.PodID(i), Name: fmt.Sprintf("ns/p%05d", i),
+			Template: policy.TemplateID(i), Phase: policy.PodReady,
 			Node: policy.NodeID(i / 8), Nominated: policy.None, VolumeZone: policy.None, Bound: epoch})
 	}
 	var m policy.Memory
 	for i := range budgets {
-		b := policy.Budget{Name: fmt.Sprintf("ns/b%05d", i), Namespace: "ns", Selector: choose(i), Resource: "gpu", HasGPUHours: true, GPUHours: 1e9,
+		b := policy.Budget{Name: fmt.Sprintf("ns/b%05d", i), Namespace: "ns", Selector: choose(i), Resource: "gpu",
+			HasGPUHours: true, GPUHours: 1e9,
 			Window: 24 * time.Hour, Action: action, Closed: action != policy.BudgetAlert}
 		if b.Closed {
 			b.GPUHours = 0
@@ -60,7 +64,8 @@ func TestFloodIsExact(t *testing.T) {
 		case 2:
 			return selectors["not"](i)
 		case 3:
-			return policy.Selector{Requirements: append(selecting("app", policy.OpExists).Requirements, selecting("own", policy.OpIn, "7", "8", "7").Requirements...)}
+			return policy.Selector{Requirements: append(selecting("app", policy.OpExists).Requirements,
+				selecting("own", policy.OpIn, "7", "8", "7").Requirements...)}
 		case 4:
 			return selecting("app", policy.OpIn, "a1", "a2", "a1")
 		}

@@ -44,7 +44,8 @@ func (e *enforcement) memories() []policy.BudgetMemory {
 // notAfter moves the instants of m that are after now to it, since the clock was ahead when
 // they were noted: nothing waits for them, and what was used counts from now.
 func notAfter(m *policy.BudgetMemory, now policy.Time) {
-	m.Counted, m.Over, m.Ordered, m.Enforced = min(m.Counted, now), min(m.Over, now), min(m.Ordered, now), min(m.Enforced, now)
+	m.Counted, m.Over, m.Ordered, m.Enforced = min(m.Counted, now), min(m.Over, now), min(m.Ordered,
+		now), min(m.Enforced, now)
 	if slices.ContainsFunc(m.Asked, func(a policy.AskedPod) bool { return a.At > now }) {
 		m.Asked = slices.Clone(m.Asked)
 		for i := range m.Asked {

@@ -25,7 +25,8 @@ type Outlook struct {
 
 // Look returns the outlooks at s.Now of budgets, which are of s. memory says what the
 // decision on s remembers of each; cfg is that of the decision.
-func Look(cfg Config, s *policy.Snapshot, budgets []policy.Budget, memory func(budget string) *policy.BudgetMemory) []Outlook {
+func Look(cfg Config, s *policy.Snapshot, budgets []policy.Budget,
+	memory func(budget string) *policy.BudgetMemory) []Outlook {
 	var x index
 	x.build(s.Templates, budgets)
 	tallies, all := make([]tally, len(budgets)), make([]Outlook, len(budgets))

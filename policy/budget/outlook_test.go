@@ -13,15 +13,17 @@ func TestLook(t *testing.T) {
 	const hour = policy.Time(msPerHour)
 	now := 100 * hour
 	s := &policy.Snapshot{
-		Now:       now,
-		Templates: []policy.Template{{Namespace: "ml", Requests: policy.Resources{GPU: 2}, GPUResource: "nvidia.com/gpu"}, {Namespace: "web", Requests: policy.Resources{GPU: 1}, GPUResource: "nvidia.com/gpu"}},
-		Nodes:     []policy.Node{{Market: policy.None, Pool: policy.None}},
+		Now: now,
+		Templates: []policy.Template{{Namespace: "ml", Requests: policy.Resources{GPU: 2}, GPUResource: "nvidia.com/gpu"},
+			{Namespace: "web", Requests: policy.Resources{GPU: 1}, GPUResource: "nvidia.com/gpu"}},
+		Nodes: []policy.Node{{Market: policy.None, Pool: policy.None}},
 		Pods: []policy.Pod{
 			{Phase: policy.PodReady, Bound: 1}, {Phase: policy.PodTerminating, Bound: 1},
 			{Phase: policy.PodPending, Node: policy.None}, {Template: 1, Phase: policy.PodReady, Bound: 1},
 		},
 	}
-	b := policy.Budget{Namespace: "ml", Selector: policy.Selector{Everything: true}, Resource: "nvidia.com/gpu", GPUHours: 10, HasGPUHours: true,
+	b := policy.Budget{Namespace: "ml", Selector: policy.Selector{Everything: true}, Resource: "nvidia.com/gpu",
+		GPUHours: 10, HasGPUHours: true,
 		Window: 24 * time.Hour, Action: policy.BudgetEvict}
 	// Ten device-hours, all used in the hour that began 20 hours ago. A tenth is
 	// free when a tenth of that hour has left the window, 4 h 6 min from now.

@@ -83,14 +83,16 @@ func (a *around) settled(s *policy.Snapshot) *policy.Snapshot {
 
 // enforce is apart from Decide so that a cluster without budgets, the usual one,
 // costs no allocation.
-func (a *around) enforce(s *policy.Snapshot, m policy.Memory, plan policy.Plan, next policy.Memory) (policy.Plan, policy.Memory) {
+func (a *around) enforce(s *policy.Snapshot, m policy.Memory, plan policy.Plan, next policy.Memory) (policy.Plan,
+	policy.Memory) {
 	if len(s.Budgets) == 0 {
 		a.index.build(s.Templates, nil)
 	}
 	a.survey(s, &m)
 	a.picked = slices.Grow(a.picked[:0], len(s.Pods))[:len(s.Pods)]
 	clear(a.picked)
-	e := enforcement{cfg: &a.cfg, s: s, before: &m, plan: &plan, tallies: a.tallies, index: &a.index, running: a.running, picked: a.picked}
+	e := enforcement{cfg: &a.cfg, s: s, before: &m, plan: &plan, tallies: a.tallies, index: &a.index, running: a.running,
+		picked: a.picked}
 	e.judge()
 	e.act()
 	if kept := e.keepNodes(); kept != nil {

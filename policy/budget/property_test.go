@@ -26,7 +26,8 @@ func seen(lives []life, b policy.Budget, before, now policy.Time) *policy.Snapsh
 	s := &policy.Snapshot{Now: now, Budgets: []policy.Budget{b}, Zones: []string{"z"}}
 	s.Types = []policy.InstanceType{{Name: "big", GPUResource: "gpu", Allocatable: policy.Resources{CPU: 1, Memory: 1, GPU: 8, Pods: 99}}}
 	s.Markets = []policy.Market{{Name: "m", Offered: true, Price: 8 * policy.Dollar, OnDemand: 8 * policy.Dollar}}
-	s.Nodes = []policy.Node{{Name: "n", Phase: policy.NodeInitialized, Pool: policy.None, GPUResource: "gpu", Allocatable: s.Types[0].Allocatable}}
+	s.Nodes = []policy.Node{{Name: "n", Phase: policy.NodeInitialized, Pool: policy.None, GPUResource: "gpu",
+		Allocatable: s.Types[0].Allocatable}}
 	for i, l := range lives {
 		s.Templates = append(s.Templates, policy.Template{
 			ID: policy.TemplateID(i), Workload: policy.None, Namespace: "ns", GPUResource: "gpu", Requests: policy.Resources{GPU: l.gpus, Pods: 1},
@@ -160,7 +161,8 @@ func TestPure(t *testing.T) {
 		inside := &ordered{}
 		for i := range s.Nodes {
 			n := &s.Nodes[i]
-			if free := n.Phase == policy.NodeInitialized && n.ActedBy == policy.ActorNone && n.Pool != policy.None && s.Pools[n.Pool].Mode != policy.ModeOff; free {
+			if free := n.Phase == policy.NodeInitialized && n.ActedBy == policy.ActorNone && n.Pool != policy.None &&
+				s.Pools[n.Pool].Mode != policy.ModeOff; free {
 				inside.plan.Drains = append(inside.plan.Drains, policy.Drain{Node: n.ID, Why: policy.Why{Reason: policy.ReasonCheaper, Text: "x"}})
 			}
 		}

@@ -47,7 +47,8 @@ func TestAbsentFlood(t *testing.T) {
 	var m policy.Memory
 	for _, namespace := range []string{"a", "b"} {
 		for i := range map[string]int{"a": 3 * absentMax, "b": 3}[namespace] {
-			m.Budgets = append(m.Budgets, policy.BudgetMemory{Name: fmt.Sprintf("%s/%04d", namespace, i), Buckets: []policy.BudgetBucket{{Hour: epoch, Used: 1}}})
+			m.Budgets = append(m.Budgets, policy.BudgetMemory{Name: fmt.Sprintf("%s/%04d", namespace, i),
+				Buckets: []policy.BudgetBucket{{Hour: epoch, Used: 1}}})
 		}
 	}
 	_, m = Around(&ordered{}, DefaultConfig()).Decide(&policy.Snapshot{Now: epoch}, m)

@@ -90,8 +90,9 @@ func (e *enforcement) evict(t *tally) {
 
 // ask adds the eviction of x to the plan.
 func (e *enforcement) ask(t *tally, x, second *suspect) {
-	why := policy.Why{Reason: policy.ReasonBudget, Before: x.now.cost, Text: fmt.Sprintf("%s: %s; this pod used the most, %.2f device-hours for %s",
-		t.budget.Name, t.state(), x.use.hours(), x.use.cost.Short())}
+	why := policy.Why{Reason: policy.ReasonBudget, Before: x.now.cost,
+		Text: fmt.Sprintf("%s: %s; this pod used the most, %.2f device-hours for %s",
+			t.budget.Name, t.state(), x.use.hours(), x.use.cost.Short())}
 	if second.pod != policy.None {
 		why.RunnerUp = fmt.Sprintf("%s, %.2f device-hours for %s", second.name, second.use.hours(), second.use.cost.Short())
 	}
@@ -116,7 +117,10 @@ func (e *enforcement) noteAsked(t *tally, name string) {
 }
 
 func findAsked(list []policy.AskedPod, name string) (int, bool) {
-	return slices.BinarySearchFunc(list, name, func(a policy.AskedPod, name string) int { return cmp.Compare(a.Pod, name) })
+	return slices.BinarySearchFunc(list, name, func(a policy.AskedPod,
+		name string) int {
+		return cmp.Compare(a.Pod, name)
+	})
 }
 
 // pause suspends the job that used most, with all its pods. What is no job
@@ -161,13 +165,16 @@ func (e *enforcement) pause(t *tally) {
 // suspend adds to the plan that the first of jobs be suspended.
 func (e *enforcement) suspend(t *tally, jobs []suspect) {
 	x := &jobs[0]
-	why := policy.Why{Reason: policy.ReasonBudget, Before: x.now.cost, Text: fmt.Sprintf("%s: %s; the pods of this job used the most, %.2f device-hours for %s",
-		t.budget.Name, t.state(), x.use.hours(), x.use.cost.Short())}
+	why := policy.Why{Reason: policy.ReasonBudget, Before: x.now.cost,
+		Text: fmt.Sprintf("%s: %s; the pods of this job used the most, %.2f device-hours for %s",
+			t.budget.Name, t.state(), x.use.hours(), x.use.cost.Short())}
 	if len(jobs) > 1 {
-		why.RunnerUp = fmt.Sprintf("%s, %.2f device-hours for %s", jobs[1].name, jobs[1].use.hours(), jobs[1].use.cost.Short())
+		why.RunnerUp = fmt.Sprintf("%s, %.2f device-hours for %s", jobs[1].name, jobs[1].use.hours(),
+			jobs[1].use.cost.Short())
 		e.plan.Wake = min(e.plan.Wake, e.s.Now.Add(max(e.cfg.Pace, e.cfg.Soonest)))
 	}
-	e.plan.Pauses = append(e.plan.Pauses, policy.Pause{Workload: x.workload, Budget: t.budget.Name, Paused: true, Why: why})
+	e.plan.Pauses = append(e.plan.Pauses, policy.Pause{Workload: x.workload, Budget: t.budget.Name, Paused: true,
+		Why: why})
 	e.noteAsked(t, x.name)
 }
 
@@ -195,9 +202,11 @@ func (e *enforcement) resume() {
 		if k, found := e.find(w.PausedBy); found {
 			state = e.tallies[k].resumes()
 		}
-		e.plan.Pauses = append(e.plan.Pauses, policy.Pause{Workload: policy.WorkloadID(i), Budget: w.PausedBy, Why: policy.Why{
-			Reason: policy.ReasonBudget, Text: fmt.Sprintf("%s: %s, so the job resumes from its last checkpoint", w.PausedBy, state),
-		}})
+		e.plan.Pauses = append(e.plan.Pauses, policy.Pause{Workload: policy.WorkloadID(i), Budget: w.PausedBy,
+			Why: policy.Why{
+				Reason: policy.ReasonBudget, Text: fmt.Sprintf("%s: %s, so the job resumes from its last checkpoint",
+					w.PausedBy, state),
+			}})
 	}
 }
 
@@ -219,7 +228,10 @@ func (t *tally) resumes() string {
 
 // find returns the place of a budget in the tallies.
 func (e *enforcement) find(budget string) (int, bool) {
-	return slices.BinarySearchFunc(e.tallies, budget, func(t tally, name string) int { return cmp.Compare(t.budget.Name, name) })
+	return slices.BinarySearchFunc(e.tallies, budget, func(t tally, name string) int {
+		return cmp.Compare(t.budget.Name,
+			name)
+	})
 }
 
 // forget drops from the memory of t what may be asked again.

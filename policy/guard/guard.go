@@ -50,7 +50,8 @@ func (g *guarded) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, poli
 
 // review is apart from Decide so that a plan without moves, the usual one,
 // costs no allocation.
-func (g *guarded) review(s *policy.Snapshot, m policy.Memory, plan policy.Plan, next policy.Memory) (policy.Plan, policy.Memory) {
+func (g *guarded) review(s *policy.Snapshot, m policy.Memory, plan policy.Plan, next policy.Memory) (policy.Plan,
+	policy.Memory) {
 	last := g.surveys.Get()
 	r := review{survey: *last, trust: trust{s, g.cfg.ConfidenceMin}, before: &m, plan: plan}
 	r.cfg, r.s, r.stale = &g.cfg, s, staleText(s)

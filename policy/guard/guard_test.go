@@ -294,7 +294,8 @@ func TestGuardBackoff(t *testing.T) {
 	}
 	// A node that is gone is forgotten with the next move.
 	s.Nodes[0].Name = "n2"
-	if _, m = guard.Around(scripted("n2"), guard.DefaultConfig()).Decide(s, m); len(m.Pools[0].Backoff) != 1 || m.Pools[0].Backoff[0].Node != "n2" {
+	if _, m = guard.Around(scripted("n2"), guard.DefaultConfig()).Decide(s, m); len(m.Pools[0].Backoff) != 1 ||
+		m.Pools[0].Backoff[0].Node != "n2" {
 		t.Errorf("remembered: %+v", m.Pools[0].Backoff)
 	}
 }

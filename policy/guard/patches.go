@@ -49,6 +49,8 @@ func (r *review) patches(costs []policy.DeletionCost) {
 	}
 	if held > 0 {
 		x := &costs[first]
-		r.hold(s.Nodes[x.Node].Pool, policy.None, &x.Why, policy.ReasonGuardrail, fmt.Sprintf("patches: deletion cost postponed for %s, at most %d are written per step", figures.Count(held, "pod"), r.cfg.PatchesMax))
+		r.hold(s.Nodes[x.Node].Pool, policy.None, &x.Why, policy.ReasonGuardrail,
+			fmt.Sprintf("patches: deletion cost postponed for %s, at most %d are written per step", figures.Count(held, "pod"),
+				r.cfg.PatchesMax))
 	}
 }

@@ -23,7 +23,8 @@ func TestGuardPatches(t *testing.T) {
 	}
 	var plan policy.Plan
 	for n := range s.Nodes {
-		plan.DeletionCosts = append(plan.DeletionCosts, policy.DeletionCost{Node: policy.NodeID(n), Cost: -7, Why: policy.Why{Reason: policy.ReasonCheaper, Text: "first"}})
+		plan.DeletionCosts = append(plan.DeletionCosts, policy.DeletionCost{Node: policy.NodeID(n), Cost: -7,
+			Why: policy.Why{Reason: policy.ReasonCheaper, Text: "first"}})
 	}
 	plan.Wake = s.Now + 1
 	for most, want := range map[int]string{

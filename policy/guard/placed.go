@@ -30,7 +30,8 @@ type placedOn struct{ all, standing policy.Resources }
 
 // read brings x to s.
 func (x *placed) read(s *policy.Snapshot) {
-	if len(s.Templates) == 0 || len(x.templates) != len(s.Templates) || &x.templates[0] != &s.Templates[0] || !s.Follows(x.mark) {
+	if len(s.Templates) == 0 || len(x.templates) != len(s.Templates) || &x.templates[0] != &s.Templates[0] ||
+		!s.Follows(x.mark) {
 		x.mark, x.templates, x.pods, x.nodes = policy.Mark{}, s.Templates, x.pods[:0], x.nodes[:0]
 		x.bound.Clear()
 	}

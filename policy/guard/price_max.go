@@ -27,7 +27,8 @@ func (x *priced) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	view.Pools = slices.Clone(s.Pools)
 	for i := range view.Pools {
 		p := &view.Pools[i]
-		p.Markets = slices.DeleteFunc(slices.Clone(p.Markets), func(id policy.MarketID) bool { return !p.Affords(&s.Markets[id]) })
+		p.Markets = slices.DeleteFunc(slices.Clone(p.Markets),
+			func(id policy.MarketID) bool { return !p.Affords(&s.Markets[id]) })
 	}
 	plan, next := x.policy.Decide(&view, m)
 	for i := range plan.Launches {
@@ -67,16 +68,20 @@ func tooDear(s *policy.Snapshot, p *policy.Pool) []policy.Hold {
 		sold[c], left[c] = true, left[c] || p.Affords(m)
 	}
 	nothing := left == [policy.Reserved + 1]bool{}
-	if !nothing && !slices.ContainsFunc(s.Pods, func(q policy.Pod) bool { return q.Phase == policy.PodPending && !q.Gated }) {
+	if !nothing && !slices.ContainsFunc(s.Pods, func(q policy.Pod) bool {
+		return q.Phase == policy.PodPending &&
+			!q.Gated
+	}) {
 		return nil
 	}
 	var holds []policy.Hold
 	for c := range sold {
 		if sold[c] && !left[c] {
 			m := &s.Markets[cheapest[c]]
-			holds = append(holds, policy.Hold{Pool: p.ID, Node: policy.None, Why: policy.Why{Reason: policy.ReasonConfigured, Text: fmt.Sprintf(
-				"no %s node is bought: all cost more than maxPrice, %s an hour (the cheapest is %s in %s); pods that need one stay pending",
-				policy.CapacityType(c), p.PriceMax.Short(), m.Charge().Short(), m.Name)}})
+			holds = append(holds, policy.Hold{Pool: p.ID, Node: policy.None,
+				Why: policy.Why{Reason: policy.ReasonConfigured, Text: fmt.Sprintf(
+					"no %s node is bought: all cost more than maxPrice, %s an hour (the cheapest is %s in %s); pods that need one stay pending",
+					policy.CapacityType(c), p.PriceMax.Short(), m.Charge().Short(), m.Name)}})
 		}
 	}
 	return holds

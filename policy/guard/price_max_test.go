@@ -45,8 +45,9 @@ func TestWithinPriceMax(t *testing.T) {
 			Steers:   []policy.Steer{{Bid: 95_000}},
 		}}
 		s := &policy.Snapshot{
-			Markets: []policy.Market{market(0, "aws", policy.OnDemand, 96_000), market(1, "aws", policy.Spot, 39_000), market(2, policy.Rackspace, policy.Spot, 50_000)},
-			Pools:   []policy.Pool{{Name: "p", Markets: []policy.MarketID{0, 1, 2}, PriceMax: c.max}},
+			Markets: []policy.Market{market(0, "aws", policy.OnDemand, 96_000), market(1, "aws", policy.Spot, 39_000),
+				market(2, policy.Rackspace, policy.Spot, 50_000)},
+			Pools: []policy.Pool{{Name: "p", Markets: []policy.MarketID{0, 1, 2}, PriceMax: c.max}},
 		}
 		if c.pending {
 			s.Pods = []policy.Pod{{Phase: policy.PodPending}}

@@ -50,12 +50,13 @@ pod two n1
 		template func(*policy.Template)
 		pinned   bool
 	}{
-		"nothing":                        {},
-		"pod is annotated":               {pod: func(p *policy.Pod) { p.DoNotDisrupt = true }, pinned: true},
-		"not safe to evict":              {template: func(t *policy.Template) { t.NotSafeToEvict = true }, pinned: true},
-		"bare":                           {template: bare, pinned: true},
-		"bare and safe to evict":         {template: func(t *policy.Template) { bare(t); t.SafeToEvict = true }},
-		"pod is annotated, safe to move": {pod: func(p *policy.Pod) { p.DoNotDisrupt = true }, template: func(t *policy.Template) { t.SafeToEvict = true }, pinned: true},
+		"nothing":                {},
+		"pod is annotated":       {pod: func(p *policy.Pod) { p.DoNotDisrupt = true }, pinned: true},
+		"not safe to evict":      {template: func(t *policy.Template) { t.NotSafeToEvict = true }, pinned: true},
+		"bare":                   {template: bare, pinned: true},
+		"bare and safe to evict": {template: func(t *policy.Template) { bare(t); t.SafeToEvict = true }},
+		"pod is annotated, safe to move": {pod: func(p *policy.Pod) { p.DoNotDisrupt = true },
+			template: func(t *policy.Template) { t.SafeToEvict = true }, pinned: true},
 	} {
 		for i := range 3 { // the pod is the first, one in between or the last
 			got := heldText(t, "n1", text, func(s *policy.Snapshot) {

@@ -47,7 +47,8 @@ func (r *review) steers(steers []policy.Steer) {
 			markets = pool.Markets
 		}
 		if st.Share > pool.Steer.Share && !r.trust.spotTrusted(markets) {
-			r.hold(st.Pool, policy.None, &st.Why, policy.ReasonGuardrail, "low confidence: no forecast for its Spot markets is reliable")
+			r.hold(st.Pool, policy.None, &st.Why, policy.ReasonGuardrail,
+				"low confidence: no forecast for its Spot markets is reliable")
 			continue
 		}
 		if change := r.s.SteerChange(&st); !pool.Approves(change) {

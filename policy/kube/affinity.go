@@ -77,7 +77,8 @@ func (r *Reader) nodeRequirements(in []corev1.NodeSelectorRequirement, at []stri
 	for i, e := range in {
 		op, ok := operators[string(e.Operator)]
 		if !ok {
-			r.Fail.tell(join(at, Index(i), "operator"), "%q is not an operator; known are In, NotIn, Exists, DoesNotExist, Gt, Lt", e.Operator)
+			r.Fail.tell(join(at, Index(i), "operator"),
+				"%q is not an operator; known are In, NotIn, Exists, DoesNotExist, Gt, Lt", e.Operator)
 			continue
 		}
 		if op == policy.OpGt || op == policy.OpLt {
@@ -92,7 +93,8 @@ func (r *Reader) nodeRequirements(in []corev1.NodeSelectorRequirement, at []stri
 	return out
 }
 
-func (r *Reader) podTerms(t *policy.Template, at []string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) []policy.PodTerm {
+func (r *Reader) podTerms(t *policy.Template, at []string, required []corev1.PodAffinityTerm,
+	preferred []corev1.WeightedPodAffinityTerm) []policy.PodTerm {
 	var out []policy.PodTerm
 	for i := range required {
 		out = append(out, r.podTerm(t, &required[i], 0, join(at, fieldRequired, Index(i))))
@@ -109,7 +111,8 @@ func (r *Reader) podTerm(t *policy.Template, x *corev1.PodAffinityTerm, weight i
 	if x.TopologyKey == "" {
 		r.Fail.tell(join(at, "topologyKey"), "must be set")
 	}
-	out := policy.PodTerm{Weight: weight, TopologyKey: x.TopologyKey, Namespaces: slices.Sorted(slices.Values(x.Namespaces))}
+	out := policy.PodTerm{Weight: weight, TopologyKey: x.TopologyKey,
+		Namespaces: slices.Sorted(slices.Values(x.Namespaces))}
 	out.Selector = r.selector(x.LabelSelector, join(at, "labelSelector"))
 	addKeys(&out.Selector, t.Labels, x.MatchLabelKeys, policy.OpIn)
 	addKeys(&out.Selector, t.Labels, x.MismatchLabelKeys, policy.OpNotIn)

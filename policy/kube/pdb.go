@@ -13,15 +13,16 @@ import (
 func PDB(o *policyv1.PodDisruptionBudget, fail Fail) policy.PDB {
 	namespace := cmp.Or(o.Namespace, "default")
 	b := policy.PDB{
-		Name:                 namespace + "/" + o.Name,
-		Namespace:            namespace,
-		MinAvailable:         v1alpha1.Quantity(o.Spec.MinAvailable),
-		MaxUnavailable:       v1alpha1.Quantity(o.Spec.MaxUnavailable),
-		AlwaysAllowUnhealthy: o.Spec.UnhealthyPodEvictionPolicy != nil && *o.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow,
-		Allowed:              max(0, o.Status.DisruptionsAllowed),
-		Healthy:              o.Status.CurrentHealthy,
-		Desired:              o.Status.DesiredHealthy,
-		Expected:             o.Status.ExpectedPods,
+		Name:           namespace + "/" + o.Name,
+		Namespace:      namespace,
+		MinAvailable:   v1alpha1.Quantity(o.Spec.MinAvailable),
+		MaxUnavailable: v1alpha1.Quantity(o.Spec.MaxUnavailable),
+		AlwaysAllowUnhealthy: o.Spec.UnhealthyPodEvictionPolicy != nil &&
+			*o.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow,
+		Allowed:  max(0, o.Status.DisruptionsAllowed),
+		Healthy:  o.Status.CurrentHealthy,
+		Desired:  o.Status.DesiredHealthy,
+		Expected: o.Status.ExpectedPods,
 	}
 	var err error
 	if b.Selector, err = Selector(o.Spec.Selector); err != nil {

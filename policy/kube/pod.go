@@ -128,7 +128,8 @@ func (r *Reader) ports(t *policy.Template, s *corev1.PodSpec) {
 					port = p.ContainerPort
 				}
 				if port > 0 {
-					t.HostPorts = append(t.HostPorts, policy.HostPort{IP: p.HostIP, Port: port, Protocol: cmp.Or(string(p.Protocol), "TCP")})
+					t.HostPorts = append(t.HostPorts, policy.HostPort{IP: p.HostIP, Port: port,
+						Protocol: cmp.Or(string(p.Protocol), "TCP")})
 				}
 			}
 		}

@@ -34,11 +34,16 @@ func TestRequests(t *testing.T) {
 	}{
 		{"containers add up", corev1.PodSpec{Containers: []corev1.Container{one("1"), one("500m")}}, 1500},
 		{"a large init container", corev1.PodSpec{InitContainers: []corev1.Container{one("3")}, Containers: []corev1.Container{one("1")}}, 3000},
-		{"a sidecar runs beside", corev1.PodSpec{InitContainers: []corev1.Container{sidecar("1")}, Containers: []corev1.Container{one("1")}}, 2000},
-		{"an init container beside the sidecars before it", corev1.PodSpec{InitContainers: []corev1.Container{sidecar("1"), one("3"), sidecar("2")}, Containers: []corev1.Container{one("500m")}}, 4000},
-		{"overhead", corev1.PodSpec{Containers: []corev1.Container{one("1")}, Overhead: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}}, 1250},
-		{"limits stand for requests", corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}}}, 2000},
-		{"the pod's own", corev1.PodSpec{Containers: []corev1.Container{one("1")}, Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5")}}}, 5000},
+		{"a sidecar runs beside", corev1.PodSpec{InitContainers: []corev1.Container{sidecar("1")},
+			Containers: []corev1.Container{one("1")}}, 2000},
+		{"an init container beside the sidecars before it", corev1.PodSpec{InitContainers: []corev1.Container{sidecar("1"),
+			one("3"), sidecar("2")}, Containers: []corev1.Container{one("500m")}}, 4000},
+		{"overhead", corev1.PodSpec{Containers: []corev1.Container{one("1")},
+			Overhead: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}}, 1250},
+		{"limits stand for requests",
+			corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}}}, 2000},
+		{"the pod's own", corev1.PodSpec{Containers: []corev1.Container{one("1")},
+			Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5")}}}, 5000},
 	} {
 		var tmpl policy.Template
 		(&Reader{}).Template(&tmpl, nil, &c.spec)
@@ -57,7 +62,8 @@ func TestFaultsAreTold(t *testing.T) {
 			{MaxSkew: 0, TopologyKey: "zone", WhenUnsatisfiable: "Perhaps"}},
 		Affinity: &corev1.Affinity{
 			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "k", Operator: "Like"}, {Key: "n", Operator: "Gt", Values: []string{"many"}}}}}}},
+				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "k", Operator: "Like"},
+					{Key: "n", Operator: "Gt", Values: []string{"many"}}}}}}},
 			PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 200}}},
 		},
 	}
@@ -158,7 +164,8 @@ func TestInForce(t *testing.T) {
 		}
 	}
 	// Saturdays from 22:00 for four hours, which pass midnight, and 12:00 on the first.
-	windows := &policy.DisruptionBudget{Windows: []policy.Window{{Schedule: "0 22 * * sat", Duration: 4 * time.Hour}, {Schedule: "0 12 1 * *", Duration: time.Minute}}}
+	windows := &policy.DisruptionBudget{Windows: []policy.Window{{Schedule: "0 22 * * sat", Duration: 4 * time.Hour},
+		{Schedule: "0 12 1 * *", Duration: time.Minute}}}
 	for text, want := range map[string]bool{
 		"2026-03-07T21:59:59Z": true, "2026-03-07T22:00:00Z": false, "2026-03-08T01:59:59Z": false, "2026-03-08T02:00:00Z": true,
 		"2026-03-01T11:59:59Z": true, "2026-03-01T12:00:59Z": false, "2026-03-01T12:01:00Z": true,
@@ -168,7 +175,8 @@ func TestInForce(t *testing.T) {
 		}
 	}
 	for _, schedule := range []string{"whenever", "0 0 30 2 *"} {
-		if !InForce(&policy.DisruptionBudget{Windows: []policy.Window{{Schedule: schedule, Duration: 1000 * time.Hour}}}, at("2026-03-01T00:00:00Z")) {
+		if !InForce(&policy.DisruptionBudget{Windows: []policy.Window{{Schedule: schedule, Duration: 1000 * time.Hour}}},
+			at("2026-03-01T00:00:00Z")) {
 			t.Errorf("a window with the schedule %q must stay closed", schedule)
 		}
 	}
@@ -192,11 +200,13 @@ func TestAnnotations(t *testing.T) {
 	}}
 	var x policy.Template
 	a.Fill(&x)
-	if x.Startup != 2*time.Minute || x.OutagePenalty != 10 || x.OutageCost != 12_500_000 || x.MigrationTier != 1 || !x.Critical || !x.GracefulOnly || x.SafeToEvict || !x.NotSafeToEvict || told != nil {
+	if x.Startup != 2*time.Minute || x.OutagePenalty != 10 || x.OutageCost != 12_500_000 || x.MigrationTier != 1 ||
+		!x.Critical || !x.GracefulOnly || x.SafeToEvict || !x.NotSafeToEvict || told != nil {
 		t.Errorf("%+v, told %v", x, told)
 	}
-	a.Values = map[string]string{"spotter.dev/startup-time": "-1s", "spotter.dev/outage-penalty": "much", "spotter.dev/outage-cost-per-hour": "0",
-		"spotvortex.io/migration-tier": "3", "spotvortex.io/critical": "perhaps"}
+	a.Values = map[string]string{"spotter.dev/startup-time": "-1s", "spotter.dev/outage-penalty": "much",
+		"spotter.dev/outage-cost-per-hour": "0",
+		"spotvortex.io/migration-tier":     "3", "spotvortex.io/critical": "perhaps"}
 	x = policy.Template{}
 	a.Fill(&x)
 	if x.Startup != 0 || x.OutagePenalty != -1 || x.OutageCost != 0 || x.MigrationTier != -1 || x.Critical || len(told) != 5 {

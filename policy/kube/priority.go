@@ -26,7 +26,8 @@ func PriorityOf(o *schedulingv1.PriorityClass) Priority {
 // that of placeholders which keep capacity free, and the user states no cost of an outage. What
 // a Job loses is its work, whatever its priority.
 func Expendable(t *policy.Template, kind policy.WorkloadKind) bool {
-	return t.Priority < 0 && t.OutagePenalty <= 0 && t.OutageCost == 0 && kind != policy.KindJob && kind != policy.KindDaemonSet
+	return t.Priority < 0 && t.OutagePenalty <= 0 && t.OutageCost == 0 && kind != policy.KindJob &&
+		kind != policy.KindDaemonSet
 }
 
 // SystemPriorities returns the classes that every cluster has, by name.

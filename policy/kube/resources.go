@@ -91,7 +91,8 @@ func podRequests(s *corev1.PodSpec, missing corev1.ResourceList) corev1.Resource
 	}
 	atLeast(total, starting)
 	if s.Resources != nil { // the pod's own requests replace the sum
-		maps.Copy(total, containerRequests(corev1.ResourceRequirements{Requests: s.Resources.Requests, Limits: s.Resources.Limits}, nil))
+		maps.Copy(total, containerRequests(corev1.ResourceRequirements{Requests: s.Resources.Requests,
+			Limits: s.Resources.Limits}, nil))
 	}
 	add(total, s.Overhead)
 	return total

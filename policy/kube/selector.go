@@ -23,7 +23,8 @@ func Selector(s *metav1.LabelSelector) (policy.Selector, error) {
 	}
 	var out policy.Selector
 	for _, l := range Labels(s.MatchLabels) {
-		out.Requirements = append(out.Requirements, policy.Requirement{Key: l.Key, Op: policy.OpIn, Values: []string{l.Value}})
+		out.Requirements = append(out.Requirements, policy.Requirement{Key: l.Key, Op: policy.OpIn,
+			Values: []string{l.Value}})
 	}
 	for _, e := range s.MatchExpressions {
 		op, ok := operators[string(e.Operator)]

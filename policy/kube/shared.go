@@ -29,14 +29,16 @@ func SharedLabels(of map[string]string) map[string]string {
 // Unpinned returns s less the affinity to one node by name that its controller gives
 // to each pod of a DaemonSet.
 func Unpinned(s *corev1.PodSpec) *corev1.PodSpec {
-	if s.Affinity == nil || s.Affinity.NodeAffinity == nil || s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+	if s.Affinity == nil || s.Affinity.NodeAffinity == nil ||
+		s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return s
 	}
 	s = s.DeepCopy()
 	n := s.Affinity.NodeAffinity
 	var terms []corev1.NodeSelectorTerm
 	for _, t := range n.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		t.MatchFields = slices.DeleteFunc(t.MatchFields, func(f corev1.NodeSelectorRequirement) bool { return f.Key == metav1.ObjectNameField })
+		t.MatchFields = slices.DeleteFunc(t.MatchFields,
+			func(f corev1.NodeSelectorRequirement) bool { return f.Key == metav1.ObjectNameField })
 		if len(t.MatchFields)+len(t.MatchExpressions) > 0 {
 			terms = append(terms, t)
 		}

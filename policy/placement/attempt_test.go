@@ -82,7 +82,8 @@ func (w *checkedCluster) solveUnbound(b *placement.Batch) string {
 func drawOffers(t *rapid.T) (list []placement.Offer) {
 	for m := range rapid.IntRange(0, 6).Draw(t, "offers") {
 		room := policy.Resources{CPU: rapid.Int64Range(1, 6).Draw(t, "cpu"), Memory: 6, Storage: 6, Pods: 6}
-		o := placement.Offer{Pool: policy.PoolID(m % 2), Market: policy.MarketID(m), Price: policy.Money(rapid.IntRange(1, 3).Draw(t, "price")), Allocatable: room, Capacity: room}
+		o := placement.Offer{Pool: policy.PoolID(m % 2), Market: policy.MarketID(m),
+			Price: policy.Money(rapid.IntRange(1, 3).Draw(t, "price")), Allocatable: room, Capacity: room}
 		if rapid.Bool().Draw(t, "racked") {
 			o.Labels = append(o.Labels, policy.Label{Key: "rack", Value: rapid.SampledFrom([]string{"1", "3"}).Draw(t, "rack")})
 		}

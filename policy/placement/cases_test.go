@@ -157,7 +157,8 @@ func (c *testCase) node(t *testing.T, name string, fields []string) policy.Node 
 // parseTaint reads key:value:Effect.
 func parseTaint(s string) policy.Taint {
 	f := strings.Split(s, ":")
-	effects := map[string]policy.TaintEffect{"NoSchedule": policy.NoSchedule, "PreferNoSchedule": policy.PreferNoSchedule, "NoExecute": policy.NoExecute}
+	effects := map[string]policy.TaintEffect{"NoSchedule": policy.NoSchedule,
+		"PreferNoSchedule": policy.PreferNoSchedule, "NoExecute": policy.NoExecute}
 	return policy.Taint{Key: f[0], Value: f[1], Effect: effects[f[2]]}
 }
 

@@ -243,9 +243,10 @@ func (cs *claimSet) portTaken(c *nodeClaim, k *kind) bool {
 		return false
 	}
 	wanted := func(t policy.TemplateID) bool { return slices.Contains(k.ports, t) }
-	return slices.ContainsFunc(c.templates, wanted) || cs.sv.b.SharedPorts && slices.ContainsFunc(cs.opened, func(o *nodeClaim) bool {
-		return o.pool == c.pool && slices.ContainsFunc(o.templates, wanted)
-	})
+	return slices.ContainsFunc(c.templates, wanted) ||
+		cs.sv.b.SharedPorts && slices.ContainsFunc(cs.opened, func(o *nodeClaim) bool {
+			return o.pool == c.pool && slices.ContainsFunc(o.templates, wanted)
+		})
 }
 
 // keepSuited leaves the candidates whose labels and taints suit a relaxation.
@@ -256,7 +257,8 @@ func (cs *claimSet) keepSuited(c *nodeClaim, s int32) {
 		return
 	}
 	for at := cs.cand.next(0); at >= 0; at = cs.cand.next(at + 1) {
-		if class := cs.sv.offerTable.class[at]; !cs.sv.asks.suitsWithAsks(st, class, policy.None, c) || cs.table.daemonPort(&cs.table.kinds[st.template], class) {
+		if class := cs.sv.offerTable.class[at]; !cs.sv.asks.suitsWithAsks(st, class, policy.None, c) ||
+			cs.table.daemonPort(&cs.table.kinds[st.template], class) {
 			cs.cand.clear(at)
 		}
 	}
@@ -272,7 +274,8 @@ func (cs *claimSet) boundByVolume(k *kind, pod *policy.Pod) {
 			cs.cand.clear(at)
 		}
 	}
-	cs.groups.require(&cs.sv.domains.base, &policy.Requirement{Key: labelZone, Op: policy.OpIn, Values: cs.table.zones[pod.VolumeZone : pod.VolumeZone+1]})
+	cs.groups.require(&cs.sv.domains.base, &policy.Requirement{Key: labelZone, Op: policy.OpIn,
+		Values: cs.table.zones[pod.VolumeZone : pod.VolumeZone+1]})
 }
 
 // varied reports whether the offers left have as many values of labels as the pool requires

@@ -239,7 +239,8 @@ func (tp *Topology) compileRepellers(id policy.TemplateID) {
 	}
 	for key := range byKey {
 		if !byKey[key].empty() {
-			tp.table.kinds[id].terms.repellers = append(tp.table.kinds[id].terms.repellers, tp.sharedCounter(int32(key), byKey[key]))
+			tp.table.kinds[id].terms.repellers = append(tp.table.kinds[id].terms.repellers,
+				tp.sharedCounter(int32(key), byKey[key]))
 		}
 	}
 }

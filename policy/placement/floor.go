@@ -46,7 +46,8 @@ func (f Floor) Cost(need policy.Resources) float64 {
 
 // WastefulFirst sorts nodes by their price above the least cost of their requests, the
 // greatest first, then by name.
-func WastefulFirst(s *policy.Snapshot, sp *Space, nodes []policy.NodeID, floor Floor, price func(*policy.Node) policy.Money) {
+func WastefulFirst(s *policy.Snapshot, sp *Space, nodes []policy.NodeID, floor Floor,
+	price func(*policy.Node) policy.Money) {
 	waste := make([]policy.Money, len(s.Nodes))
 	for _, id := range nodes {
 		waste[id] = price(&s.Nodes[id]) - policy.Dollars(min(floor.Cost(sp.Requested(id)), 1e6))

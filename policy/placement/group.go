@@ -88,11 +88,13 @@ func (gt *groupTable) spreadGroup(t policy.TemplateID, i, dropped int, lenient b
 	c := &x.Spread[i]
 	key := gt.table.keyFor(c.TopologyKey)
 	for id := range gt.groups {
-		if g := &gt.groups[id]; g.owner == t && g.sort == spreads && g.constraint == i && g.filter.dropped == dropped && g.filter.lenient == lenient {
+		if g := &gt.groups[id]; g.owner == t && g.sort == spreads && g.constraint == i && g.filter.dropped == dropped &&
+			g.filter.lenient == lenient {
 			return int32(id)
 		}
 	}
-	f := &filter{owner: t, lenient: lenient, dropped: dropped, ignoreAffinity: c.IgnoreAffinity, honorTaints: c.HonorTaints}
+	f := &filter{owner: t, lenient: lenient, dropped: dropped, ignoreAffinity: c.IgnoreAffinity,
+		honorTaints: c.HonorTaints}
 	for k := dropped; k < max(len(x.Affinity), dropped+1); k++ {
 		list := selectorOf(x)
 		if k < len(x.Affinity) {
@@ -107,8 +109,11 @@ func (gt *groupTable) spreadGroup(t policy.TemplateID, i, dropped int, lenient b
 	}
 	return gt.addGroup(group{
 		sort: spreads, key: key, owner: t, constraint: i, skewMax: c.MaxSkew, domainsMin: c.MinDomains,
-		members: gt.table.membersOf(func(u *policy.Template) bool { return u.Namespace == x.Namespace && c.Selector.Matches(u.Labels) }),
-		filter:  f,
+		members: gt.table.membersOf(func(u *policy.Template) bool {
+			return u.Namespace == x.Namespace &&
+				c.Selector.Matches(u.Labels)
+		}),
+		filter: f,
 	})
 }
 

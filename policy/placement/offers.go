@@ -112,7 +112,8 @@ func (x *Tags) Labels(s *policy.Snapshot, pool *policy.Pool, id policy.MarketID)
 	k, m := &x.made[id], &s.Markets[id]
 	t := &s.Types[m.Type]
 	if k.labels == nil || k.capacity != m.Capacity || k.pool != pool.Name || k.name != t.Name || k.arch != t.Arch ||
-		k.region != m.Region || k.zone != s.Zones[m.Zone] || !slices.Equal(k.ofPool, pool.Labels) || !slices.Equal(k.ofType, t.Labels) {
+		k.region != m.Region || k.zone != s.Zones[m.Zone] || !slices.Equal(k.ofPool, pool.Labels) ||
+		!slices.Equal(k.ofType, t.Labels) {
 		*k = tagged{
 			capacity: m.Capacity, pool: pool.Name, name: t.Name, arch: t.Arch, region: m.Region, zone: s.Zones[m.Zone],
 			ofPool: pool.Labels, ofType: t.Labels, labels: NodeLabels(s.Types, s.Zones, pool, m),
@@ -127,7 +128,8 @@ func OpenMarkets(s *policy.Snapshot, pool policy.PoolID, capacity policy.Capacit
 }
 
 // offersUnder returns the offers at the prices that cover leaves.
-func offersUnder(s *policy.Snapshot, cover *billing.Coverage, pool policy.PoolID, capacity policy.CapacityType) []Offer {
+func offersUnder(s *policy.Snapshot, cover *billing.Coverage, pool policy.PoolID,
+	capacity policy.CapacityType) []Offer {
 	var offers []Offer
 	for _, m := range OpenMarkets(s, pool, capacity) {
 		offers = append(offers, OfferOf(s, cover, pool, m))
@@ -216,7 +218,8 @@ func Named(s *policy.Snapshot, cover *billing.Coverage, markets []policy.MarketI
 			}
 		}
 	}
-	if at := slices.IndexFunc(markets, func(m policy.MarketID) bool { return s.Markets[m].Capacity != first.Capacity }); at >= 0 {
+	if at := slices.IndexFunc(markets,
+		func(m policy.MarketID) bool { return s.Markets[m].Capacity != first.Capacity }); at >= 0 {
 		markets = markets[:at]
 	}
 	return markets[:min(len(markets), MarketsMax)]

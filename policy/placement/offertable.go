@@ -106,7 +106,10 @@ const offerTablesMax = 4
 func (cache *offerCache) offerTableOf(offers []Offer, b *Batch) *offerTable {
 	at, version := -1, b.OffersVersion
 	find := func(is func(ot *offerTable) bool) int {
-		return slices.IndexFunc(cache.offerTables, func(ot *offerTable) bool { return ot.shares == b.SharedDaemons && is(ot) })
+		return slices.IndexFunc(cache.offerTables, func(ot *offerTable) bool {
+			return ot.shares == b.SharedDaemons &&
+				is(ot)
+		})
 	}
 	if version != 0 {
 		at = find(func(ot *offerTable) bool { return ot.version == version })
@@ -187,7 +190,8 @@ func keyOf(labels []policy.Label, taints []policy.Taint) listKey {
 }
 
 func (cache *offerCache) newOfferTable(offers []Offer, b *Batch) *offerTable {
-	ot := &offerTable{offers: offers, filled: slices.Clone(offers), rank: make([]int, len(offers)), all: newBitset(len(offers))}
+	ot := &offerTable{offers: offers, filled: slices.Clone(offers), rank: make([]int, len(offers)),
+		all: newBitset(len(offers))}
 	for i := range offers {
 		ot.rank[i] = i
 		ot.all.set(int32(i))

@@ -70,7 +70,8 @@ func (pl *poolSet) makePools() {
 	ot := pl.sv.offerTable
 	for _, positions := range ot.ofPool {
 		o := &pl.sv.b.Offers[ot.rank[positions.next(0)]]
-		x := poolState{id: o.Pool, all: ot.roomy(positions), open: slices.Clone(positions), taints: o.Taints, sets: pl.groups.layout.make()}
+		x := poolState{id: o.Pool, all: ot.roomy(positions), open: slices.Clone(positions), taints: o.Taints,
+			sets: pl.groups.layout.make()}
 		x.rules = pl.rulesOf(o.Pool)
 		pl.readRules(&x)
 		pl.ownLabels(&x, positions)
@@ -121,7 +122,8 @@ func (pl *poolSet) readRules(x *poolState) {
 	if x.taints == nil {
 		x.taints = x.rules.Taints
 	}
-	pl.lenient = pl.lenient || slices.ContainsFunc(x.taints, func(t policy.Taint) bool { return t.Effect == policy.PreferNoSchedule })
+	pl.lenient = pl.lenient ||
+		slices.ContainsFunc(x.taints, func(t policy.Taint) bool { return t.Effect == policy.PreferNoSchedule })
 }
 
 // closePools reads the pools that have nothing to offer: their domains count for

@@ -127,7 +127,8 @@ func (en *existingNodes) bareMeets(st *relaxation, k *kind, n policy.NodeID, p i
 	clear(en.sv.domains.base.kind)
 	clear(en.sv.domains.base.bits)
 	for key := 1; key < len(en.table.keys); key++ {
-		missing := slices.ContainsFunc(en.sv.asks.asked(en.table.keys[key].name, n, nil), func(r *policy.Requirement) bool { return r.Op == policy.OpDoesNotExist })
+		missing := slices.ContainsFunc(en.sv.asks.asked(en.table.keys[key].name, n, nil),
+			func(r *policy.Requirement) bool { return r.Op == policy.OpDoesNotExist })
 		if d := domain[key]; d >= 0 || missing {
 			en.sv.domains.base.kind[key] = oneOf
 			if d >= 0 {
@@ -159,7 +160,8 @@ func (en *existingNodes) rememberBare(st *relaxation, k *kind, n policy.NodeID) 
 		for _, id := range list {
 			g := &en.groups.groups[id]
 			if g.run == en.sv.domains.run && g.key != keyHost && en.occupancy.domain(g.key, n) < 0 {
-				en.sv.asks.list = append(en.sv.asks.list, ask{n, nil, &policy.Requirement{Key: en.table.keys[g.key].name, Op: policy.OpDoesNotExist}})
+				en.sv.asks.list = append(en.sv.asks.list, ask{n, nil, &policy.Requirement{Key: en.table.keys[g.key].name,
+					Op: policy.OpDoesNotExist}})
 			}
 		}
 	}

@@ -63,7 +63,8 @@ func (sc Scoring) Concerns(t, u policy.TemplateID) bool {
 	if len(k.extended) > 0 && len(other.extended) > 0 {
 		return true
 	}
-	if slices.Contains(k.ports, u) || k.volumes.own+int32(len(k.volumes.claims)) > 0 && other.volumes.own+int32(len(other.volumes.claims)) > 0 {
+	if slices.Contains(k.ports, u) ||
+		k.volumes.own+int32(len(k.volumes.claims)) > 0 && other.volumes.own+int32(len(other.volumes.claims)) > 0 {
 		return true
 	}
 	if !k.topology {
@@ -136,7 +137,8 @@ func (sc Scoring) Preference(t policy.TemplateID, n policy.NodeID) int32 {
 	if len(preferred) == 0 {
 		return 0
 	}
-	view := nodeView{sc.sp.table.classes[sc.sp.occupancy.slots[n].class].labels, sc.sp.occupancy.nodes[n].host, sc.sp.occupancy.nodes[n].name}
+	view := nodeView{sc.sp.table.classes[sc.sp.occupancy.slots[n].class].labels, sc.sp.occupancy.nodes[n].host,
+		sc.sp.occupancy.nodes[n].name}
 	for i := range preferred {
 		if view.meets(&preferred[i].Term) {
 			sum += preferred[i].Weight

@@ -22,7 +22,8 @@ func (ot *offerTable) shareDaemons(table *classTable, rules []Pool) {
 		}
 		var list []policy.TemplateID
 		for t := range table.kinds {
-			if table.kinds[t].daemon && !blockedBy(x.offers[0].Taints, table.kinds[t].tolerations) && x.let(&table.templates[t]) {
+			if table.kinds[t].daemon && !blockedBy(x.offers[0].Taints, table.kinds[t].tolerations) &&
+				x.let(&table.templates[t]) {
 				list = append(list, policy.TemplateID(t))
 			}
 		}

@@ -54,7 +54,8 @@ func evicted(s *policy.Snapshot) *policy.Snapshot {
 	x.Nodes, x.Pods = slices.Clone(s.Nodes), slices.Clone(s.Pods)
 	for i := range x.Pods {
 		q := &x.Pods[i]
-		if q.Node >= 0 && (q.Phase == policy.PodStarting || q.Phase == policy.PodReady) && leaving(s.Nodes[q.Node]) && !s.Bare(&s.Templates[q.Template]) {
+		if q.Node >= 0 && (q.Phase == policy.PodStarting || q.Phase == policy.PodReady) && leaving(s.Nodes[q.Node]) &&
+			!s.Bare(&s.Templates[q.Template]) {
 			q.Phase, q.Node = policy.PodPending, policy.None
 		}
 	}
@@ -189,7 +190,8 @@ const repricesMax = 8
 // buyFixed plans on-demand nodes for pods and returns the pods that do not fit. The
 // price of an offer holds for one node: where earlier nodes use up commitments, the
 // rest is packed again at the new prices.
-func (b *buyer) buyFixed(pool policy.PoolID, headroom *Headroom, pods []policy.Pod, offers []Offer) (left []policy.Pod) {
+func (b *buyer) buyFixed(pool policy.PoolID, headroom *Headroom, pods []policy.Pod,
+	offers []Offer) (left []policy.Pod) {
 	for round := 0; len(pods) > 0; round++ {
 		if round > 0 {
 			offers = offersUnder(b.s, b.cover, pool, policy.OnDemand)
@@ -244,7 +246,8 @@ func (b *buyer) order(pool policy.PoolID, headroom *Headroom, bin Bin, offers []
 	}
 	cheapest := &b.s.Markets[l.Markets[0]]
 	l.Bid = BidIn(cheapest)
-	l.Why = policy.Why{Reason: policy.ReasonShortage, Text: "pending pods fit on no existing or launching node", After: Added(b.cover, b.s, pool, l.Markets[0])}
+	l.Why = policy.Why{Reason: policy.ReasonShortage, Text: "pending pods fit on no existing or launching node",
+		After: Added(b.cover, b.s, pool, l.Markets[0])}
 	if len(l.Markets) > 1 {
 		l.Why.RunnerUp = b.s.Markets[l.Markets[1]].Name
 	}

@@ -46,10 +46,11 @@ func TestBalance(t *testing.T) {
 		text string
 		want placement.Balance
 	}{
-		"at rest":                       {head, placement.Balance{Total: 8, Nodes: 2}},
-		"a node that waits, marked":     {head + " by=us\nnode n3 web z b.4 spot launching ours", placement.Balance{Spot: 4, Total: 8, Nodes: 1}},
-		"a node that waits, not marked": {head + "\nnode n3 web z b.4 spot launching ours", placement.Balance{Spot: 4, Total: 8, Nodes: 2, Moving: 1}},
-		"the provisioner's":             {head + "\nnode n3 web z b.4 spot launching", placement.Balance{Spot: 4, Total: 12, Nodes: 2}},
+		"at rest":                   {head, placement.Balance{Total: 8, Nodes: 2}},
+		"a node that waits, marked": {head + " by=us\nnode n3 web z b.4 spot launching ours", placement.Balance{Spot: 4, Total: 8, Nodes: 1}},
+		"a node that waits, not marked": {head + "\nnode n3 web z b.4 spot launching ours",
+			placement.Balance{Spot: 4, Total: 8, Nodes: 2, Moving: 1}},
+		"the provisioner's": {head + "\nnode n3 web z b.4 spot launching", placement.Balance{Spot: 4, Total: 12, Nodes: 2}},
 	} {
 		if got := placement.BalanceOf(parse(t, c.text), 0); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -72,7 +73,8 @@ func TestBalance(t *testing.T) {
 }
 
 func TestNodeLabels(t *testing.T) {
-	types := []policy.InstanceType{{Name: "b.4", Arch: "arm64", Labels: []policy.Label{{Key: "family", Value: "b"}, {Key: "tier", Value: "type"}}}}
+	types := []policy.InstanceType{{Name: "b.4", Arch: "arm64", Labels: []policy.Label{{Key: "family", Value: "b"},
+		{Key: "tier", Value: "type"}}}}
 	pool := &policy.Pool{Name: "web", Labels: []policy.Label{{Key: "kubernetes.io/os", Value: "plan9"}, {Key: "tier", Value: "pool"}}}
 	m := &policy.Market{Region: "r", Zone: 1, Capacity: policy.Spot}
 	got := placement.NodeLabels(types, []string{"za", "zb"}, pool, m)

@@ -235,7 +235,8 @@ func (sv *Solver) sort(list []int32, from int) []int32 {
 // before compares two pods by their keys.
 func (sv *Solver) before(x, y int32) int {
 	p, q := &sv.b.Pods[x], &sv.b.Pods[y]
-	return queueKeyOf(&sv.sp.table.kinds[p.Template].requests, p).Compare(queueKeyOf(&sv.sp.table.kinds[q.Template].requests, q))
+	return queueKeyOf(&sv.sp.table.kinds[p.Template].requests,
+		p).Compare(queueKeyOf(&sv.sp.table.kinds[q.Template].requests, q))
 }
 
 // A QueueKey is the place of a pod in the order in which pods are tried.

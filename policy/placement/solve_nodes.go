@@ -170,7 +170,8 @@ func (en *existingNodes) fitsNode(st *relaxation, p, at int32) outcome {
 	free := en.freeAt(at)
 	if r.CPU > free.CPU || r.Memory > free.Memory || r.Pods > free.Pods || r.Storage > free.Storage ||
 		free.CPU < 0 || free.Memory < 0 || free.Storage < 0 || free.GPU < 0 ||
-		r.GPU > 0 && (r.GPU > free.GPU || k.gpu != s.gpu) || s.state == absent || s.state == closed && !k.cordoned || s.state == leaving {
+		r.GPU > 0 && (r.GPU > free.GPU || k.gpu != s.gpu) || s.state == absent || s.state == closed && !k.cordoned ||
+		s.state == leaving {
 		return never
 	}
 	switch v := st.suits(s.class); {

@@ -55,18 +55,20 @@ func TestSolveOnNode(t *testing.T) {
 		zone     policy.ZoneID // of volumes
 		onNode   int           // of three pods
 	}{
-		"own claims":       {policy.Template{Volumes: own}, policy.Node{VolumesMax: 5, Phase: policy.NodeInitialized}, policy.None, 2},
-		"one claim of all": {policy.Template{Volumes: []policy.Volume{{Claim: "c"}}}, policy.Node{VolumesMax: 1, Phase: policy.NodeInitialized}, policy.None, 3},
-		"claim of one pod": {policy.Template{Volumes: []policy.Volume{{Claim: "c", Once: true}}}, policy.Node{VolumesMax: 1, Phase: policy.NodeInitialized}, policy.None, 3},
-		"registered":       {policy.Template{Volumes: own}, policy.Node{VolumesMax: 5, Phase: policy.NodeRegistered}, policy.None, 2},
-		"launching":        {policy.Template{Volumes: own}, policy.Node{VolumesMax: 1, Phase: policy.NodeLaunching}, policy.None, 3},
-		"volumes here":     {policy.Template{Volumes: []policy.Volume{{Zonal: true}}}, policy.Node{Phase: policy.NodeInitialized}, 0, 3},
-		"volumes there":    {policy.Template{Volumes: []policy.Volume{{Zonal: true}}}, policy.Node{Phase: policy.NodeInitialized}, 1, 0},
-		"kubelet fails":    {policy.Template{}, policy.Node{Phase: policy.NodeInitialized, NotReady: true}, policy.None, 0},
-		"that tolerated":   {policy.Template{Tolerations: tolerant}, policy.Node{Phase: policy.NodeInitialized, NotReady: true}, policy.None, 3},
-		"two GPUs each":    {gpu("nvidia.com/gpu"), gpus, policy.None, 2},
-		"other GPUs":       {gpu("amd.com/gpu"), gpus, policy.None, 0},
-		"a host port":      {policy.Template{HostPorts: port("", 80, "TCP")}, policy.Node{Phase: policy.NodeInitialized}, policy.None, 1},
+		"own claims": {policy.Template{Volumes: own}, policy.Node{VolumesMax: 5, Phase: policy.NodeInitialized}, policy.None, 2},
+		"one claim of all": {policy.Template{Volumes: []policy.Volume{{Claim: "c"}}},
+			policy.Node{VolumesMax: 1, Phase: policy.NodeInitialized}, policy.None, 3},
+		"claim of one pod": {policy.Template{Volumes: []policy.Volume{{Claim: "c", Once: true}}},
+			policy.Node{VolumesMax: 1, Phase: policy.NodeInitialized}, policy.None, 3},
+		"registered":     {policy.Template{Volumes: own}, policy.Node{VolumesMax: 5, Phase: policy.NodeRegistered}, policy.None, 2},
+		"launching":      {policy.Template{Volumes: own}, policy.Node{VolumesMax: 1, Phase: policy.NodeLaunching}, policy.None, 3},
+		"volumes here":   {policy.Template{Volumes: []policy.Volume{{Zonal: true}}}, policy.Node{Phase: policy.NodeInitialized}, 0, 3},
+		"volumes there":  {policy.Template{Volumes: []policy.Volume{{Zonal: true}}}, policy.Node{Phase: policy.NodeInitialized}, 1, 0},
+		"kubelet fails":  {policy.Template{}, policy.Node{Phase: policy.NodeInitialized, NotReady: true}, policy.None, 0},
+		"that tolerated": {policy.Template{Tolerations: tolerant}, policy.Node{Phase: policy.NodeInitialized, NotReady: true}, policy.None, 3},
+		"two GPUs each":  {gpu("nvidia.com/gpu"), gpus, policy.None, 2},
+		"other GPUs":     {gpu("amd.com/gpu"), gpus, policy.None, 0},
+		"a host port":    {policy.Template{HostPorts: port("", 80, "TCP")}, policy.Node{Phase: policy.NodeInitialized}, policy.None, 1},
 		"storage": {policy.Template{Requests: policy.Resources{Storage: 3 * testGiB}}, policy.Node{Phase: policy.NodeInitialized,
 			Allocatable: policy.Resources{Storage: 8 * testGiB}}, policy.None, 2},
 	} {
@@ -117,19 +119,22 @@ func TestSolveClaims(t *testing.T) {
 		pool       placement.Pool
 		bins, left int
 	}{
-		"one port":         {ports(port("", 80, "TCP")), ports(port("", 80, "TCP")), make([]placement.Offer, 1), placement.Pool{}, 4, 0},
-		"two ports":        {ports(port("", 80, "TCP")), ports(port("", 81, "TCP")), make([]placement.Offer, 1), placement.Pool{}, 2, 0},
-		"two protocols":    {ports(port("", 80, "TCP")), ports(port("", 80, "UDP")), make([]placement.Offer, 1), placement.Pool{}, 2, 0},
-		"two addresses":    {ports(port("10.0.0.1", 80, "TCP")), ports(port("10.0.0.2", 80, "TCP")), make([]placement.Offer, 1), placement.Pool{}, 2, 0},
-		"all addresses":    {ports(port("10.0.0.1", 80, "TCP")), ports(port("0.0.0.0", 80, "")), make([]placement.Offer, 1), placement.Pool{}, 4, 0},
+		"one port":      {ports(port("", 80, "TCP")), ports(port("", 80, "TCP")), make([]placement.Offer, 1), placement.Pool{}, 4, 0},
+		"two ports":     {ports(port("", 80, "TCP")), ports(port("", 81, "TCP")), make([]placement.Offer, 1), placement.Pool{}, 2, 0},
+		"two protocols": {ports(port("", 80, "TCP")), ports(port("", 80, "UDP")), make([]placement.Offer, 1), placement.Pool{}, 2, 0},
+		"two addresses": {ports(port("10.0.0.1", 80, "TCP")), ports(port("10.0.0.2", 80, "TCP")),
+			make([]placement.Offer, 1), placement.Pool{}, 2, 0},
+		"all addresses": {ports(port("10.0.0.1", 80, "TCP")), ports(port("0.0.0.0", 80, "")), make([]placement.Offer, 1),
+			placement.Pool{}, 4, 0},
 		"two kinds of GPU": {gpu("x/a"), gpu("x/b"), []placement.Offer{has("x/a", 2), has("x/b", 2)}, placement.Pool{}, 2, 0},
 		"too few GPUs":     {gpu("x/a"), gpu("x/a"), []placement.Offer{has("x/a", 1)}, placement.Pool{Limits: policy.Resources{GPU: 3}}, 3, 1},
 		"as large as it gets": {alone, alone, []placement.Offer{has("x/a", 8), has("x/a", 4)},
 			placement.Pool{Limits: policy.Resources{GPU: 13}, Used: policy.Resources{GPU: 4}}, 1, 3},
-		"GPUs of no claim": {gpu("x/a"), gpu("x/a"), []placement.Offer{has("x/a", 4)}, placement.Pool{Limits: policy.Resources{GPU: 7}, Used: policy.Resources{GPU: 4}}, 0, 4},
-		"one family":       {policy.Template{}, policy.Template{}, families, wanted(1), 1, 0},
-		"two families":     {policy.Template{}, policy.Template{}, families, wanted(2), 2, 0},
-		"three families":   {policy.Template{}, policy.Template{}, families, wanted(3), 0, 4},
+		"GPUs of no claim": {gpu("x/a"), gpu("x/a"), []placement.Offer{has("x/a", 4)},
+			placement.Pool{Limits: policy.Resources{GPU: 7}, Used: policy.Resources{GPU: 4}}, 0, 4},
+		"one family":     {policy.Template{}, policy.Template{}, families, wanted(1), 1, 0},
+		"two families":   {policy.Template{}, policy.Template{}, families, wanted(2), 2, 0},
+		"three families": {policy.Template{}, policy.Template{}, families, wanted(3), 0, 4},
 	} {
 		sp, b := solveOf([]policy.Template{c.a, c.b}, []int{2, 2}, c.offers...)
 		b.Pools = []placement.Pool{c.pool}
@@ -161,7 +166,8 @@ func TestSolveVolumeZone(t *testing.T) {
 func TestSolveLabelDomains(t *testing.T) {
 	template := policy.Template{Labels: []policy.Label{{Key: "app", Value: "a"}}, Spread: []policy.Spread{even("team", 0)}}
 	sp, b := solveOf([]policy.Template{template}, []int{4},
-		placement.Offer{Pool: 0, Labels: []policy.Label{{Key: "team", Value: "blue"}}}, placement.Offer{Pool: 1, Labels: []policy.Label{{Key: "team", Value: "red"}}})
+		placement.Offer{Pool: 0, Labels: []policy.Label{{Key: "team", Value: "blue"}}}, placement.Offer{Pool: 1,
+			Labels: []policy.Label{{Key: "team", Value: "red"}}})
 	pods := map[string]int{}
 	for _, bin := range sp.Solver().Solve(b).Bins {
 		pods[b.Offers[bin.Offers[0]].Labels[0].Value] += len(bin.Pods)
@@ -181,7 +187,8 @@ func TestSolveDaemonsDoNotFit(t *testing.T) {
 		offers []placement.Offer
 		left   int
 		offer  int // the cheapest of the claim
-	}{"small": {[]placement.Offer{small}, 2, 0}, "both": {[]placement.Offer{small, large}, 0, 1}, "large first": {[]placement.Offer{large, small}, 0, 0}} {
+	}{"small": {[]placement.Offer{small}, 2, 0}, "both": {[]placement.Offer{small, large}, 0,
+		1}, "large first": {[]placement.Offer{large, small}, 0, 0}} {
 		sp, b := solveOf([]policy.Template{{}, daemon}, []int{2, 0}, c.offers...)
 		sol := sp.Solver().Solve(b)
 		if len(sol.Unplaced) != c.left || c.left == 0 && !slices.Equal(sol.Bins[0].Offers, []int{c.offer}) {

@@ -22,7 +22,8 @@ func solveCase(t policy.Template, pods int) (*placement.Space, *placement.Batch)
 	sp.SetNode(&policy.Node{ID: 0, Name: "n", Phase: policy.NodeInitialized, Allocatable: room, Labels: labels})
 	b := &placement.Batch{Nodes: []policy.NodeID{0}, Offers: []placement.Offer{{Price: 10, Allocatable: room, Capacity: room, Labels: labels}}}
 	for i := range pods {
-		b.Pods = append(b.Pods, policy.Pod{ID: policy.PodID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None})
+		b.Pods = append(b.Pods, policy.Pod{ID: policy.PodID(i), Phase: policy.PodPending, Node: policy.None,
+			Nominated: policy.None, VolumeZone: policy.None})
 	}
 	return sp, b
 }
@@ -84,7 +85,8 @@ func TestSolve(t *testing.T) {
 			}
 		}
 		if onNode != c.onNode || len(sol.Bins) != c.bins || len(sol.Unplaced) != c.left {
-			t.Errorf("%s: %d on the node, %d claims, %d left; want %d, %d, %d", name, onNode, len(sol.Bins), len(sol.Unplaced), c.onNode, c.bins, c.left)
+			t.Errorf("%s: %d on the node, %d claims, %d left; want %d, %d, %d", name, onNode, len(sol.Bins), len(sol.Unplaced),
+				c.onNode, c.bins, c.left)
 		}
 		first := [...]any{append([]policy.NodeID(nil), sol.Nodes...), sol.Bins, sol.Unplaced}
 		again := sp.Solver().Solve(b)
@@ -118,29 +120,36 @@ func TestSolveSharedDaemons(t *testing.T) {
 		taints      []policy.Taint
 		own, shared int // claims for two pods
 	}{
-		"every node":                  {policy.Template{}, nil, nil, nil, 2, 2},
-		"another zone":                {policy.Template{NodeSelector: label("topology.kubernetes.io/zone", "b")}, nil, nil, nil, 1, 2},
-		"a zone ruled out":            {policy.Template{NodeSelector: label("topology.kubernetes.io/zone", "b")}, nil, []policy.Requirement{{Key: "topology.kubernetes.io/zone", Op: policy.OpIn, Values: []string{"a"}}}, nil, 1, 1},
-		"an architecture":             {policy.Template{NodeSelector: label("kubernetes.io/arch", "arm64")}, nil, nil, nil, 1, 2},
-		"another family":              {policy.Template{NodeSelector: label("family", "m")}, nil, nil, nil, 1, 2},
-		"another team":                {policy.Template{NodeSelector: label("team", "red")}, nil, nil, nil, 1, 1},
-		"a label of no pool":          {policy.Template{NodeSelector: label("rack", "r1")}, nil, nil, nil, 1, 1},
-		"not that label":              {policy.Template{Affinity: []policy.NodeTerm{{Labels: []policy.Requirement{{Key: "rack", Op: policy.OpNotIn, Values: []string{"r1"}}}}}}, nil, nil, nil, 2, 2},
-		"one of two terms":            {policy.Template{Affinity: []policy.NodeTerm{{Labels: []policy.Requirement{team(policy.OpIn, "red")}}, {Labels: []policy.Requirement{{Key: "family", Op: policy.OpIn, Values: []string{"m"}}}}}}, nil, nil, nil, 1, 2},
-		"a taint":                     {policy.Template{NodeSelector: label("kubernetes.io/arch", "arm64")}, nil, nil, []policy.Taint{{Key: "t", Effect: policy.NoSchedule}}, 1, 1},
-		"a port":                      {policy.Template{NodeSelector: label("kubernetes.io/arch", "arm64"), HostPorts: port}, port, nil, nil, 2, 0},
+		"every node":   {policy.Template{}, nil, nil, nil, 2, 2},
+		"another zone": {policy.Template{NodeSelector: label("topology.kubernetes.io/zone", "b")}, nil, nil, nil, 1, 2},
+		"a zone ruled out": {policy.Template{NodeSelector: label("topology.kubernetes.io/zone", "b")}, nil,
+			[]policy.Requirement{{Key: "topology.kubernetes.io/zone", Op: policy.OpIn, Values: []string{"a"}}}, nil, 1, 1},
+		"an architecture":    {policy.Template{NodeSelector: label("kubernetes.io/arch", "arm64")}, nil, nil, nil, 1, 2},
+		"another family":     {policy.Template{NodeSelector: label("family", "m")}, nil, nil, nil, 1, 2},
+		"another team":       {policy.Template{NodeSelector: label("team", "red")}, nil, nil, nil, 1, 1},
+		"a label of no pool": {policy.Template{NodeSelector: label("rack", "r1")}, nil, nil, nil, 1, 1},
+		"not that label":     {policy.Template{Affinity: []policy.NodeTerm{{Labels: []policy.Requirement{{Key: "rack", Op: policy.OpNotIn, Values: []string{"r1"}}}}}}, nil, nil, nil, 2, 2},
+		"one of two terms":   {policy.Template{Affinity: []policy.NodeTerm{{Labels: []policy.Requirement{team(policy.OpIn, "red")}}, {Labels: []policy.Requirement{{Key: "family", Op: policy.OpIn, Values: []string{"m"}}}}}}, nil, nil, nil, 1, 2},
+		"a taint": {policy.Template{NodeSelector: label("kubernetes.io/arch", "arm64")}, nil, nil,
+			[]policy.Taint{{Key: "t", Effect: policy.NoSchedule}}, 1, 1},
+		"a port": {policy.Template{NodeSelector: label("kubernetes.io/arch", "arm64"),
+			HostPorts: port}, port, nil, nil, 2, 0},
 		"a port of none of its nodes": {policy.Template{NodeSelector: label("rack", "r1"), HostPorts: port}, port, nil, nil, 2, 2},
 	} {
-		pod := policy.Template{Requests: policy.Resources{CPU: 1000, Pods: 1}, HostPorts: c.ports, Tolerations: []policy.Toleration{{Key: "t", Exists: true}}}
+		pod := policy.Template{Requests: policy.Resources{CPU: 1000, Pods: 1}, HostPorts: c.ports,
+			Tolerations: []policy.Toleration{{Key: "t", Exists: true}}}
 		c.daemon.ID, c.daemon.DaemonSet, c.daemon.Requests = 1, true, policy.Resources{CPU: 500, Pods: 1}
 		sp := placement.New([]policy.Template{pod, c.daemon}, []string{"a"})
 		b := &placement.Batch{Pools: []placement.Pool{{Requirements: c.rules}}}
 		for i, family := range []string{"c", "r"} {
-			b.Offers = append(b.Offers, placement.Offer{Market: policy.MarketID(i), Price: 10, Taints: c.taints, Allocatable: policy.Resources{CPU: 2000, Pods: 20},
-				Labels: []policy.Label{{Key: "family", Value: family}, {Key: "kubernetes.io/arch", Value: "amd64"}, {Key: "team", Value: "blue"}, {Key: "topology.kubernetes.io/zone", Value: "a"}}})
+			b.Offers = append(b.Offers, placement.Offer{Market: policy.MarketID(i), Price: 10, Taints: c.taints,
+				Allocatable: policy.Resources{CPU: 2000, Pods: 20},
+				Labels: []policy.Label{{Key: "family", Value: family}, {Key: "kubernetes.io/arch", Value: "amd64"},
+					{Key: "team", Value: "blue"}, {Key: "topology.kubernetes.io/zone", Value: "a"}}})
 		}
 		for i := range 2 {
-			b.Pods = append(b.Pods, policy.Pod{ID: policy.PodID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None})
+			b.Pods = append(b.Pods, policy.Pod{ID: policy.PodID(i), Phase: policy.PodPending, Node: policy.None,
+				Nominated: policy.None, VolumeZone: policy.None})
 		}
 		for shared, bins := range map[bool]int{false: c.own, true: c.shared} {
 			b.SharedDaemons = shared

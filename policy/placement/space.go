@@ -259,7 +259,8 @@ func (sp *Space) Suits(t policy.TemplateID, labels []policy.Label, taints []poli
 
 // DaemonPort returns the DaemonSet that has a host port of pods of t on each node with these labels
 // and taints; ok is false without one.
-func (sp *Space) DaemonPort(t policy.TemplateID, labels []policy.Label, taints []policy.Taint) (daemon policy.TemplateID, ok bool) {
+func (sp *Space) DaemonPort(t policy.TemplateID, labels []policy.Label,
+	taints []policy.Taint) (daemon policy.TemplateID, ok bool) {
 	daemon = sp.table.portDaemon(&sp.table.kinds[t], sp.table.classOf(labels, taints))
 	return daemon, daemon != policy.None
 }

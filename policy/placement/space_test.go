@@ -81,7 +81,8 @@ func drawTemplate(t *rapid.T, id int) policy.Template {
 		x.Requests.Storage = 2
 	}
 	if few("nodeSelector") {
-		x.NodeSelector = []policy.Label{{Key: rapid.SampledFrom(keyNames).Draw(t, "key"), Value: rapid.SampledFrom([]string{"a", "n0", "1"}).Draw(t, "value")}}
+		x.NodeSelector = []policy.Label{{Key: rapid.SampledFrom(keyNames).Draw(t, "key"),
+			Value: rapid.SampledFrom([]string{"a", "n0", "1"}).Draw(t, "value")}}
 	}
 	if few("affinity") {
 		for range rapid.IntRange(1, 2).Draw(t, "terms") {
@@ -90,7 +91,8 @@ func drawTemplate(t *rapid.T, id int) policy.Template {
 				term.Labels = append(term.Labels, drawRequirement(t, keyNames, []string{"a", "b", "n1", "1", "2"}))
 			}
 			if few("field") {
-				term.Fields = []policy.Requirement{{Key: "metadata.name", Op: policy.Operator(rapid.IntRange(0, 1).Draw(t, "op")), Values: []string{"n1"}}}
+				term.Fields = []policy.Requirement{{Key: "metadata.name", Op: policy.Operator(rapid.IntRange(0, 1).Draw(t, "op")),
+					Values: []string{"n1"}}}
 			}
 			x.Affinity = append(x.Affinity, term)
 		}

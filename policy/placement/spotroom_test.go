@@ -20,9 +20,12 @@ func TestSpotRoomFor(t *testing.T) {
 		buy  []placement.Purchase
 		want int64
 	}{
-		{"12 vCPU of pods get a node of 16: 56 of 56 are nearer to 50.4 than 40", placement.SpotRoom{Share: 0.9, Spot: 40, Total: 40}, []placement.Purchase{large}, 16},
-		{"of 96 vCPU 86.4 may be Spot: 88 are nearer than 72", placement.SpotRoom{Share: 0.9, Spot: 40, Total: 48}, []placement.Purchase{large, large, large}, 48},
-		{"a node that may be larger counts as that until it is launched", placement.SpotRoom{Share: 0.5, Total: 4}, []placement.Purchase{either, either, either}, 32},
+		{"12 vCPU of pods get a node of 16: 56 of 56 are nearer to 50.4 than 40",
+			placement.SpotRoom{Share: 0.9, Spot: 40, Total: 40}, []placement.Purchase{large}, 16},
+		{"of 96 vCPU 86.4 may be Spot: 88 are nearer than 72", placement.SpotRoom{Share: 0.9, Spot: 40, Total: 48},
+			[]placement.Purchase{large, large, large}, 48},
+		{"a node that may be larger counts as that until it is launched", placement.SpotRoom{Share: 0.5, Total: 4},
+			[]placement.Purchase{either, either, either}, 32},
 		{"of two numbers of nodes that are as near the larger", placement.SpotRoom{Share: 0.5}, []placement.Purchase{small, small, small}, 8},
 		{"too much is Spot already", placement.SpotRoom{Share: 0.25, Spot: 16, Total: 16}, []placement.Purchase{small, small}, 0},
 	} {

@@ -100,7 +100,8 @@ func (dc *domainChooser) readDomains(g *group) {
 	g.offered = resize(g.offered, int(l.from[g.key+1]-l.from[g.key]))
 	lenient := g.filter != nil && g.filter.lenient
 	serves := func(x *poolState) bool {
-		return g.sort == spreads && !g.filter.honorTaints || !taintedFor(x.taints, dc.table.kinds[g.owner].tolerations, lenient)
+		return g.sort == spreads && !g.filter.honorTaints || !taintedFor(x.taints, dc.table.kinds[g.owner].tolerations,
+			lenient)
 	}
 	for i := range dc.sv.pools.selling {
 		if x := &dc.sv.pools.selling[i]; serves(x) {
@@ -156,7 +157,8 @@ func (dc *domainChooser) countNodes(g *group) {
 		return
 	}
 	for c, nodes := range dc.sv.nodes.existing() {
-		if d := dc.table.classes[c].domain[g.key]; nodes > 0 && d >= 0 && (g.filter == nil || dc.table.classSuits(g.filter, int32(c))) {
+		if d := dc.table.classes[c].domain[g.key]; nodes > 0 && d >= 0 &&
+			(g.filter == nil || dc.table.classSuits(g.filter, int32(c))) {
 			g.nodes[d] += nodes
 		}
 	}

@@ -30,7 +30,8 @@ func aware(t *rapid.T, build func() policy.Policy) {
 		plan, next := p.Decide(s, m)
 		plan1, next1 := build().Decide(&whole, m)
 		if a, b := Clone(t, &plan), Clone(t, &plan1); !reflect.DeepEqual(a, b) {
-			t.Fatalf("snapshot %d: reading what changed:\n%sreading everything:\n%s\n%+v\n%+v", i, a.Format(s), b.Format(s), a, b)
+			t.Fatalf("snapshot %d: reading what changed:\n%sreading everything:\n%s\n%+v\n%+v", i, a.Format(s),
+				b.Format(s), a, b)
 		}
 		if a, b := Clone(t, &next), Clone(t, &next1); !reflect.DeepEqual(a, b) {
 			t.Fatalf("snapshot %d: reading what changed:\n%+v\nreading everything:\n%+v", i, a, b)
@@ -75,7 +76,8 @@ func changeNode(t *rapid.T, s *policy.Snapshot, n *policy.Node, c *policy.Change
 	}
 	switch rapid.IntRange(0, 7).Draw(t, "node change") {
 	case 0:
-		n.ActedBy = rapid.SampledFrom([]policy.Actor{policy.ActorNone, policy.ActorUs, policy.ActorKarpenter, policy.ActorPerson}).Draw(t, "by")
+		n.ActedBy = rapid.SampledFrom([]policy.Actor{policy.ActorNone, policy.ActorUs, policy.ActorKarpenter,
+			policy.ActorPerson}).Draw(t, "by")
 	case 1:
 		n.NotReady = !n.NotReady
 	case 2:
@@ -85,7 +87,8 @@ func changeNode(t *rapid.T, s *policy.Snapshot, n *policy.Node, c *policy.Change
 	case 4:
 		n.NoticeAt, n.ReclaimAt = s.Now, s.Now.Add(2*time.Minute)
 	case 5:
-		n.Phase = rapid.SampledFrom([]policy.NodePhase{policy.NodeRegistered, policy.NodeInitialized, policy.NodeDraining}).Draw(t, "phase")
+		n.Phase = rapid.SampledFrom([]policy.NodePhase{policy.NodeRegistered, policy.NodeInitialized,
+			policy.NodeDraining}).Draw(t, "phase")
 		n.Initialized = s.Now
 	case 6:
 		n.Name = fmt.Sprintf("%s-%d-%d", rapid.StringMatching("[a-z]{3}").Draw(t, "name"), n.ID, s.Now)
@@ -111,7 +114,8 @@ func changePod(t *rapid.T, s *policy.Snapshot, p *policy.Pod) {
 		p.DeletionCostFixed, p.DoNotDisrupt = !p.DeletionCostFixed, p.DeletionCostFixed
 	case 2:
 		if p.Phase >= policy.PodStarting {
-			p.Phase = rapid.SampledFrom([]policy.PodPhase{policy.PodStarting, policy.PodReady, policy.PodTerminating}).Draw(t, "phase")
+			p.Phase = rapid.SampledFrom([]policy.PodPhase{policy.PodStarting, policy.PodReady, policy.PodTerminating}).Draw(t,
+				"phase")
 			p.Deleting = s.Now
 		}
 	case 3:

@@ -13,7 +13,8 @@ func Check(s *policy.Snapshot, p *policy.Plan) error {
 	if p.Wake <= s.Now {
 		return fmt.Errorf("wake %v is not after now, %v", p.Wake, s.Now)
 	}
-	for _, check := range [...]func(*policy.Snapshot, *policy.Plan) error{checkSteers, checkLaunches, checkDrains, checkDeletionCosts, checkBudgets, checkHolds} {
+	for _, check := range [...]func(*policy.Snapshot, *policy.Plan) error{checkSteers, checkLaunches, checkDrains,
+		checkDeletionCosts, checkBudgets, checkHolds} {
 		if err := check(s, p); err != nil {
 			return err
 		}

@@ -54,7 +54,8 @@ func (p *parser) plan(w []string) error {
 	if err != nil {
 		return err
 	}
-	p.s.Commitments = append(p.s.Commitments, policy.Commitment{Name: w[0], Unit: policy.CoverDollars, Amount: int64(policy.Dollars(hourly)), Fee: policy.NoPrice})
+	p.s.Commitments = append(p.s.Commitments, policy.Commitment{Name: w[0], Unit: policy.CoverDollars,
+		Amount: int64(policy.Dollars(hourly)), Fee: policy.NoPrice})
 	return nil
 }
 

@@ -169,7 +169,8 @@ func (p *parser) poolOption(q *policy.Pool, o option) (err error) {
 			Nodes: policy.Quantity{Set: true, Percent: percent, N: int32(n)}, Active: true,
 		})
 	case "frozen":
-		q.Budgets = append(q.Budgets, policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, Active: true, Closed: "freeze: " + o.value})
+		q.Budgets = append(q.Budgets, policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, Active: true,
+			Closed: "freeze: " + o.value})
 	case "approve":
 		q.Approval = approval(o.value)
 	case "cooldown":

@@ -20,7 +20,8 @@ func (p *parser) app(w []string) error {
 	name := "default/" + w[0]
 	x := policy.Workload{ID: id, Name: name, Kind: policy.KindDeployment}
 	t := policy.Template{
-		ID: policy.TemplateID(id), Workload: id, Name: name, Namespace: "default", Labels: []policy.Label{{Key: "app", Value: w[0]}},
+		ID: policy.TemplateID(id), Workload: id, Name: name, Namespace: "default", Labels: []policy.Label{{Key: "app",
+			Value: w[0]}},
 		Requests: policy.Resources{CPU: int64(cpu * 1000), Memory: gib, Pods: 1}, OutagePenalty: -1, MigrationTier: -1,
 	}
 	for _, o := range options(w[2:]) {
@@ -86,7 +87,8 @@ func whereOption(t *policy.Template, o option) error {
 	case "near":
 		t.PodAffinity = append(t.PodAffinity, policy.PodTerm{
 			TopologyKey: "topology.kubernetes.io/zone",
-			Selector:    policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{o.value}}}},
+			Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn,
+				Values: []string{o.value}}}},
 		})
 	case "port":
 		port, err := count(o.value)

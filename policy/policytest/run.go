@@ -95,7 +95,10 @@ func pure(t *rapid.T, build func() policy.Policy) {
 	if next.Decisions != m.Decisions+1 {
 		t.Fatalf("the memory counts %d decisions after %d", next.Decisions, m.Decisions)
 	}
-	if !slices.IsSortedFunc(next.Pools, func(a, b policy.PoolMemory) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) }) {
+	if !slices.IsSortedFunc(next.Pools, func(a, b policy.PoolMemory) int {
+		return bytes.Compare([]byte(a.Name),
+			[]byte(b.Name))
+	}) {
 		t.Fatalf("the memory's pools are out of order: %+v", next.Pools)
 	}
 }
@@ -114,7 +117,8 @@ func leaves(t *rapid.T, build func() policy.Policy) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		others := n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs
-		if n.ReclaimAt == 0 || n.Pool == policy.None || s.Pools[n.Pool].Mode == policy.ModeOff || n.Phase != policy.NodeInitialized || others {
+		if n.ReclaimAt == 0 || n.Pool == policy.None || s.Pools[n.Pool].Mode == policy.ModeOff ||
+			n.Phase != policy.NodeInitialized || others {
 			continue
 		}
 		at := slices.IndexFunc(plan.Drains, func(d policy.Drain) bool { return d.Node == n.ID })

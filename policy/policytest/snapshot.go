@@ -172,7 +172,8 @@ func (g *generator) pools() {
 	for i := range rapid.IntRange(1, 2).Draw(t, "pools") {
 		p := policy.Pool{
 			ID: policy.PoolID(i), Name: fmt.Sprintf("pool-%d", i), Mode: policy.ModeActive,
-			Provisioner: rapid.SampledFrom([]policy.Provisioner{policy.ProvisionerNone, policy.ProvisionerKarpenter}).Draw(t, "provisioner"),
+			Provisioner: rapid.SampledFrom([]policy.Provisioner{policy.ProvisionerNone, policy.ProvisionerKarpenter}).Draw(t,
+				"provisioner"),
 			Share: rapid.SampledFrom([]policy.ShareRange{
 				{Max: 1}, {Max: 1}, {Max: 0.5}, {Min: 0.25, Max: 0.75}, {},
 			}).Draw(t, "share"),
@@ -187,7 +188,8 @@ func (g *generator) pools() {
 			p.Mode = policy.ModeOff
 		}
 		if rapid.Bool().Draw(t, "steered") {
-			p.Steer = policy.SteerState{Set: true, Share: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "steer"), Since: g.minutesAgo("since")}
+			p.Steer = policy.SteerState{Set: true, Share: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "steer"),
+				Since: g.minutesAgo("since")}
 		}
 		switch rapid.IntRange(0, 2).Draw(t, "budget") {
 		case 1:
@@ -204,16 +206,19 @@ func (g *generator) pools() {
 
 func (g *generator) workloads() {
 	t := g.t
-	kinds := []policy.WorkloadKind{policy.KindDeployment, policy.KindDeployment, policy.KindStatefulSet, policy.KindJob, policy.KindBare}
+	kinds := []policy.WorkloadKind{policy.KindDeployment, policy.KindDeployment, policy.KindStatefulSet, policy.KindJob,
+		policy.KindBare}
 	for i := range rapid.IntRange(1, 5).Draw(t, "workloads") {
 		name := fmt.Sprintf("space/app-%d", i)
 		id := policy.WorkloadID(i)
-		g.s.Workloads = append(g.s.Workloads, policy.Workload{ID: id, Name: name, Kind: rapid.SampledFrom(kinds).Draw(t, "kind")})
+		g.s.Workloads = append(g.s.Workloads, policy.Workload{ID: id, Name: name,
+			Kind: rapid.SampledFrom(kinds).Draw(t, "kind")})
 		label := policy.Label{Key: "app", Value: fmt.Sprint(i)}
 		pt := policy.Template{
 			ID: policy.TemplateID(i), Workload: id, Name: name, Namespace: "space", Labels: []policy.Label{label},
 			Requests: policy.Resources{
-				CPU: rapid.SampledFrom([]int64{0, 500, 1500}).Draw(t, "cpu"), Memory: rapid.SampledFrom([]int64{0, gib, 4 * gib}).Draw(t, "memory"), Pods: 1,
+				CPU: rapid.SampledFrom([]int64{0, 500, 1500}).Draw(t, "cpu"), Memory: rapid.SampledFrom([]int64{0, gib,
+					4 * gib}).Draw(t, "memory"), Pods: 1,
 			},
 			Grace: 30 * time.Second, OutagePenalty: -1, MigrationTier: -1,
 			Critical: g.chance("critical", 10), NotSafeToEvict: g.chance("notSafe", 5),
@@ -246,7 +251,8 @@ func (g *generator) nodes() {
 		policy.NodeGone, policy.NodeLaunching, policy.NodeRegistered, policy.NodeDraining, policy.NodeDeleting,
 	}
 	for i := range rapid.IntRange(0, 14).Draw(t, "nodes") {
-		n := policy.Node{ID: policy.NodeID(i), Phase: rapid.SampledFrom(phases).Draw(t, "phase"), Pool: policy.None, Market: policy.None}
+		n := policy.Node{ID: policy.NodeID(i), Phase: rapid.SampledFrom(phases).Draw(t, "phase"), Pool: policy.None,
+			Market: policy.None}
 		if n.Phase == policy.NodeGone {
 			g.s.Nodes, g.free = append(g.s.Nodes, policy.Node{ID: n.ID}), append(g.free, policy.Resources{})
 			continue
@@ -269,9 +275,11 @@ func (g *generator) nodes() {
 			n.NoticeAt, n.ReclaimAt = g.s.Now.Add(-time.Second), g.s.Now.Add(119*time.Second)
 		}
 		n.NotReady, n.DoNotDisrupt = g.chance("notReady", 5), g.chance("doNotDisrupt", 5)
-		n.AtGroupMin = n.Pool != policy.None && g.s.Pools[n.Pool].Provisioner == policy.ProvisionerClusterAutoscaler && g.chance("groupMin", 10)
+		n.AtGroupMin = n.Pool != policy.None && g.s.Pools[n.Pool].Provisioner == policy.ProvisionerClusterAutoscaler &&
+			g.chance("groupMin", 10)
 		if g.chance("acted", 15) {
-			n.ActedBy = rapid.SampledFrom([]policy.Actor{policy.ActorUs, policy.ActorKarpenter, policy.ActorNTH}).Draw(t, "actedBy")
+			n.ActedBy = rapid.SampledFrom([]policy.Actor{policy.ActorUs, policy.ActorKarpenter, policy.ActorNTH}).Draw(t,
+				"actedBy")
 		}
 		if g.chance("recommended", 5) {
 			n.Recommended = g.s.Now

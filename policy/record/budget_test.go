@@ -17,7 +17,8 @@ func TestBudgets(t *testing.T) {
 		Now:       policy.Time(1_800_000_000_000),
 		Workloads: []policy.Workload{{Name: "ml/train", Kind: policy.KindJob, Suspended: true, PausedBy: "ml/b"}},
 		Templates: []policy.Template{{Name: "ml/train", Namespace: "ml", Requests: policy.Resources{Pods: 1}}},
-		Pods:      []policy.Pod{{Name: "ml/train-0", Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}},
+		Pods: []policy.Pod{{Name: "ml/train-0", Phase: policy.PodPending, Node: policy.None, Nominated: policy.None,
+			VolumeZone: policy.None}},
 		Budgets: []policy.Budget{{
 			Name: "ml/b", Namespace: "ml", Resource: "nvidia.com/gpu", GPUHours: 96.5, HasGPUHours: true, Dollars: policy.Dollar, HasDollars: true,
 			Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"train"}}}},
@@ -60,7 +61,8 @@ func TestBudgets(t *testing.T) {
 		got, want any
 	}{
 		{"budgets", got.Snapshot.Budgets, s.Budgets}, {"workloads", got.Snapshot.Workloads, s.Workloads},
-		{"memory", got.Memory, m}, {"gates", got.Plan.Gates, p.Gates}, {"pauses", got.Plan.Pauses, p.Pauses}, {"evicts", got.Plan.Evicts, p.Evicts},
+		{"memory", got.Memory, m}, {"gates", got.Plan.Gates, p.Gates}, {"pauses", got.Plan.Pauses, p.Pauses}, {"evicts",
+			got.Plan.Evicts, p.Evicts},
 	} {
 		if !reflect.DeepEqual(x.got, x.want) {
 			t.Errorf("%s: read %+v, written %+v", x.what, x.got, x.want)
@@ -73,10 +75,12 @@ func TestBudgets(t *testing.T) {
 // closed gate that it keeps pods out where nothing is done.
 func TestExplainBudgets(t *testing.T) {
 	s := &Step{Number: 7, Snapshot: &policy.Snapshot{
-		Now:       1_800_000_000_000,
-		Pools:     []policy.Pool{{Name: "gpu"}, {Name: "cpu"}},
-		Nodes:     []policy.Node{{Name: "a", Phase: policy.NodeInitialized, Market: policy.None}, {ID: 1, Name: "b", Pool: 1, Phase: policy.NodeInitialized, Market: policy.None}},
-		Workloads: []policy.Workload{{Name: "ml/tune", Kind: policy.KindJob, Suspended: true, PausedBy: "ml/b"}, {ID: 1, Name: "ml/train", Kind: policy.KindJob}},
+		Now:   1_800_000_000_000,
+		Pools: []policy.Pool{{Name: "gpu"}, {Name: "cpu"}},
+		Nodes: []policy.Node{{Name: "a", Phase: policy.NodeInitialized, Market: policy.None},
+			{ID: 1, Name: "b", Pool: 1, Phase: policy.NodeInitialized, Market: policy.None}},
+		Workloads: []policy.Workload{{Name: "ml/tune", Kind: policy.KindJob, Suspended: true, PausedBy: "ml/b"},
+			{ID: 1, Name: "ml/train", Kind: policy.KindJob}},
 		Templates: []policy.Template{{Name: "ml/tune"}, {ID: 1, Name: "ml/train", Workload: 1}},
 		Pods:      []policy.Pod{{Name: "ml/train-0", Template: 1, Phase: policy.PodReady}},
 		Budgets:   []policy.Budget{{Name: "ml/b", Action: policy.BudgetPause, Window: 24 * time.Hour, Closed: true}},
@@ -105,12 +109,14 @@ func TestExplainBudgets(t *testing.T) {
 			}
 		}
 	}
-	expect(explained(""), "budget ml/b (Pause): 9.00 device-hours and $2.00 used in the 24 h before", ", spent since 2027-01-15T07:43:20.000Z, gate closed, ml/tune suspended")
+	expect(explained(""), "budget ml/b (Pause): 9.00 device-hours and $2.00 used in the 24 h before",
+		", spent since 2027-01-15T07:43:20.000Z, gate closed, ml/tune suspended")
 	expect(explained("gpu"), "the plan leaves it as it is", "the gate of budget ml/b is closed")
 	s.Plan.Gates = []policy.Gate{{Budget: "ml/b", Closed: true, Why: why}, {Budget: "ml/b", Why: why}}
 	s.Plan.Pauses = []policy.Pause{{Workload: 1, Budget: "ml/b", Paused: true, Why: why}, {Workload: 0, Budget: "ml/b", Why: why}}
 	s.Plan.Evicts = []policy.Evict{{Pod: 0, Budget: "ml/b", Why: why}}
-	expect(explained(""), "gate of ml/b closes: budget, spent", "gate of ml/b opens: ", "pause ml/train for ml/b: ", "resume ml/tune for ml/b: ", "evict ml/train-0 for ml/b: ")
+	expect(explained(""), "gate of ml/b closes: budget, spent", "gate of ml/b opens: ", "pause ml/train for ml/b: ",
+		"resume ml/tune for ml/b: ", "evict ml/train-0 for ml/b: ")
 	expect(explained("a"), "pause ml/train for ml/b")
 	expect(explained("gpu"), "pause ml/train for ml/b")
 	if got := explained("cpu"); strings.Contains(got, "pause") {

@@ -124,7 +124,8 @@ func (c *comparison) step(s *Step, again *policy.Plan, bug string) error {
 	}
 	c.Recorded.add(recorded)
 	if bug != "" {
-		c.differ(Difference{Step: s.Number, Now: s.Snapshot.Now, Recorded: fmt.Sprintf("a plan of %d entries", len(recorded)), Again: "the policy panicked: " + bug})
+		c.differ(Difference{Step: s.Number, Now: s.Snapshot.Now, Recorded: fmt.Sprintf("a plan of %d entries",
+			len(recorded)), Again: "the policy panicked: " + bug})
 		return nil
 	}
 	rows, err := toPlanRows(s.Number, s.Snapshot, again)

@@ -149,7 +149,8 @@ func own(r *planRow, s *policy.Snapshot, pool policy.PoolID, node policy.NodeID)
 	if r.Kind == kindPause {
 		return slices.ContainsFunc(s.Pods, func(p policy.Pod) bool {
 			job := in(int(p.Template), len(s.Templates)) && int32(s.Templates[p.Template].Workload) == r.WorkloadID
-			return job && in(int(p.Node), len(s.Nodes)) && (p.Node == node || node == policy.None && s.Nodes[p.Node].Pool == pool)
+			return job && in(int(p.Node), len(s.Nodes)) && (p.Node == node ||
+				node == policy.None && s.Nodes[p.Node].Pool == pool)
 		})
 	}
 	at := policy.NodeID(r.NodeID)
@@ -222,7 +223,8 @@ func explainBudgets(b *strings.Builder, s *Step) {
 		x := &s.Snapshot.Budgets[i]
 		fmt.Fprintf(b, "budget %s (%v)", x.Name, x.Action)
 		if m := s.Memory.Budget(x.Name); m != nil {
-			fmt.Fprintf(b, ": %.2f device-hours and %s used in the %d h before %v", float64(m.Used)/3.6e9, m.Cost.Short(), int64(x.Window.Hours()), m.Counted)
+			fmt.Fprintf(b, ": %.2f device-hours and %s used in the %d h before %v", float64(m.Used)/3.6e9, m.Cost.Short(),
+				int64(x.Window.Hours()), m.Counted)
 			if m.Over != 0 {
 				fmt.Fprintf(b, ", spent since %v", m.Over)
 			}

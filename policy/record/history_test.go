@@ -16,13 +16,14 @@ func TestHistory(t *testing.T) {
 		from, until policy.Time
 		want        string
 	}{
-		"all":             {want: "2 launch for web in next-door: share; 2 drain a: cheaper, next door ($0.04/h → $0.01/h)"},
-		"of a node":       {q: Query{Node: "a"}, want: "2 drain a: cheaper, next door ($0.04/h → $0.01/h)"},
-		"of another":      {q: Query{Node: "b"}, want: ""},
-		"from then":       {q: Query{Node: "a"}, from: 1_200_000, want: "2 drain a: cheaper, next door ($0.04/h → $0.01/h)"},
-		"until then":      {q: Query{Node: "a"}, until: 1_200_000, want: ""},
-		"from later":      {q: Query{Node: "a"}, from: 1_200_001, want: ""},
-		"until after it":  {q: Query{Pool: "web"}, from: 1, until: 1_200_001, want: "2 launch for web in next-door: share; 2 drain a: cheaper, next door ($0.04/h → $0.01/h)"},
+		"all":        {want: "2 launch for web in next-door: share; 2 drain a: cheaper, next door ($0.04/h → $0.01/h)"},
+		"of a node":  {q: Query{Node: "a"}, want: "2 drain a: cheaper, next door ($0.04/h → $0.01/h)"},
+		"of another": {q: Query{Node: "b"}, want: ""},
+		"from then":  {q: Query{Node: "a"}, from: 1_200_000, want: "2 drain a: cheaper, next door ($0.04/h → $0.01/h)"},
+		"until then": {q: Query{Node: "a"}, until: 1_200_000, want: ""},
+		"from later": {q: Query{Node: "a"}, from: 1_200_001, want: ""},
+		"until after it": {q: Query{Pool: "web"}, from: 1, until: 1_200_001,
+			want: "2 launch for web in next-door: share; 2 drain a: cheaper, next door ($0.04/h → $0.01/h)"},
 		"of time outside": {q: Query{Node: "z"}, from: 1 << 40, want: ""},
 	} {
 		entries, err := r.History(c.q, c.from, c.until)

@@ -91,7 +91,8 @@ func readMeta(lookup func(string) (string, bool)) (Meta, error) {
 		return Meta{}, fmt.Errorf("no key %s: %w", keySchema, ErrCorrupt)
 	}
 	if schema != strconv.Itoa(SchemaVersion) && schema != strconv.Itoa(schemaWhole) {
-		return Meta{}, fmt.Errorf("schema version %s, this program reads %d and %d: %w", schema, schemaWhole, SchemaVersion, ErrSchema)
+		return Meta{}, fmt.Errorf("schema version %s, this program reads %d and %d: %w", schema, schemaWhole, SchemaVersion,
+			ErrSchema)
 	}
 	var m Meta
 	m.Version, _ = lookup(keyVersion)

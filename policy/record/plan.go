@@ -119,7 +119,8 @@ type planRows struct {
 	err      error
 }
 
-func (b *planRows) add(kind string, i int, pool policy.PoolID, node policy.NodeID, pod policy.PodID, why *policy.Why) *planRow {
+func (b *planRows) add(kind string, i int, pool policy.PoolID, node policy.NodeID, pod policy.PodID,
+	why *policy.Why) *planRow {
 	s := b.snapshot
 	r := planRow{
 		Step: b.step, Position: int32(i), Kind: kind,
@@ -193,7 +194,8 @@ func (r *planRow) addTo(p *policy.Plan) error {
 	case kindGate:
 		p.Gates = append(p.Gates, policy.Gate{Budget: r.Budget, Closed: r.Closed, Why: why})
 	case kindPause:
-		p.Pauses = append(p.Pauses, policy.Pause{Workload: policy.WorkloadID(r.WorkloadID), Budget: r.Budget, Paused: r.Closed, Why: why})
+		p.Pauses = append(p.Pauses, policy.Pause{Workload: policy.WorkloadID(r.WorkloadID), Budget: r.Budget,
+			Paused: r.Closed, Why: why})
 	case kindHold:
 		p.Holds = append(p.Holds, policy.Hold{Pool: pool, Node: node, Why: why})
 	default:

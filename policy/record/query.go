@@ -146,7 +146,8 @@ func (x *explanation) text(s *Step) (string, error) {
 		return "", err
 	}
 	if x.before != "" {
-		fmt.Fprintf(&b, "the previous decision about it was %v earlier, at %v:\n  %s\n", s.Snapshot.Now.Sub(x.beforeAt).Round(time.Second), x.beforeAt, x.before)
+		fmt.Fprintf(&b, "the previous decision about it was %v earlier, at %v:\n  %s\n",
+			s.Snapshot.Now.Sub(x.beforeAt).Round(time.Second), x.beforeAt, x.before)
 	} else if node != policy.None {
 		b.WriteString("there is no earlier decision about it\n")
 	}
@@ -164,9 +165,11 @@ func (x *explanation) unknown(s *Step) error {
 		if x.before != "" {
 			last = fmt.Sprintf("the last decision about it, at %v, was: %s", x.beforeAt, x.before)
 		}
-		return fmt.Errorf("%s at step %d (%v): %w; it last existed at step %d; %s", what, s.Number, s.Snapshot.Now, ErrNoSuch, x.seen, last)
+		return fmt.Errorf("%s at step %d (%v): %w; it last existed at step %d; %s", what, s.Number, s.Snapshot.Now,
+			ErrNoSuch, x.seen, last)
 	}
-	return fmt.Errorf("%s at step %d (%v): %w, at this or any earlier step; there are %s", what, s.Number, s.Snapshot.Now, ErrNoSuch, x.known(s.Snapshot))
+	return fmt.Errorf("%s at step %d (%v): %w, at this or any earlier step; there are %s", what, s.Number,
+		s.Snapshot.Now, ErrNoSuch, x.known(s.Snapshot))
 }
 
 // known lists names of what could have been asked about.

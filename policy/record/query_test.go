@@ -21,7 +21,8 @@ func (patient) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 	p := policy.Plan{Wake: s.Now + 600_000}
 	if m.Decisions == 2 {
 		p.Drains = []policy.Drain{{Node: 0, Why: policy.Why{Reason: policy.ReasonCheaper, Text: "next door", Before: 40_000, After: 10_000}}}
-		p.Launches = []policy.Launch{{Pool: 0, Token: "t", Markets: []policy.MarketID{1, 0}, Replaces: policy.None, Why: policy.Why{Reason: policy.ReasonShare}}}
+		p.Launches = []policy.Launch{{Pool: 0, Token: "t", Markets: []policy.MarketID{1, 0}, Replaces: policy.None,
+			Why: policy.Why{Reason: policy.ReasonShare}}}
 		m = m.With(policy.PoolMemory{Name: "web", Moved: s.Now, Backoff: []policy.Backoff{{Node: "b", Until: s.Now + 3_600_000, Tries: 2}}})
 	}
 	return p, m
@@ -117,7 +118,8 @@ func TestQueryOfNothing(t *testing.T) {
 		is   error
 		want string
 	}{
-		"gone node":       {Query{Number: 5, Node: "a"}, ErrNoSuch, "last existed at step 3; the last decision about it, at 1970-01-01T00:20:00.000Z, was: drain a"},
+		"gone node": {Query{Number: 5, Node: "a"}, ErrNoSuch,
+			"last existed at step 3; the last decision about it, at 1970-01-01T00:20:00.000Z, was: drain a"},
 		"unknown node":    {Query{Number: 1, Node: "z"}, ErrNoSuch, "there are a, b"},
 		"unknown pool":    {Query{Number: 1, Pool: "a"}, ErrNoSuch, "there are web"},
 		"later step":      {Query{Number: 6}, ErrNoStep, "has no step 6; its last is step 5"},
@@ -134,8 +136,9 @@ func TestExplainEviction(t *testing.T) {
 	s := &Step{Number: 1, Snapshot: &policy.Snapshot{
 		Now:   1,
 		Pools: []policy.Pool{{Name: "web"}},
-		Nodes: []policy.Node{{ID: 0, Name: "a", Phase: policy.NodeInitialized, Market: policy.None}, {ID: 1, Name: "b", Phase: policy.NodeInitialized, Market: policy.None}},
-		Pods:  []policy.Pod{{ID: 0, Name: "p", Node: 1, Phase: policy.PodReady}},
+		Nodes: []policy.Node{{ID: 0, Name: "a", Phase: policy.NodeInitialized, Market: policy.None},
+			{ID: 1, Name: "b", Phase: policy.NodeInitialized, Market: policy.None}},
+		Pods: []policy.Pod{{ID: 0, Name: "p", Node: 1, Phase: policy.PodReady}},
 	}}
 	s.Plan.Evicts = []policy.Evict{{Pod: 0, Why: policy.Why{Reason: "budget", Text: "its hours are spent"}}}
 	if got, err := explained(s, "b"); err != nil || !strings.Contains(got, "evict p: budget, its hours are spent") {

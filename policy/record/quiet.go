@@ -77,17 +77,20 @@ func alternatives(s *policy.Snapshot, p *policy.Pool, n *policy.Node) []string {
 	own, cover := &s.Markets[n.Market], coverage(s)
 	pays := cover.Saving(n.Market)
 	if cover.Covers(n.Market) && pays == 0 {
-		return []string{fmt.Sprintf("a commitment pays for it: its market price is %s/h, but releasing it saves nothing", own.Charge().Short())}
+		return []string{fmt.Sprintf("a commitment pays for it: its market price is %s/h, but releasing it saves nothing",
+			own.Charge().Short())}
 	}
 	var out []string
 	best, price := cheapest(s, cover, p, n, func(m *policy.Market) bool { return m.Capacity == own.Capacity })
 	if saving := pays - price; best == nil {
-		out = append(out, fmt.Sprintf("it costs %s/h, and no other %v market of pool %s offers as much capacity", pays.Short(), own.Capacity, p.Name))
+		out = append(out, fmt.Sprintf("it costs %s/h, and no other %v market of pool %s offers as much capacity",
+			pays.Short(), own.Capacity, p.Name))
 	} else if saving <= 0 {
 		out = append(out, fmt.Sprintf("it costs %s/h; the next %v market with as much capacity is %s at %s/h, %s/h more",
 			pays.Short(), own.Capacity, best.Name, price.Short(), (-saving).Short()))
 	} else {
-		text := fmt.Sprintf("it costs %s/h; %s offers as much capacity for %s/h, %s/h less", pays.Short(), best.Name, price.Short(), saving.Short())
+		text := fmt.Sprintf("it costs %s/h; %s offers as much capacity for %s/h, %s/h less", pays.Short(), best.Name,
+			price.Short(), saving.Short())
 		if limit := pays.Times(p.SavingsThreshold); saving < limit {
 			text += fmt.Sprintf(", but a move must save at least %s/h", limit.Short())
 		} else {
@@ -95,9 +98,11 @@ func alternatives(s *policy.Snapshot, p *policy.Pool, n *policy.Node) []string {
 		}
 		out = append(out, text)
 	}
-	if best, price := cheapest(s, cover, p, n, func(m *policy.Market) bool { return m.Capacity != own.Capacity }); best != nil && price < pays {
-		out = append(out, fmt.Sprintf("as %v it would cost %s/h, %s/h less, in %s; the pool's Spot share decides between the two",
-			best.Capacity, price.Short(), (pays-price).Short(), best.Name))
+	if best, price := cheapest(s, cover, p, n,
+		func(m *policy.Market) bool { return m.Capacity != own.Capacity }); best != nil && price < pays {
+		out = append(out,
+			fmt.Sprintf("as %v it would cost %s/h, %s/h less, in %s; the pool's Spot share decides between the two",
+				best.Capacity, price.Short(), (pays-price).Short(), best.Name))
 	}
 	return out
 }
@@ -116,7 +121,8 @@ func coverage(s *policy.Snapshot) *billing.Coverage {
 // cheapest returns the market of p with the least price, the first by its place in p, among those
 // that are offered, sell as much as n has and are wanted; nil if there is no such market. The price
 // is the cost of one more node beyond what was paid in advance.
-func cheapest(s *policy.Snapshot, cover *billing.Coverage, p *policy.Pool, n *policy.Node, wanted func(*policy.Market) bool) (best *policy.Market, price policy.Money) {
+func cheapest(s *policy.Snapshot, cover *billing.Coverage, p *policy.Pool, n *policy.Node,
+	wanted func(*policy.Market) bool) (best *policy.Market, price policy.Money) {
 	for _, id := range p.Markets {
 		m := &s.Markets[id]
 		if id == n.Market || !m.Offered || !wanted(m) || !in(int(m.Type), len(s.Types)) ||
@@ -152,7 +158,8 @@ func quietPool(b *strings.Builder, s *Step, pool policy.PoolID) {
 	}
 	for i := range snap.Budgets {
 		if snap.Budgets[i].Closed {
-			fmt.Fprintf(b, "    the gate of budget %s is closed: its pods are not admitted and need no capacity\n", snap.Budgets[i].Name)
+			fmt.Fprintf(b, "    the gate of budget %s is closed: its pods are not admitted and need no capacity\n",
+				snap.Budgets[i].Name)
 		}
 	}
 	notices := 0

@@ -166,7 +166,8 @@ func (r *Recording) from(first int) iter.Seq2[*Step, error] {
 				}
 			}
 			if err == nil && g.continues && before != number-1 {
-				err = errors.Join(fmt.Errorf("%s continues segment %d, which is not there: %w", segmentDir(r.dir, number), number-1, ErrCorrupt), g.close())
+				err = errors.Join(fmt.Errorf("%s continues segment %d, which is not there: %w", segmentDir(r.dir, number),
+					number-1, ErrCorrupt), g.close())
 			}
 			if err != nil {
 				yield(nil, err)
@@ -347,7 +348,8 @@ func (g *segmentReader) apply(row *stepRow) error {
 	}
 	l.Now = policy.Time(row.Now)
 	l.Zones, l.Quotas, l.Commitments, l.Sources, l.Budgets = nil, nil, nil, nil, nil
-	if err := errors.Join(fromJSON(row.Zones, &l.Zones), fromJSON(row.Quotas, &l.Quotas), fromJSON(row.Commits, &l.Commitments),
+	if err := errors.Join(fromJSON(row.Zones, &l.Zones), fromJSON(row.Quotas, &l.Quotas),
+		fromJSON(row.Commits, &l.Commitments),
 		fromJSON(row.Sources, &l.Sources), fromJSON(row.Budgets, &l.Budgets)); err != nil {
 		return fmt.Errorf("%s: step %d: %w: %w", g.steps.path, step, ErrCorrupt, err)
 	}
@@ -422,7 +424,8 @@ func patch[E, R any](table *[]E, size int32, rows *source[R], step int64, entry 
 		return nil
 	})
 	if err == nil && written < len(t)-had {
-		err = fmt.Errorf("%s: step %d: %d of %d new entries are missing: %w", rows.path, step, len(t)-had-written, len(t)-had, ErrCorrupt)
+		err = fmt.Errorf("%s: step %d: %d of %d new entries are missing: %w", rows.path, step, len(t)-had-written,
+			len(t)-had, ErrCorrupt)
 	}
 	return err
 }

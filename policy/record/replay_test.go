@@ -41,11 +41,13 @@ func played(t *testing.T) string {
 	var m policy.Memory
 	for i := range policy.Time(10) {
 		s := &policy.Snapshot{
-			Now:     600_000 * (i + 1),
-			Markets: []policy.Market{{Name: "aws/r/z/m5/spot", Offered: true, Price: policy.Money(20_000 + i), OnDemand: 90_000, Capacity: policy.Spot}},
-			Pools:   []policy.Pool{{Name: "web", Share: policy.ShareRange{Max: 1}}},
+			Now: 600_000 * (i + 1),
+			Markets: []policy.Market{{Name: "aws/r/z/m5/spot", Offered: true, Price: policy.Money(20_000 + i),
+				OnDemand: 90_000, Capacity: policy.Spot}},
+			Pools: []policy.Pool{{Name: "web", Share: policy.ShareRange{Max: 1}}},
 			Nodes: []policy.Node{
-				{ID: 0, Name: "a", Phase: policy.NodeInitialized}, {ID: 1, Name: "b", Phase: policy.NodeInitialized, NoticeAt: 600_000, ReclaimAt: 9_000_000},
+				{ID: 0, Name: "a", Phase: policy.NodeInitialized}, {ID: 1, Name: "b", Phase: policy.NodeInitialized,
+					NoticeAt: 600_000, ReclaimAt: 9_000_000},
 			},
 		}
 		plan, after := counting{}.Decide(s, m)
@@ -156,7 +158,8 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}
 	}
-	if got, err := explained(s, "web"); err != nil || !strings.Contains(got, "pool web: 2 Spot nodes, 0 on-demand nodes") || !strings.Contains(got, "drain b") {
+	if got, err := explained(s, "web"); err != nil || !strings.Contains(got,
+		"pool web: 2 Spot nodes, 0 on-demand nodes") || !strings.Contains(got, "drain b") {
 		t.Errorf("pool: %v\n%s", err, got)
 	}
 	if _, err := explained(s, "nobody"); !errors.Is(err, ErrNoSuch) {

@@ -52,7 +52,8 @@ func toStepRow(step int64, s *policy.Snapshot, m *policy.Memory, wake policy.Tim
 	for _, c := range []struct {
 		to *string
 		v  any
-	}{{&r.Memory, m}, {&r.Zones, s.Zones}, {&r.Quotas, s.Quotas}, {&r.Commits, s.Commitments}, {&r.Sources, s.Sources}, {&r.Budgets, s.Budgets}} {
+	}{{&r.Memory, m}, {&r.Zones, s.Zones}, {&r.Quotas, s.Quotas}, {&r.Commits, s.Commitments}, {&r.Sources,
+		s.Sources}, {&r.Budgets, s.Budgets}} {
 		var err error
 		if *c.to, err = toJSON(c.v); err != nil {
 			return r, err

@@ -116,7 +116,8 @@ func (w *Writer) resume(same func(*Meta) bool) error {
 		return err
 	}
 	if !same(&rec.Meta) {
-		return fmt.Errorf("it holds %s with %s, seed %d: %w", rec.Meta.Scenario, rec.Meta.Policy, rec.Meta.Seed, ErrOtherRecording)
+		return fmt.Errorf("it holds %s with %s, seed %d: %w", rec.Meta.Scenario, rec.Meta.Policy, rec.Meta.Seed,
+			ErrOtherRecording)
 	}
 	w.number = found.finished[len(found.finished)-1]
 	w.step, err = lastStep(w.dir, w.number)

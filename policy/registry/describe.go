@@ -56,7 +56,8 @@ func (m *maker) checkKeys(params []Parameter) error {
 		case len(keys) == 0:
 			return fmt.Errorf("%w: %s: unknown parameter %q: it takes none", ErrParameter, m.name, p.Key)
 		default:
-			return fmt.Errorf("%w: %s: unknown parameter %q: it takes %s%s", ErrParameter, m.name, p.Key, strings.Join(keys, ", "), suggestion(p.Key, keys))
+			return fmt.Errorf("%w: %s: unknown parameter %q: it takes %s%s", ErrParameter, m.name, p.Key,
+				strings.Join(keys, ", "), suggestion(p.Key, keys))
 		}
 	}
 	return nil

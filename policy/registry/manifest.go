@@ -48,7 +48,8 @@ func newNamed(spec string, o Options) (policy.Policy, error) {
 	}
 	for _, p := range params {
 		if slices.Contains(opening, p.Key) && !plainName().MatchString(p.Value) {
-			return nil, fmt.Errorf("%w: %s %q: a manifest gives a name of letters, digits, '-', '_' and '.', and no path", ErrParameter, p.Key, p.Value)
+			return nil, fmt.Errorf("%w: %s %q: a manifest gives a name of letters, digits, '-', '_' and '.', and no path",
+				ErrParameter, p.Key, p.Value)
 		}
 	}
 	return newGuarded(spec, o)

@@ -85,15 +85,20 @@ func makers() []maker {
 		{"as-is", newAsIs, "A captured cluster as it runs, with the capacity types that its own pools allow.", nil},
 		{"karpenter", newKarpenter, "Karpenter, or the cluster's own autoscaler, alone with Spot allowed.", nil},
 		{"karpetrack", newKarpetrack, "Keeps a pool on the cheapest machines that hold its pods.", karpetrackSettings()},
-		{"leftover", newLeftover, "Keeps to the instance types and zones with the best placement scores.", leftoverSettings()},
+		{"leftover", newLeftover, "Keeps to the instance types and zones with the best placement scores.",
+			leftoverSettings()},
 		{Manifest, newManifest, "The policy that the manifest of each pool names.", nil},
 		{trained, newModel, "Follows the action values of a bundle of trained models.", modelSettings()},
 		{"on-demand", newOnDemand, "On-demand only: the reference for savings.", nil},
-		{DefaultPolicy, newPortfolio, "Spreads over markets, weighing the cost of losses against savings; the default.", portfolioSettings()},
-		{"rescheduler", newRescheduler, "Moves pods from on-demand to Spot nodes, as the K8s Spot Rescheduler does.", reschedulerSettings()},
+		{DefaultPolicy, newPortfolio, "Spreads over markets, weighing the cost of losses against savings; the default.",
+			portfolioSettings()},
+		{"rescheduler", newRescheduler, "Moves pods from on-demand to Spot nodes, as the K8s Spot Rescheduler does.",
+			reschedulerSettings()},
 		{"spot", newSpot, "Spot only, on demand where Spot is refused and the pool allows it.", nil},
-		{"spotvortex", newSpotVortex, "The rules of the SpotVortex agent, fixed; compat=true reproduces it exactly.", spotvortexSettings()},
-		{"static", newStatic, "A fixed share of Spot in every pool.", []KnownSetting{setting("share", "0.5", "the share of Spot in every pool, 0 to 1; raising it saves more and risks more")}},
+		{"spotvortex", newSpotVortex, "The rules of the SpotVortex agent, fixed; compat=true reproduces it exactly.",
+			spotvortexSettings()},
+		{"static", newStatic, "A fixed share of Spot in every pool.", []KnownSetting{setting("share", "0.5",
+			"the share of Spot in every pool, 0 to 1; raising it saves more and risks more")}},
 	}
 }
 
@@ -180,7 +185,8 @@ func (m *maker) with(params []Parameter, o *Options) (policy.Policy, bool, error
 	case dir == "" && len(rest) < len(params):
 		return nil, false, fmt.Errorf("%w: bundle names no folder", ErrParameter)
 	case dir == "" && m.name == trained:
-		return nil, false, fmt.Errorf("%w: bundle is missing: name the folder of trained models, as in %s:bundle=DIR", ErrParameter, trained)
+		return nil, false, fmt.Errorf("%w: bundle is missing: name the folder of trained models, as in %s:bundle=DIR",
+			ErrParameter, trained)
 	case dir == "":
 		return m.make(params, o)
 	case o.OpenBundle == nil:
@@ -223,7 +229,8 @@ func newGuarded(spec string, o Options) (policy.Policy, error) {
 	all := makers()
 	i := slices.IndexFunc(all, func(m maker) bool { return m.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("%w %q: known are %s%s", ErrUnknown, name, strings.Join(known(), ", "), suggestion(name, known()))
+		return nil, fmt.Errorf("%w %q: known are %s%s", ErrUnknown, name, strings.Join(known(), ", "),
+			suggestion(name, known()))
 	}
 	p, bare, err := all[i].with(params, &o)
 	if err != nil {

@@ -167,7 +167,8 @@ func TestBundle(t *testing.T) {
 			}
 		}
 	}
-	if _, err := registry.New("model:bundle=bad", o); !errors.Is(err, registry.ErrParameter) || !strings.Contains(err.Error(), "a byte is flipped") {
+	if _, err := registry.New("model:bundle=bad", o); !errors.Is(err, registry.ErrParameter) ||
+		!strings.Contains(err.Error(), "a byte is flipped") {
 		t.Error(err)
 	}
 	if slices.Contains(registry.Names(), "model") {
@@ -291,7 +292,8 @@ func TestManifestDefault(t *testing.T) {
 		plans[spec] = plan.Format(s)
 	}
 	if plans["manifest"] != plans["portfolio"] || plans["manifest"] == plans["spotvortex"] {
-		t.Errorf("the manifest's plan is\n%s\nof portfolio\n%s\nand of spotvortex\n%s", plans["manifest"], plans["portfolio"], plans["spotvortex"])
+		t.Errorf("the manifest's plan is\n%s\nof portfolio\n%s\nand of spotvortex\n%s", plans["manifest"],
+			plans["portfolio"], plans["spotvortex"])
 	}
 }
 

@@ -31,14 +31,16 @@ func karpetrackSettings() []KnownSetting {
 	return []KnownSetting{
 		setting("batch_window", "10s", "how long it waits for more pods"),
 		setting("bid_over", "0.1", "how far a bid is above the published percentile or the price, as a fraction"),
-		setting("empty_grace", "5m", "how long a node stays empty before it is released, where the pool states no consolidateAfter"),
+		setting("empty_grace", "5m",
+			"how long a node stays empty before it is released, where the pool states no consolidateAfter"),
 		setting("max_price", "0", "the maximum price of a Spot node per hour in dollars, also for bids; 0 is no limit"),
 		setting("percentile", "50|20|80", "the percentile of the published bids that it starts from"),
 		setting("periodic", "true|false", "whether each pool that Spotter serves itself is packed again from time to time"),
 		setting("periodic_interval", "30m", "how often that is"),
 		setting("removal_delay", "20m", "time from the launch of replacements to the drains"),
 		setting("threshold", "0.2", "the fraction that a replacement must save, where the pool states no savingsThreshold"),
-		setting("underutilized", "0.3", "mean use of CPU and memory below which a node is released if its pods fit elsewhere"),
+		setting("underutilized", "0.3",
+			"mean use of CPU and memory below which a node is released if its pods fit elsewhere"),
 	}
 }
 
@@ -48,7 +50,8 @@ func leftoverSettings() []KnownSetting {
 		setting("max_instance_types", "5", "instance types at a time"),
 		setting("max_zones", "2", "zones at a time"),
 		setting("min_gpus", "0", "accelerators that a node must have"),
-		setting("min_placement_score", "5", "the minimum placement score, 0 to 10; 0 admits every market. SpotLake's scores end at 3"),
+		setting("min_placement_score", "5",
+			"the minimum placement score, 0 to 10; 0 admits every market. SpotLake's scores end at 3"),
 		setting("price_margin", "0.1", "how much cheaper a market must be to replace a chosen one, as a fraction"),
 		setting("price_window", "30m", "the age above which prices do not change the choice; 0 accepts any age"),
 		setting("score_margin", "1", "how far the score of a chosen market may fall"),
@@ -70,19 +73,24 @@ func modelSettings() []KnownSetting {
 
 func portfolioSettings() []KnownSetting {
 	return append([]KnownSetting{
-		setting("loss_budget", "0.05", "the fraction of the on-demand bill that Spot may cost more than it saves, where the pool states no lossBudget; 0 is no bound"),
-		setting("disturbance", "2h", "the value of a pod in this time is what one restart costs; raising it moves less, and keeps to markets that are reclaimed less"),
+		setting("loss_budget", "0.05",
+			"the fraction of the on-demand bill that Spot may cost more than it saves, where the pool states no lossBudget; 0 is no bound"),
+		setting("disturbance", "2h",
+			"the value of a pod in this time is what one restart costs; raising it moves less, and keeps to markets that are reclaimed less"),
 		setting("share", "", "holds this share of Spot, as static does"),
 	}, expert(
 		bundleSetting(),
 		setting("choices", "3", "Spot markets of a zone to buy in; raising it spreads more, over more expensive ones"),
-		setting("cores", "32", "the largest node in vCPUs; above 8 at most half, above 16 a quarter, of its pods' peak in a day"),
+		setting("cores", "32",
+			"the largest node in vCPUs; above 8 at most half, above 16 a quarter, of its pods' peak in a day"),
 		setting("edge", "0.15", "the fraction that a move must save, where the pool states no savingsThreshold"),
 		setting("holding", "8h", "how long a saving by using free room lasts; raising it moves for smaller savings"),
 		setting("interval", "30m", "how often it looks for moves, where the pool states no cooldown"),
 		setting("lasting", "12h", "how long a saving by a cheaper market lasts; raising it moves for smaller savings"),
-		setting("margin", "0.1", "how much cheaper a larger share of Spot must be before it is taken; raising it returns later"),
-		setting("market_risk", "0.1", "by how much a node counts as more expensive when the whole pool is in its market; raising it spreads more"),
+		setting("margin", "0.1",
+			"how much cheaper a larger share of Spot must be before it is taken; raising it returns later"),
+		setting("market_risk", "0.1",
+			"by how much a node counts as more expensive when the whole pool is in its market; raising it spreads more"),
 		setting("return", "2h", "the longest wait before a cheaper, larger share of Spot is taken"),
 		setting("type_risk", "0.1", "as market_risk, for the instance type"),
 		setting("width", "0.1", "how much more expensive a market may be than the best of its zone, as a fraction"),

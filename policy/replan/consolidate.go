@@ -53,7 +53,8 @@ type ConsolidateOptions struct {
 // nodes whose pods fit on others, then replaces one or several by cheaper ones of
 // their capacity type. Memory keeps since when nodes are empty, and the policy wakes
 // when one of them is due.
-func Consolidate(s *policy.Snapshot, plan policy.Plan, m policy.Memory, o ConsolidateOptions) (policy.Plan, policy.Memory) {
+func Consolidate(s *policy.Snapshot, plan policy.Plan, m policy.Memory, o ConsolidateOptions) (policy.Plan,
+	policy.Memory) {
 	if o.Space == nil {
 		o.Space = sync.OnceValue(func() *placement.Space { return placement.FromSnapshot(s) })
 	}
@@ -63,8 +64,9 @@ func Consolidate(s *policy.Snapshot, plan policy.Plan, m policy.Memory, o Consol
 			continue
 		}
 		c := consolidator{
-			rebalance: newRebalance(s, nil, RebalanceOptions{Pool: p.ID, Share: o.Share(p.ID), Reason: policy.ReasonCheaper}, &plan),
-			may:       o, memory: m.Pool(p.Name),
+			rebalance: newRebalance(s, nil, RebalanceOptions{Pool: p.ID, Share: o.Share(p.ID),
+				Reason: policy.ReasonCheaper}, &plan),
+			may: o, memory: m.Pool(p.Name),
 		}
 		c.readPods()
 		c.readNodes()
@@ -150,7 +152,10 @@ func (c *consolidator) readNodes() {
 // since returns the first instant that list, ascending by node, has for node,
 // and whether it has one.
 func since(list []policy.Idle, node string) (policy.Time, bool) {
-	k, known := slices.BinarySearchFunc(list, node, func(x policy.Idle, name string) int { return strings.Compare(x.Node, name) })
+	k, known := slices.BinarySearchFunc(list, node, func(x policy.Idle,
+		name string) int {
+		return strings.Compare(x.Node, name)
+	})
 	if !known {
 		return 0, false
 	}
@@ -166,7 +171,8 @@ func (c *consolidator) stays(p *policy.Pod) bool {
 
 // mayGo reports whether node n may be drained by choice.
 func (c *consolidator) mayGo(n *policy.Node) bool {
-	return n.Pool == c.Pool.ID && MayLeave(n) && n.Market != policy.None && !c.memory.BackedOff(n.Name, c.S.Now) && !c.inWave(n) &&
+	return n.Pool == c.Pool.ID && MayLeave(n) && n.Market != policy.None && !c.memory.BackedOff(n.Name, c.S.Now) &&
+		!c.inWave(n) &&
 		!slices.ContainsFunc(c.Plan.Drains, func(d policy.Drain) bool { return d.Node == n.ID })
 }
 
@@ -255,7 +261,8 @@ func (c *consolidator) candidates() []policy.NodeID {
 	var nodes []policy.NodeID
 	for i := range c.S.Nodes {
 		n := &c.S.Nodes[i]
-		if c.pods[i] > 0 && !c.pinned[i] && c.mayGo(n) && c.S.Now.Sub(max(n.Initialized, c.bound[i])) >= c.Pool.ConsolidateAfter {
+		if c.pods[i] > 0 && !c.pinned[i] && c.mayGo(n) && c.S.Now.Sub(max(n.Initialized,
+			c.bound[i])) >= c.Pool.ConsolidateAfter {
 			nodes = append(nodes, n.ID)
 		}
 	}
@@ -306,7 +313,8 @@ func (c *consolidator) replaceOne(nodes []policy.NodeID) bool {
 		at, most := c.S.Nodes[id].Market, c.Saved(id).Times(1-Threshold(c.Pool))
 		c.sell(c.Pool.Markets, func(m policy.MarketID) bool {
 			// Another node of its own market costs the same, whatever commitments seem to leave for one more.
-			return m != at && c.S.Markets[m].Capacity == c.S.Markets[at].Capacity && placement.Added(c.Cover, c.S, c.Pool.ID, m) <= most
+			return m != at && c.S.Markets[m].Capacity == c.S.Markets[at].Capacity &&
+				placement.Added(c.Cover, c.S, c.Pool.ID, m) <= most
 		})
 		pods, _, hold := c.Leaving(id)
 		if hold.Reason != "" || len(c.markets) == 0 {

@@ -35,7 +35,8 @@ pod one n1`)
 		t.Errorf("drained a millisecond too soon")
 	}
 	s.Now++
-	if plan, m = replan.Consolidate(s, policy.Plan{Wake: later}, m, replan.ConsolidateOptions{Share: at(0)}); len(plan.Drains) != 1 || plan.Drains[0].Node != 1 || plan.Wake != later {
+	if plan, m = replan.Consolidate(s, policy.Plan{Wake: later}, m,
+		replan.ConsolidateOptions{Share: at(0)}); len(plan.Drains) != 1 || plan.Drains[0].Node != 1 || plan.Wake != later {
 		t.Errorf("drains %v, wakes at %v; want n2 drained, and no other wake", plan.Drains, plan.Wake)
 	}
 	if idle := m.Pool("web").Idle; len(idle) != 1 || idle[0] != (policy.Idle{Node: "n2", Since: gone}) {

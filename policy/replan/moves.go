@@ -149,14 +149,16 @@ func (m *Moves) evictable(pods []policy.Pod) policy.Why {
 		t := &m.S.Templates[pods[i].Template]
 		if len(t.PDBs) > 1 {
 			// The eviction API knows no answer for a pod with two budgets.
-			return policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: a pod on the node has more than one disruption budget"}
+			return policy.Why{Reason: policy.ReasonGuardrail,
+				Text: "PDB slack: a pod on the node has more than one disruption budget"}
 		}
 		for _, id := range t.PDBs {
 			restart := t.Grace + max(t.Startup, startupUsual)
 			switch need, allowed := m.need[id], m.Allowed[id]; {
 			case need == 0:
 			case allowed <= 0 || time.Duration((need-1)/allowed)*restart > drainTime:
-				return policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: the disruption budget of a pod on the node allows too few evictions"}
+				return policy.Why{Reason: policy.ReasonGuardrail,
+					Text: "PDB slack: the disruption budget of a pod on the node allows too few evictions"}
 			}
 		}
 	}
@@ -316,7 +318,8 @@ func BestGroup(nodes []policy.NodeID, most int, try func([]policy.NodeID) (Group
 // Regroup finds places for pods, which run on nodes that go together: on targets, and on new
 // nodes where buy finds them. It reports false where it finds none or needs none, since nodes
 // that need no replacement can go one by one. The space is left as it was.
-func (m *Moves) Regroup(pods []policy.Pod, targets []policy.NodeID, buy func([]policy.Pod) (Purchase, bool)) (p Purchase, ok bool) {
+func (m *Moves) Regroup(pods []policy.Pod, targets []policy.NodeID,
+	buy func([]policy.Pod) (Purchase, bool)) (p Purchase, ok bool) {
 	m.Lift(pods)
 	rest, at := placement.BindFirstFit(m.Space, pods, targets)
 	if len(rest) > 0 {

@@ -36,8 +36,10 @@ type Offering struct {
 }
 
 // NewOffering returns what is on offer in the markets for which may holds.
-func NewOffering(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType, may func(*policy.Market) bool) *Offering {
-	sales := slices.DeleteFunc(placement.Sales(s, pool, capacity), func(o placement.Offer) bool { return !may(&s.Markets[o.Market]) })
+func NewOffering(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType,
+	may func(*policy.Market) bool) *Offering {
+	sales := slices.DeleteFunc(placement.Sales(s, pool, capacity),
+		func(o placement.Offer) bool { return !may(&s.Markets[o.Market]) })
 	slices.SortStableFunc(sales, func(x, y placement.Offer) int {
 		return cmp.Or(cmp.Compare(x.Price, y.Price), cmp.Compare(x.Market, y.Market))
 	})
@@ -85,7 +87,8 @@ func (o *Offering) Buy(m *Moves, pods []policy.Pod, nodesMax int, most policy.Mo
 // cheapest first. The provider chooses among them, so that each node may cost more than
 // its cheapest market by spare. It reports false where the headroom does not suffice
 // for all of them.
-func Markets(s *policy.Snapshot, left placement.Headroom, offers []placement.Offer, bins []placement.Bin, spare policy.Money) ([][]policy.MarketID, bool) {
+func Markets(s *policy.Snapshot, left placement.Headroom, offers []placement.Offer, bins []placement.Bin,
+	spare policy.Money) ([][]policy.MarketID, bool) {
 	left = left.Clone()
 	nodes := make([][]policy.MarketID, len(bins))
 	for i := range bins {

@@ -41,7 +41,8 @@ const utilizationMax = policy.UtilizationTight
 //
 // It applies its planned moves to sp, so that a second call on the same space does not use the same
 // free capacity twice. With nil it builds a space when it needs one.
-func Rebalance(s *policy.Snapshot, sp *placement.Space, o RebalanceOptions) ([]policy.Launch, []policy.Drain, []policy.Hold) {
+func Rebalance(s *policy.Snapshot, sp *placement.Space, o RebalanceOptions) ([]policy.Launch, []policy.Drain,
+	[]policy.Hold) {
 	var plan policy.Plan
 	m := newRebalance(s, sp, o, &plan)
 	m.towardsShare()
@@ -55,7 +56,8 @@ func Rebalance(s *policy.Snapshot, sp *placement.Space, o RebalanceOptions) ([]p
 //
 // It calls space only if markets are open, and applies its planned moves to it, as [Rebalance]
 // does.
-func ReplaceNode(s *policy.Snapshot, space func() *placement.Space, n policy.NodeID, markets []policy.MarketID, reason policy.Reason, text string) ([]policy.Launch, []policy.Drain, []policy.Hold) {
+func ReplaceNode(s *policy.Snapshot, space func() *placement.Space, n policy.NodeID, markets []policy.MarketID,
+	reason policy.Reason, text string) ([]policy.Launch, []policy.Drain, []policy.Hold) {
 	var plan policy.Plan
 	m := newRebalance(s, nil, RebalanceOptions{Pool: s.Nodes[n].Pool, Reason: reason, Text: text}, &plan)
 	m.Cover = billing.CoverageOf(s)
@@ -106,7 +108,8 @@ func (m *rebalance) towardsShare() {
 		return
 	}
 	if m.Left <= 0 {
-		m.Hold(policy.None, policy.Why{Reason: policy.ReasonInProgress, Text: "the limit of nodes that move at once is reached"})
+		m.Hold(policy.None, policy.Why{Reason: policy.ReasonInProgress,
+			Text: "the limit of nodes that move at once is reached"})
 		return
 	}
 	from, to := policy.OnDemand, policy.Spot
@@ -119,7 +122,8 @@ func (m *rebalance) towardsShare() {
 	}
 	m.prepare(to)
 	if len(m.markets)+len(m.targets) == 0 {
-		m.Hold(policy.None, policy.Why{Reason: policy.ReasonInfeasible, Text: "no market of the other capacity type is open to the pool"})
+		m.Hold(policy.None, policy.Why{Reason: policy.ReasonInfeasible,
+			Text: "no market of the other capacity type is open to the pool"})
 		return
 	}
 	placement.EmptiestFirst(m.S, m.Space, sources)
@@ -164,7 +168,10 @@ func (m *rebalance) prepare(to policy.CapacityType) {
 	}
 	m.read()
 	m.sell(m.Pool.Markets, func(id policy.MarketID) bool { return m.S.Markets[id].Capacity == to })
-	m.targets = m.Targets(func(n *policy.Node) bool { return n.Market != policy.None && m.S.Markets[n.Market].Capacity == to })
+	m.targets = m.Targets(func(n *policy.Node) bool {
+		return n.Market != policy.None &&
+			m.S.Markets[n.Market].Capacity == to
+	})
 }
 
 // usable returns the nodes of all pools that take pods, that no controller empties, and for
@@ -255,7 +262,8 @@ func (m *rebalance) replacement(n policy.NodeID, pods []policy.Pod) (bought [][]
 		return nil, true
 	}
 	if bought = m.replacements(pods, m.launches()); len(bought) == 0 {
-		m.Hold(n, policy.Why{Reason: policy.ReasonInfeasible, Text: "no offered node of the other capacity type fits its pods"})
+		m.Hold(n,
+			policy.Why{Reason: policy.ReasonInfeasible, Text: "no offered node of the other capacity type fits its pods"})
 	}
 	return bought, len(bought) > 0
 }
@@ -263,5 +271,6 @@ func (m *rebalance) replacement(n policy.NodeID, pods []policy.Pod) (bought [][]
 // order is Order for the reason of m. The tokens come from the first node: it is replaced once
 // per plan.
 func (m *rebalance) order(nodes []policy.NodeID, bought [][]policy.MarketID) {
-	m.Order(m.S.Nodes[nodes[0]].Name, nodes, bought, policy.Why{Reason: m.o.Reason, Text: m.o.Text, Before: m.Saved(nodes...), After: m.Added(bought)})
+	m.Order(m.S.Nodes[nodes[0]].Name, nodes, bought, policy.Why{Reason: m.o.Reason, Text: m.o.Text,
+		Before: m.Saved(nodes...), After: m.Added(bought)})
 }

@@ -153,7 +153,8 @@ node n3 web z b.4 spot
 pod one n1 2
 pod one n2
 `)
-	launches, drains, _ := replan.Rebalance(s, nil, replan.RebalanceOptions{Pool: 0, Share: 0.6, DrainsMax: 5, Reason: policy.ReasonShare, Text: "x"})
+	launches, drains, _ := replan.Rebalance(s, nil, replan.RebalanceOptions{Pool: 0, Share: 0.6, DrainsMax: 5,
+		Reason: policy.ReasonShare, Text: "x"})
 	if len(launches) != 0 || len(drains) != 1 || s.Nodes[drains[0].Node].Name != "n2" {
 		t.Fatalf("launches %+v, drains %+v", launches, drains)
 	}
@@ -188,7 +189,8 @@ pod one n2
 			t.Fatalf("%s: without it %d launches", name, len(launches))
 		}
 		limit(s)
-		if launches, drains, holds := replan.Rebalance(s, nil, o); len(launches)+len(drains) > 0 || len(holds) != 2 || holds[0].Why.Reason != policy.ReasonInfeasible {
+		if launches, drains, holds := replan.Rebalance(s, nil, o); len(launches)+len(drains) > 0 || len(holds) != 2 ||
+			holds[0].Why.Reason != policy.ReasonInfeasible {
 			t.Errorf("%s: launches %+v, drains %+v, holds %+v", name, launches, drains, holds)
 		}
 	}
@@ -207,7 +209,8 @@ pod one n1
 pod one n2
 `)
 	s.Quotas = []policy.Quota{{Name: "spot", Region: "region", Capacity: policy.Spot, VCPU: 7}}
-	launches, _, holds := replan.Rebalance(s, nil, replan.RebalanceOptions{Pool: 0, Share: 1, DrainsMax: 5, Reason: policy.ReasonShare, Text: "x"})
+	launches, _, holds := replan.Rebalance(s, nil, replan.RebalanceOptions{Pool: 0, Share: 1, DrainsMax: 5,
+		Reason: policy.ReasonShare, Text: "x"})
 	if len(launches) != 1 || len(holds) != 1 {
 		t.Errorf("launches %+v, holds %+v", launches, holds)
 	}
@@ -225,7 +228,8 @@ app one 1
 node n1 web z b.4 on-demand
 pod one n1
 `)
-	launches, _, _ := replan.ReplaceNode(s, func() *placement.Space { return placement.FromSnapshot(s) }, 0, s.Pools[0].Markets, policy.ReasonRebalance, "x")
+	launches, _, _ := replan.ReplaceNode(s, func() *placement.Space { return placement.FromSnapshot(s) }, 0,
+		s.Pools[0].Markets, policy.ReasonRebalance, "x")
 	if len(launches) != 1 || !slices.Equal(launches[0].Markets, []policy.MarketID{1}) {
 		t.Errorf("launches %+v", launches)
 	}
@@ -245,7 +249,8 @@ func BenchmarkRebalance(b *testing.B) {
 
 func large() *policy.Snapshot {
 	s := &policy.Snapshot{Now: policytest.Epoch, Zones: []string{"a", "b", "c"}}
-	pool := policy.Pool{Name: "web", Share: policy.ShareRange{Max: 1}, Levers: policy.Levers{Launch: true}, Provisioner: policy.ProvisionerKarpenter}
+	pool := policy.Pool{Name: "web", Share: policy.ShareRange{Max: 1}, Levers: policy.Levers{Launch: true},
+		Provisioner: policy.ProvisionerKarpenter}
 	for i := range 100 {
 		r := policy.Resources{CPU: 16_000, Memory: 64 << 30, Pods: 50}
 		s.Types = append(s.Types, policy.InstanceType{ID: policy.TypeID(i), Name: string(rune('a' + i)), VCPU: 16, Capacity: r, Allocatable: r})
@@ -263,7 +268,8 @@ func large() *policy.Snapshot {
 	for i := range 40 {
 		s.Workloads = append(s.Workloads, policy.Workload{ID: policy.WorkloadID(i), Kind: policy.KindDeployment})
 		s.Templates = append(s.Templates, policy.Template{
-			ID: policy.TemplateID(i), Workload: policy.WorkloadID(i), Requests: policy.Resources{CPU: 3600, Memory: 8 << 30, Pods: 1}, Grace: 30 * time.Second,
+			ID: policy.TemplateID(i), Workload: policy.WorkloadID(i), Requests: policy.Resources{CPU: 3600, Memory: 8 << 30,
+				Pods: 1}, Grace: 30 * time.Second,
 		})
 	}
 	var labels [3][]policy.Label

@@ -96,7 +96,8 @@ func restricted(at *field.Path, labels map[string]string) field.ErrorList {
 	var errs field.ErrorList
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		domain, _, _ := strings.Cut(k, "/")
-		if k == "karpenter.sh/nodepool" || k == corev1.LabelHostname || strings.HasSuffix(domain, "karpenter.sh") && k != "karpenter.sh/capacity-type" {
+		if k == "karpenter.sh/nodepool" || k == corev1.LabelHostname ||
+			strings.HasSuffix(domain, "karpenter.sh") && k != "karpenter.sh/capacity-type" {
 			errs = append(errs, field.Forbidden(at.Key(k), "Karpenter takes no NodePool with this label"))
 		}
 	}
@@ -125,7 +126,8 @@ func selector(at *field.Path, s *metav1.LabelSelector) field.ErrorList {
 	}
 	for i, r := range s.MatchExpressions {
 		if len(r.Values) > valuesMax {
-			return field.ErrorList{field.TooMany(at.Child("matchExpressions").Index(i).Child("values"), len(r.Values), valuesMax)}
+			return field.ErrorList{field.TooMany(at.Child("matchExpressions").Index(i).Child("values"), len(r.Values),
+				valuesMax)}
 		}
 	}
 	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {

@@ -51,7 +51,8 @@ func (p *CapacityPool) Choose(offers []Offer, places map[string]Place) []int {
 	var taken []int
 	for i := range offers {
 		o := &offers[i]
-		if p.BuysFrom(o.Provider) && m.Take(o.Region, o.Zone, o.Type) && o.affordable(m) && (p.RanksMarkets() || o.scored(m)) {
+		if p.BuysFrom(o.Provider) && m.Take(o.Region, o.Zone, o.Type) && o.affordable(m) &&
+			(p.RanksMarkets() || o.scored(m)) {
 			taken = append(taken, i)
 		}
 	}
@@ -144,7 +145,8 @@ func cheapestTypes(offers []Offer, taken []int, m *Markets, n int) []int {
 		}
 	}
 	slices.SortFunc(best, func(a, b *Offer) int {
-		return cmp.Or(cmp.Compare(dear[a.Type], dear[b.Type]), cmp.Compare(int64(a.OnDemand)*b.Type.VCPU, int64(b.OnDemand)*a.Type.VCPU), cmp.Compare(a.Type.Name, b.Type.Name))
+		return cmp.Or(cmp.Compare(dear[a.Type], dear[b.Type]), cmp.Compare(int64(a.OnDemand)*b.Type.VCPU,
+			int64(b.OnDemand)*a.Type.VCPU), cmp.Compare(a.Type.Name, b.Type.Name))
 	})
 	best = best[:min(n, len(best))]
 	return slices.DeleteFunc(taken, func(i int) bool {

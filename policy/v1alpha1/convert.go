@@ -38,8 +38,9 @@ func (p *CapacityPool) Pool() policy.Pool {
 		budgets = append(budgets, pause.budget())
 	}
 	pool := policy.Pool{
-		Name:             p.Name,
-		Mode:             map[Mode]policy.Mode{ModeActive: policy.ModeActive, ModeApprove: policy.ModeActive, ModeOff: policy.ModeOff}[s.Mode],
+		Name: p.Name,
+		Mode: map[Mode]policy.Mode{ModeActive: policy.ModeActive, ModeApprove: policy.ModeActive,
+			ModeOff: policy.ModeOff}[s.Mode],
 		Policy:           s.Policy.spec(),
 		Share:            s.Capacity.share(),
 		OnDemandFallback: orElse(s.Capacity.OnDemandFallback, true),
@@ -165,14 +166,16 @@ func (d *Disruption) budgets() []policy.DisruptionBudget {
 	}
 	all := []policy.DisruptionBudget{b}
 	if len(d.Windows) > 0 {
-		b := policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, Active: true, Closed: "maintenance window: none is open"}
+		b := policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, Active: true,
+			Closed: "maintenance window: none is open"}
 		for _, w := range d.Windows {
 			b.Windows = append(b.Windows, policy.Window{Schedule: w.Schedule, Duration: w.Duration.Duration})
 		}
 		all = append(all, b)
 	}
 	for _, f := range d.Freezes {
-		b := policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, From: policy.TimeOf(f.From.Time), To: policy.TimeOf(f.To.Time)}
+		b := policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, From: policy.TimeOf(f.From.Time),
+			To: policy.TimeOf(f.To.Time)}
 		if b.Closed = "freeze: until " + b.To.Std().Format("2006-01-02 15:04 UTC"); f.Reason != "" {
 			b.Closed += ", " + f.Reason
 		}

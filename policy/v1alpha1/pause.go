@@ -36,7 +36,8 @@ func (p Pause) At(t policy.Time) bool { return p.On && (p.Until == 0 || t < p.Un
 
 // budget returns the disruption budget that allows no node while p holds.
 func (p Pause) budget() policy.DisruptionBudget {
-	b := policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, Active: p.Until == 0, To: p.Until, Closed: "paused by " + AnnotationPause}
+	b := policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, Active: p.Until == 0, To: p.Until,
+		Closed: "paused by " + AnnotationPause}
 	if p.Until != 0 {
 		b.Closed += " until " + p.Until.Std().Format("2006-01-02 15:04 UTC")
 	}

@@ -252,7 +252,8 @@ func TestProvider(t *testing.T) {
 		t.Error("Karpenter buys at AWS, Azure and not at the auction")
 	}
 	p.Spec.Backend = Backend{Rackspace: &RackspaceBackend{}}
-	if got := p.Pool(); !p.BuysFrom("rackspace") || p.BuysFrom("aws") || got.Provisioner != policy.ProvisionerNone || !got.Levers.Launch || got.Levers.Weights {
+	if got := p.Pool(); !p.BuysFrom("rackspace") || p.BuysFrom("aws") || got.Provisioner != policy.ProvisionerNone ||
+		!got.Levers.Launch || got.Levers.Weights {
 		t.Errorf("%+v", got)
 	}
 }
@@ -305,7 +306,8 @@ func TestFaultCategoryWithoutAlias(t *testing.T) {
 func TestBudget(t *testing.T) {
 	b := &GPUBudget{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	b.Spec.Quota = Quota{GPUHours: ptr(96.5), Dollars: ptr(30.0), WindowHours: 24}
-	b.Spec.Enforcement = Enforcement{Action: EnforceEvict, OverQuotaDelay: &metav1.Duration{Duration: time.Minute}, PodGracePeriod: &metav1.Duration{}}
+	b.Spec.Enforcement = Enforcement{Action: EnforceEvict, OverQuotaDelay: &metav1.Duration{Duration: time.Minute},
+		PodGracePeriod: &metav1.Duration{}}
 	b.Spec.Gate, b.Spec.Accounting = true, AccountLiveObjects
 	b.Default()
 	selector := policy.Selector{Everything: true}
@@ -322,7 +324,8 @@ func TestBudget(t *testing.T) {
 	if errs := least.Validate(); len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	want = policy.Budget{Name: "ml/c", Namespace: "ml", Resource: "nvidia.com/gpu", Dollars: policy.Dollar, HasDollars: true, Window: time.Hour}
+	want = policy.Budget{Name: "ml/c", Namespace: "ml", Resource: "nvidia.com/gpu", Dollars: policy.Dollar,
+		HasDollars: true, Window: time.Hour}
 	if got := least.Budget("ml", policy.Selector{}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

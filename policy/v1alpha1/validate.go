@@ -42,7 +42,8 @@ func (p *CapacityPool) Validate() field.ErrorList {
 	}
 	if text, stated := p.Annotations[AnnotationOwnShare]; stated {
 		if x := p.ownShare(); !(x > 0 && x < 1) {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(AnnotationOwnShare), text, "must be above 0 and below 1"))
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(AnnotationOwnShare), text,
+				"must be above 0 and below 1"))
 		}
 	}
 	if text := p.Spec.NodeFee; text != "" {
@@ -70,12 +71,14 @@ func (r *PolicyRef) validate(at *field.Path) field.ErrorList {
 	errs = append(errs, entries(at.Child("parameters"), r.Parameters, parametersMax, wordMax, parameterValueMax)...)
 	for _, k := range slices.Sorted(maps.Keys(r.Parameters)) {
 		if v := r.Parameters[k]; strings.ContainsAny(k+v, ":,") || strings.Contains(k, "=") {
-			errs = append(errs, field.Invalid(at.Child("parameters"), k+"="+v, "must hold no colon or comma, and the key no equals sign"))
+			errs = append(errs, field.Invalid(at.Child("parameters"), k+"="+v,
+				"must hold no colon or comma, and the key no equals sign"))
 		}
 	}
 	for _, k := range []string{"bundle", "runtime"} {
 		if v, given := r.Parameters[k]; given && !openedName().MatchString(v) {
-			errs = append(errs, field.Invalid(at.Child("parameters").Key(k), v, "must be a name, of letters, digits, '-', '_' and '.', and no path"))
+			errs = append(errs, field.Invalid(at.Child("parameters").Key(k), v,
+				"must be a name, of letters, digits, '-', '_' and '.', and no path"))
 		}
 	}
 	return errs
@@ -89,7 +92,8 @@ func (b *Backend) validate(at *field.Path) field.ErrorList {
 		}
 	}
 	if set != 1 {
-		return field.ErrorList{field.Invalid(at, set, "exactly one of karpenter, autoScalingGroups and rackspace must be set")}
+		return field.ErrorList{field.Invalid(at, set,
+			"exactly one of karpenter, autoScalingGroups and rackspace must be set")}
 	}
 	var errs field.ErrorList
 	switch {
@@ -101,9 +105,11 @@ func (b *Backend) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, atMost(at.Child("karpenter", "nodeClassName"), b.Karpenter.NodeClassName, nameMax)...)
 	case b.AutoScalingGroups != nil:
 		if len(b.AutoScalingGroups.DiscoveryTags) == 0 {
-			errs = append(errs, field.Required(at.Child("autoScalingGroups", "discoveryTags"), "at least one tag finds the groups"))
+			errs = append(errs, field.Required(at.Child("autoScalingGroups", "discoveryTags"),
+				"at least one tag finds the groups"))
 		}
-		errs = append(errs, entries(at.Child("autoScalingGroups", "discoveryTags"), b.AutoScalingGroups.DiscoveryTags, tagsMax, tagKeyMax, tagValueMax)...)
+		errs = append(errs, entries(at.Child("autoScalingGroups", "discoveryTags"), b.AutoScalingGroups.DiscoveryTags,
+			tagsMax, tagKeyMax, tagValueMax)...)
 	default:
 		r := at.Child("rackspace")
 		errs = append(errs, required(r.Child("cloudspace"), b.Rackspace.Cloudspace)...)
@@ -111,7 +117,8 @@ func (b *Backend) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, required(r.Child("credentialsSecretRef", "name"), b.Rackspace.CredentialsSecretRef.Name)...)
 		errs = append(errs, atMost(r.Child("cloudspace"), b.Rackspace.Cloudspace, nameMax)...)
 		errs = append(errs, atMost(r.Child("org"), b.Rackspace.Org, nameMax)...)
-		errs = append(errs, atMost(r.Child("credentialsSecretRef", "name"), b.Rackspace.CredentialsSecretRef.Name, nameMax)...)
+		errs = append(errs, atMost(r.Child("credentialsSecretRef", "name"), b.Rackspace.CredentialsSecretRef.Name,
+			nameMax)...)
 	}
 	return errs
 }
@@ -135,7 +142,8 @@ func (m *Markets) validate(at *field.Path) field.ErrorList {
 	errs = append(errs, within(at.Child("maxZones"), m.MaxZones, 1, placesMax)...)
 	errs = append(errs, notNegative(at.Child("minMemory"), m.MinMemory)...)
 	if m.MinVCPU != nil && m.MaxVCPU != nil && *m.MinVCPU > *m.MaxVCPU {
-		errs = append(errs, field.Invalid(at.Child("minVCPU"), *m.MinVCPU, "must not be above maxVCPU, "+strconv.Itoa(int(*m.MaxVCPU))))
+		errs = append(errs, field.Invalid(at.Child("minVCPU"), *m.MinVCPU,
+			"must not be above maxVCPU, "+strconv.Itoa(int(*m.MaxVCPU))))
 	}
 	if m.MaxPrice != nil && !(*m.MaxPrice > 0) {
 		errs = append(errs, field.Invalid(at.Child("maxPrice"), *m.MaxPrice, "must be above 0 $ per hour"))
@@ -149,7 +157,8 @@ func (m *Markets) validate(at *field.Path) field.ErrorList {
 func (c *Capacity) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if c.SpotShare != nil && c.ExactRatio != nil {
-		errs = append(errs, field.Invalid(at.Child("exactRatio"), *c.ExactRatio, "spotShare and exactRatio exclude each other"))
+		errs = append(errs, field.Invalid(at.Child("exactRatio"), *c.ExactRatio,
+			"spotShare and exactRatio exclude each other"))
 	}
 	errs = append(errs, share(at.Child("exactRatio"), c.ExactRatio)...)
 	errs = append(errs, share(at.Child("lossBudget"), c.LossBudget)...)
@@ -244,7 +253,8 @@ func (d *Disruption) validateClosing(at *field.Path) field.ErrorList {
 func cronSchedule(at *field.Path, text string) field.ErrorList {
 	errs := atMost(at, text, scheduleMax)
 	if !cronFields().MatchString(text) {
-		return append(errs, field.Invalid(at, text, "must be five fields of cron, or @yearly, @monthly, @weekly, @daily or @hourly"))
+		return append(errs,
+			field.Invalid(at, text, "must be five fields of cron, or @yearly, @monthly, @weekly, @daily or @hourly"))
 	}
 	s, err := cron.ParseStandard(text)
 	switch {

@@ -163,7 +163,8 @@ func tolerated(t *policy.Template, taints []policy.Taint) bool {
 	for i := range taints {
 		x := &taints[i]
 		if x.Effect != policy.PreferNoSchedule && !slices.ContainsFunc(t.Tolerations, func(o policy.Toleration) bool {
-			return (o.Effect == policy.EffectAny || o.Effect == x.Effect) && (o.Key == "" || o.Key == x.Key) && (o.Exists || o.Value == x.Value)
+			return (o.Effect == policy.EffectAny || o.Effect == x.Effect) && (o.Key == "" || o.Key == x.Key) &&
+				(o.Exists || o.Value == x.Value)
 		}) {
 			return false
 		}

@@ -329,7 +329,8 @@ func TestShare(t *testing.T) {
 	s := &policy.Snapshot{
 		Zones: []string{"z"},
 		Types: []policy.InstanceType{
-			{Name: "c", VCPU: 8}, {Name: "g", VCPU: 4, Capacity: policy.Resources{GPU: 1}}, {Name: "h", VCPU: 96, Capacity: policy.Resources{GPU: 8}},
+			{Name: "c", VCPU: 8}, {Name: "g", VCPU: 4, Capacity: policy.Resources{GPU: 1}}, {Name: "h", VCPU: 96,
+				Capacity: policy.Resources{GPU: 8}},
 		},
 		Markets: []policy.Market{{Type: 0}, {Type: 1}, {Type: 1, Capacity: policy.Spot}, {Type: 2, Capacity: policy.Spot}},
 		Pools:   []policy.Pool{{Markets: []policy.MarketID{1, 2, 3}}, {Markets: []policy.MarketID{0, 1, 2}}},

@@ -391,7 +391,8 @@ func (x *Exposure) groupsOf(m policy.MarketID) (policy.MarketID, policy.ZoneID) 
 	return m, x.s.Markets[m].Zone
 }
 
-func (x *Exposure) change(row, pods int32, market policy.MarketID, zone policy.ZoneID, toMarket policy.MarketID, toZone policy.ZoneID) int32 {
+func (x *Exposure) change(row, pods int32, market policy.MarketID, zone policy.ZoneID, toMarket policy.MarketID,
+	toZone policy.ZoneID) int32 {
 	at := x.counts[int(row)*x.groups : int(row+1)*x.groups]
 	marketMax, zoneMax := x.rows[row].allowed()
 	sum := int32(0)

@@ -51,7 +51,8 @@ func describe(s *policy.Snapshot, l workload.Loss) string {
 		return "nowhere"
 	}
 	kind := func(e workload.Exposed) string {
-		return fmt.Sprintf("%d of %s, at best %d, short %d, unavoidable %d, mendable %d", e.Pods, where(e), e.Best, l.Short(e), l.Unavoidable(e), l.Mendable(e))
+		return fmt.Sprintf("%d of %s, at best %d, short %d, unavoidable %d, mendable %d", e.Pods, where(e), e.Best,
+			l.Short(e), l.Unavoidable(e), l.Mendable(e))
 	}
 	return fmt.Sprintf("%d of %d required: %s; %s", l.Required, l.Desired, kind(l.Market), kind(l.Zone))
 }
@@ -296,7 +297,8 @@ func TestExposureMoves(t *testing.T) {
 
 // TestExposureOfSomePods moves a part of a node's pods.
 func TestExposureOfSomePods(t *testing.T) {
-	s := parse(t, threeZones+"app x 1\napp job 1 kind=Job\nnode n1 web a m spot\nnode n2 web b m spot\npod x n1 4\npod x n2 2\npod job n1\n", nil)
+	s := parse(t,
+		threeZones+"app x 1\napp job 1 kind=Job\nnode n1 web a m spot\nnode n2 web b m spot\npod x n1 4\npod x n2 2\npod job n1\n", nil)
 	var x workload.Exposure
 	x.Read(s)
 	spotC := policy.MarketID(slices.IndexFunc(s.Markets, func(m policy.Market) bool { return m.Name == "aws/region/c/m/spot" }))
@@ -356,18 +358,22 @@ func large() *policy.Snapshot {
 	}
 	for i := range 300 {
 		capacity := policy.CapacityType(i % 2)
-		s.Markets = append(s.Markets, policy.Market{ID: policy.MarketID(i), Zone: policy.ZoneID(i % 3), Type: policy.TypeID(i / 6), Capacity: capacity, Offered: true})
+		s.Markets = append(s.Markets, policy.Market{ID: policy.MarketID(i), Zone: policy.ZoneID(i % 3),
+			Type: policy.TypeID(i / 6), Capacity: capacity, Offered: true})
 		s.Pools[0].Markets = append(s.Pools[0].Markets, policy.MarketID(i))
 	}
 	for i := range 1000 {
-		s.Nodes = append(s.Nodes, policy.Node{ID: policy.NodeID(i), Name: fmt.Sprint(i), Market: policy.MarketID(i * 7 % 300), Phase: policy.NodeInitialized})
+		s.Nodes = append(s.Nodes, policy.Node{ID: policy.NodeID(i), Name: fmt.Sprint(i),
+			Market: policy.MarketID(i * 7 % 300), Phase: policy.NodeInitialized})
 	}
 	for i := range 200 {
 		s.Workloads = append(s.Workloads, policy.Workload{ID: policy.WorkloadID(i), Kind: policy.KindDeployment, Replicas: 50})
-		s.Templates = append(s.Templates, policy.Template{ID: policy.TemplateID(i), Workload: policy.WorkloadID(i), Requests: policy.Resources{CPU: int64(i), Pods: 1}})
+		s.Templates = append(s.Templates, policy.Template{ID: policy.TemplateID(i), Workload: policy.WorkloadID(i),
+			Requests: policy.Resources{CPU: int64(i), Pods: 1}})
 	}
 	for i := range 10000 {
-		s.Pods = append(s.Pods, policy.Pod{ID: policy.PodID(i), Template: policy.TemplateID(i % 200), Node: policy.NodeID(i * 13 % 1000), Phase: policy.PodReady, VolumeZone: policy.None})
+		s.Pods = append(s.Pods, policy.Pod{ID: policy.PodID(i), Template: policy.TemplateID(i % 200),
+			Node: policy.NodeID(i * 13 % 1000), Phase: policy.PodReady, VolumeZone: policy.None})
 	}
 	return s
 }

@@ -38,7 +38,8 @@ func (x *standing) read(s *policy.Snapshot) {
 		x.mark, x.templates, x.groups, x.zones = policy.Mark{}, len(s.Templates), groups, len(s.Zones)
 		x.spot, x.zone, x.pods = x.spot[:0], x.zone[:0], x.pods[:0]
 		x.lists.Clear()
-		x.counts, x.fixed, x.bound = scratch.Zeroed(x.counts, x.templates*groups), scratch.Zeroed(x.fixed, x.templates*x.zones), scratch.Zeroed(x.bound, x.templates)
+		x.counts, x.fixed, x.bound = scratch.Zeroed(x.counts, x.templates*groups), scratch.Zeroed(x.fixed,
+			x.templates*x.zones), scratch.Zeroed(x.bound, x.templates)
 	}
 	for len(x.spot) < len(s.Nodes) {
 		x.spot, x.zone = append(x.spot, policy.None), append(x.zone, policy.None)

@@ -95,7 +95,8 @@ func (ta *tally) read(s *policy.Snapshot, g Groups, o Options, traits []traits) 
 
 // same reports whether what was counted still stands, but for what changed since.
 func (ta *tally) same(s *policy.Snapshot, g Groups, o Options, traits []traits) bool {
-	if !s.Follows(ta.mark) || ta.compat != o.Compat || ta.groups != g.N || !slices.Equal(ta.gpu, g.GPU) || ta.budgets != len(s.PDBs) || len(ta.templates) != len(traits) {
+	if !s.Follows(ta.mark) || ta.compat != o.Compat || ta.groups != g.N || !slices.Equal(ta.gpu, g.GPU) ||
+		ta.budgets != len(s.PDBs) || len(ta.templates) != len(traits) {
 		return false
 	}
 	for i := range traits {
@@ -123,7 +124,8 @@ func (ta *tally) forget(s *policy.Snapshot, g Groups, o Options, traits []traits
 	ta.sampled.Clear()
 	cells := g.N * len(traits)
 	ta.held = scratch.Zeroed(ta.held, g.N)
-	ta.counts, ta.onSpot, ta.using = scratch.Zeroed(ta.counts, cells), scratch.Zeroed(ta.onSpot, cells), scratch.Zeroed(ta.using, cells)
+	ta.counts, ta.onSpot, ta.using = scratch.Zeroed(ta.counts, cells), scratch.Zeroed(ta.onSpot,
+		cells), scratch.Zeroed(ta.using, cells)
 	ta.histogram = scratch.Zeroed(ta.histogram, g.N*buckets)
 	for i := range ta.spread {
 		clear(ta.spread[i])

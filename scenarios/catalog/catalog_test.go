@@ -143,7 +143,8 @@ func TestOnDemand(t *testing.T) {
 			t.Errorf("%s in %s costs %v, %v; want %v", c.name, c.region, got, ok, c.want)
 		}
 	}
-	for _, c := range [][3]string{{AWS, "us-east-9", "m5.large"}, {AWS, "us-east-1", "m5.huge"}, {GCP, "us-east-1", "m5.large"}, {"ibm", "us-east-1", "m5.large"}} {
+	for _, c := range [][3]string{{AWS, "us-east-9", "m5.large"}, {AWS, "us-east-1", "m5.huge"},
+		{GCP, "us-east-1", "m5.large"}, {"ibm", "us-east-1", "m5.large"}} {
 		if p, ok := OnDemand(c[0], c[1], c[2]); ok {
 			t.Errorf("%v costs %v, want it unknown", c, p)
 		}

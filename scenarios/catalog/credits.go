@@ -59,7 +59,8 @@ func Unmodelled(provider, name string) bool {
 	case AWS:
 		return strings.HasPrefix(name, "t1.")
 	case GCP:
-		return strings.HasPrefix(name, "f1-") || strings.HasPrefix(name, "g1-") || name == "e2-micro" || name == "e2-small" || name == "e2-medium"
+		return strings.HasPrefix(name, "f1-") || strings.HasPrefix(name, "g1-") || name == "e2-micro" ||
+			name == "e2-small" || name == "e2-medium"
 	case Azure:
 		size, ok := strings.CutPrefix(name, "Standard_B")
 		return ok && size != "" && size[0] >= '0' && size[0] <= '9'

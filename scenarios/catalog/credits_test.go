@@ -20,7 +20,8 @@ func TestCredits(t *testing.T) {
 		"t4g.micro": {120, 40_000, 0}, "t4g.2xlarge": {1920, 40_000, 0},
 	} {
 		x, _ := Lookup(AWS, name)
-		if c := x.Credits; c.Baseline*60/100 != want.tenths || c.Surplus != want.price || c.Launch != want.launch || c.Standard != (want.launch > 0) {
+		if c := x.Credits; c.Baseline*60/100 != want.tenths || c.Surplus != want.price || c.Launch != want.launch ||
+			c.Standard != (want.launch > 0) {
 			t.Errorf("%s has %+v, want %+v", name, c, want)
 		}
 	}
@@ -37,12 +38,14 @@ func TestCredits(t *testing.T) {
 
 // TestUnmodelled: types whose processors are shared on other terms.
 func TestUnmodelled(t *testing.T) {
-	for _, x := range [][2]string{{Azure, "Standard_B2ms"}, {Azure, "Standard_B16als_v2"}, {GCP, "e2-medium"}, {GCP, "f1-micro"}, {AWS, "t1.micro"}} {
+	for _, x := range [][2]string{{Azure, "Standard_B2ms"}, {Azure, "Standard_B16als_v2"}, {GCP, "e2-medium"},
+		{GCP, "f1-micro"}, {AWS, "t1.micro"}} {
 		if !Unmodelled(x[0], x[1]) {
 			t.Errorf("%s is not known to share its processors", x[1])
 		}
 	}
-	for _, x := range [][2]string{{Azure, "Standard_D2s_v3"}, {GCP, "e2-standard-2"}, {AWS, "m5.large"}, {AWS, "t3.large"}, {Rackspace, "gp.vs1.medium-iad"}} {
+	for _, x := range [][2]string{{Azure, "Standard_D2s_v3"}, {GCP, "e2-standard-2"}, {AWS, "m5.large"},
+		{AWS, "t3.large"}, {Rackspace, "gp.vs1.medium-iad"}} {
 		if Unmodelled(x[0], x[1]) {
 			t.Errorf("%s is taken to share its processors", x[1])
 		}

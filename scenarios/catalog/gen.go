@@ -151,11 +151,14 @@ func readAdvisor(t map[string]*machine, path string) {
 // list since, with the sizes and us-east-1 prices that AWS published then.
 func addRetired(t map[string]*machine) {
 	for _, m := range []*machine{
-		{name: "cg1.4xlarge", vcpu: 16, memoryMiB: 23040, gpus: 2, gpuName: "m2050", gpuKind: "nvidia", price: map[string]string{"us-east-1": "2.1"}},
+		{name: "cg1.4xlarge", vcpu: 16, memoryMiB: 23040, gpus: 2, gpuName: "m2050", gpuKind: "nvidia",
+			price: map[string]string{"us-east-1": "2.1"}},
 		{name: "cr1.8xlarge", vcpu: 32, memoryMiB: 249856, price: map[string]string{"us-east-1": "3.5"}},
 		{name: "hi1.4xlarge", vcpu: 16, memoryMiB: 61952, price: map[string]string{"us-east-1": "3.1"}},
-		{name: "g2.2xlarge", vcpu: 8, memoryMiB: 15360, gpus: 1, gpuName: "k520", gpuKind: "nvidia", price: map[string]string{"us-east-1": "0.65"}},
-		{name: "g2.8xlarge", vcpu: 32, memoryMiB: 61440, gpus: 4, gpuName: "k520", gpuKind: "nvidia", price: map[string]string{"us-east-1": "2.6"}},
+		{name: "g2.2xlarge", vcpu: 8, memoryMiB: 15360, gpus: 1, gpuName: "k520", gpuKind: "nvidia",
+			price: map[string]string{"us-east-1": "0.65"}},
+		{name: "g2.8xlarge", vcpu: 32, memoryMiB: 61440, gpus: 4, gpuName: "k520", gpuKind: "nvidia",
+			price: map[string]string{"us-east-1": "2.6"}},
 	} {
 		if t[m.name] == nil {
 			t[m.name] = m

@@ -72,7 +72,8 @@ func readDescriptions(t map[string]*machine, path string) {
 		}
 		switch gpus, neuron, others := x.GpuInfo.Gpus, x.NeuronInfo.NeuronDevices, x.InferenceAcceleratorInfo.Accelerators; {
 		case len(gpus) == 1:
-			d.device = fmt.Sprintf("gpu %s %s %d %d", slug(gpus[0].Manufacturer), slug(gpus[0].Name), gpus[0].Count, gpus[0].MemoryInfo.SizeInMiB)
+			d.device = fmt.Sprintf("gpu %s %s %d %d", slug(gpus[0].Manufacturer), slug(gpus[0].Name), gpus[0].Count,
+				gpus[0].MemoryInfo.SizeInMiB)
 		case len(neuron) == 1:
 			d.device = fmt.Sprintf("accelerator aws %s %d", slug(neuron[0].Name), neuron[0].Count)
 		case len(others) == 1:
@@ -109,6 +110,7 @@ func cellsAWS(m *machine) []string {
 	if d == nil {
 		return append(cells, make([]string, len(describedColumns))...)
 	}
-	return append(cells, d.cpu, strconv.FormatInt(d.mhz, 10), strconv.FormatInt(d.ebsMbps, 10), strconv.FormatInt(d.nvmeGB, 10),
+	return append(cells, d.cpu, strconv.FormatInt(d.mhz, 10), strconv.FormatInt(d.ebsMbps, 10),
+		strconv.FormatInt(d.nvmeGB, 10),
 		strconv.FormatBool(d.encrypted), d.device)
 }

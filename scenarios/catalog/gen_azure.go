@@ -240,7 +240,8 @@ func near(x, windows, want float64) float64 {
 // factor returns by how much the sizes of one series are more expensive in region than where they
 // are cheapest: the candidate that explains most of them, and among equals the one closest to what
 // is usual there. It is sure when it explains at least half, and is not far from the usual.
-func factor(names []string, region string, base map[string]float64, listed map[string]map[string]float64, windows map[string]float64, usual float64) (float64, bool) {
+func factor(names []string, region string, base map[string]float64, listed map[string]map[string]float64,
+	windows map[string]float64, usual float64) (float64, bool) {
 	var candidates []float64
 	total := 0
 	for _, name := range names {
@@ -267,7 +268,8 @@ func factor(names []string, region string, base map[string]float64, listed map[s
 
 // usualFactor is the median over the series of region that are listed at both
 // prices there, so that one candidate explains more than the others; 0 without.
-func usualFactor(region string, series map[string][]string, base map[string]float64, listed map[string]map[string]float64, windows map[string]float64) float64 {
+func usualFactor(region string, series map[string][]string, base map[string]float64,
+	listed map[string]map[string]float64, windows map[string]float64) float64 {
 	var all []float64
 	for _, s := range slices.Sorted(maps.Keys(series)) {
 		plain, less := map[int]int{}, map[int]int{}

@@ -18,7 +18,8 @@ func generateRackspace(dir string) {
 		}
 		m := t[name]
 		if m == nil {
-			m = &machine{name: name, vcpu: integer(get("cpu")), memoryMiB: int64(number(memory) * 1024), price: map[string]string{}}
+			m = &machine{name: name, vcpu: integer(get("cpu")), memoryMiB: int64(number(memory) * 1024),
+				price: map[string]string{}}
 			if get("category") == "GPU" {
 				m.gpus, m.gpuName, m.gpuKind = 1, "a30", "nvidia"
 			}

@@ -71,7 +71,8 @@ func labelsAWS(t *policy.InstanceType, f []string, memoryMiB int64) []policy.Lab
 	all := []policy.Label{
 		{Key: "capability-flex", Value: flex}, {Key: "category", Value: t.Category}, label("cpu", t.VCPU),
 		{Key: "cpu-manufacturer", Value: f[colCPU]}, {Key: "cpu-sustained-clock-speed-mhz", Value: f[colMHz]},
-		{Key: "ebs-bandwidth", Value: positive(f[colEBSMbps])}, {Key: "encryption-in-transit-supported", Value: f[colEncrypted]},
+		{Key: "ebs-bandwidth", Value: positive(f[colEBSMbps])}, {Key: "encryption-in-transit-supported",
+			Value: f[colEncrypted]},
 		{Key: "family", Value: t.Family}, {Key: "generation", Value: generation},
 		{Key: "hypervisor", Value: hypervisor(t)}, {Key: "local-nvme", Value: positive(f[colNVMeGB])},
 		label("memory", memoryMiB), {Key: "network-bandwidth", Value: positive(f[colMbps])},

@@ -80,7 +80,8 @@ func shareOnDemand(region, name string) (price policy.Money, basis string, ok bo
 	if !ok {
 		return 0, "", false
 	}
-	return whole / p.parts, fmt.Sprintf("modelled: 1/%d of %s in %s, as it is not sold on demand", p.parts, p.of, region), true
+	return whole / p.parts, fmt.Sprintf("modelled: 1/%d of %s in %s, as it is not sold on demand", p.parts, p.of,
+		region), true
 }
 
 // A standIn is a type whose price another provider's type may be given.

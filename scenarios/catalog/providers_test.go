@@ -23,7 +23,8 @@ import (
 func TestAllocatableGKE(t *testing.T) {
 	m, _ := Lookup(GCP, "e2-standard-4")
 	a := m.Allocatable
-	if wantMemory := int64(15993*mib) - 26624*mib/10 - 100*mib; a.CPU != 3920 || a.Pods != 110 || a.Memory-wantMemory > 1 || wantMemory-a.Memory > 1 {
+	if wantMemory := int64(15993*mib) - 26624*mib/10 - 100*mib; a.CPU != 3920 || a.Pods != 110 ||
+		a.Memory-wantMemory > 1 || wantMemory-a.Memory > 1 {
 		t.Errorf("allocatable %+v, want %d bytes of memory", a, wantMemory)
 	}
 	if d := a.Storage - 47_060_071_478; d < 0 || d > 200 {
@@ -228,7 +229,8 @@ func TestListProviders(t *testing.T) {
 	for _, r := range List(Filter{}) {
 		seen[r.Type.Provider]++
 		spotOnly := r.Type.Name == "a3-highgpu-1g"
-		if (r.Basis != "") != (r.Type.Provider == Rackspace || spotOnly) || spotOnly && r.OnDemand*8 > policy.Dollars(87.833) || r.OnDemand <= 0 || r.Region == "" {
+		if (r.Basis != "") != (r.Type.Provider == Rackspace || spotOnly) ||
+			spotOnly && r.OnDemand*8 > policy.Dollars(87.833) || r.OnDemand <= 0 || r.Region == "" {
 			t.Errorf("%s is listed at %v in %q by %q", r.Type.Name, r.OnDemand, r.Region, r.Basis)
 		}
 	}

@@ -60,7 +60,8 @@ func listed(item, list *yaml.Node) *yaml.Node {
 		return item
 	}
 	word := func(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
-	item.Content = append([]*yaml.Node{word("apiVersion"), word(text(list, "apiVersion")), word("kind"), word(kind)}, item.Content...)
+	item.Content = append([]*yaml.Node{word("apiVersion"), word(text(list, "apiVersion")), word("kind"), word(kind)},
+		item.Content...)
 	return item
 }
 

@@ -64,7 +64,8 @@ func TestSet(t *testing.T) {
 		{"capacitypool/general.metadata.annotations[a.b/c]=5", `a.b/c: "5"`},
 		{"deployment/one/web.spec.replicas=4", "namespace: one}\nspec: {replicas: 4}"},
 		{"deploy/web.v2.spec.replicas = 4", "replicas: 4, template: &t {metadata"},
-		{"deployments.apps/web.v2.spec.other.metadata.labels.a=1", `template: &t {metadata: {labels: {a: b}}}, other: {metadata: {labels: {a: "1"}}}`},
+		{"deployments.apps/web.v2.spec.other.metadata.labels.a=1",
+			`template: &t {metadata: {labels: {a: b}}}, other: {metadata: {labels: {a: "1"}}}`},
 		{"scenario/shop.spec.duration=48h", "what is said at the head stays"},
 	} {
 		f := read(t, shop)
@@ -83,7 +84,8 @@ func TestSetErrors(t *testing.T) {
 	for _, c := range []struct{ change, want string }{
 		{"capacitypool/general.spec", `"capacitypool/general.spec" gives no value`},
 		{"general.spec=1", `"general.spec" names no object`},
-		{"capacitypol/general.spec.mode=a", `there is no kind "capacitypol": there is capacitypool, deployment, scenario; did you mean "capacitypool"?`},
+		{"capacitypol/general.spec.mode=a",
+			`there is no kind "capacitypol": there is capacitypool, deployment, scenario; did you mean "capacitypool"?`},
 		{"capacitypool/genral.spec.mode=a", `there is no capacitypool "genral": there is general; did you mean "general"?`},
 		{"deployment/web.spec.replicas=4", "there is more than one deployment/web: write deployment/NAMESPACE/web"},
 		{"capacitypool/general=1", "there is no path behind the name"},
@@ -95,7 +97,8 @@ func TestSetErrors(t *testing.T) {
 		{"capacitypool/general.spec.template.taints.key=1", "spec.template.taints is a list: write [0] to [2], or [key=value], before key"},
 		{"capacitypool/general.spec.template.taints[7].key=1", "has 2 elements: [7] is not among them, and [2] appends one"},
 		{"capacitypool/general.spec.template.taints[key=c].effect=1", "no element of spec.template.taints has key=c: there is a, b"},
-		{"capacitypool/general.spec.disruption.budgt=null", `spec.disruption.budgt is not set, so it cannot be removed: there is budget; did you mean "budget"?`},
+		{"capacitypool/general.spec.disruption.budgt=null",
+			`spec.disruption.budgt is not set, so it cannot be removed: there is budget; did you mean "budget"?`},
 		{"capacitypool/general.spec.template.taints[2]=null", "does not exist, so it cannot be removed"},
 		{"capacitypool/general.spec.mode=", "there is no value"},
 		{"capacitypool/general.spec.mode={", "is not YAML"},
@@ -156,7 +159,8 @@ func TestReplacePools(t *testing.T) {
 // TestRemovePools: what was deleted goes, and what was never there stays.
 func TestRemovePools(t *testing.T) {
 	f := read(t, pools)
-	f.RemovePools(read(t, "{kind: NodePool, metadata: {name: b}}\n---\n{kind: EC2NodeClass, metadata: {name: a}}\n---\n{kind: Deployment, metadata: {name: a}}"), read(t, "{kind: EC2NodeClass, metadata: {name: a}}"))
+	f.RemovePools(read(t,
+		"{kind: NodePool, metadata: {name: b}}\n---\n{kind: EC2NodeClass, metadata: {name: a}}\n---\n{kind: Deployment, metadata: {name: a}}"), read(t, "{kind: EC2NodeClass, metadata: {name: a}}"))
 	const want = "{kind: NodePool, metadata: {name: a}, spec: old}|{kind: EC2NodeClass, metadata: {name: a}, spec: old}|kind: Deployment\nmetadata: {name: a}\nspec: old"
 	if got := strings.ReplaceAll(strings.TrimSpace(written(t, f)), "\n---\n", "|"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
@@ -170,16 +174,24 @@ func TestAllowSpot(t *testing.T) {
 		name, doc, want string
 		changed         int
 	}{
-		{"on demand by its annotation", "{kind: CapacityPool, metadata: {name: a, annotations: {" + types + "on-demand}}}", types + `"spot,on-demand"`, 1},
-		{"a share that is kept", "{kind: CapacityPool, metadata: {name: a, annotations: {" + types + "'on-demand,spot', spotter.dev/own-spot-share: '0.3'}}}", types + `"spot,on-demand"}`, 1},
-		{"on demand by its share", "{kind: CapacityPool, metadata: {name: a}, spec: {capacity: {spotShare: {max: 0}}}}", "spotShare: {max: 1}", 1},
+		{"on demand by its annotation", "{kind: CapacityPool, metadata: {name: a, annotations: {" + types + "on-demand}}}",
+			types + `"spot,on-demand"`, 1},
+		{"a share that is kept", "{kind: CapacityPool, metadata: {name: a, annotations: {" + types +
+			"'on-demand,spot', spotter.dev/own-spot-share: '0.3'}}}", types + `"spot,on-demand"}`, 1},
+		{"on demand by its share", "{kind: CapacityPool, metadata: {name: a}, spec: {capacity: {spotShare: {max: 0}}}}",
+			"spotShare: {max: 1}", 1},
 		{"spot already", "{kind: CapacityPool, metadata: {name: a, annotations: {" + types + "spot}}}", types + "spot}", 0},
 		{"both already", "{kind: CapacityPool, metadata: {name: a}, spec: {}}", "spec: {}", 0},
-		{"a NodePool on demand", "{kind: NodePool, spec: {template: {spec: {requirements: [{key: x}, {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}}}}", "values: [on-demand, spot]", 1},
-		{"a NodePool not on spot", "{kind: NodePool, spec: {template: {spec: {requirements: [{key: karpenter.sh/capacity-type, operator: NotIn, values: [spot]}, {key: x}]}}}}", "requirements: [{key: x}]", 1},
-		{"neither spot nor reserved", "{kind: NodePool, spec: {template: {spec: {requirements: [{key: karpenter.sh/capacity-type, operator: NotIn, values: [spot, reserved]}]}}}}", "values: [reserved]", 1},
-		{"by a label", "{kind: NodePool, spec: {template: {metadata: {labels: {karpenter.sh/capacity-type: on-demand, a: b}}}}}", "labels: {a: b}", 1},
-		{"a NodePool that may already", "{kind: NodePool, spec: {template: {spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]}}}}", "values: [spot]", 0},
+		{"a NodePool on demand",
+			"{kind: NodePool, spec: {template: {spec: {requirements: [{key: x}, {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}}}}", "values: [on-demand, spot]", 1},
+		{"a NodePool not on spot",
+			"{kind: NodePool, spec: {template: {spec: {requirements: [{key: karpenter.sh/capacity-type, operator: NotIn, values: [spot]}, {key: x}]}}}}", "requirements: [{key: x}]", 1},
+		{"neither spot nor reserved",
+			"{kind: NodePool, spec: {template: {spec: {requirements: [{key: karpenter.sh/capacity-type, operator: NotIn, values: [spot, reserved]}]}}}}", "values: [reserved]", 1},
+		{"by a label",
+			"{kind: NodePool, spec: {template: {metadata: {labels: {karpenter.sh/capacity-type: on-demand, a: b}}}}}", "labels: {a: b}", 1},
+		{"a NodePool that may already",
+			"{kind: NodePool, spec: {template: {spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]}}}}", "values: [spot]", 0},
 		{"no pool", "{kind: Deployment}", "Deployment", 0},
 	} {
 		f := read(t, c.doc)

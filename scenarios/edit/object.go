@@ -33,7 +33,8 @@ func (f *File) Setting(change string) (kind, namespace, name, path string, err e
 	if err != nil {
 		return "", "", "", "", err
 	}
-	return text(doc, "kind"), cmp.Or(text(doc, "metadata", "namespace"), "default"), text(doc, "metadata", "name"), path, nil
+	return text(doc, "kind"), cmp.Or(text(doc, "metadata", "namespace"), "default"), text(doc, "metadata", "name"),
+		path, nil
 }
 
 // Fields returns the settings that a change may name, as KIND/NAME.path, in their order: the

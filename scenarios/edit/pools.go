@@ -11,7 +11,8 @@ import (
 )
 
 // poolKinds are the kinds that say what may be bought. A folder of a repository may hold others.
-var poolKinds = []string{"NodePool", "EC2NodeClass", "NodeClass", "KWOKNodeClass", "CapacityPool", "Provisioner", "AWSNodeTemplate"}
+var poolKinds = []string{"NodePool", "EC2NodeClass", "NodeClass", "KWOKNodeClass", "CapacityPool", "Provisioner",
+	"AWSNodeTemplate"}
 
 // ReplacePools takes over the pools and node classes of other: one of the same kind and name is
 // replaced, another one is added. With prune those that are not in other go, of each kind that
@@ -84,7 +85,8 @@ const (
 func (f *File) AllowSpot() (int, error) {
 	changed := 0
 	for _, d := range f.docs {
-		allow := map[string]func(*yaml.Node) (bool, error){"CapacityPool": allowInCapacityPool, "NodePool": allowInNodePool}[text(d, "kind")]
+		allow := map[string]func(*yaml.Node) (bool, error){"CapacityPool": allowInCapacityPool,
+			"NodePool": allowInNodePool}[text(d, "kind")]
 		if allow == nil {
 			continue
 		}

@@ -200,7 +200,8 @@ func (s *setter) place(n *yaml.Node, p step) (int, error) {
 	if !chosen {
 		i, err := strconv.Atoi(p.text)
 		if err != nil || i < 0 || i > len(n.Content) {
-			return 0, fmt.Errorf("%s has %d elements: %s is not among them, and [%[2]d] appends one", s.here(), len(n.Content), p)
+			return 0, fmt.Errorf("%s has %d elements: %s is not among them, and [%[2]d] appends one", s.here(),
+				len(n.Content), p)
 		}
 		return i, nil
 	}

@@ -52,7 +52,8 @@ func newCompaction(ctx context.Context, src string, store Store) (*compaction, e
 	if err != nil {
 		return nil, err
 	}
-	c := &compaction{ctx: ctx, src: src, o: o, found: found, columns: map[string]bool{}, rows: map[[4]string]int64{}, most: partRows, groupsMost: partGroups}
+	c := &compaction{ctx: ctx, src: src, o: o, found: found, columns: map[string]bool{}, rows: map[[4]string]int64{},
+		most: partRows, groupsMost: partGroups}
 	return c, c.survey()
 }
 
@@ -312,7 +313,8 @@ func (m *monthWriter) month(month policy.Time, of *Series) (*monthFile, error) {
 	if f := m.files[month]; f != nil {
 		return f, nil
 	}
-	f := &monthFile{path: filepath.Join(m.region, "month="+month.Std().Format(monthLayout), fmt.Sprintf("part-%d.parquet", m.part))}
+	f := &monthFile{path: filepath.Join(m.region, "month="+month.Std().Format(monthLayout),
+		fmt.Sprintf("part-%d.parquet", m.part))}
 	path := filepath.Join(m.dir, f.path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

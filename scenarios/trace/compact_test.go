@@ -94,7 +94,8 @@ func TestTogether(t *testing.T) {
 	for _, x := range []struct {
 		zone, kind string
 		rows       int64
-	}{{"a", "x", 4}, {"b", "x", 3}, {"b", "y", 3}, {"c", "x", 6}, {"c", "y", 4}, {"c", "z", 1}, {"d", "x", 2}, {"e", "x", 99}, {"e", "y", 1}, {"f", "x", 1}} {
+	}{{"a", "x", 4}, {"b", "x", 3}, {"b", "y", 3}, {"c", "x", 6}, {"c", "y", 4}, {"c", "z", 1}, {"d", "x", 2}, {"e", "x",
+		99}, {"e", "y", 1}, {"f", "x", 1}} {
 		kind := [4]string{"p", "r", x.zone, x.kind}
 		kinds, c.rows[kind] = append(kinds, kind), x.rows
 	}
@@ -209,7 +210,8 @@ func TestIndexThatDoesNotFit(t *testing.T) {
 		if err := damage(dir); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(dir, ReadOptions{}); err == nil || !strings.Contains(err.Error(), strings.Replace(name, "4", fmt.Sprint(len(index.Sizes)), 1)) {
+		if _, err := Open(dir, ReadOptions{}); err == nil || !strings.Contains(err.Error(),
+			strings.Replace(name, "4", fmt.Sprint(len(index.Sizes)), 1)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

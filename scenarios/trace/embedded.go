@@ -53,7 +53,8 @@ func EmbeddedNamed(name string) (t *Trace, ok bool, err error) {
 	}
 	short := EmbeddedName(name)
 	if names := EmbeddedNames(); !slices.Contains(names, short) {
-		return nil, true, fmt.Errorf("%w: there is no embedded trace %q; known are %s", ErrNotTrace, short, strings.Join(names, ", "))
+		return nil, true, fmt.Errorf("%w: there is no embedded trace %q; known are %s", ErrNotTrace, short,
+			strings.Join(names, ", "))
 	}
 	t, err = embedded(short)
 	return t, true, err

@@ -27,7 +27,8 @@ func Open(path string, o ReadOptions) (*Trace, error) {
 		return nil, err
 	}
 	if found.index != nil && o.Whole() && t.Digest != found.index.Digest {
-		return nil, &FileError{File: path, Err: fmt.Errorf("%w: its prices do not fit the digest in %s", ErrCorrupt, IndexName)}
+		return nil, &FileError{File: path, Err: fmt.Errorf("%w: its prices do not fit the digest in %s", ErrCorrupt,
+			IndexName)}
 	}
 	t.Name = filepath.Base(filepath.Clean(path))
 	return t, nil

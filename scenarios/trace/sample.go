@@ -18,7 +18,8 @@ type Sample struct {
 }
 
 // unknown is the sample that says nothing.
-var unknown = Sample{Spot: policy.NoPrice, Available: -1, Band: -1, Score: -1, Hazard: -1, TrueHazard: -1, Requested: -1, Launched: -1}
+var unknown = Sample{Spot: policy.NoPrice, Available: -1, Band: -1, Score: -1, Hazard: -1, TrueHazard: -1,
+	Requested: -1, Launched: -1}
 
 // Sample returns what s says of interval i.
 func (s *Series) Sample(i int) Sample {

@@ -100,7 +100,8 @@ func (s *Series) check() error {
 		case slices.Min(v.Bids[:]) < 0 || slices.Max(v.Bids[:]) > priceMax:
 			return fmt.Errorf("%w: bids %v at %v", ErrValue, v.Bids, at)
 		case !v.depthFits():
-			return fmt.Errorf("%w: %d of %d nodes launched, available %d, at %v", ErrValue, v.Launched, v.Requested, v.Available, at)
+			return fmt.Errorf("%w: %d of %d nodes launched, available %d, at %v", ErrValue, v.Launched, v.Requested,
+				v.Available, at)
 		case s.ProbeGapAt(i) < 0 || s.ProbeGapAt(i) > ProbeGapMax:
 			return fmt.Errorf("%w: %d s since the market was looked at before %v", ErrValue, s.ProbeGapAt(i), at)
 		}

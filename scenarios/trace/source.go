@@ -67,7 +67,8 @@ func findFiles(path string, o *ReadOptions) (*listing, error) {
 	case !found:
 		return nil, &FileError{File: path, Err: fmt.Errorf("%w: the folder holds no .parquet file", ErrNotTrace)}
 	case len(l.files) == 0:
-		return nil, &FileError{File: path, Err: fmt.Errorf("%w: no file is in the requested span, providers and regions", ErrEmpty)}
+		return nil, &FileError{File: path, Err: fmt.Errorf("%w: no file is in the requested span, providers and regions",
+			ErrEmpty)}
 	}
 	// Paths sort by date already; only a folder that mixes layouts may not.
 	slices.SortStableFunc(l.files, func(a, b source) int { return strings.Compare(a.path, b.path) })

@@ -39,7 +39,8 @@ func small(t testing.TB) *Trace {
 			At: []policy.Time{at(1, 3), at(1, 9), at(3, 0), at(4, 23)}, Spot: cents(4, 5, -1, 6),
 			OnDemand:  cents(10, 10, 10, 11),
 			Available: []int8{1, 0, 0, -1}, Band: []int8{-1, 0, 4, 4}, Score: []int8{-1, 10, -1, 3},
-			ProbeGap: []int32{0, 600, 0, 34}, Requested: []int32{16, 16, 8, -1}, Launched: []int32{7, 0, 0, -1}, Bids: [3][]policy.Money{cents(0, 3, 3, 4), nil, cents(0, 0, 0, 9)},
+			ProbeGap: []int32{0, 600, 0, 34}, Requested: []int32{16, 16, 8, -1}, Launched: []int32{7, 0, 0,
+				-1}, Bids: [3][]policy.Money{cents(0, 3, 3, 4), nil, cents(0, 0, 0, 9)},
 		},
 		{
 			Provider: "aws", Region: "us-east-1", Zone: "us-east-1a", Type: "c5.large",
@@ -497,7 +498,8 @@ func TestEmbeddedNames(t *testing.T) {
 			t.Errorf("%q is taken for an embedded trace: %v", name, err)
 		}
 	}
-	if _, ok, err := EmbeddedNamed("embedded:none"); !ok || !errors.Is(err, ErrNotTrace) || !strings.Contains(err.Error(), "aws-us-east-2, rackspace, synthetic") {
+	if _, ok, err := EmbeddedNamed("embedded:none"); !ok || !errors.Is(err, ErrNotTrace) ||
+		!strings.Contains(err.Error(), "aws-us-east-2, rackspace, synthetic") {
 		t.Error(ok, err)
 	}
 }

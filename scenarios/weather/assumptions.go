@@ -60,16 +60,21 @@ func (p *Params) Assumptions() []Assumption {
 
 func (p *Params) rateAssumptions() []Assumption {
 	return []Assumption{
-		{"BandMonthly", numbers(p.BandMonthly[:], "%.3f") + " reclaimed within 730 h, by band", Published, "middle of each band of the " + sourceAdvisor + "; .30 for the open one is modelled"},
+		{"BandMonthly", numbers(p.BandMonthly[:], "%.3f") + " reclaimed within 730 h, by band", Published,
+			"middle of each band of the " + sourceAdvisor + "; .30 for the open one is modelled"},
 		{"BandSharesCPU", numbers(p.BandSharesCPU[:], "%.2f") + " of markets, by band", Published, sourceAdvisor},
 		{"BandSharesGPU", numbers(p.BandSharesGPU[:], "%.2f") + " of markets, by band", Published, sourceAdvisor},
 		{"SlotsCPU", fmt.Sprintf("%g nodes (median of a market)", p.SlotsCPU), Modelled, sourceNoFigure},
-		{"SlotsGPU", fmt.Sprintf("%g nodes (median of a market), where no depth is drawn", p.SlotsGPU), Modelled, sourceNoFigure},
+		{"SlotsGPU", fmt.Sprintf("%g nodes (median of a market), where no depth is drawn", p.SlotsGPU), Modelled,
+			sourceNoFigure},
 		{"SlotsSigma", fmt.Sprintf("%g (deviation of the logarithm)", p.SlotsSigma), Modelled, sourceNoFigure},
-		{"FrailtySigma", fmt.Sprintf("%g (deviation of the logarithm)", p.FrailtySigma), Fitted, "deviation between zones: .88 in nine of V100, .97 in three of r5.16xlarge, .37 in four of V100 in April 2023"},
-		{"HourOfDay", spread(p.HourOfDay[:]) + " times the mean rate", Published, "unavailability of V100 in us-west-2 by local hour, February 2023, with the swing of the nine recorded zones"},
+		{"FrailtySigma", fmt.Sprintf("%g (deviation of the logarithm)", p.FrailtySigma), Fitted,
+			"deviation between zones: .88 in nine of V100, .97 in three of r5.16xlarge, .37 in four of V100 in April 2023"},
+		{"HourOfDay", spread(p.HourOfDay[:]) + " times the mean rate", Published,
+			"unavailability of V100 in us-west-2 by local hour, February 2023, with the swing of the nine recorded zones"},
 		{"DayOfWeek", spread(p.DayOfWeek[:]) + " times the mean rate", Published, "as HourOfDay, by weekday"},
-		{"CalmHours, StressedHours, Stressed", fmt.Sprintf("%g h calm, %g h at %g times the mean rate", p.CalmHours, p.StressedHours, p.Stressed), Modelled, "reclaims come in bouts; " + sourceNoFigure},
+		{"CalmHours, StressedHours, Stressed", fmt.Sprintf("%g h calm, %g h at %g times the mean rate", p.CalmHours,
+			p.StressedHours, p.Stressed), Modelled, "reclaims come in bouts; " + sourceNoFigure},
 	}
 }
 
@@ -77,16 +82,28 @@ func (p *Params) shortageAssumptions() []Assumption {
 	s := &p.Scarce
 	return []Assumption{
 		{"GapShape", fmt.Sprintf("%g (Weibull)", p.GapShape), Fitted, "times between outages, " + sourceR5},
-		{"LengthShape, LengthScale", fmt.Sprintf("%g and %g h (Weibull)", p.LengthShape, p.LengthScale), Fitted, "lengths of the outages of GapShape"},
-		{"CandidateGap", fmt.Sprintf("%g h", p.CandidateGap), Modelled, "how finely shortages are shared among markets, not how often a market meets one"},
-		{"ShortageShare", numbers(p.ShortageShare[:], "%g") + " of the band's rate, by type in zone, type in region, zone, region", Modelled, "shortages take about as many nodes as the calendars; zones of a type fail together more often than types of a zone"},
-		{"Scarce", fmt.Sprintf("mean slack %g ± %g, unrest %g, variances common to a region %s and of a zone %s at paces of %s h; %d nodes make up a slack of %g (median of a zone; deviation of the logarithm %g)",
-			s.Mean, s.Spread, s.Unrest, numbers(s.Common, "%g"), numbers(s.Own, "%g"), numbers(s.Paces, "%g"), DepthMax, s.Width, s.WidthSpread), Fitted, "mean of the price processes of three regions, " + sourceV100 + "; the slack of nodes: " + sourceH100},
-		{"DepthCalm", fmt.Sprintf("%g, mean slack of the depth of types with accelerators that Scarce does not close", p.DepthCalm), Modelled, sourceNoFigure},
-		{"DepthWhole", fmt.Sprintf("%g of shortages take every slot", p.DepthWhole), Published, "SkyPilot availability of 16 V100 at once: 36–72% of drops take all of them"},
-		{"DepthA, DepthB", fmt.Sprintf("%g and %g (beta), mean %.2f", p.DepthA, p.DepthB, p.DepthA/(p.DepthA+p.DepthB)), Fitted, sourceFleet},
-		{"OnDemandShare", fmt.Sprintf("%g of the shortages of scarce types reach launches on demand", p.OnDemandShare), Modelled, "AWS documentation of InsufficientInstanceCapacity: launches on demand may be refused; how often is " + sourceNoFigure},
-		{"TakeWindow", p.TakeWindow.String(), Published, "more than 92% of joint interruptions hit the same type and zone within 3 minutes"},
+		{"LengthShape, LengthScale", fmt.Sprintf("%g and %g h (Weibull)", p.LengthShape, p.LengthScale), Fitted,
+			"lengths of the outages of GapShape"},
+		{"CandidateGap", fmt.Sprintf("%g h", p.CandidateGap), Modelled,
+			"how finely shortages are shared among markets, not how often a market meets one"},
+		{"ShortageShare", numbers(p.ShortageShare[:], "%g") +
+			" of the band's rate, by type in zone, type in region, zone, region", Modelled, "shortages take about as many nodes as the calendars; zones of a type fail together more often than types of a zone"},
+		{"Scarce",
+			fmt.Sprintf("mean slack %g ± %g, unrest %g, variances common to a region %s and of a zone %s at paces of %s h; %d nodes make up a slack of %g (median of a zone; deviation of the logarithm %g)",
+				s.Mean, s.Spread, s.Unrest, numbers(s.Common, "%g"), numbers(s.Own, "%g"), numbers(s.Paces,
+					"%g"), DepthMax, s.Width, s.WidthSpread), Fitted, "mean of the price processes of three regions, " + sourceV100 +
+				"; the slack of nodes: " + sourceH100},
+		{"DepthCalm", fmt.Sprintf("%g, mean slack of the depth of types with accelerators that Scarce does not close",
+			p.DepthCalm), Modelled, sourceNoFigure},
+		{"DepthWhole", fmt.Sprintf("%g of shortages take every slot", p.DepthWhole), Published,
+			"SkyPilot availability of 16 V100 at once: 36–72% of drops take all of them"},
+		{"DepthA, DepthB", fmt.Sprintf("%g and %g (beta), mean %.2f", p.DepthA, p.DepthB, p.DepthA/(p.DepthA+p.DepthB)),
+			Fitted, sourceFleet},
+		{"OnDemandShare", fmt.Sprintf("%g of the shortages of scarce types reach launches on demand", p.OnDemandShare),
+			Modelled, "AWS documentation of InsufficientInstanceCapacity: launches on demand may be refused; how often is " +
+				sourceNoFigure},
+		{"TakeWindow", p.TakeWindow.String(), Published,
+			"more than 92% of joint interruptions hit the same type and zone within 3 minutes"},
 	}
 }
 
@@ -102,10 +119,15 @@ func noticeLeads() []Assumption {
 
 func (p *Params) noticeAssumptions() []Assumption {
 	return []Assumption{
-		{"NoticeLost, NoticeLate", fmt.Sprintf("%g never come, %g come late", p.NoticeLost, p.NoticeLate), Modelled, sourceAWSDocs + ": on a best effort basis; " + sourceNoFigure},
-		{"RecommendedShare", fmt.Sprintf("%g of reclaims are recommended before their notice", p.RecommendedShare), Published, "9 of 15 in " + sourceNTH},
-		{"RecommendedLead", fmt.Sprintf("%v before the notice (mean, exponential, at most an hour before the reclaim)", p.RecommendedLead), Modelled, "17 min to 8.7 h in that count"},
-		{"RecommendedPrecision", fmt.Sprintf("%g of recommendations are followed by their reclaim within an hour, in bursts as singly", p.RecommendedPrecision), Modelled, "9 of 30 within hours in that count; bursts " + sourceNoFigure},
+		{"NoticeLost, NoticeLate", fmt.Sprintf("%g never come, %g come late", p.NoticeLost, p.NoticeLate), Modelled,
+			sourceAWSDocs + ": on a best effort basis; " + sourceNoFigure},
+		{"RecommendedShare", fmt.Sprintf("%g of reclaims are recommended before their notice", p.RecommendedShare),
+			Published, "9 of 15 in " + sourceNTH},
+		{"RecommendedLead", fmt.Sprintf("%v before the notice (mean, exponential, at most an hour before the reclaim)",
+			p.RecommendedLead), Modelled, "17 min to 8.7 h in that count"},
+		{"RecommendedPrecision",
+			fmt.Sprintf("%g of recommendations are followed by their reclaim within an hour, in bursts as singly",
+				p.RecommendedPrecision), Modelled, "9 of 30 within hours in that count; bursts " + sourceNoFigure},
 	}
 }
 

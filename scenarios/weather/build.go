@@ -341,7 +341,8 @@ func (b *builder) orderedShortages(m *Market, shortages []Shortage) []Shortage {
 	}
 	for i := range b.w.cfg.Shortages {
 		s := &b.w.cfg.Shortages[i]
-		if s.Zone != "" && s.Zone != m.Zone || s.Type != "" && s.Type != m.Type || s.Capacity != "" && s.Capacity != capacity.String() {
+		if s.Zone != "" && s.Zone != m.Zone || s.Type != "" && s.Type != m.Type ||
+			s.Capacity != "" && s.Capacity != capacity.String() {
 			continue
 		}
 		key := chance.New(b.w.cfg.Seed, "ordered", s.Zone).At2(portable.HashString(s.Type), portable.HashString(s.Capacity))

@@ -70,7 +70,8 @@ func (b *builder) alarmBursts(mk *market) []Shortage {
 
 // falseAlarms appends the false alarms of one slot, ascending: those that come alone,
 // by the given process and key, and those in bursts.
-func (b *builder) falseAlarms(to []policy.Time, alone *process, key chance.Key, bursts []Shortage, mk *market, slot int) []policy.Time {
+func (b *builder) falseAlarms(to []policy.Time, alone *process, key chance.Key, bursts []Shortage, mk *market,
+	slot int) []policy.Time {
 	from := len(to)
 	to = alone.instants(to, key)
 	for i := range bursts {

@@ -163,7 +163,8 @@ func (c *Config) validate() error {
 			return err
 		}
 		if s.Capacity != "" && s.Capacity != policy.Spot.String() && s.Capacity != policy.OnDemand.String() {
-			return fmt.Errorf("weather: Shortages[%d].Capacity is %q, must be %q, %q or empty", i, s.Capacity, policy.Spot, policy.OnDemand)
+			return fmt.Errorf("weather: Shortages[%d].Capacity is %q, must be %q, %q or empty", i, s.Capacity, policy.Spot,
+				policy.OnDemand)
 		}
 	}
 	for i, s := range c.NoticeFaults {
@@ -215,14 +216,16 @@ func checkMarkets(markets []Market) error {
 	for i := range markets {
 		m := &markets[i]
 		if m.Name == "" || m.Zone == "" || m.Type == "" {
-			return fmt.Errorf("weather: market %d (%q in zone %q, type %q) needs a name, a zone and a type", i, m.Name, m.Zone, m.Type)
+			return fmt.Errorf("weather: market %d (%q in zone %q, type %q) needs a name, a zone and a type", i, m.Name,
+				m.Zone, m.Type)
 		}
 		if _, twice := seen[m.Name]; twice {
 			return fmt.Errorf("weather: market %q is there twice", m.Name)
 		}
 		seen[m.Name] = struct{}{}
 		if m.Band < policy.BandUnknown || int(m.Band) >= bands {
-			return fmt.Errorf("weather: market %q: Band is %d, must be from %d to %d", m.Name, m.Band, policy.BandUnknown, bands-1)
+			return fmt.Errorf("weather: market %q: Band is %d, must be from %d to %d", m.Name, m.Band, policy.BandUnknown,
+				bands-1)
 		}
 		if err := m.Available.check(); err != nil {
 			return fmt.Errorf("weather: market %q: %w", m.Name, err)
@@ -236,7 +239,8 @@ func (a *Availability) check() error {
 		return nil
 	}
 	if len(a.At) != len(a.Up) || len(a.At) == 0 {
-		return fmt.Errorf("Available has %d instants and %d values, must have as many of each and at least one", len(a.At), len(a.Up))
+		return fmt.Errorf("Available has %d instants and %d values, must have as many of each and at least one", len(a.At),
+			len(a.Up))
 	}
 	if err := a.checkNodes(); err != nil {
 		return err

@@ -192,7 +192,8 @@ func (a *Availability) most() int32 {
 // speaks against whether a node could be had.
 func (a *Availability) checkNodes() error {
 	if a.Nodes != nil && len(a.Nodes) != len(a.At) {
-		return fmt.Errorf("Available has %d instants and %d depths, must have as many of each or no depth", len(a.At), len(a.Nodes))
+		return fmt.Errorf("Available has %d instants and %d depths, must have as many of each or no depth", len(a.At),
+			len(a.Nodes))
 	}
 	for i, n := range a.Nodes {
 		if n < 0 || n > slotsMax || n > 0 != a.Up[i] {

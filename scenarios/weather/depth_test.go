@@ -79,7 +79,8 @@ func TestRecordedDepth(t *testing.T) {
 // A scenario that sets the slots of all markets bounds a recorded depth.
 func TestSlotsBoundDepth(t *testing.T) {
 	m := spotMarkets(1)
-	m[0].Available = &Availability{At: []policy.Time{begin, begin + hour, begin + 2*hour}, Up: []bool{true, true, false}, Nodes: []int32{16, 3, 0}}
+	m[0].Available = &Availability{At: []policy.Time{begin, begin + hour, begin + 2*hour}, Up: []bool{true, true, false},
+		Nodes: []int32{16, 3, 0}}
 	for slots, want := range map[int][3]int{0: {16, 3, 0}, 8: {8, 3, 0}, 2: {2, 2, 0}, 40: {16, 3, 0}} {
 		cfg := config(1)
 		cfg.Slots = slots

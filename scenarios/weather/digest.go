@@ -81,7 +81,8 @@ func (d *digester) record(kind, flags uint8, slot int32, market, x, y, z uint64)
 }
 
 func (d *digester) header(c *Config) {
-	d.record(recordHeader, digestVersion, int32(c.Slots), c.Seed, uint64(c.From), uint64(c.To), math.Float64bits(c.Intensity))
+	d.record(recordHeader, digestVersion, int32(c.Slots), c.Seed, uint64(c.From), uint64(c.To),
+		math.Float64bits(c.Intensity))
 	d.trace(c.Trace)
 	d.truth(&c.Truth)
 	for _, s := range c.NoticeFaults {
@@ -102,7 +103,8 @@ func (d *digester) market(w *Weather, m *market) {
 	d.record(recordMarket, flags(m.spot, m.modelled), m.slots, m.hash, uint64(int64(m.band)), math.Float64bits(m.rate), 0)
 	for i := m.shortagesFrom; i < m.shortagesUntil; i++ {
 		s := &w.shortages[i]
-		d.record(recordShortage, flags(s.silent, false)|uint8(s.Cause)<<4, 0, m.hash, uint64(s.From), uint64(s.Until), math.Float64bits(s.Depth))
+		d.record(recordShortage, flags(s.silent, false)|uint8(s.Cause)<<4, 0, m.hash, uint64(s.From), uint64(s.Until),
+			math.Float64bits(s.Depth))
 	}
 	for _, s := range w.steps[m.stepsFrom:m.stepsUntil] {
 		d.record(recordDepth, 0, s.Nodes, m.hash, uint64(s.From), 0, 0)

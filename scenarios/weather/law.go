@@ -368,7 +368,8 @@ func (l *Law) validate() error {
 			return fmt.Errorf("weather: Law.Paces[%d] is %v, must be from 0.01 to 10000", i, pace)
 		}
 		if !within(l.Common[i], 0, 1) || !within(l.Own[i], 0, 1) {
-			return fmt.Errorf("weather: Law.Common[%d] and Law.Own[%d] are %v and %v, must be from 0 to 1", i, i, l.Common[i], l.Own[i])
+			return fmt.Errorf("weather: Law.Common[%d] and Law.Own[%d] are %v and %v, must be from 0 to 1", i, i, l.Common[i],
+				l.Own[i])
 		}
 		sum += l.Common[i] + l.Own[i]
 	}
@@ -382,7 +383,8 @@ func (l *Law) validate() error {
 		return fmt.Errorf("weather: Law.Mean and Law.Spread are %v and %v, must be from -5 and 0 to 5", l.Mean, l.Spread)
 	}
 	if !within(l.Width, 0, 20) || !within(l.WidthSpread, 0, 3) {
-		return fmt.Errorf("weather: Law.Width and Law.WidthSpread are %v and %v, must be from 0 to 20 and 3", l.Width, l.WidthSpread)
+		return fmt.Errorf("weather: Law.Width and Law.WidthSpread are %v and %v, must be from 0 to 20 and 3", l.Width,
+			l.WidthSpread)
 	}
 	for _, x := range append(l.Hour[:], l.Weekday[:]...) {
 		if !within(x, -5, 5) {

@@ -36,7 +36,8 @@ func TestOnDemandShortagesLieWithinThoseOfSpot(t *testing.T) {
 		for i := range spot {
 			spot[i].Band = policy.Band(i%6 - 1)
 		}
-		spot[3].Available = &Availability{At: []policy.Time{begin, begin + 5*hour, begin + 9*hour, begin + 20*hour, begin + 44*hour}, Up: []bool{true, false, true, false, true},
+		spot[3].Available = &Availability{At: []policy.Time{begin, begin + 5*hour, begin + 9*hour, begin + 20*hour, begin +
+			44*hour}, Up: []bool{true, false, true, false, true},
 			Gap: []policy.Time{hour, hour, hour, hour, hour}}
 		w := mustNew(t, cfg, withOnDemand(spot))
 		for i := range spot {

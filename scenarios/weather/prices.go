@@ -14,7 +14,8 @@ import (
 //
 // The volatility keeps the mean of the logarithm, and raises no price above onDemand unless one
 // already was above it: Spot at AWS is never more expensive than on-demand, but auctions can be.
-func (t *Truth) Prices(at []policy.Time, prices []policy.Money, onDemand policy.Money, from, to policy.Time) ([]policy.Time, []policy.Money) {
+func (t *Truth) Prices(at []policy.Time, prices []policy.Money, onDemand policy.Money, from,
+	to policy.Time) ([]policy.Time, []policy.Money) {
 	if t.Volatility == 0 && !t.Flat {
 		return at, prices
 	}
@@ -47,7 +48,8 @@ func (t *Truth) Prices(at []policy.Time, prices []policy.Money, onDemand policy.
 
 // meanPrice returns the mean of a value of the price over the time in [from, to) for
 // which the market is offered; false if that is never.
-func meanPrice(at []policy.Time, prices []policy.Money, from, to policy.Time, value func(policy.Money) float64) (mean float64, ok bool) {
+func meanPrice(at []policy.Time, prices []policy.Money, from, to policy.Time,
+	value func(policy.Money) float64) (mean float64, ok bool) {
 	sum, hours := 0.0, 0.0
 	for i, p := range prices {
 		until := to

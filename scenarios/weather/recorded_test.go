@@ -99,6 +99,7 @@ func TestRecordedDownAtBothEnds(t *testing.T) {
 	cfg := config(18)
 	w := mustNew(t, cfg, m)
 	if w.Open(0, begin) || !w.Open(0, begin+hour) || w.Open(0, begin+2*hour) || w.Open(0, cfg.To+days(99)) {
-		t.Errorf("open at the begin %v, at 1 h %v, at 2 h %v, at the end %v; want only at 1 h", w.Open(0, begin), w.Open(0, begin+hour), w.Open(0, begin+2*hour), w.Open(0, cfg.To))
+		t.Errorf("open at the begin %v, at 1 h %v, at 2 h %v, at the end %v; want only at 1 h", w.Open(0, begin),
+			w.Open(0, begin+hour), w.Open(0, begin+2*hour), w.Open(0, cfg.To))
 	}
 }

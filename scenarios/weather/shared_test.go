@@ -30,7 +30,8 @@ func TestSharedConstants(t *testing.T) {
 		}
 	}
 	for _, truth := range Truths()[1:] {
-		if family, _, cut := strings.Cut(truth.Name, "-"); !strings.Contains(section, "`"+truth.Name+"`") && !(cut && strings.Contains(section, "`"+family+"-…`")) {
+		if family, _, cut := strings.Cut(truth.Name, "-"); !strings.Contains(section, "`"+truth.Name+"`") &&
+			!(cut && strings.Contains(section, "`"+family+"-…`")) {
 			t.Errorf("docs/fidelity.md does not say what the truth %v parts", truth)
 		}
 	}

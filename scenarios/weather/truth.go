@@ -69,12 +69,14 @@ func Truths() []Truth {
 		{Name: "hazard-0.3", Hazard: 0.3, About: "reclaims and shortages come 0.3 times as often"},
 		{Name: "hazard-3", Hazard: 3, About: "reclaims and shortages come 3 times as often"},
 		{Name: "hazard-10", Hazard: 10, About: "reclaims and shortages come 10 times as often"},
-		{Name: "alone", Correlation: CorrelationNone, About: "as many reclaims, each of one node by itself: shortages refuse launches and take no node"},
+		{Name: "alone", Correlation: CorrelationNone,
+			About: "as many reclaims, each of one node by itself: shortages refuse launches and take no node"},
 		{Name: "by-zone", Correlation: CorrelationZone, About: "as many reclaims, all of them in shortages of a whole zone"},
 		{Name: "no-notice", NoNotices: true, About: "no reclaim has a notice"},
 		{Name: "late-notice", Lead: 0.1, About: "notices come with a tenth of the time that the provider promises"},
 		{Name: "depth-2", Depth: 2, About: "shortages take twice the share of nodes, at most all"},
-		{Name: "prices-2", Volatility: 2, About: "the logarithm of a Spot price is twice as far from its mean over the run, and no price above on demand that was not"},
+		{Name: "prices-2", Volatility: 2,
+			About: "the logarithm of a Spot price is twice as far from its mean over the run, and no price above on demand that was not"},
 		{Name: "prices-flat", Flat: true, About: "every Spot price is its mean over the run"},
 		{Name: "slots-0.2", Slots: 0.2, About: "Spot markets hold a fifth of the nodes, at least one"},
 	}
@@ -146,7 +148,8 @@ func (t *Truth) validate() error {
 	for _, f := range []struct {
 		name   string
 		x, max float64
-	}{{"Hazard", t.Hazard, IntensityMax}, {"Lead", t.Lead, 10}, {"Depth", t.Depth, 1000}, {"Slots", t.Slots, 1000}, {"Volatility", t.Volatility, 100}} {
+	}{{"Hazard", t.Hazard, IntensityMax}, {"Lead", t.Lead, 10}, {"Depth", t.Depth, 1000}, {"Slots", t.Slots,
+		1000}, {"Volatility", t.Volatility, 100}} {
 		if !within(f.x, 0, f.max) {
 			return fmt.Errorf("weather: Truth.%s is %v, must be from 0 to %v", f.name, f.x, f.max)
 		}
@@ -163,6 +166,7 @@ func (d *digester) truth(t *Truth) {
 		return
 	}
 	bits := math.Float64bits
-	d.record(recordTruth, flags(t.NoNotices, t.Flat), int32(t.Correlation), bits(t.Volatility), bits(t.Hazard), bits(t.Lead), bits(t.Depth))
+	d.record(recordTruth, flags(t.NoNotices, t.Flat), int32(t.Correlation), bits(t.Volatility), bits(t.Hazard),
+		bits(t.Lead), bits(t.Depth))
 	d.record(recordTruth, 0, 0, 0, bits(t.Slots), 0, 0)
 }

@@ -81,7 +81,8 @@ func TestTruthsPublishTheSame(t *testing.T) {
 
 // A truth out of range is refused, also where only intensity and hazard together are.
 func TestTruthIsChecked(t *testing.T) {
-	for _, truth := range []Truth{{Hazard: -1}, {Lead: math.NaN()}, {Depth: -1}, {Slots: -0.1}, {Volatility: math.Inf(1)}, {Correlation: 3}, {Hazard: 600}} {
+	for _, truth := range []Truth{{Hazard: -1}, {Lead: math.NaN()}, {Depth: -1}, {Slots: -0.1},
+		{Volatility: math.Inf(1)}, {Correlation: 3}, {Hazard: 600}} {
 		cfg := config(1)
 		cfg.Intensity, cfg.Truth = 2, truth
 		if _, err := New(cfg, spotMarkets(1)); err == nil {

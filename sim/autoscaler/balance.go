@@ -21,7 +21,8 @@ func (c *Cluster) BalanceOption(o *Option) []Addition {
 	for range o.Nodes {
 		least := -1
 		for k, g := range groups {
-			if added[k] < c.Groups[g].room() && (least < 0 || c.Groups[g].Size+added[k] < c.Groups[groups[least]].Size+added[least]) {
+			if added[k] < c.Groups[g].room() &&
+				(least < 0 || c.Groups[g].Size+added[k] < c.Groups[groups[least]].Size+added[least]) {
 				least = k
 			}
 		}
@@ -42,9 +43,11 @@ func (c *Cluster) BalanceOption(o *Option) []Addition {
 // Labels in which similar groups may differ: the usual ones, and those of groups on AWS
 // (processors/nodegroupset/compare_nodegroups.go, aws_nodegroups.go).
 var (
-	ignoredLabels = []string{labelHost, "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+	ignoredLabels = []string{labelHost, "failure-domain.beta.kubernetes.io/zone",
+		"failure-domain.beta.kubernetes.io/region",
 		"topology.kubernetes.io/zone", "topology.kubernetes.io/region", "beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup"}
-	ignoredLabelsAWS = []string{"alpha.eksctl.io/instance-id", "alpha.eksctl.io/nodegroup-name", "eks.amazonaws.com/nodegroup",
+	ignoredLabelsAWS = []string{"alpha.eksctl.io/instance-id", "alpha.eksctl.io/nodegroup-name",
+		"eks.amazonaws.com/nodegroup",
 		"k8s.amazonaws.com/eniConfig", "lifecycle", "topology.ebs.csi.aws.com/zone"}
 )
 
@@ -62,12 +65,14 @@ const (
 // alikeGroups reports whether nodes of a and b are of like shape.
 func (c *Cluster) alikeGroups(a, b *Group) bool {
 	x, y := a.Capacity, b.Capacity
-	if !within(x.Memory, y.Memory, memoryRatio) || x.CPU != y.CPU || x.Pods != y.Pods || x.Storage != y.Storage || x.GPU != y.GPU ||
+	if !within(x.Memory, y.Memory, memoryRatio) || x.CPU != y.CPU || x.Pods != y.Pods || x.Storage != y.Storage ||
+		x.GPU != y.GPU ||
 		a.GPUResource != b.GPUResource {
 		return false
 	}
 	return allWithin(a.Allocatable, b.Allocatable, allocatableRatio) &&
-		allWithin(a.Allocatable.Minus(a.Daemons), b.Allocatable.Minus(b.Daemons), freeRatio) && c.sameLabels(a.Labels, b.Labels)
+		allWithin(a.Allocatable.Minus(a.Daemons), b.Allocatable.Minus(b.Daemons), freeRatio) &&
+		c.sameLabels(a.Labels, b.Labels)
 }
 
 func allWithin(a, b policy.Resources, ratio float64) bool {

@@ -22,7 +22,8 @@ const (
 
 // String returns the reason in the words of the Cluster Autoscaler.
 func (b Blocking) String() string {
-	return [...]string{"", "NotReplicated", "UnmovableKubeSystemPod", "NotSafeToEvictAnnotation", "LocalStorageRequested", "NotEnoughPdb"}[b]
+	return [...]string{"", "NotReplicated", "UnmovableKubeSystemPod", "NotSafeToEvictAnnotation",
+		"LocalStorageRequested", "NotEnoughPdb"}[b]
 }
 
 // goneAfter is how long a pod counts that has outlived its grace period.
@@ -30,7 +31,8 @@ const goneAfter = 30 * time.Second
 
 // ignored reports whether a pod counts nowhere: it is expendable, or long past its deletion.
 func (c *Cluster) ignored(p *policy.Pod) bool {
-	return c.priority(p) < c.Expendable || p.Deleting != 0 && p.Deleting.Add(c.Templates[p.Template].Grace+goneAfter) < c.Now
+	return c.priority(p) < c.Expendable ||
+		p.Deleting != 0 && p.Deleting.Add(c.Templates[p.Template].Grace+goneAfter) < c.Now
 }
 
 // A drain is what emptying a node would do to its pods.
@@ -60,7 +62,8 @@ func (c *Cluster) drainOf(pods []policy.PodID, allowed []int32) (d drain) {
 		}
 	}
 	if !c.Version.Before(37) {
-		slices.SortStableFunc(d.moves, func(a, b policy.PodID) int { return int(c.priority(&c.Pods[b])) - int(c.priority(&c.Pods[a])) })
+		slices.SortStableFunc(d.moves,
+			func(a, b policy.PodID) int { return int(c.priority(&c.Pods[b])) - int(c.priority(&c.Pods[a])) })
 	}
 	return d
 }

@@ -21,7 +21,8 @@ const (
 	Random
 )
 
-var expanders = []string{LeastWaste: "least-waste", MostPods: "most-pods", LeastNodes: "least-nodes", ByPriority: "priority", Random: "random"}
+var expanders = []string{LeastWaste: "least-waste", MostPods: "most-pods", LeastNodes: "least-nodes",
+	ByPriority: "priority", Random: "random"}
 
 // String returns the name that the flag --expander takes.
 func (e Expander) String() string { return expanders[e] }

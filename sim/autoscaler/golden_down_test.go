@@ -70,7 +70,8 @@ func compareDown(t *testing.T, y *tally, c *goldenCluster, want *goldenDown) {
 	c.Now = goldenNow.Add(10*time.Minute + 20*time.Second)
 	second := c.FindUnneeded(&m)
 	unneeded := slices.Sorted(slices.Values(c.unneededIn(second))) // these lists are by name
-	y.count(t, "second candidates", s, slices.Equal(c.namesOf(second.Candidates), want.Candidates), "%v, want %v", c.namesOf(second.Candidates), want.Candidates)
+	y.count(t, "second candidates", s, slices.Equal(c.namesOf(second.Candidates), want.Candidates), "%v, want %v",
+		c.namesOf(second.Candidates), want.Candidates)
 	y.count(t, "second unneeded", s, slices.Equal(unneeded, want.Unneeded), "%v, want %v", unneeded, want.Unneeded)
 	reasons := c.reasonsOf(second.Unremovable)
 	slices.SortFunc(reasons, func(a, b goldenReason) int { return cmp.Compare(a.Node, b.Node) })
@@ -80,7 +81,8 @@ func compareDown(t *testing.T, y *tally, c *goldenCluster, want *goldenDown) {
 
 func (c *goldenCluster) compareFirst(t *testing.T, y *tally, got *autoscaler.Look, want *goldenDown) {
 	s := c.state
-	y.count(t, "candidates", s, slices.Equal(c.namesOf(got.Candidates), want.First.Candidates), "%v, want %v", c.namesOf(got.Candidates), want.First.Candidates)
+	y.count(t, "candidates", s, slices.Equal(c.namesOf(got.Candidates), want.First.Candidates), "%v, want %v",
+		c.namesOf(got.Candidates), want.First.Candidates)
 	for i := range c.Nodes {
 		if u, asked := want.First.Utilization[c.Nodes[i].Name]; asked {
 			x := c.Utilization(c.Nodes[i].ID)
@@ -126,7 +128,8 @@ func (c *goldenCluster) compareGoing(t *testing.T, y *tally, m *autoscaler.Memor
 	goes, drained := c.Crop(empty, drain, 0, 0)
 	y.count(t, "goes", s, listed(want.Goes, goes, drained), "%v and %v, want one of %v", c.namesOf(goes), c.namesOf(drained), want.Goes)
 	for _, r := range c.reasonsOf(held) {
-		y.count(t, "held", s, slices.Contains(want.Held, r) || r.Reason == autoscaler.GroupMinSizeReached.String(), "%v, want one of %v", r, want.Held)
+		y.count(t, "held", s, slices.Contains(want.Held, r) ||
+			r.Reason == autoscaler.GroupMinSizeReached.String(), "%v, want one of %v", r, want.Held)
 	}
 }
 

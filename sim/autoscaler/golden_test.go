@@ -199,7 +199,8 @@ func (s *goldenState) load(version autoscaler.Version, daemons bool) *goldenClus
 	c.Free = policy.NodeID(len(c.Nodes))
 	for i := range s.Workloads {
 		for k := range s.Workloads[i].Pending {
-			c.pending = append(c.pending, policy.Pod{ID: policy.PodID(len(c.Pods) + len(c.pending)), Name: fmt.Sprintf("%s-%d", s.Workloads[i].Name, k),
+			c.pending = append(c.pending, policy.Pod{ID: policy.PodID(len(c.Pods) + len(c.pending)),
+				Name:     fmt.Sprintf("%s-%d", s.Workloads[i].Name, k),
 				Template: policy.TemplateID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None})
 		}
 	}
@@ -211,7 +212,8 @@ func (c *goldenCluster) addTemplate(w *goldenWorkload) {
 		Requests: w.resources(), Labels: sortedLabels(w.Labels), NodeSelector: sortedLabels(w.Selector), Priority: w.Priority}
 	t.Requests.Pods = 1
 	for _, x := range w.Tolerations {
-		t.Tolerations = append(t.Tolerations, policy.Toleration{Key: x.Key, Exists: x.Op == "Exists", Value: x.Value, Effect: goldenEffects[x.Effect]})
+		t.Tolerations = append(t.Tolerations, policy.Toleration{Key: x.Key, Exists: x.Op == "Exists", Value: x.Value,
+			Effect: goldenEffects[x.Effect]})
 	}
 	app := selectorOf(map[string]string{"app": w.Labels["app"]})
 	if w.AntiHost {

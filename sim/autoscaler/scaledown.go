@@ -28,7 +28,8 @@ const (
 
 // String returns the reason in the words of the Cluster Autoscaler.
 func (r Reason) String() string {
-	return [...]string{"", "ScaleDownDisabledAnnotation", "NotUnderutilized", "RecentlyUnremovable", "NoPlaceToMovePods", "BlockedByPod",
+	return [...]string{"", "ScaleDownDisabledAnnotation", "NotUnderutilized", "RecentlyUnremovable", "NoPlaceToMovePods",
+		"BlockedByPod",
 		"NotUnneededLongEnough", "NotUnreadyLongEnough", "NodeGroupMinSizeReached", "BlockedByOnCompletionPod"}[r]
 }
 
@@ -205,7 +206,8 @@ func (f *finder) podsOn(n policy.NodeID) []policy.PodID {
 	if len(moved) == 0 {
 		return f.Space.Pods(n)
 	}
-	pods := slices.DeleteFunc(slices.Clone(f.Space.Pods(n)), func(p policy.PodID) bool { return slices.Contains(moved, p) })
+	pods := slices.DeleteFunc(slices.Clone(f.Space.Pods(n)),
+		func(p policy.PodID) bool { return slices.Contains(moved, p) })
 	return append(pods, moved...)
 }
 
@@ -221,8 +223,9 @@ func (f *finder) simulate(n *Node) {
 		f.fail(Unremovable{Node: n.ID, Reason: NoPlaceToMovePods})
 		return
 	}
-	f.look.Unneeded = append(f.look.Unneeded, Unneeded{Node: n.ID, Moves: moves, Daemons: d.daemons, Completing: d.completing,
-		Risky: f.risky(d.moves, f.allowed)})
+	f.look.Unneeded = append(f.look.Unneeded, Unneeded{Node: n.ID, Moves: moves, Daemons: d.daemons,
+		Completing: d.completing,
+		Risky:      f.risky(d.moves, f.allowed)})
 	for _, id := range d.moves {
 		for _, b := range f.Templates[f.Pods[id].Template].PDBs {
 			f.allowed[b]--
@@ -288,7 +291,8 @@ func (f *finder) placesFor(pods []policy.PodID, from policy.NodeID) (moves []Mov
 // tryHint places a pod where it found a place in the look before, if it fits there.
 func (f *finder) tryHint(id policy.PodID, from policy.NodeID, moves *[]Move) bool {
 	n := f.memory.hint(&f.Pods[id])
-	if n == policy.None || n == from || !slices.Contains(f.memory.search.nodes, n) || f.Space.CheckExpected(&f.Pods[id], n) != placement.OK {
+	if n == policy.None || n == from || !slices.Contains(f.memory.search.nodes, n) ||
+		f.Space.CheckExpected(&f.Pods[id], n) != placement.OK {
 		return false
 	}
 	f.place(id, n, moves)

@@ -130,7 +130,8 @@ type estimate struct {
 }
 
 func newEstimate(c *Cluster, m *Memory, g *Group, pods []policy.Pod, room int) *estimate {
-	return &estimate{Cluster: c, memory: m, group: g, pods: pods, existing: len(m.search.nodes), room: room, first: c.Free, last: policy.None}
+	return &estimate{Cluster: c, memory: m, group: g, pods: pods, existing: len(m.search.nodes), room: room,
+		first: c.Free, last: policy.None}
 }
 
 // run packs the given lots, largest pods first, and leaves the Space as it was.
@@ -263,7 +264,8 @@ func (e *estimate) place(i int, n policy.NodeID) {
 }
 
 func (e *estimate) spreadsByHost(p *policy.Pod) bool {
-	return slices.ContainsFunc(e.Templates[p.Template].Spread, func(s policy.Spread) bool { return s.TopologyKey == labelHost })
+	return slices.ContainsFunc(e.Templates[p.Template].Spread,
+		func(s policy.Spread) bool { return s.TopologyKey == labelHost })
 }
 
 const labelHost = "kubernetes.io/hostname"

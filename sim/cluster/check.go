@@ -42,7 +42,8 @@ func (c *Cluster) checkPods() error {
 		}
 		for _, p := range c.Space.Pods(policy.NodeID(i)) {
 			if on[p] != 0 {
-				return fmt.Errorf("pod %s is on two nodes, %s and %s", c.Pods.All[p].Name, c.Nodes.All[on[p]-1].Name, c.Nodes.All[i].Name)
+				return fmt.Errorf("pod %s is on two nodes, %s and %s", c.Pods.All[p].Name, c.Nodes.All[on[p]-1].Name,
+					c.Nodes.All[i].Name)
 			}
 			on[p] = policy.NodeID(i) + 1
 		}
@@ -79,7 +80,8 @@ func (c *Cluster) checkPods() error {
 		if err := c.checkMissing(policy.WorkloadID(i), counts[i].waiting); err != nil {
 			return err
 		}
-		if own := (podCounts{c.Serving.Of[i].ready, c.Serving.Of[i].seen, c.Workloads.State[i].Active, counts[i].waiting}); own != counts[i] {
+		if own := (podCounts{c.Serving.Of[i].ready, c.Serving.Of[i].seen, c.Workloads.State[i].Active,
+			counts[i].waiting}); own != counts[i] {
 			return fmt.Errorf("workload %s counts %d ready, %d seen as ready and %d active pods, there are %d, %d and %d",
 				c.Scenario.Workloads[i].Name, own.ready, own.seen, own.active, counts[i].ready, counts[i].seen, counts[i].active)
 		}

@@ -100,7 +100,8 @@ func (g *Readiness) close() {
 
 // outage returns the unserved value and the cost of the incidents of a
 // workload, given the value of one pod per hour.
-func (g *Readiness) outage(value policy.Money, penalty float64, perHour policy.Money) (unserved, incidents policy.Money) {
+func (g *Readiness) outage(value policy.Money, penalty float64, perHour policy.Money) (unserved,
+	incidents policy.Money) {
 	unserved = perHourOf(value, g.missingMS)
 	if perHour > 0 {
 		return unserved, perHourOf(perHour, g.outages.Outage.Milliseconds())
@@ -167,7 +168,8 @@ func (c *Cluster) FillResult(saved *policy.Memory) {
 		value := c.Prepared.PodValue(policy.WorkloadID(i))
 		unserved, incidents := g.outage(value, w.OutagePenalty, w.OutageCostPerHour)
 		full := float64(g.fullMS) / length
-		wr := result.WorkloadResult{Name: w.Name, Kind: w.Kind, PodValue: value, Outages: c.Serving.outages(policy.WorkloadID(i), g),
+		wr := result.WorkloadResult{Name: w.Name, Kind: w.Kind, PodValue: value,
+			Outages:  c.Serving.outages(policy.WorkloadID(i), g),
 			Unserved: unserved, OutageCost: 2*unserved + incidents, Availability: full}
 		if g.readyMS > 0 {
 			wr.SpotShare = float64(g.spotMS) / float64(g.readyMS)

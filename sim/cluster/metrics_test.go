@@ -74,7 +74,8 @@ func TestOutagesRoundOnce(t *testing.T) {
 			t.Errorf("%d incidents of 20 s are %+v, want %d min", i+1, o, want)
 		}
 	}
-	for outage, want := range map[time.Duration]int64{0: 0, 29_999 * time.Millisecond: 0, 30 * time.Second: 1, 89_999 * time.Millisecond: 1, 90 * time.Second: 2} {
+	for outage, want := range map[time.Duration]int64{0: 0, 29_999 * time.Millisecond: 0, 30 * time.Second: 1,
+		89_999 * time.Millisecond: 1, 90 * time.Second: 2} {
 		if got := result.OutageMinutes(outage); got != want {
 			t.Errorf("%v are %d min, want %d", outage, got, want)
 		}
@@ -89,15 +90,23 @@ func TestCauseOfMissingPods(t *testing.T) {
 		want            result.OutageCause
 		early           int32 // pods wanted and not yet desired
 	}{
-		"one moved and one reclaimed, one to spare": {2, 3, [result.OutageCauses]int32{result.CauseReclaim: 1, result.CauseMove: 1}, result.CauseReclaim, 0},
-		"two moved and one reclaimed":               {1, 3, [result.OutageCauses]int32{result.CauseReclaim: 1, result.CauseMove: 2}, result.CauseMove, 0},
-		"one of each, none to spare":                {1, 3, [result.OutageCauses]int32{result.CauseReclaim: 1, result.CauseProvisioner: 1}, result.CauseProvisioner, 0},
-		"both of Spot":                              {0, 3, [result.OutageCauses]int32{result.CauseReclaim: 1, result.CauseRefused: 2}, result.CauseRefused, 0},
-		"as many moved as new":                      {1, 3, [result.OutageCauses]int32{result.CauseMove: 1, result.CauseGrowth: 1}, result.CauseMove, 0},
-		"not made yet":                              {1, 3, [result.OutageCauses]int32{}, result.CauseGrowth, 0},
-		"five more are not due yet":                 {2, 3, [result.OutageCauses]int32{result.CauseProvisioner: 1, result.CauseGrowth: 5}, result.CauseProvisioner, 5},
-		"four of five are not due yet":              {0, 3, [result.OutageCauses]int32{result.CauseProvisioner: 2, result.CauseGrowth: 5}, result.CauseProvisioner, 4},
-		"refused ones are not due yet":              {2, 3, [result.OutageCauses]int32{result.CauseMove: 1, result.CauseRefused: 2, result.CauseGrowth: 1}, result.CauseMove, 3},
+		"one moved and one reclaimed, one to spare": {2, 3, [result.OutageCauses]int32{result.CauseReclaim: 1,
+			result.CauseMove: 1}, result.CauseReclaim, 0},
+		"two moved and one reclaimed": {1, 3, [result.OutageCauses]int32{result.CauseReclaim: 1,
+			result.CauseMove: 2}, result.CauseMove, 0},
+		"one of each, none to spare": {1, 3, [result.OutageCauses]int32{result.CauseReclaim: 1,
+			result.CauseProvisioner: 1}, result.CauseProvisioner, 0},
+		"both of Spot": {0, 3, [result.OutageCauses]int32{result.CauseReclaim: 1,
+			result.CauseRefused: 2}, result.CauseRefused, 0},
+		"as many moved as new": {1, 3, [result.OutageCauses]int32{result.CauseMove: 1,
+			result.CauseGrowth: 1}, result.CauseMove, 0},
+		"not made yet": {1, 3, [result.OutageCauses]int32{}, result.CauseGrowth, 0},
+		"five more are not due yet": {2, 3, [result.OutageCauses]int32{result.CauseProvisioner: 1,
+			result.CauseGrowth: 5}, result.CauseProvisioner, 5},
+		"four of five are not due yet": {0, 3, [result.OutageCauses]int32{result.CauseProvisioner: 2,
+			result.CauseGrowth: 5}, result.CauseProvisioner, 4},
+		"refused ones are not due yet": {2, 3, [result.OutageCauses]int32{result.CauseMove: 1,
+			result.CauseRefused: 2, result.CauseGrowth: 1}, result.CauseMove, 3},
 	} {
 		g := Readiness{ready: c.ready, required: c.required, desired: c.required, wanted: c.required + c.early, Missing: c.missing}
 		if got := g.cause(); got != c.want {

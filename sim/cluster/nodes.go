@@ -98,7 +98,8 @@ func (ns *Nodes) Ready(id policy.NodeID) {
 	ns.Hold(id, true)
 	ns.show(id)
 	for _, t := range ns.Workloads.daemons {
-		pod := policy.Pod{Template: t, Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+		pod := policy.Pod{Template: t, Phase: policy.PodPending, Node: policy.None, Nominated: policy.None,
+			VolumeZone: policy.None}
 		if ns.Space.Check(&pod, id) == placement.OK {
 			ns.Pods.bind(ns.Pods.add(ns.Scenario.Templates[t].Workload), id)
 		}

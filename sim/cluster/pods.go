@@ -215,7 +215,8 @@ func (ps *Pods) deleteWithin(id policy.PodID, cause policy.EndCause, grace time.
 	if ps.State[id].Lost {
 		return // no kubelet ends it: it is removed with the Node
 	}
-	ps.Clock.Add(ps.Clock.Now.Add(min(ps.Delays.Terminate, grace)), engine.PodGone, int32(id), int32(cause), ps.State[id].gen)
+	ps.Clock.Add(ps.Clock.Now.Add(min(ps.Delays.Terminate, grace)), engine.PodGone, int32(id), int32(cause),
+		ps.State[id].gen)
 }
 
 // noteEnding notes that Karpenter sees a pod end. It does not see one without a grace period:
@@ -277,7 +278,8 @@ func (ps *Pods) retire(id policy.PodID) {
 func (ps *Pods) remove(id policy.PodID, cause policy.EndCause) {
 	p, x := &ps.All[id], &ps.State[id]
 	n, w, gang := p.Node, ps.Scenario.Templates[p.Template].Workload, x.gang
-	ended := EndedPod{policy.EndedPod{Name: p.Name, Template: p.Template, Start: p.Bound, End: ps.Clock.Now, Cause: cause}, n}
+	ended := EndedPod{policy.EndedPod{Name: p.Name, Template: p.Template, Start: p.Bound, End: ps.Clock.Now,
+		Cause: cause}, n}
 	if n != policy.None {
 		ended.EndedPod.Node = ps.Nodes.All[n].Name
 		ps.Space.Unbind(p, n)

@@ -216,7 +216,8 @@ func (sv *Serving) RefusedMarkets(pool policy.PoolID, markets []policy.MarketID)
 	asked := make(map[policy.TemplateID]bool)
 	for _, id := range sv.Queue.Pending {
 		p := &sv.Pods.All[id]
-		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None || sv.Pods.State[id].cause != result.CauseGrowth {
+		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None ||
+			sv.Pods.State[id].cause != result.CauseGrowth {
 			continue
 		}
 		fits, known := asked[p.Template]

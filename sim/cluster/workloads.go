@@ -266,7 +266,8 @@ func (wl *Workloads) reconcileOrdered(w policy.WorkloadID) {
 // freeOrdinal returns the lowest ordinal that no pod of w has.
 func (wl *Workloads) freeOrdinal(w policy.WorkloadID) int32 {
 	for ordinal := int32(0); ; ordinal++ {
-		if !slices.ContainsFunc(wl.State[w].pods, func(id policy.PodID) bool { return wl.Pods.State[id].ordinal == ordinal }) {
+		if !slices.ContainsFunc(wl.State[w].pods,
+			func(id policy.PodID) bool { return wl.Pods.State[id].ordinal == ordinal }) {
 			return ordinal
 		}
 	}

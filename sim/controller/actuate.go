@@ -28,7 +28,8 @@ type Actuator struct {
 // Steer sets what a pool buys from now on.
 func (ac *Actuator) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	p := &ac.Pools.State[x.Pool]
-	p.Mixed = x.Mixed && (ac.Scenario.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter || ac.Prepared.Group(x.Pool) != nil)
+	p.Mixed = x.Mixed && (ac.Scenario.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter ||
+		ac.Prepared.Group(x.Pool) != nil)
 	p.Share, p.Exact, p.Fallback, p.Bid, p.EmptyOnly, p.Allowed = x.Share, x.Exact, x.Fallback, x.Bid, x.EmptyOnly, nil
 	if x.Markets != nil {
 		p.Allowed = make([]bool, len(s.Markets))
@@ -118,7 +119,8 @@ func (ac *Actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Laun
 		return fmt.Errorf("a zonal shift leads away from the zone: %w", driver.ErrNoCapacity)
 	}
 	if fit = ac.Pools.Affordable(l.Pool, fit); len(fit) == 0 {
-		return fmt.Errorf("a node costs more than maxPrice of the pool, %s an hour: %w", pool.PriceMax.Short(), driver.ErrNoCapacity)
+		return fmt.Errorf("a node costs more than maxPrice of the pool, %s an hour: %w", pool.PriceMax.Short(),
+			driver.ErrNoCapacity)
 	}
 	bid := l.Bid
 	if s.Markets[l.Markets[0]].Auction() {

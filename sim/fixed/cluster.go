@@ -38,8 +38,10 @@ var kinds = map[string]scenarios.ObjectKind{
 	"StatefulSet":           {APIVersion: "apps/v1", Make: func() metav1.Object { return new(appsv1.StatefulSet) }},
 	"DaemonSet":             {APIVersion: "apps/v1", Make: func() metav1.Object { return new(appsv1.DaemonSet) }},
 	"Job":                   {APIVersion: "batch/v1", Make: func() metav1.Object { return new(batchv1.Job) }},
-	"PriorityClass":         {APIVersion: "scheduling.k8s.io/v1", Make: func() metav1.Object { return new(schedulingv1.PriorityClass) }},
-	"PodDisruptionBudget":   {APIVersion: "policy/v1", Make: func() metav1.Object { return new(policyv1.PodDisruptionBudget) }},
+	"PriorityClass": {APIVersion: "scheduling.k8s.io/v1",
+		Make: func() metav1.Object { return new(schedulingv1.PriorityClass) }},
+	"PodDisruptionBudget": {APIVersion: "policy/v1",
+		Make: func() metav1.Object { return new(policyv1.PodDisruptionBudget) }},
 }
 
 const kindDaemonSet = "DaemonSet"
@@ -65,8 +67,9 @@ type Cluster struct {
 
 // NewCluster returns an empty cluster.
 func NewCluster() *Cluster {
-	return &Cluster{claims: map[string]*corev1.PersistentVolumeClaim{}, zones: map[string]string{}, classes: kube.SystemPriorities(),
-		seen: map[string]bool{}, skipped: map[string]int{}}
+	return &Cluster{claims: map[string]*corev1.PersistentVolumeClaim{}, zones: map[string]string{},
+		classes: kube.SystemPriorities(),
+		seen:    map[string]bool{}, skipped: map[string]int{}}
 }
 
 // A node is a node with its extended resources.
@@ -233,7 +236,8 @@ func (c *Cluster) addBudget(o scenarios.Object, v *policyv1.PodDisruptionBudget)
 }
 
 func (c *Cluster) addWorkload(o scenarios.Object, namespace string) error {
-	w := &workload{namespace: namespace, name: o.Name, by: metav1.GetControllerOf(o.Value), replicas: 1, problem: o.Problem}
+	w := &workload{namespace: namespace, name: o.Name, by: metav1.GetControllerOf(o.Value), replicas: 1,
+		problem: o.Problem}
 	var replicas *int32
 	switch v := o.Value.(type) {
 	case *appsv1.Deployment:

@@ -71,11 +71,13 @@ func TestReasons(t *testing.T) {
 			[]string{"default/second: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."},
 		},
 		"taint and cordon": {
-			[]string{nodeText("a", "spec:\n  taints: [{key: team, value: x, effect: NoSchedule}]\n"+small), nodeText("b", "spec: {unschedulable: true}\n"+small), bare("p", "cpu: 1", "")},
+			[]string{nodeText("a", "spec:\n  taints: [{key: team, value: x, effect: NoSchedule}]\n"+small),
+				nodeText("b", "spec: {unschedulable: true}\n"+small), bare("p", "cpu: 1", "")},
 			[]string{"default/p: 0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable." + helpless(2)},
 		},
 		"tolerated": {
-			[]string{nodeText("a", "spec:\n  taints: [{key: team, value: x, effect: NoSchedule}]\n"+small), bare("p", "cpu: 1", "  tolerations: [{key: team, operator: Exists}]\n")},
+			[]string{nodeText("a", "spec:\n  taints: [{key: team, value: x, effect: NoSchedule}]\n"+small),
+				bare("p", "cpu: 1", "  tolerations: [{key: team, operator: Exists}]\n")},
 			nil,
 		},
 		"selector": {
@@ -83,26 +85,32 @@ func TestReasons(t *testing.T) {
 			[]string{"default/p: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector." + helpless(1)},
 		},
 		"extended resources of several kinds": {
-			[]string{nodeText("a", gpus), bare("both", "nvidia.com/gpu: 2, example.com/fpga: 2", ""), bare("gpu", "nvidia.com/gpu: 2", ""), bare("fpga", "example.com/fpga: 1", ""), bare("none", "example.com/other: 1", "")},
+			[]string{nodeText("a", gpus), bare("both", "nvidia.com/gpu: 2, example.com/fpga: 2", ""),
+				bare("gpu", "nvidia.com/gpu: 2", ""), bare("fpga", "example.com/fpga: 1", ""), bare("none", "example.com/other: 1", "")},
 			[]string{
 				"default/fpga: 0/1 nodes are available: 1 Insufficient example.com/fpga. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.",
 				"default/none: 0/1 nodes are available: 1 Insufficient example.com/other." + helpless(1),
 			},
 		},
 		"two kinds of accelerators": {
-			[]string{nodeText("a", "status:\n  allocatable: {cpu: 8, memory: 8Gi, pods: 10, nvidia.com/gpu: 1, amd.com/gpu: 1}\n"), bare("p", "nvidia.com/gpu: 1, amd.com/gpu: 1", "")},
+			[]string{nodeText("a",
+				"status:\n  allocatable: {cpu: 8, memory: 8Gi, pods: 10, nvidia.com/gpu: 1, amd.com/gpu: 1}\n"), bare("p", "nvidia.com/gpu: 1, amd.com/gpu: 1", "")},
 			nil,
 		},
 		"gates, and another scheduler": {
-			[]string{nodeText("a", small), bare("held", "cpu: 1", "  schedulingGates: [{name: example.com/wait}]\n"), bare("other", "cpu: 1", "  schedulerName: volcano\n")},
+			[]string{nodeText("a", small), bare("held", "cpu: 1", "  schedulingGates: [{name: example.com/wait}]\n"),
+				bare("other", "cpu: 1", "  schedulerName: volcano\n")},
 			[]string{"default/held: Scheduling is blocked due to non-empty scheduling gates"},
 		},
 		"spread without the label": {
-			[]string{nodeText("a", small), deployment("web", 1, "", "      topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]\n")},
+			[]string{nodeText("a", small),
+				deployment("web", 1, "",
+					"      topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]\n")},
 			[]string{"default/web-0: 0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints (missing required label)." + helpless(1)},
 		},
 		"anti-affinity": {
-			[]string{nodeText("a", small), nodeText("b", small), deployment("web", 3, "", "      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}\n")},
+			[]string{nodeText("a", small), nodeText("b", small), deployment("web", 3, "",
+				"      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}\n")},
 			[]string{"default/web-2: 0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. no new claims to deallocate, preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."},
 		},
 		"too many pods": {
@@ -139,7 +147,8 @@ func TestPreemption(t *testing.T) {
 		running("a", ""), running("b", "  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: u, controller: true}]\n"),
 		bare("x", "cpu: 2", high), bare("y", "cpu: 2", high))
 	preempted := slices.Sorted(slices.Values(r.Preempted))
-	if !slices.Equal(preempted, []string{"default/a", "default/b"}) || r.Scheduled != 2 || r.Unscheduled != 1 || r.Pending[0].Pods[0] != "default/b" {
+	if !slices.Equal(preempted, []string{"default/a", "default/b"}) || r.Scheduled != 2 || r.Unscheduled != 1 ||
+		r.Pending[0].Pods[0] != "default/b" {
 		t.Errorf("it comes to %+v", r)
 	}
 }
@@ -157,7 +166,8 @@ func TestPreemptionOfExtended(t *testing.T) {
 
 func TestWorkloads(t *testing.T) {
 	owned := func(name, kind, owner, fields string) string {
-		return strings.Replace(bare(name, "cpu: 100m", fields), "spec:\n", "  labels: {app: web}\n  ownerReferences: [{kind: "+kind+", name: "+owner+", controller: true}]\nspec:\n", 1)
+		return strings.Replace(bare(name, "cpu: 100m", fields), "spec:\n",
+			"  labels: {app: web}\n  ownerReferences: [{kind: "+kind+", name: "+owner+", controller: true}]\nspec:\n", 1)
 	}
 	daemons := `---
 apiVersion: apps/v1
@@ -174,17 +184,23 @@ spec:
 		input                           []string
 		pods, running, scheduled, lacks int
 	}{
-		"replicas":                           {[]string{nodeText("a", small), deployment("web", 5, "", "")}, 5, 0, 4, 1},
-		"pods of a ReplicaSet that is given": {[]string{nodeText("a", small), deployment("web", 3, "", ""), "---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web-1, ownerReferences: [{kind: Deployment, name: web, controller: true}]}\nspec: {replicas: 3, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, image: pause}]}}}\n", owned("p", "ReplicaSet", "web-1", "  nodeName: a\n")}, 3, 1, 2, 0},
-		"and of one that is not":             {[]string{nodeText("a", small), deployment("web", 2, "", ""), owned("p", "ReplicaSet", "web-7", "  nodeName: a\n")}, 2, 1, 1, 0},
-		"a finished pod":                     {[]string{nodeText("a", small), bare("done", "cpu: 1", "status: {phase: Succeeded}\n"), bare("p", "cpu: 2", "")}, 1, 0, 1, 0},
-		"DaemonSet":                          {[]string{nodeText("a", labelled), nodeText("b", labelled), nodeText("c", small), bare("p", "cpu: 1", "  nodeName: a\n"), daemons}, 3, 1, 1, 1},
-		"elsewhere":                          {[]string{nodeText("a", small), bare("p", "cpu: 1", "  nodeName: z\n"), bare("q", "cpu: 1", "")}, 2, 0, 1, 0},
+		"replicas": {[]string{nodeText("a", small), deployment("web", 5, "", "")}, 5, 0, 4, 1},
+		"pods of a ReplicaSet that is given": {[]string{nodeText("a", small), deployment("web", 3, "", ""),
+			"---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web-1, ownerReferences: [{kind: Deployment, name: web, controller: true}]}\nspec: {replicas: 3, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, image: pause}]}}}\n", owned("p", "ReplicaSet", "web-1", "  nodeName: a\n")}, 3, 1, 2, 0},
+		"and of one that is not": {[]string{nodeText("a", small), deployment("web", 2, "", ""),
+			owned("p", "ReplicaSet", "web-7", "  nodeName: a\n")}, 2, 1, 1, 0},
+		"a finished pod": {[]string{nodeText("a", small),
+			bare("done", "cpu: 1", "status: {phase: Succeeded}\n"), bare("p", "cpu: 2", "")}, 1, 0, 1, 0},
+		"DaemonSet": {[]string{nodeText("a", labelled), nodeText("b", labelled),
+			nodeText("c", small), bare("p", "cpu: 1", "  nodeName: a\n"), daemons}, 3, 1, 1, 1},
+		"elsewhere": {[]string{nodeText("a", small), bare("p", "cpu: 1", "  nodeName: z\n"),
+			bare("q", "cpu: 1", "")}, 2, 0, 1, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := schedule(t, test.input...)
-			if got, want := [4]int{r.Pods, r.Running, r.Scheduled, r.Unscheduled}, [4]int{test.pods, test.running, test.scheduled, test.lacks}; got != want {
+			if got, want := [4]int{r.Pods, r.Running, r.Scheduled, r.Unscheduled}, [4]int{test.pods, test.running,
+				test.scheduled, test.lacks}; got != want {
 				t.Errorf("pods, running, scheduled and without a node are %v, want %v: %v", got, want, pending(r))
 			}
 		})
@@ -203,15 +219,19 @@ func TestList(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for want, text := range map[string]string{
-		`input.yaml:2: field "status.allocatable": must be set`:                    nodeText("a", ""),
-		`input.yaml:9: field "status.allocatable.cpu": want a quantity such as 2`:  nodeText("a", "status:\n  allocatable:\n    pods: 5\n    cpu: four\n"),
-		`field "status.allocatable.memory": -1Gi is not from 0 to`:                 nodeText("a", "status: {allocatable: {memory: -1Gi}}\n"),
-		`input.yaml:19: field "metadata.name": a appears twice`:                    nodeText("a", small) + nodeText("b", small) + nodeText("a", small),
-		`field "apiVersion": "apps/v1beta1" of a Deployment, want "apps/v1"`:       strings.Replace(deployment("web", 1, "", ""), "apps/v1", "apps/v1beta1", 1),
-		`field "spec.nodeSelectr": unknown key`:                                    bare("p", "", "  nodeSelectr: {a: b}\n"),
-		`field "spec.replicas": -1 is not from 0 to`:                               deployment("web", -1, "", ""),
-		`input.yaml:9: not valid YAML`:                                             nodeText("a", small) + "---\nkind: [\n",
-		`field "spec.containers": must not be empty`:                               nodeText("a", small) + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {}\n",
+		`input.yaml:2: field "status.allocatable": must be set`: nodeText("a", ""),
+		`input.yaml:9: field "status.allocatable.cpu": want a quantity such as 2`: nodeText("a",
+			"status:\n  allocatable:\n    pods: 5\n    cpu: four\n"),
+		`field "status.allocatable.memory": -1Gi is not from 0 to`: nodeText("a", "status: {allocatable: {memory: -1Gi}}\n"),
+		`input.yaml:19: field "metadata.name": a appears twice`: nodeText("a", small) +
+			nodeText("b", small) + nodeText("a", small),
+		`field "apiVersion": "apps/v1beta1" of a Deployment, want "apps/v1"`: strings.Replace(deployment("web", 1, "",
+			""), "apps/v1", "apps/v1beta1", 1),
+		`field "spec.nodeSelectr": unknown key`:      bare("p", "", "  nodeSelectr: {a: b}\n"),
+		`field "spec.replicas": -1 is not from 0 to`: deployment("web", -1, "", ""),
+		`input.yaml:9: not valid YAML`:               nodeText("a", small) + "---\nkind: [\n",
+		`field "spec.containers": must not be empty`: nodeText("a", small) +
+			"---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {}\n",
 		`field "spec.containers": example.com/x of -2 is not from 0 to`:            nodeText("a", small) + bare("p", "example.com/x: -2", ""),
 		`input.yaml:3: field "kind": "Nod" is not read here; did you mean "Node"?`: "---\napiVersion: v1\nkind: Nod\nmetadata: {name: a}\n",
 		`there is no Node among the objects`:                                       bare("p", "", ""),
@@ -231,7 +251,9 @@ func TestRefused(t *testing.T) {
 // TestSkipped names the kinds that have no part in it.
 func TestSkipped(t *testing.T) {
 	c := NewCluster()
-	if err := c.Add("input.yaml", []byte(nodeText("a", small)+"---\nkind: ConfigMap\napiVersion: v1\nmetadata: {name: x}\n---\napiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: y}\n")); err != nil {
+	if err := c.Add("input.yaml",
+		[]byte(nodeText("a",
+			small)+"---\nkind: ConfigMap\napiVersion: v1\nmetadata: {name: x}\n---\napiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: y}\n")); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := c.Skipped(), "skipped: ConfigMap 1, Service 1"; got != want {

@@ -85,7 +85,8 @@ func (o *owners) missing(w *workload) (pods []pod) {
 func (w *workload) pod() *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: *w.template.ObjectMeta.DeepCopy(), Spec: *w.template.Spec.DeepCopy()}
 	controller := true
-	p.Namespace, p.OwnerReferences = w.namespace, []metav1.OwnerReference{{Kind: w.kind, Name: w.name, Controller: &controller}}
+	p.Namespace, p.OwnerReferences = w.namespace, []metav1.OwnerReference{{Kind: w.kind, Name: w.name,
+		Controller: &controller}}
 	for i := range w.claims {
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: w.claims[i].Name, VolumeSource: corev1.VolumeSource{
 			Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: w.claims[i].Spec}},

@@ -34,7 +34,8 @@ import (
 )
 
 // realOptions have nodes take pods at once, though no kubelet has reported.
-var realOptions = testenv.Options{Scheduler: true, Args: map[string][]string{testenv.APIServer: {"--disable-admission-plugins=TaintNodesByCondition"}}}
+var realOptions = testenv.Options{Scheduler: true,
+	Args: map[string][]string{testenv.APIServer: {"--disable-admission-plugins=TaintNodesByCondition"}}}
 
 // TestAgreesWithKubeScheduler gives a drawn cluster to kube-scheduler and to Schedule. Pods without a
 // node must be the same, with the same reasons: which these are depends on no tie.
@@ -113,9 +114,11 @@ func draw(rng *rand.Rand, nodes, pods int, namespace string) *drawn {
 	quantity := func(n int) resource.Quantity { return resource.MustParse(strconv.Itoa(n)) }
 	for i := range nodes {
 		name := fmt.Sprintf("%s-%04d", prefix, i)
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: drawnZones[i%3], "role": "general"}}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name,
+			corev1.LabelTopologyZone: drawnZones[i%3], "role": "general"}}}
 		n.Status.Allocatable = corev1.ResourceList{
-			corev1.ResourceCPU: quantity(16 + 16*rng.IntN(3)), corev1.ResourceMemory: resource.MustParse(fmt.Sprintf("%dGi", 64+32*rng.IntN(3))), corev1.ResourcePods: quantity(110),
+			corev1.ResourceCPU: quantity(16 + 16*rng.IntN(3)), corev1.ResourceMemory: resource.MustParse(fmt.Sprintf("%dGi",
+				64+32*rng.IntN(3))), corev1.ResourcePods: quantity(110),
 		}
 		switch i % 12 {
 		case 0:
@@ -144,7 +147,8 @@ func draw(rng *rand.Rand, nodes, pods int, namespace string) *drawn {
 // drawnPod returns a pod that requests resources of nodes of a role.
 func drawnPod(name, namespace, role string, requests corev1.ResourceList) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"role": role}}}
-	p.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "pause", Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits(requests)}}},
+	p.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "pause",
+		Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits(requests)}}},
 		NodeSelector: map[string]string{"role": role}, TerminationGracePeriodSeconds: new(int64)}
 	return p
 }
@@ -217,7 +221,8 @@ func (d *drawn) add(rng *rand.Rand, name, namespace string) {
 		p = drawnPod(name, namespace, "none", nil)
 	case 5:
 		p = drawnPod(name, namespace, "general", requests("cpu", "100m"))
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "example.com/row", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}}}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "example.com/row",
+			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}}}
 	case 6:
 		p = drawnPod(name, namespace, "general", requests("cpu", "100m"))
 		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
@@ -226,7 +231,8 @@ func (d *drawn) add(rng *rand.Rand, name, namespace string) {
 		p = drawnPod(name, namespace, "gpu", requests("cpu", "100m"))
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpEqual, Value: "yes"}}
 	default:
-		p = drawnPod(name, namespace, "general", requests("cpu", fmt.Sprintf("%dm", 100+100*rng.IntN(4)), "memory", fmt.Sprintf("%dMi", 128+128*rng.IntN(4))))
+		p = drawnPod(name, namespace, "general", requests("cpu", fmt.Sprintf("%dm", 100+100*rng.IntN(4)), "memory",
+			fmt.Sprintf("%dMi", 128+128*rng.IntN(4))))
 	}
 	d.pods = append(d.pods, p)
 }
@@ -385,7 +391,8 @@ func parse(t *testing.T, texts [][]byte) *drawn {
 func (d *drawn) namespace(t *testing.T, env *testenv.Env) {
 	t.Helper()
 	name := d.pods[0].Namespace
-	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: name}}} {
+	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: name}}} {
 		if err := env.Client.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}

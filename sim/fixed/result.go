@@ -136,7 +136,8 @@ func (r *run) usage() (out []Usage) {
 		if allocatable[name] == 0 && requested[name] == 0 {
 			continue
 		}
-		u := Usage{Resource: string(name), Requested: quantity(name, requested[name]), Allocatable: quantity(name, allocatable[name])}
+		u := Usage{Resource: string(name), Requested: quantity(name, requested[name]),
+			Allocatable: quantity(name, allocatable[name])}
 		if allocatable[name] > 0 {
 			u.Share = float64(requested[name]) / float64(allocatable[name])
 		}

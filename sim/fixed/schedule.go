@@ -94,8 +94,9 @@ func (r *run) add() {
 	for i := range r.inputs {
 		p := &r.inputs[i]
 		spec := &p.object.Spec
-		x := policy.Pod{ID: policy.PodID(i), Name: namespaceOf(p.object) + "/" + p.name, Template: r.templates.of(p), Phase: policy.PodPending,
-			Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+		x := policy.Pod{ID: policy.PodID(i), Name: namespaceOf(p.object) + "/" + p.name, Template: r.templates.of(p),
+			Phase: policy.PodPending,
+			Node:  policy.None, Nominated: policy.None, VolumeZone: policy.None}
 		n, known := byName[spec.NodeName]
 		as := waiting
 		switch {
@@ -214,7 +215,8 @@ func (r *run) queue() (ids []policy.PodID) {
 func (r *run) sortQueue(ids []policy.PodID) {
 	slices.SortStableFunc(ids, func(a, b policy.PodID) int {
 		x, y := r.inputs[a].object, r.inputs[b].object
-		return cmp.Or(cmp.Compare(r.templateOf(b).Priority, r.templateOf(a).Priority), x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(r.templateOf(b).Priority, r.templateOf(a).Priority),
+			x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(a, b))
 	})
 }
 
@@ -263,7 +265,8 @@ func (r *run) fixZone(p *policy.Pod) {
 		}
 		for i := range r.pods {
 			u := r.templateOf(policy.PodID(i))
-			shares := u.Namespace == t.Namespace && slices.ContainsFunc(u.Volumes, func(w policy.Volume) bool { return w.Claim == v.Claim })
+			shares := u.Namespace == t.Namespace && slices.ContainsFunc(u.Volumes,
+				func(w policy.Volume) bool { return w.Claim == v.Claim })
 			if shares && r.pods[i].VolumeZone == policy.None {
 				r.pods[i].VolumeZone = zone
 			}
@@ -344,8 +347,9 @@ func (r *run) bindDaemons() {
 			if d.has[id] || r.space.Suits(d.template, r.nodes[n].Labels, r.nodes[n].Taints) != placement.OK {
 				continue
 			}
-			p := policy.Pod{ID: policy.PodID(len(r.pods)), Name: d.namespace + "/" + d.name + "-" + r.nodes[n].Name, Template: d.template,
-				Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+			p := policy.Pod{ID: policy.PodID(len(r.pods)), Name: d.namespace + "/" + d.name + "-" + r.nodes[n].Name,
+				Template: d.template,
+				Phase:    policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
 			r.inputs = append(r.inputs, pod{d.name + "-" + r.nodes[n].Name, d.object, d.problem})
 			r.pods, r.placed, r.recreated = append(r.pods, p), append(r.placed, daemon), append(r.recreated, false)
 			if r.space.Check(&p, id) == placement.OK {

@@ -70,7 +70,10 @@ func reserved(offerings []Offering) []Offering {
 	if i < 0 {
 		return offerings
 	}
-	block := !slices.ContainsFunc(offerings, func(o Offering) bool { return is(o) && !o.Block && o.Price == offerings[i].Price })
+	block := !slices.ContainsFunc(offerings, func(o Offering) bool {
+		return is(o) && !o.Block &&
+			o.Price == offerings[i].Price
+	})
 	offerings = slices.DeleteFunc(offerings, func(o Offering) bool { return !is(o) || o.Block != block })
 	if block {
 		offerings = offerings[:1]

@@ -27,7 +27,8 @@ func TestRequest(t *testing.T) {
 		{"an accelerator beside another type", []string{"g spot 1", "a spot 3", "g od 4", "a od 9"}, []string{"a spot 3"}},
 		{"accelerators alone", []string{"g spot 1", "g od 4"}, []string{"g spot 1"}},
 		{"reserved before all", []string{"b reserved 1", "c reserved 1", "a spot 1", "a od 2"}, []string{"b reserved 1", "c reserved 1"}},
-		{"a reservation before a block of its price", []string{"b block-reserved 1", "c reserved 1", "d reserved 2"}, []string{"c reserved 1", "d reserved 2"}},
+		{"a reservation before a block of its price", []string{"b block-reserved 1", "c reserved 1", "d reserved 2"},
+			[]string{"c reserved 1", "d reserved 2"}},
 		{"one block", []string{"b block-reserved 1", "c block-reserved 1", "d reserved 2"}, []string{"b reserved 1"}},
 	} {
 		var have []fleet.Offering
@@ -36,7 +37,8 @@ func TestRequest(t *testing.T) {
 		}
 		var got []string
 		for _, o := range fleet.Request(have, false) {
-			got = append(got, fmt.Sprintf("%c %s %d", 'a'+rune(o.Type), map[policy.CapacityType]string{policy.Spot: "spot", policy.OnDemand: "od", policy.Reserved: "reserved"}[o.Capacity], o.Price))
+			got = append(got, fmt.Sprintf("%c %s %d", 'a'+rune(o.Type), map[policy.CapacityType]string{policy.Spot: "spot",
+				policy.OnDemand: "od", policy.Reserved: "reserved"}[o.Capacity], o.Price))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -66,7 +68,8 @@ func TestRequestTypesMax(t *testing.T) {
 	var list []fleet.Offering
 	for zone := range policy.Money(2) {
 		for k := range policy.TypeID(types) {
-			list = append(list, fleet.Offering{Market: policy.MarketID(len(list)), Type: k, Price: policy.Money(k) + 1000*zone, Capacity: policy.Spot})
+			list = append(list, fleet.Offering{Market: policy.MarketID(len(list)), Type: k, Price: policy.Money(k) + 1000*zone,
+				Capacity: policy.Spot})
 		}
 	}
 	got := fleet.Request(list, false)

@@ -28,7 +28,8 @@ func (a *Autoscaler) CheckAll() error {
 	for g := range live {
 		x := &a.groups.all[g]
 		if x.live != live[g] || x.live > x.desired || x.desired < x.least {
-			return fmt.Errorf("group %d of pool %s counts %d instances of %d, there are %d", g, a.Pools.All[x.pool].Name, x.live, x.desired, live[g])
+			return fmt.Errorf("group %d of pool %s counts %d instances of %d, there are %d", g, a.Pools.All[x.pool].Name,
+				x.live, x.desired, live[g])
 		}
 	}
 	return nil

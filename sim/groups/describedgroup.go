@@ -73,7 +73,8 @@ func (sg *scalingGroups) onDemandIn(i int32) (n int) {
 }
 
 // allocate chooses among markets of one zone as the provider does for the group.
-func (sg *scalingGroups) allocate(g *scalingGroup, markets []policy.MarketID, bid policy.Money) (policy.MarketID, int32, bool) {
+func (sg *scalingGroups) allocate(g *scalingGroup, markets []policy.MarketID, bid policy.Money) (policy.MarketID,
+	int32, bool) {
 	if len(markets) == 0 {
 		return 0, 0, false
 	}

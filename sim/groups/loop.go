@@ -84,7 +84,8 @@ func (a *loop) scan() {
 	next := a.giveUp()
 	soon := func(t policy.Time) { next = sooner(next, t) }
 	pods := a.placePending()
-	if len(pods) > 0 && !slices.ContainsFunc(pods, func(p policy.Pod) bool { return p.Created.Add(podsNew) <= a.Clock.Now }) {
+	if len(pods) > 0 &&
+		!slices.ContainsFunc(pods, func(p policy.Pod) bool { return p.Created.Add(podsNew) <= a.Clock.Now }) {
 		a.unplace()
 		a.scanBy(a.Clock.Now.Add(a.ScanInterval)) // others of their kind are about to come
 		return
@@ -164,8 +165,10 @@ func (a *loop) groupView(g *scalingGroup) ca.Group {
 	if most == 0 && g.own == nil {
 		most = math.MaxInt32
 	}
-	return ca.Group{Name: a.Scenario.Pools[g.pool].Name, Min: g.least, Max: most, Size: g.desired, Deleting: a.groups.leaving(g),
-		Capacity: t.Capacity, Allocatable: t.Allocatable, Daemons: a.Space.Daemons(t.Labels, t.Taints), Labels: t.Labels, Taints: t.Taints,
+	return ca.Group{Name: a.Scenario.Pools[g.pool].Name, Min: g.least, Max: most, Size: g.desired,
+		Deleting: a.groups.leaving(g),
+		Capacity: t.Capacity, Allocatable: t.Allocatable, Daemons: a.Space.Daemons(t.Labels,
+			t.Taints), Labels: t.Labels, Taints: t.Taints,
 		VolumesMax: t.VolumesMax, GPUResource: t.GPUResource}
 }
 
@@ -346,7 +349,8 @@ func (a *loop) twinsOf(g int32, chosen *ca.Option, options []ca.Option) []int32 
 		} else if x.twin[spotTwin] != g {
 			continue
 		}
-		if other >= 0 && other != g && options[other].Nodes > 0 && slices.Equal(options[other].Schedulable, chosen.Schedulable) {
+		if other >= 0 && other != g && options[other].Nodes > 0 && slices.Equal(options[other].Schedulable,
+			chosen.Schedulable) {
 			return []int32{g, other}
 		}
 	}

@@ -95,7 +95,8 @@ func (s *scaleDown) view() *ca.Cluster {
 	}
 	for i := range s.Nodes.All {
 		if n := &s.Nodes.All[i]; n.Usable() {
-			c.Nodes = append(c.Nodes, ca.Node{Node: n, Group: s.groups.index(n.ID), Disabled: n.DoNotDisrupt, Kept: s.keeps(n.ID)})
+			c.Nodes = append(c.Nodes, ca.Node{Node: n, Group: s.groups.index(n.ID), Disabled: n.DoNotDisrupt,
+				Kept: s.keeps(n.ID)})
 		}
 	}
 	return c

@@ -178,7 +178,8 @@ func (sg *scalingGroups) templateOf(g *scalingGroup) placement.Offer {
 		}
 	}
 	return slices.MinFunc(offers, func(a, b placement.Offer) int {
-		return cmp.Or(cmp.Compare(a.Allocatable.Memory, b.Allocatable.Memory), cmp.Compare(a.Allocatable.CPU, b.Allocatable.CPU),
+		return cmp.Or(cmp.Compare(a.Allocatable.Memory, b.Allocatable.Memory),
+			cmp.Compare(a.Allocatable.CPU, b.Allocatable.CPU),
 			cmp.Compare(a.Allocatable.Pods, b.Allocatable.Pods), cmp.Compare(a.Market, b.Market))
 	})
 }
@@ -387,7 +388,10 @@ func (sg *scalingGroups) zonesOf(i int32) []policy.ZoneID {
 			count[sg.Scenario.Markets[sg.Nodes.All[k].Market].Zone]++
 		}
 	}
-	slices.SortFunc(zones, func(a, b policy.ZoneID) int { return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b)) })
+	slices.SortFunc(zones, func(a, b policy.ZoneID) int {
+		return cmp.Or(cmp.Compare(count[a], count[b]),
+			cmp.Compare(a, b))
+	})
 	return zones
 }
 

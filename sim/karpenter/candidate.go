@@ -160,7 +160,8 @@ func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 	if x.known && x.version == version {
 		return x
 	}
-	*x = nodeCache{version: version, known: true, cost: c.cost(n), pdbs: x.pdbs[:0], displaced: x.displaced[:0], queue: x.queue[:0], cpu: math.MaxInt64}
+	*x = nodeCache{version: version, known: true, cost: c.cost(n), pdbs: x.pdbs[:0], displaced: x.displaced[:0],
+		queue: x.queue[:0], cpu: math.MaxInt64}
 	for _, id := range c.Space.Pods(n) {
 		b, ok := c.evictable(&c.Pods[id])
 		x.held = x.held || !ok
@@ -330,7 +331,8 @@ func (cl *candidateList) changed(c *Cluster, flipped, repriced bool) {
 		return
 	}
 	for _, id := range c.Order {
-		if int(id) < len(cl.cache) && slices.ContainsFunc(cl.cache[id].pdbs, func(b policy.PDBID) bool { return cl.flips[b] }) {
+		if int(id) < len(cl.cache) && slices.ContainsFunc(cl.cache[id].pdbs,
+			func(b policy.PDBID) bool { return cl.flips[b] }) {
 			cl.reread(id)
 		}
 	}
@@ -430,7 +432,8 @@ func (cl *candidateList) candidate(c *Cluster, n *policy.Node) (Candidate, bool)
 	if !about.disruptable(c) {
 		return Candidate{}, false
 	}
-	x := Candidate{Node: n.ID, Pool: n.Pool, Price: cl.price(c, n.Pool, n.Market), Cost: about.cost, empty: about.empty(c), market: n.Market}
+	x := Candidate{Node: n.ID, Pool: n.Pool, Price: cl.price(c, n.Pool, n.Market), Cost: about.cost,
+		empty: about.empty(c), market: n.Market}
 	x.rank = dollars(x.Price) / x.Cost
 	if c.Version.Before(14) {
 		x.rank = -c.costLeft(n)

@@ -76,27 +76,32 @@ func TestBlocked(t *testing.T) {
 		edit func(*fixture)
 		want bool
 	}{
-		"nothing":                         {func(*fixture) {}, true},
-		"consolidateAfter":                {after(30*time.Second - 1e6), false},
-		"consolidateAfter is over":        {after(30 * time.Second), true},
-		"nominated":                       {func(f *fixture) { f.nominated[0] = now + 1 }, false},
-		"was nominated":                   {func(f *fixture) { f.nominated[0] = now }, true},
-		"budget of pods":                  {budget(0, false), false},
-		"budget of pods allows one":       {budget(1, false), true},
-		"two budgets":                     {both(budget(1, false), budget(1, false)), false},
-		"budget and an unready pod":       {both(budget(0, false), func(f *fixture) { f.Pods[0].Phase = policy.PodStarting }), false},
-		"budget without unready pods":     {both(budget(0, true), func(f *fixture) { f.Pods[0].Phase = policy.PodStarting }), true},
-		"budget and a ready pod":          {budget(0, true), false},
-		"budget of pods that stay":        {both(budget(0, false), func(f *fixture) { f.Templates[0].Tolerations = []policy.Toleration{{Exists: true}} }), true},
-		"do-not-disrupt on a pod":         {func(f *fixture) { f.Pods[0].DoNotDisrupt = true }, false},
-		"do-not-disrupt on a node":        {func(f *fixture) { f.Nodes[0].DoNotDisrupt = true }, false},
-		"not initialized":                 {func(f *fixture) { f.Nodes[0].Phase = policy.NodeRegistered }, false},
-		"drained by a person":             {func(f *fixture) { f.Nodes[0].ActedBy = policy.ActorPerson }, false},
-		"taken by the provider":           {func(f *fixture) { f.Nodes[0].ReclaimAt = now + 1 }, false},
-		"consolidateAfter: Never":         {func(f *fixture) { f.Consolidation[0] = policy.ConsolidateNever }, false},
-		"WhenEmpty":                       {func(f *fixture) { f.Consolidation[0] = policy.WhenEmpty }, false},
-		"a pool that is not Karpenter's":  {func(f *fixture) { f.Pools[0].Provisioner = policy.ProvisionerClusterAutoscaler }, false},
-		"do-not-disrupt on one that ends": {func(f *fixture) { f.pod(100); f.Pods[1].DoNotDisrupt, f.Pods[1].Phase = true, policy.PodTerminating }, true},
+		"nothing":                     {func(*fixture) {}, true},
+		"consolidateAfter":            {after(30*time.Second - 1e6), false},
+		"consolidateAfter is over":    {after(30 * time.Second), true},
+		"nominated":                   {func(f *fixture) { f.nominated[0] = now + 1 }, false},
+		"was nominated":               {func(f *fixture) { f.nominated[0] = now }, true},
+		"budget of pods":              {budget(0, false), false},
+		"budget of pods allows one":   {budget(1, false), true},
+		"two budgets":                 {both(budget(1, false), budget(1, false)), false},
+		"budget and an unready pod":   {both(budget(0, false), func(f *fixture) { f.Pods[0].Phase = policy.PodStarting }), false},
+		"budget without unready pods": {both(budget(0, true), func(f *fixture) { f.Pods[0].Phase = policy.PodStarting }), true},
+		"budget and a ready pod":      {budget(0, true), false},
+		"budget of pods that stay": {both(budget(0, false),
+			func(f *fixture) { f.Templates[0].Tolerations = []policy.Toleration{{Exists: true}} }), true},
+		"do-not-disrupt on a pod":        {func(f *fixture) { f.Pods[0].DoNotDisrupt = true }, false},
+		"do-not-disrupt on a node":       {func(f *fixture) { f.Nodes[0].DoNotDisrupt = true }, false},
+		"not initialized":                {func(f *fixture) { f.Nodes[0].Phase = policy.NodeRegistered }, false},
+		"drained by a person":            {func(f *fixture) { f.Nodes[0].ActedBy = policy.ActorPerson }, false},
+		"taken by the provider":          {func(f *fixture) { f.Nodes[0].ReclaimAt = now + 1 }, false},
+		"consolidateAfter: Never":        {func(f *fixture) { f.Consolidation[0] = policy.ConsolidateNever }, false},
+		"WhenEmpty":                      {func(f *fixture) { f.Consolidation[0] = policy.WhenEmpty }, false},
+		"a pool that is not Karpenter's": {func(f *fixture) { f.Pools[0].Provisioner = policy.ProvisionerClusterAutoscaler }, false},
+		"do-not-disrupt on one that ends": {func(f *fixture) {
+			f.pod(100)
+			f.Pods[1].DoNotDisrupt, f.Pods[1].Phase = true,
+				policy.PodTerminating
+		}, true},
 	} {
 		f := newFixture(1)
 		f.node(0, f.sell(4, policy.OnDemand, 20))

@@ -44,7 +44,8 @@ func TestSpotToSpot(t *testing.T) {
 		case cmd == nil || cmd.Replacement == nil:
 			t.Errorf("%s: command %+v, want a replacement", c.name, cmd)
 		case len(cmd.Replacement.Types) != c.want || len(nodesOf(cmd)) != len(c.capacity):
-			t.Errorf("%s: %d nodes replaced by one of %d types, want %d by %d", c.name, len(nodesOf(cmd)), len(cmd.Replacement.Types), len(c.capacity), c.want)
+			t.Errorf("%s: %d nodes replaced by one of %d types, want %d by %d", c.name, len(nodesOf(cmd)),
+				len(cmd.Replacement.Types), len(c.capacity), c.want)
 		}
 	}
 }

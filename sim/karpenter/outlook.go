@@ -279,7 +279,10 @@ func choosesCapacity(t policy.Template) bool {
 	apart := func(x policy.PodTerm) bool { return x.TopologyKey == labelCapacityType }
 	return slices.ContainsFunc(t.NodeSelector, func(l policy.Label) bool { return l.Key == labelCapacityType }) ||
 		slices.ContainsFunc(t.Affinity, func(x policy.NodeTerm) bool { return slices.ContainsFunc(x.Labels, names) }) ||
-		slices.ContainsFunc(t.Preferred, func(x policy.PreferredNodeTerm) bool { return slices.ContainsFunc(x.Term.Labels, names) }) ||
+		slices.ContainsFunc(t.Preferred, func(x policy.PreferredNodeTerm) bool {
+			return slices.ContainsFunc(x.Term.Labels,
+				names)
+		}) ||
 		slices.ContainsFunc(t.PodAffinity, apart) || slices.ContainsFunc(t.PodAntiAffinity, apart) ||
 		slices.ContainsFunc(t.Spread, func(x policy.Spread) bool { return x.TopologyKey == labelCapacityType })
 }

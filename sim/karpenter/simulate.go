@@ -78,7 +78,8 @@ func (sm *simulator) prepare(c *Cluster) {
 		b.Draw = func(pod int, key string, ties []string) int { return c.Draw(b.Pods[pod].ID, key, ties) }
 	}
 	b.Abort = func(pod int, n policy.NodeID, claims int) bool {
-		return claims > sm.claimsMax || n != policy.None && sm.displaced[pod] == leaving && c.Nodes[n].Phase != policy.NodeInitialized
+		return claims > sm.claimsMax ||
+			n != policy.None && sm.displaced[pod] == leaving && c.Nodes[n].Phase != policy.NodeInitialized
 	}
 	sm.displaced, b.Pods, b.From = sm.displaced[:0], b.Pods[:0], b.From[:0]
 	for _, id := range c.Pending {
@@ -96,7 +97,10 @@ func (sm *simulator) prepare(c *Cluster) {
 	}
 	sm.common = len(sm.displaced)
 	b.Pools = c.View.Pools(nil)
-	sm.bounded = slices.ContainsFunc(b.Pools, func(p placement.Pool) bool { return p.NodesFull || p.Limits != (policy.Resources{}) })
+	sm.bounded = slices.ContainsFunc(b.Pools, func(p placement.Pool) bool {
+		return p.NodesFull ||
+			p.Limits != (policy.Resources{})
+	})
 	c.Space.Solver().Prepare(b)
 	sm.unscheduled.begin(c, sm)
 }

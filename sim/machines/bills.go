@@ -184,6 +184,7 @@ func (bs *Bills) Settle(t policy.Time) {
 		}
 	}
 	if bs.Result.Slowed > 0 {
-		bs.Warn(fmt.Sprintf("nodes without CPU credits were slowed down to their baseline for %.1f node-hours", bs.Result.Slowed.Hours()))
+		bs.Warn(fmt.Sprintf("nodes without CPU credits were slowed down to their baseline for %.1f node-hours",
+			bs.Result.Slowed.Hours()))
 	}
 }

@@ -59,7 +59,8 @@ func (ms *Machines) checkPrices() error {
 		most := ms.Scenario.Pools[n.Pool].PriceMax
 		price := ms.Prepared.Market.Charges()[n.Market].At(ms.Clock.Now)
 		if n.Launched == ms.Clock.Now && most > 0 && (price > most || n.Bid > most) {
-			return fmt.Errorf("node %s was bought for %v with a bid of %v, and its pool pays %v at most", n.Name, price, n.Bid, most)
+			return fmt.Errorf("node %s was bought for %v with a bid of %v, and its pool pays %v at most", n.Name, price,
+				n.Bid, most)
 		}
 	}
 	return nil
@@ -99,8 +100,10 @@ func (ms *Machines) checkFees(l *lifetime) error {
 	of := func(price policy.Money) policy.Money {
 		return policy.Money((int64(price)*lasted + 1_800_000) / 3_600_000)
 	}
-	if want := (policy.NodeFees{Fee: of(p.Fees.Fee), Volumes: of(p.Fees.Volumes), Credits: l.fees.Credits}); l.fees != want {
-		return fmt.Errorf("a node of pool %s from %v to %v was charged fees of %+v, they are %+v", p.Name, l.from, l.to, l.fees, want)
+	if want := (policy.NodeFees{Fee: of(p.Fees.Fee), Volumes: of(p.Fees.Volumes),
+		Credits: l.fees.Credits}); l.fees != want {
+		return fmt.Errorf("a node of pool %s from %v to %v was charged fees of %+v, they are %+v", p.Name, l.from, l.to,
+			l.fees, want)
 	}
 	return nil
 }

@@ -249,7 +249,8 @@ func (ds *Drains) evict(id policy.PodID, forced bool, by policy.Actor) bool {
 	p := &ds.Pods.All[id]
 	t := &ds.Scenario.Templates[p.Template]
 	if p.Phase == policy.PodReady || p.Phase == policy.PodStarting {
-		kept := p.DoNotDisrupt && (!forced || by == policy.ActorKarpenter) || t.NotSafeToEvict && !forced && by != policy.ActorKarpenter
+		kept := p.DoNotDisrupt && (!forced || by == policy.ActorKarpenter) ||
+			t.NotSafeToEvict && !forced && by != policy.ActorKarpenter
 		if len(t.PDBs) > 1 || kept {
 			return false
 		}

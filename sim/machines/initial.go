@@ -32,8 +32,9 @@ func (la *Launches) startStated(onDemand bool) {
 		for k := range s.Count {
 			slot, ok := la.Market.Slot(s.Market)
 			if !ok {
-				la.Result.Warnings = append(la.Result.Warnings, fmt.Sprintf("%d of %d nodes of %s are not started: the market has no more slots",
-					s.Count-k, s.Count, la.Scenario.Markets[s.Market].Name))
+				la.Result.Warnings = append(la.Result.Warnings,
+					fmt.Sprintf("%d of %d nodes of %s are not started: the market has no more slots",
+						s.Count-k, s.Count, la.Scenario.Markets[s.Market].Name))
 				break
 			}
 			la.Queue.State(la.AddReady(Order{s.Pool, s.Market, slot, la.choiceFor(s)}), s.Pods)
@@ -70,7 +71,8 @@ func onDemandMarket(w *scenarios.BoundScenario, m policy.MarketID) policy.Market
 		return m
 	}
 	i := slices.IndexFunc(w.Markets, func(y policy.Market) bool {
-		return y.Capacity == policy.OnDemand && y.Type == x.Type && y.Zone == x.Zone && y.Region == x.Region && y.Provider == x.Provider
+		return y.Capacity == policy.OnDemand && y.Type == x.Type && y.Zone == x.Zone && y.Region == x.Region &&
+			y.Provider == x.Provider
 	})
 	return policy.MarketID(i)
 }

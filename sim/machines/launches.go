@@ -63,7 +63,8 @@ func (la *Launches) labels(o Order) []policy.Label {
 			return offers[i].Labels
 		}
 	}
-	return placement.NodeLabels(la.Scenario.Types, la.Scenario.Zones, &la.Scenario.Pools[o.Pool], &la.Scenario.Markets[o.Market])
+	return placement.NodeLabels(la.Scenario.Types, la.Scenario.Zones, &la.Scenario.Pools[o.Pool],
+		&la.Scenario.Markets[o.Market])
 }
 
 // Launch buys a node and plans its life.
@@ -84,7 +85,8 @@ func (la *Launches) Launch(o Order, token string, bid policy.Money) policy.NodeI
 	} else {
 		la.Result.WarmUpLaunches++
 	}
-	la.Log.Add(la.Clock.Now, engine.RecordLaunch, n.Name, la.Scenario.Markets[m].Name, int64(la.Prepared.Market.Charges()[m].At(la.Clock.Now)))
+	la.Log.Add(la.Clock.Now, engine.RecordLaunch, n.Name, la.Scenario.Markets[m].Name,
+		int64(la.Prepared.Market.Charges()[m].At(la.Clock.Now)))
 	// Two nodes in one slot at one instant are the same machine: the key says so.
 	u := chance.New(la.Seed, "node-start", la.Scenario.Markets[m].Name).At2(uint64(o.Slot), uint64(la.Clock.Now)).Float()
 	least, most := la.Delays.Register(&la.Scenario.Markets[m])

@@ -75,7 +75,8 @@ func (pl *Pools) Full(pool policy.PoolID, without []policy.NodeID) bool {
 	left, static := own.NodesMax, pl.Prepared.Static(pool) != nil
 	for i := range pl.Nodes.All {
 		n := &pl.Nodes.All[i]
-		if n.Pool == pool && n.Phase != policy.NodeGone && !slices.Contains(without, n.ID) && (static || !pl.Drains.deletes(n.ID)) {
+		if n.Pool == pool && n.Phase != policy.NodeGone && !slices.Contains(without, n.ID) &&
+			(static || !pl.Drains.deletes(n.ID)) {
 			left--
 		}
 	}
@@ -98,7 +99,10 @@ func (pl *Pools) Affordable(pool policy.PoolID, markets []policy.MarketID) []pol
 	if pl.All[pool].PriceMax == 0 && pl.Shifted == nil {
 		return markets
 	}
-	return slices.DeleteFunc(slices.Clone(markets), func(m policy.MarketID) bool { return !pl.Affords(pool, m) || pl.Away(pool, m) })
+	return slices.DeleteFunc(slices.Clone(markets), func(m policy.MarketID) bool {
+		return !pl.Affords(pool, m) ||
+			pl.Away(pool, m)
+	})
 }
 
 // PricedOut reports whether pool could buy on demand if it were not for the most
@@ -162,7 +166,8 @@ func (pl *Pools) init() {
 	pl.bounds = make([]kept, len(pl.All))
 	for i := range pl.All {
 		p := &pl.All[i]
-		pl.State[i] = PoolState{Share: p.Share.Min, Fallback: p.OnDemandFallback, Mixed: pl.Prepared.Static(policy.PoolID(i)) != nil}
+		pl.State[i] = PoolState{Share: p.Share.Min, Fallback: p.OnDemandFallback,
+			Mixed: pl.Prepared.Static(policy.PoolID(i)) != nil}
 		pl.bounds[i] = kept{bounds: p.Share, limits: p.Limits, forced: !p.OnDemandFallback}
 	}
 }

@@ -64,7 +64,8 @@ func (rm *Removals) expire(id policy.NodeID) {
 	if rm.of[id].billed {
 		return
 	}
-	rm.Clock.Add(rm.Clock.Now.Add(rm.Delays.DrainMax+rm.Delays.EvictRetry), engine.NodeExpires, int32(id), 0, rm.Nodes.Gen(id))
+	rm.Clock.Add(rm.Clock.Now.Add(rm.Delays.DrainMax+rm.Delays.EvictRetry), engine.NodeExpires, int32(id), 0,
+		rm.Nodes.Gen(id))
 	n, actor := &rm.Nodes.All[id], policy.ActorKarpenter
 	if rm.Scenario.Pools[n.Pool].Provisioner == policy.ProvisionerClusterAutoscaler {
 		actor = policy.ActorNTH // the group ends the instance, and this drains it first

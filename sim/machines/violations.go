@@ -97,7 +97,8 @@ func (k *kept) broken(name string, length int64) (out []string) {
 	percent := func(share float64) string { return figures.Share(share, figures.Few) }
 	above, below := k.aboveMS > most, k.belowMS > most
 	if k.bounds.Exact {
-		say(above || below || k.aboveMS+k.belowMS > most, "does not hold the %s on Spot that exactRatio sets", percent(k.bounds.Target))
+		say(above || below ||
+			k.aboveMS+k.belowMS > most, "does not hold the %s on Spot that exactRatio sets", percent(k.bounds.Target))
 	} else {
 		say(above, "holds more on Spot than the %s that spotShare.max allows", percent(k.bounds.Max))
 		say(below, "holds less on Spot than the %s that spotShare.min requires", percent(k.bounds.Min))
@@ -122,6 +123,7 @@ func (pl *Pools) FillViolations() {
 	for i := range pl.bounds {
 		k := &pl.bounds[i]
 		k.advance(pl.Window.To, pl.Window)
-		pl.Result.Violations = append(pl.Result.Violations, k.broken(pl.Scenario.Pools[i].Name, int64(pl.Window.To-pl.Window.From))...)
+		pl.Result.Violations = append(pl.Result.Violations, k.broken(pl.Scenario.Pools[i].Name,
+			int64(pl.Window.To-pl.Window.From))...)
 	}
 }

@@ -30,18 +30,20 @@ func TestKept(t *testing.T) {
 		refused time.Duration
 		want    []string
 	}{
-		"one node of five too many":         {most, []step{{0, 5, 0}}, 0, []string{above}},
-		"as near as four nodes come":        {most, []step{{0, 4, 0}}, 0, nil},
-		"at the bound":                      {most, []step{{0, 8, 2}}, 0, nil},
-		"for a moment":                      {most, []step{{0, 10, 0}, {5 * time.Hour, 8, 2}}, 0, nil},
-		"for a moment too long":             {most, []step{{0, 10, 0}, {5*time.Hour + time.Minute, 8, 2}}, 0, []string{above}},
-		"before the window":                 {most, []step{{-20 * time.Hour, 10, 0}, {0, 8, 2}}, 0, nil},
-		"no bound":                          {policy.ShareRange{Max: 1}, []step{{0, 10, 0}}, 0, nil},
-		"nothing on spot":                   {range2080, []step{{0, 0, 10}}, 0, []string{below}},
-		"after spot was refused":            {range2080, []step{{0, 5, 5}, {10 * time.Hour, 0, 10}, {20 * time.Hour, 5, 5}}, 10 * time.Hour, nil},
-		"long after":                        {range2080, []step{{0, 5, 5}, {10 * time.Hour, 0, 10}, {22 * time.Hour, 5, 5}}, 10 * time.Hour, []string{below}},
-		"exactly":                           {exact, []step{{0, 18, 2}}, 0, nil},
-		"above and below, each for a while": {exact, []step{{0, 18, 2}, {10 * time.Hour, 20, 0}, {14 * time.Hour, 16, 4}, {18 * time.Hour, 18, 2}}, 0, []string{off}},
+		"one node of five too many":  {most, []step{{0, 5, 0}}, 0, []string{above}},
+		"as near as four nodes come": {most, []step{{0, 4, 0}}, 0, nil},
+		"at the bound":               {most, []step{{0, 8, 2}}, 0, nil},
+		"for a moment":               {most, []step{{0, 10, 0}, {5 * time.Hour, 8, 2}}, 0, nil},
+		"for a moment too long":      {most, []step{{0, 10, 0}, {5*time.Hour + time.Minute, 8, 2}}, 0, []string{above}},
+		"before the window":          {most, []step{{-20 * time.Hour, 10, 0}, {0, 8, 2}}, 0, nil},
+		"no bound":                   {policy.ShareRange{Max: 1}, []step{{0, 10, 0}}, 0, nil},
+		"nothing on spot":            {range2080, []step{{0, 0, 10}}, 0, []string{below}},
+		"after spot was refused":     {range2080, []step{{0, 5, 5}, {10 * time.Hour, 0, 10}, {20 * time.Hour, 5, 5}}, 10 * time.Hour, nil},
+		"long after": {range2080, []step{{0, 5, 5}, {10 * time.Hour, 0, 10}, {22 * time.Hour, 5, 5}},
+			10 * time.Hour, []string{below}},
+		"exactly": {exact, []step{{0, 18, 2}}, 0, nil},
+		"above and below, each for a while": {exact, []step{{0, 18, 2}, {10 * time.Hour, 20, 0}, {14 * time.Hour, 16, 4},
+			{18 * time.Hour, 18, 2}}, 0, []string{off}},
 	} {
 		k := kept{bounds: x.bounds}
 		spot, onDemand := int64(0), int64(0)

@@ -37,7 +37,8 @@ func (m *Market) tooLow(id policy.MarketID, bid policy.Money) bool {
 // says so at that instant and takes the node a notice later, whatever the price does
 // meanwhile. It reads prices to come, so nothing of it may reach a snapshot before
 // the notice.
-func (m *Market) Outbid(id policy.MarketID, slot int32, launched policy.Time, bid policy.Money) (lost weather.Reclaim, at policy.Time, ok bool) {
+func (m *Market) Outbid(id policy.MarketID, slot int32, launched policy.Time, bid policy.Money) (lost weather.Reclaim,
+	at policy.Time, ok bool) {
 	if !m.scenario.Markets[id].Auction() {
 		return lost, 0, false
 	}

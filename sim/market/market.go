@@ -45,7 +45,8 @@ type Market struct {
 
 // New returns the markets of a scenario of which the prices and the weather are given.
 func New(cfg Config, p *Prices, w *weather.Weather, clock *engine.Queue) *Market {
-	m := &Market{Config: cfg, scenario: p.scenario, prices: p, weather: w, clock: clock, state: make([]state, len(p.scenario.Markets)),
+	m := &Market{Config: cfg, scenario: p.scenario, prices: p, weather: w, clock: clock,
+		state:    make([]state, len(p.scenario.Markets)),
 		reserved: make([]*scenarios.Reservation, len(p.scenario.Markets))}
 	for i := range p.scenario.Reservations {
 		m.reserved[p.scenario.Reservations[i].Market] = &p.scenario.Reservations[i]
@@ -161,7 +162,8 @@ func (m *Market) CallFails() bool { return m.weather.CallFails(m.clock.Now) }
 // such as those of a type on demand in all zones, any is drawn by the number of the launch: Karpenter's kwok
 // provider does so (kwok/cloudprovider/cloudprovider.go of 1.14.1), and EC2 says
 // nothing of it.
-func (m *Market) Allocate(markets []policy.MarketID, bid policy.Money, number int) (id policy.MarketID, slot int32, ok bool) {
+func (m *Market) Allocate(markets []policy.MarketID, bid policy.Money, number int) (id policy.MarketID, slot int32,
+	ok bool) {
 	return m.AllocateBy(markets, Allocation{Bid: bid, Number: number})
 }
 
@@ -200,7 +202,8 @@ func (m *Market) AllocateBy(markets []policy.MarketID, a Allocation) (id policy.
 	if len(open) == 0 {
 		return 0, 0, false
 	}
-	if x := &m.scenario.Markets[open[0].market]; x.Capacity == policy.Spot && !x.Auction() && !m.LowestPrice && a.Strategy != scenarios.LowestPrice {
+	if x := &m.scenario.Markets[open[0].market]; x.Capacity == policy.Spot && !x.Auction() && !m.LowestPrice &&
+		a.Strategy != scenarios.LowestPrice {
 		slices.SortFunc(open, func(a, b offer) int {
 			return cmp.Or(cmp.Compare(a.pressure, b.pressure), cmp.Compare(a.market, b.market))
 		})
@@ -232,7 +235,8 @@ func (m *Market) pressure(id policy.MarketID) float64 {
 		return 0
 	}
 	left := m.weather.Depth(int(id), m.clock.Now) - m.state[id].held()
-	return float64(m.weather.ExpectedHazard(int(id), m.clock.Now)*float64(m.weather.Slots(int(id)))) / float64(max(1, left))
+	return float64(m.weather.ExpectedHazard(int(id),
+		m.clock.Now)*float64(m.weather.Slots(int(id)))) / float64(max(1, left))
 }
 
 // freeSlot returns the lowest free slot of market id, and whether the provider has

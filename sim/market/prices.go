@@ -31,7 +31,8 @@ type Prices struct {
 
 // NewPrices prepares the prices of w for runs from begin to end.
 func NewPrices(w *scenarios.BoundScenario, begin, end policy.Time) (*Prices, error) {
-	p := &Prices{scenario: w, curves: make([]scenarios.PriceCurve, len(w.Prices)), charges: make([]*billing.Curve, len(w.Prices))}
+	p := &Prices{scenario: w, curves: make([]scenarios.PriceCurve, len(w.Prices)),
+		charges: make([]*billing.Curve, len(w.Prices))}
 	for i := range w.Prices {
 		if len(w.Prices[i].At) == 0 {
 			return nil, fmt.Errorf("scenario %s: market %s has no price", w.Name, w.Markets[i].Name)

@@ -12,7 +12,8 @@ func DrawWeather(w *scenarios.BoundScenario, seed uint64, begin, end policy.Time
 		OnDemandShortages: w.OnDemandShortages, Truth: w.Truth, Params: weather.DefaultParams()}
 	for i := range w.Faults {
 		f := &w.Faults[i]
-		shortage := weather.OrderedShortage{At: f.At, Duration: f.Duration, Depth: f.Share, Zone: f.Zone, Type: f.Type, Capacity: f.Capacity}
+		shortage := weather.OrderedShortage{At: f.At, Duration: f.Duration, Depth: f.Share, Zone: f.Zone, Type: f.Type,
+			Capacity: f.Capacity}
 		switch f.Kind {
 		case scenarios.FaultZoneOutage:
 			shortage.Depth, shortage.Capacity, shortage.NoNotice = 1, "", true
@@ -28,16 +29,19 @@ func DrawWeather(w *scenarios.BoundScenario, seed uint64, begin, end policy.Time
 		case scenarios.FaultAPIError:
 			cfg.APIFaults = append(cfg.APIFaults, weather.APIFault{At: f.At, Duration: f.Duration, Share: 1})
 		case scenarios.FaultLateNotice:
-			cfg.NoticeFaults = append(cfg.NoticeFaults, weather.NoticeFault{At: f.At, Duration: f.Duration, Share: f.Share, Delay: f.Delay})
+			cfg.NoticeFaults = append(cfg.NoticeFaults, weather.NoticeFault{At: f.At, Duration: f.Duration, Share: f.Share,
+				Delay: f.Delay})
 		}
 	}
 	markets := make([]weather.Market, len(w.Markets))
 	for i := range w.Markets {
 		m, typ := &w.Markets[i], &w.Types[w.Markets[i].Type]
-		markets[i] = weather.Market{Name: m.Name, Provider: m.Provider, Region: m.Region, Zone: w.Zones[m.Zone], Type: typ.Name,
+		markets[i] = weather.Market{Name: m.Name, Provider: m.Provider, Region: m.Region, Zone: w.Zones[m.Zone],
+			Type:   typ.Name,
 			Family: typ.Family, Spot: m.Capacity == policy.Spot, Auction: m.Auction(), GPU: typ.Allocatable.GPU > 0, Band: m.Band}
 		if w.Available != nil && len(w.Available[i].At) > 0 {
-			markets[i].Available = &weather.Availability{At: w.Available[i].At, Up: w.Available[i].Available, Gap: w.Available[i].Gap, Nodes: w.Available[i].Nodes}
+			markets[i].Available = &weather.Availability{At: w.Available[i].At, Up: w.Available[i].Available,
+				Gap: w.Available[i].Gap, Nodes: w.Available[i].Nodes}
 		}
 	}
 	pairWeather(w, markets)

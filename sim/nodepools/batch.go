@@ -69,7 +69,8 @@ func (kp *provisioner) provision() {
 
 // addOffers adds to list what pool may buy now, of the capacity types wanted, as offers
 // of a NodePool of the given id.
-func (kp *provisioner) addOffers(list []placement.Offer, pool, as policy.PoolID, spot, onDemand bool) []placement.Offer {
+func (kp *provisioner) addOffers(list []placement.Offer, pool, as policy.PoolID, spot,
+	onDemand bool) []placement.Offer {
 	x, limits, used := &kp.Pools.State[pool], kp.Pools.All[pool].Limits, kp.Pools.Counted(pool)
 	limited := limits != (policy.Resources{})
 	offers := kp.Prepared.Offers[pool]
@@ -84,7 +85,8 @@ func (kp *provisioner) addOffers(list []placement.Offer, pool, as policy.PoolID,
 			}
 		default:
 			isSpot := m.Capacity == policy.Spot
-			if isSpot && !spot || !isSpot && !onDemand || x.Allowed != nil && !x.Allowed[o.Market] || x.Mixed && kp.onlyReserved(pool) {
+			if isSpot && !spot || !isSpot && !onDemand || x.Allowed != nil && !x.Allowed[o.Market] ||
+				x.Mixed && kp.onlyReserved(pool) {
 				continue
 			}
 		}

@@ -55,8 +55,10 @@ func TestEmptyNodesAreValidated(t *testing.T) {
 	found := k.Clock.Now.Add(time.Minute)
 	k.Clock.Now, k.consolidation.poll.at = found, found
 	k.consolidation.disrupt()
-	if k.consolidation.poll.at != found.Add(15*time.Second) || k.consolidation.command == nil || len(k.consolidation.command.Candidates) != 2 || len(k.Drains.Active) != 0 {
-		t.Fatalf("command %+v, to be validated at %v; want one of two nodes at %v", k.consolidation.command, k.consolidation.poll.at, found.Add(15*time.Second))
+	if k.consolidation.poll.at != found.Add(15*time.Second) || k.consolidation.command == nil ||
+		len(k.consolidation.command.Candidates) != 2 || len(k.Drains.Active) != 0 {
+		t.Fatalf("command %+v, to be validated at %v; want one of two nodes at %v", k.consolidation.command,
+			k.consolidation.poll.at, found.Add(15*time.Second))
 	}
 	k.Nodes.State[0].Nominated = 1
 	k.Clock.Now = k.consolidation.poll.at
@@ -281,7 +283,8 @@ func TestExactShareInWholeNodes(t *testing.T) {
 		kind := policy.TypeID(rapid.IntRange(0, len(w.Types)-1).Draw(r, "type"))
 		size := w.Types[kind].VCPU
 		cpu := rapid.Int64Range(300, 1000*size-100).Draw(r, "cpu")
-		simtest.AddWorkload(&w, "job", policy.KindDeployment, int32(rapid.IntRange(1, 60).Draw(r, "pods")), policy.Resources{CPU: cpu, Memory: simtest.GiB / 8})
+		simtest.AddWorkload(&w, "job", policy.KindDeployment, int32(rapid.IntRange(1, 60).Draw(r, "pods")),
+			policy.Resources{CPU: cpu, Memory: simtest.GiB / 8})
 		w.StartCluster = scenarios.StartNodes
 		for i := range w.Markets {
 			if m := &w.Markets[i]; m.Type == kind && m.Zone == 0 {
@@ -304,7 +307,8 @@ func TestExactShareInWholeNodes(t *testing.T) {
 		before := away()
 		k.provisioner.place()
 		if after := away(); after > max(before, float64(size)/2)+1e-9 {
-			r.Errorf("the pool of nodes of %d vCPU was %.2f away from its share and is %.2f away: it holds %+v", size, before, after, k.Nodes.Sizes[0])
+			r.Errorf("the pool of nodes of %d vCPU was %.2f away from its share and is %.2f away: it holds %+v", size, before,
+				after, k.Nodes.Sizes[0])
 		}
 		if k.Nodes.Sizes[0].Total == 0 {
 			r.Error("nothing was bought")

@@ -80,7 +80,8 @@ func (kp *provisioner) listHalves() []half {
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(kp.weight(b.pool), kp.weight(a.pool)), cmp.Compare(kp.Pools.All[b.pool].Name, kp.Pools.All[a.pool].Name))
+		return cmp.Or(cmp.Compare(kp.weight(b.pool), kp.weight(a.pool)),
+			cmp.Compare(kp.Pools.All[b.pool].Name, kp.Pools.All[a.pool].Name))
 	})
 	return kp.halves
 }
@@ -155,7 +156,8 @@ func (kp *provisioner) place() (unplaced []policy.PodID, refused, again bool) {
 func (kp *provisioner) provisionable(list []policy.Pod) []policy.Pod {
 	for _, id := range kp.Queue.Pending {
 		p := &kp.Pods.All[id]
-		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None && kp.Nodes.All[p.Nominated].Phase >= policy.NodeInitialized {
+		if p.Phase != policy.PodPending || p.Gated ||
+			p.Nominated != policy.None && kp.Nodes.All[p.Nominated].Phase >= policy.NodeInitialized {
 			continue
 		}
 		list = append(list, *p)
@@ -283,5 +285,6 @@ func (kp *provisioner) limitSpot(h half, bins []placement.Bin, rules *placement.
 // drawDomain chooses among equal domains, of which Karpenter takes any: a pod draws once
 // for each look and topology key.
 func (kp *provisioner) drawDomain(pod int, key string, ties []string) int {
-	return chance.New(kp.Seed, "karpenter-domain", kp.batch.Pods[pod].Name).At2(uint64(kp.Clock.Now), portable.HashString(key)).IntN(len(ties))
+	return chance.New(kp.Seed, "karpenter-domain", kp.batch.Pods[pod].Name).At2(uint64(kp.Clock.Now),
+		portable.HashString(key)).IntN(len(ties))
 }

@@ -174,7 +174,8 @@ func (o *Outages) Add(more *Outages) {
 	o.Incidents += more.Incidents
 	o.PodsAffected += more.PodsAffected
 	o.WithoutPDB += more.WithoutPDB
-	if a, b := &o.Longest, &more.Longest; b.Outage > a.Outage || b.Outage == a.Outage && b.Outage > 0 && b.Began < a.Began {
+	if a, b := &o.Longest, &more.Longest; b.Outage > a.Outage ||
+		b.Outage == a.Outage && b.Outage > 0 && b.Began < a.Began {
 		*a = *b
 	}
 	for c := range o.Causes {

@@ -24,7 +24,8 @@ func TestLongestIncident(t *testing.T) {
 		t.Errorf("the longest of all is %+v, want %+v", all.Longest, want)
 	}
 	spot := all.Causes.Spot()
-	if all.PodsAffected != 6 || spot != (CauseOutage{80 * time.Second, 1}) || all.Causes[CauseMove] != (CauseOutage{40 * time.Second, 1}) || all.Causes[CauseGrowth].Incidents != 1 {
+	if all.PodsAffected != 6 || spot != (CauseOutage{80 * time.Second, 1}) ||
+		all.Causes[CauseMove] != (CauseOutage{40 * time.Second, 1}) || all.Causes[CauseGrowth].Incidents != 1 {
 		t.Errorf("all are %+v, of Spot %+v", all, spot)
 	}
 }

@@ -91,7 +91,8 @@ type entry struct {
 	node  policy.NodeID
 }
 
-func newNodeIndex(sp *placement.Space, templates []policy.Template, t *policy.Template, peers func(t, u *policy.Template) bool) *nodeIndex {
+func newNodeIndex(sp *placement.Space, templates []policy.Template, t *policy.Template,
+	peers func(t, u *policy.Template) bool) *nodeIndex {
 	r := &nodeIndex{
 		pod:  policy.Pod{ID: policy.None, Template: t.ID, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None},
 		read: -1, zonal: sp.Scoring().Zonal(t.ID),
@@ -121,7 +122,8 @@ func (r *nodeIndex) depend(sp *placement.Space, t placement.Counter) {
 	}
 }
 
-func (r *nodeIndex) addSofts(sp *placement.Space, templates []policy.Template, t *policy.Template, peers func(t, u *policy.Template) bool) {
+func (r *nodeIndex) addSofts(sp *placement.Space, templates []policy.Template, t *policy.Template,
+	peers func(t, u *policy.Template) bool) {
 	if len(t.Spread) == 0 {
 		member := func(u *policy.Template) bool { return peers(t, u) }
 		if !anyOf(templates, member) {
@@ -143,7 +145,8 @@ func (r *nodeIndex) addSofts(sp *placement.Space, templates []policy.Template, t
 		if !c.Soft {
 			continue
 		}
-		count := placement.Count{Key: c.TopologyKey, Live: true, Member: func(u *policy.Template) bool { return placement.SpreadCounts(t, c, u) }}
+		count := placement.Count{Key: c.TopologyKey, Live: true,
+			Member: func(u *policy.Template) bool { return placement.SpreadCounts(t, c, u) }}
 		if c.TopologyKey != labelHost {
 			count.For, count.Keys = t, keys
 			count.IgnoreAffinity, count.HonorTaints = c.IgnoreAffinity, c.HonorTaints

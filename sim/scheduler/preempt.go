@@ -226,7 +226,8 @@ func (s *Scheduler) examineBound(c *candidate, p *policy.Pod, n policy.NodeID, p
 // enough reports whether free holds the requested resources, before the filters are run.
 func enough(asked, free *policy.Resources) bool {
 	for _, x := range [...][2]int64{
-		{asked.CPU, free.CPU}, {asked.Memory, free.Memory}, {asked.Storage, free.Storage}, {asked.GPU, free.GPU}, {1, free.Pods},
+		{asked.CPU, free.CPU}, {asked.Memory, free.Memory}, {asked.Storage, free.Storage}, {asked.GPU, free.GPU}, {1,
+			free.Pods},
 	} {
 		if x[0] > 0 && x[0] > x[1] {
 			return false

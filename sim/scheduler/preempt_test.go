@@ -183,7 +183,8 @@ func TestPreemptPrefers(t *testing.T) {
 			sp := placement.New(templates, testZones)
 			s := New(sp, templates, sameWorkload)
 			for n := range policy.NodeID(2) {
-				node := policy.Node{ID: n, Name: fmt.Sprint("n", n), Phase: policy.NodeInitialized, Allocatable: policy.Resources{CPU: 4000 + 2000*int64(n), Pods: 9}}
+				node := policy.Node{ID: n, Name: fmt.Sprint("n", n), Phase: policy.NodeInitialized,
+					Allocatable: policy.Resources{CPU: 4000 + 2000*int64(n), Pods: 9}}
 				sp.SetNode(&node)
 			}
 			var pods []policy.Pod
@@ -211,7 +212,8 @@ func TestPreemptHeedsBudgets(t *testing.T) {
 	s := New(sp, templates, sameWorkload)
 	var pods []policy.Pod
 	for n := range policy.NodeID(2) {
-		sp.SetNode(&policy.Node{ID: n, Name: fmt.Sprint("n", n), Phase: policy.NodeInitialized, Allocatable: policy.Resources{CPU: 4000, Pods: 9}})
+		sp.SetNode(&policy.Node{ID: n, Name: fmt.Sprint("n", n), Phase: policy.NodeInitialized,
+			Allocatable: policy.Resources{CPU: 4000, Pods: 9}})
 		pods = append(pods, policy.Pod{ID: policy.PodID(n), Template: policy.TemplateID(1 + n), Node: n, Phase: policy.PodReady})
 		sp.Bind(&pods[n], n)
 	}
@@ -238,7 +240,8 @@ func TestPickNominated(t *testing.T) {
 	if n, ok := s.Pick(p); !ok || n != 0 {
 		t.Errorf("nominated to node 0 it goes to %d, %v", n, ok)
 	}
-	sp.SetNode(&policy.Node{ID: 0, Name: "n0", Phase: policy.NodeInitialized, Allocatable: policy.Resources{CPU: 200, Memory: 30 << 30, Pods: 58}})
+	sp.SetNode(&policy.Node{ID: 0, Name: "n0", Phase: policy.NodeInitialized,
+		Allocatable: policy.Resources{CPU: 200, Memory: 30 << 30, Pods: 58}})
 	s.Changed(0)
 	if n, ok := s.Pick(p); !ok || n != 1 {
 		t.Errorf("node 0 has no room for it, and it goes to %d, %v", n, ok)

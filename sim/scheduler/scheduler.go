@@ -60,7 +60,8 @@ const logMax = 1 << 13
 // that no Service selects) t has no peers. (pkg/scheduler/framework/plugins/helper/spread.go,
 // Kubernetes 1.35.)
 func New(sp *placement.Space, templates []policy.Template, peers func(t, u *policy.Template) bool) *Scheduler {
-	s := &Scheduler{space: sp, templates: templates, indexes: make([]*nodeIndex, len(templates)), memories: make([]memory, len(templates))}
+	s := &Scheduler{space: sp, templates: templates, indexes: make([]*nodeIndex, len(templates)),
+		memories: make([]memory, len(templates))}
 	for i := range templates {
 		s.indexes[i] = newNodeIndex(sp, templates, &templates[i], peers)
 	}

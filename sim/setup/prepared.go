@@ -51,9 +51,11 @@ type Prepared struct {
 // Prepare prepares runs of w. It fails when no workload's pods fit any node that can be bought;
 // where those of some do not, these stay pending, and [Prepared.Unschedulable] has them.
 func Prepare(w *scenarios.BoundScenario) (*Prepared, error) {
-	p := &Prepared{scenario: w, Begin: w.Start.Add(-w.WarmUp), Window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
+	p := &Prepared{scenario: w, Begin: w.Start.Add(-w.WarmUp), Window: billing.Span{From: w.Start,
+		To: w.Start.Add(w.Duration)}}
 	if p.Begin <= 0 || w.Duration <= 0 {
-		return nil, fmt.Errorf("scenario %s: start %v, warm-up %v and duration %v do not make a run", w.Name, w.Start, w.WarmUp, w.Duration)
+		return nil, fmt.Errorf("scenario %s: start %v, warm-up %v and duration %v do not make a run", w.Name, w.Start,
+			w.WarmUp, w.Duration)
 	}
 	var err error
 	if p.Market, err = market.NewPrices(w, p.Begin, p.Window.To); err != nil {

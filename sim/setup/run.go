@@ -52,7 +52,8 @@ type Config struct {
 
 // NewRun returns what the parts of a run share, and its weather.
 func NewRun(p *Prepared, cfg Config) (*Run, *weather.Weather, error) {
-	r := &Run{Prepared: p, Scenario: p.scenario, Window: p.Window, Delays: DefaultDelays(), Seed: cfg.Seed, Check: cfg.Check,
+	r := &Run{Prepared: p, Scenario: p.scenario, Window: p.Window, Delays: DefaultDelays(), Seed: cfg.Seed,
+		Check: cfg.Check,
 		Clock: &engine.Queue{Now: p.Begin}, SlowFactor: 1}
 	if cfg.Delays != nil {
 		r.Delays = *cfg.Delays
@@ -64,7 +65,8 @@ func NewRun(p *Prepared, cfg Config) (*Run, *weather.Weather, error) {
 			return nil, nil, fmt.Errorf("drawing the weather of %s: %w", p.scenario.Name, err)
 		}
 	}
-	r.Result = &result.Result{Scenario: p.scenario.Name, Policy: cfg.Policy, Seed: cfg.Seed, Window: p.Window, Weather: drawn.Digest(),
+	r.Result = &result.Result{Scenario: p.scenario.Name, Policy: cfg.Policy, Seed: cfg.Seed, Window: p.Window,
+		Weather:       drawn.Digest(),
 		Unschedulable: p.Warnings()}
 	r.Result.Warnings = slices.Clone(r.Result.Unschedulable)
 	r.Log = engine.NewLog(r.header(), cfg.Log)
@@ -76,14 +78,16 @@ func (r *Run) header() []byte {
 	var b []byte
 	b = append(b, r.Scenario.Digest[:]...)
 	b = append(b, r.Scenario.TraceDigest[:]...)
-	b = fmt.Appendf(b, "%s\x00%d\x00%d\x00%d\x00%v\x00", r.Result.Policy, r.Seed, r.Window.From, r.Window.To, r.Scenario.StartCluster)
+	b = fmt.Appendf(b, "%s\x00%d\x00%d\x00%d\x00%v\x00", r.Result.Policy, r.Seed, r.Window.From, r.Window.To,
+		r.Scenario.StartCluster)
 	return append(b, r.Result.Weather[:]...)
 }
 
 // Away reports whether a zonal shift leads away from the zone of market m: Karpenter then
 // buys nothing there, and ends no instance.
 func (r *Run) Away(pool policy.PoolID, m policy.MarketID) bool {
-	return r.Shifted != nil && r.Shifted[r.Scenario.Markets[m].Zone] && r.Scenario.Pools[pool].Provisioner == policy.ProvisionerKarpenter
+	return r.Shifted != nil && r.Shifted[r.Scenario.Markets[m].Zone] &&
+		r.Scenario.Pools[pool].Provisioner == policy.ProvisionerKarpenter
 }
 
 // Metered reports whether what happens now is counted.

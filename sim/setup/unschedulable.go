@@ -93,7 +93,8 @@ func (s *search) obstacle() string {
 	if len(s.left) == 0 {
 		return "no pool sells anything"
 	}
-	for _, constraint := range []func() string{s.labels, s.domains, s.taints, s.hostPorts, s.resources, s.prices, s.companions} {
+	for _, constraint := range []func() string{s.labels, s.domains, s.taints, s.hostPorts, s.resources, s.prices,
+		s.companions} {
 		if why := constraint(); why != "" {
 			return why
 		}
@@ -164,7 +165,10 @@ func (s *search) unmet(r *policy.Requirement) string {
 		}
 		return max(have-want, want-have)
 	}
-	slices.SortStableFunc(values, func(a, b string) int { return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(a, b)) })
+	slices.SortStableFunc(values, func(a, b string) int {
+		return cmp.Or(cmp.Compare(distance(a), distance(b)),
+			cmp.Compare(a, b))
+	})
 	at := slices.IndexFunc(s.left, func(o placement.Offer) bool {
 		v, there := policy.FindLabel(o.Labels, r.Key)
 		return there && v == values[0]
@@ -181,7 +185,10 @@ func (s *search) unmet(r *policy.Requirement) string {
 func (s *search) open(key string) bool {
 	return slices.ContainsFunc(s.left, func(o placement.Offer) bool {
 		own := s.p.Own(o.Pool)
-		return own != nil && slices.ContainsFunc(own.Choices, func(c scenarios.LabelChoice) bool { return c.Open && c.Key == key })
+		return own != nil && slices.ContainsFunc(own.Choices, func(c scenarios.LabelChoice) bool {
+			return c.Open &&
+				c.Key == key
+		})
 	})
 }
 
@@ -260,7 +267,8 @@ var needs = []need{
 	{"CPU", func(r *policy.Resources) int64 { return r.CPU }, func(n int64) string { return fmt.Sprintf("%dm", n) }},
 	{"memory", func(r *policy.Resources) int64 { return r.Memory }, mebibytes},
 	{"ephemeral storage", func(r *policy.Resources) int64 { return r.Storage }, mebibytes},
-	{"accelerators", func(r *policy.Resources) int64 { return r.GPU }, func(n int64) string { return strconv.FormatInt(n, 10) }},
+	{"accelerators", func(r *policy.Resources) int64 { return r.GPU },
+		func(n int64) string { return strconv.FormatInt(n, 10) }},
 	{"pods", func(r *policy.Resources) int64 { return r.Pods }, func(n int64) string { return strconv.FormatInt(n, 10) }},
 }
 

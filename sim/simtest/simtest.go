@@ -32,7 +32,8 @@ func AddMarkets(w *scenarios.BoundScenario, zones, types int, gpus bool) {
 	}
 	for t := range types {
 		cpu := int64(4) << t
-		typ := policy.InstanceType{ID: policy.TypeID(t), Provider: "aws", Name: fmt.Sprintf("t%d.large", t), Family: fmt.Sprintf("t%d", t),
+		typ := policy.InstanceType{ID: policy.TypeID(t), Provider: "aws", Name: fmt.Sprintf("t%d.large", t),
+			Family:   fmt.Sprintf("t%d", t),
 			Category: "t", Arch: "amd64", VCPU: cpu, VolumesMax: 5}
 		typ.Capacity = policy.Resources{CPU: cpu * 1000, Memory: cpu * 4 * GiB, Storage: 20 * GiB, Pods: 30}
 		if gpus {
@@ -52,7 +53,8 @@ func AddMarkets(w *scenarios.BoundScenario, zones, types int, gpus bool) {
 				if c == policy.Spot {
 					price = od * 3 / 10
 				}
-				w.Prices = append(w.Prices, scenarios.PriceCurve{At: []policy.Time{Start.Add(-48 * time.Hour)}, Price: []policy.Money{price}})
+				w.Prices = append(w.Prices, scenarios.PriceCurve{At: []policy.Time{Start.Add(-48 * time.Hour)},
+					Price: []policy.Money{price}})
 			}
 		}
 	}
@@ -60,8 +62,10 @@ func AddMarkets(w *scenarios.BoundScenario, zones, types int, gpus bool) {
 
 // AddPool adds a pool that Karpenter serves, with all markets.
 func AddPool(w *scenarios.BoundScenario, name string) *policy.Pool {
-	p := policy.Pool{ID: policy.PoolID(len(w.Pools)), Name: name, Provisioner: policy.ProvisionerKarpenter, Mode: policy.ModeActive,
-		Share: policy.ShareRange{Max: 1}, OnDemandFallback: true, Levers: policy.Levers{Weights: true, Limits: true, Launch: true},
+	p := policy.Pool{ID: policy.PoolID(len(w.Pools)), Name: name, Provisioner: policy.ProvisionerKarpenter,
+		Mode:  policy.ModeActive,
+		Share: policy.ShareRange{Max: 1}, OnDemandFallback: true, Levers: policy.Levers{Weights: true, Limits: true,
+			Launch: true},
 		Budgets: []policy.DisruptionBudget{{Nodes: policy.Quantity{Set: true, Percent: true, N: 10}}}}
 	for i := range w.Markets {
 		p.Markets = append(p.Markets, policy.MarketID(i))
@@ -78,8 +82,9 @@ func AddWorkload(w *scenarios.BoundScenario, name string, kind policy.WorkloadKi
 	w.Workloads = append(w.Workloads, scenarios.Workload{
 		Workload: policy.Workload{ID: id, Name: "default/" + name, Kind: kind, Replicas: replicas},
 		Schedule: []scenarios.ReplicaStep{{At: Start.Add(-48 * time.Hour), Replicas: replicas}}, OutagePenalty: 4})
-	t := policy.Template{ID: policy.TemplateID(id), Workload: id, Name: "default/" + name, Namespace: "default", Requests: requests,
-		Labels: []policy.Label{{Key: "app", Value: name}}, Grace: 30 * time.Second, OutagePenalty: -1, MigrationTier: -1}
+	t := policy.Template{ID: policy.TemplateID(id), Workload: id, Name: "default/" + name, Namespace: "default",
+		Requests: requests,
+		Labels:   []policy.Label{{Key: "app", Value: name}}, Grace: 30 * time.Second, OutagePenalty: -1, MigrationTier: -1}
 	if requests.GPU > 0 {
 		t.GPUResource = "nvidia.com/gpu"
 	}

@@ -33,7 +33,8 @@ type auction struct {
 
 // What the auction sells: two classes on which two pods of a workload fit, whose prices
 // move in the trace, three on which one does, and one that only strangers buy.
-var soldClasses = []string{"ch.vs1.large-iad", "mh.vs1.large-iad", "ch.vs1.medium-iad", "gp.vs1.medium-iad", "mh.vs1.medium-iad", strangeClass}
+var soldClasses = []string{"ch.vs1.large-iad", "mh.vs1.large-iad", "ch.vs1.medium-iad", "gp.vs1.medium-iad",
+	"mh.vs1.medium-iad", strangeClass}
 
 const (
 	auctionRegion = "us-east-iad-1"
@@ -229,7 +230,8 @@ func (a *auction) unread(from, to int64) (most time.Duration, what string) {
 			last = at
 		}
 		for _, c := range a.server.Calls() {
-			if where, _, _ := strings.Cut(c.Path, "?"); c.Status/100 == 2 && strings.HasSuffix(where, path) && int64(c.At) > last && int64(c.At) < to {
+			if where, _, _ := strings.Cut(c.Path, "?"); c.Status/100 == 2 && strings.HasSuffix(where, path) &&
+				int64(c.At) > last && int64(c.At) < to {
 				look(int64(c.At))
 			}
 		}

@@ -83,7 +83,8 @@ func (a *audience) budget(b *policyv1.PodDisruptionBudget) {
 	case b.Status.CurrentHealthy >= b.Status.ExpectedPods:
 		a.whole[b.Name] = true
 	case b.Status.CurrentHealthy < b.Status.DesiredHealthy && a.whole[b.Name]:
-		a.broken = append(a.broken, breach{time.Now(), fmt.Sprintf("%s has %d healthy pods of %d", b.Name, b.Status.CurrentHealthy, b.Status.DesiredHealthy)})
+		a.broken = append(a.broken, breach{time.Now(), fmt.Sprintf("%s has %d healthy pods of %d", b.Name,
+			b.Status.CurrentHealthy, b.Status.DesiredHealthy)})
 	}
 }
 

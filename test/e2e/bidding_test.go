@@ -61,7 +61,8 @@ func (w *fixture) won(t *testing.T) {
 				return err
 			}
 			if n.Spec.Unschedulable || len(n.Spec.Taints) > 0 || n.Annotations[drain.AnnotationDrain] != "" || !used[m.Node] {
-				return fmt.Errorf("node %s of %s: of use %t, cordoned %t, taints %v", m.Node, m.Class, used[m.Node], n.Spec.Unschedulable, n.Spec.Taints)
+				return fmt.Errorf("node %s of %s: of use %t, cordoned %t, taints %v", m.Node, m.Class, used[m.Node],
+					n.Spec.Unschedulable, n.Spec.Taints)
 			}
 			delete(used, m.Node)
 		}

@@ -37,7 +37,8 @@ func TestDay(t *testing.T) {
 			w := newFixture(t, interrupts)
 			t.Cleanup(func() {
 				if t.Failed() {
-					t.Logf("repeat with: make e2e E2E='-run ^%s$' %s=%d %s=%d", strings.ReplaceAll(t.Name(), "/", "$/^"), testenv.SeedVariable, w.seed, factor, w.market.k)
+					t.Logf("repeat with: make e2e E2E='-run ^%s$' %s=%d %s=%d", strings.ReplaceAll(t.Name(), "/", "$/^"),
+						testenv.SeedVariable, w.seed, factor, w.market.k)
 				}
 			})
 			w.play(t)
@@ -108,7 +109,8 @@ func (w *fixture) shadow(t *testing.T) {
 			if err := w.client.Get(ctx, client.ObjectKey{Name: name}, &p); err != nil {
 				return err
 			}
-			if p.Status.Mode != v1alpha1.ModeShadow || p.Status.LastDecisionID == "" || !meta.IsStatusConditionTrue(p.Status.Conditions, live.ConditionReady) {
+			if p.Status.Mode != v1alpha1.ModeShadow || p.Status.LastDecisionID == "" ||
+				!meta.IsStatusConditionTrue(p.Status.Conditions, live.ConditionReady) {
 				return fmt.Errorf("status %+v", p.Status)
 			}
 			return nil

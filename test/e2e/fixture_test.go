@@ -64,7 +64,8 @@ type fixture struct {
 // newFixture starts all but Spotter.
 func newFixture(t *testing.T, interrupts bool) *fixture {
 	t.Helper()
-	w := &fixture{seed: testenv.Seed(t), dir: t.TempDir(), interrupts: interrupts, binary: program(t), helmPath: tool(t, "helm"), claim: "prices"}
+	w := &fixture{seed: testenv.Seed(t), dir: t.TempDir(), interrupts: interrupts, binary: program(t),
+		helmPath: tool(t, "helm"), claim: "prices"}
 	w.draw = rand.New(rand.NewPCG(w.seed, 0))
 	options := testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: 300 * time.Millisecond}
 	options.CRDs = karpenter.CRDs()

@@ -48,7 +48,8 @@ func openMarket(t *testing.T, draw *rand.Rand, folder string, k int64) *market {
 	}
 	const day = policy.Time(24 * time.Hour / time.Millisecond)
 	days := int64((all.To - all.From) / day)
-	m := &market{k: k, begin: time.Now().Truncate(time.Millisecond), day: all.From + day*policy.Time(draw.Int64N(days-1)), prices: bill.Prices{}}
+	m := &market{k: k, begin: time.Now().Truncate(time.Millisecond), day: all.From +
+		day*policy.Time(draw.Int64N(days-1)), prices: bill.Prices{}}
 	for i := range all.Series {
 		if s := &all.Series[i]; slices.Contains(soldTypes, s.Type) && slices.Contains(soldZones, s.Zone) {
 			m.add(t, s)

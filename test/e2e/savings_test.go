@@ -170,7 +170,8 @@ func (w *fixture) billed(t *testing.T) {
 			t.Errorf("%s: %d ms are said to have no price, and all nodes have been sold", pool, a.Unpriced)
 		}
 		reported := [2]bill.Amount{bill.Micros(a.Total.Paid), bill.Micros(a.Total.OnDemand)}
-		t.Logf("%s: %d nodes: saved $%.4f by the bill, $%.4f as reported", pool, l.nodes, (l.bill[1] - l.bill[0]).Dollars(k), (reported[1] - reported[0]).Dollars(k))
+		t.Logf("%s: %d nodes: saved $%.4f by the bill, $%.4f as reported", pool, l.nodes,
+			(l.bill[1] - l.bill[0]).Dollars(k), (reported[1] - reported[0]).Dollars(k))
 		for i, what := range []string{"paid", "on demand"} {
 			off := (reported[i] - l.heard[i]).Dollars(k)
 			t.Logf("%s: %s $%.4f by the bill, $%.4f as reported: off by $%.4f, of which $%.4f is for how late it is heard of; $%.4f at most is not seen", pool, what,

@@ -45,15 +45,19 @@ type agent struct {
 
 // newAgent makes nodes of so many CPUs and plays their kubelets until the test ends.
 func newAgent(t *testing.T, c client.Client, binary string, env []string, cpus string, nodes ...string) *agent {
-	a := &agent{t: t, client: c, binary: binary, env: env, dir: t.TempDir(), nodes: nodes, running: map[types.UID]*exec.Cmd{}, begun: map[types.UID]bool{}}
+	a := &agent{t: t, client: c, binary: binary, env: env, dir: t.TempDir(), nodes: nodes,
+		running: map[types.UID]*exec.Cmd{}, begun: map[types.UID]bool{}}
 	for _, name := range nodes {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 		if err := c.Create(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
-		size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpus), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110")}
+		size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpus),
+			corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110")}
 		before := n.DeepCopy()
-		n.Status = corev1.NodeStatus{Capacity: size, Allocatable: size, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(), Reason: "KubeletReady"}}}
+		n.Status = corev1.NodeStatus{Capacity: size, Allocatable: size,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+				LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(), Reason: "KubeletReady"}}}
 		if err := c.Status().Patch(t.Context(), n, client.MergeFrom(before)); err != nil { // others write to it too
 			t.Fatal(err)
 		}
@@ -145,7 +149,8 @@ func (a *agent) start(ctx context.Context, p *corev1.Pod) error {
 		args[i] = strings.Replace(args[i], box.VolumeMounts[0].MountPath+"/", dir+"/", 1) // it has the root of the machine
 	}
 	cmd := exec.Command(a.binary, args...)
-	cmd.Env = append(slices.Clone(a.env), "JOB_COMPLETION_INDEX="+p.Annotations["batch.kubernetes.io/job-completion-index"], "PATH="+os.Getenv("PATH"))
+	cmd.Env = append(slices.Clone(a.env),
+		"JOB_COMPLETION_INDEX="+p.Annotations["batch.kubernetes.io/job-completion-index"], "PATH="+os.Getenv("PATH"))
 	for _, e := range box.Env {
 		if e.ValueFrom == nil {
 			cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
@@ -194,9 +199,11 @@ func (a *agent) report(ctx context.Context, p *corev1.Pod, phase corev1.PodPhase
 		if err != nil || now.UID != p.UID {
 			return
 		}
-		s := corev1.ContainerStatus{Name: p.Spec.Containers[0].Name, Image: p.Spec.Containers[0].Image, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}
+		s := corev1.ContainerStatus{Name: p.Spec.Containers[0].Name, Image: p.Spec.Containers[0].Image,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}
 		if phase != corev1.PodRunning {
-			s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Ended", Message: text, FinishedAt: metav1.Now()}}
+			s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Ended",
+				Message: text, FinishedAt: metav1.Now()}}
 			for _, c := range now.Status.Conditions {
 				if c.Type == corev1.DisruptionTarget && phase == corev1.PodFailed {
 					a.mu.Lock()

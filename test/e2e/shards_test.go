@@ -96,7 +96,8 @@ func TestShardsOnKubernetes(t *testing.T) {
 		}
 		return append(flags, "--report", who+".html")
 	}
-	plan := []string{"eval", "shop.yaml", "--policies", "static,spot", "--baseline", "static", "--windows", "1", "--seeds", "20", "--gate", "spot:net_savings_pct.median >= 99"}
+	plan := []string{"eval", "shop.yaml", "--policies", "static,spot", "--baseline", "static", "--windows", "1",
+		"--seeds", "20", "--gate", "spot:net_savings_pct.median >= 99"}
 	local := spotter(append(plan, outputs("local")...)...)
 	<-local.End
 	if code := local.Cmd.ProcessState.ExitCode(); code != 1 {
@@ -105,7 +106,8 @@ func TestShardsOnKubernetes(t *testing.T) {
 
 	cluster := []string{"--kubeconfig", kubeconfig, "--namespace", ns}
 	workers.kill(3)
-	first := spotter(append(append(append(plan, "--on", "kubernetes", "--parts", "s3://evals/main", "--image", "spotter", "--parallelism", "4"), cluster...), outputs("merged")...)...)
+	first := spotter(append(append(append(plan, "--on", "kubernetes", "--parts", "s3://evals/main", "--image", "spotter",
+		"--parallelism", "4"), cluster...), outputs("merged")...)...)
 	var objs objects.Store
 	testenv.Eventually(t, "there are some parts", func() error {
 		all, err := objs.List(t.Context(), "s3://evals/main")
@@ -126,7 +128,8 @@ func TestShardsOnKubernetes(t *testing.T) {
 
 	second := spotter(append(append([]string{"eval", "--attach", name[1]}, cluster...), outputs("merged")...)...)
 	<-second.End
-	if code := second.Cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(first.Said()+second.Said(), "part-00007-of-00040.parquet: it is damaged") {
+	if code := second.Cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(first.Said()+second.Said(),
+		"part-00007-of-00040.parquet: it is damaged") {
 		t.Errorf("who came back ended with %d:\n%s", code, second.Said())
 	}
 	for _, kind := range []string{"json", "parquet", "txt", "html"} {

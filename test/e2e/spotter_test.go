@@ -52,7 +52,8 @@ func (w *fixture) values(mode string) []string {
 		"nodeSelector.team=system",
 		"backends={karpenter,rackspace}", "rackspace.credentialsSecrets[0].name=" + tokenSecret,
 		"mode=" + mode, "step=5s", "prices.traceClaim=" + w.claim, "prices.tracePath=prices",
-		"karpenter.nodeClassGroups={karpenter.kwok.sh}", "aws.regions={" + region + "}", "metrics.secure=false", "prices.interval=" + pricesEvery.String(),
+		"karpenter.nodeClassGroups={karpenter.kwok.sh}", "aws.regions={" + region +
+			"}", "metrics.secure=false", "prices.interval=" + pricesEvery.String(),
 	}
 	env := []string{"HTTPS_PROXY=" + w.auction.street.proxy, "SSL_CERT_FILE=" + w.auction.street.trust}
 	if !w.interrupts {
@@ -108,7 +109,8 @@ func (w *fixture) run(t *testing.T, pod *corev1.PodSpec) *process {
 	folder := t.TempDir()
 	metrics := testenv.FreeAddress(t)
 	places := strings.NewReplacer(
-		"/var/lib/spotter/trace", filepath.Join(w.dir, "trace"), "/var/lib/spotter/record", filepath.Join(w.dir, "record"), "/var/lib/spotter", folder,
+		"/var/lib/spotter/trace", filepath.Join(w.dir, "trace"), "/var/lib/spotter/record", filepath.Join(w.dir,
+			"record"), "/var/lib/spotter", folder,
 		"/etc/spotter", folder, `bindAddress: ":8443"`, `bindAddress: "`+metrics+`"`, `bindAddress: ":8081"`, `bindAddress: "0"`,
 	)
 	for _, m := range container.VolumeMounts {
@@ -121,7 +123,8 @@ func (w *fixture) run(t *testing.T, pod *corev1.PodSpec) *process {
 		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: release + "-config"}, &settings); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, "config", "config.yaml"), []byte(places.Replace(settings.Data["config.yaml"])), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, "config", "config.yaml"),
+			[]byte(places.Replace(settings.Data["config.yaml"])), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

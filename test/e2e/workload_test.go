@@ -45,12 +45,13 @@ func (w *fixture) pool(t *testing.T, name string, backend v1alpha1.Backend, regi
 	if err := w.client.Create(t.Context(), &v1alpha1.CapacityPool{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.CapacityPoolSpec{
-			Backend:    backend,
-			Markets:    v1alpha1.Markets{Regions: []string{region}, InstanceTypes: sold},
-			Template:   v1alpha1.NodeTemplate{Labels: map[string]string{"team": name}},
-			Policy:     policy,
-			Disruption: v1alpha1.Disruption{Budget: &half, ConsolidateAfter: &soon, ConsolidationPolicy: v1alpha1.ConsolidateWhenEmpty, Cooldown: &cooldown},
-			Mode:       v1alpha1.ModeActive,
+			Backend:  backend,
+			Markets:  v1alpha1.Markets{Regions: []string{region}, InstanceTypes: sold},
+			Template: v1alpha1.NodeTemplate{Labels: map[string]string{"team": name}},
+			Policy:   policy,
+			Disruption: v1alpha1.Disruption{Budget: &half, ConsolidateAfter: &soon,
+				ConsolidationPolicy: v1alpha1.ConsolidateWhenEmpty, Cooldown: &cooldown},
+			Mode: v1alpha1.ModeActive,
 		},
 	}); err != nil {
 		t.Fatal(err)
@@ -118,7 +119,8 @@ func (w *fixture) scale(t *testing.T, name string, replicas int32) {
 	t.Helper()
 	w.expect(name, replicas)
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-	if err := w.client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))); err != nil {
+	if err := w.client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -206,7 +208,8 @@ func (w *fixture) calm(t *testing.T) {
 		var nodes corev1.NodeList
 		var claims karpv1.NodeClaimList
 		var pods corev1.PodList
-		if err := errors.Join(w.client.List(ctx, &nodes, client.HasLabels{karpv1.NodePoolLabelKey}), w.client.List(ctx, &claims), w.client.List(ctx, &pods, client.InNamespace("default"))); err != nil {
+		if err := errors.Join(w.client.List(ctx, &nodes, client.HasLabels{karpv1.NodePoolLabelKey}),
+			w.client.List(ctx, &claims), w.client.List(ctx, &pods, client.InNamespace("default"))); err != nil {
 			return err
 		}
 		used := map[string]bool{}

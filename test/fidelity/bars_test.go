@@ -108,7 +108,8 @@ func (all bars) hold(t testing.TB, x *result) {
 			switch s := b.judge(x.script.name, c); s {
 			case failing:
 				part, err := c.relative()
-				t.Errorf("%s: %s: real %s, simulated %s: off by %+.3f ± %.3f (%+.1f ± %.1f %%)", x.script.name, c.name, spread(c.real), spread(c.simulated),
+				t.Errorf("%s: %s: real %s, simulated %s: off by %+.3f ± %.3f (%+.1f ± %.1f %%)", x.script.name, c.name,
+					spread(c.real), spread(c.simulated),
 					c.difference, c.err, 100*part, 100*err)
 			case missed:
 				t.Logf("%s: %s misses its bar, as is known: %s", x.script.name, c.name, b.Known[x.script.name].Why)

@@ -61,7 +61,8 @@ func (p *player) seeClaim(c *karpv1.NodeClaim) {
 	if x.market != policy.None || c.Status.ProviderID == "" {
 		return
 	}
-	market, known := p.market(c.Labels[corev1.LabelInstanceTypeStable], c.Labels[corev1.LabelTopologyZone], c.Labels[karpv1.CapacityTypeLabelKey])
+	market, known := p.market(c.Labels[corev1.LabelInstanceTypeStable], c.Labels[corev1.LabelTopologyZone],
+		c.Labels[karpv1.CapacityTypeLabelKey])
 	if !known {
 		return
 	}

@@ -88,23 +88,27 @@ func (d *drawer) between(from, to float64) time.Duration {
 
 // nodePools draws a NodePool, and in some days another with a taint.
 func (d *drawer) nodePools() {
-	d.capacity = pick(d, []string{"spot"}, []string{"on-demand"}, []string{"on-demand"}, []string{"on-demand", "spot"}, []string{"on-demand", "spot"})
+	d.capacity = pick(d, []string{"spot"}, []string{"on-demand"}, []string{"on-demand"}, []string{"on-demand", "spot"},
+		[]string{"on-demand", "spot"})
 	d.nodePool("general")
 	if d.chance(25) {
 		p := d.nodePool(dedicated)
 		p.Spec.Template.Labels = map[string]string{"team": dedicated}
-		p.Spec.Template.Spec.Taints = []corev1.Taint{{Key: dedicated, Value: "x", Effect: pick(d, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule)}}
+		p.Spec.Template.Spec.Taints = []corev1.Taint{{Key: dedicated, Value: "x",
+			Effect: pick(d, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule)}}
 		weight := pick[int32](d, 1, 50)
 		p.Spec.Weight = &weight
 	}
 }
 
 func (d *drawer) nodePool(name string) *karpv1.NodePool {
-	p := &karpv1.NodePool{TypeMeta: metav1.TypeMeta{APIVersion: "karpenter.sh/v1", Kind: "NodePool"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p := &karpv1.NodePool{TypeMeta: metav1.TypeMeta{APIVersion: "karpenter.sh/v1", Kind: "NodePool"},
+		ObjectMeta: metav1.ObjectMeta{Name: name}}
 	t := &p.Spec.Template.Spec
 	t.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: karpenter.NodeClass}
 	in := func(key string, values []string) {
-		t.Requirements = append(t.Requirements, karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values})
+		t.Requirements = append(t.Requirements, karpv1.NodeSelectorRequirementWithMinValues{Key: key,
+			Operator: corev1.NodeSelectorOpIn, Values: values})
 	}
 	in(karpv1.CapacityTypeLabelKey, d.capacity)
 	in(corev1.LabelInstanceTypeStable, some(d, pick(d, 25, 60, 100), drawnTypes))
@@ -131,7 +135,8 @@ func (d *drawer) nodePool(name string) *karpv1.NodePool {
 	}
 	if d.chance(20) {
 		p.Spec.Disruption.Budgets = append(p.Spec.Disruption.Budgets, karpv1.Budget{
-			Nodes: pick(d, "0", "1", "20%"), Reasons: []karpv1.DisruptionReason{pick(d, karpv1.DisruptionReasonEmpty, karpv1.DisruptionReasonUnderutilized)},
+			Nodes: pick(d, "0", "1", "20%"), Reasons: []karpv1.DisruptionReason{pick(d, karpv1.DisruptionReasonEmpty,
+				karpv1.DisruptionReasonUnderutilized)},
 		})
 	}
 	d.pools = append(d.pools, p)
@@ -161,8 +166,9 @@ func (d *drawer) workload(app string) {
 	labels := map[string]string{"app": app}
 	none := int32(0)
 	x := &appsv1.Deployment{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Name: app, Namespace: "default", Annotations: map[string]string{scenarios.AnnotationReplicas: d.replicas()}},
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Name: app, Namespace: "default",
+			Annotations: map[string]string{scenarios.AnnotationReplicas: d.replicas()}},
 	}
 	x.Spec.Replicas = &none
 	x.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
@@ -175,10 +181,11 @@ func (d *drawer) workload(app string) {
 	if d.chance(15) {
 		t.Spec.PriorityClassName = pick(d, priorities...)
 	}
-	t.Spec.Containers = []corev1.Container{{Name: "main", Image: "registry.k8s.io/pause:3.10", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse(pick(d, "200m", "400m", "600m", "700m", "1", "1500m")),
-		corev1.ResourceMemory: resource.MustParse(pick(d, "256Mi", "1Gi", "1Gi", "2Gi", "4Gi")),
-	}}}}
+	t.Spec.Containers = []corev1.Container{{Name: "main", Image: "registry.k8s.io/pause:3.10",
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse(pick(d, "200m", "400m", "600m", "700m", "1", "1500m")),
+			corev1.ResourceMemory: resource.MustParse(pick(d, "256Mi", "1Gi", "1Gi", "2Gi", "4Gi")),
+		}}}}
 	d.constrain(&t.Spec, labels)
 	if d.pools[len(d.pools)-1].Name == dedicated && d.chance(50) {
 		t.Spec.Tolerations = []corev1.Toleration{{Key: dedicated, Operator: corev1.TolerationOpExists}}
@@ -234,9 +241,11 @@ func (d *drawer) constrain(s *corev1.PodSpec, labels map[string]string) {
 	case d.chance(9):
 		s.NodeSelector = map[string]string{karpv1.CapacityTypeLabelKey: pick(d, d.capacity...)}
 	case d.chance(12):
-		r := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpNotIn, Values: []string{pick(d, drawnZones...)}}
+		r := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpNotIn,
+			Values: []string{pick(d, drawnZones...)}}
 		if d.chance(50) {
-			r = corev1.NodeSelectorRequirement{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpNotIn, Values: some(d, 20, drawnTypes)}
+			r = corev1.NodeSelectorRequirement{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpNotIn,
+				Values: some(d, 20, drawnTypes)}
 		}
 		s.Affinity.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{r}}},
@@ -259,7 +268,8 @@ func (d *drawer) zones() []string {
 
 func (d *drawer) disruptionBudget(app string) {
 	b := &policyv1.PodDisruptionBudget{
-		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: metav1.ObjectMeta{Name: app, Namespace: "default"},
+		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1",
+			Kind: "PodDisruptionBudget"}, ObjectMeta: metav1.ObjectMeta{Name: app, Namespace: "default"},
 	}
 	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	most := pick(d, intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromString("25%"))

@@ -104,7 +104,8 @@ func TestTrajectory(t *testing.T) {
 // TestMeanReady: pods that wait at the end count until then, others that never were ready do
 // not.
 func TestMeanReady(t *testing.T) {
-	r := &record{Pods: []podLife{{Created: 1000, Ready: 3000}, {Created: 2000}, {Created: 5000, Gone: 6000}, {Created: 1000, Ready: 2000, Gone: 9000}}}
+	r := &record{Pods: []podLife{{Created: 1000, Ready: 3000}, {Created: 2000}, {Created: 5000, Gone: 6000},
+		{Created: 1000, Ready: 2000, Gone: 9000}}}
 	if got, want := r.meanReady(8000), 3.0; got != want {
 		t.Errorf("%v s, want %v", got, want)
 	}
@@ -131,13 +132,15 @@ func TestTotals(t *testing.T) {
 	bill, course := all[0], all[len(all)-1]
 	// Means of 13 for 11 and of 28 for 28: 2 of 39. The residuals are ±(2 − 11 × 2/39).
 	e := 2 - 11*2.0/39
-	if want := (ratio{2.0 / 39, 12.706 * math.Sqrt(2*e*e/1/2) / 19.5}); math.Abs(bill.err.value-want.value) > 1e-12 || math.Abs(bill.err.err-want.err) > 1e-9 {
+	if want := (ratio{2.0 / 39, 12.706 * math.Sqrt(2*e*e/1/2) / 19.5}); math.Abs(bill.err.value-want.value) > 1e-12 ||
+		math.Abs(bill.err.err-want.err) > 1e-9 {
 		t.Errorf("the bill is off by %v, want %v", bill.err, want)
 	}
 	// Runs apart: (1+1+5+3)/4 = 2.5 and (3+1+1+3)/4 = 2, of real ones 2 and 4.
 	for name, x := range map[string][2]float64{
 		"simulated": {bill.simulated.value, 4.5 / 39}, "real": {bill.real.value, 6.0 / 39}, "beyond": {bill.beyond.value, -1.5 / 39},
-		"trajectory": {course.simulated.value, 5.0 / 39}, "real trajectory": {course.real.value, 3.0 / 39}, "trajectory beyond": {course.beyond.value, 2.0 / 39},
+		"trajectory": {course.simulated.value, 5.0 / 39}, "real trajectory": {course.real.value,
+			3.0 / 39}, "trajectory beyond": {course.beyond.value, 2.0 / 39},
 	} {
 		if math.Abs(x[0]-x[1]) > 1e-12 {
 			t.Errorf("%s: %v, want %v", name, x[0], x[1])
@@ -162,7 +165,8 @@ func TestKeptDays(t *testing.T) {
 		for _, d := range days {
 			s := loadDrawn(t, d.Seed, v)
 			if s.digest != d.Script || len(d.Runs) != realRuns || d.Commit == "" {
-				t.Errorf("day %d of Karpenter %v, of commit %q with %d runs, is one of other parameters (%s, now %s)", d.Seed, v, d.Commit, len(d.Runs), d.Script, s.digest)
+				t.Errorf("day %d of Karpenter %v, of commit %q with %d runs, is one of other parameters (%s, now %s)", d.Seed, v,
+					d.Commit, len(d.Runs), d.Script, s.digest)
 				continue
 			}
 			now := *d

@@ -30,7 +30,8 @@ func TestPages(t *testing.T) {
 			continue
 		}
 		if totals.Len() == 0 {
-			fmt.Fprintln(&totals, "| Karpenter (days) | figure | error of the mean | simulated and real run apart | two real runs apart | beyond that | within 20 simulated |")
+			fmt.Fprintln(&totals,
+				"| Karpenter (days) | figure | error of the mean | simulated and real run apart | two real runs apart | beyond that | within 20 simulated |")
 			fmt.Fprintln(&totals, "|:--|:--|--:|--:|--:|--:|--:|")
 		}
 		totals.WriteString(totalsTable(v, days))
@@ -73,7 +74,8 @@ func totalsTable(v scenarios.KarpenterVersion, days []*drawnDay) string {
 			_, from, to := x.coverage()
 			errs, covered = x.err.percent(true), fmt.Sprintf("%d of %d (%.0f to %.0f%%)", x.covered, x.runs, 100*from, 100*to)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", first, x.name, errs, x.simulated.percent(false), x.real.percent(false), x.beyond.percent(true), covered)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", first, x.name, errs, x.simulated.percent(false),
+			x.real.percent(false), x.beyond.percent(true), covered)
 	}
 	return b.String()
 }

@@ -58,7 +58,8 @@ func play(t *testing.T, s *script, seed uint64) *record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &player{script: s, weather: drawn, dir: t.TempDir(), slots: map[policy.MarketID][]bool{}, claims: map[string]*claim{}, pods: map[string]*pod{}}
+	p := &player{script: s, weather: drawn, dir: t.TempDir(), slots: map[policy.MarketID][]bool{},
+		claims: map[string]*claim{}, pods: map[string]*pod{}}
 	coming.Lock() // a cluster that comes up takes all of a small machine from the others
 	p.start(t)
 	time.Sleep(time.Until(p.begin))
@@ -77,7 +78,8 @@ func play(t *testing.T, s *script, seed uint64) *record {
 // start brings up the cluster and says when the day begins.
 func (p *player) start(t *testing.T) {
 	t.Helper()
-	p.env = testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: podDelete, CRDs: karpenter.CRDsOf(t, p.version)})
+	p.env = testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: podDelete,
+		CRDs: karpenter.CRDsOf(t, p.version)})
 	scheme := runtime.NewScheme()
 	err := errors.Join(clientgoscheme.AddToScheme(scheme), backend.AddToScheme(scheme))
 	if err != nil {
@@ -128,7 +130,8 @@ func (p *player) types() []any {
 	for _, m := range p.markets() {
 		x := &p.bound.Markets[m]
 		price := p.stage.Prices(m).Price[0]
-		offers[x.Type] = append(offers[x.Type], karpenter.Offer{Zone: p.bound.Zones[x.Zone], Capacity: x.Capacity.String(), Price: float64(price) / 1e6})
+		offers[x.Type] = append(offers[x.Type], karpenter.Offer{Zone: p.bound.Zones[x.Zone], Capacity: x.Capacity.String(),
+			Price: float64(price) / 1e6})
 	}
 	var all []any
 	for _, id := range slices.Sorted(maps.Keys(offers)) {
@@ -182,7 +185,8 @@ func (p *player) nodePool(c policy.CapacityType, weight int32) *karpv1.NodePool 
 	d := &p.pool.Spec.Disruption
 	n := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: backend.NodePoolName(p.pool.Name, c)}}
 	n.Spec.Weight = &weight
-	n.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: karpenter.NodeClass}
+	n.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass",
+		Name: karpenter.NodeClass}
 	n.Spec.Template.Spec.ExpireAfter = karpv1.MustParseNillableDuration("Never")
 	n.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{
 		{Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{c.String()}},

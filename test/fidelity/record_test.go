@@ -66,7 +66,8 @@ const (
 func (r *record) settle() {
 	slices.SortFunc(r.Evictions, func(a, b eviction) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Cause, b.Cause)) })
 	slices.SortFunc(r.Pods, func(a, b podLife) int {
-		return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Ready, b.Ready), cmp.Compare(a.Node, b.Node))
+		return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Ready, b.Ready),
+			cmp.Compare(a.Node, b.Node))
 	})
 }
 

@@ -16,7 +16,8 @@ func (s *script) simulate(t testing.TB, seed, draw uint64) *record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watcher{script: s, record: &record{Script: s.digest, Seed: seed}, nodes: map[string]int{}, pods: map[string]int{}, noticed: map[string]bool{}}
+	w := &watcher{script: s, record: &record{Script: s.digest, Seed: seed}, nodes: map[string]int{},
+		pods: map[string]int{}, noticed: map[string]bool{}}
 	result, err := sim.Run(t.Context(), sim.Config{
 		Prepared: s.stage, Policy: s.policy(t), Seed: draw, Weather: weather, Observer: w, Delays: delays(), LowestPrice: true,
 	})

@@ -40,5 +40,6 @@ func Hold(t *testing.T, path, got string) {
 	for line < min(len(a), len(b))-1 && a[line] == b[line] {
 		line++
 	}
-	t.Errorf("%s differs from line %d on; -run '^%s$' -rewrite writes it.\ngot  %q\nwant %q", path, line+1, t.Name(), a[line], b[line])
+	t.Errorf("%s differs from line %d on; -run '^%s$' -rewrite writes it.\ngot  %q\nwant %q", path, line+1, t.Name(),
+		a[line], b[line])
 }

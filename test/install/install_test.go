@@ -62,7 +62,8 @@ func host(t *testing.T) string {
 func unpacked(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", filepath.Join(release(t), host(t)), "-C", dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", filepath.Join(release(t), host(t)), "-C",
+		dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return filepath.Join(dir, "spotter")
@@ -175,7 +176,8 @@ func TestGoInstall(t *testing.T) {
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, code := call(t, filepath.Join(dir, "spotter"), "version"); code != 0 || !regexp.MustCompile(`^spotter v\d+\.\d+\.\d+\S* \(go[^,]+, [a-z0-9/]+\)\n$`).MatchString(out) {
+	if out, code := call(t, filepath.Join(dir, "spotter"), "version"); code != 0 ||
+		!regexp.MustCompile(`^spotter v\d+\.\d+\.\d+\S* \(go[^,]+, [a-z0-9/]+\)\n$`).MatchString(out) {
 		t.Errorf("exit %d, %q", code, out)
 	}
 }
@@ -233,7 +235,8 @@ func TestKubectl(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("KUBECONFIG", config)
-	if out, code := call(t, kubectl, "spotter", "status", "--context", "other", "-n", "there"); code != 2 || !strings.Contains(out, `context "other" does not exist`) {
+	if out, code := call(t, kubectl, "spotter", "status", "--context", "other", "-n", "there"); code != 2 ||
+		!strings.Contains(out, `context "other" does not exist`) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }
@@ -252,10 +255,12 @@ func TestKrew(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("KREW_ROOT", root)
 	t.Setenv("PATH", filepath.Join(root, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
-	if out, code := call(t, krew, "install", "--manifest", filepath.Join(dir, "krew", "spotter.yaml"), "--archive", filepath.Join(dir, host(t))); code != 0 {
+	if out, code := call(t, krew, "install", "--manifest", filepath.Join(dir, "krew", "spotter.yaml"), "--archive",
+		filepath.Join(dir, host(t))); code != 0 {
 		t.Fatalf("exit %d\n%s", code, out)
 	}
-	if out, code := call(t, filepath.Join(root, "bin", "kubectl-spotter"), "--help"); code != 0 || !strings.Contains(out, "kubectl spotter [command]") {
+	if out, code := call(t, filepath.Join(root, "bin", "kubectl-spotter"), "--help"); code != 0 ||
+		!strings.Contains(out, "kubectl spotter [command]") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }
@@ -314,7 +319,8 @@ func TestArchives(t *testing.T) {
 		t.Errorf("%d bills of materials of %d archives: %v", len(bills), len(archives), err)
 	}
 	for _, bill := range bills {
-		if text := read(t, bill); !strings.Contains(text, "pkg:golang/k8s.io/client-go@") || strings.Contains(text, "onnxruntime@") || sums[filepath.Base(bill)] == "" {
+		if text := read(t, bill); !strings.Contains(text, "pkg:golang/k8s.io/client-go@") ||
+			strings.Contains(text, "onnxruntime@") || sums[filepath.Base(bill)] == "" {
 			t.Errorf("%s is not the bill of a program without ONNX Runtime, or has no sum", filepath.Base(bill))
 		}
 	}

@@ -126,7 +126,8 @@ func Type(name string, resources map[string]string, offers []Offer) any {
 			map[string]any{"key": corev1.LabelTopologyZone, "operator": "In", "values": []string{o.Zone}},
 		}})
 	}
-	return map[string]any{"name": name, "offerings": all, "architecture": "amd64", "operatingSystems": []string{"linux"}, "resources": resources}
+	return map[string]any{"name": name, "offerings": all, "architecture": "amd64", "operatingSystems": []string{"linux"},
+		"resources": resources}
 }
 
 // What the kwok provider keeps back of every node, in thousandths of a core and in bytes
@@ -146,7 +147,8 @@ func Start(t testing.TB, env *testenv.Env, c client.Client, o Options) *Karpente
 	class := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
 		"type": "Ready", "status": "True", "reason": "Played", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
 	}}}}}
-	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.kwok.sh", Version: "v1alpha1", Kind: "KWOKNodeClass"})
+	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.kwok.sh", Version: "v1alpha1",
+		Kind: "KWOKNodeClass"})
 	class.SetName(NodeClass)
 	if err := c.Create(t.Context(), class); err != nil {
 		t.Fatal(err)
@@ -161,7 +163,8 @@ func Start(t testing.TB, env *testenv.Env, c client.Client, o Options) *Karpente
 	}
 	cmd := exec.Command(path)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+env.Kubeconfig, "DISABLE_LEADER_ELECTION=true", fmt.Sprintf("METRICS_PORT=%d", o.MetricsPort), "HEALTH_PROBE_PORT=0",
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+env.Kubeconfig, "DISABLE_LEADER_ELECTION=true",
+		fmt.Sprintf("METRICS_PORT=%d", o.MetricsPort), "HEALTH_PROBE_PORT=0",
 		"SYSTEM_NAMESPACE=kube-system", "INSTANCE_TYPES_FILE_PATH="+types, "PRICES_FILE="+prices,
 		"REFUSED_MARKETS_FILE="+k.refusedFile(), "REFUSED_FOR="+o.RefusedFor.String(), "TAKEN_FILE="+k.takenFile(),
 		"INSTANCE_IDS=true", fmt.Sprintf("INTERRUPTION_CONTROLLER=%t", o.Interrupts),

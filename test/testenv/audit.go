@@ -141,7 +141,8 @@ func parseAudit(line []byte) (AuditEvent, error) {
 	return AuditEvent{
 		Time: raw.RequestReceivedTimestamp, User: raw.User.Username, UserAgent: raw.UserAgent, Verb: raw.Verb,
 		Group: o.APIGroup, Resource: o.Resource, Subresource: o.Subresource, Namespace: o.Namespace, Name: o.Name,
-		URI: raw.RequestURI, DryRun: strings.Contains(raw.RequestURI, "dryRun=All") || bytes.Contains(raw.RequestObject, []byte(`"dryRun":["All"]`)),
+		URI: raw.RequestURI, DryRun: strings.Contains(raw.RequestURI, "dryRun=All") ||
+			bytes.Contains(raw.RequestObject, []byte(`"dryRun":["All"]`)),
 		Code: raw.ResponseStatus.Code, Allowed: raw.Annotations["authorization.k8s.io/decision"] == "allow", Request: raw.RequestObject, Response: raw.ResponseObject,
 	}, nil
 }

@@ -156,7 +156,8 @@ func launch(binaries string, o Options) (_ *Env, err error) {
 		return nil, err
 	}
 	e.Scheme = runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
+		v1alpha1.AddToScheme} {
 		if err := add(e.Scheme); err != nil {
 			return nil, err
 		}
@@ -174,7 +175,8 @@ func launch(binaries string, o Options) (_ *Env, err error) {
 func (e *Env) settle() error {
 	return poll(startTimeout, func() error {
 		if e.options.ControllerManager {
-			return e.Client.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{})
+			return e.Client.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: "default"},
+				&corev1.ServiceAccount{})
 		}
 		return e.serviceAccount("default")
 	})
@@ -183,7 +185,8 @@ func (e *Env) settle() error {
 // serviceAccount makes the default service account of a namespace, which pods
 // need in order to be admitted.
 func (e *Env) serviceAccount(namespace string) error {
-	err := e.Client.Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}})
+	err := e.Client.Create(context.Background(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

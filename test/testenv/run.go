@@ -42,7 +42,8 @@ func Run(t testing.TB, cmd *exec.Cmd) *Process {
 		_ = cmd.Process.Kill() // it may have ended
 		if t.Failed() {
 			said := p.Said()
-			t.Logf("process %d, %v, said at the end:\n%s", cmd.Process.Pid, cmd.Args[:min(len(cmd.Args), 2)], said[max(0, len(said)-saidMax):])
+			t.Logf("process %d, %v, said at the end:\n%s", cmd.Process.Pid, cmd.Args[:min(len(cmd.Args), 2)],
+				said[max(0, len(said)-saidMax):])
 		}
 	})
 	return p
@@ -82,7 +83,8 @@ func Kubeconfig(t testing.TB, cfg *rest.Config) string {
 	}
 	k := clientcmdapi.NewConfig()
 	k.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
-	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData, Token: cfg.BearerToken}
+	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData,
+		Token: cfg.BearerToken}
 	k.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	k.CurrentContext = "x"
 	path := filepath.Join(t.TempDir(), "kubeconfig")

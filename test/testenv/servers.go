@@ -47,7 +47,8 @@ func (e *Env) startControlPlane() error {
 		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		etcd.Configure().Append(name, value)
 	}
-	e.control = &envtest.Environment{CRDs: e.options.definitions(), ControlPlaneStartTimeout: startTimeout, ControlPlaneStopTimeout: startTimeout}
+	e.control = &envtest.Environment{CRDs: e.options.definitions(), ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout: startTimeout}
 	e.control.CRDInstallOptions.MaxTime = startTimeout
 	e.control.ControlPlane.APIServer, e.control.ControlPlane.Etcd = api, etcd
 	e.control.ControlPlane.KubectlPath = filepath.Join(e.binaries, "kubectl")
@@ -89,8 +90,10 @@ func (e *Env) startOthers() error {
 		}
 		args := map[string][]string{
 			ControllerManager: {"--kubeconfig=" + file, "--leader-elect=false", "--secure-port=0", "--root-ca-file=" + ca,
-				"--service-account-private-key-file=" + filepath.Join(certs, "sa-signer.key"), "--kube-api-qps=1000", "--kube-api-burst=2000"},
-			Scheduler: {"--kubeconfig=" + file, "--leader-elect=false", "--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=2000"},
+				"--service-account-private-key-file=" +
+					filepath.Join(certs, "sa-signer.key"), "--kube-api-qps=1000", "--kube-api-burst=2000"},
+			Scheduler: {"--kubeconfig=" + file, "--leader-elect=false", "--secure-port=0", "--kube-api-qps=1000",
+				"--kube-api-burst=2000"},
 			Kwok: {"--kubeconfig=" + file, "--config=" + stages, "--manage-nodes-with-annotation-selector=" + kwokNode + "=fake",
 				"--node-lease-duration-seconds=40", "--cidr=10.0.0.1/8", "--node-ip=10.0.0.1"},
 		}[name]

@@ -135,7 +135,8 @@ func TestUsers(t *testing.T) {
 		if len(got) != 3 {
 			t.Fatalf("%s: %v", name, got)
 		}
-		if e := got[0]; e.Verb != "create" || e.Code != 201 || e.Namespace != ns || !e.Writes() || !strings.Contains(string(e.Request), `"k":"v"`) {
+		if e := got[0]; e.Verb != "create" || e.Code != 201 || e.Namespace != ns || !e.Writes() ||
+			!strings.Contains(string(e.Request), `"k":"v"`) {
 			t.Errorf("%s: %v %s", name, e, e.Request)
 		}
 		if e := got[1]; !e.DryRun || e.Writes() {

@@ -184,7 +184,8 @@ func (c *collection) read(log string) error {
 
 // line reads a request: one of the users', or one that changes what they are granted.
 func (c *collection) line(line []byte) error {
-	ours, rules := bytes.Contains(line, []byte("spotter")), bytes.Contains(line, []byte(`"apiGroup":"rbac.authorization.k8s.io"`))
+	ours, rules := bytes.Contains(line, []byte("spotter")), bytes.Contains(line,
+		[]byte(`"apiGroup":"rbac.authorization.k8s.io"`))
 	if !ours && !rules {
 		return nil
 	}
@@ -248,7 +249,8 @@ func (c *collection) grant(user string) int {
 	var all []Grant
 	for _, b := range c.bindings {
 		if !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
-			return s.Kind == rbacv1.UserKind && s.Name == user || s.Kind == rbacv1.ServiceAccountKind && "system:serviceaccount:"+s.Namespace+":"+s.Name == user
+			return s.Kind == rbacv1.UserKind && s.Name == user ||
+				s.Kind == rbacv1.ServiceAccountKind && "system:serviceaccount:"+s.Namespace+":"+s.Name == user
 		}) {
 			continue
 		}
@@ -263,7 +265,8 @@ func (c *collection) grant(user string) int {
 		}
 	}
 	slices.SortFunc(all, func(a, b Grant) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), slices.Compare(a.Rule.APIGroups, b.Rule.APIGroups), slices.Compare(a.Rule.Resources, b.Rule.Resources),
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), slices.Compare(a.Rule.APIGroups, b.Rule.APIGroups),
+			slices.Compare(a.Rule.Resources, b.Rule.Resources),
 			slices.Compare(a.Rule.ResourceNames, b.Rule.ResourceNames), slices.Compare(a.Rule.Verbs, b.Rule.Verbs))
 	})
 	text, err := json.Marshal(all)
@@ -302,7 +305,8 @@ func (c *collection) use(x *AuditEvent, n int) Use {
 			bound = true
 			u.Home = u.Home || g.Namespace == x.Namespace
 		}
-		if x.Name != "" && slices.Contains(g.Rule.ResourceNames, x.Name) && slices.Contains(g.Rule.APIGroups, u.Group) && slices.Contains(g.Rule.Resources, u.Resource) {
+		if x.Name != "" && slices.Contains(g.Rule.ResourceNames, x.Name) && slices.Contains(g.Rule.APIGroups, u.Group) &&
+			slices.Contains(g.Rule.Resources, u.Resource) {
 			u.Name = x.Name
 		}
 	}
@@ -330,7 +334,8 @@ func (c *collection) since(mark Mark) []UserUse {
 		users = append(users, UserUse{User: w.user, Grants: c.grants(w.granted), Uses: uses})
 	}
 	slices.SortFunc(users, func(a, b UserUse) int {
-		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(len(a.Grants), len(b.Grants)), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(len(a.Grants), len(b.Grants)),
+			cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
 	})
 	return users
 }

@@ -40,7 +40,8 @@ func (e *Env) ServiceAccount(t testing.TB, namespace, name string, rules ...rbac
 		t.Fatalf("testenv: making service account %s/%s: %v", namespace, name, err)
 	}
 	if len(rules) > 0 {
-		e.grant(t, namespace+":"+name, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}, rules)
+		e.grant(t, namespace+":"+name, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace,
+			Name: name}, rules)
 	}
 	hours := int64(24 * 3600)
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}

@@ -123,19 +123,22 @@ func (x *recording) judge(t *testing.T, p *prediction) {
 	span := x.To.Sub(x.From).Hours()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-9s %18s %38s %33s\n", "", "node-hours", "bill", "evictions/pod-day")
-	fmt.Fprintf(&b, "%-9s %8.1f for %6.1f     %7.3f for %7.3f    %.2f for %d in all\n", variants[0].name, p.AsIs.Nodes.Mean*span, base.NodeHours, p.AsIs.Cost.Mean/month*span, base.Dollars, p.AsIs.Evictions.Mean, base.Evictions)
+	fmt.Fprintf(&b, "%-9s %8.1f for %6.1f     %7.3f for %7.3f    %.2f for %d in all\n", variants[0].name,
+		p.AsIs.Nodes.Mean*span, base.NodeHours, p.AsIs.Cost.Mean/month*span, base.Dollars, p.AsIs.Evictions.Mean, base.Evictions)
 	for i, v := range variants[1:] {
 		was := x.Real[v.name]
 		change := p.Variants[i].ChangePct
 		did := 100 * (was.Dollars/base.Dollars - 1)
-		fmt.Fprintf(&b, "%-9s %8.1f for %6.1f     %+6.2f %% (%+.1f to %+.1f) for %+6.2f %%    %.2f for %d in all\n", v.name, p.Variants[i].Nodes.Mean*span, was.NodeHours,
+		fmt.Fprintf(&b, "%-9s %8.1f for %6.1f     %+6.2f %% (%+.1f to %+.1f) for %+6.2f %%    %.2f for %d in all\n", v.name,
+			p.Variants[i].Nodes.Mean*span, was.NodeHours,
 			change.Median, change.Min, change.Max, did, p.Variants[i].Evictions.Mean, was.Evictions)
 		if change.Median*did <= 0 {
 			t.Errorf("%s: the bill is said to change by %+.2f %% and changed by %+.2f %%: the sign is wrong", v.name, change.Median, did)
 		}
 		bar := max(changeBar*math.Abs(did), 100*billBar)
 		if did < change.Min-bar || did > change.Max+bar {
-			t.Errorf("%s: the bill is said to change by %+.2f %% (%+.2f to %+.2f) and changed by %+.2f %%", v.name, change.Median, change.Min, change.Max, did)
+			t.Errorf("%s: the bill is said to change by %+.2f %% (%+.2f to %+.2f) and changed by %+.2f %%", v.name,
+				change.Median, change.Min, change.Max, did)
 		}
 	}
 	t.Logf("\n%s", b.String())

@@ -48,7 +48,8 @@ func TestReal(t *testing.T) {
 	}
 	address := startPrometheus(t, folder, stacks)
 	begin := time.Now().Add(45 * time.Second).Truncate(time.Minute).Add(time.Minute)
-	note(t, filepath.Join(folder, "run.json"), map[string]any{"begin": begin.UTC(), "end": begin.Add(span).UTC(), "seed": seed, "prometheus": "http://" + address})
+	note(t, filepath.Join(folder, "run.json"), map[string]any{"begin": begin.UTC(), "end": begin.Add(span).UTC(),
+		"seed": seed, "prometheus": "http://" + address})
 	time.Sleep(time.Until(begin))
 	var parts sync.WaitGroup
 	for _, s := range stacks {
@@ -65,7 +66,8 @@ func TestReal(t *testing.T) {
 // measures them all.
 func take(t *testing.T, folder string, api *rest.Config, prometheus string, from, to time.Time) *recording {
 	t.Helper()
-	x := &recording{From: from.UTC(), To: to.UTC(), Match: fmt.Sprintf("stack=%q", variants[0].name), Tape: &tape{}, Real: map[string]figures{}}
+	x := &recording{From: from.UTC(), To: to.UTC(), Match: fmt.Sprintf("stack=%q", variants[0].name), Tape: &tape{},
+		Real: map[string]figures{}}
 	m := newMarket(t)
 	for _, v := range variants {
 		x.Real[v.name] = measure(t, filepath.Join(folder, v.name, "audit.log"), m, from, to)
@@ -123,14 +125,17 @@ func startPrometheus(t *testing.T, folder string, stacks []*stack) string {
 			map[string]any{"job_name": s.name + "-karpenter", "static_configs": target(fmt.Sprintf("127.0.0.1:%d", s.karpenter))},
 			map[string]any{
 				"job_name": s.name + "-api", "scheme": "https", "static_configs": target(strings.Trim(strings.TrimPrefix(c.Host, "https:"), "/")),
-				"tls_config":             map[string]any{"ca_file": certs("ca.crt", c.CAData), "cert_file": certs("admin.crt", c.CertData), "key_file": certs("admin.key", c.KeyData)},
-				"metric_relabel_configs": []any{map[string]any{"action": "keep", "source_labels": []string{"__name__", "subresource"}, "regex": "apiserver_request_total;eviction"}},
+				"tls_config": map[string]any{"ca_file": certs("ca.crt", c.CAData),
+					"cert_file": certs("admin.crt", c.CertData), "key_file": certs("admin.key", c.KeyData)},
+				"metric_relabel_configs": []any{map[string]any{"action": "keep",
+					"source_labels": []string{"__name__", "subresource"}, "regex": "apiserver_request_total;eviction"}},
 			})
 	}
 	config := filepath.Join(folder, "prometheus.yaml") // JSON is YAML
 	note(t, config, map[string]any{"global": map[string]any{"scrape_interval": "15s"}, "scrape_configs": jobs})
 	address := testenv.FreeAddress(t)
-	testenv.Run(t, exec.Command(binary(t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(folder, "prometheus"), "--web.listen-address="+address, "--storage.tsdb.retention.time=10y"))
+	testenv.Run(t, exec.Command(binary(t, "prometheus"), "--config.file="+config,
+		"--storage.tsdb.path="+filepath.Join(folder, "prometheus"), "--web.listen-address="+address, "--storage.tsdb.retention.time=10y"))
 	testenv.Eventually(t, "every target is scraped", func() error { return scraped("http://"+address, 3*len(stacks)) })
 	return address
 }

@@ -76,7 +76,8 @@ type step struct {
 const wholeScript = 2 * time.Hour
 
 // waves are when a wave of load comes and when it is over, from the begin.
-var waves = [][2]time.Duration{{12 * time.Minute, 24 * time.Minute}, {44 * time.Minute, 58 * time.Minute}, {82 * time.Minute, 96 * time.Minute}}
+var waves = [][2]time.Duration{{12 * time.Minute, 24 * time.Minute}, {44 * time.Minute, 58 * time.Minute},
+	{82 * time.Minute, 96 * time.Minute}}
 
 // script returns the steps of a seed, ascending by time. All of two hours are drawn, of which a
 // shorter run plays the begin.
@@ -124,10 +125,12 @@ func script(seed uint64) []step {
 		}
 	}
 	for at := second(4*time.Minute, 9*time.Minute); at < wholeScript-5*time.Minute; at += second(6*time.Minute, 13*time.Minute) {
-		all = append(all, step{at: at, do: submit, name: fmt.Sprintf("report-%d", at/time.Second), n: 2 + draw.Int32N(5), took: second(2*time.Minute, 5*time.Minute)})
+		all = append(all, step{at: at, do: submit, name: fmt.Sprintf("report-%d", at/time.Second), n: 2 + draw.Int32N(5),
+			took: second(2*time.Minute, 5*time.Minute)})
 	}
 	for at := second(15*time.Minute, 20*time.Minute); at < wholeScript-15*time.Minute; at += second(20*time.Minute, 35*time.Minute) {
-		all = append(all, step{at: at, do: submit, name: fmt.Sprintf("train-%d", at/time.Second), n: 3, took: second(9*time.Minute, 12*time.Minute)})
+		all = append(all, step{at: at, do: submit, name: fmt.Sprintf("train-%d", at/time.Second), n: 3,
+			took: second(9*time.Minute, 12*time.Minute)})
 	}
 	slices.SortStableFunc(all, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 	return all
@@ -137,13 +140,15 @@ func script(seed uint64) []step {
 const namespace = "shop"
 
 func requests(cpu, memory string) corev1.ResourceRequirements {
-	return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}}
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+		corev1.ResourceMemory: resource.MustParse(memory)}}
 }
 
 func template(labels, annotations map[string]string, cpu, memory string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.k8s.io/pause:3.10", Resources: requests(cpu, memory)}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.k8s.io/pause:3.10",
+			Resources: requests(cpu, memory)}}},
 	}
 }
 

@@ -77,7 +77,8 @@ func startStack(t *testing.T, v variant, folder string, m *market) *stack {
 		t.Fatal(err)
 	}
 	s.env = testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: podDelete, CRDs: karpenter.CRDs()})
-	if err := errors.Join(os.Link(filepath.Join(s.env.Dir, "audit.log"), s.file("audit.log")), copyFile(s.file("kubeconfig"), s.env.Kubeconfig)); err != nil {
+	if err := errors.Join(os.Link(filepath.Join(s.env.Dir, "audit.log"), s.file("audit.log")),
+		copyFile(s.file("kubeconfig"), s.env.Kubeconfig)); err != nil {
 		t.Fatal(err) // the folder of the cluster is removed with it
 	}
 	scheme := runtime.NewScheme()
@@ -88,7 +89,8 @@ func startStack(t *testing.T, v variant, folder string, m *market) *stack {
 	if s.client, err = client.NewWithWatch(s.env.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	karpenter.Start(t, s.env, s.client, karpenter.Options{Dir: s.dir, Types: m.types, Prices: m.prices, JoinMin: joinLeast, JoinMax: joinMost, RefusedFor: time.Minute, MetricsPort: s.karpenter})
+	karpenter.Start(t, s.env, s.client, karpenter.Options{Dir: s.dir, Types: m.types, Prices: m.prices,
+		JoinMin: joinLeast, JoinMax: joinMost, RefusedFor: time.Minute, MetricsPort: s.karpenter})
 	s.startState(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	for _, o := range []client.Object{ns, daemon(), s.nodePool(m)} {
@@ -115,7 +117,8 @@ func (s *stack) file(name string) string { return filepath.Join(s.dir, name) }
 func (s *stack) startState(t *testing.T) {
 	t.Helper()
 	const host = "127.0.0.1"
-	testenv.Run(t, exec.Command(binary(t, "kube-state-metrics"), "--kubeconfig="+s.env.Kubeconfig, "--host="+host, fmt.Sprintf("--port=%d", port(t, s.state)),
+	testenv.Run(t, exec.Command(binary(t, "kube-state-metrics"), "--kubeconfig="+s.env.Kubeconfig, "--host="+host,
+		fmt.Sprintf("--port=%d", port(t, s.state)),
 		"--telemetry-host="+host, fmt.Sprintf("--telemetry-port=%d", port(t, testenv.FreeAddress(t))),
 		"--resources=nodes,pods,deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,poddisruptionbudgets",
 		"--metric-labels-allowlist=nodes=[node.kubernetes.io/instance-type,topology.kubernetes.io/zone,topology.kubernetes.io/region,karpenter.sh/capacity-type,karpenter.sh/nodepool]"))
@@ -155,7 +158,8 @@ func binary(t *testing.T, name string) string {
 // nodePool returns the NodePool of the stack.
 func (s *stack) nodePool(m *market) *karpv1.NodePool {
 	n := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: pool}}
-	n.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: karpenter.NodeClass}
+	n.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass",
+		Name: karpenter.NodeClass}
 	n.Spec.Template.Spec.ExpireAfter = karpv1.MustParseNillableDuration("Never")
 	n.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{
 		{Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{karpv1.CapacityTypeOnDemand}},
@@ -210,7 +214,8 @@ func (s *stack) do(ctx context.Context, x *step, i int, there map[string]bool) e
 		if !there[x.name] {
 			return nil
 		}
-		return s.client.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"labels":{"version":"v%d"}}}}}`, i)))
+		return s.client.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType,
+			fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"labels":{"version":"v%d"}}}}}`, i)))
 	}
 	if there[x.name] {
 		return s.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, x.n)))

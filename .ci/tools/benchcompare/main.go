@@ -85,7 +85,8 @@ func run(ctx context.Context, args []string) (int, error) {
 		if worse(before, after) {
 			mark, grown = "GROWN", grown+1
 		}
-		fmt.Fprintf(w, "%.3f\t%.3f\t%+.1f %%\t%.1f\t%.1f\t%+.1f %%\t%s\t %s\t\n", before.cpu, after.cpu, 100*growth(before.cpu, after.cpu),
+		fmt.Fprintf(w, "%.3f\t%.3f\t%+.1f %%\t%.1f\t%.1f\t%+.1f %%\t%s\t %s\t\n", before.cpu, after.cpu,
+			100*growth(before.cpu, after.cpu),
 			before.mb, after.mb, 100*growth(before.mb, after.mb), mark, strings.Join(c.args, " "))
 	}
 	if err := w.Flush(); err != nil {
@@ -118,7 +119,8 @@ func build(ctx context.Context, commit, tree string) (base, head string, remove 
 	base, head = tree+"-base", tree+"-head"
 	for program, dir := range map[string]string{base: tree, head: here} {
 		// What this program was called with by make is not for another Makefile.
-		if err := command(ctx, "env", "-u", "MAKEFLAGS", "-u", "MAKELEVEL", "-u", "GOFLAGS", "make", "--no-print-directory", "-C", dir, "build"); err != nil {
+		if err := command(ctx, "env", "-u", "MAKEFLAGS", "-u", "MAKELEVEL", "-u", "GOFLAGS", "make", "--no-print-directory",
+			"-C", dir, "build"); err != nil {
 			return "", "", remove, err
 		}
 		if err := command(ctx, "cp", filepath.Join(dir, "bin", "spotter"), program); err != nil {
@@ -165,7 +167,8 @@ func (c call) process(ctx context.Context, program string) (cost, error) {
 		return cost{}, fmt.Errorf("%s: %w\n%s", strings.Join(p.Args, " "), err, out)
 	}
 	usage := p.ProcessState.SysUsage().(*syscall.Rusage)
-	return cost{(p.ProcessState.UserTime() + p.ProcessState.SystemTime()).Seconds(), float64(usage.Maxrss) * 1024 / 1e6}, nil
+	return cost{(p.ProcessState.UserTime() + p.ProcessState.SystemTime()).Seconds(),
+		float64(usage.Maxrss) * 1024 / 1e6}, nil
 }
 
 // growth is how much larger after is, as a part of before.

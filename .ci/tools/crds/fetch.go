@@ -34,12 +34,18 @@ type source struct {
 }
 
 var sources = []source{
-	{"github.com/argoproj/argo-cd/v3", "v3.5.7", "manifests/crds/application-crd.yaml", "", "argoproj.io_applications.yaml"},
-	{"github.com/fluxcd/source-controller", "v1.9.6", "config/crd/bases/source.toolkit.fluxcd.io_gitrepositories.yaml", "", "source.toolkit.fluxcd.io_gitrepositories.yaml"},
-	{"github.com/fluxcd/helm-controller/api", "v1.6.5", "", "github.com/fluxcd/helm-controller/api/v2", "helm.toolkit.fluxcd.io_helmreleases.yaml"},
-	{"github.com/fluxcd/kustomize-controller/api", "v1.9.6", "", "github.com/fluxcd/kustomize-controller/api/v1", "kustomize.toolkit.fluxcd.io_kustomizations.yaml"},
-	{"github.com/prometheus-operator/prometheus-operator", "v0.85.0", "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml", "", "monitoring.coreos.com_prometheusrules.yaml"},
-	{"github.com/prometheus-operator/prometheus-operator", "v0.85.0", "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml", "", "monitoring.coreos.com_servicemonitors.yaml"},
+	{"github.com/argoproj/argo-cd/v3", "v3.5.7", "manifests/crds/application-crd.yaml", "",
+		"argoproj.io_applications.yaml"},
+	{"github.com/fluxcd/source-controller", "v1.9.6", "config/crd/bases/source.toolkit.fluxcd.io_gitrepositories.yaml",
+		"", "source.toolkit.fluxcd.io_gitrepositories.yaml"},
+	{"github.com/fluxcd/helm-controller/api", "v1.6.5", "", "github.com/fluxcd/helm-controller/api/v2",
+		"helm.toolkit.fluxcd.io_helmreleases.yaml"},
+	{"github.com/fluxcd/kustomize-controller/api", "v1.9.6", "", "github.com/fluxcd/kustomize-controller/api/v1",
+		"kustomize.toolkit.fluxcd.io_kustomizations.yaml"},
+	{"github.com/prometheus-operator/prometheus-operator", "v0.85.0",
+		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml", "", "monitoring.coreos.com_prometheusrules.yaml"},
+	{"github.com/prometheus-operator/prometheus-operator", "v0.85.0",
+		"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml", "", "monitoring.coreos.com_servicemonitors.yaml"},
 }
 
 const generator = "sigs.k8s.io/controller-tools/cmd/controller-gen@v0.20.1"
@@ -110,7 +116,8 @@ func (s *source) write(folder string) error {
 	if err != nil {
 		return err
 	}
-	head := fmt.Sprintf("# Made by fetch.go of %s %s, under the Apache License 2.0, without descriptions.\n", s.module, s.version)
+	head := fmt.Sprintf("# Made by fetch.go of %s %s, under the Apache License 2.0, without descriptions.\n", s.module,
+		s.version)
 	return os.WriteFile(filepath.Join(folder, s.file), append([]byte(head), out...), 0o644)
 }
 

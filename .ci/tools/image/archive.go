@@ -22,7 +22,8 @@ import (
 func (b *builder) pack(dir, archive string) error {
 	part := archive + ".part"
 	defer os.Remove(part)
-	if err := b.run(dir, nil, "tar", "--create", "--file", part, "--format=ustar", "--sort=name", "--numeric-owner", "--owner=0", "--group=0",
+	if err := b.run(dir, nil, "tar", "--create", "--file", part, "--format=ustar", "--sort=name", "--numeric-owner",
+		"--owner=0", "--group=0",
 		"--mode=u=rwX,go=rX", fmt.Sprintf("--mtime=@%d", b.at.Unix()), "blobs", "index.json", "oci-layout"); err != nil {
 		return err
 	}

@@ -168,7 +168,8 @@ func (b *builder) checkNotices(o options, runtime pin) error {
 	pinned := slices.DeleteFunc(all, func(p pin) bool { return p.source != noticesSource })
 	for _, p := range pinned {
 		if p.version == got.version && p.sum != got.sum {
-			return wrong(fmt.Errorf("--onnxruntime-notices %s has the SHA-256 %s, pinned for %s is %s", o.notices, got.sum, p, p.sum))
+			return wrong(fmt.Errorf("--onnxruntime-notices %s has the SHA-256 %s, pinned for %s is %s", o.notices, got.sum,
+				p, p.sum))
 		}
 		if p.version == got.version {
 			return nil
@@ -191,7 +192,10 @@ func (b *builder) lock(o options) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return wrong(err)
 	}
-	all = slices.DeleteFunc(all, func(p pin) bool { return p.source == "debian" || p.source == noticesSource && o.notices != "" })
+	all = slices.DeleteFunc(all, func(p pin) bool {
+		return p.source == "debian" ||
+			p.source == noticesSource && o.notices != ""
+	})
 	if o.notices != "" {
 		_, runtime, err := b.pins(architectures()[0])
 		if err != nil {

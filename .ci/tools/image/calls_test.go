@@ -97,7 +97,8 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	t.Setenv("SOURCE_DATE_EPOCH", "today")
-	if err := run(t.Context(), []string{"build"}, io.Discard, io.Discard); err == nil || !errors.As(err, &errWrong{}) || !strings.Contains(err.Error(), `"today"`) {
+	if err := run(t.Context(), []string{"build"}, io.Discard, io.Discard); err == nil || !errors.As(err, &errWrong{}) ||
+		!strings.Contains(err.Error(), `"today"`) {
 		t.Errorf("SOURCE_DATE_EPOCH=today: %v", err)
 	}
 }
@@ -187,7 +188,8 @@ func TestNotices(t *testing.T) {
 	if err := writeLock(lock, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.checkNotices(options{notices: file, locked: true}, runtime); err != nil || !strings.Contains(said.String(), sum([]byte(text))) {
+	if err := b.checkNotices(options{notices: file, locked: true}, runtime); err != nil ||
+		!strings.Contains(said.String(), sum([]byte(text))) {
 		t.Errorf("with no pin at all: %v, said %q", err, said.String())
 	}
 }

@@ -22,7 +22,8 @@ import (
 // program and ONNX Runtime are linked with, certificates, time zones, the names of
 // ports, and what says which system this is. distroless cc has the same, and besides
 // what nothing here loads.
-var debianPackages = []string{"base-files", "ca-certificates", "gcc-12-base", "libc6", "libgcc-s1", "libstdc++6", "netbase", "tzdata"}
+var debianPackages = []string{"base-files", "ca-certificates", "gcc-12-base", "libc6", "libgcc-s1", "libstdc++6",
+	"netbase", "tzdata"}
 
 // debianSources is where a Debian 12 says what packages it knows.
 const debianSources = "/etc/apt/sources.list.d/debian.sources"
@@ -53,8 +54,10 @@ Dir::State "%[2]s/state"; Dir::State::status "%[2]s/status"; Dir::Cache "%[2]s/c
 Dir::Etc::sourcelist "%[3]s"; Dir::Etc::sourceparts "/dev/null";
 `, arch, d.dir, debianSources)
 	return d, errors.Join(bookworm(),
-		os.MkdirAll(filepath.Join(d.dir, "state/lists/partial"), 0o755), os.MkdirAll(filepath.Join(d.dir, "cache/archives/partial"), 0o755),
-		os.WriteFile(filepath.Join(d.dir, "status"), nil, 0o644), os.WriteFile(filepath.Join(d.dir, "apt.conf"), []byte(config), 0o644))
+		os.MkdirAll(filepath.Join(d.dir, "state/lists/partial"), 0o755), os.MkdirAll(filepath.Join(d.dir,
+			"cache/archives/partial"), 0o755),
+		os.WriteFile(filepath.Join(d.dir, "status"), nil, 0o644), os.WriteFile(filepath.Join(d.dir, "apt.conf"),
+			[]byte(config), 0o644))
 }
 
 // download moves a package, name or name=version, into the cache and returns its pin. Its
@@ -236,5 +239,6 @@ func inImage(name string) bool {
 		return true
 	}
 	top, _, _ := strings.Cut(strings.TrimPrefix(name, "usr/"), "/")
-	return (top == "lib" || top == "lib64") && strings.Contains(path.Base(name), ".so") && !strings.Contains(name, "/gconv/") && !strings.HasSuffix(name, ".py")
+	return (top == "lib" || top == "lib64") && strings.Contains(path.Base(name), ".so") &&
+		!strings.Contains(name, "/gconv/") && !strings.HasSuffix(name, ".py")
 }

@@ -71,7 +71,8 @@ func (b *builder) assemble(arch string, base []pin, parts []part) (v1.Image, err
 		}
 		adds = append(adds, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: b.at}, CreatedBy: p.by}})
 	}
-	img, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), adds...)
+	img, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1),
+		types.OCIConfigJSON), adds...)
 	if err != nil {
 		return nil, err
 	}
@@ -126,9 +127,11 @@ func attach(bill []byte, img v1.Image, at time.Time) (v1.Image, error) {
 		return nil, err
 	}
 	a = mutate.ConfigMediaType(a, billType)
-	a = mutate.Annotations(a, map[string]string{"org.opencontainers.image.created": at.UTC().Format(time.RFC3339)}).(v1.Image)
+	a = mutate.Annotations(a,
+		map[string]string{"org.opencontainers.image.created": at.UTC().Format(time.RFC3339)}).(v1.Image)
 	// The subject comes last: any other change after it would remove it.
-	return mutate.Subject(a, v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest}).(v1.Image), nil
+	return mutate.Subject(a, v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size,
+		Digest: subject.Digest}).(v1.Image), nil
 }
 
 // An edition is the image of one architecture with its bill of materials.
@@ -145,7 +148,8 @@ func (b *builder) indexes(editions []edition) (images, top v1.ImageIndex, err er
 	var bills []mutate.IndexAddendum
 	for _, e := range editions {
 		platform := &v1.Platform{OS: "linux", Architecture: e.arch}
-		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: e.img, Descriptor: v1.Descriptor{Platform: platform}})
+		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: e.img,
+			Descriptor: v1.Descriptor{Platform: platform}})
 		a, err := attach(e.bill, e.img, b.at)
 		if err != nil {
 			return nil, nil, err
@@ -154,5 +158,6 @@ func (b *builder) indexes(editions []edition) (images, top v1.ImageIndex, err er
 	}
 	named := v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": b.version}}
 	top = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	return images, mutate.AppendManifests(top, append([]mutate.IndexAddendum{{Add: images, Descriptor: named}}, bills...)...), nil
+	return images, mutate.AppendManifests(top, append([]mutate.IndexAddendum{{Add: images, Descriptor: named}},
+		bills...)...), nil
 }

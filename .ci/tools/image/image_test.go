@@ -109,7 +109,8 @@ func TestWhatStandsInTheImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Config.User != "65532:65532" || !slices.Equal(c.Config.Entrypoint, []string{"/usr/bin/spotter"}) || c.Architecture != arch || !strings.Contains(c.Config.Labels["dev.spotter.base"], "libc6=") {
+		if c.Config.User != "65532:65532" || !slices.Equal(c.Config.Entrypoint, []string{"/usr/bin/spotter"}) ||
+			c.Architecture != arch || !strings.Contains(c.Config.Labels["dev.spotter.base"], "libc6=") {
 			t.Errorf("%s: configuration %+v", arch, c.Config)
 		}
 		all := files(t, img)
@@ -124,7 +125,8 @@ func TestWhatStandsInTheImage(t *testing.T) {
 			}
 		}
 		lib := "usr/lib/" + platforms[arch].triplet + "/"
-		for _, path := range []string{program, lib + onnxLibrary, "etc/ssl/certs/ca-certificates.crt", "etc/passwd", "usr/lib/os-release", "usr/share/zoneinfo/Europe/Berlin",
+		for _, path := range []string{program, lib + onnxLibrary, "etc/ssl/certs/ca-certificates.crt", "etc/passwd",
+			"usr/lib/os-release", "usr/share/zoneinfo/Europe/Berlin",
 			"usr/share/doc/spotter/LICENSE", "usr/share/doc/spotter/licenses/go/LICENSE", "usr/share/doc/onnxruntime/LICENSE", "usr/share/doc/libc6/copyright", "var/lib/dpkg/status.d/libc6"} {
 			if all[path] == nil || len(all[path].Data) == 0 {
 				t.Errorf("%s: %s is not there or empty", arch, path)
@@ -289,7 +291,8 @@ func TestAgain(t *testing.T) {
 	}
 	again := filepath.Join(t.TempDir(), "again.oci.tar")
 	t.Setenv("SOURCE_DATE_EPOCH", strconv.FormatInt(c.Created.Unix(), 10))
-	args := []string{"build", "--root", root, "--arch", strings.Join(archs, ","), "--version", c.Config.Labels["org.opencontainers.image.version"], "--out", again}
+	args := []string{"build", "--root", root, "--arch", strings.Join(archs, ","), "--version",
+		c.Config.Labels["org.opencontainers.image.version"], "--out", again}
 	args = append(args, strings.Fields(os.Getenv("SPOTTER_IMAGE_FLAGS"))...)
 	if err := run(t.Context(), args, io.Discard, os.Stderr); err != nil {
 		t.Fatal(err)
@@ -361,7 +364,8 @@ func checkBill(t *testing.T, image name.Digest, arch string) {
 			t.Errorf("%s: %s has no licence", arch, c.PackageURL)
 		}
 	}
-	for _, want := range []string{"pkg:golang/stdlib", "pkg:golang/k8s.io/client-go", "pkg:golang/github.com/spotter-dev/spotter", "pkg:github/microsoft/onnxruntime", "pkg:deb/debian/libc6"} {
+	for _, want := range []string{"pkg:golang/stdlib", "pkg:golang/k8s.io/client-go",
+		"pkg:golang/github.com/spotter-dev/spotter", "pkg:github/microsoft/onnxruntime", "pkg:deb/debian/libc6"} {
 		if !found[want] {
 			t.Errorf("%s: the bill of materials has no %s among %d", arch, want, len(found))
 		}

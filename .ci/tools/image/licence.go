@@ -87,14 +87,17 @@ type debianLicence struct {
 // debianLicences are those of the packages below everything. Most of these files are
 // prose, so that they were read by people.
 var debianLicences = map[string]debianLicence{
-	"base-files":      {"GPL-2.0-or-later", "fd7e4aae7e7b05f217bcf2d02322825c360e66c52c4c2f1b28d784d6297a1c23"},
-	"ca-certificates": {"GPL-2.0-or-later AND MPL-2.0", "e85e1bcad3a915dc7e6f41412bc5bdeba275cadd817896ea0451f2140a93967c"},
-	"gcc-12-base":     {"GPL-3.0-or-later", "da8191658b3452ce9caf31638ba61dab31a38c619fa39df119812e050f592fd3"},
-	"libc6":           {"LGPL-2.1-or-later", "40c7e1f2118531f038ca22999bd976901254e1bc5cd1b0f0211bdd064c599987"},
-	"libgcc-s1":       {"GPL-3.0-or-later WITH GCC-exception-3.1", "da8191658b3452ce9caf31638ba61dab31a38c619fa39df119812e050f592fd3"},
-	"libstdc++6":      {"GPL-3.0-or-later WITH GCC-exception-3.1", "da8191658b3452ce9caf31638ba61dab31a38c619fa39df119812e050f592fd3"},
-	"netbase":         {"GPL-2.0-only", "795b66147ea5ad692991caa7008ece551fb0fa88b9c53656223bd1518dc58ab2"},
-	"tzdata":          {"LicenseRef-public-domain", "cb61132bc0fc7b26ef5a82ee18b2fb644a1362f4f286ed980ff22e408471f59a"},
+	"base-files": {"GPL-2.0-or-later", "fd7e4aae7e7b05f217bcf2d02322825c360e66c52c4c2f1b28d784d6297a1c23"},
+	"ca-certificates": {"GPL-2.0-or-later AND MPL-2.0",
+		"e85e1bcad3a915dc7e6f41412bc5bdeba275cadd817896ea0451f2140a93967c"},
+	"gcc-12-base": {"GPL-3.0-or-later", "da8191658b3452ce9caf31638ba61dab31a38c619fa39df119812e050f592fd3"},
+	"libc6":       {"LGPL-2.1-or-later", "40c7e1f2118531f038ca22999bd976901254e1bc5cd1b0f0211bdd064c599987"},
+	"libgcc-s1": {"GPL-3.0-or-later WITH GCC-exception-3.1",
+		"da8191658b3452ce9caf31638ba61dab31a38c619fa39df119812e050f592fd3"},
+	"libstdc++6": {"GPL-3.0-or-later WITH GCC-exception-3.1",
+		"da8191658b3452ce9caf31638ba61dab31a38c619fa39df119812e050f592fd3"},
+	"netbase": {"GPL-2.0-only", "795b66147ea5ad692991caa7008ece551fb0fa88b9c53656223bd1518dc58ab2"},
+	"tzdata":  {"LicenseRef-public-domain", "cb61132bc0fc7b26ef5a82ee18b2fb644a1362f4f286ed980ff22e408471f59a"},
 }
 
 // packageLicence returns the licence of a package of Debian, and an error where its
@@ -110,7 +113,9 @@ func packageLicence(base tree, name string) (string, error) {
 		return known.expression, err
 	}
 	if got := sum(text); got != known.sum {
-		return known.expression, fmt.Errorf("the copyright file of the package %s has the SHA-256 %s, and %s was read: read it again", name, got, known.sum)
+		return known.expression,
+			fmt.Errorf("the copyright file of the package %s has the SHA-256 %s, and %s was read: read it again", name, got,
+				known.sum)
 	}
 	return known.expression, nil
 }

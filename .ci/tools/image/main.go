@@ -143,7 +143,8 @@ func newBuilder(o options, said io.Writer) (*builder, []string, error) {
 	archs := strings.Split(o.arch, ",")
 	for i, a := range archs {
 		if _, ok := platforms[a]; !ok || slices.Contains(archs[:i], a) {
-			return nil, nil, wrong(fmt.Errorf("--arch %q: want some of %s, each once", o.arch, strings.Join(architectures(), ", ")))
+			return nil, nil, wrong(fmt.Errorf("--arch %q: want some of %s, each once", o.arch,
+				strings.Join(architectures(), ", ")))
 		}
 	}
 	if strings.ContainsAny(o.version, " \t\n/") || o.version == "" {

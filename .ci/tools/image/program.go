@@ -83,7 +83,8 @@ func (b *builder) addLicences(t tree, compiled string) error {
 			tags = s.Value
 		}
 	}
-	cmd := exec.Command("go", "list", "-deps", "-tags="+tags, "-f", "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}", "./cmd/spotter")
+	cmd := exec.Command("go", "list", "-deps", "-tags="+tags, "-f",
+		"{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}", "./cmd/spotter")
 	cmd.Dir, cmd.Env, cmd.Stderr = b.root, env, b.said
 	out, err := cmd.Output()
 	if err != nil {
@@ -130,7 +131,8 @@ func addLicencesOf(t tree, module, top, dir string) (int, error) {
 			return 0, err
 		}
 		for _, e := range entries {
-			if !e.Type().IsRegular() || !licenceName.MatchString(e.Name()) || slices.Contains([]string{".go", ".sh", ".py"}, filepath.Ext(e.Name())) {
+			if !e.Type().IsRegular() || !licenceName.MatchString(e.Name()) ||
+				slices.Contains([]string{".go", ".sh", ".py"}, filepath.Ext(e.Name())) {
 				continue
 			}
 			n++

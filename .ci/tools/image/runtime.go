@@ -84,7 +84,8 @@ func (b *builder) runtimeTree(arch string, p pin, notices string) (tree, error) 
 	const doc = "usr/share/doc/onnxruntime/"
 	t[doc+"LICENSE"] = file(licence)
 	if notices == "" {
-		t[doc+"README"] = file(fmt.Appendf(nil, "ONNX Runtime %s, unmodified, as published by Microsoft in the npm package %s.\nNotices of third parties: https://github.com/microsoft/onnxruntime/blob/v%s/ThirdPartyNotices.txt\n", p.version, p.name, p.version))
+		t[doc+"README"] = file(fmt.Appendf(nil,
+			"ONNX Runtime %s, unmodified, as published by Microsoft in the npm package %s.\nNotices of third parties: https://github.com/microsoft/onnxruntime/blob/v%s/ThirdPartyNotices.txt\n", p.version, p.name, p.version))
 		return t, nil
 	}
 	text, err := os.ReadFile(notices)

@@ -61,13 +61,15 @@ func (b *builder) bill(m materials) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	onnx := component(cdx.ComponentTypeLibrary, "onnxruntime", m.runtime.version, "pkg:github/microsoft/onnxruntime@v"+m.runtime.version)
+	onnx := component(cdx.ComponentTypeLibrary, "onnxruntime", m.runtime.version,
+		"pkg:github/microsoft/onnxruntime@v"+m.runtime.version)
 	onnx.Licenses, onnx.Hashes = licences("MIT"), hash(m.runtime.sum)
 	modules = slices.Insert(modules, 1, onnx)
 	all := append([]cdx.Component{main}, modules...)
 	parts := []string{main.BOMRef}
 	for _, p := range m.packages {
-		c := component(cdx.ComponentTypeLibrary, p.name, p.version, "pkg:deb/debian/"+escape(p.name)+"@"+escape(p.version)+"?arch="+arch+"&distro=debian-12")
+		c := component(cdx.ComponentTypeLibrary, p.name, p.version,
+			"pkg:deb/debian/"+escape(p.name)+"@"+escape(p.version)+"?arch="+arch+"&distro=debian-12")
 		expression, err := packageLicence(m.base, p.name)
 		if err != nil && (m.locked || expression == "") {
 			return nil, err
@@ -78,19 +80,22 @@ func (b *builder) bill(m materials) ([]byte, error) {
 		c.Licenses, c.Hashes = licences(expression), hash(p.sum)
 		all, parts = append(all, c), append(parts, c.BOMRef)
 	}
-	return b.encode(&image, all, cdx.Dependency{Ref: image.BOMRef, Dependencies: &parts}, cdx.Dependency{Ref: main.BOMRef, Dependencies: refs(modules)})
+	return b.encode(&image, all, cdx.Dependency{Ref: image.BOMRef, Dependencies: &parts},
+		cdx.Dependency{Ref: main.BOMRef, Dependencies: refs(modules)})
 }
 
 // main returns the program as a component.
 func (b *builder) main(info *buildinfo.BuildInfo, file string) cdx.Component {
-	c := component(cdx.ComponentTypeApplication, info.Main.Path, b.version, "pkg:golang/"+info.Main.Path+"@"+escape(b.version))
+	c := component(cdx.ComponentTypeApplication, info.Main.Path, b.version,
+		"pkg:golang/"+info.Main.Path+"@"+escape(b.version))
 	c.Licenses, c.Hashes = licences("Apache-2.0"), hash(sumOf(file))
 	return c
 }
 
 // modules returns Go's own library and the modules that are linked into a program.
 func (m *materials) modules(info *buildinfo.BuildInfo) ([]cdx.Component, error) {
-	std := component(cdx.ComponentTypeLibrary, "stdlib", strings.TrimPrefix(info.GoVersion, "go"), "pkg:golang/stdlib@"+strings.TrimPrefix(info.GoVersion, "go"))
+	std := component(cdx.ComponentTypeLibrary, "stdlib", strings.TrimPrefix(info.GoVersion, "go"),
+		"pkg:golang/stdlib@"+strings.TrimPrefix(info.GoVersion, "go"))
 	var err error
 	if std.Licenses, err = m.module("go"); err != nil {
 		return nil, err

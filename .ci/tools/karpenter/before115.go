@@ -13,7 +13,8 @@ import (
 )
 
 // controllersOf returns Karpenter's controllers, up to 1.14.
-func controllersOf(ctx context.Context, op *operator.Operator, decorated, undecorated cloudprovider.CloudProvider) ([]controller.Controller, error) {
+func controllersOf(ctx context.Context, op *operator.Operator, decorated,
+	undecorated cloudprovider.CloudProvider) ([]controller.Controller, error) {
 	cluster := state.NewCluster(op.Clock, op.GetClient(), decorated)
 	return controllers.NewControllers(
 		ctx, op.Manager, op.Clock, op.GetClient(), op.EventRecorder, decorated, undecorated, cluster, op.InstanceTypeStore,

@@ -89,7 +89,8 @@ func run() error {
 		named = instances{named}
 	}
 	sizes := capacitiesOf(types)
-	undecorated := &provider{CloudProvider: kwok.NewCloudProvider(ctx, sizing{named, sizes}, types), scarcity: scarce, tariff: priced,
+	undecorated := &provider{CloudProvider: kwok.NewCloudProvider(ctx, sizing{named, sizes}, types), scarcity: scarce,
+		tariff:     priced,
 		capacities: sizes, instances: asInstances}
 	provider := overlay.Decorate(undecorated, op.GetClient(), op.InstanceTypeStore)
 	all, err := controllersOf(ctx, op, provider, undecorated)

@@ -130,7 +130,8 @@ func (r *reclaimer) interrupt(ctx context.Context, a *announcement) error {
 	if a.at.IsZero() {
 		return nil
 	}
-	r.markets.note([]market{{typ: claim.Labels[corev1.LabelInstanceTypeStable], zone: claim.Labels[corev1.LabelTopologyZone],
+	r.markets.note([]market{{typ: claim.Labels[corev1.LabelInstanceTypeStable],
+		zone:     claim.Labels[corev1.LabelTopologyZone],
 		capacity: v1.CapacityTypeSpot}})
 	return client.IgnoreNotFound(r.client.Delete(ctx, claim))
 }

@@ -55,7 +55,8 @@ func (p *provider) launch(ctx context.Context, nodeClaim *v1.NodeClaim) (*v1.Nod
 	}
 	if len(open) == 0 {
 		p.note(refused)
-		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("all %d markets refuse, or are not asked", len(refused)+closed))
+		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("all %d markets refuse, or are not asked",
+			len(refused)+closed))
 	}
 	if len(refused)+closed == 0 && len(p.tariff) == 0 {
 		return p.CloudProvider.Create(ctx, nodeClaim)
@@ -66,7 +67,8 @@ func (p *provider) launch(ctx context.Context, nodeClaim *v1.NodeClaim) (*v1.Nod
 	for key, value := range map[string]string{
 		corev1.LabelInstanceTypeStable: open[0].typ, corev1.LabelTopologyZone: open[0].zone, v1.CapacityTypeLabelKey: open[0].capacity,
 	} {
-		claim.Spec.Requirements = slices.DeleteFunc(claim.Spec.Requirements, func(r v1.NodeSelectorRequirementWithMinValues) bool { return r.Key == key })
+		claim.Spec.Requirements = slices.DeleteFunc(claim.Spec.Requirements,
+			func(r v1.NodeSelectorRequirementWithMinValues) bool { return r.Key == key })
 		claim.Spec.Requirements = append(claim.Spec.Requirements, v1.NodeSelectorRequirementWithMinValues{
 			Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value},
 		})
@@ -137,7 +139,8 @@ func (s *scarcity) patterns() []string {
 // split returns the markets that wanted allows: those that give, the cheapest
 // first and those of one price in any order, those that refuse, and how many are not
 // asked, since they are unavailable.
-func (s *scarcity) split(types []*cloudprovider.InstanceType, wanted scheduling.Requirements) (open, refused []market, closed int) {
+func (s *scarcity) split(types []*cloudprovider.InstanceType, wanted scheduling.Requirements) (open, refused []market,
+	closed int) {
 	patterns := s.patterns()
 	for _, t := range types {
 		if !wanted.Get(corev1.LabelInstanceTypeStable).Has(t.Name) {
@@ -180,7 +183,8 @@ func (s *scarcity) mark(types []*cloudprovider.InstanceType) []*cloudprovider.In
 	now := time.Now()
 	out := make([]*cloudprovider.InstanceType, 0, len(types))
 	for _, t := range types {
-		copied := &cloudprovider.InstanceType{Name: t.Name, Requirements: t.Requirements, Capacity: t.Capacity, Overhead: t.Overhead}
+		copied := &cloudprovider.InstanceType{Name: t.Name, Requirements: t.Requirements, Capacity: t.Capacity,
+			Overhead: t.Overhead}
 		for _, o := range t.Offerings {
 			x := *o
 			x.Available = o.Available && !now.Before(s.until[marketOf(t, o).name()])

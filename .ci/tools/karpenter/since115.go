@@ -14,7 +14,8 @@ import (
 )
 
 // controllersOf returns Karpenter's controllers, from 1.15 on.
-func controllersOf(ctx context.Context, op *operator.Operator, decorated, undecorated cloudprovider.CloudProvider) ([]controller.Controller, error) {
+func controllersOf(ctx context.Context, op *operator.Operator, decorated,
+	undecorated cloudprovider.CloudProvider) ([]controller.Controller, error) {
 	repairs, err := health.NewRepairPolicyMatcher(ctx, decorated)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,8 @@ func (t tariff) price(types []*cloudprovider.InstanceType) []*cloudprovider.Inst
 	now := time.Now()
 	out := make([]*cloudprovider.InstanceType, 0, len(types))
 	for _, x := range types {
-		copied := &cloudprovider.InstanceType{Name: x.Name, Requirements: x.Requirements, Capacity: x.Capacity, Overhead: x.Overhead}
+		copied := &cloudprovider.InstanceType{Name: x.Name, Requirements: x.Requirements, Capacity: x.Capacity,
+			Overhead: x.Overhead}
 		for _, o := range x.Offerings {
 			y := *o
 			y.Price = t.at(marketOf(x, o).name(), now, o.Price)

@@ -42,7 +42,8 @@ func (subnets) LivenessProbe(*http.Request) error { return nil }
 func (subnets) List(context.Context, *v1.EC2NodeClass) ([]ec2types.Subnet, error) {
 	return nil, nil
 }
-func (s subnets) ZonalSubnetsForLaunch(context.Context, *v1.EC2NodeClass, []*cloudprovider.InstanceType, string) (map[string]*subnet.Subnet, error) {
+func (s subnets) ZonalSubnetsForLaunch(context.Context, *v1.EC2NodeClass, []*cloudprovider.InstanceType,
+	string) (map[string]*subnet.Subnet, error) {
 	out := make(map[string]*subnet.Subnet)
 	for _, z := range s {
 		out[z] = &subnet.Subnet{ID: "subnet-" + z, Zone: z}
@@ -56,7 +57,8 @@ func (subnets) UpdateICEdSubnet(string) {}
 // templates has one launch template for all instance types.
 type templates struct{}
 
-func (templates) EnsureAll(_ context.Context, _ *v1.EC2NodeClass, _ *karpv1.NodeClaim, its []*cloudprovider.InstanceType, _ string, _ map[string]string, _ string) ([]*launchtemplate.LaunchTemplate, error) {
+func (templates) EnsureAll(_ context.Context, _ *v1.EC2NodeClass, _ *karpv1.NodeClaim,
+	its []*cloudprovider.InstanceType, _ string, _ map[string]string, _ string) ([]*launchtemplate.LaunchTemplate, error) {
 	return []*launchtemplate.LaunchTemplate{{Name: "template", InstanceTypes: its, ImageID: "ami"}}, nil
 }
 func (templates) DeleteAll(context.Context, *v1.EC2NodeClass) error { return nil }
@@ -75,7 +77,8 @@ func (noGroups) Get(context.Context, placementgroup.NodeClass) (*placementgroup.
 
 // request returns what Karpenter's provider asks EC2 Fleet for, nil if it asks for
 // nothing.
-func request(ctx context.Context, zones []string, claim *karpv1.NodeClaim, types []*cloudprovider.InstanceType) (*ec2.CreateFleetInput, error) {
+func request(ctx context.Context, zones []string, claim *karpv1.NodeClaim,
+	types []*cloudprovider.InstanceType) (*ec2.CreateFleetInput, error) {
 	api := &ec2API{}
 	p := instance.NewDefaultProvider(ctx, "us-east-1", nil, api, awscache.NewUnavailableOfferings(), subnets(zones), templates{}, nil,
 		noGroups{}, nil, cache.New(time.Hour, time.Hour))

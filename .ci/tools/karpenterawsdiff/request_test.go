@@ -89,7 +89,8 @@ func (s *state) claim() (*karpv1.NodeClaim, []*cloudprovider.InstanceType) {
 	for _, t := range s.types {
 		names = append(names, t.name)
 		size := strings.SplitAfter(t.name, ".")[1]
-		it := &cloudprovider.InstanceType{Name: t.name, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourcePods: resource.MustParse("58")},
+		it := &cloudprovider.InstanceType{Name: t.name,
+			Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourcePods: resource.MustParse("58")},
 			Overhead: &cloudprovider.InstanceTypeOverhead{},
 			Requirements: scheduling.NewRequirements(scheduling.NewRequirement(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpIn, t.name),
 				scheduling.NewRequirement(v1.LabelInstanceSize, corev1.NodeSelectorOpIn, size))}
@@ -97,9 +98,10 @@ func (s *state) claim() (*karpv1.NodeClaim, []*cloudprovider.InstanceType) {
 			it.Capacity[v1.ResourceNVIDIAGPU] = resource.MustParse("1")
 		}
 		for _, o := range t.offerings {
-			it.Offerings = append(it.Offerings, &cloudprovider.Offering{Price: float64(o.price) / 1e6, Available: o.available, Requirements: scheduling.NewRequirements(
-				scheduling.NewRequirement(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, o.capacity),
-				scheduling.NewRequirement(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, o.zone))})
+			it.Offerings = append(it.Offerings, &cloudprovider.Offering{Price: float64(o.price) / 1e6, Available: o.available,
+				Requirements: scheduling.NewRequirements(
+					scheduling.NewRequirement(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, o.capacity),
+					scheduling.NewRequirement(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, o.zone))})
 		}
 		types = append(types, it)
 	}
@@ -123,7 +125,8 @@ func (s *state) ours() (spot bool, markets []market) {
 	for i, t := range s.types {
 		for _, o := range t.offerings {
 			if o.available && slices.Contains(s.wanted, o.zone) && slices.Contains(s.capacities, o.capacity) {
-				list = append(list, fleet.Offering{Market: policy.MarketID(len(at)), Type: policy.TypeID(i), Price: o.price, Capacity: map[bool]policy.CapacityType{true: policy.Spot}[o.capacity == "spot"], Exotic: t.exotic})
+				list = append(list, fleet.Offering{Market: policy.MarketID(len(at)), Type: policy.TypeID(i), Price: o.price,
+					Capacity: map[bool]policy.CapacityType{true: policy.Spot}[o.capacity == "spot"], Exotic: t.exotic})
 				at = append(at, market{t.name, o.zone})
 			}
 		}

@@ -16,13 +16,15 @@ func (c *cluster) newProvisioner() *provisioning.Provisioner {
 	return provisioning.NewProvisioner(c.client, silence{}, c.provider, c.state, c.clock)
 }
 
-func (c *cluster) newScheduler(pods []*corev1.Pod, nodes state.StateNodes, how ...scheduling.Options) (*scheduling.Scheduler, error) {
+func (c *cluster) newScheduler(pods []*corev1.Pod, nodes state.StateNodes,
+	how ...scheduling.Options) (*scheduling.Scheduler, error) {
 	return c.provisioner.NewScheduler(c.ctx, pods, nodes, how...)
 }
 
 // candidates lists those of a method.
 func (c *cluster) candidates(_ *State, method disruption.Method, q *disruption.Queue) ([]*disruption.Candidate, error) {
-	return disruption.GetCandidates(c.ctx, c.state, c.client, silence{}, c.clock, c.provider, method.ShouldDisrupt, method.Class(), q)
+	return disruption.GetCandidates(c.ctx, c.state, c.client, silence{}, c.clock, c.provider, method.ShouldDisrupt,
+		method.Class(), q)
 }
 
 // skips reports whether a method passes over a candidate of its own: all but emptiness

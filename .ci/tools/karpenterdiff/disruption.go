@@ -64,7 +64,8 @@ func (passing) Validate(_ context.Context, cmd disruption.Command, _ time.Durati
 }
 
 // methods are those that are compared, in Karpenter's order.
-var methods = [...]string{karpenter.Emptiness: "emptiness", karpenter.MultiNode: "multi", karpenter.SingleNode: "single"}
+var methods = [...]string{karpenter.Emptiness: "emptiness", karpenter.MultiNode: "multi",
+	karpenter.SingleNode: "single"}
 
 // method makes one of Karpenter's methods, which has looked at nothing yet.
 func (c *cluster) method(m karpenter.Method, q *disruption.Queue) disruption.Method {
@@ -91,7 +92,8 @@ func (c *cluster) disrupt(s *State, m karpenter.Method) (*action, error) {
 	if len(list) == 0 {
 		return a, nil
 	}
-	budgets, err := disruption.BuildDisruptionBudgetMapping(c.ctx, c.state, c.clock, c.client, c.provider, silence{}, method.Reason())
+	budgets, err := disruption.BuildDisruptionBudgetMapping(c.ctx, c.state, c.clock, c.client, c.provider, silence{},
+		method.Reason())
 	if err != nil {
 		return nil, fmt.Errorf("reading budgets: %w", err)
 	}

@@ -100,15 +100,20 @@ func (t *disruptionTally) add(x *contest) {
 
 // report lists the counts for n states.
 func (t *disruptionTally) report(n int) string {
-	s := fmt.Sprintf("%d states, %d equal (%.2f%%), %d decisions not in Karpenter's first run\n", n, n-t.differ, 100*float64(n-t.differ)/float64(n), t.later)
+	s := fmt.Sprintf("%d states, %d equal (%.2f%%), %d decisions not in Karpenter's first run\n", n, n-t.differ,
+		100*float64(n-t.differ)/float64(n), t.later)
 	for m, name := range methods {
-		s += fmt.Sprintf("  %-9s %d states with candidates, %d deletions, %d replacements\n", name, t.candidates[m], t.deletes[m], t.places[m])
+		s += fmt.Sprintf("  %-9s %d states with candidates, %d deletions, %d replacements\n", name, t.candidates[m],
+			t.deletes[m], t.places[m])
 	}
 	var causes []string
 	for c := range t.causes {
 		causes = append(causes, c)
 	}
-	slices.SortFunc(causes, func(a, b string) int { return cmp.Or(cmp.Compare(t.causes[b], t.causes[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(causes, func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.causes[b], t.causes[a]),
+			cmp.Compare(a, b))
+	})
 	for _, c := range causes {
 		s += fmt.Sprintf("  %d differ in %s\n", t.causes[c], c)
 	}

@@ -93,7 +93,8 @@ func (v *disruptionView) addPools() {
 }
 
 func budgetOf(b *Budget) policy.DisruptionBudget {
-	x := policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, Schedule: b.Schedule, Duration: time.Duration(b.Duration) * time.Second}
+	x := policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, Schedule: b.Schedule,
+		Duration: time.Duration(b.Duration) * time.Second}
 	x.Active = kube.InForce(&x, policy.Time(now.UnixMilli()))
 	for _, r := range b.Nodes {
 		if r == '%' {
@@ -116,7 +117,8 @@ func (v *disruptionView) disrupted(i int) *policy.Node {
 	n.Market = v.marketOf(s)
 	if s.Deleting {
 		n.ActedBy = policy.ActorKarpenter
-		n.Phase = map[string]policy.NodePhase{"launching": policy.NodeLaunching, "registered": policy.NodeRegistered, "initialized": policy.NodeDraining}[s.Phase]
+		n.Phase = map[string]policy.NodePhase{"launching": policy.NodeLaunching, "registered": policy.NodeRegistered,
+			"initialized": policy.NodeDraining}[s.Phase]
 	}
 	n.Launched, n.Initialized = policy.Time(now.UnixMilli()-s.Age*1000), policy.Time(now.UnixMilli()-s.Initialized*1000)
 	return n

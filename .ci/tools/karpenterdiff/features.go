@@ -70,7 +70,8 @@ func (t *featureTally) add(s *State, differs bool) {
 func (t *featureTally) String() (s string) {
 	for i := range features {
 		if f := features[i].name; t.states[f] > 0 {
-			s += fmt.Sprintf("  %-17s %5d states, %.2f%% equal\n", f, t.states[f], 100*float64(t.states[f]-t.differ[f])/float64(t.states[f]))
+			s += fmt.Sprintf("  %-17s %5d states, %.2f%% equal\n", f, t.states[f],
+				100*float64(t.states[f]-t.differ[f])/float64(t.states[f]))
 		}
 	}
 	return s
@@ -167,7 +168,8 @@ func (g *generator) hostPorts() {
 		}
 		w.HostPorts = nil
 		for range 1 + g.IntN(2) {
-			w.HostPorts = append(w.HostPorts, HostPort{IP: pick(g, "", "", "", "0.0.0.0", "10.0.0.1", "10.0.0.2"), Port: pick[int32](g, 80, 443, 9100),
+			w.HostPorts = append(w.HostPorts, HostPort{IP: pick(g, "", "", "", "0.0.0.0", "10.0.0.1", "10.0.0.2"),
+				Port:     pick[int32](g, 80, 443, 9100),
 				Protocol: pick(g, "TCP", "TCP", "UDP")})
 		}
 	}

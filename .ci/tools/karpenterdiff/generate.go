@@ -81,7 +81,8 @@ func (g *generator) pools() {
 	for i, n := 0, 1+g.IntN(4); i < n; i++ {
 		p := Pool{
 			Name: fmt.Sprintf("pool-%d", i), Weight: pick[int32](g, 0, 0, 10, 50), Labels: map[string]string{},
-			Policy:           known(pick(g, "WhenEmpty", "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "Balanced")),
+			Policy: known(pick(g, "WhenEmpty", "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized",
+				"WhenEmptyOrUnderutilized", "Balanced")),
 			ConsolidateAfter: pick[int64](g, 0, 0, 30, 300),
 		}
 		if g.chance(15) {
@@ -100,7 +101,8 @@ func (g *generator) pools() {
 			p.Labels[labelRack] = pick(g, "r1", "r2")
 		}
 		if g.chance(20) {
-			p.Taints = []Taint{{Key: "dedicated", Value: pick(g, "x", "y"), Effect: pick(g, "NoSchedule", "NoSchedule", "PreferNoSchedule")}}
+			p.Taints = []Taint{{Key: "dedicated", Value: pick(g, "x", "y"),
+				Effect: pick(g, "NoSchedule", "NoSchedule", "PreferNoSchedule")}}
 		}
 		g.requirements(&p)
 		if g.chance(30) {
@@ -108,7 +110,8 @@ func (g *generator) pools() {
 		}
 		p.Budgets = []Budget{{Nodes: pick(g, "10%", "100%", "100%", "50%", "1", "3")}}
 		if g.chance(20) {
-			p.Budgets = append(p.Budgets, Budget{Nodes: pick(g, "0", "1", "20%"), Reasons: some(g, []string{"Empty", "Underutilized", "Drifted"})})
+			p.Budgets = append(p.Budgets, Budget{Nodes: pick(g, "0", "1", "20%"),
+				Reasons: some(g, []string{"Empty", "Underutilized", "Drifted"})})
 		}
 		g.s.Pools = append(g.s.Pools, p)
 	}
@@ -168,7 +171,8 @@ func (g *generator) workload(i int) Workload {
 	app := fmt.Sprintf("app-%d", i)
 	w := Workload{
 		Name: app, Labels: map[string]string{"app": app, "tier": pick(g, "web", "data")},
-		CPU: pick[int64](g, 100, 250, 500, 500, 1000, 1000, 2000, 3500), Memory: pick[int64](g, 128, 512, 512, 1024, 2048, 7000),
+		CPU: pick[int64](g, 100, 250, 500, 500, 1000, 1000, 2000, 3500), Memory: pick[int64](g, 128, 512, 512, 1024,
+			2048, 7000),
 	}
 	if g.chance(25) {
 		w.Priority = pick[int32](g, -100, 1000, 1_000_000)
@@ -182,7 +186,8 @@ func (g *generator) workload(i int) Workload {
 		}
 	}
 	if g.chance(30) {
-		w.Tolerations = append(w.Tolerations, Toleration{Key: "dedicated", Op: pick(g, "Exists", "Equal"), Effect: pick(g, "", "NoSchedule")})
+		w.Tolerations = append(w.Tolerations, Toleration{Key: "dedicated", Op: pick(g, "Exists", "Equal"),
+			Effect: pick(g, "", "NoSchedule")})
 		if t := &w.Tolerations[0]; t.Op == "Equal" {
 			t.Value = pick(g, "x", "y")
 		}
@@ -213,7 +218,8 @@ func (g *generator) selectors(w *Workload) {
 	}
 	if g.chance(15) {
 		for i, n := 0, 1+g.IntN(2); i < n; i++ {
-			w.Preferred = append(w.Preferred, Preference{Weight: pick[int32](g, 1, 10, 100), Term: []Requirement{g.requirement()}})
+			w.Preferred = append(w.Preferred, Preference{Weight: pick[int32](g, 1, 10, 100),
+				Term: []Requirement{g.requirement()}})
 		}
 	}
 }
@@ -223,7 +229,8 @@ func (g *generator) requirement() Requirement {
 	case 0:
 		return Requirement{Key: "topology.kubernetes.io/zone", Op: pick(g, "In", "In", "NotIn"), Values: some(g, g.zones)}
 	case 1:
-		return Requirement{Key: "karpenter.sh/capacity-type", Op: pick(g, "In", "NotIn"), Values: []string{pick(g, "spot", "on-demand")}}
+		return Requirement{Key: "karpenter.sh/capacity-type", Op: pick(g, "In", "NotIn"),
+			Values: []string{pick(g, "spot", "on-demand")}}
 	case 2:
 		return Requirement{Key: "kubernetes.io/arch", Op: "In", Values: some(g, []string{"amd64", "arm64"})}
 	case 3:
@@ -236,7 +243,8 @@ func (g *generator) requirement() Requirement {
 		}
 		return r
 	}
-	return Requirement{Key: "node.kubernetes.io/instance-type", Op: pick(g, "In", "NotIn"), Values: []string{pick(g, g.s.Types...).Name}}
+	return Requirement{Key: "node.kubernetes.io/instance-type", Op: pick(g, "In", "NotIn"),
+		Values: []string{pick(g, g.s.Types...).Name}}
 }
 
 // match returns labels that the pods of w have, or now and then other pods.
@@ -251,7 +259,8 @@ func (g *generator) match(w *Workload) map[string]string {
 }
 
 func (g *generator) topologyKey() string {
-	return pick(g, "topology.kubernetes.io/zone", "topology.kubernetes.io/zone", "kubernetes.io/hostname", "kubernetes.io/hostname",
+	return pick(g, "topology.kubernetes.io/zone", "topology.kubernetes.io/zone", "kubernetes.io/hostname",
+		"kubernetes.io/hostname",
 		"karpenter.sh/capacity-type", labelRack)
 }
 
@@ -312,8 +321,10 @@ func (g *generator) nodes() {
 			continue
 		}
 		x := Node{
-			Name: fmt.Sprintf("node-%03d", i), Pool: p.Name, Type: t.Name, Zone: o.Zone, Capacity: o.Capacity, Phase: "initialized",
-			Age: 60 + g.Int64N(7200), Drifted: g.chance(5), DoNotDisrupt: g.chance(4), Deleting: g.chance(4), Nominated: g.chance(4),
+			Name: fmt.Sprintf("node-%03d",
+				i), Pool: p.Name, Type: t.Name, Zone: o.Zone, Capacity: o.Capacity, Phase: "initialized",
+			Age: 60 +
+				g.Int64N(7200), Drifted: g.chance(5), DoNotDisrupt: g.chance(4), Deleting: g.chance(4), Nominated: g.chance(4),
 		}
 		switch {
 		case g.chance(8):
@@ -418,7 +429,8 @@ func (b *binder) bind(w, n int, zone string) bool {
 	if node.Phase == "launching" || zone != "" && zone != node.Zone || !b.s.admits(node, x) {
 		return false
 	}
-	if x.CPU > f.CPU || x.Memory > f.Memory || x.Storage > f.Storage || f.Pods < 1 || x.GPUs > 0 && (x.GPUs > f.GPUs || x.GPUResource != f.GPUResource) {
+	if x.CPU > f.CPU || x.Memory > f.Memory || x.Storage > f.Storage || f.Pods < 1 ||
+		x.GPUs > 0 && (x.GPUs > f.GPUs || x.GPUResource != f.GPUResource) {
 		return false
 	}
 	if slices.ContainsFunc(x.HostPorts, func(p HostPort) bool {
@@ -452,7 +464,8 @@ func (s *State) admits(n *Node, w *Workload) bool {
 	}
 	for _, t := range s.taintsOn(n) {
 		tolerated := t.Effect == "PreferNoSchedule" || slices.ContainsFunc(w.Tolerations, func(x Toleration) bool {
-			return (x.Key == "" || x.Key == t.Key) && (x.Op == "Exists" || x.Value == t.Value) && (x.Effect == "" || x.Effect == t.Effect)
+			return (x.Key == "" || x.Key == t.Key) && (x.Op == "Exists" || x.Value == t.Value) &&
+				(x.Effect == "" || x.Effect == t.Effect)
 		})
 		if !tolerated {
 			return false
@@ -464,7 +477,8 @@ func (s *State) admits(n *Node, w *Workload) bool {
 func (g *generator) pdbs() {
 	for w := range g.s.Workloads {
 		if x := &g.s.Workloads[w]; !x.Daemon && g.chance(15) {
-			g.s.PDBs = append(g.s.PDBs, PDB{Name: "pdb-" + x.Name, Match: map[string]string{"app": x.Labels["app"]}, Allowed: pick[int32](g, 0, 0, 1, 100)})
+			g.s.PDBs = append(g.s.PDBs, PDB{Name: "pdb-" + x.Name, Match: map[string]string{"app": x.Labels["app"]},
+				Allowed: pick[int32](g, 0, 0, 1, 100)})
 		}
 	}
 }

@@ -90,13 +90,18 @@ func newCluster(s *State) (*cluster, error) {
 
 // newClusterOf does so with another client around that of the objects.
 func newClusterOf(s *State, around func(client.Client) client.Client) (*cluster, error) {
-	c := &cluster{ctx: options.ToContext(context.Background(), settings()), clock: clocktesting.NewFakeClock(now), provider: newProvider(s)}
+	c := &cluster{ctx: options.ToContext(context.Background(), settings()), clock: clocktesting.NewFakeClock(now),
+		provider: newProvider(s)}
 	c.client = around(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(s.objects()...).
 		WithStatusSubresource(&v1.NodeClaim{}, &v1.NodePool{}).
-		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
-		WithIndex(&corev1.Node{}, "spec.providerID", func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
-		WithIndex(&v1.NodeClaim{}, "status.providerID", func(o client.Object) []string { return []string{o.(*v1.NodeClaim).Status.ProviderID} }).
-		WithIndex(&storagev1.VolumeAttachment{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
+		WithIndex(&corev1.Pod{}, "spec.nodeName",
+			func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
+		WithIndex(&corev1.Node{}, "spec.providerID",
+			func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
+		WithIndex(&v1.NodeClaim{}, "status.providerID",
+			func(o client.Object) []string { return []string{o.(*v1.NodeClaim).Status.ProviderID} }).
+		WithIndex(&storagev1.VolumeAttachment{}, "spec.nodeName",
+			func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
 		Build())
 	c.state = state.NewCluster(c.clock, c.client, c.provider)
 	if err := c.fill(s); err != nil {
@@ -213,7 +218,8 @@ func outcomeOf(r scheduling.Results) *Outcome {
 }
 
 func claimOf(n *scheduling.NodeClaim) Claim {
-	c := Claim{Pool: n.NodePoolName, Cheapest: math.MaxInt64, Zones: n.Requirements.Get(corev1.LabelTopologyZone).Values(), domains: map[string][]string{}}
+	c := Claim{Pool: n.NodePoolName, Cheapest: math.MaxInt64,
+		Zones: n.Requirements.Get(corev1.LabelTopologyZone).Values(), domains: map[string][]string{}}
 	for key, r := range n.Requirements {
 		if r.Operator() == corev1.NodeSelectorOpIn {
 			c.domains[key] = r.Values()

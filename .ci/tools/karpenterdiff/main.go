@@ -36,7 +36,8 @@ func run() error {
 	file := flag.String("state", "", "a state as a file, in place of drawn ones")
 	out := flag.String("out", os.TempDir(), "where states are written in which the two differ")
 	side := flag.String("side", "scheduling", "what is compared: scheduling or disruption")
-	sized := flag.Bool("measure", false, "print how long a simulation of the real code takes on clusters of several sizes, and compare nothing")
+	sized := flag.Bool("measure", false,
+		"print how long a simulation of the real code takes on clusters of several sizes, and compare nothing")
 	flag.Parse()
 	if *sized {
 		return measure()
@@ -87,7 +88,8 @@ func runScheduling(seeds []uint64, fixed int, file, out string) error {
 		if err := s.write(name); err != nil {
 			return err
 		}
-		fmt.Printf("state %d: %s differ (%d ties); repeat with: make karpenterdiff SIDE=scheduling STATE=%s\n", s.Seed, x.difference, x.ties, name)
+		fmt.Printf("state %d: %s differ (%d ties); repeat with: make karpenterdiff SIDE=scheduling STATE=%s\n", s.Seed,
+			x.difference, x.ties, name)
 	}
 	fmt.Println(&t)
 	if plain > 0 {
@@ -145,7 +147,10 @@ func (t *tally) String() string {
 	for c := range t.causes {
 		causes = append(causes, c)
 	}
-	slices.SortFunc(causes, func(a, b string) int { return cmp.Or(cmp.Compare(t.causes[b], t.causes[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(causes, func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.causes[b], t.causes[a]),
+			cmp.Compare(a, b))
+	})
 	for _, c := range causes {
 		s += fmt.Sprintf("  %d differ in %s\n", t.causes[c], c)
 	}
@@ -156,7 +161,8 @@ func (t *tally) String() string {
 		}
 		slices.Sort(t.more)
 		at := func(q float64) float64 { return t.more[int(q*float64(len(t.more)-1))] }
-		s += fmt.Sprintf("  difference in cost of new nodes: median %.2f %%, p99 %.2f %%, most %.2f %%", at(.5), at(.99), at(1))
+		s += fmt.Sprintf("  difference in cost of new nodes: median %.2f %%, p99 %.2f %%, most %.2f %%", at(.5),
+			at(.99), at(1))
 	}
 	return s
 }

@@ -53,7 +53,8 @@ func (x sizedCluster) measure() (time.Duration, int, error) {
 	}
 	const tried = 15 // as the first candidates take as long as the others
 	list = list[:min(tried, len(list))]
-	budgets, err := disruption.BuildDisruptionBudgetMapping(c.ctx, c.state, c.clock, c.client, c.provider, silence{}, method.Reason())
+	budgets, err := disruption.BuildDisruptionBudgetMapping(c.ctx, c.state, c.clock, c.client, c.provider, silence{},
+		method.Reason())
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading budgets: %w", err)
 	}
@@ -82,11 +83,13 @@ func processorTime() time.Duration {
 func (x sizedCluster) state() *State {
 	s := &State{}
 	for i := range x.pools {
-		s.Pools = append(s.Pools, Pool{Name: fmt.Sprintf("pool-%02d", i), Policy: "WhenEmptyOrUnderutilized", ConsolidateAfter: 30,
-			Budgets: []Budget{{Nodes: "100%"}}})
+		s.Pools = append(s.Pools, Pool{Name: fmt.Sprintf("pool-%02d", i), Policy: "WhenEmptyOrUnderutilized",
+			ConsolidateAfter: 30,
+			Budgets:          []Budget{{Nodes: "100%"}}})
 	}
 	for i := range x.types {
-		t := Type{Name: fmt.Sprintf("type-%03d", i), Arch: "amd64", Family: fmt.Sprintf("family-%d", i%20), CPU: 4, Memory: 16, Pods: 110}
+		t := Type{Name: fmt.Sprintf("type-%03d", i), Arch: "amd64", Family: fmt.Sprintf("family-%d", i%20), CPU: 4,
+			Memory: 16, Pods: 110}
 		t.CPU, t.Memory = t.CPU<<(i%3), t.Memory<<(i%3)
 		for zone := range 3 {
 			for _, capacity := range []string{"spot", "on-demand"} {
@@ -98,10 +101,12 @@ func (x sizedCluster) state() *State {
 	}
 	free := s.Types[0].allocatable()
 	pods := int64(x.podsPerNode)
-	s.Workloads = []Workload{{Name: "web", Labels: map[string]string{"app": "web"}, CPU: free.CPU / pods, Memory: free.Memory / pods * 9 / 10}}
+	s.Workloads = []Workload{{Name: "web", Labels: map[string]string{"app": "web"}, CPU: free.CPU / pods,
+		Memory: free.Memory / pods * 9 / 10}}
 	for i := range x.nodes {
-		n := Node{Name: fmt.Sprintf("node-%04d", i), Pool: s.Pools[i%x.pools].Name, Type: s.Types[0].Name, Zone: "zone-0", Capacity: "spot",
-			Phase: "initialized", Age: 3600, Initialized: 3570, LastPodEvent: 3000, Consolidable: true}
+		n := Node{Name: fmt.Sprintf("node-%04d", i), Pool: s.Pools[i%x.pools].Name, Type: s.Types[0].Name, Zone: "zone-0",
+			Capacity: "spot",
+			Phase:    "initialized", Age: 3600, Initialized: 3570, LastPodEvent: 3000, Consolidable: true}
 		s.Nodes = append(s.Nodes, n)
 		for range pods {
 			s.Pods = append(s.Pods, Pod{Node: n.Name, Age: 3000})

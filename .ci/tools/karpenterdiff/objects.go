@@ -104,7 +104,8 @@ func taintsOf(list []Taint) []corev1.Taint {
 func conditions(list ...string) []status.Condition {
 	var out []status.Condition
 	for _, c := range list {
-		out = append(out, status.Condition{Type: c, Status: metav1.ConditionTrue, Reason: c, LastTransitionTime: metav1.NewTime(now)})
+		out = append(out, status.Condition{Type: c, Status: metav1.ConditionTrue, Reason: c,
+			LastTransitionTime: metav1.NewTime(now)})
 	}
 	return out
 }
@@ -128,7 +129,8 @@ func (p *Pool) object() *v1.NodePool {
 	if len(limits) > 0 {
 		x.Spec.Limits = limits
 	}
-	x.Spec.Disruption = v1.Disruption{ConsolidationPolicy: v1.ConsolidationPolicy(p.Policy), ConsolidateAfter: v1.MustParseNillableDuration("Never")}
+	x.Spec.Disruption = v1.Disruption{ConsolidationPolicy: v1.ConsolidationPolicy(p.Policy),
+		ConsolidateAfter: v1.MustParseNillableDuration("Never")}
 	if p.ConsolidateAfter >= 0 {
 		x.Spec.Disruption.ConsolidateAfter = v1.MustParseNillableDuration(fmt.Sprintf("%ds", p.ConsolidateAfter))
 	}
@@ -154,7 +156,8 @@ func (p *Pool) object() *v1.NodePool {
 		t.Spec.ExpireAfter = v1.MustParseNillableDuration(fmt.Sprintf("%ds", p.ExpireAfter))
 	}
 	for _, r := range p.Requirements {
-		req := v1.NodeSelectorRequirementWithMinValues{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Op), Values: r.Values}
+		req := v1.NodeSelectorRequirementWithMinValues{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Op),
+			Values: r.Values}
 		if r.MinValues > 0 {
 			req.MinValues = ptr(r.MinValues)
 		}
@@ -187,7 +190,8 @@ func (s *State) claim(n *Node) *v1.NodeClaim {
 			Taints: taintsOf(p.Taints), StartupTaints: taintsOf(p.StartupTaints), NodeClassRef: nodeClassRef(),
 			ExpireAfter: pool.Spec.Template.Spec.ExpireAfter, TerminationGracePeriod: pool.Spec.Template.Spec.TerminationGracePeriod,
 		},
-		Status: v1.NodeClaimStatus{ProviderID: n.providerID(), Capacity: t.capacity().list(), Allocatable: t.allocatable().list()},
+		Status: v1.NodeClaimStatus{ProviderID: n.providerID(), Capacity: t.capacity().list(),
+			Allocatable: t.allocatable().list()},
 	}
 	for k, v := range labels {
 		c.Spec.Requirements = append(c.Spec.Requirements, v1.NodeSelectorRequirementWithMinValues{
@@ -248,7 +252,8 @@ func (s *State) node(n *Node) *corev1.Node {
 		x.Labels[v1.NodeInitializedLabelKey] = "true"
 	}
 	if n.Phase != "initialized" || n.NotReady {
-		x.Spec.Taints = append(x.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
+		x.Spec.Taints = append(x.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady,
+			Effect: corev1.TaintEffectNoSchedule})
 		x.Status.Conditions[0].Status = corev1.ConditionFalse
 	}
 	if n.DoNotDisrupt {
@@ -260,7 +265,8 @@ func (s *State) node(n *Node) *corev1.Node {
 func requirementsOf(list []Requirement) []corev1.NodeSelectorRequirement {
 	var out []corev1.NodeSelectorRequirement
 	for _, r := range list {
-		out = append(out, corev1.NodeSelectorRequirement{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Op), Values: r.Values})
+		out = append(out, corev1.NodeSelectorRequirement{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Op),
+			Values: r.Values})
 	}
 	return out
 }
@@ -283,19 +289,22 @@ func (w *Workload) affinity() *corev1.Affinity {
 	}
 	for _, p := range w.Preferred {
 		a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution,
-			corev1.PreferredSchedulingTerm{Weight: p.Weight, Preference: corev1.NodeSelectorTerm{MatchExpressions: requirementsOf(p.Term)}})
+			corev1.PreferredSchedulingTerm{Weight: p.Weight,
+				Preference: corev1.NodeSelectorTerm{MatchExpressions: requirementsOf(p.Term)}})
 	}
 	for _, t := range w.Affinity {
 		if a.PodAffinity == nil {
 			a.PodAffinity = &corev1.PodAffinity{}
 		}
-		addTerm(t, &a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		addTerm(t, &a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			&a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	for _, t := range w.Anti {
 		if a.PodAntiAffinity == nil {
 			a.PodAntiAffinity = &corev1.PodAntiAffinity{}
 		}
-		addTerm(t, &a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		addTerm(t, &a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			&a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	return a
 }
@@ -310,11 +319,14 @@ func addTerm(t Term, required *[]corev1.PodAffinityTerm, preferred *[]corev1.Wei
 }
 
 func (w *Workload) spec() corev1.PodSpec {
-	c := corev1.Container{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: w.requests().list()}}
+	c := corev1.Container{Name: "main", Image: "image",
+		Resources: corev1.ResourceRequirements{Requests: w.requests().list()}}
 	for _, p := range w.HostPorts {
-		c.Ports = append(c.Ports, corev1.ContainerPort{HostIP: p.IP, HostPort: p.Port, ContainerPort: p.Port, Protocol: corev1.Protocol(p.Protocol)})
+		c.Ports = append(c.Ports, corev1.ContainerPort{HostIP: p.IP, HostPort: p.Port, ContainerPort: p.Port,
+			Protocol: corev1.Protocol(p.Protocol)})
 	}
-	spec := corev1.PodSpec{Containers: []corev1.Container{c}, NodeSelector: w.Selector, Affinity: w.affinity(), Priority: ptr(w.Priority)}
+	spec := corev1.PodSpec{Containers: []corev1.Container{c}, NodeSelector: w.Selector, Affinity: w.affinity(),
+		Priority: ptr(w.Priority)}
 	for _, t := range w.Tolerations {
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
 			Key: t.Key, Operator: corev1.TolerationOperator(t.Op), Value: t.Value, Effect: corev1.TaintEffect(t.Effect),
@@ -355,7 +367,8 @@ func podIndex(uid types.UID) int {
 func (s *State) pod(i int) *corev1.Pod {
 	p := &s.Pods[i]
 	w := &s.Workloads[p.Workload]
-	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: w.Name, UID: types.UID("rs-" + w.Name), Controller: ptr(true)}
+	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: w.Name,
+		UID: types.UID("rs-" + w.Name), Controller: ptr(true)}
 	if w.Daemon {
 		owner.Kind = "DaemonSet"
 	}
@@ -370,7 +383,8 @@ func (s *State) pod(i int) *corev1.Pod {
 	x.Spec.NodeName, x.Spec.Volumes = p.Node, s.volumesOf(i)
 	if p.Node == "" {
 		x.Status.Phase = corev1.PodPending
-		x.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		x.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable}}
 	}
 	if p.DeletionCost != 0 {
 		x.Annotations[corev1.PodDeletionCost] = strconv.Itoa(int(p.DeletionCost))

@@ -127,7 +127,8 @@ func differs(a, b *Outcome) string {
 func (o *Outcome) String() string {
 	var b strings.Builder
 	for _, c := range o.Claims {
-		fmt.Fprintf(&b, "claim %s %v pods=%v zones=%v types=%v prices=%v\n", c.Pool, c.Cheapest, c.Pods, c.Zones, c.Types, c.Prices)
+		fmt.Fprintf(&b, "claim %s %v pods=%v zones=%v types=%v prices=%v\n", c.Pool, c.Cheapest, c.Pods, c.Zones, c.Types,
+			c.Prices)
 	}
 	var pods []int
 	for p := range o.Nodes {

@@ -22,7 +22,8 @@ func (c *cluster) newProvisioner() *provisioning.Provisioner {
 	return provisioning.NewProvisioner(c.client, silence{}, c.provider, c.state, c.clock, nil, nil)
 }
 
-func (c *cluster) newScheduler(pods []*corev1.Pod, nodes state.StateNodes, how ...scheduling.Options) (*scheduling.Scheduler, error) {
+func (c *cluster) newScheduler(pods []*corev1.Pod, nodes state.StateNodes,
+	how ...scheduling.Options) (*scheduling.Scheduler, error) {
 	return c.provisioner.NewScheduler(c.ctx, pods, nodes, sets.New[types.UID](), how...)
 }
 
@@ -32,7 +33,8 @@ func (c *cluster) candidates(s *State, method disruption.Method, q *disruption.Q
 	if err != nil {
 		return nil, fmt.Errorf("adding up costs: %w", err)
 	}
-	list, totals, err := disruption.GetCandidatesWithTotals(c.ctx, c.state, c.client, silence{}, c.clock, c.provider, method.ShouldDisrupt, method.Class(), q, cc)
+	list, totals, err := disruption.GetCandidatesWithTotals(c.ctx, c.state, c.client, silence{}, c.clock, c.provider,
+		method.ShouldDisrupt, method.Class(), q, cc)
 	if x, ok := method.(disruption.NodePoolTotalsSetter); ok && len(list) > 0 {
 		x.SetNodePoolTotals(totals)
 	}

@@ -122,7 +122,8 @@ func (s *State) templates() []policy.Template {
 			t.Affinity = append(t.Affinity, policy.NodeTerm{Labels: requirementList(r)})
 		}
 		for _, p := range w.Preferred {
-			t.Preferred = append(t.Preferred, policy.PreferredNodeTerm{Weight: p.Weight, Term: policy.NodeTerm{Labels: requirementList(p.Term)}})
+			t.Preferred = append(t.Preferred, policy.PreferredNodeTerm{Weight: p.Weight,
+				Term: policy.NodeTerm{Labels: requirementList(p.Term)}})
 		}
 		for _, x := range w.Spread {
 			t.Spread = append(t.Spread, policy.Spread{
@@ -131,7 +132,8 @@ func (s *State) templates() []policy.Template {
 			})
 		}
 		for _, x := range w.Tolerations {
-			t.Tolerations = append(t.Tolerations, policy.Toleration{Key: x.Key, Exists: x.Op == "Exists", Value: x.Value, Effect: effectOf(x.Effect)})
+			t.Tolerations = append(t.Tolerations, policy.Toleration{Key: x.Key, Exists: x.Op == "Exists", Value: x.Value,
+				Effect: effectOf(x.Effect)})
 		}
 		for _, p := range w.HostPorts {
 			t.HostPorts = append(t.HostPorts, policy.HostPort{IP: p.IP, Port: p.Port, Protocol: p.Protocol})
@@ -298,7 +300,8 @@ func (v *view) active() []policy.NodeID {
 // schedule places the pods at these positions. Where domains are equal it follows a
 // guide, as Karpenter takes any of them.
 func (v *view) schedule(batch []int, follow guide) *Outcome {
-	b := placement.Batch{Nodes: v.active(), Offers: v.offers, Pools: v.rules, SharedPorts: version.Before(13), SharedDaemons: version.Before(14), AwaitReserved: true}
+	b := placement.Batch{Nodes: v.active(), Offers: v.offers, Pools: v.rules, SharedPorts: version.Before(13),
+		SharedDaemons: version.Before(14), AwaitReserved: true}
 	for _, i := range batch {
 		p := v.pod(i)
 		p.Phase, p.Node = policy.PodPending, policy.None

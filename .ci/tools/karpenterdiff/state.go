@@ -326,7 +326,8 @@ type Amount struct {
 
 // capacity returns what a type has.
 func (t *Type) capacity() Amount {
-	return Amount{CPU: t.CPU * 1000, Memory: t.Memory * 1024, Storage: t.Storage * 1024, Pods: t.Pods, GPUs: t.GPUs, GPUResource: t.GPUResource}
+	return Amount{CPU: t.CPU * 1000, Memory: t.Memory * 1024, Storage: t.Storage * 1024, Pods: t.Pods, GPUs: t.GPUs,
+		GPUResource: t.GPUResource}
 }
 
 // allocatable returns what is left of a type for pods.

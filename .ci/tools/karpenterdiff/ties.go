@@ -71,7 +71,10 @@ func (c *tieCheck) untiedBy(w int, key string) bool {
 			count[c.onNode(policy.NodeID(slices.IndexFunc(c.s.Nodes, func(n Node) bool { return n.Name == p.Node })), key)]++
 		}
 	}
-	slices.SortStableFunc(queue, func(a, b int) int { return cmp.Compare(c.s.Pods[c.batch[b]].Age, c.s.Pods[c.batch[a]].Age) })
+	slices.SortStableFunc(queue, func(a, b int) int {
+		return cmp.Compare(c.s.Pods[c.batch[b]].Age,
+			c.s.Pods[c.batch[a]].Age)
+	})
 	if slices.ContainsFunc(queue, func(at int) bool { return c.domain(at, key) == "" }) {
 		return false
 	}

@@ -75,11 +75,13 @@ func (s *State) claims() []client.Object {
 // volume returns one that is bound to a claim of its name.
 func (s *State) volume(name string, zonal bool, zone string) *corev1.PersistentVolume {
 	x := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
-		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver,
+			VolumeHandle: name}},
 	}}
 	if zonal {
 		x.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone,
+				Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
 		}}}}
 	}
 	return x
@@ -90,7 +92,8 @@ func (s *State) volume(name string, zonal bool, zone string) *corev1.PersistentV
 type scopingClient struct{ client.Client }
 
 // Get implements client.Reader.
-func (c *scopingClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+func (c *scopingClient) Get(ctx context.Context, key client.ObjectKey, o client.Object,
+	opts ...client.GetOption) error {
 	if _, ok := o.(*corev1.PersistentVolume); ok {
 		key.Namespace = ""
 	}

@@ -36,12 +36,14 @@ type treatment struct {
 
 // treatments are those of the commands of spotter-lab in docs, by their beginning.
 var treatments = map[string]treatment{
-	"models dataset --recorded":                {more: []string{"--generated", "2", "--scarce", "0", "--days", "2", "--copies", "2", "--recorded-share", "0.02", "--generated-share", "0.02"}},
-	"models dataset --generated":               {more: []string{"--generated-share", "0.02"}},
-	"models evaluate data":                     {onnx: true},
-	"models evaluate data --judge":             {},
-	"scenario hunt":                            {more: []string{"--length", "12h", "--tries", "2", "--least", "1e9"}}, // TestHunt has finds
-	"models train":                             {more: []string{"--rounds", "1", "--worlds", "2", "--steps", "2", "--held-out", "1", "--traces", "1"}},
+	"models dataset --recorded": {more: []string{"--generated", "2", "--scarce", "0", "--days", "2",
+		"--copies", "2", "--recorded-share", "0.02", "--generated-share", "0.02"}},
+	"models dataset --generated":   {more: []string{"--generated-share", "0.02"}},
+	"models evaluate data":         {onnx: true},
+	"models evaluate data --judge": {},
+	"scenario hunt":                {more: []string{"--length", "12h", "--tries", "2", "--least", "1e9"}}, // TestHunt has finds
+	"models train": {more: []string{"--rounds", "1", "--worlds", "2", "--steps", "2",
+		"--held-out", "1", "--traces", "1"}},
 	"trace check generated":                    {judges: true},
 	"trace check drawn":                        {judges: true},
 	"trace forecast prices --bundle":           {more: []string{"--every", "3h"}, onnx: true},
@@ -104,7 +106,8 @@ func inputs(t *testing.T, root string) {
 		}
 	}
 	for _, name := range []string{"recorded", "h100", "generated", "drawn", "prices"} {
-		made(name, "trace", "generate", "--preset", "aws-2024", "--seed", "7", "--markets", "60", "--days", "20", "--from", "2023-03-01", "--availability")
+		made(name, "trace", "generate", "--preset", "aws-2024", "--seed", "7", "--markets", "60", "--days", "20", "--from",
+			"2023-03-01", "--availability")
 	}
 	for _, name := range []string{"v100", "r5", "v100-april"} {
 		if err := trace.Write(name, tracetest.Alternating(t, name, policy.TimeOf(time.Date(2023, 2, 15, 0, 0, 0, 0, time.UTC)))); err != nil {
@@ -120,7 +123,8 @@ func inputs(t *testing.T, root string) {
 	for h := range 24 * 14 {
 		fmt.Fprintf(&hours, "2022-03-%02d %02d:00:00.000,2,A,%d\n", 1+h/24, h%24, 400+h%24)
 	}
-	for name, text := range map[string]string{"demand.csv.gz": hours.String(), "prices.csv.gz": prices(20, 5, 1), "openb_pod_list_default.csv": openb} {
+	for name, text := range map[string]string{"demand.csv.gz": hours.String(), "prices.csv.gz": prices(20, 5, 1),
+		"openb_pod_list_default.csv": openb} {
 		var b bytes.Buffer
 		b.WriteString(text)
 		if strings.HasSuffix(name, ".gz") {

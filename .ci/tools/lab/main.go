@@ -21,9 +21,12 @@ func commands(p *cli.Program) []*cobra.Command {
 		return c
 	}
 	return []*cobra.Command{
-		group("models", "Make and judge bundles of trained models", local.modelsDatasetCommand(), local.modelsEvaluateCommand(), local.modelsTrainCommand()),
-		group("scenario", "Make scenarios of recorded workloads, and look for hard ones", local.scenarioFromTraceCommand(), local.scenarioHuntCommand()),
-		group("trace", "Draw and judge traces", local.traceCheckCommand(), local.traceForecastCommand(), local.traceGenerateCommand()),
+		group("models", "Make and judge bundles of trained models", local.modelsDatasetCommand(),
+			local.modelsEvaluateCommand(), local.modelsTrainCommand()),
+		group("scenario", "Make scenarios of recorded workloads, and look for hard ones", local.scenarioFromTraceCommand(),
+			local.scenarioHuntCommand()),
+		group("trace", "Draw and judge traces", local.traceCheckCommand(), local.traceForecastCommand(),
+			local.traceGenerateCommand()),
 	}
 }
 

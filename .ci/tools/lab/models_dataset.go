@@ -46,14 +46,18 @@ func (p *program) modelsDatasetCommand() *cobra.Command {
 	flags.StringSliceVar(&f.recorded, "recorded", nil, "a `TRACE` with recorded availability; may be repeated")
 	flags.StringSliceVar(&f.HoldOut, "hold-out", f.HoldOut, "keep the regions `NAMES` for the report")
 	flags.StringSliceVar(&f.Regions, "regions", f.Regions, "draw generated worlds to train on in the regions `NAMES`")
-	flags.StringVar(&f.trainUntil, "train-until", "", "train on what lies before `TIME` (default: half of the first recording)")
+	flags.StringVar(&f.trainUntil, "train-until", "",
+		"train on what lies before `TIME` (default: half of the first recording)")
 	flags.StringVar(&f.chooseUntil, "choose-until", "", "report on what lies behind `TIME` (default: seven tenths of it)")
-	flags.IntVar(&f.Copies, "copies", f.Copies, "let `N` clusters meet each recorded region to train on, and half as many else")
+	flags.IntVar(&f.Copies, "copies", f.Copies,
+		"let `N` clusters meet each recorded region to train on, and half as many else")
 	flags.IntVar(&f.Generated, "generated", f.Generated, "draw `N` worlds to train on, half as many to report on")
-	flags.IntVar(&f.Scarce, "scarce", f.Scarce, "draw `N` worlds of accelerators to train on, by laws fitted to the recordings")
+	flags.IntVar(&f.Scarce, "scarce", f.Scarce,
+		"draw `N` worlds of accelerators to train on, by laws fitted to the recordings")
 	flags.IntVar(&f.Days, "days", f.Days, "draw worlds of `N` days")
 	flags.Uint64Var(&f.Seed, "seed", f.Seed, "draw with the seed `N`")
-	flags.Float64Var(&f.RecordedShare, "recorded-share", f.RecordedShare, "make rows of the share `X` of markets and ticks of recorded worlds")
+	flags.Float64Var(&f.RecordedShare, "recorded-share", f.RecordedShare,
+		"make rows of the share `X` of markets and ticks of recorded worlds")
 	flags.Float64Var(&f.GeneratedShare, "generated-share", f.GeneratedShare, "and of generated ones")
 	flags.Float64Var(&f.ScarceShare, "scarce-share", f.ScarceShare, "and of those of accelerators")
 	flags.StringVar(&f.dir, "out", "", "write to the folder `DIR`, which is new or empty")
@@ -97,7 +101,8 @@ func (p *program) modelsDataset(f *datasetFlags) error {
 func writeDataset(w io.Writer, dir string, a *forecaster.About) error {
 	for _, name := range []string{"train", "choose", "report"} {
 		s := a.Splits[name]
-		fmt.Fprintf(w, "%-7s %8d rows from %s to %s\n", name, s.Rows, s.From.Format("2006-01-02 15:04"), s.Until.Format("2006-01-02 15:04"))
+		fmt.Fprintf(w, "%-7s %8d rows from %s to %s\n", name, s.Rows, s.From.Format("2006-01-02 15:04"),
+			s.Until.Format("2006-01-02 15:04"))
 		for _, stratum := range slices.Sorted(maps.Keys(s.Strata)) {
 			fmt.Fprintf(w, "        %8d %s\n", s.Strata[stratum], stratum)
 		}

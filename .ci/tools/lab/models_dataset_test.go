@@ -17,7 +17,8 @@ func TestModelsDataset(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	small := []string{"models", "dataset", "--generated", "2", "--days", "2", "--generated-share", "0.02", "--out", dir}
 	code, out, stderr := call(t, small...)
-	if code != cli.ExitOK || !strings.Contains(out, "report ") || !strings.Contains(out, "CPU generated") || !strings.Contains(out, "SHA-256 ") {
+	if code != cli.ExitOK || !strings.Contains(out, "report ") || !strings.Contains(out, "CPU generated") ||
+		!strings.Contains(out, "SHA-256 ") {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
 	}
 	wrongCallIs(t, "is not empty", small...)
@@ -32,13 +33,16 @@ func TestModelsDataset(t *testing.T) {
 	}
 
 	code, out, stderr = call(t, "models", "evaluate", dir, "--judge", "closed-form")
-	if code != cli.ExitOK || !strings.Contains(out, "over constant") || strings.Contains(out, "over closed-form") || strings.Contains(out, "NaN") {
+	if code != cli.ExitOK || !strings.Contains(out, "over constant") || strings.Contains(out, "over closed-form") ||
+		strings.Contains(out, "NaN") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
-	if _, out, _ := call(t, "models", "evaluate", dir, "--judge", "constant"); strings.Count(out, "AUC 0.500")+strings.Count(out, "AUC –") != strings.Count(out, "AUC ") {
+	if _, out, _ := call(t, "models", "evaluate", dir, "--judge", "constant"); strings.Count(out,
+		"AUC 0.500")+strings.Count(out, "AUC –") != strings.Count(out, "AUC ") {
 		t.Errorf("a constant that tells rows apart: %s", out)
 	}
-	if code, out, stderr := call(t, "models", "evaluate", dir, "--judge", "closed-form", "-o", "yaml", "-q"); code != cli.ExitOK || stderr != "" || !strings.Contains(out, "  label: runtime_6h\n") {
+	if code, out, stderr := call(t, "models", "evaluate", dir, "--judge", "closed-form", "-o", "yaml",
+		"-q"); code != cli.ExitOK || stderr != "" || !strings.Contains(out, "  label: runtime_6h\n") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 	wrongCallIs(t, `"luck" is none of constant, band`, "models", "evaluate", dir, "--judge", "luck")
@@ -46,7 +50,8 @@ func TestModelsDataset(t *testing.T) {
 
 	withONNX(t)
 	code, out, stderr = call(t, "models", "evaluate", dir)
-	if code != cli.ExitOK || !strings.Contains(out, "CPU generated, runtime_6h") || !strings.Contains(out, "over closed-form") || !strings.Contains(out, "over logistic") {
+	if code != cli.ExitOK || !strings.Contains(out, "CPU generated, runtime_6h") ||
+		!strings.Contains(out, "over closed-form") || !strings.Contains(out, "over logistic") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 	wrongCallIs(t, "no such file", "models", "evaluate", other)

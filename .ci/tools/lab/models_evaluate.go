@@ -50,9 +50,12 @@ func (p *program) modelsEvaluateCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return p.modelsEvaluate(args[0], &f) },
 	}
 	c.Flags().StringVar(&f.bundle, "bundle", bundles.Builtin, "judge the bundle in `DIR`")
-	c.Flags().StringVar(&f.against, "against", "", "compare it with the bundle in `DIR`, of the features of the SpotVortex agent")
-	c.Flags().StringVar(&f.judge, "judge", "", "judge the baseline `NAME` in the place of the bundle, without ONNX Runtime")
-	c.Flags().BoolVar(&f.write, "write", false, "write figures and reliability of recorded markets into the manifest of --bundle")
+	c.Flags().StringVar(&f.against, "against", "",
+		"compare it with the bundle in `DIR`, of the features of the SpotVortex agent")
+	c.Flags().StringVar(&f.judge, "judge", "",
+		"judge the baseline `NAME` in the place of the bundle, without ONNX Runtime")
+	c.Flags().BoolVar(&f.write, "write", false,
+		"write figures and reliability of recorded markets into the manifest of --bundle")
 	f.form.Register(c)
 	return c
 }
@@ -62,7 +65,8 @@ const evaluateAdvice = "give the folder that `spotter models dataset` wrote, and
 func (p *program) modelsEvaluate(data string, f *evaluateFlags) error {
 	switch {
 	case f.judge != "" && !slices.Contains(forecaster.BaselineNames, f.judge):
-		return cli.Invalid(fmt.Errorf("--judge: %q is none of %s", f.judge, strings.Join(forecaster.BaselineNames, ", ")), evaluateAdvice)
+		return cli.Invalid(fmt.Errorf("--judge: %q is none of %s", f.judge, strings.Join(forecaster.BaselineNames, ", ")),
+			evaluateAdvice)
 	case f.write && f.judge != "":
 		return cli.Invalid(errors.New("--write: a baseline has no manifest to write to"), "leave --judge out")
 	case f.write && f.bundle == bundles.Builtin:
@@ -86,7 +90,8 @@ func (p *program) modelsEvaluate(data string, f *evaluateFlags) error {
 }
 
 // forecasters returns the answers to judge, and those to compare them with.
-func (f *evaluateFlags) forecasters(r *forecaster.Reading) (own forecaster.Answers, others []forecaster.Named, err error) {
+func (f *evaluateFlags) forecasters(r *forecaster.Reading) (own forecaster.Answers, others []forecaster.Named,
+	err error) {
 	rows, agent, n := r.Rows()
 	var opened bundles.Cache
 	others = r.Baselines()
@@ -133,10 +138,12 @@ func answers(b *bundles.Cache, flag, dir, features string, rows []float32, n int
 func writeJudged(out io.Writer, judged []forecaster.Judged) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, j := range judged {
-		fmt.Fprintf(w, "%s, %s\t%d rows, %d clusters\tobserved %.5f\tforecast %.5f\tBrier %.5f\tlog loss %.5f\tAUC %s\tslope %s\n",
+		fmt.Fprintf(w,
+			"%s, %s\t%d rows, %d clusters\tobserved %.5f\tforecast %.5f\tBrier %.5f\tlog loss %.5f\tAUC %s\tslope %s\n",
 			j.Stratum, j.Label, j.Rows, j.Clusters, j.Observed, j.Predicted, j.Brier, j.LogLoss, aucText(&j), slopeText(j.Slope))
 		for _, s := range j.Against {
-			fmt.Fprintf(w, "  over %s\t\t\t\tBrier skill %s\tlog-loss skill %s\n", s.Over, withInterval(s.Brier), withInterval(s.LogLoss))
+			fmt.Fprintf(w, "  over %s\t\t\t\tBrier skill %s\tlog-loss skill %s\n", s.Over, withInterval(s.Brier),
+				withInterval(s.LogLoss))
 		}
 	}
 	return w.Flush()

@@ -42,14 +42,18 @@ func (p *program) scenarioFromTraceCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&f.output, "out", "", "write the scenario to `FILE` (default: print it)")
 	flags.StringVar(&f.Format, "format", f.Format, "what the files are: `F` is "+strings.Join(recorded.Formats(), ", "))
-	flags.StringVar(&f.From, "from", "", "begin at `T` of the recording: a date, a time, or a time since its begin as 36h or 30d (default: its busiest days)")
-	flags.Float64Var(&f.Days, "days", 0, fmt.Sprintf("take `D` days (default: %d, or all of a shorter recording)", recorded.DaysDefault))
+	flags.StringVar(&f.From, "from", "",
+		"begin at `T` of the recording: a date, a time, or a time since its begin as 36h or 30d (default: its busiest days)")
+	flags.Float64Var(&f.Days, "days", 0, fmt.Sprintf("take `D` days (default: %d, or all of a shorter recording)",
+		recorded.DaysDefault))
 	flags.Float64Var(&f.Scale, "scale", f.Scale, "multiply the number of pods by `F`; below 1 some are drawn")
 	flags.StringVar(&f.Name, "name", "", "name the scenario `N` (default: of the format and the file)")
 	flags.IntVar(&f.WorkloadsMax, "workloads-max", f.WorkloadsMax, "group pods until there are at most `N` workloads")
 	flags.Uint64Var(&f.Seed, "seed", f.Seed, "seed `N` of what --scale draws")
-	flags.Float64Var(&f.TokensPerSecond, "tokens-per-second", f.TokensPerSecond, "tokens that one replica of an inference service handles in a second, `X`")
-	flags.StringVar(&f.trace, "trace", "", "leave out pods that fit no node of this trace, `DIR|FILE` (default: the embedded one)")
+	flags.Float64Var(&f.TokensPerSecond, "tokens-per-second", f.TokensPerSecond,
+		"tokens that one replica of an inference service handles in a second, `X`")
+	flags.StringVar(&f.trace, "trace", "",
+		"leave out pods that fit no node of this trace, `DIR|FILE` (default: the embedded one)")
 	cli.Complete(c, "format", recorded.Formats())
 	return c
 }
@@ -116,6 +120,7 @@ func writeFromTrace(w io.Writer, path, prices string, res *recorded.Result) erro
 	if prices != "" {
 		words = append(words, "--trace", prices)
 	}
-	_, err := fmt.Fprintf(w, "written to %s; what was assumed stands at its head. Run it with `spotter sim %s`\n", path, cli.Shell(words))
+	_, err := fmt.Fprintf(w, "written to %s; what was assumed stands at its head. Run it with `spotter sim %s`\n", path,
+		cli.Shell(words))
 	return err
 }

@@ -52,7 +52,8 @@ func TestRecordedScenariosRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "world.yaml")
-			args := append([]string{"scenario", "from-trace", policytest.Recording(t, "workload/"+name), "--out", out, "--workloads-max", "30"}, more...)
+			args := append([]string{"scenario", "from-trace", policytest.Recording(t, "workload/"+name), "--out", out,
+				"--workloads-max", "30"}, more...)
 			if code, stdout, stderr := call(t, args...); code != cli.ExitOK {
 				t.Fatalf("exit code %d, output %s%s", code, stdout, stderr)
 			}

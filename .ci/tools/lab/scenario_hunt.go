@@ -62,9 +62,12 @@ func (p *program) scenarioHuntCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.Policy, "policy", registry.DefaultPolicy, "policy to hunt, `NAME[:key=value…]`")
-	flags.StringVar(&f.against, "against", strings.Join(hunt.Rules(), ","), "hold it against the best of `NAME,…`; against on-demand alone, what counts is what is lost and not what could have been saved")
-	flags.StringVar(&f.goal, "goal", string(hunt.Savings), "what it is to do badly: savings, in points of the on-demand bill, or outage, in minutes")
-	flags.Float64Var(&f.Objective, "objective", 0.999, "for --goal outage, the part `SHARE` of the time for which workloads have the pods that they require; minutes beyond it count")
+	flags.StringVar(&f.against, "against", strings.Join(hunt.Rules(), ","),
+		"hold it against the best of `NAME,…`; against on-demand alone, what counts is what is lost and not what could have been saved")
+	flags.StringVar(&f.goal, "goal", string(hunt.Savings),
+		"what it is to do badly: savings, in points of the on-demand bill, or outage, in minutes")
+	flags.Float64Var(&f.Objective, "objective", 0.999,
+		"for --goal outage, the part `SHARE` of the time for which workloads have the pods that they require; minutes beyond it count")
 	flags.Uint64Var(&f.Seed, "seed", 1, "seed `N` of the search")
 	flags.IntVar(&f.Tries, "tries", 400, "try `N` scenarios, some 10 runs each")
 	flags.DurationVar(&f.Length, "length", 48*time.Hour, "let scenarios be `DURATION` long, before they are made smaller")
@@ -102,7 +105,8 @@ func (f *huntFlags) run(ctx context.Context, p *program) error {
 	}
 	finds, err := hunt.Run(ctx, f.Config)
 	if ctx.Err() != nil {
-		return &cli.StoppedError{Err: errors.New("stopped before the hunt was over"), Next: "nothing was written; give fewer --tries"}
+		return &cli.StoppedError{Err: errors.New("stopped before the hunt was over"),
+			Next: "nothing was written; give fewer --tries"}
 	}
 	if err != nil {
 		return err
@@ -110,7 +114,8 @@ func (f *huntFlags) run(ctx context.Context, p *program) error {
 	var paths []string
 	list := []found{}
 	for i := range finds {
-		x := found{filepath.Join(f.out, finds[i].Name+".yaml"), f.Policy, finds[i].Rule, finds[i].Gap, nil, nil, f.Goal.Unit()}
+		x := found{filepath.Join(f.out, finds[i].Name+".yaml"), f.Policy, finds[i].Rule, finds[i].Gap, nil, nil,
+			f.Goal.Unit()}
 		if in := finds[i].Interval; in != nil {
 			x.Low, x.High = &in.Low, &in.High
 		}
@@ -119,7 +124,11 @@ func (f *huntFlags) run(ctx context.Context, p *program) error {
 	if err := os.MkdirAll(f.out, 0o755); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	if err := cli.ReplaceFiles(paths, func(w io.Writer, i int) error { _, err := w.Write(finds[i].Text); return err }); err != nil {
+	if err := cli.ReplaceFiles(paths, func(w io.Writer, i int) error {
+		_,
+			err := w.Write(finds[i].Text)
+		return err
+	}); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	return p.Print(&f.form, list, func(w io.Writer, _ bool) error { return writeFound(w, list) })
@@ -166,7 +175,8 @@ func newRunner() eval.Runner {
 		if err != nil {
 			return nil, err
 		}
-		return sim.Run(ctx, sim.Config{Prepared: prepared, Policy: p, Forecaster: f, Seed: j.Seed, OnDemandStart: j.Policy == eval.OnDemand})
+		return sim.Run(ctx, sim.Config{Prepared: prepared, Policy: p, Forecaster: f, Seed: j.Seed,
+			OnDemandStart: j.Policy == eval.OnDemand})
 	}
 }
 
@@ -212,7 +222,8 @@ func (f *huntFlags) complete(p *program) error {
 		{f.Least > 0, "least", fmt.Sprint(f.Least), "above 0"},
 	} {
 		if !x.good {
-			return cli.Invalid(fmt.Errorf("--%s: %s is not %s", x.flag, x.value, x.wants), "run `spotter-lab scenario hunt --help`")
+			return cli.Invalid(fmt.Errorf("--%s: %s is not %s", x.flag, x.value, x.wants),
+				"run `spotter-lab scenario hunt --help`")
 		}
 	}
 	if info, err := os.Stat(f.out); err == nil && !info.IsDir() {

@@ -55,7 +55,8 @@ func (p *program) traceCheckCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVar(&k.against, "against", "", "compare with `B`, what the trace should be like")
-	flags.StringArrayVar(&k.tolerances, "tolerance", nil, "let the figure or tolerance be off by `NAME=VALUE`; may be repeated")
+	flags.StringArrayVar(&k.tolerances, "tolerance", nil,
+		"let the figure or tolerance be off by `NAME=VALUE`; may be repeated")
 	flags.StringVar(&k.plot, "plot", "", "write pictures into the folder `DIR`")
 	flags.StringVar(&k.pictures, "pictures", "svg", "draw pictures as `FORMAT`: svg or png")
 	flags.BoolVar(&k.dark, "dark", false, "draw pictures on dark paper")
@@ -97,7 +98,10 @@ func (p *program) traceCheck(path string, k *checking) error {
 			return err
 		}
 	}
-	if err := p.Print(&k.form, r.object(), func(w io.Writer, _ bool) error { return r.write(w, k.form.String() == formMarkdown) }); err != nil {
+	if err := p.Print(&k.form, r.object(), func(w io.Writer, _ bool) error {
+		return r.write(w,
+			k.form.String() == formMarkdown)
+	}); err != nil {
 		return err
 	}
 	return r.result()
@@ -109,14 +113,16 @@ func (k *checking) parse() (o check.Options, format chart.Format, err error) {
 		return o, format, cli.Invalid(fmt.Errorf("--pictures: %w", err), "leave it out for svg")
 	}
 	if len(k.tolerances) > 0 && k.against == "" {
-		return o, format, cli.Invalid(errors.New("--tolerance without --against: there is nothing to compare with"), "name a trace with --against")
+		return o, format, cli.Invalid(errors.New("--tolerance without --against: there is nothing to compare with"),
+			"name a trace with --against")
 	}
 	o.Tolerances = map[string]float64{}
 	for _, t := range k.tolerances {
 		name, text, _ := strings.Cut(t, "=")
 		value, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return o, format, cli.Invalid(fmt.Errorf("--tolerance: %q is not NAME=VALUE with a number for VALUE", t), "write for example --tolerance ratio=0.1")
+			return o, format, cli.Invalid(fmt.Errorf("--tolerance: %q is not NAME=VALUE with a number for VALUE", t),
+				"write for example --tolerance ratio=0.1")
 		}
 		o.Tolerances[name] = value
 	}
@@ -200,7 +206,8 @@ func (p *program) openRecording(path string) (*trace.Trace, error) {
 	t.Name = filepath.Base(path)
 	warnings := t.Warnings
 	if report.Bad > 0 {
-		warnings = append(warnings, fmt.Sprintf("%s: %d of %d rows could not be used; the first: %s", path, report.Bad, report.Rows, report.BadRows[0]))
+		warnings = append(warnings, fmt.Sprintf("%s: %d of %d rows could not be used; the first: %s", path, report.Bad,
+			report.Rows, report.BadRows[0]))
 	}
 	p.Warn(map[string]bool{}, warnings)
 	return t, nil

@@ -44,7 +44,8 @@ func TestTraceCheck(t *testing.T) {
 		{[]string{a, "-o", "yaml"}, cli.ExitOK, []string{"findings: []"}, ""},
 		{[]string{a, "--output", "json"}, cli.ExitOK, []string{`"change-rate-p50"`, `"findings": []`}, ""},
 		{[]string{dear, "--against", a, "--output", "json"}, cli.ExitFailed, []string{`"passed": false`}, "ratio-p95"},
-		{[]string{file(t, "cents.csv", strings.Replace(prices(3, 5, 1), ",0.0440,", ",44,", 1))}, cli.ExitFailed, []string{"FAILURE  price-impossible: 1 of 21"}, "price-impossible"},
+		{[]string{file(t, "cents.csv", strings.Replace(prices(3, 5, 1), ",0.0440,", ",44,", 1))}, cli.ExitFailed,
+			[]string{"FAILURE  price-impossible: 1 of 21"}, "price-impossible"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			code, stdout, stderr := call(t, append([]string{"trace", "check"}, c.args...)...)

@@ -49,7 +49,8 @@ func (p *program) traceForecastCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.bundle, "bundle", bundles.Builtin, "ask the bundle in `DIR`")
-	flags.StringVar(&f.from, "from", "", "begin at `TIME`, as 2026-01-01 or RFC 3339, with the day before it (default: when the trace begins)")
+	flags.StringVar(&f.from, "from", "",
+		"begin at `TIME`, as 2026-01-01 or RFC 3339, with the day before it (default: when the trace begins)")
 	flags.StringVar(&f.to, "to", "", "end at `TIME` (default: when the trace ends)")
 	flags.DurationVar(&f.every, "every", time.Hour, "ask once in every `DURATION`, from 10m")
 	flags.StringVar(&f.dir, "out", "", "write the trace to the folder `DIR`; a trace that is there is replaced")
@@ -74,7 +75,8 @@ func (f *forecasting) check() (from, to policy.Time, err error) {
 			continue
 		}
 		if *x.to, err = input.ParseTime(x.text); err != nil {
-			return 0, 0, cli.Invalid(fmt.Errorf("%s: %w", x.flag, err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
+			return 0, 0,
+				cli.Invalid(fmt.Errorf("%s: %w", x.flag, err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
 		}
 	}
 	if to != 0 && from >= to {
@@ -126,7 +128,8 @@ func openSpan(path string, from, to policy.Time) (*trace.Trace, error) {
 		return input.OpenTrace(path)
 	}
 	if _, embedded, _ := trace.EmbeddedNamed(path); embedded {
-		return nil, cli.Invalid(errors.New("--from, --to: an embedded trace is forecast whole"), "leave them out, or name a folder")
+		return nil, cli.Invalid(errors.New("--from, --to: an embedded trace is forecast whole"),
+			"leave them out, or name a folder")
 	}
 	t, err := trace.Open(path, trace.ReadOptions{From: from, To: to})
 	if err != nil {
@@ -144,14 +147,17 @@ func (x *marketForecaster) report(w io.Writer, dir string) error {
 		}
 		rows += x.changes[i]
 	}
-	fmt.Fprintf(w, "%d of %d markets have a forecast, at %d times, which changed %d times\n", known, len(x.in.Series), x.ticks, rows)
+	fmt.Fprintf(w, "%d of %d markets have a forecast, at %d times, which changed %d times\n", known, len(x.in.Series),
+		x.ticks, rows)
 	if n := len(x.unknown); n > 0 {
-		fmt.Fprintf(w, "%d markets have none, since their type is not in the catalog or has no price on demand: %s\n", n, cli.FirstOf(x.unknown, 5))
+		fmt.Fprintf(w, "%d markets have none, since their type is not in the catalog or has no price on demand: %s\n", n,
+			cli.FirstOf(x.unknown, 5))
 	}
 	if said := x.model.Counts().String(); said != "" {
 		fmt.Fprintln(w, said)
 	}
 	fmt.Fprintln(w, "they are made of prices, time, type and band; nothing is known in them of what a cluster met")
-	_, err := fmt.Fprintf(w, "written to %s; compare policies on it with `spotter eval --trace %s`\n", dir, cli.Shell([]string{dir}))
+	_, err := fmt.Fprintf(w, "written to %s; compare policies on it with `spotter eval --trace %s`\n", dir,
+		cli.Shell([]string{dir}))
 	return err
 }

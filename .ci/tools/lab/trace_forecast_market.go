@@ -64,7 +64,8 @@ func newMarketForecaster(t *trace.Trace, b *bundles.Loaded, every time.Duration)
 	if b.Bundle.Forecaster.Model.HorizonHours == 0 {
 		return nil, errors.New("its manifest states no horizon, so that no hazard follows from its scores")
 	}
-	x := &marketForecaster{in: t, bundle: b.Bundle, every: policy.Time(every.Milliseconds()), forecasts: make([]hazardCurve, len(t.Series)), changes: make([]int, len(t.Series))}
+	x := &marketForecaster{in: t, bundle: b.Bundle, every: policy.Time(every.Milliseconds()),
+		forecasts: make([]hazardCurve, len(t.Series)), changes: make([]int, len(t.Series))}
 	if x.model, err = models.NewTrained(b.Bundle, closed, b.ForecasterSession, nil, models.TrainedConfig{}); err != nil {
 		return nil, err
 	}
@@ -240,7 +241,8 @@ func joined(s *trace.Series, h *hazardCurve) trace.Series {
 		Provider: s.Provider, Region: s.Region, Zone: s.Zone, Type: s.Type, Product: s.Product, At: at,
 		Spot: taken(s.Spot, intervals), OnDemand: taken(s.OnDemand, intervals), Available: taken(s.Available, intervals),
 		Band: taken(s.Band, intervals), Score: taken(s.Score, intervals), TrueHazard: taken(s.TrueHazard, intervals),
-		ProbeGap: taken(s.ProbeGap, intervals), Requested: taken(s.Requested, intervals), Launched: taken(s.Launched, intervals),
+		ProbeGap: taken(s.ProbeGap, intervals), Requested: taken(s.Requested, intervals), Launched: taken(s.Launched,
+			intervals),
 	}
 	for k := range s.Bids {
 		out.Bids[k] = taken(s.Bids[k], intervals)

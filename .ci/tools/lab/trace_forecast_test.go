@@ -21,7 +21,8 @@ import (
 func drawnTrace(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "drawn")
-	if code, _, stderr := call(t, "trace", "generate", "--preset", "aws-2024", "--seed", "5", "--markets", "40", "--days", "4", "--out", dir); code != cli.ExitOK {
+	if code, _, stderr := call(t, "trace", "generate", "--preset", "aws-2024", "--seed", "5", "--markets", "40",
+		"--days", "4", "--out", dir); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	return dir

@@ -56,7 +56,8 @@ func (p *program) traceGenerateCommand() *cobra.Command {
 	flags.Uint64Var(&g.seed, "seed", 1, "draw with the seed `N`")
 	flags.IntVar(&g.markets, "markets", 0, "draw `M` markets (default: the preset's number, or those of the trace)")
 	flags.IntVar(&g.days, "days", 0, "draw `D` days (default: the preset's number, or the span of the trace)")
-	flags.StringVar(&g.from, "from", "", "begin at `TIME`, as 2026-01-01 or RFC 3339 (default: the preset's, or when the trace begins)")
+	flags.StringVar(&g.from, "from", "",
+		"begin at `TIME`, as 2026-01-01 or RFC 3339 (default: the preset's, or when the trace begins)")
 	flags.BoolVar(&g.availability, "availability", false, "also draw when nodes of scarce types could be had")
 	flags.StringVar(&g.dir, "out", "", "write the trace to the folder `DIR`; a trace that is there is replaced")
 	return c
@@ -76,7 +77,8 @@ func (g *generating) check() error {
 	const help = "run `spotter trace generate --help`"
 	switch {
 	case g.preset == "" && g.like == "":
-		return cli.Invalid(errors.New("neither --preset nor --like says what to imitate"), "choose one of the presets:\n"+presetLines())
+		return cli.Invalid(errors.New("neither --preset nor --like says what to imitate"),
+			"choose one of the presets:\n"+presetLines())
 	case g.preset != "" && g.like != "":
 		return cli.Invalid(errors.New("--preset and --like exclude each other"), help)
 	case g.dir == "":
@@ -149,10 +151,12 @@ func (p *program) generateLike(g *generating) (c generate.Config, law fit.Availa
 	}
 	fitted, err := fit.Fit(t)
 	if err != nil {
-		return c, law, cli.Invalid(fmt.Errorf("--like: %w", err), "see what it holds with `spotter trace info"+input.Argument(g.like)+"`")
+		return c, law,
+			cli.Invalid(fmt.Errorf("--like: %w", err), "see what it holds with `spotter trace info"+input.Argument(g.like)+"`")
 	}
 	if n := len(fitted.Left); n > 0 {
-		p.Warn(map[string]bool{}, []string{fmt.Sprintf("%d markets without an on-demand price are left out: %s", n, cli.FirstOf(fitted.Left, 5))})
+		p.Warn(map[string]bool{}, []string{fmt.Sprintf("%d markets without an on-demand price are left out: %s", n,
+			cli.FirstOf(fitted.Left, 5))})
 	}
 	if g.availability {
 		switch fitted, err := fit.Estimate(t); {
@@ -256,18 +260,21 @@ func (g *generating) mark(t *trace.Trace) {
 
 // report says what was written.
 func (g *generating) report(w io.Writer, c *generate.Config, n written) error {
-	fmt.Fprintf(w, "%d markets, %d prices from %s to %s, drawn with seed %d\n", len(c.Markets), n.rows, cli.Minute(c.From), cli.Minute(c.To), g.seed)
+	fmt.Fprintf(w, "%d markets, %d prices from %s to %s, drawn with seed %d\n", len(c.Markets), n.rows,
+		cli.Minute(c.From), cli.Minute(c.To), g.seed)
 	if g.availability {
 		fmt.Fprintf(w, "%d of the markets tell when a node could be had\n", n.known)
 	}
-	if _, err := fmt.Fprintf(w, "written to %s; see what they are like with `spotter trace info%s`", g.dir, input.Argument(cli.Shell([]string{g.dir}))); err != nil {
+	if _, err := fmt.Fprintf(w, "written to %s; see what they are like with `spotter trace info%s`", g.dir,
+		input.Argument(cli.Shell([]string{g.dir}))); err != nil {
 		return err
 	}
 	if preset, err := generate.FindPreset(g.preset); err == nil && preset.Limits != "" {
 		fmt.Fprintf(w, "\nwhat draws of %s miss of the recording: %s", g.preset, preset.Limits)
 	}
 	if g.like != "" {
-		fmt.Fprintf(w, ",\nand how near they come with `spotter trace check %s --against %s`", cli.Shell([]string{g.dir}), cli.Shell([]string{g.like}))
+		fmt.Fprintf(w, ",\nand how near they come with `spotter trace check %s --against %s`", cli.Shell([]string{g.dir}),
+			cli.Shell([]string{g.like}))
 	}
 	_, err := fmt.Fprintln(w)
 	return err

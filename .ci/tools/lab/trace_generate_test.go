@@ -39,7 +39,8 @@ func TestGenerateRepeats(t *testing.T) {
 			t.Errorf("%s does not say its parameters", name)
 		}
 	}
-	if tr, err := trace.Open(filepath.Join(dir, "a"), trace.ReadOptions{}); err != nil || !tr.Synthetic || !strings.Contains(tr.About, "seed 5") {
+	if tr, err := trace.Open(filepath.Join(dir, "a"), trace.ReadOptions{}); err != nil || !tr.Synthetic ||
+		!strings.Contains(tr.About, "seed 5") {
 		t.Errorf("%+v, %v", tr, err)
 	}
 }

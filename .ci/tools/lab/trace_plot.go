@@ -147,7 +147,8 @@ func distributions(frame chart.Frame, sides []side) []pictures.Named {
 				continue
 			}
 			reach(&pic.X, &c)
-			pic.Series = append(pic.Series, chart.Line{Name: sides[i].label(), X: c.X, Y: c.Y, Step: true, Dashed: sides[i].letter == "B"})
+			pic.Series = append(pic.Series, chart.Line{Name: sides[i].label(), X: c.X, Y: c.Y, Step: true,
+				Dashed: sides[i].letter == "B"})
 		}
 		if len(pic.Series) > 0 {
 			all = append(all, pictures.Named{Name: k.name, Picture: pic})
@@ -229,7 +230,8 @@ func paths(frame chart.Frame, s *side) chart.Picture {
 	}
 	slices.SortStableFunc(markets, func(a, b market) int { return cmp.Compare(a.mean, b.mean) })
 	pic := &chart.Lines{Frame: frame}
-	pic.Title = fmt.Sprintf("Prices of %d of %d markets, spread evenly over their mean price", min(pathsShown, len(markets)), len(markets))
+	pic.Title = fmt.Sprintf("Prices of %d of %d markets, spread evenly over their mean price",
+		min(pathsShown, len(markets)), len(markets))
 	pic.Note = note([]side{*s})
 	pic.X, pic.Y = chart.Axis{Time: true}, chart.Axis{Label: "spot / on-demand", Log: auction([]side{*s})}
 	taken := -1
@@ -272,7 +274,8 @@ func states(frame chart.Frame, s *side) chart.Picture {
 		strip := chart.Strip{Name: m.Zone + " " + m.Type}
 		for _, interval := range intervals {
 			if interval.State >= 0 {
-				strip.Spans = append(strip.Spans, chart.Span{From: pictures.Seconds(interval.From), To: pictures.Seconds(interval.To), State: int(1 - interval.State)})
+				strip.Spans = append(strip.Spans, chart.Span{From: pictures.Seconds(interval.From),
+					To: pictures.Seconds(interval.To), State: int(1 - interval.State)})
 			}
 		}
 		pic.Rows = append(pic.Rows, strip)

@@ -169,7 +169,8 @@ func (m *mutation) test(folder string, changed []byte) ([]string, error) {
 	}
 	if by, out, err := m.goTest(patient...); err != nil {
 		return nil, err
-	} else if len(by) > 0 || bytes.Contains(out, []byte("[no tests to run]")) || !m.plain && bytes.Contains(out, []byte("--- SKIP")) {
+	} else if len(by) > 0 || bytes.Contains(out, []byte("[no tests to run]")) ||
+		!m.plain && bytes.Contains(out, []byte("--- SKIP")) {
 		return nil, fmt.Errorf("%w: its tests do not pass as the code is:\n%s", errTable, tail(out))
 	}
 	file, err := filepath.Abs(m.File)

@@ -134,7 +134,8 @@ func leaves(b *ast.BlockStmt) bool {
 
 // quiet are the calls that no test can miss: of logs, of builders of text, of panics, and of locks, which only the race
 // detector can.
-var quiet = []string{"Lock", "Unlock", "RLock", "RUnlock", "Info", "Warn", "Error", "Debug", "Log", "panic", "Write", "WriteString", "WriteByte", "Fprintf", "Fprint"}
+var quiet = []string{"Lock", "Unlock", "RLock", "RUnlock", "Info", "Warn", "Error", "Debug", "Log", "panic", "Write",
+	"WriteString", "WriteByte", "Fprintf", "Fprint"}
 
 // matters reports whether a test could miss a call.
 func matters(call *ast.CallExpr) bool {
@@ -189,7 +190,8 @@ func runRandom(n int, seed uint64, named []string) (tooMany int, err error) {
 		tried++
 	}
 	limit := int(survivorsMax * float64(tried))
-	fmt.Printf("%d of %d possible mutations of guarding lines, seed %d: %d survived, %d may\n", tried, lines, seed, len(survivors), limit)
+	fmt.Printf("%d of %d possible mutations of guarding lines, seed %d: %d survived, %d may\n", tried, lines, seed,
+		len(survivors), limit)
 	for _, e := range survivors {
 		line, err := lineOf(e)
 		if err != nil {

@@ -169,7 +169,8 @@ func (c *comparison) schedule(ctx context.Context, name string) error {
 	c.tally.pods++
 	if kind, text := differ(want, got); kind != "" {
 		c.tally.kinds[kind]++
-		c.tally.differences = append(c.tally.differences, fmt.Sprintf("pod %s: %s: %s (filters: %s)", name, kind, text, c.ours.filters(name)))
+		c.tally.differences = append(c.tally.differences, fmt.Sprintf("pod %s: %s: %s (filters: %s)", name, kind, text,
+			c.ours.filters(name)))
 	} else {
 		c.tally.equal++
 	}

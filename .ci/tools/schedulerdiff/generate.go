@@ -126,7 +126,8 @@ func (g *generator) node(i int) {
 		if g.seldom(2) {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{
 				Key: fmt.Sprintf("taint-%d", len(n.Spec.Taints)), Value: pick(g, []string{"a", "b"}),
-				Effect: pick(g, []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}),
+				Effect: pick(g, []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule,
+					corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}),
 			})
 		}
 	}
@@ -176,16 +177,19 @@ func (g *generator) stamp(p corev1.Pod) corev1.Pod {
 
 func (g *generator) owner(name, space string, labels map[string]string) []metav1.OwnerReference {
 	ref := func(version, kind string) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: types.UID(name), Controller: ptr.To(true)}}
+		return []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: types.UID(name),
+			Controller: ptr.To(true)}}
 	}
 	meta := metav1.ObjectMeta{Name: name, Namespace: space, UID: types.UID(name)}
 	selector := &metav1.LabelSelector{MatchLabels: labels}
 	switch kind := g.IntN(5); {
 	case kind < 2 && labels != nil:
-		g.st.ReplicaSets = append(g.st.ReplicaSets, appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: selector}})
+		g.st.ReplicaSets = append(g.st.ReplicaSets, appsv1.ReplicaSet{ObjectMeta: meta,
+			Spec: appsv1.ReplicaSetSpec{Selector: selector}})
 		return ref("apps/v1", "ReplicaSet")
 	case kind == 2 && labels != nil:
-		g.st.StatefulSets = append(g.st.StatefulSets, appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector}})
+		g.st.StatefulSets = append(g.st.StatefulSets, appsv1.StatefulSet{ObjectMeta: meta,
+			Spec: appsv1.StatefulSetSpec{Selector: selector}})
 		return ref("apps/v1", "StatefulSet")
 	case kind == 3:
 		return ref("batch/v1", "Job")
@@ -197,8 +201,10 @@ func (g *generator) resources(s *corev1.PodSpec) {
 	container := func(name string, asks bool) corev1.Container {
 		c := corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}
 		if asks {
-			c.Resources.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(pick(g, []int{50, 100, 250, 500, 900, 1500, 3000})), resource.DecimalSI)
-			c.Resources.Requests[corev1.ResourceMemory] = *resource.NewQuantity(int64(pick(g, []int{32, 128, 256, 512, 1024, 3000}))<<20, resource.BinarySI)
+			c.Resources.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(pick(g,
+				[]int{50, 100, 250, 500, 900, 1500, 3000})), resource.DecimalSI)
+			c.Resources.Requests[corev1.ResourceMemory] = *resource.NewQuantity(int64(pick(g,
+				[]int{32, 128, 256, 512, 1024, 3000}))<<20, resource.BinarySI)
 		}
 		return c
 	}
@@ -242,10 +248,12 @@ func (g *generator) daemons() {
 	high := g.one(2)
 	for i := range g.st.Nodes {
 		p := corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("daemon-%d", i), Namespace: "default", Labels: map[string]string{labelApp: "daemon"}},
-			Spec:       *shape.DeepCopy(),
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("daemon-%d", i), Namespace: "default",
+				Labels: map[string]string{labelApp: "daemon"}},
+			Spec: *shape.DeepCopy(),
 		}
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "daemon", UID: "daemon", Controller: ptr.To(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "daemon",
+			UID: "daemon", Controller: ptr.To(true)}}
 		p.Spec.SchedulerName = corev1.DefaultSchedulerName
 		p.Spec.Priority = ptr.To(int32(0))
 		if high {
@@ -275,7 +283,8 @@ func (g *generator) budget(i int) {
 	g.st.Budgets = append(g.st.Budgets, policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d", i), Namespace: "default"},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{labelApp: pick(g, apps)}}, MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{labelApp: pick(g,
+				apps)}}, MaxUnavailable: ptr.To(intstr.FromInt32(1)),
 		},
 		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: int32(g.IntN(3))},
 	})

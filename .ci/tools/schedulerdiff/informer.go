@@ -17,7 +17,8 @@ type informer struct {
 
 // replaceInformer makes f answer for objects like example from memory.
 func replaceInformer(f informers.SharedInformerFactory, example runtime.Object) *informer {
-	i := &informer{SharedIndexInformer: cache.NewSharedIndexInformer(&cache.ListWatch{}, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+	i := &informer{SharedIndexInformer: cache.NewSharedIndexInformer(&cache.ListWatch{}, example, 0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
 	f.InformerFor(example, func(kubernetes.Interface, resync) cache.SharedIndexInformer { return i })
 	return i
 }
@@ -36,11 +37,13 @@ func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.Resource
 	return registration{}, nil
 }
 
-func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler,
+	_ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandler(h)
 }
 
-func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, _ resync) (cache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler,
+	_ resync) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandler(h)
 }
 

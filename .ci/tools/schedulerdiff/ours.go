@@ -30,7 +30,8 @@ type ours struct {
 }
 
 func newOurs(st *state) (*ours, error) {
-	o := &ours{nodeIDs: map[string]policy.NodeID{}, podIDs: map[string]policy.PodID{}, zones: []string{"zone-a", "zone-b", "zone-c"}}
+	o := &ours{nodeIDs: map[string]policy.NodeID{}, podIDs: map[string]policy.PodID{},
+		zones: []string{"zone-a", "zone-b", "zone-c"}}
 	c := converter{st: st, byText: map[string]policy.TemplateID{}, users: map[string]int{}}
 	for i := range st.Pods {
 		for _, name := range claimsOf(&st.Pods[i]) {
@@ -156,7 +157,8 @@ func (c *converter) addBudgets(o *ours) {
 	for i := range c.st.Budgets {
 		b := &c.st.Budgets[i]
 		selector, _ := kube.Selector(b.Spec.Selector)
-		o.budgets = append(o.budgets, policy.PDB{ID: policy.PDBID(i), Namespace: b.Namespace, Selector: selector, Allowed: b.Status.DisruptionsAllowed})
+		o.budgets = append(o.budgets, policy.PDB{ID: policy.PDBID(i), Namespace: b.Namespace, Selector: selector,
+			Allowed: b.Status.DisruptionsAllowed})
 		for k := range o.templates {
 			if t := &o.templates[k]; t.Namespace == b.Namespace && len(t.Labels) > 0 && selector.Matches(t.Labels) {
 				t.PDBs = append(t.PDBs, policy.PDBID(i))
@@ -202,7 +204,8 @@ func (c *converter) ownerSelector(namespace string, owner *metav1.OwnerReference
 }
 
 func nodeOf(id policy.NodeID, n *corev1.Node, st *state) policy.Node {
-	node := policy.Node{ID: id, Name: n.Name, Pool: policy.None, Market: policy.None, Phase: policy.NodeInitialized, Labels: kube.Labels(n.Labels)}
+	node := policy.Node{ID: id, Name: n.Name, Pool: policy.None, Market: policy.None, Phase: policy.NodeInitialized,
+		Labels: kube.Labels(n.Labels)}
 	node.Allocatable, node.GPUResource = kube.NodeResources(n.Status.Allocatable)
 	if n.Spec.Unschedulable {
 		node.Phase = policy.NodeDraining

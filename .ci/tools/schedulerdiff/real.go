@@ -255,7 +255,8 @@ func (c *choice) rank(scores []fwk.NodePluginScores) {
 
 // preempt runs the plugins that follow a cycle without a node, and makes true in
 // the cluster what they ask for.
-func (r *realScheduler) preempt(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, misfit *framework.FitError) (c choice, err error) {
+func (r *realScheduler) preempt(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
+	misfit *framework.FitError) (c choice, err error) {
 	r.api.deleted, r.api.cleared = nil, nil
 	result, status := r.fwk.RunPostFilterPlugins(ctx, state, pod, misfit.Diagnosis.NodeToStatus)
 	if status.Code() == fwk.Error {
@@ -308,9 +309,11 @@ func (r *realScheduler) bind(name, node string) error {
 func (r *realScheduler) cordon(old *corev1.Node, closed bool) (*corev1.Node, error) {
 	n := old.DeepCopy()
 	n.Spec.Unschedulable = closed
-	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
 	if closed {
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable,
+			Effect: corev1.TaintEffectNoSchedule})
 	}
 	return n, r.nodeInformer.set(old, n)
 }

@@ -37,7 +37,8 @@ func (g *generator) selection(s *corev1.PodSpec) {
 				corev1.PreferredSchedulingTerm{Weight: int32(pick(g, []int{1, 10, 50, 100})), Preference: g.nodeTerm()})
 		}
 	}
-	if a.RequiredDuringSchedulingIgnoredDuringExecution != nil || a.PreferredDuringSchedulingIgnoredDuringExecution != nil {
+	if a.RequiredDuringSchedulingIgnoredDuringExecution != nil ||
+		a.PreferredDuringSchedulingIgnoredDuringExecution != nil {
 		s.Affinity = &corev1.Affinity{NodeAffinity: &a}
 	}
 }
@@ -45,20 +46,26 @@ func (g *generator) selection(s *corev1.PodSpec) {
 func (g *generator) nodeTerm() corev1.NodeSelectorTerm {
 	var t corev1.NodeSelectorTerm
 	if g.one(10) {
-		t.MatchFields = []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: pick(g, []corev1.NodeSelectorOperator{"In", "NotIn"}), Values: []string{g.anyNode()}}}
+		t.MatchFields = []corev1.NodeSelectorRequirement{{Key: "metadata.name",
+			Operator: pick(g, []corev1.NodeSelectorOperator{"In", "NotIn"}), Values: []string{g.anyNode()}}}
 		return t
 	}
 	for range 1 + g.IntN(2) {
-		r := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{pick(g, zones), pick(g, zones)}}
+		r := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn,
+			Values: []string{pick(g, zones), pick(g, zones)}}
 		switch g.IntN(6) {
 		case 0:
-			r = corev1.NodeSelectorRequirement{Key: labelTier, Operator: corev1.NodeSelectorOpNotIn, Values: []string{pick(g, []string{"gold", "silver"})}}
+			r = corev1.NodeSelectorRequirement{Key: labelTier, Operator: corev1.NodeSelectorOpNotIn,
+				Values: []string{pick(g, []string{"gold", "silver"})}}
 		case 1:
-			r = corev1.NodeSelectorRequirement{Key: labelGeneration, Operator: pick(g, []corev1.NodeSelectorOperator{"Gt", "Lt"}), Values: []string{"5"}}
+			r = corev1.NodeSelectorRequirement{Key: labelGeneration, Operator: pick(g,
+				[]corev1.NodeSelectorOperator{"Gt", "Lt"}), Values: []string{"5"}}
 		case 2:
-			r = corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: pick(g, []corev1.NodeSelectorOperator{"Exists", "DoesNotExist", "Exists"})}
+			r = corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone,
+				Operator: pick(g, []corev1.NodeSelectorOperator{"Exists", "DoesNotExist", "Exists"})}
 		case 3:
-			r = corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: pick(g, []corev1.NodeSelectorOperator{"In", "NotIn"}), Values: []string{g.anyNode(), g.anyNode()}}
+			r = corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: pick(g,
+				[]corev1.NodeSelectorOperator{"In", "NotIn"}), Values: []string{g.anyNode(), g.anyNode()}}
 		}
 		t.MatchExpressions = append(t.MatchExpressions, r)
 	}
@@ -106,12 +113,15 @@ func (g *generator) topology(s *corev1.PodSpec, labels map[string]string) {
 	}
 	weighted := func(odds int) (list []corev1.WeightedPodAffinityTerm) {
 		for _, t := range terms(odds) {
-			list = append(list, corev1.WeightedPodAffinityTerm{Weight: int32(pick(g, []int{1, 10, 50, 100})), PodAffinityTerm: t})
+			list = append(list, corev1.WeightedPodAffinityTerm{Weight: int32(pick(g, []int{1, 10, 50, 100})),
+				PodAffinityTerm: t})
 		}
 		return list
 	}
-	near := &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms(10), PreferredDuringSchedulingIgnoredDuringExecution: weighted(6)}
-	far := &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms(7), PreferredDuringSchedulingIgnoredDuringExecution: weighted(6)}
+	near := &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms(10),
+		PreferredDuringSchedulingIgnoredDuringExecution: weighted(6)}
+	far := &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms(7),
+		PreferredDuringSchedulingIgnoredDuringExecution: weighted(6)}
 	if s.Affinity == nil {
 		s.Affinity = &corev1.Affinity{}
 	}
@@ -120,7 +130,8 @@ func (g *generator) topology(s *corev1.PodSpec, labels map[string]string) {
 
 func (g *generator) spread(labels map[string]string) corev1.TopologySpreadConstraint {
 	c := corev1.TopologySpreadConstraint{
-		MaxSkew: int32(1 + g.IntN(3)), TopologyKey: g.anyKey(), WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: g.selector(labels),
+		MaxSkew: int32(1 +
+			g.IntN(3)), TopologyKey: g.anyKey(), WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: g.selector(labels),
 	}
 	if g.one(2) {
 		c.WhenUnsatisfiable = corev1.DoNotSchedule
@@ -132,10 +143,12 @@ func (g *generator) spread(labels map[string]string) corev1.TopologySpreadConstr
 		c.MatchLabelKeys = []string{labelVersion}
 	}
 	if g.one(4) {
-		c.NodeAffinityPolicy = ptr.To(pick(g, []corev1.NodeInclusionPolicy{corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore}))
+		c.NodeAffinityPolicy = ptr.To(pick(g, []corev1.NodeInclusionPolicy{corev1.NodeInclusionPolicyHonor,
+			corev1.NodeInclusionPolicyIgnore}))
 	}
 	if g.one(4) {
-		c.NodeTaintsPolicy = ptr.To(pick(g, []corev1.NodeInclusionPolicy{corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore}))
+		c.NodeTaintsPolicy = ptr.To(pick(g, []corev1.NodeInclusionPolicy{corev1.NodeInclusionPolicyHonor,
+			corev1.NodeInclusionPolicyIgnore}))
 	}
 	if g.one(100) {
 		c.LabelSelector, c.MatchLabelKeys = &metav1.LabelSelector{}, nil

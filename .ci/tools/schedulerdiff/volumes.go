@@ -80,7 +80,8 @@ func provision(c *corev1.PersistentVolumeClaim, zone string) *corev1.PersistentV
 	}
 	if v.Spec.StorageClassName == "block" && zone != "" {
 		v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone,
+				Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
 		}}}}
 	}
 	c.Spec.VolumeName, c.Status.Phase = v.Name, corev1.ClaimBound

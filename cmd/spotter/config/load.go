@@ -48,7 +48,8 @@ func Parse(text []byte) (*SpotterConfiguration, error) {
 	c := Default()
 	c.TypeMeta = metav1.TypeMeta{}
 	all := decode(nil, raw, reflect.ValueOf(c).Elem())
-	for _, x := range []struct{ name, value, want string }{{"apiVersion", c.APIVersion, APIVersion}, {"kind", c.Kind, Kind}} {
+	for _, x := range []struct{ name, value, want string }{{"apiVersion", c.APIVersion, APIVersion},
+		{"kind", c.Kind, Kind}} {
 		switch x.value {
 		case x.want:
 		case "":

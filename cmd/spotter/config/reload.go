@@ -9,17 +9,18 @@ import (
 // Reload takes into c what next says differently and what can change while the program
 // runs, and returns the fields that it took and those that take a restart.
 func (c *SpotterConfiguration) Reload(next *SpotterConfiguration) (taken, left []string) {
-	walk(nil, reflect.ValueOf(c).Elem(), reflect.ValueOf(next).Elem(), func(path []string, old, now reflect.Value, reload bool) {
-		name := strings.Join(path, ".")
-		switch {
-		case same(old, now):
-		case reload:
-			old.Set(now)
-			taken = append(taken, name)
-		default:
-			left = append(left, name)
-		}
-	})
+	walk(nil, reflect.ValueOf(c).Elem(), reflect.ValueOf(next).Elem(),
+		func(path []string, old, now reflect.Value, reload bool) {
+			name := strings.Join(path, ".")
+			switch {
+			case same(old, now):
+			case reload:
+				old.Set(now)
+				taken = append(taken, name)
+			default:
+				left = append(left, name)
+			}
+		})
 	return taken, left
 }
 

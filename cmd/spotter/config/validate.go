@@ -53,7 +53,8 @@ func (c *SpotterConfiguration) Validate() field.ErrorList {
 		all = append(all, field.Required(field.NewPath("backends"), "name what provisions nodes"))
 	}
 	if slices.Contains(c.Backends, "asg") && len(c.Prices.Regions) == 0 {
-		all = append(all, field.Required(field.NewPath("prices", "regions"), "the backend asg needs the regions of its groups"))
+		all = append(all, field.Required(field.NewPath("prices", "regions"),
+			"the backend asg needs the regions of its groups"))
 	}
 	all = append(all, c.Notifications.validate(field.NewPath("notifications"))...)
 	return append(append(append(all, c.validateTimes()...), c.validateNumbers()...), c.validateUnused()...)
@@ -65,7 +66,8 @@ var headerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // validate looks at where notifications are sent.
 func (n *Notifications) validate(at *field.Path) field.ErrorList {
 	var all field.ErrorList
-	if u, err := url.Parse(n.URL); n.URL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+	if u, err := url.Parse(n.URL); n.URL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" ||
+		u.Host == "") {
 		all = append(all, field.Invalid(at.Child("url"), n.URL, "must be a URL of http or https"))
 	}
 	if _, err := url.Parse(n.Source); err != nil {
@@ -82,7 +84,8 @@ func (c *SpotterConfiguration) validateTimes() field.ErrorList {
 	var all field.ErrorList
 	within := func(value, low, high time.Duration, path ...string) {
 		if value < low || value > high {
-			all = append(all, field.Invalid(field.NewPath(path[0], path[1:]...), value.String(), "must be within "+low.String()+" and "+high.String()))
+			all = append(all, field.Invalid(field.NewPath(path[0], path[1:]...), value.String(),
+				"must be within "+low.String()+" and "+high.String()))
 		}
 	}
 	const day = 24 * time.Hour
@@ -98,11 +101,14 @@ func (c *SpotterConfiguration) validateTimes() field.ErrorList {
 	l := &c.LeaderElection
 	within(l.RetryPeriod.Duration, 100*time.Millisecond, time.Minute, "leaderElection", "retryPeriod")
 	// A fifth of the period is what client-go waits longer by chance.
-	if at := field.NewPath("leaderElection", "renewDeadline"); l.RenewDeadline.Duration <= l.RetryPeriod.Duration+l.RetryPeriod.Duration/5 {
-		all = append(all, field.Invalid(at, l.RenewDeadline.Duration.String(), "must be more than 1.2 times retryPeriod, "+l.RetryPeriod.Duration.String()))
+	if at := field.NewPath("leaderElection",
+		"renewDeadline"); l.RenewDeadline.Duration <= l.RetryPeriod.Duration+l.RetryPeriod.Duration/5 {
+		all = append(all, field.Invalid(at, l.RenewDeadline.Duration.String(),
+			"must be more than 1.2 times retryPeriod, "+l.RetryPeriod.Duration.String()))
 	}
 	if at := field.NewPath("leaderElection", "leaseDuration"); l.LeaseDuration.Duration <= l.RenewDeadline.Duration {
-		all = append(all, field.Invalid(at, l.LeaseDuration.Duration.String(), "must be more than renewDeadline, "+l.RenewDeadline.Duration.String()))
+		all = append(all, field.Invalid(at, l.LeaseDuration.Duration.String(),
+			"must be more than renewDeadline, "+l.RenewDeadline.Duration.String()))
 	}
 	return all
 }
@@ -120,7 +126,8 @@ func (c *SpotterConfiguration) validateNumbers() field.ErrorList {
 	within(c.Writes.QPS, 1, 10_000, "1 and 10000", "writes", "qps")
 	within(float64(c.Writes.Burst), 1, 100_000, "1 and 100000", "writes", "burst")
 	if c.Recording.KeepBytes.Sign() < 0 {
-		all = append(all, field.Invalid(field.NewPath("recording", "keepBytes"), c.Recording.KeepBytes.String(), "must not be negative"))
+		all = append(all, field.Invalid(field.NewPath("recording", "keepBytes"), c.Recording.KeepBytes.String(),
+			"must not be negative"))
 	}
 	return all
 }
@@ -130,20 +137,25 @@ func (c *SpotterConfiguration) validateUnused() field.ErrorList {
 	var all field.ErrorList
 	d := Default()
 	if at, p := field.NewPath("usage", "prometheus"), c.Usage.Prometheus; p.URL == "" && p != d.Usage.Prometheus {
-		all = append(all, field.Required(at.Child("url"), "Prometheus is not asked without it, and the other fields mean nothing"))
+		all = append(all,
+			field.Required(at.Child("url"), "Prometheus is not asked without it, and the other fields mean nothing"))
 	}
 	if n := c.Notifications; n.URL == "" && n != d.Notifications {
-		all = append(all, field.Required(field.NewPath("notifications", "url"), "nothing is sent without it, and the other fields mean nothing"))
+		all = append(all, field.Required(field.NewPath("notifications", "url"),
+			"nothing is sent without it, and the other fields mean nothing"))
 	}
 	if c.Metrics.CertDir != "" && !c.Metrics.Secure {
-		all = append(all, field.Invalid(field.NewPath("metrics", "certDir"), c.Metrics.CertDir, "metrics are not served over TLS where metrics.secure is false"))
+		all = append(all, field.Invalid(field.NewPath("metrics", "certDir"), c.Metrics.CertDir,
+			"metrics are not served over TLS where metrics.secure is false"))
 	}
 	r, at := c.Recording, field.NewPath("recording")
 	if r.Dir == "" && asJSON(r) != asJSON(d.Recording) {
-		all = append(all, field.Required(at.Child("dir"), "nothing is recorded without it, and the other fields mean nothing"))
+		all = append(all,
+			field.Required(at.Child("dir"), "nothing is recorded without it, and the other fields mean nothing"))
 	}
 	if r.Bucket.URL == "" && r.Bucket != d.Recording.Bucket {
-		all = append(all, field.Required(at.Child("bucket", "url"), "nothing is uploaded without it, and the other fields mean nothing"))
+		all = append(all,
+			field.Required(at.Child("bucket", "url"), "nothing is uploaded without it, and the other fields mean nothing"))
 	}
 	return all
 }

@@ -31,9 +31,11 @@ func (p scaling) setDesired(form url.Values) (any, *apiError) {
 func (g *held) resize(n int) *apiError {
 	switch {
 	case n > g.Max:
-		return invalid(fmt.Sprintf("New SetDesiredCapacity value %d is above max value %d for the AutoScalingGroup.", n, g.Max))
+		return invalid(fmt.Sprintf("New SetDesiredCapacity value %d is above max value %d for the AutoScalingGroup.",
+			n, g.Max))
 	case n < g.Min:
-		return invalid(fmt.Sprintf("New SetDesiredCapacity value %d is below min value %d for the AutoScalingGroup.", n, g.Min))
+		return invalid(fmt.Sprintf("New SetDesiredCapacity value %d is below min value %d for the AutoScalingGroup.",
+			n, g.Min))
 	}
 	g.Desired = n
 	return nil
@@ -77,8 +79,9 @@ func (sim *groupSim) terminateInstance(id string, decrement bool) (Activity, *ap
 		}
 		if decrement {
 			if g.Desired <= g.Min {
-				return Activity{}, invalid(fmt.Sprintf("Currently, desiredSize equals minSize (%d). Terminating instance without replacement will violate group's min size constraint. "+
-					"Either set shouldDecrementDesiredCapacity flag to false or lower group's min size.", g.Min))
+				return Activity{},
+					invalid(fmt.Sprintf("Currently, desiredSize equals minSize (%d). Terminating instance without replacement will violate group's min size constraint. "+
+						"Either set shouldDecrementDesiredCapacity flag to false or lower group's min size.", g.Min))
 			}
 			g.Desired--
 		}
@@ -132,7 +135,8 @@ func (p scaling) deleteTags(form url.Values) (any, *apiError) {
 	})
 }
 
-func (p scaling) eachTag(form url.Values, action string, do func(g *held, key, value string) *apiError) (any, *apiError) {
+func (p scaling) eachTag(form url.Values, action string, do func(g *held, key, value string) *apiError) (any,
+	*apiError) {
 	for i := 1; ; i++ {
 		prefix := "Tags.member." + strconv.Itoa(i) + "."
 		name := form.Get(prefix + "ResourceId")

@@ -19,7 +19,8 @@ func (p compute) answer(c *Call) (answer, *apiError) {
 	case "ec2:DescribeLaunchTemplateVersions":
 		return p.describeTemplates(c.Form)
 	}
-	return answer{}, &apiError{http.StatusBadRequest, "InvalidAction", "The action " + c.Action + " is not valid for this web service."}
+	return answer{}, &apiError{http.StatusBadRequest, "InvalidAction", "The action " + c.Action +
+		" is not valid for this web service."}
 }
 
 func (p compute) refuse(no *apiError) answer {
@@ -82,7 +83,8 @@ func (p compute) describeTemplates(form url.Values) (answer, *apiError) {
 	name, _ := strings.CutPrefix(form.Get("LaunchTemplateId"), "lt-")
 	g := p.groups.byName[name]
 	if g == nil {
-		return answer{}, &apiError{http.StatusBadRequest, "InvalidLaunchTemplateId.NotFound", "The specified launch template does not exist."}
+		return answer{}, &apiError{http.StatusBadRequest, "InvalidLaunchTemplateId.NotFound",
+			"The specified launch template does not exist."}
 	}
 	market := ""
 	if g.OnDemandPercent == 0 {

@@ -218,10 +218,12 @@ func (sim *groupSim) launch(g *held, zones []string, cause string) bool {
 				continue
 			}
 			sim.serial++
-			i := Instance{ID: fmt.Sprintf("i-%08x%09x", uint32(portable.HashString(sim.region)), sim.serial), Zone: z, Type: t, State: Pending, Spot: spot,
+			i := Instance{ID: fmt.Sprintf("i-%08x%09x", uint32(portable.HashString(sim.region)), sim.serial), Zone: z, Type: t,
+				State: Pending, Spot: spot,
 				Protected: g.NewProtected, Launched: sim.clock, due: sim.clock.Add(sim.delays.Boot)}
 			g.Instances = append(g.Instances, i)
-			sim.begin(g, Activity{Status: "InProgress", Description: "Launching a new EC2 instance: " + i.ID, Cause: cause, Zone: z, Instance: i.ID})
+			sim.begin(g, Activity{Status: "InProgress", Description: "Launching a new EC2 instance: " + i.ID, Cause: cause,
+				Zone: z, Instance: i.ID})
 			return true
 		}
 	}
@@ -241,7 +243,8 @@ func (sim *groupSim) launch(g *held, zones []string, cause string) bool {
 func (sim *groupSim) begin(g *held, a Activity) {
 	sim.serial++
 	a.ID, a.Start = fmt.Sprintf("%08x-0000-4000-8000-%012x", sim.serial, sim.serial), sim.clock
-	a.Cause = "At " + sim.clock.UTC().Format(time.RFC3339) + " an instance was started or ended in response to " + a.Cause + "."
+	a.Cause = "At " + sim.clock.UTC().Format(time.RFC3339) + " an instance was started or ended in response to " +
+		a.Cause + "."
 	g.activities = slices.Insert(g.activities, 0, a)
 }
 
@@ -269,7 +272,8 @@ func (sim *groupSim) end(g *held, i *Instance, cause string) {
 	if g.TerminationHook {
 		i.State, i.due = TerminatingWait, i.due.Add(sim.delays.Hook)
 	}
-	sim.begin(g, Activity{Status: "InProgress", Description: "Terminating EC2 instance: " + i.ID, Cause: cause, Zone: i.Zone, Instance: i.ID})
+	sim.begin(g, Activity{Status: "InProgress", Description: "Terminating EC2 instance: " + i.ID, Cause: cause,
+		Zone: i.Zone, Instance: i.ID})
 }
 
 // rebalance evens out the zones of g when they differ by more than one instance

@@ -42,7 +42,8 @@ func (iam *iamPolicy) judged(c *Call, p protocol) Judged {
 	j := Judged{Action: c.Action, Region: iam.region, Resource: "*"}
 	if m, ok := p.(*managed); ok {
 		if g, no := m.target(); no == nil {
-			j.Resource, j.Tags = fmt.Sprintf("arn:aws:eks:%s:111122223333:nodegroup/%s/%s/0", iam.region, g.Cluster, g.Nodegroup), g.ngTags
+			j.Resource, j.Tags = fmt.Sprintf("arn:aws:eks:%s:111122223333:nodegroup/%s/%s/0", iam.region, g.Cluster,
+				g.Nodegroup), g.ngTags
 		}
 		var in struct{ Tags map[string]string }
 		if json.Unmarshal([]byte(c.Body), &in) == nil {
@@ -66,7 +67,8 @@ func (iam *iamPolicy) judged(c *Call, p protocol) Judged {
 			}
 		}
 	}
-	j.Resource = fmt.Sprintf("arn:aws:autoscaling:%s:111122223333:autoScalingGroup:0:autoScalingGroupName/%s", iam.region, name)
+	j.Resource = fmt.Sprintf("arn:aws:autoscaling:%s:111122223333:autoScalingGroup:0:autoScalingGroupName/%s",
+		iam.region, name)
 	if g := iam.groups.byName[name]; g != nil {
 		j.Tags = g.Tags
 	}

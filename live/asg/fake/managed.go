@@ -105,7 +105,8 @@ func (p *managed) update(g *held, body string) (answer, *apiError) {
 	if err := json.Unmarshal([]byte(body), &in); err != nil || in.Scaling.Desired == nil {
 		return answer{}, &apiError{http.StatusBadRequest, "InvalidParameterException", "desiredSize is expected"}
 	}
-	out := jsonAnswer(map[string]any{"update": map[string]any{"id": in.Token, "status": "InProgress", "type": "ConfigUpdate"}})
+	out := jsonAnswer(map[string]any{"update": map[string]any{"id": in.Token, "status": "InProgress",
+		"type": "ConfigUpdate"}})
 	if in.Token != "" && in.Token == g.token {
 		return out, nil
 	}

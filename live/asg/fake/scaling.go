@@ -33,14 +33,16 @@ var verbs = map[string]verb{
 func (p scaling) answer(c *Call) (answer, *apiError) {
 	do := verbs[c.Action]
 	if do == nil {
-		return answer{}, &apiError{http.StatusBadRequest, "InvalidAction", "The action " + c.Action + " is not valid for this web service."}
+		return answer{}, &apiError{http.StatusBadRequest, "InvalidAction", "The action " + c.Action +
+			" is not valid for this web service."}
 	}
 	result, no := do(p, c.Form)
 	if no != nil {
 		return answer{}, no
 	}
 	name := c.Form.Get("Action")
-	return xmlAnswer(wrapped{XMLName: xml.Name{Space: "http://autoscaling.amazonaws.com/doc/2011-01-01/", Local: name + "Response"}, Result: result}), nil
+	return xmlAnswer(wrapped{XMLName: xml.Name{Space: "http://autoscaling.amazonaws.com/doc/2011-01-01/", Local: name +
+		"Response"}, Result: result}), nil
 }
 
 // wrapped is the envelope of an answer.
@@ -254,7 +256,8 @@ func (p scaling) describeActivities(form url.Values) (any, *apiError) {
 	}
 	var rows []activityRow
 	for _, a := range g.activities[from:to] {
-		r := activityRow{ID: a.ID, Group: g.Name, Status: a.Status, Description: a.Description, Cause: a.Cause, Message: a.Message,
+		r := activityRow{ID: a.ID, Group: g.Name, Status: a.Status, Description: a.Description, Cause: a.Cause,
+			Message: a.Message,
 			Details: fmt.Sprintf(`{"Subnet ID":"subnet-%s","Availability Zone":%q}`, a.Zone, a.Zone), Start: stamp(a.Start)}
 		if !a.End.IsZero() {
 			r.End = stamp(a.End)

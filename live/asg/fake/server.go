@@ -63,7 +63,8 @@ func New(region string, now time.Time) *Server {
 			Retry: time.Minute, Rebalance: time.Minute, Update: 20 * time.Second},
 		region: region, tokens: map[string]int{},
 	}
-	s.groups = &groupSim{delays: &s.Delays, faults: &s.faults, region: region, clock: now, byName: map[string]*held{}, shut: map[string]bool{}}
+	s.groups = &groupSim{delays: &s.Delays, faults: &s.faults, region: region, clock: now, byName: map[string]*held{},
+		shut: map[string]bool{}}
 	s.iam = &iamPolicy{region: region, groups: s.groups}
 	return s
 }
@@ -245,8 +246,9 @@ func (s *Server) Do(r *http.Request) (*http.Response, error) {
 	if a.fault != "" {
 		h.Set("X-Amzn-ErrorType", a.fault)
 	}
-	return &http.Response{StatusCode: a.status, Status: http.StatusText(a.status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: h, Body: io.NopCloser(bytes.NewReader(a.body)), ContentLength: int64(len(a.body)), Request: r}, nil
+	return &http.Response{StatusCode: a.status, Status: http.StatusText(a.status), Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header:     h, Body: io.NopCloser(bytes.NewReader(a.body)), ContentLength: int64(len(a.body)), Request: r}, nil
 }
 
 // serve carries a request out. An error breaks the connection.

@@ -19,7 +19,8 @@ func (a advisor) answer(*Call, []byte) (answer, *apiError) {
 	if code := a.faults.Deny["SpotAdvisor"]; code != "" {
 		return answer{}, denied(code)
 	}
-	return answer{"application/json", marshalJSON(map[string]map[string]map[string]map[string]entry{"spot_advisor": regions})}, nil
+	return answer{"application/json",
+		marshalJSON(map[string]map[string]map[string]map[string]entry{"spot_advisor": regions})}, nil
 }
 
 func (a advisor) refuse(no *apiError) answer {

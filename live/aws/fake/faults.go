@@ -99,8 +99,10 @@ var (
 	errThrottled = &apiError{http.StatusServiceUnavailable, "RequestLimitExceeded", "Request limit exceeded."}
 	errInternal  = &apiError{http.StatusInternalServerError, "InternalError", "An internal error has occurred"}
 	errToken     = &apiError{http.StatusBadRequest, "InvalidNextToken", "The specified NextToken is not valid."}
-	errNoAuth    = &apiError{http.StatusUnauthorized, "AuthFailure", "AWS was not able to validate the provided access credentials"}
-	errScores    = &apiError{http.StatusBadRequest, "MaxConfigLimitExceeded", "You have exceeded the maximum number of configurations in 24 hours"}
+	errNoAuth    = &apiError{http.StatusUnauthorized, "AuthFailure",
+		"AWS was not able to validate the provided access credentials"}
+	errScores = &apiError{http.StatusBadRequest, "MaxConfigLimitExceeded",
+		"You have exceeded the maximum number of configurations in 24 hours"}
 )
 
 // denied says no with a code of a test's choice.
@@ -109,7 +111,8 @@ func denied(code string) *apiError {
 }
 
 func errUnknown(action string) *apiError {
-	return &apiError{http.StatusBadRequest, "InvalidAction", "The action " + action + " is not valid for this web service."}
+	return &apiError{http.StatusBadRequest, "InvalidAction", "The action " + action +
+		" is not valid for this web service."}
 }
 
 func badParameter(message string) *apiError {

@@ -66,7 +66,8 @@ func (s *Server) describeSpotPriceHistory(region string, r *Region, form url.Val
 		if s.faults.NoZoneIDs {
 			z.ID = ""
 		}
-		a.Items = append(a.Items, historyItem{e.Type, e.Product, e.Price, e.At.UTC().Format("2006-01-02T15:04:05.000Z"), z.Name, z.ID})
+		a.Items = append(a.Items, historyItem{e.Type, e.Product, e.Price, e.At.UTC().Format("2006-01-02T15:04:05.000Z"),
+			z.Name, z.ID})
 	}
 	return a, nil
 }

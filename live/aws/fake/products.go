@@ -23,7 +23,8 @@ func (p priceList) answer(c *Call, body []byte) (answer, *apiError) {
 	}
 	var in productsRequest
 	if err := json.Unmarshal(body, &in); err != nil || c.Action != "GetProducts" || in.ServiceCode != "AmazonEC2" {
-		return answer{}, &apiError{http.StatusBadRequest, "InvalidParameterException", "only GetProducts of AmazonEC2 is answered"}
+		return answer{}, &apiError{http.StatusBadRequest, "InvalidParameterException",
+			"only GetProducts of AmazonEC2 is answered"}
 	}
 	wanted := map[string]string{}
 	for _, f := range in.Filters {

@@ -104,7 +104,8 @@ func (shape *Shape) events(region, zone, kind, product string) []Event {
 	price := 0.01 + key.At1(1).Float()/10
 	var all []Event
 	for n := uint64(2); at.Before(shape.Until); n++ {
-		all = append(all, Event{At: at, Zone: zone, Type: kind, Product: product, Price: strconv.FormatFloat(price, 'f', 6, 64)})
+		all = append(all, Event{At: at, Zone: zone, Type: kind, Product: product,
+			Price: strconv.FormatFloat(price, 'f', 6, 64)})
 		if key.At2(n, 0).Float() >= shape.Repeats {
 			price = max(0.001, price+(key.At2(n, 1).Float()-0.5)/50)
 		}

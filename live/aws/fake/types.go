@@ -51,7 +51,8 @@ func (s *Server) describeInstanceTypes(region string, r *Region, form url.Values
 	}
 	a := typesAnswer{RequestID: "0", NextToken: next}
 	for _, k := range r.Kinds[begin:end] {
-		item := typeItem{Name: k.Name, Archs: []string{k.Arch}, VCPU: k.VCPU, Memory: k.MemoryMiB, ENIs: k.ENIs, IPv4: k.IPv4, Network: []float64{k.Gbps}}
+		item := typeItem{Name: k.Name, Archs: []string{k.Arch}, VCPU: k.VCPU, Memory: k.MemoryMiB, ENIs: k.ENIs,
+			IPv4: k.IPv4, Network: []float64{k.Gbps}}
 		if k.GPUs > 0 {
 			item.GPUs = []gpuItem{{k.GPUName, k.GPUMaker, k.GPUs}}
 		}

@@ -126,8 +126,9 @@ var (
 	errThrottled = &apiError{http.StatusBadRequest, "RequestThrottled", "Rate exceeded"}
 	errInternal  = &apiError{http.StatusInternalServerError, "InternalFailure", "An internal error has occurred"}
 	errExpired   = &apiError{http.StatusForbidden, "ExpiredToken", "The security token included in the request is expired"}
-	errMissing   = &apiError{http.StatusBadRequest, "AWS.SimpleQueueService.NonExistentQueue", "The specified queue does not exist."}
-	errDenied    = &apiError{http.StatusForbidden, "AccessDenied", "Access to the resource is denied."}
+	errMissing   = &apiError{http.StatusBadRequest, "AWS.SimpleQueueService.NonExistentQueue",
+		"The specified queue does not exist."}
+	errDenied = &apiError{http.StatusForbidden, "AccessDenied", "Access to the resource is denied."}
 )
 
 // request is the union of what the actions are asked.
@@ -279,7 +280,10 @@ func (s *Server) remove(in request) (any, int) {
 			bad = append(bad, map[string]any{"Id": e.ID, "SenderFault": false, "Code": "InternalError", "Message": "try again"})
 			continue
 		}
-		s.messages = slices.DeleteFunc(s.messages, func(m *message) bool { return slices.Contains(m.handles, e.ReceiptHandle) })
+		s.messages = slices.DeleteFunc(s.messages, func(m *message) bool {
+			return slices.Contains(m.handles,
+				e.ReceiptHandle)
+		})
 		good = append(good, map[string]string{"Id": e.ID})
 	}
 	return map[string]any{"Successful": good, "Failed": bad}, len(good)

@@ -86,7 +86,8 @@ func (s *Server) free(c *Class) bool {
 }
 
 // register makes and removes the Node object of a machine.
-func (s *Server) register(ctx context.Context, cluster client.Client, p *pool, x *server, now policy.Time, gone bool) error {
+func (s *Server) register(ctx context.Context, cluster client.Client, p *pool, x *server, now policy.Time,
+	gone bool) error {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: x.node}}
 	if gone {
 		if !x.registered {
@@ -183,7 +184,8 @@ func (s *Server) AddPool(name, cloudspace, class string, desired int, bid policy
 	s.pools[name] = &pool{
 		kind: spotPools, name: name, namespace: s.namespace(), bid: bid, made: s.now(),
 		labels: map[string]string{cloudspaceLabel: cloudspace},
-		spec:   poolSpec{ServerClass: class, Desired: desired, CloudSpace: cloudspace, BidPrice: strings.TrimPrefix(bid.String(), "$"), CustomLabels: labels},
+		spec: poolSpec{ServerClass: class, Desired: desired, CloudSpace: cloudspace,
+			BidPrice: strings.TrimPrefix(bid.String(), "$"), CustomLabels: labels},
 	}
 }
 

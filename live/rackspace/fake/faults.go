@@ -47,7 +47,8 @@ const (
 // draw returns what happens to the n-th request.
 func (f *Faults) draw(n uint64) mishap {
 	u := chance.New(f.Seed, "rackspace-fault", "").At1(n).Float()
-	for i, share := range []float64{f.Throttle, f.Internal, f.Unavailable, f.Conflict, f.Expire, f.Reset, f.Lose, f.Truncate} {
+	for i, share := range []float64{f.Throttle, f.Internal, f.Unavailable, f.Conflict, f.Expire, f.Reset, f.Lose,
+		f.Truncate} {
 		if u < share {
 			return mishap(i + 1)
 		}

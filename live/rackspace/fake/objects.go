@@ -31,7 +31,8 @@ func (a api) classes(w http.ResponseWriter, r *http.Request) {
 		}
 		all = append(all, map[string]any{
 			"metadata": map[string]any{"name": c.Name}, "spec": spec,
-			"status": map[string]any{"available": 5, "spotPricing": map[string]any{"marketPricePerHour": text(c.price(a.s.now())), "hammerPricePerHour": "0"}},
+			"status": map[string]any{"available": 5,
+				"spotPricing": map[string]any{"marketPricePerHour": text(c.price(a.s.now())), "hammerPricePerHour": "0"}},
 		})
 	}
 	a.page(w, r, all)
@@ -53,7 +54,8 @@ func (a api) page(w http.ResponseWriter, r *http.Request, all []any) {
 		to = from + a.s.state.PageMax
 		next = strconv.Itoa(to)
 	}
-	send(w, map[string]any{"apiVersion": "ngpc.rxt.io/v1", "kind": "List", "metadata": map[string]any{"continue": next, "resourceVersion": "1"}, "items": append([]any{}, all[from:to]...)})
+	send(w, map[string]any{"apiVersion": "ngpc.rxt.io/v1", "kind": "List",
+		"metadata": map[string]any{"continue": next, "resourceVersion": "1"}, "items": append([]any{}, all[from:to]...)})
 }
 
 // prices serves the public feed. Market prices are text there and percentiles
@@ -129,9 +131,11 @@ func (a api) object(p *pool) map[string]any {
 		status["reservedStatus"], status["reservedCount"] = "Reserved", p.given()
 	}
 	return map[string]any{
-		"apiVersion": "ngpc.rxt.io/v1", "kind": map[string]string{spotPools: "SpotNodePool", onDemandPools: "OnDemandNodePool"}[p.kind],
-		"metadata": map[string]any{"name": p.name, "namespace": p.namespace, "labels": p.labels, "creationTimestamp": p.made.Std(), "generation": 1},
-		"spec":     p.spec, "status": status,
+		"apiVersion": "ngpc.rxt.io/v1", "kind": map[string]string{spotPools: "SpotNodePool",
+			onDemandPools: "OnDemandNodePool"}[p.kind],
+		"metadata": map[string]any{"name": p.name, "namespace": p.namespace, "labels": p.labels,
+			"creationTimestamp": p.made.Std(), "generation": 1},
+		"spec": p.spec, "status": status,
 	}
 }
 
@@ -149,7 +153,8 @@ func (a api) create(w http.ResponseWriter, kind string, body []byte) {
 		return
 	}
 	if a.s.pools[in.Metadata.Name] != nil {
-		refuse(w, http.StatusConflict, "AlreadyExists", fmt.Sprintf("%s.ngpc.rxt.io %q already exists", kind, in.Metadata.Name))
+		refuse(w, http.StatusConflict, "AlreadyExists", fmt.Sprintf("%s.ngpc.rxt.io %q already exists", kind,
+			in.Metadata.Name))
 		return
 	}
 	c, why := a.s.class(in.Spec.ServerClass), ""
@@ -167,7 +172,8 @@ func (a api) create(w http.ResponseWriter, kind string, body []byte) {
 		bid, why = a.admit(c, in.Spec.BidPrice)
 	}
 	if why != "" {
-		refuse(w, http.StatusForbidden, "Forbidden", "admission webhook \"v"+strings.TrimSuffix(kind, "s")+".ngpc.rxt.io\" denied the request: "+why)
+		refuse(w, http.StatusForbidden, "Forbidden", "admission webhook \"v"+strings.TrimSuffix(kind,
+			"s")+".ngpc.rxt.io\" denied the request: "+why)
 		return
 	}
 	a.s.pools[in.Metadata.Name] = &pool{
@@ -185,10 +191,12 @@ func (a api) admit(c *Class, bid any) (policy.Money, string) {
 		return 0, "BidPrice validation failed: failed to parse bid price"
 	}
 	if _, err := strconv.ParseFloat(c.MinBid, 64); err != nil {
-		return 0, fmt.Sprintf("BidPrice validation failed: failed to parse serverclass min bid price while validating bid price: %v", err)
+		return 0,
+			fmt.Sprintf("BidPrice validation failed: failed to parse serverclass min bid price while validating bid price: %v", err)
 	}
 	if m, p := policy.Dollars(x), c.price(a.s.now()); m < p {
-		return 0, fmt.Sprintf("BidPrice validation failed: BidPrice must be greater than or equal to the market price of %s, but got %s", text(p), text(m))
+		return 0,
+			fmt.Sprintf("BidPrice validation failed: BidPrice must be greater than or equal to the market price of %s, but got %s", text(p), text(m))
 	}
 	return policy.Dollars(x), ""
 }

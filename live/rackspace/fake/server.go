@@ -148,7 +148,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, f *Faults, what mi
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Fprint(w, "<html>\n<body>upstream unavailable</body>\n</html>")
 	case conflict:
-		refuse(w, http.StatusConflict, "Conflict", "the object has been modified; please apply your changes to the latest version")
+		refuse(w, http.StatusConflict, "Conflict",
+			"the object has been modified; please apply your changes to the latest version")
 	case expired:
 		if strings.HasPrefix(r.URL.Path, "/oauth/") || r.URL.Path == PricesPath {
 			return false
@@ -164,7 +165,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, f *Faults, what mi
 func refuse(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	send(w, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code})
+	send(w, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason,
+		"message": message, "code": code})
 }
 
 func send(w io.Writer, v any) {
@@ -184,14 +186,16 @@ func (a api) route(w http.ResponseWriter, r *http.Request, body []byte) {
 		a.prices(w)
 		return
 	}
-	if end, ok := a.s.issued[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]; !ok || !a.s.clock.Now().Before(end) {
+	if end, ok := a.s.issued[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]; !ok ||
+		!a.s.clock.Now().Before(end) {
 		refuse(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
 		return
 	}
 	namespaced, inside := strings.CutPrefix(path, "/apis/ngpc.rxt.io/v1/namespaces/"+a.s.namespace()+"/")
 	switch part := strings.Split(namespaced, "/"); {
 	case path == "/apis/auth.ngpc.rxt.io/v1/organizations":
-		send(w, map[string]any{"organizations": []any{map[string]any{"name": a.s.state.Organization, "id": a.s.state.ID, "display": "x"}}})
+		send(w, map[string]any{"organizations": []any{map[string]any{"name": a.s.state.Organization, "id": a.s.state.ID,
+			"display": "x"}}})
 	case path == "/apis/ngpc.rxt.io/v1/serverclasses":
 		a.classes(w, r)
 	case inside && len(part) == 2 && part[0] == "cloudspaces":
@@ -218,7 +222,8 @@ func (a api) login(w http.ResponseWriter, form string) {
 		}
 		return base64.RawURLEncoding.EncodeToString(b)
 	}
-	token := part(map[string]string{"alg": "none"}) + "." + part(map[string]any{"exp": end.Unix(), "n": len(a.s.issued)}) + ".x"
+	token := part(map[string]string{"alg": "none"}) + "." + part(map[string]any{"exp": end.Unix(),
+		"n": len(a.s.issued)}) + ".x"
 	a.s.issued[token] = end
 	send(w, map[string]any{"id_token": token, "token_type": "Bearer"})
 }

@@ -71,10 +71,14 @@ func DefaultState() State {
 		Organization: "acme", ID: "org_AbC123", Regions: map[string]string{"cs": "us-east-iad-1"}, Refresh: "refresh-1",
 		TokenLife: time.Hour, Join: 8 * time.Minute, Notice: 6 * time.Minute, Billing: true,
 		Classes: []Class{
-			{Name: "gp.vs1.medium-iad", Region: "us-east-iad-1", Category: "General Purpose", CPU: "2", Memory: "3.75GB", MinBid: "0.001", OnDemand: "0.05", Prices: []Price{{0, 10_000}}},
-			{Name: "gp.vs1.large-iad", Region: "us-east-iad-1", Category: "General Purpose", CPU: "4", Memory: "15GB", MinBid: "0.002", OnDemand: "0.10", Prices: []Price{{0, 30_000}}},
-			{Name: "ch.vs1.large-iad", Region: "us-east-iad-1", Category: "Compute Heavy", CPU: "4", Memory: "7.5GB", MinBid: "0.002", Prices: []Price{{0, 20_000}}},
-			{Name: "gp.vs2.medium-sjc", Region: "us-west-sjc-1", Category: "General Purpose", CPU: "2", Memory: "4GB", MinBid: "0.010", Prices: []Price{{0, 5_000}}},
+			{Name: "gp.vs1.medium-iad", Region: "us-east-iad-1", Category: "General Purpose", CPU: "2", Memory: "3.75GB",
+				MinBid: "0.001", OnDemand: "0.05", Prices: []Price{{0, 10_000}}},
+			{Name: "gp.vs1.large-iad", Region: "us-east-iad-1", Category: "General Purpose", CPU: "4", Memory: "15GB",
+				MinBid: "0.002", OnDemand: "0.10", Prices: []Price{{0, 30_000}}},
+			{Name: "ch.vs1.large-iad", Region: "us-east-iad-1", Category: "Compute Heavy", CPU: "4", Memory: "7.5GB",
+				MinBid: "0.002", Prices: []Price{{0, 20_000}}},
+			{Name: "gp.vs2.medium-sjc", Region: "us-west-sjc-1", Category: "General Purpose", CPU: "2", Memory: "4GB",
+				MinBid: "0.010", Prices: []Price{{0, 5_000}}},
 		},
 	}
 }

@@ -47,7 +47,8 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 	}
 	plan.Launches, plan.Holds = placement.Shortages(s, share)
 	m.Decisions++
-	return replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: share, UsedBelow: replan.ScaleDownUtilization, Keep: true, Tight: true})
+	return replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: share, UsedBelow: replan.ScaleDownUtilization,
+		Keep: true, Tight: true})
 }
 
 // allows returns the capacity types that p buys by itself.
@@ -71,7 +72,8 @@ func own(p *policy.Pool) float64 {
 
 // steer lets p buy the capacity types that it buys by itself.
 func steer(s *policy.Snapshot, p *policy.Pool) policy.Steer {
-	x := policy.Steer{Pool: p.ID, Share: own(p), Bid: placement.Bid(s, p.ID), Why: policy.Why{Reason: policy.ReasonConfigured}}
+	x := policy.Steer{Pool: p.ID, Share: own(p), Bid: placement.Bid(s, p.ID),
+		Why: policy.Why{Reason: policy.ReasonConfigured}}
 	switch spot, onDemand := allows(p); {
 	case slices.Contains(p.CapacityTypes, policy.Reserved):
 		x.Mixed, x.Fallback, x.Why.Text = true, true, "the pool allows reserved capacity first"
@@ -91,7 +93,8 @@ func steer(s *policy.Snapshot, p *policy.Pool) policy.Steer {
 			x.Mixed, x.Markets = true, placement.MarketsOf(s, p.ID, policy.Spot)
 		}
 	default:
-		x.Markets, x.Fallback, x.Why.Text = placement.MarketsOf(s, p.ID, policy.OnDemand), true, "the pool allows on-demand only"
+		x.Markets, x.Fallback, x.Why.Text = placement.MarketsOf(s, p.ID,
+			policy.OnDemand), true, "the pool allows on-demand only"
 	}
 	return x
 }

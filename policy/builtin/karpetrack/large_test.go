@@ -14,12 +14,14 @@ import (
 // nobody else serves several nodes are replaced together as well.
 func large(p policy.Provisioner, spread bool) *policy.Snapshot {
 	s := &policy.Snapshot{Now: policytest.Epoch.Add(time.Hour), Zones: []string{"a", "b", "c"}}
-	pool := policy.Pool{Name: "web", Provisioner: p, Mode: policy.ModeActive, Share: policy.ShareRange{Max: 1}, Levers: policy.Levers{Launch: true}}
+	pool := policy.Pool{Name: "web", Provisioner: p, Mode: policy.ModeActive, Share: policy.ShareRange{Max: 1},
+		Levers: policy.Levers{Launch: true}}
 	for i := range 50 {
 		vcpu := int64(4 << (i % 3))
 		r := policy.Resources{CPU: vcpu * 1000, Memory: vcpu << 32, Pods: 110, Storage: 20 << 30}
 		s.Types = append(s.Types, policy.InstanceType{
-			ID: policy.TypeID(i), Provider: "aws", Arch: "amd64", Name: fmt.Sprintf("t%02d", i), VCPU: vcpu, Capacity: r, Allocatable: r, VolumesMax: 25,
+			ID: policy.TypeID(i), Provider: "aws", Arch: "amd64", Name: fmt.Sprintf("t%02d",
+				i), VCPU: vcpu, Capacity: r, Allocatable: r, VolumesMax: 25,
 		})
 		for z := range s.Zones {
 			for _, capacity := range []policy.CapacityType{policy.OnDemand, policy.Spot} {
@@ -54,7 +56,8 @@ func large(p policy.Provisioner, spread bool) *policy.Snapshot {
 	for i := range 1000 {
 		m := &s.Markets[i%len(s.Markets)]
 		s.Nodes = append(s.Nodes, policy.Node{
-			ID: policy.NodeID(i), Name: fmt.Sprintf("n%04d", i), Market: m.ID, Phase: policy.NodeInitialized, Allocatable: s.Types[m.Type].Allocatable,
+			ID: policy.NodeID(i), Name: fmt.Sprintf("n%04d",
+				i), Market: m.ID, Phase: policy.NodeInitialized, Allocatable: s.Types[m.Type].Allocatable,
 			Labels:   []policy.Label{{Key: "topology.kubernetes.io/zone", Value: s.Zones[m.Zone]}},
 			Launched: policytest.Epoch, Initialized: policytest.Epoch,
 		})

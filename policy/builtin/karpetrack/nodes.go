@@ -31,7 +31,10 @@ type nodeIndex struct {
 // read brings all but the rest to s.
 func (x *nodeIndex) read(s *policy.Snapshot) {
 	changed := s.NodesSince(x.mark)
-	x.coming.Read(changed, func(id policy.NodeID) bool { return s.Nodes[id].Live() && s.Nodes[id].Phase < policy.NodeInitialized })
+	x.coming.Read(changed, func(id policy.NodeID) bool {
+		return s.Nodes[id].Live() &&
+			s.Nodes[id].Phase < policy.NodeInitialized
+	})
 	x.noticed.Read(changed, func(id policy.NodeID) bool { return s.Nodes[id].Live() && s.Nodes[id].ReclaimAt != 0 })
 	x.movable.Read(changed, func(id policy.NodeID) bool { return movable(s, &s.Nodes[id]) })
 	x.mark = s.Mark()
@@ -54,7 +57,8 @@ func (x *nodeIndex) aged(s *policy.Snapshot, pool policy.PoolID, age time.Durati
 
 // movable reports whether n may be replaced, judged by the node alone.
 func movable(s *policy.Snapshot, n *policy.Node) bool {
-	return n.Pool != policy.None && replan.MayLeave(n) && n.Market != policy.None && s.Markets[n.Market].Capacity != policy.Reserved
+	return n.Pool != policy.None && replan.MayLeave(n) && n.Market != policy.None &&
+		s.Markets[n.Market].Capacity != policy.Reserved
 }
 
 // readSpace brings the rest to sp, which was just loaded with s.
@@ -95,13 +99,15 @@ var noRequest = policy.Resources{CPU: math.MaxInt64, Memory: math.MaxInt64, GPU:
 func (x *nodeIndex) lower(cell int, need policy.Resources) {
 	least := &x.least[cell]
 	*least = policy.Resources{
-		CPU: min(least.CPU, need.CPU), Memory: min(least.Memory, need.Memory), GPU: min(least.GPU, need.GPU), Pods: min(least.Pods, need.Pods),
+		CPU: min(least.CPU, need.CPU), Memory: min(least.Memory, need.Memory), GPU: min(least.GPU,
+			need.GPU), Pods: min(least.Pods, need.Pods),
 	}
 }
 
 // asked calls may with each market in which pool has nodes that may be replaced, and with the least
 // that is requested on any of these nodes. Where it returns true, asked visits these nodes.
-func (x *nodeIndex) asked(sp *placement.Space, pool policy.PoolID, may func(policy.MarketID, policy.Resources) bool, visit func(policy.NodeID)) {
+func (x *nodeIndex) asked(sp *placement.Space, pool policy.PoolID, may func(policy.MarketID, policy.Resources) bool,
+	visit func(policy.NodeID)) {
 	for m := range x.markets {
 		cell := x.cell(pool, policy.MarketID(m))
 		if x.lists.First(cell) < 0 || !may(policy.MarketID(m), x.least[cell]) {

@@ -66,7 +66,8 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 		}
 	}
 	m.Decisions++
-	plan, m = replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: wanted, UsedBelow: e.cfg.Underutilized, Keep: true})
+	plan, m = replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: wanted, UsedBelow: e.cfg.Underutilized,
+		Keep: true})
 	e.bids(s, &plan)
 	return plan, m
 }
@@ -97,7 +98,8 @@ func (e *Policy) view(s *policy.Snapshot) *policy.Snapshot {
 // buy plans the nodes that pending pods need in pools without a provisioner. It waits for pods that
 // arrive one after another, so that all of them are packed together, but not if a node is about to
 // be taken.
-func (e *Policy) buy(s *policy.Snapshot, m policy.Memory, plan *policy.Plan, wanted func(policy.PoolID) float64) policy.Memory {
+func (e *Policy) buy(s *policy.Snapshot, m policy.Memory, plan *policy.Plan,
+	wanted func(policy.PoolID) float64) policy.Memory {
 	first, fresh := e.batch(s, &m)
 	if due := first.Add(e.cfg.BatchWindow); fresh && due > s.Now && len(plan.Drains) == 0 {
 		plan.Wake = min(plan.Wake, due)

@@ -23,7 +23,8 @@ func TestParameters(t *testing.T) {
 	for _, c := range []struct{ spec, name, says string }{
 		{"", "karpetrack", ""},
 		{"batch_window=10s;threshold=0.2;periodic=true;percentile=50;max_price=0", "karpetrack", ""},
-		{"batch_window=30s;bid_over=0.2;empty_grace=1m;max_price=0.05", "karpetrack:batch_window=30s:bid_over=0.2:empty_grace=1m0s:max_price=0.05", ""},
+		{"batch_window=30s;bid_over=0.2;empty_grace=1m;max_price=0.05",
+			"karpetrack:batch_window=30s:bid_over=0.2:empty_grace=1m0s:max_price=0.05", ""},
 		{"underutilized=0.5;threshold=0.1;removal_delay=5m", "karpetrack:removal_delay=5m0s:threshold=0.1:underutilized=0.5", ""},
 		{"periodic=false;periodic_interval=1h;percentile=80", "karpetrack:percentile=80:periodic=false:periodic_interval=1h0m0s", ""},
 		{"batch_window=-1s", "", "batch_window -1s is negative"},
@@ -243,7 +244,8 @@ func TestWaveOver(t *testing.T) {
 		{"its machine was lost", "node n1 web z b.4 spot\npod one n1 3", "21m/n1+n2/t0", true, 6 * time.Hour},
 		{"its nodes are gone", "node new web z b.4 spot token=t0\npod one new 3", "21m/n1+n2/t0", true, 9 * time.Minute},
 		{"it waits", "node n1 web z b.4 spot\npod one n1 3\nnode new web z b.4 spot token=t0 age=10m", "19m/n1+n2/t0", false, 9 * time.Minute},
-		{"two hours were not enough", "node n1 web z b.4 spot\npod one n1 3\nnode new web z b.4 spot token=t0 age=10m", "140m/n1+n2/t0", true, 6 * time.Hour},
+		{"two hours were not enough", "node n1 web z b.4 spot\npod one n1 3\nnode new web z b.4 spot token=t0 age=10m",
+			"140m/n1+n2/t0", true, 6 * time.Hour},
 	} {
 		s, m, err := policytest.Parse("type b.4 4\nmarket z b.4 spot 0.06\npool web none steer=1\napp one 1\n" + c.nodes +
 			"\nmemory web packed=21m wave=" + c.wave)

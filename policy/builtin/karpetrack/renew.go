@@ -33,7 +33,8 @@ const expireLead = 30 * time.Minute
 func (e *Policy) renew(s *policy.Snapshot, m policy.Memory, plan *policy.Plan, id policy.PoolID) policy.Memory {
 	p := &s.Pools[id]
 	pm := m.Pool(p.Name)
-	if !p.Levers.Launch && p.Provisioner != policy.ProvisionerNone || p.Consolidation == policy.ConsolidateNever && p.ExpireAfter == 0 {
+	if !p.Levers.Launch && p.Provisioner != policy.ProvisionerNone ||
+		p.Consolidation == policy.ConsolidateNever && p.ExpireAfter == 0 {
 		return m
 	}
 	r := newRenewal(e, s, plan, id, &pm)
@@ -138,7 +139,8 @@ func (r *renewal) unsettled() bool {
 			}
 		}
 	}
-	return in(r.S, r.Pool.ID, r.e.nodes.noticed.All()) || r.Pool.SelfProvisioned() && in(r.S, r.Pool.ID, r.e.nodes.coming.All())
+	return in(r.S, r.Pool.ID, r.e.nodes.noticed.All()) ||
+		r.Pool.SelfProvisioned() && in(r.S, r.Pool.ID, r.e.nodes.coming.All())
 }
 
 // nodes returns the nodes that may be replaced.
@@ -234,7 +236,8 @@ func (r *renewal) expire() bool {
 	old := r.e.nodes.aged(r.S, r.Pool.ID, r.Pool.ExpireAfter-min(expireLead, r.Pool.ExpireAfter/2))
 	old = slices.DeleteFunc(old, r.backedOff)
 	slices.SortFunc(old, func(x, y policy.NodeID) int {
-		return cmp.Or(cmp.Compare(r.S.Nodes[x].Launched, r.S.Nodes[y].Launched), cmp.Compare(r.S.Nodes[x].Name, r.S.Nodes[y].Name))
+		return cmp.Or(cmp.Compare(r.S.Nodes[x].Launched, r.S.Nodes[y].Launched),
+			cmp.Compare(r.S.Nodes[x].Name, r.S.Nodes[y].Name))
 	})
 	if len(old) > 0 {
 		r.load()
@@ -258,7 +261,8 @@ func (r *renewal) replace(n *policy.Node, most policy.Money, reason policy.Reaso
 		r.Hold(n.ID, hold)
 		return
 	case len(pods) == 0 && expired:
-		r.Drain(n.ID, nil, policy.Why{Reason: reason, Text: "it reached the pool's expiry age and runs no pods", Before: r.price(n)})
+		r.Drain(n.ID, nil, policy.Why{Reason: reason, Text: "it reached the pool's expiry age and runs no pods",
+			Before: r.price(n)})
 		return
 	case len(pods) == 0:
 		return
@@ -269,7 +273,8 @@ func (r *renewal) replace(n *policy.Node, most policy.Money, reason policy.Reaso
 	before := r.price(n)
 	switch {
 	case ok:
-		text := fmt.Sprintf("its pods would cost %s an hour on %s instead of %s; %s", p.Cost.Short(), machines(len(p.Bought)), before.Short(), p.Quality)
+		text := fmt.Sprintf("its pods would cost %s an hour on %s instead of %s; %s", p.Cost.Short(),
+			machines(len(p.Bought)), before.Short(), p.Quality)
 		if expired {
 			text = "it reached the pool's expiry age; " + text
 		}
@@ -299,7 +304,8 @@ func (r *renewal) cheapest(n *policy.Node, pods []policy.Pod, most policy.Money)
 
 // buy packs pods, which are bound nowhere, onto at most nodesMax new nodes of one capacity
 // type, and reports whether they cost no more than most.
-func (r *renewal) buy(c policy.CapacityType, pods []policy.Pod, nodesMax int, most policy.Money) (replan.Purchase, bool) {
+func (r *renewal) buy(c policy.CapacityType, pods []policy.Pod, nodesMax int,
+	most policy.Money) (replan.Purchase, bool) {
 	var need policy.Resources
 	for i := range pods {
 		need = need.Plus(r.S.Templates[pods[i].Template].Requests)

@@ -77,7 +77,8 @@ func (r *repacking) paysOnPaper(nodes []policy.NodeID) bool {
 	r.Hold(policy.None, policy.Why{
 		Reason: policy.ReasonNoEdge, Before: before, After: packing.Total,
 		Text: fmt.Sprintf("repacked on %v nodes, its pods would cost %s an hour instead of %s: less than the required %s is saved; %s",
-			r.capacity, packing.Total.Short(), before.Short(), figures.Share(r.Pool.SavingsThreshold, 0), packing.Quality(r.Space, pods, offers)),
+			r.capacity, packing.Total.Short(), before.Short(), figures.Share(r.Pool.SavingsThreshold,
+				0), packing.Quality(r.Space, pods, offers)),
 	})
 	return false
 }
@@ -87,14 +88,15 @@ func (r *repacking) paysOnPaper(nodes []policy.NodeID) bool {
 // other nodes of the pool have room, and what is left on new machines.
 func (r *repacking) bestGroup(nodes []policy.NodeID) (replan.Group, bool) {
 	placement.WastefulFirst(r.S, r.Space, nodes, r.offering(r.capacity).Floor, r.price)
-	return replan.BestGroup(nodes, min(waveMax, max(r.Left, waveMin)), func(nodes []policy.NodeID) (g replan.Group, ok bool) {
-		g = replan.Group{Nodes: nodes, Before: r.prices(nodes)}
-		others := r.Targets(func(n *policy.Node) bool { return !slices.Contains(nodes, n.ID) })
-		g.Purchase, ok = r.Regroup(r.leaving(nodes), others, func(rest []policy.Pod) (replan.Purchase, bool) {
-			return r.buy(r.capacity, rest, len(nodes), r.limit(g.Before))
+	return replan.BestGroup(nodes, min(waveMax, max(r.Left, waveMin)),
+		func(nodes []policy.NodeID) (g replan.Group, ok bool) {
+			g = replan.Group{Nodes: nodes, Before: r.prices(nodes)}
+			others := r.Targets(func(n *policy.Node) bool { return !slices.Contains(nodes, n.ID) })
+			g.Purchase, ok = r.Regroup(r.leaving(nodes), others, func(rest []policy.Pod) (replan.Purchase, bool) {
+				return r.buy(r.capacity, rest, len(nodes), r.limit(g.Before))
+			})
+			return g, ok && r.keeps(r.After(nodes, g.Bought))
 		})
-		return g, ok && r.keeps(r.After(nodes, g.Bought))
-	})
 }
 
 // open plans the launches of g and returns the wave that they begin.
@@ -197,11 +199,13 @@ func (w *waveUnderWay) old() (nodes []policy.NodeID, leaving int) {
 // nothing is bought twice, and no drain starts if such a machine is lost before it does.
 func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 	slices.SortFunc(old, func(x, y policy.NodeID) int {
-		return cmp.Or(cmp.Compare(w.price(&w.S.Nodes[y]), w.price(&w.S.Nodes[x])), cmp.Compare(w.S.Nodes[x].Name, w.S.Nodes[y].Name))
+		return cmp.Or(cmp.Compare(w.price(&w.S.Nodes[y]), w.price(&w.S.Nodes[x])),
+			cmp.Compare(w.S.Nodes[x].Name, w.S.Nodes[y].Name))
 	})
 	why := policy.Why{
 		Reason: ReasonWave, Before: w.prices(old) + w.prices(fresh), After: w.prices(fresh),
-		Text: fmt.Sprintf("the replacements of %s have run for %v", figures.Count(len(w.wave.Nodes), "node"), w.S.Now.Sub(w.wave.Since)),
+		Text: fmt.Sprintf("the replacements of %s have run for %v", figures.Count(len(w.wave.Nodes), "node"),
+			w.S.Now.Sub(w.wave.Since)),
 	}
 	var after []string
 	again := w.again(fresh, why)
@@ -222,7 +226,8 @@ func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 		case hold.Reason != "":
 			stuck = false // a disruption budget may allow it later
 		case !w.fits(pods):
-			hold = policy.Why{Reason: policy.ReasonInfeasible, Text: "its pods do not all fit on the remaining nodes", Before: w.price(n)}
+			hold = policy.Why{Reason: policy.ReasonInfeasible, Text: "its pods do not all fit on the remaining nodes",
+				Before: w.price(n)}
 		}
 		if hold.Reason != "" {
 			w.Hold(id, hold)
@@ -250,7 +255,8 @@ func (w *waveUnderWay) again(fresh []policy.NodeID, why policy.Why) []policy.Lau
 		if !m.Offered || !slices.Contains(w.Pool.Markets, m.ID) || !replan.Trusted(m) {
 			continue
 		}
-		list = append(list, policy.Launch{Token: n.Token, Pool: w.Pool.ID, Markets: []policy.MarketID{m.ID}, Replaces: policy.None, Why: why})
+		list = append(list, policy.Launch{Token: n.Token, Pool: w.Pool.ID, Markets: []policy.MarketID{m.ID},
+			Replaces: policy.None, Why: why})
 	}
 	return list
 }

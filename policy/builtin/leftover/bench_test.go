@@ -20,7 +20,8 @@ func large() *policy.Snapshot {
 			ID: policy.TypeID(i), Name: fmt.Sprintf("t%02d.x", i), Arch: "amd64", VCPU: vcpu, Capacity: r, Allocatable: r, VolumesMax: 25,
 		})
 	}
-	p := policy.Pool{Name: "web", Provisioner: policy.ProvisionerKarpenter, Mode: policy.ModeActive, Share: policy.ShareRange{Max: 1}, OnDemandFallback: true}
+	p := policy.Pool{Name: "web", Provisioner: policy.ProvisionerKarpenter, Mode: policy.ModeActive,
+		Share: policy.ShareRange{Max: 1}, OnDemandFallback: true}
 	for i := range 300 {
 		typ := policy.TypeID(i / 6)
 		onDemand := policy.Money(s.Types[typ].VCPU) * 50_000
@@ -38,13 +39,15 @@ func large() *policy.Snapshot {
 		name := fmt.Sprintf("default/w%02d", i)
 		s.Workloads = append(s.Workloads, policy.Workload{ID: policy.WorkloadID(i), Name: name, Kind: policy.KindDeployment})
 		s.Templates = append(s.Templates, policy.Template{
-			ID: policy.TemplateID(i), Workload: policy.WorkloadID(i), Name: name, Requests: policy.Resources{CPU: int64(200 + 10*i), Memory: 1 << 30, Pods: 1},
+			ID: policy.TemplateID(i), Workload: policy.WorkloadID(i), Name: name, Requests: policy.Resources{CPU: int64(200 +
+				10*i), Memory: 1 << 30, Pods: 1},
 		})
 	}
 	for i := range 1000 {
 		m := &s.Markets[i%300]
 		s.Nodes = append(s.Nodes, policy.Node{
-			ID: policy.NodeID(i), Name: fmt.Sprintf("n%04d", i), Market: m.ID, Phase: policy.NodeInitialized, Allocatable: s.Types[m.Type].Allocatable,
+			ID: policy.NodeID(i), Name: fmt.Sprintf("n%04d",
+				i), Market: m.ID, Phase: policy.NodeInitialized, Allocatable: s.Types[m.Type].Allocatable,
 		})
 	}
 	for i := range 10_000 {

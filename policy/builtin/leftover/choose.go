@@ -129,7 +129,8 @@ func (b *board) asBefore(age time.Duration) (choice, bool) {
 	}
 	slices.Sort(c.markets)
 	c.why = b.account(ReasonStale, lead, nil)
-	c.holds = append(c.holds, b.hold(ReasonStale, fmt.Sprintf("prices were last read %v ago, so the choice of markets stays", age)))
+	c.holds = append(c.holds,
+		b.hold(ReasonStale, fmt.Sprintf("prices were last read %v ago, so the choice of markets stays", age)))
 	return c, true
 }
 
@@ -144,7 +145,8 @@ func (b *board) kept(chosen []policy.MarketID) []policy.MarketID {
 	var kept []policy.MarketID
 	for i := range b.r.s.Nodes {
 		n := &b.r.s.Nodes[i]
-		if n.Pool != b.pool.ID || !n.Live() || n.Market == policy.None || slices.Contains(chosen, n.Market) || slices.Contains(kept, n.Market) {
+		if n.Pool != b.pool.ID || !n.Live() || n.Market == policy.None || slices.Contains(chosen, n.Market) ||
+			slices.Contains(kept, n.Market) {
 			continue
 		}
 		if slices.Contains(b.pool.Markets, n.Market) {

@@ -106,7 +106,8 @@ func (b *board) ranked(capacity policy.CapacityType) []*candidate {
 	}
 	key := func(c *candidate) float64 { return b.favoured(c, c.key) }
 	slices.SortFunc(list, func(x, y *candidate) int {
-		return cmp.Or(first(!x.refused, !y.refused), cmp.Compare(key(x), key(y)), first(x.chosen, y.chosen), cmp.Compare(x.id, y.id))
+		return cmp.Or(first(!x.refused, !y.refused), cmp.Compare(key(x), key(y)), first(x.chosen, y.chosen),
+			cmp.Compare(x.id, y.id))
 	})
 	return list
 }
@@ -137,7 +138,8 @@ func (b *board) mayFallBack() bool {
 
 // fixed reports whether anything can be bought on demand.
 func (b *board) fixed() bool {
-	return slices.ContainsFunc(b.candidates, func(c candidate) bool { return b.r.s.Markets[c.id].Capacity == policy.OnDemand })
+	return slices.ContainsFunc(b.candidates,
+		func(c candidate) bool { return b.r.s.Markets[c.id].Capacity == policy.OnDemand })
 }
 
 // passing returns the spot candidates whose score is good enough and that, where

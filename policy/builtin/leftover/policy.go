@@ -86,7 +86,8 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 
 // steer steers p to what was chosen for it unless it was steered so before, notes that in
 // memory and reports whether it did.
-func (e *Policy) steer(s *policy.Snapshot, p *policy.Pool, c *choice, memory *policy.PoolMemory, plan *policy.Plan) bool {
+func (e *Policy) steer(s *policy.Snapshot, p *policy.Pool, c *choice, memory *policy.PoolMemory,
+	plan *policy.Plan) bool {
 	if len(c.markets) == 0 {
 		return false
 	}

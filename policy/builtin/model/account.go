@@ -17,10 +17,12 @@ func (t *turn) account(plan *policy.Plan) {
 		}
 		text := fmt.Sprintf("%s; the Spot share changes from %.2f to %.2f", t.said(c), c.was, x.Share)
 		if c.was == x.Share {
-			text = fmt.Sprintf("%s; the Spot share stays at %.2f, in the markets that cost least with expected losses", t.said(c), x.Share)
+			text = fmt.Sprintf("%s; the Spot share stays at %.2f, in the markets that cost least with expected losses",
+				t.said(c), x.Share)
 		}
 		if c.kept > 0 {
-			text += fmt.Sprintf("; %s of it stays on demand, since its services could not tolerate losing it", figures.Share(c.kept, 0))
+			text += fmt.Sprintf("; %s of it stays on demand, since its services could not tolerate losing it",
+				figures.Share(c.kept, 0))
 		}
 		why := t.why(c, text)
 		why.Before, why.After = x.Why.Before, x.Why.After
@@ -64,6 +66,7 @@ func (t *turn) why(c *course, text string) policy.Why {
 			second = a
 		}
 	}
-	w.RunnerUp = fmt.Sprintf("%s, rated %.4f instead of %.4f", verb(second), c.pool.Actions[second], c.pool.Actions[c.action])
+	w.RunnerUp = fmt.Sprintf("%s, rated %.4f instead of %.4f", verb(second), c.pool.Actions[second],
+		c.pool.Actions[c.action])
 	return w
 }

@@ -112,7 +112,8 @@ func (e *Policy) posts(s *policy.Snapshot, pool policy.PoolID, spot bool) []post
 	list := e.list[:0]
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.Pool != pool || !n.Usable() || n.ActedBy != policy.ActorNone || n.Market < 0 || onSpot(s, n) != spot || n.DoNotDisrupt {
+		if n.Pool != pool || !n.Usable() || n.ActedBy != policy.ActorNone || n.Market < 0 || onSpot(s, n) != spot ||
+			n.DoNotDisrupt {
 			continue
 		}
 		if harm := e.harm(s, n); harm > 0 || !spot {
@@ -120,7 +121,8 @@ func (e *Policy) posts(s *policy.Snapshot, pool policy.PoolID, spot bool) []post
 		}
 	}
 	slices.SortFunc(list, func(a, b post) int {
-		return cmp.Or(cmp.Compare(int64(b.harm)*a.units, int64(a.harm)*b.units), cmp.Compare(s.Nodes[a.node].Name, s.Nodes[b.node].Name))
+		return cmp.Or(cmp.Compare(int64(b.harm)*a.units, int64(a.harm)*b.units),
+			cmp.Compare(s.Nodes[a.node].Name, s.Nodes[b.node].Name))
 	})
 	e.list = list
 	return list
@@ -153,7 +155,8 @@ func (e *Policy) given(t *turn) *policy.Snapshot {
 	e.pools = append(e.pools[:0], t.s.Pools...)
 	for i := range t.courses {
 		if c := &t.courses[i]; c.pool != nil && !c.pool.Share.Exact {
-			e.pools[i].Share = policy.ShareRange{Min: c.memory.Target, Max: c.memory.Target, Target: c.memory.Target, HasTarget: true}
+			e.pools[i].Share = policy.ShareRange{Min: c.memory.Target, Max: c.memory.Target, Target: c.memory.Target,
+				HasTarget: true}
 		}
 	}
 	view := *t.s
@@ -230,7 +233,8 @@ func (e *Policy) raise(s *policy.Snapshot, p *policy.Pool, plan *policy.Plan) {
 		if left == 0 {
 			return
 		}
-		if x.units > slack || !e.movable(x.node) || slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return d.Node == x.node }) {
+		if x.units > slack || !e.movable(x.node) || slices.ContainsFunc(plan.Drains,
+			func(d policy.Drain) bool { return d.Node == x.node }) {
 			continue
 		}
 		if offers == nil {
@@ -257,7 +261,8 @@ func (e *Policy) movable(id policy.NodeID) bool {
 
 // lift plans the cheapest node on demand in the zone of node id that holds its pods, in
 // its place, and reports whether there is one.
-func (e *Policy) lift(s *policy.Snapshot, p *policy.Pool, id policy.NodeID, offers []placement.Offer, plan *policy.Plan) bool {
+func (e *Policy) lift(s *policy.Snapshot, p *policy.Pool, id policy.NodeID, offers []placement.Offer,
+	plan *policy.Plan) bool {
 	n := &s.Nodes[id]
 	own := &s.Markets[n.Market]
 	need := policy.Resources{}
@@ -268,7 +273,8 @@ func (e *Policy) lift(s *policy.Snapshot, p *policy.Pool, id policy.NodeID, offe
 	}
 	var good []*placement.Offer
 	for i := range offers {
-		if o := &offers[i]; s.Markets[o.Market].Zone == own.Zone && s.Markets[o.Market].Region == own.Region && need.Within(o.Allocatable) {
+		if o := &offers[i]; s.Markets[o.Market].Zone == own.Zone && s.Markets[o.Market].Region == own.Region &&
+			need.Within(o.Allocatable) {
 			good = append(good, o)
 		}
 	}
@@ -289,7 +295,8 @@ func (e *Policy) lift(s *policy.Snapshot, p *policy.Pool, id policy.NodeID, offe
 		Text: fmt.Sprintf("this node of %s could be lost together with others, taking more pods than their services can spare", own.Name),
 	}
 	token := policy.Token(s.Now, p.Name, n.Name, 0)
-	plan.Launches = append(plan.Launches, policy.Launch{Token: token, Pool: p.ID, Markets: markets, Replaces: id, Bid: placement.BidIn(&s.Markets[markets[0]]), Why: why})
+	plan.Launches = append(plan.Launches, policy.Launch{Token: token, Pool: p.ID, Markets: markets, Replaces: id,
+		Bid: placement.BidIn(&s.Markets[markets[0]]), Why: why})
 	plan.Drains = append(plan.Drains, policy.Drain{Node: id, After: []string{token}, Gentle: true, Why: why})
 	return true
 }

@@ -51,7 +51,8 @@ const (
 // are called.
 var (
 	changes = [actions]float64{0, -0.10, -0.30, 0.10, 0.30, -1}
-	names   = [actions]string{"hold", "ten points less", "thirty points less", "ten points more", "thirty points more", "leave Spot"}
+	names   = [actions]string{"hold", "ten points less", "thirty points less", "ten points more", "thirty points more",
+		"leave Spot"}
 )
 
 // A Policy follows action values. It works in memory of its own and serves one

@@ -90,7 +90,8 @@ func (e *Policy) spreadPool(s *policy.Snapshot, p *policy.Pool, plan *policy.Pla
 	for range e.cfg.Spread {
 		best := detour{node: policy.None}
 		for id := range needs {
-			if needs[id].CPU == 0 || slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return d.Node == policy.NodeID(id) }) {
+			if needs[id].CPU == 0 ||
+				slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return d.Node == policy.NodeID(id) }) {
 				continue
 			}
 			x := e.detour(s, policy.NodeID(id), needs[id])
@@ -181,7 +182,8 @@ func (e *Policy) detour(s *policy.Snapshot, id policy.NodeID, need policy.Resour
 	own := &s.Markets[s.Nodes[id].Market]
 	offers, most := e.sales[own.Zone], float64(own.Charge()+s.Fees(s.Nodes[id].Pool, own.ID))*spreadPrice
 	fits := func(o *placement.Offer) bool {
-		return float64(o.Price) <= most && o.Market != own.ID && need.Within(o.Allocatable) && s.Markets[o.Market].Region == own.Region
+		return float64(o.Price) <= most && o.Market != own.ID && need.Within(o.Allocatable) &&
+			s.Markets[o.Market].Region == own.Region
 	}
 	for i := range offers {
 		o := &offers[i]
@@ -220,7 +222,8 @@ func (e *Policy) take(s *policy.Snapshot, p *policy.Pool, x *detour, plan *polic
 		Text: fmt.Sprintf("more pods run in %s than their services can spare; moving this node's pods saves %s from its loss", own.Name, figures.Count(-x.change, "pod")),
 	}
 	token := policy.Token(s.Now, p.Name, n.Name, 0)
-	plan.Launches = append(plan.Launches, policy.Launch{Token: token, Pool: p.ID, Markets: x.markets, Replaces: n.ID, Bid: placement.BidIn(&s.Markets[x.markets[0]]), Why: why})
+	plan.Launches = append(plan.Launches, policy.Launch{Token: token, Pool: p.ID, Markets: x.markets, Replaces: n.ID,
+		Bid: placement.BidIn(&s.Markets[x.markets[0]]), Why: why})
 	plan.Drains = append(plan.Drains, policy.Drain{Node: n.ID, After: []string{token}, Gentle: true, Why: why})
 	e.exposure.Move(n.ID, x.markets[0])
 }

@@ -137,7 +137,8 @@ func (d *planState) spreadOut() []string {
 
 // paid reports whether nothing is saved by giving n back.
 func (d *planState) paid(n *policy.Node) bool {
-	return n.Market >= 0 && d.s.Markets[n.Market].Capacity != policy.Spot && d.e.cover.Covers(n.Market) && d.e.cover.Saving(n.Market) == 0
+	return n.Market >= 0 && d.s.Markets[n.Market].Capacity != policy.Spot && d.e.cover.Covers(n.Market) &&
+		d.e.cover.Saving(n.Market) == 0
 }
 
 // A poolBalance is how far the pool is from its share. at counts what the pool has with
@@ -227,8 +228,9 @@ func (r *refusals) add(n policy.NodeID, w policy.WorkloadID, g workload.Group) {
 	case g.Zone >= 0:
 		group = "zone " + r.s.Zones[g.Zone]
 	}
-	r.holds = append(r.holds, policy.Hold{Pool: r.pool.ID, Node: n, Why: policy.Why{Reason: policy.ReasonRisk, Text: fmt.Sprintf(
-		"moving its pods saves less than %s would then be expected to lose with %s", r.s.Workloads[w].Name, group)}})
+	r.holds = append(r.holds, policy.Hold{Pool: r.pool.ID, Node: n, Why: policy.Why{Reason: policy.ReasonRisk,
+		Text: fmt.Sprintf(
+			"moving its pods saves less than %s would then be expected to lose with %s", r.s.Workloads[w].Name, group)}})
 }
 
 // addTo adds the holds of the nodes that stay for a risk.

@@ -28,7 +28,8 @@ func readConcentration(x *poolContext) *concentration {
 
 // newConcentration returns the concentration of no nodes.
 func newConcentration(x *poolContext) concentration {
-	return concentration{s: x.s, cfg: &x.e.cfg, pool: x.pool.ID, market: make([]float64, len(x.s.Markets)), kind: make([]float64, len(x.s.Types)), zone: make([]float64, len(x.s.Zones))}
+	return concentration{s: x.s, cfg: &x.e.cfg, pool: x.pool.ID, market: make([]float64, len(x.s.Markets)),
+		kind: make([]float64, len(x.s.Types)), zone: make([]float64, len(x.s.Zones))}
 }
 
 // read counts those of nodes in that are the pool's and not on their way out.

@@ -33,7 +33,8 @@ type slot struct {
 // the nodes that stay for that. Nodes that wait for the same launches go together or not
 // at all. What remains is looked at again, since a pod may have had its place on a node
 // that is not bought now.
-func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]policy.Launch, []policy.Drain, []policy.NodeID) {
+func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]policy.Launch, []policy.Drain,
+	[]policy.NodeID) {
 	var stay []policy.NodeID
 	if d.e.cfg.Fixed {
 		return launches, drains, stay
@@ -58,7 +59,8 @@ func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]p
 
 // without returns the launches and drains that remain when the nodes of stay stay,
 // and stay with the nodes that waited for the same launches.
-func without(launches []policy.Launch, drains []policy.Drain, stay []policy.NodeID) ([]policy.Launch, []policy.Drain, []policy.NodeID) {
+func without(launches []policy.Launch, drains []policy.Drain, stay []policy.NodeID) ([]policy.Launch, []policy.Drain,
+	[]policy.NodeID) {
 	awaited := func(token string) bool {
 		return slices.ContainsFunc(drains, func(x policy.Drain) bool {
 			return slices.Contains(stay, x.Node) && slices.Contains(x.After, token)
@@ -96,7 +98,8 @@ func (d *planState) newGuard(launches []policy.Launch, drains []policy.Drain) *g
 	if len(launches) == 0 {
 		return g
 	}
-	sold := slices.Concat(placement.OpenMarkets(s, g.pool.ID, policy.Spot), placement.OpenMarkets(s, g.pool.ID, policy.OnDemand))
+	sold := slices.Concat(placement.OpenMarkets(s, g.pool.ID, policy.Spot),
+		placement.OpenMarkets(s, g.pool.ID, policy.OnDemand))
 	for i := range launches {
 		if m := launches[i].Markets[0]; slices.Contains(sold, m) {
 			g.space()

@@ -251,7 +251,8 @@ type gangIndex struct {
 // read counts the pods of s.
 func (x *gangIndex) read(s *policy.Snapshot) {
 	clear(x.mates)
-	if x.markets, x.nodes = nil, nil; !slices.ContainsFunc(s.Templates, func(t policy.Template) bool { return t.Gang > 0 }) {
+	if x.markets, x.nodes = nil, nil; !slices.ContainsFunc(s.Templates,
+		func(t policy.Template) bool { return t.Gang > 0 }) {
 		return
 	}
 	if x.mates == nil {

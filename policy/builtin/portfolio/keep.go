@@ -142,13 +142,15 @@ func replaced(order []int32, batches []batch, at int) []int32 {
 // floors.
 func (k *ranking) group(s *policy.Snapshot, pool policy.PoolID) []int32 {
 	slices.SortFunc(k.runs, func(a, b run) int {
-		return cmp.Or(cmp.Compare(a.market, b.market), cmp.Compare(of(a.stays == 0), of(b.stays == 0)), cmp.Compare(a.place, b.place))
+		return cmp.Or(cmp.Compare(a.market, b.market), cmp.Compare(of(a.stays == 0), of(b.stays == 0)),
+			cmp.Compare(a.place, b.place))
 	})
 	k.batches, k.order = k.batches[:0], k.order[:0]
 	for i := 0; i < len(k.runs); {
 		r := &k.runs[i]
 		m := &s.Markets[r.market]
-		b := batch{market: r.market, kind: m.Type, zone: m.Zone, plain: r.stays == 0, size: float64(share.Units(s, pool, r.market)), cost: r.cost, extra: math.Inf(1)}
+		b := batch{market: r.market, kind: m.Type, zone: m.Zone, plain: r.stays == 0,
+			size: float64(share.Units(s, pool, r.market)), cost: r.cost, extra: math.Inf(1)}
 		if m.Capacity != policy.Spot {
 			b.zone = policy.None
 		}

@@ -47,7 +47,8 @@ func TestKept(t *testing.T) {
 			if !slices.Equal(kept.roomy.nodes, fresh.roomy.nodes) || !slices.Equal(kept.names.order, fresh.names.order) {
 				t.Fatalf("room is on %v by name %v, read alone %v %v", kept.roomy.nodes, kept.names.order, fresh.roomy.nodes, fresh.names.order)
 			}
-			if x, y := &kept.nodes, &fresh.nodes; !slices.Equal(x.all, y.all) || !slices.Equal(x.plain, y.plain) || !slices.Equal(x.odd, y.odd) || !slices.Equal(x.recommended, y.recommended) {
+			if x, y := &kept.nodes, &fresh.nodes; !slices.Equal(x.all, y.all) || !slices.Equal(x.plain, y.plain) ||
+				!slices.Equal(x.odd, y.odd) || !slices.Equal(x.recommended, y.recommended) {
 				t.Fatalf("nodes are %+v, read alone %+v", *x, *y)
 			}
 			m = next

@@ -114,7 +114,10 @@ func (l *ledger) readHeld() {
 // find returns where the market called name is among the depths of the memory, and whether it
 // is there.
 func (l *ledger) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(l.memory.Depths, name, func(x policy.Depth, name string) int { return cmp.Compare(x.Market, name) })
+	return slices.BinarySearchFunc(l.memory.Depths, name, func(x policy.Depth,
+		name string) int {
+		return cmp.Compare(x.Market, name)
+	})
 }
 
 // depthLeft returns how many more nodes market id is believed to have: the difference between the

@@ -40,7 +40,8 @@ type nodeEntry struct {
 func (x *nodeIndex) read(s *policy.Snapshot, since policy.Mark) {
 	cells := (1 + len(s.Pools)) * len(s.Markets)
 	if !s.Follows(since) || len(x.plain) != cells || x.markets != len(s.Markets) {
-		*x = nodeIndex{all: x.all[:0], markets: len(s.Markets), plain: make([]int32, cells), odd: x.odd[:0], recommended: x.recommended[:0]}
+		*x = nodeIndex{all: x.all[:0], markets: len(s.Markets), plain: make([]int32, cells), odd: x.odd[:0],
+			recommended: x.recommended[:0]}
 		since = policy.Mark{}
 	}
 	for len(x.all) < len(s.Nodes) {
@@ -49,7 +50,8 @@ func (x *nodeIndex) read(s *policy.Snapshot, since policy.Mark) {
 	for c := s.NodesSince(since); c.Next(); {
 		id := c.ID
 		n := &s.Nodes[id]
-		was, now := x.all[id], nodeEntry{n.Pool, n.Market, n.Phase, n.ActedBy, n.Usable(), n.ReclaimAt != 0, n.DoNotDisrupt, n.Recommended}
+		was, now := x.all[id], nodeEntry{n.Pool, n.Market, n.Phase, n.ActedBy, n.Usable(), n.ReclaimAt != 0, n.DoNotDisrupt,
+			n.Recommended}
 		if was == now {
 			continue
 		}
@@ -279,7 +281,10 @@ func (x *nameOrder) read(s *policy.Snapshot, since policy.Mark) {
 
 // named returns the nodes of this name.
 func (x *nameOrder) named(name string) []policy.NodeID {
-	from, _ := slices.BinarySearchFunc(x.order, name, func(id policy.NodeID, name string) int { return cmp.Compare(x.names[id], name) })
+	from, _ := slices.BinarySearchFunc(x.order, name, func(id policy.NodeID,
+		name string) int {
+		return cmp.Compare(x.names[id], name)
+	})
 	to := from
 	for to < len(x.order) && x.names[x.order[to]] == name {
 		to++

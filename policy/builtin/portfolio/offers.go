@@ -65,7 +65,10 @@ func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer 
 	for _, id := range markets {
 		prices[id] = m.price(id)
 	}
-	slices.SortFunc(markets, func(a, b policy.MarketID) int { return cmp.Or(cmp.Compare(prices[a], prices[b]), cmp.Compare(a, b)) })
+	slices.SortFunc(markets, func(a, b policy.MarketID) int {
+		return cmp.Or(cmp.Compare(prices[a], prices[b]),
+			cmp.Compare(a, b))
+	})
 	offers := m.e.offersIn(s, m.pool.ID, markets)
 	for i := range offers {
 		offers[i].Price = prices[offers[i].Market]
@@ -170,7 +173,8 @@ func (m *marketOffers) floorOf(offers []placement.Offer) floor {
 	list := m.e.nodeOffers[:0]
 	for i := range offers {
 		a := &offers[i].Allocatable
-		list = addUndominated(list, nodeOffer{m.prices.buying(offers[i].Market), float64(a.CPU), float64(a.Memory), float64(a.GPU)})
+		list = addUndominated(list, nodeOffer{m.prices.buying(offers[i].Market), float64(a.CPU), float64(a.Memory),
+			float64(a.GPU)})
 	}
 	m.e.nodeOffers = list
 	f := floor{known: true, gpu: cheapest(list, func(x *nodeOffer) float64 { return x.gpu })}

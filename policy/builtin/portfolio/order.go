@@ -93,7 +93,8 @@ func (o *deletionOrder) hurry() {
 		if n.pool != o.pool.ID || !n.reclaimed && n.actedBy != policy.ActorUs {
 			continue
 		}
-		x := policy.DeletionCost{Node: id, Cost: leavingCost, Why: policy.Why{Reason: policy.ReasonNotice, Text: "the node is being reclaimed or drained"}}
+		x := policy.DeletionCost{Node: id, Cost: leavingCost, Why: policy.Why{Reason: policy.ReasonNotice,
+			Text: "the node is being reclaimed or drained"}}
 		if slices.ContainsFunc(o.e.pods.on(x.Node), func(p boundPod) bool { return x.Ranks(s, &s.Pods[p.id]) }) {
 			o.out.DeletionCosts = append(o.out.DeletionCosts, x)
 		}
@@ -105,10 +106,12 @@ func (o *deletionOrder) hurry() {
 func (o *deletionOrder) order() int {
 	s, k := o.s, &o.e.ranking
 	value := o.prices.evaluate(o.share > 0)
-	k.values, k.goes, k.all = scratch.Zeroed(k.values, len(s.Templates)), scratch.Zeroed(k.goes, len(s.Templates)), scratch.Zeroed(k.all, len(s.Templates))
+	k.values, k.goes, k.all = scratch.Zeroed(k.values, len(s.Templates)), scratch.Zeroed(k.goes,
+		len(s.Templates)), scratch.Zeroed(k.all, len(s.Templates))
 	for i := range s.Templates {
 		t := &s.Templates[i]
-		k.values[i], k.goes[i] = value.of(t.Requests), t.Workload >= 0 && s.Workloads[t.Workload].Kind == policy.KindDeployment
+		k.values[i], k.goes[i] = value.of(t.Requests), t.Workload >= 0 &&
+			s.Workloads[t.Workload].Kind == policy.KindDeployment
 	}
 	for i := range s.Templates { // by kind: pods of all its templates go
 		kind := o.e.pods.needs[i].kind

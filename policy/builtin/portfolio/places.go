@@ -76,7 +76,10 @@ func (l *places) freeOn(id policy.NodeID) policy.Resources {
 
 // fitsBeside reports whether a pod that requests need may fit on a node other than from.
 func (l *places) fitsBeside(from policy.NodeID, need policy.Resources) bool {
-	return slices.ContainsFunc(l.available, func(id policy.NodeID) bool { return id != from && holdsBoth(l.freeOn(id), need) })
+	return slices.ContainsFunc(l.available, func(id policy.NodeID) bool {
+		return id != from &&
+			holdsBoth(l.freeOn(id), need)
+	})
 }
 
 // target returns the node other than from that takes p: the fullest of those where it

@@ -88,7 +88,8 @@ func (d *planState) keepWithin(plan *policy.Plan, launches, drains int) {
 	if len(going) == 0 {
 		return
 	}
-	if slices.ContainsFunc(kept[:drains], func(x policy.Drain) bool { n := &d.s.Nodes[x.Node]; return n.Pool == d.pool.ID && n.ReclaimAt == 0 }) {
+	if slices.ContainsFunc(kept[:drains],
+		func(x policy.Drain) bool { n := &d.s.Nodes[x.Node]; return n.Pool == d.pool.ID && n.ReclaimAt == 0 }) {
 		plan.Launches, plan.Drains = others, kept
 		plan.Holds = append(plan.Holds, policy.Hold{Pool: d.pool.ID, Node: policy.None, Why: policy.Why{
 			Reason: policy.ReasonInProgress, Text: "nodes that could be released may be needed for the pods of nodes that are being drained",

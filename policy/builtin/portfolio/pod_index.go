@@ -147,7 +147,8 @@ func (x *podIndex) read(s *policy.Snapshot) {
 	for ; more > 0; more-- {
 		x.nodes, pods = append(x.nodes, pods[:0:roomPerNode]), pods[roomPerNode:]
 		x.groups, groups = append(x.groups, groups[:0:roomPerNode]), groups[roomPerNode:]
-		x.needed, x.daemons, x.sets = append(x.needed, policy.Resources{}), append(x.daemons, policy.Resources{}), append(x.sets, podSet{kind: policy.None})
+		x.needed, x.daemons, x.sets = append(x.needed, policy.Resources{}), append(x.daemons,
+			policy.Resources{}), append(x.sets, podSet{kind: policy.None})
 		x.dirty = append(x.dirty, false)
 	}
 	x.readHosts(s)
@@ -238,7 +239,10 @@ func standingIn[T any](x *podIndex, list []T, p policy.PoolID) []T {
 
 // regrouped returns the groups of a node with one pod of t more (1) or less (-1).
 func regrouped(groups []podGroup, t policy.TemplateID, sign int32) []podGroup {
-	at, there := slices.BinarySearchFunc(groups, t, func(g podGroup, t policy.TemplateID) int { return int(g.template - t) })
+	at, there := slices.BinarySearchFunc(groups, t, func(g podGroup,
+		t policy.TemplateID) int {
+		return int(g.template - t)
+	})
 	if !there {
 		return slices.Insert(groups, at, podGroup{t, sign})
 	}
@@ -253,8 +257,9 @@ const roomPerNode = 8
 
 // holds reports whether e says what p is.
 func (e *podEntry) holds(p *policy.Pod) bool {
-	return e.phase == p.Phase && (p.Phase == policy.PodGone || e.template == p.Template && e.node == p.Node && e.nominated == p.Nominated &&
-		e.cost == p.DeletionCost && e.fixed == p.DeletionCostFixed && e.gated == p.Gated && e.doNotDisrupt == p.DoNotDisrupt)
+	return e.phase == p.Phase && (p.Phase == policy.PodGone ||
+		e.template == p.Template && e.node == p.Node && e.nominated == p.Nominated &&
+			e.cost == p.DeletionCost && e.fixed == p.DeletionCostFixed && e.gated == p.Gated && e.doNotDisrupt == p.DoNotDisrupt)
 }
 
 // readNeeds reads the requests of templates, and reports whether they are unchanged.
@@ -343,7 +348,8 @@ func (x *podIndex) countReady(e *podEntry, sign int32) {
 
 // remains reports whether e, which holds a place on a node, holds it as p, too.
 func (e *podEntry) remains(p *policy.Pod) bool {
-	return e.bound && e.phase != policy.PodTerminating && p.Phase >= policy.PodStarting && p.Phase != policy.PodTerminating &&
+	return e.bound && e.phase != policy.PodTerminating && p.Phase >= policy.PodStarting &&
+		p.Phase != policy.PodTerminating &&
 		e.template == p.Template && e.node == p.Node && e.nominated == p.Nominated
 }
 

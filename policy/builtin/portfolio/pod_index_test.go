@@ -27,8 +27,10 @@ func TestPodIndex(t *testing.T) {
 				kept.read(s)
 				var fresh podIndex
 				fresh.read(s)
-				if !slices.Equal(kept.all, fresh.all) || !slices.Equal(kept.daemons, fresh.daemons) || !slices.Equal(kept.needed, fresh.needed) || !slices.Equal(kept.sets, fresh.sets) || !slices.Equal(kept.pending, fresh.pending) ||
-					!slices.Equal(kept.standing, fresh.standing) || !slices.Equal(kept.ready, fresh.ready) || !slices.Equal(kept.usable, fresh.usable) || !slices.Equal(kept.daemonsThere, fresh.daemonsThere) {
+				if !slices.Equal(kept.all, fresh.all) || !slices.Equal(kept.daemons, fresh.daemons) ||
+					!slices.Equal(kept.needed, fresh.needed) || !slices.Equal(kept.sets, fresh.sets) || !slices.Equal(kept.pending, fresh.pending) ||
+					!slices.Equal(kept.standing, fresh.standing) || !slices.Equal(kept.ready, fresh.ready) ||
+					!slices.Equal(kept.usable, fresh.usable) || !slices.Equal(kept.daemonsThere, fresh.daemonsThere) {
 					t.Fatalf("kept %+v, read anew %+v", kept, fresh)
 				}
 				for n := range s.Nodes {

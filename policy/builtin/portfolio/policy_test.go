@@ -51,7 +51,8 @@ func TestMovesPay(t *testing.T) {
 		}
 		plan, _ := p.Decide(s, policy.Memory{})
 		for _, d := range plan.Drains {
-			if s.Nodes[d.Node].ReclaimAt != 0 || d.Why.Reason != policy.ReasonCheaper || s.Pools[s.Nodes[d.Node].Pool].Provisioner != policy.ProvisionerKarpenter {
+			if s.Nodes[d.Node].ReclaimAt != 0 || d.Why.Reason != policy.ReasonCheaper ||
+				s.Pools[s.Nodes[d.Node].Pool].Provisioner != policy.ProvisionerKarpenter {
 				continue
 			}
 			if d.Why.After > d.Why.Before || d.Why.Before <= 0 {

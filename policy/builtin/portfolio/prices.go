@@ -47,7 +47,8 @@ func pricesByNode(d *demand, l *ledger, losses *poolLosses, r *reclaims) *prices
 // byPod returns the prices of the same markets at which they are compared with each other: each is as
 // risky as it is forecast to be, and what pods lose does not depend on where they stand now.
 func (p *prices) byPod() *prices {
-	x := &prices{poolContext: p.poolContext, demand: p.demand, costs: make([]float64, len(p.costs)), ranked: slices.Clone(p.ranked)}
+	x := &prices{poolContext: p.poolContext, demand: p.demand, costs: make([]float64, len(p.costs)),
+		ranked: slices.Clone(p.ranked)}
 	x.price(x.demand.lossPerCore(), 0)
 	x.rank()
 	return x
@@ -233,7 +234,8 @@ func (v *resourceValue) of(r policy.Resources) float64 {
 
 // ratios are the values of a byte that are tried, in those of a thousandth of a
 // core for 2^20 bytes: from nothing to where memory alone counts.
-var ratios = [...]float64{0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2, 4, 8, 1000}
+var ratios = [...]float64{0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6,
+	0.8, 1, 1.5, 2, 4, 8, 1000}
 
 // A nodeOffer is what a node of a market costs, and what it leaves to pods.
 type nodeOffer struct{ cost, cpu, memory, gpu float64 }

@@ -138,7 +138,8 @@ func TestLargest(t *testing.T) {
 		d := planStateOf(t, c.world)
 		d.e.cfg.Cores = c.cores
 		if got := d.prices.largest(); got != c.want {
-			t.Errorf("%s: of %d cores asked for at most %d are bought in one node with cores=%d, not %d", name, d.demand.reach()/1000, got, c.cores, c.want)
+			t.Errorf("%s: of %d cores asked for at most %d are bought in one node with cores=%d, not %d", name,
+				d.demand.reach()/1000, got, c.cores, c.want)
 		}
 	}
 	// What may not come to the pool does not count.
@@ -170,7 +171,8 @@ func TestPeak(t *testing.T) {
 		d.s.Now = since.Add(c.after)
 		d.demand.readPeak()
 		if want := (policy.Peak{CPU: c.cpu, At: since.Add(c.at)}); d.memory.Peak != want || d.prices.largest() != c.largest {
-			t.Errorf("after %v the peak is %+v and a node has up to %d cores, not %+v and %d", c.after, d.memory.Peak, d.prices.largest(), want, c.largest)
+			t.Errorf("after %v the peak is %+v and a node has up to %d cores, not %+v and %d", c.after, d.memory.Peak,
+				d.prices.largest(), want, c.largest)
 		}
 	}
 }

@@ -26,7 +26,8 @@ func TestRanking(t *testing.T) {
 			lists[n], rank = append(lists[n], policy.NodeID(id)), append(rank, int32(id))
 		}
 		for _, list := range lists {
-			r := run{nodes: list, cost: 12, yields: float64(rapid.IntRange(0, 5).Draw(t, "yields")), stays: float64(rapid.IntRange(0, 12).Draw(t, "stays"))}
+			r := run{nodes: list, cost: 12, yields: float64(rapid.IntRange(0, 5).Draw(t, "yields")),
+				stays: float64(rapid.IntRange(0, 12).Draw(t, "stays"))}
 			k.add(&r)
 			for _, id := range list {
 				if r.yields > 0 {

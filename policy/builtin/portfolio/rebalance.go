@@ -45,11 +45,13 @@ type rebalance struct {
 func (d *planState) newRebalance(drainsMax int) *rebalance {
 	x := d.poolContext
 	m := &rebalance{
-		poolContext: x, demand: d.demand, prices: d.prices, refusals: d.refusals, costs: moveCostsOf(d.s, d.e, d.perPod), drainsLeft: drainsMax,
+		poolContext: x, demand: d.demand, prices: d.prices, refusals: d.refusals, costs: moveCostsOf(d.s, d.e,
+			d.perPod), drainsLeft: drainsMax,
 	}
 	m.places = findPlaces(x)
 	m.balance = poolBalance{x, d.demand, d.choice.share, placement.BalanceOf(d.s, d.pool.ID)}
-	m.offers = marketOffers{poolContext: x, prices: m.prices, ledger: d.ledger, concentration: d.concentration, headroom: placement.HeadroomOf(d.s, d.pool.ID)}
+	m.offers = marketOffers{poolContext: x, prices: m.prices, ledger: d.ledger, concentration: d.concentration,
+		headroom: placement.HeadroomOf(d.s, d.pool.ID)}
 	m.payoff = payoff{x, m.prices, d.demand, d.jobs, d.perPod, &m.offers, &m.balance, &m.costs}
 	m.risk = moveRisk{x, d.reclaims, &m.costs}
 	return m
@@ -134,7 +136,8 @@ func (d *planState) awaits() bool {
 // carryOut plans what was found.
 func (m *rebalance) carryOut(t *trial) {
 	s, n := m.s, t.node
-	why := policy.Why{Reason: policy.ReasonCheaper, Text: "lower cost elsewhere for its " + figures.Count(len(t.pods), "pod"), Before: t.before, After: t.after}
+	why := policy.Why{Reason: policy.ReasonCheaper, Text: "lower cost elsewhere for its " +
+		figures.Count(len(t.pods), "pod"), Before: t.before, After: t.after}
 	if t.after >= t.before {
 		why.Reason, why.Text = policy.ReasonRebalance, fmt.Sprintf("the provider recommends leaving, and losing its %s would cost more than moving", figures.Count(len(t.pods), "pod"))
 	}
@@ -184,7 +187,8 @@ func (m *rebalance) weigh() {
 		}
 		m.out.Holds = append(m.out.Holds, policy.Hold{Pool: n.Pool, Node: n.ID, Why: policy.Why{
 			Reason: policy.ReasonNoEdge, Before: policy.Dollars(stay), After: policy.Dollars(move), RunnerUp: "drain it now",
-			Text: fmt.Sprintf("the provider recommends leaving: staying is expected to cost %s, moving %s", policy.Dollars(stay).Short(), policy.Dollars(move).Short()),
+			Text: fmt.Sprintf("the provider recommends leaving: staying is expected to cost %s, moving %s",
+				policy.Dollars(stay).Short(), policy.Dollars(move).Short()),
 		}})
 	}
 }
@@ -195,7 +199,8 @@ const reportFor = 10 * time.Minute
 // launch plans the i-th node of t, and adds it with its pods to the space.
 func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
 	s, b := m.s, &t.bins[i]
-	l := policy.Launch{Pool: m.pool.ID, Replaces: t.node.ID, Why: why, Token: policy.Token(s.Now, m.pool.Name, t.node.Name, i)}
+	l := policy.Launch{Pool: m.pool.ID, Replaces: t.node.ID, Why: why,
+		Token: policy.Token(s.Now, m.pool.Name, t.node.Name, i)}
 	first := &t.offers[b.Offers[0]]
 	left, _ := m.offers.beside(t, t.bins[i+1:])
 	for _, o := range b.Offers {

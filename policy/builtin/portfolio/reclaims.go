@@ -86,7 +86,8 @@ func (r *reclaims) readShocks() {
 		}
 	}
 	for _, id := range r.e.nodes.odd {
-		if n := &r.e.nodes.all[id]; n.pool == r.pool.ID && n.usable && n.market >= 0 && s.Markets[n.market].Capacity == policy.Spot {
+		if n := &r.e.nodes.all[id]; n.pool == r.pool.ID && n.usable && n.market >= 0 &&
+			s.Markets[n.market].Capacity == policy.Spot {
 			nodes++
 		}
 	}

@@ -156,13 +156,16 @@ func TestGangLoss(t *testing.T) {
 		d.reclaims.hazard = 1e-9
 		j := readJobs(readProgress(d.poolContext), d.perPod, d.reclaims)
 		sums[gang] = [3]float64{j.all / float64(len(nodes)), j.shock(.5), j.redone(d.s.Pods[:1])}
-		if per := float64(len(d.s.Pods)) / float64(len(nodes)); len(d.s.Pods) != 16 || gang == 0 && math.Abs(sums[0][0]-per*0.05*(10+again)) > 1e-3 {
+		if per := float64(len(d.s.Pods)) / float64(len(nodes)); len(d.s.Pods) != 16 ||
+			gang == 0 && math.Abs(sums[0][0]-per*0.05*(10+again)) > 1e-3 {
 			t.Fatalf("%d pods on %d nodes lose %v a node on their own", len(d.s.Pods), len(nodes), sums[0][0])
 		}
 		if gang == 16 {
 			mates := float64(len(d.s.Pods)) / float64(len(nodes))
-			if math.Abs(sums[16][0]-8*0.05*(10+again)) > 1e-3 || math.Abs(sums[16][1]-16*0.05*(10+again)) > 1e-3 || math.Abs(sums[16][2]-sums[0][2]*16/mates) > 1e-9 {
-				t.Errorf("a node of the gang costs %v, half of it %v and the eviction of one pod %v; on their own %v", sums[16][0], sums[16][1], sums[16][2], sums[0])
+			if math.Abs(sums[16][0]-8*0.05*(10+again)) > 1e-3 || math.Abs(sums[16][1]-16*0.05*(10+again)) > 1e-3 ||
+				math.Abs(sums[16][2]-sums[0][2]*16/mates) > 1e-9 {
+				t.Errorf("a node of the gang costs %v, half of it %v and the eviction of one pod %v; on their own %v",
+					sums[16][0], sums[16][1], sums[16][2], sums[0])
 			}
 		}
 	}

@@ -136,8 +136,10 @@ type frontier struct {
 
 // frontier reads what the demand costs, and what spot saves of it.
 func (c *shareChoice) frontier() frontier {
-	priced := slices.ContainsFunc(c.pool.Markets, func(id policy.MarketID) bool { return c.s.Markets[id].Capacity == policy.Spot })
-	f := frontier{pool: c.pool, priced: priced, losses: c.losses, spot: c.prices.costOf(true), fixed: c.prices.costOf(false), rate: c.reclaims.shockRate(), depth: c.memory.Shocks.Depth}
+	priced := slices.ContainsFunc(c.pool.Markets,
+		func(id policy.MarketID) bool { return c.s.Markets[id].Capacity == policy.Spot })
+	f := frontier{pool: c.pool, priced: priced, losses: c.losses, spot: c.prices.costOf(true),
+		fixed: c.prices.costOf(false), rate: c.reclaims.shockRate(), depth: c.memory.Shocks.Depth}
 	f.most = c.shareMax(f.spot)
 	if f.spot > 0 && f.fixed > 0 {
 		c.saving = max(0, 1-f.spot/f.fixed)
@@ -183,14 +185,16 @@ func (f *frontier) best(least, most float64) float64 {
 // why accounts for the share x.
 func (f *frontier) why(x float64) policy.Why {
 	w := policy.Why{
-		Reason: policy.ReasonCheaper, Before: policy.Dollars(max(f.fixed, 0)), After: policy.Dollars(max(f.spot, 0)), Text: f.costs(x),
+		Reason: policy.ReasonCheaper, Before: policy.Dollars(max(f.fixed, 0)), After: policy.Dollars(max(f.spot,
+			0)), Text: f.costs(x),
 	}
 	switch {
 	case x <= f.pool.Share.Min && x < f.pool.Share.Max:
 		w.Reason, w.Before, w.After = policy.ReasonRisk, w.After, w.Before
 	case x < min(1, f.pool.Share.Max):
 		w.Reason, w.Before, w.After = policy.ReasonRisk, policy.Dollars(f.at(1)), policy.Dollars(f.at(x))
-		w.Text = fmt.Sprintf("with the risk of losing many nodes at once, %s Spot costs %s and all Spot %s", figures.RoughShare(x), perHour(f.at(x)), perHour(f.at(1)))
+		w.Text = fmt.Sprintf("with the risk of losing many nodes at once, %s Spot costs %s and all Spot %s",
+			figures.RoughShare(x), perHour(f.at(x)), perHour(f.at(1)))
 	}
 	return w
 }

@@ -21,8 +21,10 @@ func TestSharedConstants(t *testing.T) {
 		value any
 	}{
 		{"MarketRisk", c.MarketRisk}, {"TypeRisk", c.TypeRisk}, {"ZoneRisk", c.ZoneRisk}, {"Holding", c.Holding}, {"Lasting", c.Lasting},
-		{"shockSpan", shockSpan}, {"shockPart", shockPart}, {"shockMemory", shockMemory}, {"probeFirst", probeFirst}, {"probeLongest", probeLongest},
-		{"recommendedFor", recommendedFor}, {"cometrue", cometrue}, {"lossDelay", lossDelay}, {"usualStartup", usualStartup}, {"restartDelay", restartDelay},
+		{"shockSpan", shockSpan}, {"shockPart", shockPart}, {"shockMemory", shockMemory}, {"probeFirst",
+			probeFirst}, {"probeLongest", probeLongest},
+		{"recommendedFor", recommendedFor}, {"cometrue", cometrue}, {"lossDelay", lossDelay}, {"usualStartup",
+			usualStartup}, {"restartDelay", restartDelay},
 	} {
 		if want := fmt.Sprintf("`%s = %v`", x.name, x.value); !strings.Contains(section, want) {
 			t.Errorf("docs/fidelity.md does not say %s", want)

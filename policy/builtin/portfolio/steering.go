@@ -61,7 +61,9 @@ func (g *steering) falls() bool {
 func (g *steering) account() policy.Why {
 	why := g.choice.why
 	if why.Reason == "" {
-		why = policy.Why{Reason: policy.ReasonConfigured, Text: fmt.Sprintf("the Spot share is set to %s, in the markets that cost least with expected losses", figures.RoughShare(g.choice.share))}
+		why = policy.Why{Reason: policy.ReasonConfigured,
+			Text: fmt.Sprintf("the Spot share is set to %s, in the markets that cost least with expected losses",
+				figures.RoughShare(g.choice.share))}
 	}
 	return why
 }
@@ -158,7 +160,11 @@ func (g *steering) withRoom(markets []policy.MarketID) []policy.MarketID {
 	least := make([]ranked, len(s.Zones))
 	for i, asked := range g.demand.asked {
 		t := &s.Templates[i]
-		if !asked || slices.ContainsFunc(markets, func(id policy.MarketID) bool { return s.Markets[id].Capacity == policy.Spot && g.demand.holds(id, t) }) {
+		if !asked ||
+			slices.ContainsFunc(markets, func(id policy.MarketID) bool {
+				return s.Markets[id].Capacity == policy.Spot &&
+					g.demand.holds(id, t)
+			}) {
 			continue
 		}
 		clear(least)
@@ -212,7 +218,8 @@ func (g *steering) full(best []float64) []bool {
 			continue
 		}
 		for i, r := range g.prices.ranked {
-			if s.Markets[r.market].Capacity == policy.Spot && e.exposure.Pods(id, workload.Group{Market: r.market, Zone: policy.None}) >= most {
+			if s.Markets[r.market].Capacity == policy.Spot && e.exposure.Pods(id,
+				workload.Group{Market: r.market, Zone: policy.None}) >= most {
 				full[i] = true
 			}
 		}
@@ -242,7 +249,8 @@ func (g *steering) emptyOnly() bool {
 		return false
 	}
 	paid := func(id policy.MarketID) bool { return g.e.cover.Covers(id) }
-	if g.choice.share > 0 && g.choice.share < 1 || slices.ContainsFunc(g.pool.Markets, paid) || g.waiting.jobs.dueOnly || g.unprotected() {
+	if g.choice.share > 0 && g.choice.share < 1 || slices.ContainsFunc(g.pool.Markets, paid) || g.waiting.jobs.dueOnly ||
+		g.unprotected() {
 		return true
 	}
 	nodes := float64(g.losses.perNode*float64(g.demand.total.CPU)) / 1000

@@ -140,7 +140,8 @@ func (b *board) move(n *policy.Node) policy.Why {
 		return policy.Why{Reason: policy.ReasonNoEdge, Text: "a commitment pays for it, so nothing would be saved"}
 	}
 	// A pod of priority below zero only keeps a place warm for others, and needs none.
-	rest := slices.DeleteFunc(slices.Clone(pods), func(q policy.Pod) bool { return b.s.Templates[q.Template].Priority < 0 })
+	rest := slices.DeleteFunc(slices.Clone(pods),
+		func(q policy.Pod) bool { return b.s.Templates[q.Template].Priority < 0 })
 	stays := careful || p.tight
 	if stays && len(rest) > 0 {
 		if hold := b.buys(n); hold.Reason != "" {
@@ -170,7 +171,8 @@ func (b *board) move(n *policy.Node) policy.Why {
 // paid reports whether giving n back saves nothing, since commitments pay for it
 // and would cover no other node instead.
 func (b *board) paid(n *policy.Node) bool {
-	return n.Market != policy.None && b.s.Markets[n.Market].Offered && b.cover.Covers(n.Market) && b.cover.Saving(n.Market) == 0
+	return n.Market != policy.None && b.s.Markets[n.Market].Offered && b.cover.Covers(n.Market) &&
+		b.cover.Saving(n.Market) == 0
 }
 
 // leavers returns what Leaving does, with the pods that request the most CPU first, then the most
@@ -201,7 +203,8 @@ func (b *board) displace(pods []policy.Pod) []policy.Pod {
 // plain reports whether the place of a pod of t depends on resources and on no
 // other pod: room that there is not will then not come about in the round.
 func plain(t *policy.Template) bool {
-	return len(t.Spread) == 0 && len(t.PodAffinity) == 0 && len(t.PodAntiAffinity) == 0 && len(t.HostPorts) == 0 && len(t.Volumes) == 0
+	return len(t.Spread) == 0 && len(t.PodAffinity) == 0 && len(t.PodAntiAffinity) == 0 && len(t.HostPorts) == 0 &&
+		len(t.Volumes) == 0
 }
 
 // settle puts p on the first Spot node that takes it, and reports whether there is such a node.

@@ -29,7 +29,8 @@ func (b *board) buys(n *policy.Node) policy.Why {
 // offers returns what spot can be bought for the pool.
 func (p *pool) offers() *replan.Offering {
 	if p.offering == nil {
-		p.offering = replan.NewOffering(p.S, p.Pool.ID, policy.Spot, func(m *policy.Market) bool { return replan.Trusted(m) && p.Headroom.Has(m.ID) })
+		p.offering = replan.NewOffering(p.S, p.Pool.ID, policy.Spot,
+			func(m *policy.Market) bool { return replan.Trusted(m) && p.Headroom.Has(m.ID) })
 	}
 	return p.offering
 }
@@ -56,7 +57,8 @@ func (b *board) replace(n *policy.Node, pods []policy.Pod) policy.Why {
 	}
 	p.SetDown(pods) // until the new nodes are there they count where they are
 	p.Order(n.Name, []policy.NodeID{n.ID}, buy.Bought, policy.Why{
-		Reason: policy.ReasonCheaper, Text: fmt.Sprintf("its pods fit on %s that would cost less", figures.Count(len(buy.Bought), "new Spot node")),
+		Reason: policy.ReasonCheaper, Text: fmt.Sprintf("its pods fit on %s that would cost less",
+			figures.Count(len(buy.Bought), "new Spot node")),
 		Before: before, After: buy.Cost,
 	})
 	return policy.Why{}

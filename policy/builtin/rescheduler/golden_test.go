@@ -98,7 +98,8 @@ func newCluster(memory, pods int64) *cluster {
 			Offered: true, Price: policy.Dollar, OnDemand: policy.Dollar, Band: policy.BandUnknown, PlacementScore: -1,
 		})
 	}
-	c.s.Pools = []policy.Pool{{Name: "web", Mode: policy.ModeActive, Provisioner: policy.ProvisionerKarpenter, Share: policy.ShareRange{Max: 1}, Markets: []policy.MarketID{0, 1}}}
+	c.s.Pools = []policy.Pool{{Name: "web", Mode: policy.ModeActive, Provisioner: policy.ProvisionerKarpenter,
+		Share: policy.ShareRange{Max: 1}, Markets: []policy.MarketID{0, 1}}}
 	return c
 }
 
@@ -117,7 +118,8 @@ func (c *cluster) node(name string, kind policy.CapacityType, cpu int64, pods []
 func (c *cluster) pod(cpu int64, n policy.NodeID) *policy.Pod {
 	id := len(c.s.Pods)
 	name := fmt.Sprintf("default/p%d", id)
-	c.s.Workloads = append(c.s.Workloads, policy.Workload{ID: policy.WorkloadID(id), Name: name, Kind: policy.KindDeployment, Replicas: 1, Ready: 1})
+	c.s.Workloads = append(c.s.Workloads, policy.Workload{ID: policy.WorkloadID(id), Name: name,
+		Kind: policy.KindDeployment, Replicas: 1, Ready: 1})
 	c.s.Templates = append(c.s.Templates, policy.Template{
 		ID: policy.TemplateID(id), Workload: policy.WorkloadID(id), Name: name, Namespace: "default",
 		Requests: policy.Resources{CPU: cpu, Pods: 1}, OutagePenalty: -1, MigrationTier: -1,

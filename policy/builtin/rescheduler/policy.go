@@ -62,7 +62,8 @@ func (e *Policy) round(s *policy.Snapshot, m policy.Memory, plan *policy.Plan) p
 	}
 	if next := e.due(s, &m); next > s.Now {
 		plan.Wake = min(plan.Wake, next)
-		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonCooldown, "the drain delay after the last round has not passed"))
+		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonCooldown,
+			"the drain delay after the last round has not passed"))
 		return m
 	}
 	if unschedulable(s) {
@@ -123,7 +124,8 @@ func (e *Policy) moving(s *policy.Snapshot) bool {
 		}
 	}
 	for i := range s.Pools {
-		if s.Pools[i].Mode != policy.ModeOff && s.Pools[i].Provisioner != policy.ProvisionerNone && placement.BalanceOf(s, policy.PoolID(i)).Moving > 0 {
+		if s.Pools[i].Mode != policy.ModeOff && s.Pools[i].Provisioner != policy.ProvisionerNone &&
+			placement.BalanceOf(s, policy.PoolID(i)).Moving > 0 {
 			return true
 		}
 	}
@@ -154,6 +156,7 @@ func mayTry(s *policy.Snapshot, m *policy.Memory) func(policy.NodeID) bool {
 	return func(id policy.NodeID) bool {
 		n := &s.Nodes[id]
 		f := filters[n.Pool]
-		return s.Pools[n.Pool].Mode != policy.ModeOff && !(f != nil && f.May(n.Name) && memories[n.Pool].BackedOff(n.Name, s.Now))
+		return s.Pools[n.Pool].Mode != policy.ModeOff && !(f != nil && f.May(n.Name) &&
+			memories[n.Pool].BackedOff(n.Name, s.Now))
 	}
 }

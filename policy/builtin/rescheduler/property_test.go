@@ -31,12 +31,14 @@ func drawSnapshot(t *rapid.T) *policy.Snapshot {
 	var b strings.Builder
 	b.WriteString("type a.2 2\ntype b.4 4\n")
 	for _, size := range []string{"a.2", "b.4"} {
-		fmt.Fprintf(&b, "market y %s on-demand 0.20\nmarket y %s spot %s\n", size, size, rapid.SampledFrom([]string{"0.05", "0.10", "0.18"}).Draw(t, "price"))
+		fmt.Fprintf(&b, "market y %s on-demand 0.20\nmarket y %s spot %s\n", size, size,
+			rapid.SampledFrom([]string{"0.05", "0.10", "0.18"}).Draw(t, "price"))
 	}
 	for _, size := range []string{"a.2", "b.4"} {
 		fmt.Fprintf(&b, "market z %s on-demand 0.20\nmarket z %s spot 0.15\n", size, size)
 	}
-	fmt.Fprintf(&b, "pool web steer=1 max=%s %s\n", rapid.SampledFrom([]string{"1", "0.5"}).Draw(t, "max"), rapid.SampledFrom([]string{"", "budget=2"}).Draw(t, "budget"))
+	fmt.Fprintf(&b, "pool web steer=1 max=%s %s\n", rapid.SampledFrom([]string{"1", "0.5"}).Draw(t, "max"),
+		rapid.SampledFrom([]string{"", "budget=2"}).Draw(t, "budget"))
 	apps := []string{"one 1", "half 0.5 pdb=1", "far 0.5 zone=z", "fat 0.5 memory=6", "fixed 0.5 safe-to-evict=false", "idle 0.5 priority=-1"}
 	for _, a := range apps {
 		b.WriteString("app " + a + "\n")
@@ -73,7 +75,8 @@ func TestOnlyWhatPays(t *testing.T) {
 		}
 		before := policytest.Clone(t, s)
 		plan, _ := p.Decide(s, policy.Memory{})
-		if again, _ := p.Decide(before, policy.Memory{}); again.Format(s) != plan.Format(s) || !reflect.DeepEqual(policytest.Clone(t, s), before) {
+		if again, _ := p.Decide(before, policy.Memory{}); again.Format(s) != plan.Format(s) ||
+			!reflect.DeepEqual(policytest.Clone(t, s), before) {
 			t.Fatalf("the plan is not that of the snapshot:\n%s\n%s", plan.Format(s), again.Format(s))
 		}
 		if err := policytest.Check(s, &plan); err != nil {
@@ -223,7 +226,8 @@ func large(full bool) *policy.Snapshot {
 		vcpu := int64(4 << (i % 3))
 		r := policy.Resources{CPU: vcpu * 1000, Memory: vcpu << 32, Pods: 110, Storage: 20 << 30}
 		s.Types = append(s.Types, policy.InstanceType{
-			ID: policy.TypeID(i), Provider: "aws", Arch: "amd64", Name: fmt.Sprintf("t%02d", i), VCPU: vcpu, Capacity: r, Allocatable: r, VolumesMax: 25,
+			ID: policy.TypeID(i), Provider: "aws", Arch: "amd64", Name: fmt.Sprintf("t%02d",
+				i), VCPU: vcpu, Capacity: r, Allocatable: r, VolumesMax: 25,
 		})
 		for z := range s.Zones {
 			for _, capacity := range []policy.CapacityType{policy.OnDemand, policy.Spot} {
@@ -266,7 +270,8 @@ func large(full bool) *policy.Snapshot {
 		}
 		s.Nodes = append(s.Nodes, policy.Node{
 			ID: policy.NodeID(i), Name: fmt.Sprintf("n%04d", i), Market: m.ID, Phase: policy.NodeInitialized, Allocatable: r,
-			Labels: []policy.Label{{Key: "topology.kubernetes.io/zone", Value: s.Zones[m.Zone]}}, Launched: policytest.Epoch, Initialized: policytest.Epoch,
+			Labels: []policy.Label{{Key: "topology.kubernetes.io/zone",
+				Value: s.Zones[m.Zone]}}, Launched: policytest.Epoch, Initialized: policytest.Epoch,
 		})
 	}
 	for i := range 10_000 {

@@ -406,7 +406,8 @@ func (c *compat) steer() {
 			why.Text, why.RunnerUp = "most of its nodes favor Spot first", "on-demand first"
 			why.Before, why.After = m.OnDemand, m.Price
 		}
-		c.plan.Steers = append(c.plan.Steers, policy.Steer{Pool: pool.ID, Share: share, Fallback: true, Bid: placement.Bid(c.s, pool.ID), Why: why})
+		c.plan.Steers = append(c.plan.Steers, policy.Steer{Pool: pool.ID, Share: share, Fallback: true,
+			Bid: placement.Bid(c.s, pool.ID), Why: why})
 	}
 }
 

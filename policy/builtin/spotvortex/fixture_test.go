@@ -142,7 +142,8 @@ func (w *fixture) line(kind string, f []string) {
 
 func (w *fixture) instanceType(name string, o options) {
 	vcpu := int64(o.number("vcpu", 2))
-	r := policy.Resources{CPU: vcpu * 1000, Memory: int64(o.number("mem", 8)) << 30, GPU: int64(o.number("gpu", 0)), Pods: 58, Storage: 20 << 30}
+	r := policy.Resources{CPU: vcpu * 1000, Memory: int64(o.number("mem", 8)) << 30, GPU: int64(o.number("gpu", 0)),
+		Pods: 58, Storage: 20 << 30}
 	t := policy.InstanceType{
 		ID: policy.TypeID(len(w.s.Types)), Provider: "aws", Name: name, Arch: "amd64", VCPU: vcpu,
 		Capacity: r, Allocatable: r, VolumesMax: 25,
@@ -321,8 +322,9 @@ func (w *fixture) pods(f []string, o options) {
 	})
 	t := policy.Template{
 		ID: policy.TemplateID(id), Workload: policy.WorkloadID(id), Name: ns + "/" + f[1], Namespace: ns,
-		Requests: policy.Resources{CPU: int64(o.number("cpu", 0)), Memory: int64(o.number("mem", 256)) << 20, GPU: int64(o.number("gpu", 0)), Pods: 1},
-		Startup:  o.duration("startup"), OutagePenalty: o.number("penalty", -1), MigrationTier: int8(o.number("tier", -1)),
+		Requests: policy.Resources{CPU: int64(o.number("cpu", 0)), Memory: int64(o.number("mem", 256)) << 20,
+			GPU: int64(o.number("gpu", 0)), Pods: 1},
+		Startup: o.duration("startup"), OutagePenalty: o.number("penalty", -1), MigrationTier: int8(o.number("tier", -1)),
 		PriorityClass: o.values["class"], Critical: o.has("critical"), DaemonSet: kind == policy.KindDaemonSet, Grace: 30 * time.Second,
 	}
 	if t.Requests.GPU > 0 {

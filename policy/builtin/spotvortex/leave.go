@@ -24,7 +24,8 @@ func (t *turn) leaveRecommended(c *course) {
 	most := t.s.Disruptable(c.pool.ID, policy.Underutilized) - placement.BalanceOf(t.s, c.pool.ID).Moving
 	for i := range t.s.Nodes {
 		n := &t.s.Nodes[i]
-		if n.Pool != c.pool.ID || n.Market < 0 || !n.Usable() || n.ActedBy != policy.ActorNone || !recommended(t.s, n) || c.memory.BackedOff(n.Name, t.s.Now) {
+		if n.Pool != c.pool.ID || n.Market < 0 || !n.Usable() || n.ActedBy != policy.ActorNone || !recommended(t.s, n) ||
+			c.memory.BackedOff(n.Name, t.s.Now) {
 			continue
 		}
 		if most <= 0 {
@@ -55,7 +56,8 @@ func (t *turn) leave(c *course, n *policy.Node) bool {
 			markets = append(markets, id)
 		}
 	}
-	launches, drains, holds := replan.ReplaceNode(s, t.space, n.ID, markets, policy.ReasonRebalance, "the provider recommends leaving the node")
+	launches, drains, holds := replan.ReplaceNode(s, t.space, n.ID, markets, policy.ReasonRebalance,
+		"the provider recommends leaving the node")
 	if len(drains) > 0 {
 		t.planned(launches, drains, holds)
 		return true
@@ -75,7 +77,8 @@ func (t *turn) leave(c *course, n *policy.Node) bool {
 // another node that is ready, as likely as it is, less what a move costs.
 func (h *holdings) leaveEdge(n *policy.Node) float64 {
 	t := h.tariff()
-	loss := float64(h.value(t) * (float64(undoneCost*(h.boot()+h.restart())) + float64(h.features.Single*h.features.Penalty)))
+	loss := float64(h.value(t) * (float64(undoneCost*(h.boot()+h.restart())) +
+		float64(h.features.Single*h.features.Penalty)))
 	size := 1.0 // of n in nodes of the pool's mean size
 	if h.carried > 0 {
 		size = h.needs.part(&n.Allocatable) * float64(h.balance.Nodes) / h.carried

@@ -137,7 +137,8 @@ func calmSince(since policy.Time, d *Decision, now policy.Time) policy.Time {
 // changed reports whether the parts of a pool's memory that this policy writes
 // differ.
 func changed(a, b *policy.PoolMemory) bool {
-	return a.Target != b.Target || a.HasTarget != b.HasTarget || a.Moved != b.Moved || a.Steered != b.Steered || a.Below != b.Below
+	return a.Target != b.Target || a.HasTarget != b.HasTarget || a.Moved != b.Moved || a.Steered != b.Steered ||
+		a.Below != b.Below
 }
 
 // A course is the decision of one pool and what it leads to.
@@ -244,7 +245,8 @@ func (t *turn) steer(c *course, share float64) {
 	why := c.account(policy.Reason(c.d.Reason), text(c.d.Reason), from, share)
 	why.RunnerUp = second
 	t.plan.Steers = append(t.plan.Steers, policy.Steer{
-		Pool: c.pool.ID, Share: share, Exact: c.pool.Share.Exact, Fallback: c.pool.OnDemandFallback, Bid: placement.Bid(t.s, c.pool.ID), Why: why,
+		Pool: c.pool.ID, Share: share, Exact: c.pool.Share.Exact, Fallback: c.pool.OnDemandFallback, Bid: placement.Bid(t.s,
+			c.pool.ID), Why: why,
 	})
 }
 
@@ -268,7 +270,8 @@ func (t *turn) hold(c *course, reason policy.Reason, text string) {
 // account says text with what the pool costs an hour at two shares.
 func (c *course) account(reason policy.Reason, text string, from, to float64) policy.Why {
 	why := policy.Why{Reason: reason, Before: c.h.costAt(from), After: c.h.costAt(to)}
-	why.Text = fmt.Sprintf("%s; a share of %.2f costs %s an hour, a share of %.2f costs %s", text, from, why.Before.Short(), to, why.After.Short())
+	why.Text = fmt.Sprintf("%s; a share of %.2f costs %s an hour, a share of %.2f costs %s", text, from,
+		why.Before.Short(), to, why.After.Short())
 	return why
 }
 

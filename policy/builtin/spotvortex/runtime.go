@@ -120,8 +120,9 @@ func explain(err error) error {
 func (f *rulesFile) rules() Rules {
 	r := Rules{
 		Emergency: f.Emergency, RuntimeEmergency: f.RuntimeEmergency, HighRisk: f.High, MediumRisk: f.Medium,
-		Increase:            Edge{SavingsMin: f.SavingsMin, PaybackMax: f.PaybackMax},
-		OutsideIncrease:     Edge{RiskMax: f.OutsideRiskMax, SavingsMin: f.OutsideSavingsMin, PaybackMax: f.OutsidePaybackMax},
+		Increase: Edge{SavingsMin: f.SavingsMin, PaybackMax: f.PaybackMax},
+		OutsideIncrease: Edge{RiskMax: f.OutsideRiskMax, SavingsMin: f.OutsideSavingsMin,
+			PaybackMax: f.OutsidePaybackMax},
 		OutsideConservative: f.OutsideMode == "" || f.OutsideMode == "conservative",
 		Drift:               DefaultConfig().Rules.Drift,
 		PriorityCaps:        f.Priority, PenaltyCaps: f.Penalty, StartupCaps: f.Startup,
@@ -151,7 +152,8 @@ func (f *bucketsFile) read(source func(string) ([]byte, error)) (Buckets, error)
 		return b, fmt.Errorf("feature_buckets.source = %q: %w", f.Source, err)
 	}
 	if o.Startup == nil || o.Penalty == nil || o.Utilization == nil {
-		return b, fmt.Errorf("feature_buckets.source = %q: the block lacks one of pod_startup_time, outage_penalty_hours and cluster_utilization_typical", f.Source)
+		return b,
+			fmt.Errorf("feature_buckets.source = %q: the block lacks one of pod_startup_time, outage_penalty_hours and cluster_utilization_typical", f.Source)
 	}
 	return Buckets{
 		Startup: o.Startup.list(), Penalty: o.Penalty.list(),

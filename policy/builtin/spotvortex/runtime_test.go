@@ -125,7 +125,8 @@ func TestParseRuntimeErrors(t *testing.T) {
 		{"decided by a model", `{"policy_mode": "rl"}`, "policy_mode", nil},
 		{"nobody reads the source", `{"deterministic_policy":{"feature_buckets":{"source":"f.yaml"}}}`, `"f.yaml"`, nil},
 		{"unreadable source", `{"deterministic_policy":{"feature_buckets":{"source":"f.yaml"}}}`, "no such file", unreadable},
-		{"foreign source", `{"deterministic_policy":{"feature_buckets":{"source":"f.yaml"}}}`, "lacks one of", func(string) ([]byte, error) { return []byte(`{}`), nil }},
+		{"foreign source", `{"deterministic_policy":{"feature_buckets":{"source":"f.yaml"}}}`, "lacks one of",
+			func(string) ([]byte, error) { return []byte(`{}`), nil }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := spotvortex.ParseRuntime([]byte(c.text), c.buckets)
@@ -141,7 +142,8 @@ func TestParseRuntimeErrors(t *testing.T) {
 
 func TestSet(t *testing.T) {
 	c := spotvortex.Shipped()
-	for _, kv := range [][2]string{{"target", "0.6"}, {"max", "0.1"}, {"risk_multiplier", "2"}, {"step", "30m"}, {"calm", "0s"}, {"compat", "true"}} {
+	for _, kv := range [][2]string{{"target", "0.6"}, {"max", "0.1"}, {"risk_multiplier", "2"}, {"step", "30m"},
+		{"calm", "0s"}, {"compat", "true"}} {
 		if err := c.Set(kv[0], kv[1]); err != nil {
 			t.Fatal(err)
 		}
@@ -157,8 +159,10 @@ func TestSet(t *testing.T) {
 	}
 	before := c
 	for _, c1 := range [][3]string{
-		{"targt", "1", `no parameter "targt"`}, {"target", "half", `target "half" is not a number`}, {"target", "1.5", "target = 1.5 is not in [0, 1]"},
-		{"risk_multiplier", "NaN", "risk_multiplier"}, {"step", "10", `step "10" is not a duration`}, {"min", "0.9", "above max"}, {"compat", "yes!", `compat "yes!" is not true or false`},
+		{"targt", "1", `no parameter "targt"`}, {"target", "half", `target "half" is not a number`}, {"target", "1.5",
+			"target = 1.5 is not in [0, 1]"},
+		{"risk_multiplier", "NaN", "risk_multiplier"}, {"step", "10", `step "10" is not a duration`}, {"min", "0.9",
+			"above max"}, {"compat", "yes!", `compat "yes!" is not true or false`},
 	} {
 		if err := c.Set(c1[0], c1[1]); err == nil || !strings.Contains(err.Error(), c1[2]) {
 			t.Errorf("%s=%s: got %v, want an error with %q", c1[0], c1[1], err, c1[2])

@@ -183,7 +183,8 @@ func (c *Config) regions() [][]int {
 	})
 	var regions [][]int
 	for n, i := range all {
-		if m := &c.Markets[i]; n == 0 || m.Provider != c.Markets[all[n-1]].Provider || m.Region != c.Markets[all[n-1]].Region {
+		if m := &c.Markets[i]; n == 0 || m.Provider != c.Markets[all[n-1]].Provider ||
+			m.Region != c.Markets[all[n-1]].Region {
 			regions = append(regions, nil)
 		}
 		last := &regions[len(regions)-1]

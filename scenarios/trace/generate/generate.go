@@ -68,7 +68,8 @@ func (c *Config) validate() error {
 	case c.From <= 0:
 		return wrongValue("From", int64(c.From), "it must be after 1970")
 	case c.To <= c.From || c.To-c.From > spanMax:
-		return wrongValue("To", c.To, fmt.Sprintf("it must be after From, %v, and at most %d days later", c.From, spanMax/day))
+		return wrongValue("To", c.To, fmt.Sprintf("it must be after From, %v, and at most %d days later", c.From,
+			spanMax/day))
 	case len(c.Markets) == 0:
 		return wrongValue("Markets", 0, "there must be one")
 	}

@@ -242,7 +242,8 @@ func (l *Law) Validate() error {
 	case l.Kind == List && l.List != nil:
 		return l.List.validate()
 	}
-	return wrongValue("kind", fmt.Sprintf("%q", l.Kind), "it must be walk, auction, jumps or list, with the parameters of that kind")
+	return wrongValue("kind", fmt.Sprintf("%q", l.Kind),
+		"it must be walk, auction, jumps or list, with the parameters of that kind")
 }
 
 func first(errs ...error) error {

@@ -55,7 +55,8 @@ func (im *importer) samples(r io.Reader) error {
 	gap := rec.Metadata.Gap
 	switch {
 	case !(gap > 0 && gap <= trace.ProbeGapMax):
-		return fmt.Errorf("%w: metadata.gap_seconds is %v, must be above 0 and at most %d", trace.ErrValue, gap, trace.ProbeGapMax)
+		return fmt.Errorf("%w: metadata.gap_seconds is %v, must be above 0 and at most %d", trace.ErrValue, gap,
+			trace.ProbeGapMax)
 	case len(rec.Data) == 0:
 		return fmt.Errorf("%w: data holds no samples", trace.ErrEmpty)
 	case rec.Prices != nil && len(rec.Prices) != len(rec.Data):
@@ -136,7 +137,8 @@ func (im *importer) sampledMarket() (market int32, begin policy.Time, err error)
 		break
 	}
 	if begin == 0 {
-		return market, 0, fmt.Errorf("%w: neither a folder like aws-02-15-2023 nor an option gives its start", trace.ErrUnnamed)
+		return market, 0, fmt.Errorf("%w: neither a folder like aws-02-15-2023 nor an option gives its start",
+			trace.ErrUnnamed)
 	}
 	zone, kind, ok := strings.Cut(baseName(im.path), "_")
 	zone = cmp.Or(im.o.Zone, zone)

@@ -49,7 +49,8 @@ type assembly struct {
 func (a *assembly) trace(srcs []string) (*trace.Trace, error) {
 	if len(a.events) == 0 {
 		if len(a.report.BadRows) > 0 {
-			return nil, fmt.Errorf("%w: none of %d rows can be used; the first: %s", trace.ErrEmpty, a.report.Rows, a.report.BadRows[0])
+			return nil, fmt.Errorf("%w: none of %d rows can be used; the first: %s", trace.ErrEmpty, a.report.Rows,
+				a.report.BadRows[0])
 		}
 		return nil, fmt.Errorf("%w: %s has no rows", trace.ErrEmpty, strings.Join(srcs, ", "))
 	}

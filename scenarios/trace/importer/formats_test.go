@@ -356,15 +356,18 @@ func TestImportRefusesForms(t *testing.T) {
 		want       error
 		says       string
 	}{
-		"no date":            {"us-east-1a_v100_1.json", sampledText, Options{}, trace.ErrUnnamed, "gives its start"},
-		"no market":          {day + "x.json", sampledText, Options{}, trace.ErrUnnamed, "us-east-1a_v100_1.json"},
-		"unknown kind":       {day + "us-east-1a_h900_1.json", sampledText, Options{}, trace.ErrUnnamed, `"h900_1"`},
-		"kind of another":    {"gcp-01-02-2026/us-east1-b_v100_1.json", sampledText, Options{}, trace.ErrUnnamed, "gcp"},
-		"zone of nowhere":    {day + "mars_v100_1.json", sampledText, Options{}, trace.ErrNoRegion, `"mars"`},
-		"no gap":             {day + "us-east-1a_v100_1.json", `{"metadata":{},"data":[1]}`, Options{}, trace.ErrValue, "gap_seconds is 0"},
-		"no samples":         {day + "us-east-1a_v100_1.json", `{"metadata":{"gap_seconds":1},"data":[]}`, Options{}, trace.ErrEmpty, "no samples"},
-		"too few prices":     {day + "us-east-1a_v100_1.json", `{"metadata":{"gap_seconds":1},"data":[1,1],"prices":[1]}`, Options{}, trace.ErrValue, "prices has 1"},
-		"words for samples":  {day + "us-east-1a_v100_1.json", "{\"metadata\":{\"gap_seconds\":1},\n\"data\":[\"up\"]}", Options{}, trace.ErrFormat, "line 2: data is a string"},
+		"no date":         {"us-east-1a_v100_1.json", sampledText, Options{}, trace.ErrUnnamed, "gives its start"},
+		"no market":       {day + "x.json", sampledText, Options{}, trace.ErrUnnamed, "us-east-1a_v100_1.json"},
+		"unknown kind":    {day + "us-east-1a_h900_1.json", sampledText, Options{}, trace.ErrUnnamed, `"h900_1"`},
+		"kind of another": {"gcp-01-02-2026/us-east1-b_v100_1.json", sampledText, Options{}, trace.ErrUnnamed, "gcp"},
+		"zone of nowhere": {day + "mars_v100_1.json", sampledText, Options{}, trace.ErrNoRegion, `"mars"`},
+		"no gap":          {day + "us-east-1a_v100_1.json", `{"metadata":{},"data":[1]}`, Options{}, trace.ErrValue, "gap_seconds is 0"},
+		"no samples": {day + "us-east-1a_v100_1.json", `{"metadata":{"gap_seconds":1},"data":[]}`, Options{},
+			trace.ErrEmpty, "no samples"},
+		"too few prices": {day + "us-east-1a_v100_1.json", `{"metadata":{"gap_seconds":1},"data":[1,1],"prices":[1]}`,
+			Options{}, trace.ErrValue, "prices has 1"},
+		"words for samples": {day + "us-east-1a_v100_1.json", "{\"metadata\":{\"gap_seconds\":1},\n\"data\":[\"up\"]}",
+			Options{}, trace.ErrFormat, "line 2: data is a string"},
 		"samples cut short":  {day + "us-east-1a_v100_1.json", sampledText[:60], Options{}, trace.ErrCorrupt, "cut short"},
 		"samples and more":   {day + "us-east-1a_v100_1.json", sampledText + "{}", Options{}, trace.ErrFormat, "more follows"},
 		"fleet nowhere":      {"p3-trace.csv", "0,add,a\n", from, trace.ErrNoRegion, "name none"},
@@ -376,8 +379,9 @@ func TestImportRefusesForms(t *testing.T) {
 		"script of nothing":  {"s.json", `{"series":{"*:*":[{"current_price":1}]}}`, from, trace.ErrUnnamed, "no market in full"},
 		"script mistyped":    {"s.json", `{"default":{"price":1}}`, from, trace.ErrFormat, "unknown field"},
 		"script nowhere":     {"s.json", `{"series":{"a:mars":[{"current_price":1}]}}`, from, trace.ErrNoRegion, "mars"},
-		"script without end": {"s.json", scriptText, Options{From: 1, Script: ScriptOptions{For: 1 << 60, Tick: time.Second}}, trace.ErrValue, "asked"},
-		"script for many":    {"s.json", scriptText, Options{From: 1, Script: ScriptOptions{Markets: []string{"*:z"}}}, trace.ErrUnnamed, "*:z"},
+		"script without end": {"s.json", scriptText, Options{From: 1, Script: ScriptOptions{For: 1 << 60,
+			Tick: time.Second}}, trace.ErrValue, "asked"},
+		"script for many": {"s.json", scriptText, Options{From: 1, Script: ScriptOptions{Markets: []string{"*:z"}}}, trace.ErrUnnamed, "*:z"},
 	} {
 		path := put(t, c.file, c.text)
 		_, _, err := Import([]string{path}, c.o)
@@ -389,8 +393,10 @@ func TestImportRefusesForms(t *testing.T) {
 
 // A time without a zone is taken as UTC, and that is said once.
 func TestTimesWithoutZone(t *testing.T) {
-	tr, _ := checkImport(t, Options{}, "aws/us-east-1/use1-az1/m7i.large 01T00:00:00 spot=0.04\naws/us-east-1/use1-az1/m7i.large 01T01:00:00 spot=0.05",
-		put(t, "z", "InstanceType,SpotPrice,AZ,Region,Time\nm7i.large,0.04,use1-az1,us-east-1,2026-01-01 00:00:00\nm7i.large,0.05,use1-az1,us-east-1,2026-01-01 01:00:00\n"))
+	tr, _ := checkImport(t, Options{},
+		"aws/us-east-1/use1-az1/m7i.large 01T00:00:00 spot=0.04\naws/us-east-1/use1-az1/m7i.large 01T01:00:00 spot=0.05",
+		put(t, "z",
+			"InstanceType,SpotPrice,AZ,Region,Time\nm7i.large,0.04,use1-az1,us-east-1,2026-01-01 00:00:00\nm7i.large,0.05,use1-az1,us-east-1,2026-01-01 01:00:00\n"))
 	if want := []string{`times without a zone, as "2026-01-01 00:00:00", are taken as UTC`}; !reflect.DeepEqual(tr.Warnings, want) {
 		t.Errorf("warnings %q, want %q", tr.Warnings, want)
 	}

@@ -132,7 +132,8 @@ func Import(srcs []string, o Options) (*trace.Trace, *Report, error) {
 	if len(srcs) == 0 {
 		return nil, nil, fmt.Errorf("%w: no file named", trace.ErrEmpty)
 	}
-	c := &collection{o: &o, numbers: map[market]int32{}, regions: map[string][]byte{}, bids: make([][3]policy.Money, 1), from: trace.TimeMax}
+	c := &collection{o: &o, numbers: map[market]int32{}, regions: map[string][]byte{}, bids: make([][3]policy.Money, 1),
+		from: trace.TimeMax}
 	im := &importer{collection: c, notes: &notes{report: &Report{}, strict: o.Strict}}
 	for _, src := range srcs {
 		if err := im.source(src); err != nil {

@@ -277,7 +277,8 @@ func TestImportNumbers(t *testing.T) {
 		"2026-01-01", "2026-01-01T00:00", "2026-01-01T00:00:00", "2026-01-01 00:00:00.000", "2026-01-01 00:00:00 GMT",
 		"Thu, 01 Jan 2026 00:00:00 GMT", "Thu Jan  1 00:00:00 UTC 2026", "20260101T000000Z", "1767225600000000.0", "2026-01-01 00:00:00+00:00", "2025-12-31 19:00:00-05:00",
 	} {
-		checkImport(t, Options{}, "aws/us-east-1/us-east-1b/c5.large 01T00:00:00 spot=0.1", put(t, "a", header+`"`+text+`",us-east-1b,c5.large,0.1`+"\n"))
+		checkImport(t, Options{}, "aws/us-east-1/us-east-1b/c5.large 01T00:00:00 spot=0.1",
+			put(t, "a", header+`"`+text+`",us-east-1b,c5.large,0.1`+"\n"))
 	}
 	for _, text := range []string{"0x1p-2", "1_000", "1e308", "1e400", "NaN", "Inf", "-0.1", "0.1.2", "1000001"} {
 		src := put(t, "a", header+"1767225600,us-east-1b,c5.large,"+text+"\n")
@@ -352,7 +353,8 @@ func TestStoredRecording(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(part.Series) != 3 || part.WholeFrom != tr.From || part.WholeTo != tr.To || part.From != from-24*3_600_000 || part.To != from+7*24*3_600_000 {
+	if len(part.Series) != 3 || part.WholeFrom != tr.From || part.WholeTo != tr.To || part.From != from-24*3_600_000 ||
+		part.To != from+7*24*3_600_000 {
 		t.Errorf("%d markets, %v to %v of %v to %v", len(part.Series), part.From, part.To, part.WholeFrom, part.WholeTo)
 	}
 }

@@ -151,7 +151,8 @@ func (a *assembly) modelPrices(series []trace.Series) string {
 		return ""
 	}
 	slices.Sort(a.report.Modelled)
-	return fmt.Sprintf("Spot prices not recorded, modelled as %g of on-demand prices: %s", ratio, some(a.report.Modelled, 3))
+	return fmt.Sprintf("Spot prices not recorded, modelled as %g of on-demand prices: %s", ratio,
+		some(a.report.Modelled, 3))
 }
 
 // fill completes the report.

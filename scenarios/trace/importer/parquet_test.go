@@ -118,14 +118,21 @@ func priceColumns() map[string]struct {
 		values []parquet.Value
 	}
 	return map[string]column{
-		"DOUBLE":           {parquet.Optional(parquet.Leaf(parquet.DoubleType)), values(func(n int64) parquet.Value { return parquet.DoubleValue(float64(n) / 1e6) })},
-		"FLOAT":            {parquet.Leaf(parquet.FloatType), values(func(n int64) parquet.Value { return parquet.FloatValue(float32(n) / 1e6) })},
-		"text":             {parquet.Optional(parquet.String()), stringValues(twoDecimals...)},
-		"INT32 decimal":    {parquet.Decimal(6, 9, parquet.Int32Type), values(func(n int64) parquet.Value { return parquet.Int32Value(int32(n)) })},
-		"INT64 decimal":    {parquet.Optional(parquet.Decimal(8, 18, parquet.Int64Type)), values(func(n int64) parquet.Value { return parquet.Int64Value(n * 100) })},
-		"fixed decimal":    {parquet.Optional(parquet.Decimal(6, 38, parquet.FixedLenByteArrayType(16))), values(func(n int64) parquet.Value { return parquet.FixedLenByteArrayValue(decimal(n, 16)) })},
-		"short decimal":    {parquet.Decimal(6, 10, parquet.FixedLenByteArrayType(5)), values(func(n int64) parquet.Value { return parquet.FixedLenByteArrayValue(decimal(n, 5)) })},
-		"decimal of bytes": {parquet.Decimal(6, 20, parquet.ByteArrayType), values(func(n int64) parquet.Value { return parquet.ByteArrayValue(decimal(n, 0)) })},
+		"DOUBLE": {parquet.Optional(parquet.Leaf(parquet.DoubleType)),
+			values(func(n int64) parquet.Value { return parquet.DoubleValue(float64(n) / 1e6) })},
+		"FLOAT": {parquet.Leaf(parquet.FloatType),
+			values(func(n int64) parquet.Value { return parquet.FloatValue(float32(n) / 1e6) })},
+		"text": {parquet.Optional(parquet.String()), stringValues(twoDecimals...)},
+		"INT32 decimal": {parquet.Decimal(6, 9, parquet.Int32Type),
+			values(func(n int64) parquet.Value { return parquet.Int32Value(int32(n)) })},
+		"INT64 decimal": {parquet.Optional(parquet.Decimal(8, 18, parquet.Int64Type)),
+			values(func(n int64) parquet.Value { return parquet.Int64Value(n * 100) })},
+		"fixed decimal": {parquet.Optional(parquet.Decimal(6, 38, parquet.FixedLenByteArrayType(16))),
+			values(func(n int64) parquet.Value { return parquet.FixedLenByteArrayValue(decimal(n, 16)) })},
+		"short decimal": {parquet.Decimal(6, 10, parquet.FixedLenByteArrayType(5)),
+			values(func(n int64) parquet.Value { return parquet.FixedLenByteArrayValue(decimal(n, 5)) })},
+		"decimal of bytes": {parquet.Decimal(6, 20, parquet.ByteArrayType),
+			values(func(n int64) parquet.Value { return parquet.ByteArrayValue(decimal(n, 0)) })},
 	}
 }
 
@@ -157,7 +164,8 @@ func TestImportParquet(t *testing.T) {
 			"__index_level_0__": {parquet.Int64Value(0), parquet.Int64Value(1)},
 		}))
 	}
-	for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd, &parquet.Lz4Raw, &parquet.Brotli} {
+	for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd,
+		&parquet.Lz4Raw, &parquet.Brotli} {
 		for _, version := range []int{1, 2} {
 			check(codec.String()+" "+string(rune('0'+version)), parquetOf(t, parquet.Group{
 				"time": times["ns, optional"].node, "type": parquet.String(), "zone": parquet.Optional(parquet.String()), "spot price": prices["fixed decimal"].node,
@@ -202,14 +210,16 @@ func TestImportNestedParquet(t *testing.T) {
 // Damage, other columns and what needs no import are errors that say so. None of them asks
 // for memory without end.
 func TestImportParquetRefuses(t *testing.T) {
-	columns := parquet.Group{"Timestamp": parquet.String(), "InstanceTyp": parquet.String(), "AvailabilityZone": parquet.String(), "SpotPrice": parquet.String()}
+	columns := parquet.Group{"Timestamp": parquet.String(), "InstanceTyp": parquet.String(),
+		"AvailabilityZone": parquet.String(), "SpotPrice": parquet.String()}
 	values := map[string][]parquet.Value{
 		"Timestamp": stringValues("2026-01-01T06:00:00Z"), "InstanceTyp": stringValues("m5.large"),
 		"AvailabilityZone": stringValues("us-east-1a"), "SpotPrice": stringValues("1"),
 	}
 	path := put(t, "x.parquet", parquetOf(t, columns, values))
 	if _, _, err := Import([]string{path}, Options{}); !errors.Is(err, trace.ErrFormat) ||
-		!strings.Contains(err.Error(), `x.parquet: format not understood: its columns are "AvailabilityZone", "InstanceTyp", "SpotPrice", "Timestamp"; missing are the instance type (as instance_type), of which column "InstanceTyp" comes nearest`) {
+		!strings.Contains(err.Error(),
+			`x.parquet: format not understood: its columns are "AvailabilityZone", "InstanceTyp", "SpotPrice", "Timestamp"; missing are the instance type (as instance_type), of which column "InstanceTyp" comes nearest`) {
 		t.Error(err)
 	}
 	tr, _, err := Import([]string{put(t, "p.csv", tables["snake case"])}, Options{})
@@ -264,7 +274,8 @@ func TestImportCompressions(t *testing.T) {
 	var want string
 	for _, codec := range []compress.Codec{&parquet.Zstd, &parquet.Lz4Raw, &parquet.Brotli} {
 		for _, version := range []int{1, 2} {
-			tr, report, err := Import([]string{put(t, "x", parquetOf(t, columns, values, parquet.Compression(codec), parquet.DataPageVersion(version), parquet.MaxRowsPerRowGroup(2000)))}, Options{})
+			tr, report, err := Import([]string{put(t, "x", parquetOf(t, columns, values, parquet.Compression(codec),
+				parquet.DataPageVersion(version), parquet.MaxRowsPerRowGroup(2000)))}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -38,14 +38,19 @@ type rawColumns struct {
 }
 
 var recordedPrices = map[string]rawColumns{
-	"prices/aws_skypilot_us-east-1_2022-12_2023-10.csv.gz":            {[]string{"region", "az", "instance_type"}, []string{"spot", "ondemand"}},
-	"prices/aws_skypilot_us-east-2_2023-11_2024-02.csv.gz":            {[]string{"region", "az", "instance_type"}, []string{"spot", "ondemand"}},
-	"prices/aws_api_us-east-1_2021-03-02_2021-04-30.csv.gz":           {[]string{"", "az", "instance_type"}, []string{"price"}},
-	"prices/aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz":           {[]string{"", "az", "instance_type"}, []string{"price"}},
-	"prices/aws_bidding_era_us-east-1_2016-02-24_2016-03-25.csv.gz":   {[]string{"", "az", "instance_type"}, []string{"price"}},
-	"prices/rackspace_weekly_2026-05-26_2026-07-13.csv":               {[]string{"region", "region", "serverclass"}, []string{"market_price", "", "bid_p20", "bid_p50", "bid_p80"}},
-	"prices/azure_coroot_eastus_westeurope_2023-02_2024-08.csv.gz":    {[]string{"region", "region", "instance_type"}, []string{"spot", "ondemand"}},
-	"prices/gcp_skypilot_us-central1_us-east1_2022-11_2024-06.csv.gz": {[]string{"region", "az", "instance_type"}, []string{"spot", "ondemand"}},
+	"prices/aws_skypilot_us-east-1_2022-12_2023-10.csv.gz": {[]string{"region", "az", "instance_type"},
+		[]string{"spot", "ondemand"}},
+	"prices/aws_skypilot_us-east-2_2023-11_2024-02.csv.gz": {[]string{"region", "az", "instance_type"},
+		[]string{"spot", "ondemand"}},
+	"prices/aws_api_us-east-1_2021-03-02_2021-04-30.csv.gz":         {[]string{"", "az", "instance_type"}, []string{"price"}},
+	"prices/aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz":         {[]string{"", "az", "instance_type"}, []string{"price"}},
+	"prices/aws_bidding_era_us-east-1_2016-02-24_2016-03-25.csv.gz": {[]string{"", "az", "instance_type"}, []string{"price"}},
+	"prices/rackspace_weekly_2026-05-26_2026-07-13.csv": {[]string{"region", "region", "serverclass"},
+		[]string{"market_price", "", "bid_p20", "bid_p50", "bid_p80"}},
+	"prices/azure_coroot_eastus_westeurope_2023-02_2024-08.csv.gz": {[]string{"region", "region", "instance_type"},
+		[]string{"spot", "ondemand"}},
+	"prices/gcp_skypilot_us-central1_us-east1_2022-11_2024-06.csv.gz": {[]string{"region", "az", "instance_type"},
+		[]string{"spot", "ondemand"}},
 }
 
 // Every recording keeps every change, in number and in value, from its rows

@@ -179,10 +179,12 @@ func TestImportNamedOutside(t *testing.T) {
 		}
 	}
 	_, report := checkImport(t, Options{}, twoPrices, filepath.Join(dir, "prices"))
-	if len(report.Skipped) != 1 || !strings.Contains(report.Skipped[0], "README.md: format not understood: it starts with \"These are prices.\"") {
+	if len(report.Skipped) != 1 || !strings.Contains(report.Skipped[0],
+		"README.md: format not understood: it starts with \"These are prices.\"") {
 		t.Errorf("skipped %q", report.Skipped)
 	}
-	checkImport(t, Options{Zone: "us-west-2b", Type: "r6i.large"}, "aws/us-west-2/us-west-2b/r6i.large 01T06:00:00 spot=0.0412", filepath.Join(dir, "one"))
+	checkImport(t, Options{Zone: "us-west-2b", Type: "r6i.large"},
+		"aws/us-west-2/us-west-2b/r6i.large 01T06:00:00 spot=0.0412", filepath.Join(dir, "one"))
 	for name, want := range map[string]error{"none": trace.ErrFormat, "empty": trace.ErrEmpty} {
 		if _, _, err := Import([]string{filepath.Join(dir, name)}, Options{}); !errors.Is(err, want) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
@@ -204,23 +206,30 @@ func TestImportUnused(t *testing.T) {
 func TestImportExplains(t *testing.T) {
 	const header = "timestamp,az,instance_type,price\n"
 	for name, c := range map[string]struct{ text, says string }{
-		"misspelt":   {"timestamp,az,instance_typ,prize\n", `its columns are "timestamp", "az", "instance_typ", "prize"; missing are the instance type (as instance_type), of which column "instance_typ" comes nearest; the price (as spot_price), of which column "prize" comes nearest`},
-		"longer":     {"event_timestamp,az,instance_type,price_eur\n", `the price (as spot_price), of which column "price_eur" comes nearest`},
-		"missing":    {"timestamp;az;price\n1;2;3\n", `missing are the instance type (as instance_type)`},
-		"JSON":       {`[{"az":"us-east-1a","when":"2026-01-01","kind":"m5.large","cents":4}]`, `its columns are "az", "when", "kind", "cents"; missing are the time`},
-		"two prices": {"us-west-2b,r6i.large,0.0412,0.126,2026-01-01T06:00:00Z\n", "its columns 3 and 4 both look like the price: put a line with names"},
-		"no price":   {"us-west-2b,r6i.large,2026-01-01T06:00:00Z\n", `no column looks like the price in "us-west-2b | r6i.large | 2026-01-01T06:00:00Z"`},
-		"two times":  {"time,ts,az,instance_type,price\n", `columns "time" and "ts" may both be the time`},
+		"misspelt": {"timestamp,az,instance_typ,prize\n",
+			`its columns are "timestamp", "az", "instance_typ", "prize"; missing are the instance type (as instance_type), of which column "instance_typ" comes nearest; the price (as spot_price), of which column "prize" comes nearest`},
+		"longer":  {"event_timestamp,az,instance_type,price_eur\n", `the price (as spot_price), of which column "price_eur" comes nearest`},
+		"missing": {"timestamp;az;price\n1;2;3\n", `missing are the instance type (as instance_type)`},
+		"JSON": {`[{"az":"us-east-1a","when":"2026-01-01","kind":"m5.large","cents":4}]`,
+			`its columns are "az", "when", "kind", "cents"; missing are the time`},
+		"two prices": {"us-west-2b,r6i.large,0.0412,0.126,2026-01-01T06:00:00Z\n",
+			"its columns 3 and 4 both look like the price: put a line with names"},
+		"no price": {"us-west-2b,r6i.large,2026-01-01T06:00:00Z\n",
+			`no column looks like the price in "us-west-2b | r6i.large | 2026-01-01T06:00:00Z"`},
+		"two times": {"time,ts,az,instance_type,price\n", `columns "time" and "ts" may both be the time`},
 		"longer column": {`{"timestamp":["2026-01-01T06:00:00Z"],"az":["us-west-2b"],"instance_type":["r6i.large"],"price":[0.0412,0.05]}`,
 			`"timestamp" has 1 values and "price" 2`},
-		"broken line":     {tables["lines"] + "no JSON\n", "near line 3: invalid character"},
-		"day first":       {header + "01/02/2026 06:00,us-west-2b,r6i.large,0.0412\n", `:2: time "01/02/2026 06:00" is not clear: its day may be its month`},
-		"day, no header":  {"01/02/2026 06:00,us-west-2b,r6i.large,0.0412\n", `:1: time "01/02/2026 06:00" is not clear`},
-		"euros":           {header + "2026-01-01T06:00:00Z,us-west-2b,r6i.large,€0.0412\n", `:2: price "€0.0412" is not in dollars`},
-		"code of euros":   {header + "2026-01-01T06:00:00Z,us-west-2b,r6i.large,0.0412 EUR\n", `:2: price "0.0412 EUR" is not in dollars`},
-		"currency":        {"timestamp,az,instance_type,price,currency\n2026-01-01T06:00:00Z,us-west-2b,r6i.large,0.0412,EUR\n", `:2: currency "EUR" is not USD`},
-		"thousands":       {"timestamp;az;instance_type;price\n2026-01-01T06:00:00Z;us-west-2b;r6i.large;1,234\n", `:2: price "1,234" is not clear: it may be 1.234 or 1234`},
-		"region for zone": {"timestamp,region,instance_type,price\n2026-01-01T06:00:00Z,us-west-2,r6i.large,0.0412\n", `:2: region "us-west-2" is not a zone`},
+		"broken line": {tables["lines"] + "no JSON\n", "near line 3: invalid character"},
+		"day first": {header + "01/02/2026 06:00,us-west-2b,r6i.large,0.0412\n",
+			`:2: time "01/02/2026 06:00" is not clear: its day may be its month`},
+		"day, no header": {"01/02/2026 06:00,us-west-2b,r6i.large,0.0412\n", `:1: time "01/02/2026 06:00" is not clear`},
+		"euros":          {header + "2026-01-01T06:00:00Z,us-west-2b,r6i.large,€0.0412\n", `:2: price "€0.0412" is not in dollars`},
+		"code of euros":  {header + "2026-01-01T06:00:00Z,us-west-2b,r6i.large,0.0412 EUR\n", `:2: price "0.0412 EUR" is not in dollars`},
+		"currency":       {"timestamp,az,instance_type,price,currency\n2026-01-01T06:00:00Z,us-west-2b,r6i.large,0.0412,EUR\n", `:2: currency "EUR" is not USD`},
+		"thousands": {"timestamp;az;instance_type;price\n2026-01-01T06:00:00Z;us-west-2b;r6i.large;1,234\n",
+			`:2: price "1,234" is not clear: it may be 1.234 or 1234`},
+		"region for zone": {"timestamp,region,instance_type,price\n2026-01-01T06:00:00Z,us-west-2,r6i.large,0.0412\n",
+			`:2: region "us-west-2" is not a zone`},
 		"other region":    {"timestamp,region,az,instance_type,price\n2026-01-01T06:00:00Z,us-east-1,us-west-2b,r6i.large,0.0412\n", `:2: zone "us-west-2b" is not in region "us-east-1"`},
 		"other zone time": {header + "2026-01-01 06:00:00 PST,us-west-2b,r6i.large,0.0412\n", `:2: time "2026-01-01 06:00:00 PST" is neither`},
 	} {

@@ -198,7 +198,8 @@ func (a *Availability) intervals(t *trace.Trace, tracks []track) {
 		}
 		z := len(a.Zones) - 1
 		if z < 0 || a.Zones[z].Provider != s.Provider || a.Zones[z].Region != s.Region || a.Zones[z].Zone != s.Zone {
-			a.Zones, zones = append(a.Zones, ZoneAvailability{Provider: s.Provider, Region: s.Region, Zone: s.Zone}), append(zones, sums{})
+			a.Zones, zones = append(a.Zones, ZoneAvailability{Provider: s.Provider, Region: s.Region,
+				Zone: s.Zone}), append(zones, sums{})
 			z++
 		}
 		m := a.market(tr)

@@ -70,7 +70,8 @@ func TestTogether(t *testing.T) {
 	r := a.Regions[0]
 	// a is up for 7 of 10 hours, b for 6, both for 6.
 	want := (0.6 - 0.7*0.6) / math.Sqrt(0.7*0.3*0.6*0.4)
-	if math.Abs(r.Correlation-want) > 1e-12 || math.Abs(r.AllDown-0.3) > 1e-12 || math.Abs(r.Independent-0.12) > 1e-12 || r.AllDownEvents != 2 {
+	if math.Abs(r.Correlation-want) > 1e-12 || math.Abs(r.AllDown-0.3) > 1e-12 || math.Abs(r.Independent-0.12) > 1e-12 ||
+		r.AllDownEvents != 2 {
 		t.Errorf("%+v, want %v", r, want)
 	}
 	if a.AcrossPairs != 2 || a.Within != r.Correlation || !math.IsNaN(a.Regions[1].Correlation) {

@@ -160,7 +160,8 @@ func (x *tally) finish() {
 	x.Rate = quantiles3(x.rates)
 	x.RateMean = mean(x.rates)
 	x.Unmoved = float64(x.priced-x.moved) / float64(x.priced)
-	x.GapHours = [4]float64{portable.Quantile(x.Gaps, 0.05), portable.Quantile(x.Gaps, 0.5), portable.Quantile(x.Gaps, 0.95), portable.Quantile(x.Gaps, 0.99)}
+	x.GapHours = [4]float64{portable.Quantile(x.Gaps, 0.05), portable.Quantile(x.Gaps, 0.5),
+		portable.Quantile(x.Gaps, 0.95), portable.Quantile(x.Gaps, 0.99)}
 	x.StepMedian, x.StepP95 = portable.Quantile(x.Steps, 0.5), portable.Quantile(x.Steps, 0.95)
 	x.StepP99, x.StepMax = portable.Quantile(x.Steps, 0.99), portable.Quantile(x.Steps, 1)
 	n := float64(len(x.Steps))

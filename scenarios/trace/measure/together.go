@@ -29,7 +29,8 @@ func (a *Availability) together(t *trace.Trace, tracks []track) {
 	for _, k := range order {
 		r := len(a.Regions) - 1
 		if r < 0 || a.Regions[r].Provider != k.provider || a.Regions[r].Region != k.region {
-			a.Regions, sums = append(a.Regions, RegionAvailability{Provider: k.provider, Region: k.region}), append(sums, regionSums{})
+			a.Regions, sums = append(a.Regions, RegionAvailability{Provider: k.provider, Region: k.region}), append(sums,
+				regionSums{})
 			r++
 		}
 		a.Regions[r].Zones = max(a.Regions[r].Zones, len(members[k]))

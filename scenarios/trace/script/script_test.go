@@ -70,7 +70,8 @@ func TestPrecedence(t *testing.T) {
 	if key, n := s.Steps(Key{"b", "z1"}); key != (Key{"*", "z1"}) || n != 1 {
 		t.Errorf("%v has %d steps", key, n)
 	}
-	if keys := s.Keys(); !reflect.DeepEqual(keys, []Key{{"*", "*"}, {"*", "z1"}, {"*", "z2"}, {"a", "*"}, {"a", "z1"}}) || keys[1].Exact() || !keys[4].Exact() {
+	if keys := s.Keys(); !reflect.DeepEqual(keys, []Key{{"*", "*"}, {"*", "z1"}, {"*", "z2"}, {"a", "*"},
+		{"a", "z1"}}) || keys[1].Exact() || !keys[4].Exact() {
 		t.Errorf("%v", keys)
 	}
 }

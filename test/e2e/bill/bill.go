@@ -230,7 +230,8 @@ func (b *book) claim(e *event, o *object, name string) {
 		if e.Verb != "create" {
 			return
 		}
-		l = &Life{Claim: name, NodePool: o.Metadata.Labels["karpenter.sh/nodepool"], Made: o.Metadata.CreationTimestamp.UnixMilli()}
+		l = &Life{Claim: name, NodePool: o.Metadata.Labels["karpenter.sh/nodepool"],
+			Made: o.Metadata.CreationTimestamp.UnixMilli()}
 		b.now[name] = l
 		b.all = append(b.all, l)
 	}

@@ -71,7 +71,8 @@ func TestBill(t *testing.T) {
 	l.add(0.6, "create", group, "nodeclaims", "unsold", 201, claim("unsold", 0, "", "", false))
 	l.add(1, "patch", group, "nodeclaims", "a", 200, claim("a", 0, "node-a", "z", false, "f"))
 	l.add(2, "delete", group, "nodeclaims", "a", 200, claim("a", 0, "node-a", "z", true, "f"))
-	l.add(2, "delete", "", "nodes", "node-a", 200, map[string]any{"kind": "Node", "metadata": map[string]any{"deletionTimestamp": at(2), "finalizers": []string{"f"}}})
+	l.add(2, "delete", "", "nodes", "node-a", 200, map[string]any{"kind": "Node",
+		"metadata": map[string]any{"deletionTimestamp": at(2), "finalizers": []string{"f"}}})
 	l.add(70, "patch", "", "nodes", "node-a", 200, map[string]any{"kind": "Node", "metadata": map[string]any{"deletionTimestamp": at(2)}})
 	l.add(72, "update", group, "nodeclaims", "a", 200, claim("a", 0, "node-a", "z", true))
 	l.add(73, "delete", group, "nodeclaims", "unsold", 200, map[string]any{"kind": "Status", "status": "Success"})
@@ -82,7 +83,8 @@ func TestBill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(lives) != 3 || lives[0].Ended != ms(70) || lives[0].Sold != ms(1) || lives[1].Ended != ms(73) || !lives[0].Pool("web") || lives[0].Pool("we") {
+	if len(lives) != 3 || lives[0].Ended != ms(70) || lives[0].Sold != ms(1) || lives[1].Ended != ms(73) ||
+		!lives[0].Pool("web") || lives[0].Pool("we") {
 		t.Fatalf("read %+v and %+v", lives[0], lives[1:])
 	}
 	prices := bill.Prices{
@@ -96,7 +98,8 @@ func TestBill(t *testing.T) {
 	}{{0, -5, 100, .105, .28}, {0, 34, 36, .003, .008}, {0, 71, 80, 0, 0}, {2, 0, 200, .06, .24}, {2, 0, 100, .02, .08}} {
 		paid, onDemand, err := prices.Cost(lives[c.life], ms(c.from), ms(c.to))
 		if err != nil || paid.Dollars(20) != c.paid || onDemand.Dollars(20) != c.onDemand {
-			t.Errorf("life %d from %v to %v is %v and %v, want %v and %v (%v)", c.life, c.from, c.to, paid.Dollars(20), onDemand.Dollars(20), c.paid, c.onDemand, err)
+			t.Errorf("life %d from %v to %v is %v and %v, want %v and %v (%v)", c.life, c.from, c.to, paid.Dollars(20),
+				onDemand.Dollars(20), c.paid, c.onDemand, err)
 		}
 	}
 	if paid, _, err := prices.Cost(lives[1], 0, ms(100)); paid != 0 || err != nil {
@@ -113,7 +116,8 @@ func TestBill(t *testing.T) {
 func TestAuction(t *testing.T) {
 	const hour = 3600
 	prices := bill.Prices{
-		"medium/z/spot":      bill.AtLeast([]bill.Price{{At: ms(0), Price: 20_000}, {At: ms(hour), Price: 1_000}, {At: ms(2 * hour), Price: 300_000}}, 10_000),
+		"medium/z/spot": bill.AtLeast([]bill.Price{{At: ms(0), Price: 20_000}, {At: ms(hour), Price: 1_000},
+			{At: ms(2 * hour), Price: 300_000}}, 10_000),
 		"medium/z/on-demand": {{At: ms(0), Price: 90_000}},
 	}
 	l := &bill.Life{Type: "medium", Zone: "z", Capacity: bill.Spot, Bid: 100_000, Made: ms(0), Sold: ms(0), Ended: ms(3 * hour)}

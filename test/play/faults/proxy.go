@@ -147,7 +147,8 @@ func (p *Proxy) fateOf(r *http.Request) fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := fate{epoch: p.epoch, apart: p.apart}
-	if r.Method == http.MethodGet && p.unread != "" && strings.HasSuffix(r.URL.Path, p.unread) && time.Now().Before(p.unreadUntil) {
+	if r.Method == http.MethodGet && p.unread != "" && strings.HasSuffix(r.URL.Path, p.unread) &&
+		time.Now().Before(p.unreadUntil) {
 		f.answer, f.silent = p.unreadBy, p.unreadBy == 0
 	}
 	if !counts(r) || p.apart {
@@ -168,7 +169,8 @@ func (p *Proxy) fateOf(r *http.Request) fate {
 func counts(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		return !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "reviews") && r.URL.Query().Get("dryRun") == ""
+		return !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "reviews") &&
+			r.URL.Query().Get("dryRun") == ""
 	}
 	return false
 }

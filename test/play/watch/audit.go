@@ -39,8 +39,9 @@ func parse(line []byte) (*Request, error) {
 	r := &Request{
 		Received: raw.RequestReceivedTimestamp, Answered: raw.StageTimestamp, User: raw.User.Username, Verb: raw.Verb,
 		Group: o.APIGroup, Resource: o.Resource, Subresource: o.Subresource, Namespace: o.Namespace, Name: o.Name, Code: raw.ResponseStatus.Code,
-		DryRun: strings.Contains(raw.RequestURI, "dryRun=All") || strings.Contains(string(raw.RequestObject), `"dryRun":["All"]`),
-		Mode:   raw.ResponseObject.Spec.Mode, Annotations: raw.ResponseObject.Metadata.Annotations,
+		DryRun: strings.Contains(raw.RequestURI, "dryRun=All") || strings.Contains(string(raw.RequestObject),
+			`"dryRun":["All"]`),
+		Mode: raw.ResponseObject.Spec.Mode, Annotations: raw.ResponseObject.Metadata.Annotations,
 	}
 	spec := &raw.ResponseObject.Spec
 	if spec.Disruption.Budget != nil {
@@ -88,7 +89,8 @@ func (t *tail) next() (*Request, error) {
 		}
 		whole := t.part
 		t.part = nil
-		if r, err := parse(whole); err != nil || r.Verb == "create" || r.Verb == "update" || r.Verb == "patch" || r.Verb == "delete" {
+		if r, err := parse(whole); err != nil || r.Verb == "create" || r.Verb == "update" || r.Verb == "patch" ||
+			r.Verb == "delete" {
 			return r, err
 		}
 	}

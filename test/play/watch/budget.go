@@ -111,7 +111,8 @@ func (w *Watcher) within(at time.Time, n *Node, whose string, member func(*Node)
 		}
 	}
 	if most := allows(total); most >= 0 && down > most {
-		w.find(at, "budget", "%s allows %d of its %d nodes to be disrupted, and with %s we empty %d", whose, most, total, n.Name, down)
+		w.find(at, "budget", "%s allows %d of its %d nodes to be disrupted, and with %s we empty %d", whose, most, total,
+			n.Name, down)
 	}
 }
 

@@ -42,8 +42,10 @@ const (
 )
 
 var followed = []schema.GroupVersionResource{
-	{Version: "v1", Resource: "nodes"}, {Version: "v1", Resource: "pods"}, {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
-	{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}, {Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"},
+	{Version: "v1", Resource: "nodes"}, {Version: "v1", Resource: "pods"}, {Group: "policy", Version: "v1",
+		Resource: "poddisruptionbudgets"},
+	{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}, {Group: "karpenter.sh", Version: "v1",
+		Resource: "nodeclaims"},
 	{Group: "spotter.dev", Version: "v1alpha1", Resource: "gpubudgets"},
 }
 
@@ -110,7 +112,10 @@ func (r *runner) handler(ctx context.Context, of string) cache.ResourceEventHand
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { send(o, false) }, UpdateFunc: func(_, o any) { send(o, false) }, DeleteFunc: func(o any) { send(o, true) },
+		AddFunc: func(o any) { send(o, false) }, UpdateFunc: func(_, o any) {
+			send(o,
+				false)
+		}, DeleteFunc: func(o any) { send(o, true) },
 	}
 }
 

@@ -117,7 +117,8 @@ func (w *Watcher) JudgeBooked(now time.Time) {
 	for len(w.booked) > 0 && now.Sub(w.booked[0].at) >= bookedAfter {
 		x := &w.booked[0]
 		if most := w.usage(&x.budget, x.at, x.unseen).most(); x.budget.Consumed > most {
-			w.find(x.at, "ledger", "GPUBudget %s/%s says %.3f device-hours, and by then its pods can have used %.3f: it grew faster than time passed",
+			w.find(x.at, "ledger",
+				"GPUBudget %s/%s says %.3f device-hours, and by then its pods can have used %.3f: it grew faster than time passed",
 				x.budget.Namespace, x.budget.Name, x.budget.Consumed, most)
 		}
 		w.booked = w.booked[1:]

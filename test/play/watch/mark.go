@@ -20,7 +20,8 @@ func (w *Watcher) Rest(at time.Time) {
 			last = p
 		}
 		if idle := at.Sub(last); idle > w.cfg.Quiet {
-			w.find(at, "mark", "node %s carries %s, and nothing has come on for %v", name, strings.Join(n.Ours, ", "), idle.Round(time.Second))
+			w.find(at, "mark", "node %s carries %s, and nothing has come on for %v", name, strings.Join(n.Ours, ", "),
+				idle.Round(time.Second))
 		}
 	}
 }

@@ -30,7 +30,10 @@ func (w *Watcher) nodeOf(n *corev1.Node) Node {
 	return Node{
 		Name: n.Name, Pool: n.Labels[w.cfg.PoolLabel], NodePool: n.Labels[labelNodePool], Ours: ours, Going: n.DeletionTimestamp != nil,
 		Draining: slices.Contains(ours, annotationCordon) || slices.Contains(ours, taintDraining),
-		Notice:   slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(noticeTaints, t.Key) }),
+		Notice: slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+			return slices.Contains(noticeTaints,
+				t.Key)
+		}),
 	}
 }
 
@@ -42,7 +45,8 @@ func claimOf(u *unstructured.Unstructured) Node {
 	host, _, _ := unstructured.NestedString(u.Object, "status", "nodeName")
 	machine, _, _ := unstructured.NestedString(u.Object, "status", "providerID")
 	return Node{
-		Name: claimPrefix + u.GetName(), Ours: marksOf(u.GetAnnotations(), nil), Going: u.GetDeletionTimestamp() != nil, Host: host,
+		Name: claimPrefix + u.GetName(), Ours: marksOf(u.GetAnnotations(),
+			nil), Going: u.GetDeletionTimestamp() != nil, Host: host,
 		Launch: u.GetAnnotations()[annotationLaunch] != "" && machine == "", Created: u.GetCreationTimestamp().Time,
 	}
 }

@@ -85,7 +85,8 @@ func (w *Watcher) PDB(at time.Time, b PDB) {
 	x.whole = false // one finding for one fall
 	mine, theirs := 0, 0
 	for i := range w.evictions {
-		if e := &w.evictions[i]; at.Sub(e.at) < lookBack && e.pod.Namespace == b.Namespace && matches(b.Selector, e.pod.Labels) {
+		if e := &w.evictions[i]; at.Sub(e.at) < lookBack && e.pod.Namespace == b.Namespace &&
+			matches(b.Selector, e.pod.Labels) {
 			mine++
 		}
 	}
@@ -95,7 +96,8 @@ func (w *Watcher) PDB(at time.Time, b PDB) {
 		}
 	}
 	if mine > 0 && int(b.Desired-b.Healthy) > theirs {
-		w.find(at, "pdb", "PodDisruptionBudget %s has %d healthy pods of %d after %d of our evictions and %d losses to others", key, b.Healthy, b.Desired, mine, theirs)
+		w.find(at, "pdb",
+			"PodDisruptionBudget %s has %d healthy pods of %d after %d of our evictions and %d losses to others", key, b.Healthy, b.Desired, mine, theirs)
 	}
 }
 

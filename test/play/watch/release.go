@@ -81,7 +81,8 @@ func (w *Watcher) alone(r *Request) {
 		if r.Received.Before(before.Received) {
 			before, after, of = r, other.last, mine
 		}
-		if of.leading(before.Received, after.Answered) && of.owning(earlier(before.Answered.Add(1), after.Received.Add(-w.cfg.Grace)), after.Answered) {
+		if of.leading(before.Received, after.Answered) && of.owning(earlier(before.Answered.Add(1),
+			after.Received.Add(-w.cfg.Grace)), after.Answered) {
 			other.last = nil // one finding for one change of the release that acts
 			w.find(r.Received, "rival", "%s does %s of %s %s while the release of %s acts, which did %s of %s %s at %v",
 				r.User, r.Verb, r.Resource, r.Name, user, before.Verb, before.Resource, before.Name, before.Received.UTC().Format("15:04:05.000"))
@@ -136,7 +137,8 @@ func (w *Watcher) Taken(at time.Time) {
 		since := at.Sub(w.ended[namespace])
 		for _, pool := range sorted(w.claims) {
 			if w.claims[pool] == namespace && since > w.cfg.Takeover {
-				w.find(at, "takeover", "CapacityPool %s is claimed by the release of %s, which ended %v ago", pool, namespace, since.Round(time.Second))
+				w.find(at, "takeover", "CapacityPool %s is claimed by the release of %s, which ended %v ago", pool, namespace,
+					since.Round(time.Second))
 			}
 		}
 		delete(w.ended, namespace)

@@ -93,7 +93,8 @@ func (w *Watcher) stopped(r *Request, p *Pod) {
 	}
 	for _, g := range w.unread {
 		if r.Received.After(g.from.Add(w.cfg.Grace)) && r.Received.Before(g.to) {
-			w.find(r.Received, "stop", "the eviction of %s/%s is requested though the kill switch cannot be read", r.Namespace, r.Name)
+			w.find(r.Received, "stop", "the eviction of %s/%s is requested though the kill switch cannot be read",
+				r.Namespace, r.Name)
 		}
 	}
 	name := p.Pool
@@ -109,7 +110,8 @@ func (w *Watcher) stopped(r *Request, p *Pod) {
 		if mode == "" {
 			mode = "deleted"
 		}
-		w.find(r.Received, "stop", "the eviction of %s/%s is requested though its pool %s is %s", r.Namespace, r.Name, name, mode)
+		w.find(r.Received, "stop", "the eviction of %s/%s is requested though its pool %s is %s", r.Namespace, r.Name,
+			name, mode)
 	}
 }
 
@@ -159,6 +161,7 @@ func (w *Watcher) early(r *Request) {
 		return
 	}
 	if age := r.Received.Sub(claim.Created); age < w.cfg.Launch-w.cfg.Grace {
-		w.find(r.Received, "launch", "NodeClaim %s is given up without a machine %v after it was made", r.Name, age.Round(time.Second))
+		w.find(r.Received, "launch", "NodeClaim %s is given up without a machine %v after it was made", r.Name,
+			age.Round(time.Second))
 	}
 }

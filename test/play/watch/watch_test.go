@@ -37,7 +37,8 @@ func (s scene) lease(seconds float64, namespace string, held bool) {
 
 // claim has a release claim the pool.
 func (s scene) claim(seconds float64, user, namespace string) {
-	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: user, Verb: "update", Group: "spotter.dev", Resource: "capacitypools",
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: user, Verb: "update", Group: "spotter.dev",
+		Resource:    "capacitypools",
 		Subresource: "status", Name: "web", Controller: namespace, Code: 200})
 }
 
@@ -49,21 +50,25 @@ func (s scene) first() {
 
 // write has a release write an object.
 func (s scene) write(seconds float64, user, resource, namespace, name string) {
-	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: user, Verb: "patch", Resource: resource, Namespace: namespace, Name: name, Code: 200})
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: user, Verb: "patch", Resource: resource,
+		Namespace: namespace, Name: name, Code: 200})
 }
 
 // launch has the first release make a NodeClaim, and delete it when it is so old.
 func (s scene) launch(age float64, machine bool) {
 	s.Node(at(0), Node{Name: claimPrefix + "c", Launch: !machine, Created: at(0)})
-	s.Request(&Request{Received: at(age), Answered: at(age), User: "spotter", Verb: "delete", Group: "karpenter.sh", Resource: "nodeclaims", Name: "c", Code: 200})
+	s.Request(&Request{Received: at(age), Answered: at(age), User: "spotter", Verb: "delete", Group: "karpenter.sh",
+		Resource: "nodeclaims", Name: "c", Code: 200})
 }
 
 func (s scene) pool(seconds float64, mode, budget string) {
-	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: "admin", Verb: "patch", Group: "spotter.dev", Resource: "capacitypools", Name: "web", Mode: mode, Budget: budget, Code: 200})
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: "admin", Verb: "patch", Group: "spotter.dev",
+		Resource: "capacitypools", Name: "web", Mode: mode, Budget: budget, Code: 200})
 }
 
 func (s scene) kill(seconds float64, on string) {
-	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: "admin", Verb: "update", Resource: "configmaps", Namespace: "spotter", Name: "spotter-kill-switch",
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: "admin", Verb: "update",
+		Resource: "configmaps", Namespace: "spotter", Name: "spotter-kill-switch",
 		Annotations: map[string]string{annotationSwitch: on}, Code: 200})
 }
 
@@ -89,19 +94,23 @@ func (s scene) keep(seconds float64, name, node string) {
 
 func (s scene) release(seconds float64, user, node string) {
 	s.Node(at(0), Node{Name: claimPrefix + "claim-" + node, Host: node})
-	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: user, Verb: "delete", Group: "karpenter.sh", Resource: "nodeclaims", Name: "claim-" + node, Code: 200})
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: user, Verb: "delete", Group: "karpenter.sh",
+		Resource: "nodeclaims", Name: "claim-" + node, Code: 200})
 }
 
 func (s scene) evict(seconds float64, pod string, code int) {
-	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: "spotter", Verb: "create", Resource: "pods", Subresource: "eviction", Namespace: "default", Name: pod, Code: code})
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: "spotter", Verb: "create", Resource: "pods",
+		Subresource: "eviction", Namespace: "default", Name: pod, Code: code})
 }
 
 func (s scene) remove(seconds float64, user, pod string) {
-	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: user, Verb: "delete", Resource: "pods", Namespace: "default", Name: pod, Code: 200})
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: user, Verb: "delete", Resource: "pods",
+		Namespace: "default", Name: pod, Code: 200})
 }
 
 func (s scene) healthy(seconds float64, n int32) {
-	s.PDB(at(seconds), PDB{Namespace: "default", Name: "web", Selector: map[string]string{"app": "web"}, Observed: true, Expected: 4, Healthy: n, Desired: 3})
+	s.PDB(at(seconds), PDB{Namespace: "default", Name: "web", Selector: map[string]string{"app": "web"}, Observed: true,
+		Expected: 4, Healthy: n, Desired: 3})
 }
 
 // TestRules shows each rule what it must find, and what it must not.
@@ -331,7 +340,8 @@ func TestRules(t *testing.T) {
 		}, "rival"},
 		"a second release that writes its own objects": {func(s scene) {
 			s.first()
-			for _, x := range [][2]string{{"leases", "spotter-leader"}, {"configmaps", "spotter-memory-head"}, {"events", "e"}, {"tokenreviews", ""}} {
+			for _, x := range [][2]string{{"leases", "spotter-leader"}, {"configmaps", "spotter-memory-head"}, {"events", "e"},
+				{"tokenreviews", ""}} {
 				s.write(5, "second", x[0], "other", x[1])
 			}
 			s.write(6, "spotter", "nodes", "", "a")
@@ -436,7 +446,8 @@ func TestLedger(t *testing.T) {
 		s.Pod(at(0), Pod{Namespace: "ml", Name: "other", Start: at(0), Requests: need})
 		s.Pod(at(0), Pod{Namespace: "web", Name: "a", Labels: labels, Start: at(0), Requests: need})
 		s.PodGone(at(4000), "ml", "b")
-		s.Ledger(at(7300), Budget{Namespace: "ml", Name: "m", Resource: "gpu", Selector: labels, Consumed: x.consumed, CountedAt: at(7200)}, x.unseen)
+		s.Ledger(at(7300), Budget{Namespace: "ml", Name: "m", Resource: "gpu", Selector: labels, Consumed: x.consumed,
+			CountedAt: at(7200)}, x.unseen)
 		if got := len(s.Findings()) > 0; got != x.broken {
 			t.Errorf("%.4f, %v unseen, apart since %v s: found %v, want %t", x.consumed, x.unseen, x.apart, s.Findings(), x.broken)
 		}
@@ -513,7 +524,8 @@ func TestAudit(t *testing.T) {
 		t.Errorf("half a line is %v, %v", r, err)
 	}
 	add(line[40:])
-	want := Request{Received: at(0.5), Answered: at(1), User: "admin", Verb: "patch", Group: "spotter.dev", Resource: "capacitypools", Name: "web", Code: 200, Mode: "off", Budget: "2"}
+	want := Request{Received: at(0.5), Answered: at(1), User: "admin", Verb: "patch", Group: "spotter.dev",
+		Resource: "capacitypools", Name: "web", Code: 200, Mode: "off", Budget: "2"}
 	r, err := log.next()
 	if err != nil || r == nil {
 		t.Fatal(r, err)
@@ -540,7 +552,8 @@ func TestOrders(t *testing.T) {
 	for order := range lines(context.Background(), strings.NewReader("rest\nunmarked\nledgers\nended spotter\n")) {
 		r.obey(order)
 	}
-	if got := strings.Count(out.String(), "done: 1 drains and 0 evictions seen\n"); got != 4 || len(s.Findings()) != 3 || strings.Count(out.String(), "\n") != 7 || s.ended["spotter"].IsZero() {
+	if got := strings.Count(out.String(), "done: 1 drains and 0 evictions seen\n"); got != 4 || len(s.Findings()) != 3 ||
+		strings.Count(out.String(), "\n") != 7 || s.ended["spotter"].IsZero() {
 		t.Errorf("it says\n%s", out.String())
 	}
 }

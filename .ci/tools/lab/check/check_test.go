@@ -296,7 +296,8 @@ func TestCoarser(t *testing.T) {
 	for _, c := range []struct {
 		a, b time.Duration
 		want bool
-	}{{0, 0, false}, {time.Hour, 0, true}, {0, time.Hour, false}, {6 * time.Hour, 4 * time.Hour, false}, {6 * time.Hour, 3 * time.Hour, true}, {6 * time.Hour, 7 * time.Hour, false}} {
+	}{{0, 0, false}, {time.Hour, 0, true}, {0, time.Hour, false}, {6 * time.Hour, 4 * time.Hour, false}, {6 * time.Hour,
+		3 * time.Hour, true}, {6 * time.Hour, 7 * time.Hour, false}} {
 		if got := coarser(&measure.Sampling{Interval: c.a}, &measure.Sampling{Interval: c.b}); got != c.want {
 			t.Errorf("%v coarser than %v: %v", c.a, c.b, got)
 		}

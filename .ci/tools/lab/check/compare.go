@@ -155,7 +155,8 @@ func (c *Comparison) note(format string, args ...any) {
 // judge adds the row of a figure.
 func (c *Comparison) judge(a, b *Figure, l *limits) {
 	limit, judged := l.of(b)
-	r := Row{Name: b.Name, Label: b.Label, Unit: b.Unit, A: a.Value, B: b.Value, Kind: b.Kind, Tolerance: math.NaN(), Pass: true}
+	r := Row{Name: b.Name, Label: b.Label, Unit: b.Unit, A: a.Value, B: b.Value, Kind: b.Kind, Tolerance: math.NaN(),
+		Pass: true}
 	if judged {
 		r.Kind = limit.Kind
 	}
@@ -189,7 +190,8 @@ func excuse(a, b *Figure, asked bool) string {
 		// That A has few is what is judged, unless A is too small to have many.
 		expected := float64(b.Events) / b.Exposure * a.Exposure
 		if a.Events < b.Fewest && expected < float64(b.Fewest) {
-			return fmt.Sprintf("A has %d of the %d events that it takes, and its size lets expect %.0f", a.Events, b.Fewest, expected)
+			return fmt.Sprintf("A has %d of the %d events that it takes, and its size lets expect %.0f", a.Events, b.Fewest,
+				expected)
 		}
 	case a.known() && a.Events < a.Fewest:
 		return fmt.Sprintf("A has %d of the %d events that it takes", a.Events, a.Fewest)

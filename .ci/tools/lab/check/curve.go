@@ -76,7 +76,8 @@ func StateIntervals(t *trace.Trace, s *trace.Series) []Interval {
 			}
 			intervals[n-1].To = s.At[i]
 		}
-		intervals = append(intervals, Interval{From: s.At[i], To: t.To, Price: policy.NoPrice, Ratio: math.NaN(), State: state})
+		intervals = append(intervals, Interval{From: s.At[i], To: t.To, Price: policy.NoPrice, Ratio: math.NaN(),
+			State: state})
 	}
 	return intervals
 }

@@ -29,7 +29,8 @@ func depthFigures(d *measure.Depth) []Figure {
 			continue
 		}
 		class := measure.DepthClasses[k]
-		f := Figure{Tolerance: tolDepthShare, Kind: Absolute, Unit: "share", Events: c.Changes, Fewest: eventsMin, Exposure: c.Hours, Depth: true}
+		f := Figure{Tolerance: tolDepthShare, Kind: Absolute, Unit: "share", Events: c.Changes, Fewest: eventsMin,
+			Exposure: c.Hours, Depth: true}
 		in := " in zones where " + class + " only some come up"
 		all = append(all,
 			f.as("depth-none-"+class, "time with none"+in, c.None),
@@ -38,7 +39,8 @@ func depthFigures(d *measure.Depth) []Figure {
 		f.Tolerance, f.Unit = tolDepthHour, ""
 		all = append(all, f.as("depth-hour-"+class, "correlation of depth with that an hour later"+in, c.Hour))
 	}
-	hour := Figure{Tolerance: tolDepthHour, Kind: Absolute, Events: changes, Fewest: eventsMin, Exposure: hours, Depth: true}
+	hour := Figure{Tolerance: tolDepthHour, Kind: Absolute, Events: changes, Fewest: eventsMin, Exposure: hours,
+		Depth: true}
 	zones := hour
 	zones.Tolerance = tolDepthZones
 	all = append(all,

@@ -51,7 +51,8 @@ func TestDepthFigures(t *testing.T) {
 		mostly = append(mostly, 1+i/12)
 		against = append(against, 13-i/12)
 	}
-	d := measure.Measure(depthTrace(t, map[string][]int32{"us-central1-a": never, "us-central1-b": seldom, "us-central1-c": mostly, "us-central1-f": against}), measure.Options{}).Depth
+	d := measure.Measure(depthTrace(t, map[string][]int32{"us-central1-a": never, "us-central1-b": seldom,
+		"us-central1-c": mostly, "us-central1-f": against}), measure.Options{}).Depth
 	if d == nil || len(d.Zones) != 4 {
 		t.Fatalf("%+v", d)
 	}
@@ -203,7 +204,8 @@ func TestHeldOutDays(t *testing.T) {
 	early, late := span(t, tr, tr.From, cut), span(t, tr, cut, tr.To)
 	middle := tr.From + (tr.To-tr.From)/2
 	halves := [2]*measure.Depth{
-		measure.Measure(span(t, tr, tr.From, middle), measure.Options{}).Depth, measure.Measure(span(t, tr, middle, tr.To), measure.Options{}).Depth,
+		measure.Measure(span(t, tr, tr.From, middle), measure.Options{}).Depth, measure.Measure(span(t, tr, middle, tr.To),
+			measure.Options{}).Depth,
 	}
 	law, err := fit.Estimate(early)
 	if err != nil {

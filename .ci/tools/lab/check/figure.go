@@ -75,7 +75,8 @@ func Figures(s *measure.Statistics) []Figure {
 
 func priceFigures(s *measure.Statistics) []Figure {
 	p := &s.Prices
-	rate := Figure{Tolerance: tolRate, Kind: Relative, Unit: "/day", Events: p.Changes, Fewest: eventsMin, Exposure: p.MarketDays}
+	rate := Figure{Tolerance: tolRate, Kind: Relative, Unit: "/day", Events: p.Changes, Fewest: eventsMin,
+		Exposure: p.MarketDays}
 	all := []Figure{
 		rate.as("change-rate-mean", "changes per market-day, mean", p.RateMean),
 		rate.free("change-rate-p5", "changes per market-day, 5th percentile", p.Rate[0]),
@@ -109,18 +110,21 @@ func priceFigures(s *measure.Statistics) []Figure {
 	}
 	all = append(all, distribution("ratio-ks", "spot / on-demand, distribution over time", p.Ratios),
 		share.as("above-0.9", "time above 0.9 × on-demand", p.Above90),
-		Figure{Unit: "/year", Kind: Relative}.as("spike-entries", "rises above 0.9 × on-demand per market-year", p.SpikeEntries))
+		Figure{Unit: "/year", Kind: Relative}.as("spike-entries", "rises above 0.9 × on-demand per market-year",
+			p.SpikeEntries))
 	for i, q := range [...]string{"p5", "p50", "p95"} {
 		all = append(all, gap.as("spike-hours-"+q, "time spent above, "+percentile(q), p.SpikeHours[i]))
 	}
 	zones := Figure{Tolerance: tolZones, Kind: Absolute, Events: p.ZonePairs, Fewest: pairsMin}
-	return append(all, zones.as("zone-correlation", "daily returns of a type in two zones, median correlation", p.ZoneCorrelation),
+	return append(all, zones.as("zone-correlation", "daily returns of a type in two zones, median correlation",
+		p.ZoneCorrelation),
 		share.as("offered", "time with a price", p.Offered))
 }
 
 func stepFigures(p *measure.Prices) []Figure {
 	step := Figure{Kind: Relative}
-	momentum := Figure{Tolerance: tolMomentum, Kind: Absolute, Events: p.StepPairs, Fewest: eventsMin, Exposure: p.MarketDays}
+	momentum := Figure{Tolerance: tolMomentum, Kind: Absolute, Events: p.StepPairs, Fewest: eventsMin,
+		Exposure: p.MarketDays}
 	return []Figure{
 		step.as("step-p50", "size of a step (log), median", p.StepMedian),
 		step.as("step-p95", "size of a step (log), 95th percentile", p.StepP95),
@@ -150,7 +154,8 @@ func availabilityFigures(a *measure.Availability) []Figure {
 	for i := range a.Regions {
 		all = append(all, regionFigures(a, &a.Regions[i])...)
 	}
-	all = append(all, Figure{Kind: Absolute}.as("state-correlation-across", "states of two regions, mean correlation", a.Across))
+	all = append(all, Figure{Kind: Absolute}.as("state-correlation-across", "states of two regions, mean correlation",
+		a.Across))
 	share.Place, hours.Place = true, true
 	for i := range a.Zones {
 		z := &a.Zones[i]
@@ -192,7 +197,8 @@ func regionFigures(a *measure.Availability, r *measure.RegionAvailability) []Fig
 	}
 	name := r.Provider + "/" + r.Region
 	state := Figure{Tolerance: tolState, Kind: Absolute, Events: losses, Fewest: eventsMin, Exposure: a.Hours, Place: true}
-	down := Figure{Place: true, Tolerance: tolAllDown, Kind: Relative, Unit: "share", Events: r.AllDownEvents, Fewest: eventsMin, Exposure: a.Hours}
+	down := Figure{Place: true, Tolerance: tolAllDown, Kind: Relative, Unit: "share", Events: r.AllDownEvents,
+		Fewest: eventsMin, Exposure: a.Hours}
 	if r.AllDown < allDownRare {
 		down.Tolerance = tolAllDownRare
 	}
@@ -202,7 +208,8 @@ func regionFigures(a *measure.Availability, r *measure.RegionAvailability) []Fig
 	return []Figure{
 		state.as("state-correlation-"+name, "states of zones of "+r.Region+", mean correlation", r.Correlation),
 		down.as("all-down-"+name, fmt.Sprintf("time without any of %d zones of %s", r.Zones, r.Region), r.AllDown),
-		Figure{Kind: Relative, Unit: "share", Place: true}.as("all-down-independent-"+name, "the same if zones of "+r.Region+" failed independently", r.Independent),
+		Figure{Kind: Relative, Unit: "share", Place: true}.as("all-down-independent-"+name,
+			"the same if zones of "+r.Region+" failed independently", r.Independent),
 	}
 }
 

@@ -67,13 +67,17 @@ func Inspect(t *trace.Trace) []Finding {
 	for i := range t.Series {
 		x.market(&t.Series[i])
 	}
-	x.report("price-impossible", true, x.dear, fmt.Sprintf("a price above %d × on-demand is one in the wrong unit", ratioImpossible))
-	x.report("step-impossible", true, x.leap, fmt.Sprintf("a price that changes %d-fold at once is one in the wrong unit", stepImpossible))
+	x.report("price-impossible", true, x.dear, fmt.Sprintf("a price above %d × on-demand is one in the wrong unit",
+		ratioImpossible))
+	x.report("step-impossible", true, x.leap,
+		fmt.Sprintf("a price that changes %d-fold at once is one in the wrong unit", stepImpossible))
 	x.report("on-demand-free", true, x.free, "an on-demand price that falls or rises tenfold is one of another type")
 	x.whole()
 	x.report("above-on-demand", false, x.above, "Spot above the on-demand price is worth nothing; only auctions have it")
-	x.report("without-on-demand", false, x.unpriced, "neither the trace nor the catalog has an on-demand price: runs leave these out")
-	x.report("on-demand-modelled", false, x.derived, "nobody publishes an on-demand price: ratios are to that of a type of AWS of that size")
+	x.report("without-on-demand", false, x.unpriced,
+		"neither the trace nor the catalog has an on-demand price: runs leave these out")
+	x.report("on-demand-modelled", false, x.derived,
+		"nobody publishes an on-demand price: ratios are to that of a type of AWS of that size")
 	x.report("price-zero", false, x.zero, "some lists write 0 for what is not sold, and runs take it so")
 	x.report("never-offered", false, x.unoffered, "no price at any time")
 	x.report("available-unsold", false, x.contradiction, "a node is said to be had while there is no price")
@@ -95,7 +99,8 @@ func (x *inspector) report(name string, failure bool, names []string, why string
 	if len(names) == 0 {
 		return
 	}
-	x.findings = append(x.findings, Finding{name, failure, len(names), fmt.Sprintf("%d of %d markets: %s (%s)", len(names), len(x.t.Series), why, cli.FirstOf(names, examplesShown))})
+	x.findings = append(x.findings, Finding{name, failure, len(names),
+		fmt.Sprintf("%d of %d markets: %s (%s)", len(names), len(x.t.Series), why, cli.FirstOf(names, examplesShown))})
 }
 
 // market looks at one series.
@@ -159,13 +164,16 @@ func (x *inspector) whole() {
 			"no market has an on-demand price: nothing can be compared and nothing run"})
 	}
 	if !t.Synthetic && !t.Unmarked {
-		x.report("truth-recorded", true, x.truth, "only a generator knows the true hazard, and the trace says that it was recorded")
+		x.report("truth-recorded", true, x.truth,
+			"only a generator knows the true hazard, and the trace says that it was recorded")
 	}
 	if t.Synthetic && t.Meta["seed"] == "" {
-		x.findings = append(x.findings, Finding{"seed-unknown", false, 1, "it was generated and does not say by which seed: it cannot be made again"})
+		x.findings = append(x.findings, Finding{"seed-unknown", false, 1,
+			"it was generated and does not say by which seed: it cannot be made again"})
 	}
 	if t.Unmarked {
-		x.findings = append(x.findings, Finding{"origin-unknown", false, 1, "its files do not say whether it was recorded or generated"})
+		x.findings = append(x.findings, Finding{"origin-unknown", false, 1,
+			"its files do not say whether it was recorded or generated"})
 	}
 }
 

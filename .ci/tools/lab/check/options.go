@@ -81,19 +81,32 @@ const (
 // nothing else is said. Figures that none is for are shown and not judged.
 func DefaultTolerances() []Tolerance {
 	return []Tolerance{
-		{tolRate, Relative, 0.10, "it decides how often a policy is asked to reconsider; the halves of four of five AWS recordings differ by 0 to 9 %"},
-		{tolUnmoved, Absolute, 0.05, "a market that never moves can be trusted for ever, so that a policy must not meet many more of them; the halves of four of five AWS recordings differ by 0 to 4 points"},
-		{tolRatio, Relative, 0.15, "savings are one less this ratio: at 0.32, fifteen percent are five points of the bill; the halves of recordings differ by up to 8 %, by 26 % where the market moved to another level"},
-		{tolMomentum, Absolute, 0.10, "it is what a price rule could exploit; the halves of recordings differ by 0.02 to 0.09, recordings of different years by 0.15 to 0.5"},
-		{tolZones, Absolute, 0.10, "spreading over zones helps as far as they move apart; the halves of recordings differ by 0.03 to 0.16, recordings of different years by up to 0.8"},
-		{tolHazard, Relative, 0.25, "it is about two standard errors of the ratio of two hazards of 150 spells each; the halves of the V100 recording of 2023 differ by 3 to 11 % up to an age of 8 h"},
-		{tolHazardLong, Relative, 0.35, "the V100 recording of 2023 has 39 spells that end beyond a day, which alone leaves a standard error of a sixth"},
-		{tolState, Absolute, 0.10, "zones that fail together undo a spread over zones; the halves of the V100 recording of 2023 differ by 0.01 to 0.04"},
-		{tolAllDown, Relative, 0.30, "it is the time in which no choice of zones helps; the halves of the V100 recording of 2023 differ by 1.7- and 2.6-fold, so that less can be asked of a period than of its generator"},
-		{tolAllDownRare, Relative, 0.50, "where all zones are down less than a tenth of the time, as in us-west-2, some dozens of spells are all that was recorded"},
-		{tolDepthShare, Absolute, 0.05, "it decides how long jobs wait that need many nodes at once; the halves of the H100 recording of 2025 differ by up to 3 points in zones that mostly hold some, by 6 to 18 in those that seldom do and by 36 in the two that never do, so that only a draw chosen to be like those days can meet it"},
-		{tolDepthHour, Absolute, 0.10, "it decides what a launch that was refused may hope for within the hour; the halves of the H100 recording of 2025 differ by 0.05 to 0.16"},
-		{tolDepthZones, Absolute, 0.10, "another zone helps as far as it is deep when this one is not; the halves of the H100 recording of 2025 differ by 0.02"},
+		{tolRate, Relative, 0.10,
+			"it decides how often a policy is asked to reconsider; the halves of four of five AWS recordings differ by 0 to 9 %"},
+		{tolUnmoved, Absolute, 0.05,
+			"a market that never moves can be trusted for ever, so that a policy must not meet many more of them; the halves of four of five AWS recordings differ by 0 to 4 points"},
+		{tolRatio, Relative, 0.15,
+			"savings are one less this ratio: at 0.32, fifteen percent are five points of the bill; the halves of recordings differ by up to 8 %, by 26 % where the market moved to another level"},
+		{tolMomentum, Absolute, 0.10,
+			"it is what a price rule could exploit; the halves of recordings differ by 0.02 to 0.09, recordings of different years by 0.15 to 0.5"},
+		{tolZones, Absolute, 0.10,
+			"spreading over zones helps as far as they move apart; the halves of recordings differ by 0.03 to 0.16, recordings of different years by up to 0.8"},
+		{tolHazard, Relative, 0.25,
+			"it is about two standard errors of the ratio of two hazards of 150 spells each; the halves of the V100 recording of 2023 differ by 3 to 11 % up to an age of 8 h"},
+		{tolHazardLong, Relative, 0.35,
+			"the V100 recording of 2023 has 39 spells that end beyond a day, which alone leaves a standard error of a sixth"},
+		{tolState, Absolute, 0.10,
+			"zones that fail together undo a spread over zones; the halves of the V100 recording of 2023 differ by 0.01 to 0.04"},
+		{tolAllDown, Relative, 0.30,
+			"it is the time in which no choice of zones helps; the halves of the V100 recording of 2023 differ by 1.7- and 2.6-fold, so that less can be asked of a period than of its generator"},
+		{tolAllDownRare, Relative, 0.50,
+			"where all zones are down less than a tenth of the time, as in us-west-2, some dozens of spells are all that was recorded"},
+		{tolDepthShare, Absolute, 0.05,
+			"it decides how long jobs wait that need many nodes at once; the halves of the H100 recording of 2025 differ by up to 3 points in zones that mostly hold some, by 6 to 18 in those that seldom do and by 36 in the two that never do, so that only a draw chosen to be like those days can meet it"},
+		{tolDepthHour, Absolute, 0.10,
+			"it decides what a launch that was refused may hope for within the hour; the halves of the H100 recording of 2025 differ by 0.05 to 0.16"},
+		{tolDepthZones, Absolute, 0.10,
+			"another zone helps as far as it is deep when this one is not; the halves of the H100 recording of 2025 differ by 0.02"},
 	}
 }
 
@@ -131,7 +144,8 @@ func (o Options) limits(figures []string) (*limits, error) {
 		case slices.Contains(figures, name):
 			l.figures[name] = value
 		default:
-			return nil, fmt.Errorf("%w: %q; there are %s, and the names of the figures in the table", ErrTolerance, name, strings.Join(l.names(), ", "))
+			return nil, fmt.Errorf("%w: %q; there are %s, and the names of the figures in the table", ErrTolerance, name,
+				strings.Join(l.names(), ", "))
 		}
 	}
 	return l, nil

@@ -104,7 +104,8 @@ func (c *Comparison) Summary() string {
 			missed = append(missed, c.Rows[i].Name)
 		}
 	}
-	return fmt.Sprintf("missed: %d of %d judged figures lie outside of their tolerances: %s", c.Missed, c.Judged, strings.Join(missed, ", "))
+	return fmt.Sprintf("missed: %d of %d judged figures lie outside of their tolerances: %s", c.Missed, c.Judged,
+		strings.Join(missed, ", "))
 }
 
 // WriteTable writes s for a terminal, a figure a line.

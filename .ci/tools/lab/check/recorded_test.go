@@ -106,7 +106,8 @@ func compareRecorded(t *testing.T, file string, want *published) {
 		near("zone correlation", p.ZoneCorrelation, want.Zones.Returns[1], 0.02)
 	}
 	// The other program saw spikes once an hour.
-	hourly := measure.Measure(tr, measure.Options{Sampling: &measure.Sampling{Interval: time.Hour, Period: time.Hour, Offsets: []time.Duration{0}}})
+	hourly := measure.Measure(tr, measure.Options{Sampling: &measure.Sampling{Interval: time.Hour, Period: time.Hour,
+		Offsets: []time.Duration{0}}})
 	part("spikes", hourly.Prices.SpikeEntries, want.SpikesPerYear, 0.01)
 }
 

@@ -31,7 +31,10 @@ func Make(path string) (*trace.Trace, error) {
 	for i := range like.Series {
 		types[like.Series[i].Type] = true
 	}
-	chosen := slices.DeleteFunc(slices.Clone(all.Series), func(s trace.Series) bool { return !types[s.Type] || !offered(&s) })
+	chosen := slices.DeleteFunc(slices.Clone(all.Series), func(s trace.Series) bool {
+		return !types[s.Type] ||
+			!offered(&s)
+	})
 	t, err := trace.New(trace.Recorded, chosen)
 	if err != nil {
 		return nil, err

@@ -127,8 +127,9 @@ func Estimate(recorded *trace.Trace) (AvailabilityLaw, error) {
 		}
 	}
 	if len(law.Regions) == 0 {
-		return law, fmt.Errorf("%s: %w: %d markets say whether they were available, in %d regions and types of which none has %d spells that ended",
-			recorded.Name, ErrNoAvailability, len(all), len(names), fallsMin)
+		return law,
+			fmt.Errorf("%s: %w: %d markets say whether they were available, in %d regions and types of which none has %d spells that ended",
+				recorded.Name, ErrNoAvailability, len(all), len(names), fallsMin)
 	}
 	return law, nil
 }

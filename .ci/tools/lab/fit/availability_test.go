@@ -150,7 +150,8 @@ func TestAvailabilityLikeRecorded(t *testing.T) {
 			}
 			for z := range want[r].shares {
 				if math.Abs(got[r].shares[z]-want[r].shares[z]) > 0.07 {
-					t.Errorf("seed %d: zone %d of region %d is available %.2f of the time, recorded are %.2f", seed, z, r, got[r].shares[z], want[r].shares[z])
+					t.Errorf("seed %d: zone %d of region %d is available %.2f of the time, recorded are %.2f", seed, z, r,
+						got[r].shares[z], want[r].shares[z])
 				}
 			}
 		}
@@ -284,7 +285,8 @@ func TestAvailabilityKeys(t *testing.T) {
 	for n < len(short.At) && short.At[n] < spring+8*day {
 		n++
 	}
-	if !reflect.DeepEqual(short.Available[:n], alone.Series[0].Available[:n]) || !reflect.DeepEqual(short.TrueHazard[:n], alone.Series[0].TrueHazard[:n]) {
+	if !reflect.DeepEqual(short.Available[:n], alone.Series[0].Available[:n]) ||
+		!reflect.DeepEqual(short.TrueHazard[:n], alone.Series[0].TrueHazard[:n]) {
 		t.Error("a longer draw does not begin as a shorter one")
 	}
 	o.Seed = 4

@@ -146,7 +146,8 @@ func (f *fitter) take(t *trace.Trace) {
 			continue
 		}
 		f.series = append(f.series, *s)
-		f.Markets = append(f.Markets, generate.Market{Provider: s.Provider, Region: s.Region, Zone: s.Zone, Type: s.Type, Product: s.Product, OnDemand: onDemand})
+		f.Markets = append(f.Markets, generate.Market{Provider: s.Provider, Region: s.Region, Zone: s.Zone, Type: s.Type,
+			Product: s.Product, OnDemand: onDemand})
 	}
 }
 
@@ -197,7 +198,8 @@ func (f *fitter) begin(t *trace.Trace) {
 	}
 	switch l.Kind {
 	case generate.Walk:
-		l.Walk = &generate.WalkLaw{Momentum: 0.8, Jitter: 0.3, Cycle: 20, Skip: 0.05, TickLeast: 4.6, TickMost: 7.3, Hidden: 1}
+		l.Walk = &generate.WalkLaw{Momentum: 0.8, Jitter: 0.3, Cycle: 20, Skip: 0.05, TickLeast: 4.6, TickMost: 7.3,
+			Hidden: 1}
 		f.clock()
 	case generate.Auction:
 		f.beginAuction()
@@ -356,7 +358,10 @@ func (f *fitter) correct(m *moments, gain float64) {
 // rates corrects how often markets move, up to most times.
 func (f *fitter) rates(m *moments, gain, most float64) {
 	l, t := &f.Law, &f.target
-	adjust(&l.Activity, 1e-4, most, func(i int, v float64) float64 { return float64(v * power(t.rates[i]/m.rates[i], gain)) })
+	adjust(&l.Activity, 1e-4, most, func(i int, v float64) float64 {
+		return float64(v * power(t.rates[i]/m.rates[i],
+			gain))
+	})
 	f.rate(m, 0.6*gain, most)
 }
 

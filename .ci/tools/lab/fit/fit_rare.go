@@ -152,7 +152,8 @@ func (f *fitter) beginList() {
 	l, m := &f.Law, &f.target
 	days, _ := f.dates().common(0.02)
 	months := max(1, f.To.Sub(f.From).Hours()/24/30.44)
-	list := &generate.ListLaw{Dates: bound(float64(len(days))/months, 0.02, 1), Spread: bound(orElse(m.stepSpread, 0.3), 0.05, 2)}
+	list := &generate.ListLaw{Dates: bound(float64(len(days))/months, 0.02, 1),
+		Spread: bound(orElse(m.stepSpread, 0.3), 0.05, 2)}
 	var ofMonth []float64
 	for _, d := range days {
 		ofMonth = append(ofMonth, float64(d.Std().Day()))

@@ -121,7 +121,8 @@ func TestFitRecovers(t *testing.T) {
 		const draws = 6
 		for seed := uint64(1); seed <= draws; seed++ {
 			// Unseen, the draws must be like the truth, of which the fit saw less.
-			s := measure.Measure(generated(t, generate.Config{Seed: seed, From: c.From, To: c.To, Markets: c.Markets, Law: law}), measure.Options{}).Prices
+			s := measure.Measure(generated(t, generate.Config{Seed: seed, From: c.From, To: c.To, Markets: c.Markets,
+				Law: law}), measure.Options{}).Prices
 			for i, v := range [...]float64{s.RateMean, s.Unmoved, s.Ratio[3], s.Ratio[5], s.Autocorrelation, s.ZoneCorrelation, s.StepMedian} {
 				mean[i] += v / draws
 			}

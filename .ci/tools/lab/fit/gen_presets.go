@@ -28,12 +28,14 @@ var presets = []struct {
 	preset generate.Preset
 }{
 	{"aws_skypilot_us-east-2_2023-11_2024-02.csv.gz", generate.Preset{
-		Law:    generate.Law{Name: "aws-2024", Imitates: "AWS since November 2023, when prices began to move more often and fell"},
+		Law: generate.Law{Name: "aws-2024",
+			Imitates: "AWS since November 2023, when prices began to move more often and fell"},
 		Source: "us-east-2, November 2023 to February 2024, fetched four times a day by SkyPilot",
 		Region: "us-east-1", Markets: 300, Days: 90, From: "2024-01-01",
 	}},
 	{"aws_skypilot_us-east-1_2022-12_2023-10.csv.gz", generate.Preset{
-		Law:    generate.Law{Name: "aws-2023", Imitates: "AWS from December 2022 to October 2023, when many prices stood near the on-demand price"},
+		Law: generate.Law{Name: "aws-2023",
+			Imitates: "AWS from December 2022 to October 2023, when many prices stood near the on-demand price"},
 		Source: "us-east-1, December 2022 to October 2023, fetched four times a day by SkyPilot",
 		Region: "us-east-1", Markets: 300, Days: 90, From: "2023-01-01",
 	}},
@@ -43,7 +45,8 @@ var presets = []struct {
 		Region: "us-east-1", Markets: 300, Days: 60, From: "2021-03-01",
 	}},
 	{"aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz", generate.Preset{
-		Law:    generate.Law{Name: "aws-quiet-2020", Imitates: "a quiet region of AWS in winter 2020, where half of the markets never moved and the others in long ramps, all zones at once"},
+		Law: generate.Law{Name: "aws-quiet-2020",
+			Imitates: "a quiet region of AWS in winter 2020, where half of the markets never moved and the others in long ramps, all zones at once"},
 		Source: "sa-east-1, January to March 2020, every event of DescribeSpotPriceHistory",
 		Region: "sa-east-1", Markets: 400, Days: 90, From: "2020-01-01",
 	}},
@@ -66,7 +69,8 @@ var presets = []struct {
 		Region: "eastus", Markets: 300, Days: 365, From: "2023-06-01",
 	}},
 	{"rackspace_weekly_2026-05-26_2026-07-13.csv", generate.Preset{
-		Law:    generate.Law{Name: "rackspace-2026", Imitates: "Rackspace Spot, a quiet auction: prices rest for weeks and are lifted for days"},
+		Law: generate.Law{Name: "rackspace-2026",
+			Imitates: "Rackspace Spot, a quiet auction: prices rest for weeks and are lifted for days"},
 		Source: "the Rackspace feed of 2026-05-26 to 2026-07-13, looked at weekly",
 		Limits: "the recording has 51 changes, in 25 markets, so that chance alone moves the change rate by a fifth; within 90 days more markets move than did in its seven weeks",
 		Region: "us-east-iad-1", Markets: 60, Days: 90, From: "2026-05-26",
@@ -95,7 +99,8 @@ func run() error {
 			return err
 		}
 		for i := range t.Series {
-			if kind := t.Series[i].Type; strings.Contains(kind, ".") && !slices.Contains(p.preset.Families, generate.Family(kind)) {
+			if kind := t.Series[i].Type; strings.Contains(kind, ".") && !slices.Contains(p.preset.Families,
+				generate.Family(kind)) {
 				p.preset.Families = append(p.preset.Families, generate.Family(kind))
 			}
 		}
@@ -139,7 +144,8 @@ func write(p *generate.Preset) error {
 	if text, err = json.MarshalIndent(&short, "", " "); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join("..", "..", "..", "..", "scenarios", "trace", "generate", "presets", p.Law.Name+".json"), append(text, '\n'), 0o644)
+	return os.WriteFile(filepath.Join("..", "..", "..", "..", "scenarios", "trace", "generate", "presets",
+		p.Law.Name+".json"), append(text, '\n'), 0o644)
 }
 
 // rounded returns a tree of JSON whose numbers have four digits.

@@ -152,7 +152,8 @@ type sight struct {
 
 // watch returns what is seen of each market at the instants of s, or of every
 // change when s has none.
-func watch(series []trace.Series, markets []generate.Market, unit policy.Money, s *measure.Sampling, from, to policy.Time) []sight {
+func watch(series []trace.Series, markets []generate.Market, unit policy.Money, s *measure.Sampling, from,
+	to policy.Time) []sight {
 	groups := map[string]int{}
 	looks := lookTimes(s, from, to)
 	all := make([]sight, len(series))

@@ -24,7 +24,8 @@ func (f *Fitted) More(n int) ([]generate.Market, error) {
 	for i := range f.Markets {
 		m := &f.Markets[i]
 		known[m.Name()] = true
-		if m.Provider == f.Law.Provider && !slices.Contains(regions, m.Region) && slices.Contains(catalog.Regions(m.Provider), m.Region) {
+		if m.Provider == f.Law.Provider && !slices.Contains(regions, m.Region) &&
+			slices.Contains(catalog.Regions(m.Provider), m.Region) {
 			regions = append(regions, m.Region)
 		}
 	}
@@ -42,7 +43,8 @@ func (f *Fitted) More(n int) ([]generate.Market, error) {
 		}
 	}
 	if len(markets) < n {
-		return nil, fmt.Errorf("%w: %d are asked for, and the trace and the catalog of %s have %d", generate.ErrMarkets, n, f.Law.Provider, len(markets))
+		return nil, fmt.Errorf("%w: %d are asked for, and the trace and the catalog of %s have %d", generate.ErrMarkets, n,
+			f.Law.Provider, len(markets))
 	}
 	return markets, nil
 }

@@ -35,7 +35,8 @@ var signals = []string{
 // closed form's hazard.
 func (r *Reading) Baselines() []Named {
 	return []Named{
-		{Constant, r.fitted(nil)}, {BandRate, r.bandRate()}, {ClosedForm, r.closedForm()}, {PriceLogistic, r.fitted([]string{"price_ratio"})},
+		{Constant, r.fitted(nil)}, {BandRate, r.bandRate()}, {ClosedForm, r.closedForm()}, {PriceLogistic,
+			r.fitted([]string{"price_ratio"})},
 		{Logistic, r.fitted(signals)}, {LogisticOn, r.fitted(append(slices.Clone(signals), "closed_form_hazard"))},
 	}
 }

@@ -116,7 +116,8 @@ func Build(c Config) (*Dataset, error) {
 	}
 	for s := range splits {
 		if s != choosing && d.tables[s].len() == 0 {
-			return nil, fmt.Errorf("there is nothing to %s: no recording has a region that is held out behind %v, and one that is not before %v", s, c.ChooseUntil, c.TrainUntil)
+			return nil,
+				fmt.Errorf("there is nothing to %s: no recording has a region that is held out behind %v, and one that is not before %v", s, c.ChooseUntil, c.TrainUntil)
 		}
 	}
 	return d, nil
@@ -187,7 +188,8 @@ func (c *Config) drawnPlans(s split) []plan {
 	span := time.Duration(c.Days) * 24 * time.Hour
 	var all []plan
 	for i := range generated + scarce {
-		p := plan{split: s, recording: -1, seed: c.seed(s, seedsOfSplit/2+i), cluster: -1 - int32(i), scarce: i >= generated, region: regions[i%len(regions)]}
+		p := plan{split: s, recording: -1, seed: c.seed(s, seedsOfSplit/2+i), cluster: -1 - int32(i),
+			scarce: i >= generated, region: regions[i%len(regions)]}
 		week := time.Duration(i%weeks) * 7 * 24 * time.Hour
 		switch s {
 		case training:
@@ -260,7 +262,8 @@ func (c *Config) play(p plan, into *table) error {
 }
 
 // row appends the row of a market now.
-func (w *realisation) row(s *policy.Snapshot, id policy.MarketID, rows *models.MarketRows, user *cluster, sources []string, into *table) {
+func (w *realisation) row(s *policy.Snapshot, id policy.MarketID, rows *models.MarketRows, user *cluster,
+	sources []string, into *table) {
 	m, t := &s.Markets[id], s.Now
 	features := make([]float32, len(models.FeatureNames(models.MarketFeaturesV2)))
 	rows.Row(s, id, features)
@@ -271,7 +274,8 @@ func (w *realisation) row(s *policy.Snapshot, id policy.MarketID, rows *models.M
 		labels[labelCapacity+k] = w.refused(int(id), t, h)
 	}
 	into.labels = append(into.labels, labels[:]...)
-	into.closed = append(into.closed, float32(m.Forecast.Hazard), float32(m.Forecast.Runtime), float32(m.Forecast.Capacity))
+	into.closed = append(into.closed, float32(m.Forecast.Hazard), float32(m.Forecast.Runtime),
+		float32(m.Forecast.Capacity))
 	if w.split == reporting {
 		agent := make([]float32, agentFeatures)
 		state := models.MarketState{Spot: m.Charge().Float(), OnDemand: m.OnDemand.Float(), Now: t}

@@ -159,7 +159,8 @@ func TestSplits(t *testing.T) {
 			t.Errorf("%v in %s", p.split, p.region)
 		}
 		end := p.to.Add(lookAhead + history)
-		if p.split == training && end > c.TrainUntil || p.split == choosing && (p.from < c.TrainUntil || end > c.ChooseUntil) || p.split == reporting && p.from < c.ChooseUntil {
+		if p.split == training && end > c.TrainUntil ||
+			p.split == choosing && (p.from < c.TrainUntil || end > c.ChooseUntil) || p.split == reporting && p.from < c.ChooseUntil {
 			t.Errorf("%v from %v to %v, cut at %v and %v", p.split, p.from, p.to, c.TrainUntil, c.ChooseUntil)
 		}
 	}
@@ -248,7 +249,8 @@ func TestSources(t *testing.T) {
 	if err := c.validate(); err != nil {
 		t.Fatal(err)
 	}
-	w, err := c.newRealisation(plan{region: "eu-west-1", from: midnight, to: midnight.Add(24 * time.Hour), seed: 5, recording: -1, scarce: true})
+	w, err := c.newRealisation(plan{region: "eu-west-1", from: midnight, to: midnight.Add(24 * time.Hour), seed: 5,
+		recording: -1, scarce: true})
 	if err != nil || w.source != "us-east-1" {
 		t.Errorf("%v, a world by the law of %q, want us-east-1", err, w.source)
 	}

@@ -89,7 +89,10 @@ func (c *cluster) advance(t policy.Time) {
 	c.at = t
 	for i := range c.markets {
 		h, x := &c.markets[i], &c.wants[i]
-		slices.SortFunc(h.held, func(a, b held) int { return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.slot, b.slot)) })
+		slices.SortFunc(h.held, func(a, b held) int {
+			return cmp.Or(cmp.Compare(a.lost, b.lost),
+				cmp.Compare(a.slot, b.slot))
+		})
 		for len(h.held) > 0 && h.held[0].lost <= t {
 			h.meet(h.held[0].lost)
 			h.seen.Reclaims++

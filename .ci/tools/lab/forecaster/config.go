@@ -87,7 +87,8 @@ func (c *Config) validate() error {
 		name        string
 		n, from, to int
 	}{
-		{"copies", c.Copies, 2, 1000}, {"generated", c.Generated, 0, 10_000}, {"scarce", c.Scarce, 0, 10_000}, {"days", c.Days, 2, 60},
+		{"copies", c.Copies, 2, 1000}, {"generated", c.Generated, 0, 10_000}, {"scarce", c.Scarce, 0, 10_000}, {"days",
+			c.Days, 2, 60},
 	} {
 		if n.n < n.from || n.n > n.to {
 			return fmt.Errorf("%s: %d is not from %d to %d", n.name, n.n, n.from, n.to)

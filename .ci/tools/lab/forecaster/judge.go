@@ -79,8 +79,10 @@ func Read(dir string) (*Reading, error) {
 	if err := json.Unmarshal(text, &r.About); err != nil {
 		return nil, fmt.Errorf("%s: %w", AboutName, err)
 	}
-	if r.About.Features != models.MarketFeaturesV2 || !slices.Equal(r.About.FeatureNames, models.FeatureNames(models.MarketFeaturesV2)) {
-		return nil, fmt.Errorf("%s: its features are %q and not %s as this program builds it", AboutName, r.About.Features, models.MarketFeaturesV2)
+	if r.About.Features != models.MarketFeaturesV2 || !slices.Equal(r.About.FeatureNames,
+		models.FeatureNames(models.MarketFeaturesV2)) {
+		return nil, fmt.Errorf("%s: its features are %q and not %s as this program builds it", AboutName, r.About.Features,
+			models.MarketFeaturesV2)
 	}
 	r.columns = len(r.About.FeatureNames)
 	for _, f := range []struct {
@@ -88,8 +90,10 @@ func Read(dir string) (*Reading, error) {
 		columns int
 		floats  *[]float32
 	}{
-		{"report.features", r.columns, &r.features}, {"report.labels", labelColumns, &r.labels}, {"report.closed", len(ClosedNames), &r.closed},
-		{"report.agent", agentFeatures, &r.agent}, {"train.features", r.columns, &r.trainedFeatures}, {"train.labels", labelColumns, &r.trained},
+		{"report.features", r.columns, &r.features}, {"report.labels", labelColumns, &r.labels}, {"report.closed",
+			len(ClosedNames), &r.closed},
+		{"report.agent", agentFeatures, &r.agent}, {"train.features", r.columns, &r.trainedFeatures}, {"train.labels",
+			labelColumns, &r.trained},
 	} {
 		if *f.floats, err = readNPY[float32](dir, f.name+".npy", f.columns); err != nil {
 			return nil, err
@@ -102,7 +106,8 @@ func Read(dir string) (*Reading, error) {
 		return nil, err
 	}
 	n := len(r.rows) / rowColumns
-	if len(r.features) != n*r.columns || len(r.labels) != n*labelColumns || len(r.closed) != n*len(ClosedNames) || len(r.agent) != n*agentFeatures {
+	if len(r.features) != n*r.columns || len(r.labels) != n*labelColumns || len(r.closed) != n*len(ClosedNames) ||
+		len(r.agent) != n*agentFeatures {
 		return nil, errors.New("the tables to report on have not the same number of rows")
 	}
 	return r, nil

@@ -97,7 +97,8 @@ func (c *Config) newRealisation(p plan) (*realisation, error) {
 	if err != nil {
 		return nil, err
 	}
-	drawn, err := generate.Generate(generate.Config{Seed: p.seed, From: p.from.Add(-24 * time.Hour), To: p.to, Markets: offers, Law: preset.Law})
+	drawn, err := generate.Generate(generate.Config{Seed: p.seed, From: p.from.Add(-24 * time.Hour), To: p.to,
+		Markets: offers, Law: preset.Law})
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +158,8 @@ func (w *realisation) fill(drawn *trace.Trace, ups []*weather.Availability, cfg 
 			w.zones = append(w.zones, s.Zone)
 		}
 		m := policy.Market{
-			ID: policy.MarketID(i), Name: s.Name() + "/spot", Provider: s.Provider, Region: s.Region, Zone: policy.ZoneID(zone), Type: policy.TypeID(kind),
+			ID: policy.MarketID(i), Name: s.Name() +
+				"/spot", Provider: s.Provider, Region: s.Region, Zone: policy.ZoneID(zone), Type: policy.TypeID(kind),
 			Capacity: policy.Spot, PlacementScore: -1, OnDemand: s.OnDemand[0], History: make([]policy.Money, 24),
 		}
 		w.markets = append(w.markets, m)
@@ -243,7 +245,8 @@ func recorded(t *trace.Trace, region string) (offers []generate.Market, ups []*w
 		if len(a.At) == 0 {
 			continue
 		}
-		offers = append(offers, generate.Market{Provider: s.Provider, Region: s.Region, Zone: s.Zone, Type: s.Type, OnDemand: onDemand})
+		offers = append(offers, generate.Market{Provider: s.Provider, Region: s.Region, Zone: s.Zone, Type: s.Type,
+			OnDemand: onDemand})
 		ups = append(ups, a)
 	}
 	return offers, ups
@@ -280,7 +283,8 @@ func drawnMarkets(key chance.Key, region string, ordinary, accelerated int) []ge
 	for _, zone := range zones {
 		for _, name := range names {
 			onDemand, _ := catalog.OnDemand(catalog.AWS, region, name)
-			offers = append(offers, generate.Market{Provider: catalog.AWS, Region: region, Zone: zone, Type: name, OnDemand: onDemand})
+			offers = append(offers, generate.Market{Provider: catalog.AWS, Region: region, Zone: zone, Type: name,
+				OnDemand: onDemand})
 		}
 	}
 	return offers

@@ -81,7 +81,8 @@ func (d *Dataset) Write(dir string) (*About, error) {
 			data any
 			n    int
 		}{
-			{"features", t.features, len(about.FeatureNames)}, {"labels", t.labels, labelColumns}, {"closed", t.closed, len(ClosedNames)},
+			{"features", t.features, len(about.FeatureNames)}, {"labels", t.labels, labelColumns}, {"closed", t.closed,
+				len(ClosedNames)},
 			{"rows", t.rows, rowColumns}, {"agent", t.agent, agentFeatures},
 		} {
 			if f.name == "agent" && s != reporting {
@@ -115,7 +116,8 @@ func (d *Dataset) about() *About {
 	names := models.FeatureNames(models.MarketFeaturesV2)
 	a := &About{
 		Features: models.MarketFeaturesV2, FeatureNames: names, Labels: LabelNames, LabelTexts: LabelTexts, Rows: RowNames, Closed: ClosedNames,
-		Normalisation: normalisation(d.tables[training].features, len(names)), Splits: map[string]Split{}, Sources: d.cfg.sources(),
+		Normalisation: normalisation(d.tables[training].features,
+			len(names)), Splits: map[string]Split{}, Sources: d.cfg.sources(),
 	}
 	a.Families, a.Accelerated = families()
 	var recordings []string
@@ -123,7 +125,8 @@ func (d *Dataset) about() *About {
 		recordings = append(recordings, fmt.Sprintf("%s (%v to %v, SHA-256 %x)", r.Name, r.From, r.To, r.Digest[:8]))
 	}
 	a.Data = fmt.Sprintf("%d generated worlds of %d days in %s, and recorded availability: %s; prices are modelled; held out: %s; cut at %v and %v; seed %d",
-		d.cfg.Generated, d.cfg.Days, strings.Join(d.cfg.Regions, ", "), strings.Join(recordings, ", "), strings.Join(d.cfg.HoldOut, ", "),
+		d.cfg.Generated, d.cfg.Days, strings.Join(d.cfg.Regions, ", "), strings.Join(recordings,
+			", "), strings.Join(d.cfg.HoldOut, ", "),
 		d.cfg.TrainUntil, d.cfg.ChooseUntil, d.cfg.Seed)
 	for s := range Strata {
 		a.Strata = append(a.Strata, s.String())
@@ -200,7 +203,8 @@ func readNPY[T float32 | int32](dir, name string, columns int) ([]T, error) {
 	if _, whole := any(zero).(int32); whole {
 		want = "<i4"
 	}
-	if n > len(data) || !strings.Contains(string(data[:n]), want) || !strings.Contains(string(data[:n]), fmt.Sprintf(", %d)", columns)) {
+	if n > len(data) || !strings.Contains(string(data[:n]), want) ||
+		!strings.Contains(string(data[:n]), fmt.Sprintf(", %d)", columns)) {
 		return nil, fmt.Errorf("%s: it has not %d columns of %s", name, columns, want)
 	}
 	if (len(data)-n)%(4*columns) != 0 {

@@ -100,7 +100,8 @@ type Find struct {
 
 // The seeds of the weather. A scenario is found under the first, made smaller under the second,
 // and judged under the third: what was found by luck with few is lost with the others.
-var searchSeeds, shrinkSeeds, freshSeeds = []uint64{1, 2}, []uint64{11, 12, 13, 14, 15}, []uint64{101, 102, 103, 104, 105, 106, 107, 108, 109, 110}
+var searchSeeds, shrinkSeeds, freshSeeds = []uint64{1, 2}, []uint64{11, 12, 13, 14, 15}, []uint64{101, 102, 103, 104,
+	105, 106, 107, 108, 109, 110}
 
 // The evolution: so many parents are kept, and make so many children at a time.
 const (
@@ -265,7 +266,8 @@ func (h *hunter) gaps(ctx context.Context, plans []plan, seeds []uint64) ([]resu
 	h.done += len(runs)
 	n := len(seeds) * len(c.Policies)
 	if x := eval.Broken(runs); x != nil {
-		return nil, fmt.Errorf("%s broke under seed %d: %w\n%s", x.Policy, x.Seed, x.Err, plans[x.CaseIndex].text("broken", "", ""))
+		return nil, fmt.Errorf("%s broke under seed %d: %w\n%s", x.Policy, x.Seed, x.Err,
+			plans[x.CaseIndex].text("broken", "", ""))
 	}
 	out := make([]result, len(plans))
 	for i := range plans {

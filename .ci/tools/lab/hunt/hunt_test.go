@@ -98,7 +98,8 @@ func TestHunt(t *testing.T) {
 		strings.Count(text, "kind: Deployment")+strings.Count(text, "kind: CronJob") != 1 || !strings.Contains(text, "intensity: 1}") {
 		t.Errorf("it is not small:\n%s", text)
 	}
-	for _, want := range []string{"# spotter-lab scenario hunt\n", "# Gap: portfolio 25.0 points of the on-demand bill behind on-demand", "name: found-1"} {
+	for _, want := range []string{"# spotter-lab scenario hunt\n",
+		"# Gap: portfolio 25.0 points of the on-demand bill behind on-demand", "name: found-1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

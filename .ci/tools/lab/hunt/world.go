@@ -82,13 +82,15 @@ func (v vector) service(i int, length time.Duration) service {
 		startup:   spanTime(v[atStartup], startupLeast, startupMost, 10*time.Second),
 		penalty:   spanTime(v[atPenalty], penaltyLeast, penaltyMost, time.Hour),
 		available: choose(v[atAvailable], 0, 50, 60, 70, 80, 90),
-		spread: choose(v[atSpread], spread{}, spread{"topology.kubernetes.io/zone", false}, spread{"topology.kubernetes.io/zone", true},
+		spread: choose(v[atSpread], spread{}, spread{"topology.kubernetes.io/zone", false},
+			spread{"topology.kubernetes.io/zone", true},
 			spread{"karpenter.sh/capacity-type", false}, spread{"kubernetes.io/hostname", true}),
 	}
 	s.peak = s.replicas
 	if v[atBurst] > 0.2 {
 		s.peak = int(math.Round(float64(float64(s.replicas) * span((v[atBurst]-0.2)/0.8, 1.3, burstMost))))
-		s.burst, s.burstLength = max(v.begin(atBurstBegin, length), 15*time.Minute), spanTime(v[atBurstLength], time.Hour, 8*time.Hour, 30*time.Minute)
+		s.burst, s.burstLength = max(v.begin(atBurstBegin, length), 15*time.Minute), spanTime(v[atBurstLength], time.Hour,
+			8*time.Hour, 30*time.Minute)
 	}
 	return s
 }
@@ -110,19 +112,23 @@ func (v vector) faults(length time.Duration) []fault {
 			all = append(all, f)
 		}
 	}
-	short := fault{kind: "squeeze", length: spanTime(v[atShortageLength], shortLeast, shortLonger, 15*time.Minute), share: share, zone: zone}
+	short := fault{kind: "squeeze", length: spanTime(v[atShortageLength], shortLeast, shortLonger, 15*time.Minute),
+		share: share, zone: zone}
 	most := int(float64(shortMost*float64(length)) / float64(short.length))
 	every(min(int(v[atShortages]*8), most), atShortageBegin, short)
 	every(int(v[atStorms]*5), atStormBegin, fault{kind: "squeeze", length: 10 * time.Minute, share: share, zone: zone})
 	if v[atRamp] > 0.4 {
 		factor := math.Round(float64(span((v[atRamp]-0.4)/0.6, 1.2, rampMost)*10)) / 10
-		all = append(all, fault{kind: "price-ramp", at: v.begin(atRampBegin, length), length: spanTime(v[atRampLength], rampLeast, length, time.Hour), capacity: "spot", factor: factor})
+		all = append(all, fault{kind: "price-ramp", at: v.begin(atRampBegin, length),
+			length: spanTime(v[atRampLength], rampLeast, length, time.Hour), capacity: "spot", factor: factor})
 	}
 	if v[atSlow] > 0.5 {
-		all = append(all, fault{kind: "slow-nodes", length: length, factor: math.Round(float64(span((v[atSlow]-0.5)*2, 1.2, slowMost)*10)) / 10})
+		all = append(all, fault{kind: "slow-nodes", length: length, factor: math.Round(float64(span((v[atSlow]-0.5)*2, 1.2,
+			slowMost)*10)) / 10})
 	}
 	if v[atRefused] > 0.6 {
-		all = append(all, fault{kind: "on-demand-refused", at: v.begin(atShortageBegin, length), length: spanTime((v[atRefused]-0.6)/0.4, time.Hour/2, refusedMost, 15*time.Minute), zone: 1})
+		all = append(all, fault{kind: "on-demand-refused", at: v.begin(atShortageBegin, length),
+			length: spanTime((v[atRefused]-0.6)/0.4, time.Hour/2, refusedMost, 15*time.Minute), zone: 1})
 	}
 	if v[atLate] > 0.5 {
 		all = append(all, fault{kind: "late-notice", length: length, share: math.Round(float64((v[atLate]-0.5)*40)) / 20})

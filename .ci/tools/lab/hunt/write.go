@@ -14,7 +14,8 @@ func (p *plan) text(name, trace, head string) []byte {
 	for line := range strings.Lines(head) {
 		b.WriteString("# " + strings.TrimSuffix(line, "\n") + "\n")
 	}
-	fmt.Fprintf(&b, "apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: %s}\nspec:\n  duration: %s\n  warmUp: %s\n", name, figures.Exact(p.length), figures.Exact(warmUp))
+	fmt.Fprintf(&b,
+		"apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: %s}\nspec:\n  duration: %s\n  warmUp: %s\n", name, figures.Exact(p.length), figures.Exact(warmUp))
 	if trace != "" {
 		fmt.Fprintf(&b, "  trace: %q\n", trace)
 	}
@@ -76,24 +77,30 @@ func (f *fault) fields() string {
 func (s *service) text(i int) string {
 	name := []string{"shop", "search", "mail"}[i]
 	var b strings.Builder
-	fmt.Fprintf(&b, "---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: %s\n  annotations:\n    spotter.dev/startup-time: %q\n", name, figures.Exact(s.startup))
+	fmt.Fprintf(&b,
+		"---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: %s\n  annotations:\n    spotter.dev/startup-time: %q\n", name, figures.Exact(s.startup))
 	if s.penalty > penaltyLeast {
 		fmt.Fprintf(&b, "    spotter.dev/outage-penalty: %q\n", figures.Exact(s.penalty))
 	}
 	if s.peak > s.replicas {
-		fmt.Fprintf(&b, "    spotter.dev/replica-schedule: \"+0s=%d +%s=%d +%s=%[1]d\"\n", s.replicas, figures.Exact(s.burst), s.peak, figures.Exact(s.burst+s.burstLength))
+		fmt.Fprintf(&b, "    spotter.dev/replica-schedule: \"+0s=%d +%s=%d +%s=%[1]d\"\n", s.replicas,
+			figures.Exact(s.burst), s.peak, figures.Exact(s.burst+s.burstLength))
 	}
-	fmt.Fprintf(&b, "spec:\n  replicas: %d\n  selector: {matchLabels: {app: %s}}\n  template:\n    metadata: {labels: {app: %[2]s}}\n    spec:\n", s.replicas, name)
+	fmt.Fprintf(&b,
+		"spec:\n  replicas: %d\n  selector: {matchLabels: {app: %s}}\n  template:\n    metadata: {labels: {app: %[2]s}}\n    spec:\n", s.replicas, name)
 	if s.spread.key != "" {
 		when := "ScheduleAnyway"
 		if s.spread.must {
 			when = "DoNotSchedule"
 		}
-		fmt.Fprintf(&b, "      topologySpreadConstraints:\n        - {maxSkew: 1, topologyKey: %s, whenUnsatisfiable: %s, labelSelector: {matchLabels: {app: %s}}}\n", s.spread.key, when, name)
+		fmt.Fprintf(&b,
+			"      topologySpreadConstraints:\n        - {maxSkew: 1, topologyKey: %s, whenUnsatisfiable: %s, labelSelector: {matchLabels: {app: %s}}}\n", s.spread.key, when, name)
 	}
-	fmt.Fprintf(&b, "      containers:\n        - {name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: %dm, memory: %dMi}}}\n", s.cpu, 2*s.cpu)
+	fmt.Fprintf(&b,
+		"      containers:\n        - {name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: %dm, memory: %dMi}}}\n", s.cpu, 2*s.cpu)
 	if s.available > 0 {
-		fmt.Fprintf(&b, "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: %s}\nspec: {minAvailable: %d%%, selector: {matchLabels: {app: %[1]s}}}\n", name, s.available)
+		fmt.Fprintf(&b,
+			"---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: %s}\nspec: {minAvailable: %d%%, selector: {matchLabels: {app: %[1]s}}}\n", name, s.available)
 	}
 	return b.String()
 }

@@ -114,7 +114,8 @@ func play(ctx context.Context, w *scenarios.BoundScenario, a *agent) ([][]move, 
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := registry.New("model:bundle=trained:cooldown=30m:interval=1h:spread=0:calm=false:floor=0", registry.Options{OpenBundle: func(string) error { return nil }})
+	p, err := registry.New("model:bundle=trained:cooldown=30m:interval=1h:spread=0:calm=false:floor=0",
+		registry.Options{OpenBundle: func(string) error { return nil }})
 	if err != nil {
 		return nil, nil, err
 	}

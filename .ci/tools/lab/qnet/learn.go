@@ -63,7 +63,8 @@ type learner struct {
 func newLearner(cfg *Config) *learner {
 	n := NewNet(cfg.Seed)
 	return &learner{
-		net: n, target: n.Clone(), grad: zeroNet(), optimiser: newAdam(n, cfg.Rate), most: cfg.Memory, key: chance.Stream(cfg.Seed, "learn"), digest: sha256.New(),
+		net: n, target: n.Clone(), grad: zeroNet(), optimiser: newAdam(n,
+			cfg.Rate), most: cfg.Memory, key: chance.Stream(cfg.Seed, "learn"), digest: sha256.New(),
 	}
 }
 

@@ -213,7 +213,8 @@ type adam struct {
 }
 
 func newAdam(n *Net, rate float64) *adam {
-	return &adam{rate: float32(rate), m: make([]float32, len(n.parameters)), v: make([]float32, len(n.parameters)), b1: 1, b2: 1}
+	return &adam{rate: float32(rate), m: make([]float32, len(n.parameters)), v: make([]float32, len(n.parameters)),
+		b1: 1, b2: 1}
 }
 
 // normMax bounds the length of one gradient, so that a rare loss does not throw

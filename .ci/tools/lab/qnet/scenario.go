@@ -144,7 +144,8 @@ spec:
 	if d.often(0.3) { // intervals in which spot runs out, for a part of the markets or all
 		share, every := pick(d, 0.3, 0.6, 1.0), d.between(5, 30)
 		for at := d.between(0, every); at < scenarioHours-1; at += d.between(0.5, 1.5) * every {
-			faults = append(faults, fmt.Sprintf("{kind: squeeze, at: %dm, duration: %dm, share: %g}", int(at*60), int(d.between(20, 240)), share))
+			faults = append(faults, fmt.Sprintf("{kind: squeeze, at: %dm, duration: %dm, share: %g}", int(at*60),
+				int(d.between(20, 240)), share))
 		}
 	}
 	if d.often(0.25) { // prices rise, to and above those on demand
@@ -152,10 +153,12 @@ spec:
 			int(d.between(0, 24)*60), int(d.between(4, 40)*60), d.between(1.3, 6)))
 	}
 	if d.often(0.15) {
-		faults = append(faults, fmt.Sprintf("{kind: late-notice, at: 0h, duration: %dh, share: %.2f}", scenarioHours, d.between(0.2, 1)))
+		faults = append(faults, fmt.Sprintf("{kind: late-notice, at: 0h, duration: %dh, share: %.2f}", scenarioHours,
+			d.between(0.2, 1)))
 	}
 	if d.often(0.05) {
-		faults = append(faults, fmt.Sprintf("{kind: zone-outage, at: %dm, duration: 2h, zoneNumber: 1}", int(d.between(1, 40)*60)))
+		faults = append(faults, fmt.Sprintf("{kind: zone-outage, at: %dm, duration: 2h, zoneNumber: 1}",
+			int(d.between(1, 40)*60)))
 	}
 	if len(faults) > 0 {
 		fmt.Fprintf(d, "  faults:\n    - %s\n", strings.Join(faults, "\n    - "))
@@ -180,7 +183,8 @@ spec:
   mode: active
 `, p, pick(d, 2, 4, 4), low, high, d.between(low, high), pick(d, "10%", "10%", "20%"))
 	if p > 0 {
-		fmt.Fprintf(d, "  template:\n    labels: {pool: pool%[1]d}\n    taints: [{key: pool, value: pool%[1]d, effect: NoSchedule}]\n", p)
+		fmt.Fprintf(d,
+			"  template:\n    labels: {pool: pool%[1]d}\n    taints: [{key: pool, value: pool%[1]d, effect: NoSchedule}]\n", p)
 	}
 }
 
@@ -201,7 +205,8 @@ func (d *drawer) service(p, i int) {
 	schedule := ""
 	if d.often(0.6) {
 		night := max(1, int(d.between(0.3, 0.9)*float64(replicas)))
-		schedule = fmt.Sprintf("\n    spotter.dev/replica-schedule: \"00:00=%[1]d %02[3]d:00=%[2]d %[4]d:00=%[1]d\"", night, replicas, 5+d.draw().IntN(5), 17+d.draw().IntN(6))
+		schedule = fmt.Sprintf("\n    spotter.dev/replica-schedule: \"00:00=%[1]d %02[3]d:00=%[2]d %[4]d:00=%[1]d\"", night,
+			replicas, 5+d.draw().IntN(5), 17+d.draw().IntN(6))
 	}
 	fmt.Fprintf(d, `---
 apiVersion: apps/v1

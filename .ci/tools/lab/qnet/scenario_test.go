@@ -22,7 +22,8 @@ func TestManifests(t *testing.T) {
 		if err := sc.Validate(); err != nil {
 			t.Fatalf("world %d: %v", i, err)
 		}
-		for _, word := range []string{"squeeze", "price-ramp", "late-notice", "zone-outage", "CronJob", "PodDisruptionBudget", "pool1", "intensity: 30", "intensity: 1}"} {
+		for _, word := range []string{"squeeze", "price-ramp", "late-notice", "zone-outage", "CronJob",
+			"PodDisruptionBudget", "pool1", "intensity: 30", "intensity: 1}"} {
 			if strings.Contains(text, word) {
 				count[word]++
 			}

@@ -56,7 +56,8 @@ type Round struct {
 // DefaultConfig returns the configuration that the shipped network was trained
 // with.
 func DefaultConfig() Config {
-	return Config{Seed: 1, Rounds: 24, Scenarios: 40, Steps: 1000, Held: 40, Traces: 24, Memory: 400_000, Rate: 1e-3, Parallel: 1}
+	return Config{Seed: 1, Rounds: 24, Scenarios: 40, Steps: 1000, Held: 40, Traces: 24, Memory: 400_000, Rate: 1e-3,
+		Parallel: 1}
 }
 
 // Validate names the first parameter that is out of its range, and its value.
@@ -64,7 +65,8 @@ func (c *Config) Validate() error {
 	for _, f := range [...]struct {
 		name string
 		n    int
-	}{{"rounds", c.Rounds}, {"worlds", c.Scenarios}, {"steps", c.Steps}, {"held", c.Held}, {"traces", c.Traces}, {"memory", c.Memory}, {"parallel", c.Parallel}} {
+	}{{"rounds", c.Rounds}, {"worlds", c.Scenarios}, {"steps", c.Steps}, {"held", c.Held}, {"traces",
+		c.Traces}, {"memory", c.Memory}, {"parallel", c.Parallel}} {
 		if f.n < 1 || f.n > 10_000_000 {
 			return fmt.Errorf("%s %d is not from 1 to 10,000,000", f.name, f.n)
 		}

@@ -128,9 +128,10 @@ func TestConfig(t *testing.T) {
 func TestLedger(t *testing.T) {
 	const hour = policy.Time(3_600_000)
 	s := &policy.Snapshot{
-		Now:       100 * hour,
-		Types:     []policy.InstanceType{{VCPU: 4, Allocatable: policy.Resources{CPU: 4000, Memory: 1 << 40, Pods: 100}}},
-		Markets:   []policy.Market{{Offered: true, Price: policy.Dollars(4), OnDemand: policy.Dollars(4)}, {ID: 1, Capacity: policy.Spot, Offered: true, Price: policy.Dollars(1.5)}},
+		Now:   100 * hour,
+		Types: []policy.InstanceType{{VCPU: 4, Allocatable: policy.Resources{CPU: 4000, Memory: 1 << 40, Pods: 100}}},
+		Markets: []policy.Market{{Offered: true, Price: policy.Dollars(4), OnDemand: policy.Dollars(4)},
+			{ID: 1, Capacity: policy.Spot, Offered: true, Price: policy.Dollars(1.5)}},
 		Pools:     []policy.Pool{{Markets: []policy.MarketID{0, 1}}},
 		Templates: []policy.Template{{Requests: policy.Resources{CPU: 1000}, OutagePenalty: -1}},
 		Workloads: []policy.Workload{{Kind: policy.KindDeployment, Replicas: 4, Ready: 4}},

@@ -18,7 +18,8 @@ func readBatch(files []*input, _ *Options) (*recording, error) {
 					cpu:    int64(float64(t.number("cpu", 0, cpuMost/1000)*1000) + 0.5),
 					memory: int64(float64(t.number("memory", 0, 1)*machineMemory) + 0.5),
 				},
-				class: classLow, at: t.seconds("submit_time"), work: t.seconds("duration"), count: int(t.integer("instances_num", tasksMost)),
+				class: classLow, at: t.seconds("submit_time"), work: t.seconds("duration"), count: int(t.integer("instances_num",
+					tasksMost)),
 			}
 			if t.err != nil {
 				break

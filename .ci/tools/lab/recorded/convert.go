@@ -146,7 +146,8 @@ func (r *recording) convert(o *Options, format string, from, length time.Duratio
 	r.sayEnd(from, length)
 	r.fit(o.Nodes)
 	if r.empty() {
-		return nil, fmt.Errorf("%s: %w: from %s on for %s, at scale %g, nothing runs that fits a node", strings.Join(r.names, ", "), ErrEmpty, r.when(from), days(length), o.Scale)
+		return nil, fmt.Errorf("%s: %w: from %s on for %s, at scale %g, nothing runs that fits a node",
+			strings.Join(r.names, ", "), ErrEmpty, r.when(from), days(length), o.Scale)
 	}
 	jobs, coarse, err := r.group(o.WorkloadsMax)
 	if err != nil {
@@ -180,7 +181,8 @@ func (r *recording) sayEnd(from, length time.Duration) {
 	case r.repeat:
 		r.assume("The recording lasts %s and is played again and again.", offset((r.end - r.begin).Round(time.Second)))
 	default:
-		r.assume("The recording ends %s before the scenario: from then on nothing is created.", offset(rest.Round(time.Second)))
+		r.assume("The recording ends %s before the scenario: from then on nothing is created.",
+			offset(rest.Round(time.Second)))
 	}
 }
 
@@ -235,14 +237,16 @@ func (r *recording) measure(res *Result, jobs []job, length time.Duration) error
 	}
 	for i := range jobs {
 		if jobs[i].pods > instancesMost {
-			return fmt.Errorf("scale: %d pods of %s that run for %s are more than %d, the most of one job", jobs[i].pods, jobs[i].shape, offset(jobs[i].work), instancesMost)
+			return fmt.Errorf("scale: %d pods of %s that run for %s are more than %d, the most of one job", jobs[i].pods,
+				jobs[i].shape, offset(jobs[i].work), instancesMost)
 		}
 		released(jobs[i].releases, jobs[i].work, 1)
 	}
 	res.Peak = peak(clipped(sum(all), 0, length))
 	if res.Peak > podsSlow || res.JobPods > jobPodsSlow {
-		res.Warnings = append(res.Warnings, fmt.Sprintf("%d pods at once and %d pods of jobs take long to run: give a smaller --scale or fewer --days",
-			res.Peak, res.JobPods))
+		res.Warnings = append(res.Warnings,
+			fmt.Sprintf("%d pods at once and %d pods of jobs take long to run: give a smaller --scale or fewer --days",
+				res.Peak, res.JobPods))
 	}
 	return nil
 }

@@ -72,7 +72,8 @@ func TestConvert(t *testing.T) {
 				parts := strings.Split(out, "---\n")
 				kept := parts[:0]
 				for _, p := range parts {
-					if !strings.Contains(p, "kind: CapacityPool") && !strings.Contains(p, "kind: Scenario") && !strings.Contains(p, "kind: PriorityClass") {
+					if !strings.Contains(p, "kind: CapacityPool") && !strings.Contains(p, "kind: Scenario") &&
+						!strings.Contains(p, "kind: PriorityClass") {
 						kept = append(kept, p)
 					}
 				}
@@ -213,7 +214,8 @@ func TestUnpackHostile(t *testing.T) {
 
 func TestUnpackDeep(t *testing.T) {
 	for name, data := range map[string][]byte{
-		"a list": bytes.Repeat([]byte{0x91}, 100_000), "a map": bytes.Repeat([]byte{0x81, 0xa0}, 100_000), "keys": bytes.Repeat([]byte{0x81}, 100_000),
+		"a list": bytes.Repeat([]byte{0x91}, 100_000), "a map": bytes.Repeat([]byte{0x81, 0xa0},
+			100_000), "keys": bytes.Repeat([]byte{0x81}, 100_000),
 	} {
 		if _, err := unpack(data); !errors.Is(err, errDeep) {
 			t.Errorf("%s: %v", name, err)

@@ -64,7 +64,8 @@ type groupKey struct {
 }
 
 func (c coarseness) key(s shape, class class, work time.Duration) groupKey {
-	return groupKey{s.gpu, bucket(s.cpu, c.shape), bucket(s.memory, c.shape), bucket(int64(work/time.Millisecond), c.work), class}
+	return groupKey{s.gpu, bucket(s.cpu, c.shape), bucket(s.memory, c.shape),
+		bucket(int64(work/time.Millisecond), c.work), class}
 }
 
 // grouped gathers the indices of n things by key, the groups in the order of
@@ -102,7 +103,10 @@ func (r *recording) group(most int) ([]job, coarseness, error) {
 	free := most - len(r.objects) - len(named)
 	needed := 0
 	for _, c := range coarser {
-		jobs := grouped(len(r.tasks), func(i int) groupKey { return c.key(r.tasks[i].shape, r.tasks[i].class, r.tasks[i].work) })
+		jobs := grouped(len(r.tasks), func(i int) groupKey {
+			return c.key(r.tasks[i].shape, r.tasks[i].class,
+				r.tasks[i].work)
+		})
 		services := grouped(len(plain), func(i int) groupKey { return c.key(plain[i].shape, plain[i].class, 0) })
 		if needed = len(jobs) + len(services); needed > free {
 			continue
@@ -117,8 +121,9 @@ func (r *recording) group(most int) ([]job, coarseness, error) {
 		}
 		return out, c, nil
 	}
-	return nil, coarseness{}, fmt.Errorf("workloads-max: %d are too few: pods that differ in GPUs or priority class are not put together, so %d are needed",
-		most, most-free+needed)
+	return nil, coarseness{},
+		fmt.Errorf("workloads-max: %d are too few: pods that differ in GPUs or priority class are not put together, so %d are needed",
+			most, most-free+needed)
 }
 
 // keepLargest leaves out the objects with the least pod-hours beyond most.
@@ -148,7 +153,8 @@ func (r *recording) mergeSmallest(most int) {
 	kept := max(most, 1) - 1
 	others := merged(r.services, named[kept:])
 	others.name = "others"
-	r.assume("The %d smallest of the Deployments are one, others, so that there are no more than --workloads-max.", len(named)-kept)
+	r.assume("The %d smallest of the Deployments are one, others, so that there are no more than --workloads-max.",
+		len(named)-kept)
 	var services []service
 	for _, i := range named[:kept] {
 		services = append(services, r.services[i])

@@ -85,7 +85,8 @@ var columns = []struct {
 	format string
 	names  []string
 }{
-	{FormatOpenB, []string{"cpu_milli", "memory_mib", "num_gpu", "qos", "creation_time", "deletion_time", "scheduled_time"}},
+	{FormatOpenB, []string{"cpu_milli", "memory_mib", "num_gpu", "qos", "creation_time", "deletion_time",
+		"scheduled_time"}},
 	{FormatSnowflake, []string{"USAGE_HOUR", "REGION_NUM", "INSTANCE_TYPE", "NORM_USAGE"}},
 	{FormatBatch, []string{"submit_time", "duration", "cpu", "memory", "instances_num"}},
 	{FormatRequests, []string{"TIMESTAMP", "ContextTokens", "GeneratedTokens"}},

@@ -351,7 +351,8 @@ func (k *simkube) finish() {
 // is then known only where the pod itself has it.
 func (k *simkube) classes(x *object) {
 	s := &x.pod.Spec
-	if c := s.PriorityClassName; c != "" && c != "system-cluster-critical" && c != "system-node-critical" && k.extra["PriorityClass default/"+c] == nil {
+	if c := s.PriorityClassName; c != "" && c != "system-cluster-critical" && c != "system-node-critical" &&
+		k.extra["PriorityClass default/"+c] == nil {
 		note(&k.classless, x.id())
 		s.PriorityClassName = ""
 	}
@@ -380,7 +381,8 @@ func (k *simkube) report(unknown int) {
 		r.assume("Where a pod template changed (%d workloads) the last one holds throughout.", n)
 	}
 	if unknown > 0 {
-		r.assume("A pod of a job runs for %s where the trace has none that ended; such jobs: %d.", offset(defaultWork), unknown)
+		r.assume("A pod of a job runs for %s where the trace has none that ended; such jobs: %d.", offset(defaultWork),
+			unknown)
 	}
 	if n := len(r.tasks); n > 0 {
 		r.assume("Pods that nothing owns (%d) are Jobs. One whose end was not recorded runs until it was deleted, else for %s.", n, offset(defaultWork))
@@ -421,7 +423,8 @@ func (r *recording) cronReleases(begin, end time.Duration) error {
 }
 
 // acceleratorNames are the extended resources that a node type can offer.
-var acceleratorNames = []corev1.ResourceName{"amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi", "nvidia.com/gpu"}
+var acceleratorNames = []corev1.ResourceName{"amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi",
+	"nvidia.com/gpu"}
 
 // shapeOf returns what a pod asks for, as the scheduler counts it but for
 // sidecars.

@@ -51,7 +51,8 @@ func readOpenB(files []*input, _ *Options) (*recording, error) {
 		r.assume("A pod asks for whole devices: one that shared a device (gpu_milli below 1000, as %d of them) gets it alone, since Kubernetes knows no part of a device.", n.shared)
 	}
 	if n.chosen > 0 {
-		r.assume("Any device will do: the models that pods asked for (gpu_spec, set by %d of them) are not looked at.", n.chosen)
+		r.assume("Any device will do: the models that pods asked for (gpu_spec, set by %d of them) are not looked at.",
+			n.chosen)
 	}
 	r.leave(n.never, "pods that were never scheduled, so that nobody knows how long they would have run")
 	r.leave(n.wrong, "pods whose times contradict each other")
@@ -60,7 +61,8 @@ func readOpenB(files []*input, _ *Options) (*recording, error) {
 }
 
 func (r *recording) openbPod(t *table, n *openbCount) {
-	s := shape{cpu: t.integer("cpu_milli", cpuMost), memory: t.integer("memory_mib", memoryMost), gpu: t.integer("num_gpu", gpuMost)}
+	s := shape{cpu: t.integer("cpu_milli", cpuMost), memory: t.integer("memory_mib", memoryMost),
+		gpu: t.integer("num_gpu", gpuMost)}
 	class, known := openbClasses[t.text("qos")]
 	if !known {
 		t.fail("qos", "%q is not LS, BE, Burstable or Guaranteed", t.text("qos"))
@@ -89,7 +91,8 @@ func (r *recording) openbPod(t *table, n *openbCount) {
 	}
 	r.begin, r.end = min(r.begin, created), max(r.end, ended)
 	if class.serves {
-		r.services = append(r.services, service{shape: s, class: class.class, startup: openbStartup, changes: []change{{created, 1}, {ended, 0}}})
+		r.services = append(r.services, service{shape: s, class: class.class, startup: openbStartup,
+			changes: []change{{created, 1}, {ended, 0}}})
 		return
 	}
 	r.tasks = append(r.tasks, task{shape: s, class: class.class, at: created, work: ended - began, count: 1})

@@ -54,7 +54,8 @@ func (k *simkube) reduce(id string, t *corev1.PodTemplateSpec) {
 	}
 	missing := false
 	spec := corev1.PodSpec{
-		Containers: reduceContainers(s.Containers, true, &missing), InitContainers: reduceContainers(s.InitContainers, false, &missing),
+		Containers: reduceContainers(s.Containers, true, &missing), InitContainers: reduceContainers(s.InitContainers,
+			false, &missing),
 		TopologySpreadConstraints: s.TopologySpreadConstraints, PriorityClassName: s.PriorityClassName, Priority: s.Priority,
 		PreemptionPolicy: s.PreemptionPolicy, TerminationGracePeriodSeconds: s.TerminationGracePeriodSeconds,
 		Overhead: s.Overhead, HostNetwork: s.HostNetwork, RestartPolicy: s.RestartPolicy, Tolerations: slices.Clip(s.Tolerations),

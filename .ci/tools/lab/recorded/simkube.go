@@ -67,7 +67,8 @@ const (
 // readSimKube merges the events of all files.
 func readSimKube(files []*input, _ *Options) (*recording, error) {
 	k := &simkube{
-		r:      &recording{about: "Kubernetes objects of a cluster as SimKube recorded them, with every change", lasting: true},
+		r: &recording{about: "Kubernetes objects of a cluster as SimKube recorded them, with every change",
+			lasting: true},
 		places: map[string]int{}, extra: map[string]map[string]any{}, lives: map[string][]life{},
 		bare: map[string]barePod{}, skipped: map[string]map[string]bool{},
 	}
@@ -89,7 +90,8 @@ func readSimKube(files []*input, _ *Options) (*recording, error) {
 	k.r.origin = time.Unix(k.first, 0).UTC()
 	k.r.end = time.Duration(events[len(events)-1].Seconds-k.first) * time.Second
 	if k.r.end < 0 || k.r.end > daysMost*day {
-		return nil, fmt.Errorf("%s: events[%d].ts: %d is more than ten years after the first event", k.file, len(events)-1, events[len(events)-1].Seconds)
+		return nil, fmt.Errorf("%s: events[%d].ts: %d is more than ten years after the first event", k.file, len(events)-1,
+			events[len(events)-1].Seconds)
 	}
 	for i := range events {
 		e := &events[i]
@@ -242,7 +244,8 @@ func cronInstants(spec *batchv1.CronJobSpec, first int64, begin, end time.Durati
 	}
 	origin := time.Unix(first, 0).UTC()
 	var out []release
-	for next := s.Next(origin.Add(begin - time.Second)); !next.IsZero() && next.Before(origin.Add(end)); next = s.Next(next) {
+	for next := s.Next(origin.Add(begin - time.Second)); !next.IsZero() &&
+		next.Before(origin.Add(end)); next = s.Next(next) {
 		out = append(out, release{next.Sub(origin), 1})
 	}
 	return out, nil

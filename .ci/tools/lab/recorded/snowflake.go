@@ -44,7 +44,8 @@ func readSnowflake(files []*input, _ *Options) (*recording, error) {
 		}
 		r.begin, r.end = min(r.begin, first), max(r.end, last)
 		r.services = append(r.services, service{
-			shape: shape{cpu: 3500, memory: 13 << 10}, class: classNormal, name: name(fmt.Sprintf("region-%s-%s", k.region, k.machine)),
+			shape: shape{cpu: 3500, memory: 13 << 10}, class: classNormal, name: name(fmt.Sprintf("region-%s-%s", k.region,
+				k.machine)),
 			startup: time.Minute, changes: changes,
 		})
 	}

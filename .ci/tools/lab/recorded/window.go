@@ -35,7 +35,8 @@ func (r *recording) window(o *Options) (from, length time.Duration, err error) {
 		return 0, 0, err
 	}
 	if from > r.end && !r.repeat && !r.lasting || from+length <= r.begin {
-		return 0, 0, fmt.Errorf("from: %q is outside the recording, which goes from %s to %s", o.From, r.when(r.begin), r.when(r.end))
+		return 0, 0, fmt.Errorf("from: %q is outside the recording, which goes from %s to %s", o.From, r.when(r.begin),
+			r.when(r.end))
 	}
 	return from, length, nil
 }
@@ -44,7 +45,8 @@ func (r *recording) window(o *Options) (from, length time.Duration, err error) {
 func (r *recording) parseFrom(text string) (time.Duration, error) {
 	if at, ok := parseInstant(text); ok {
 		if r.origin.IsZero() {
-			return 0, fmt.Errorf("from: the recording has no dates; give the time since its begin, such as 36h or 30d, in place of %q", text)
+			return 0,
+				fmt.Errorf("from: the recording has no dates; give the time since its begin, such as 36h or 30d, in place of %q", text)
 		}
 		return at.Sub(r.origin), nil
 	}

@@ -93,7 +93,8 @@ func (r *recording) pools(nodes []Node, jobs []job) []manifest {
 			markets["minGPUs"] = 1
 			spec["template"] = manifest{"taints": []any{manifest{"key": gpuTaint, "value": "present", "effect": "NoSchedule"}}}
 		}
-		return manifest{"apiVersion": "spotter.dev/v1alpha1", "kind": "CapacityPool", "metadata": manifest{"name": name}, "spec": spec}
+		return manifest{"apiVersion": "spotter.dev/v1alpha1", "kind": "CapacityPool", "metadata": manifest{"name": name},
+			"spec": spec}
 	}
 	var all []manifest
 	if len(plain) > 0 {
@@ -170,7 +171,8 @@ func (s shape) pod(app string, c class, restart string) manifest {
 	requests := manifest{"cpu": fmt.Sprintf("%dm", s.cpu), "memory": fmt.Sprintf("%dMi", s.memory)}
 	spec := manifest{
 		"priorityClassName": c.String(),
-		"containers":        []any{manifest{"name": "main", "image": pauseImage, "resources": manifest{"requests": requests}}},
+		"containers": []any{manifest{"name": "main", "image": pauseImage,
+			"resources": manifest{"requests": requests}}},
 	}
 	if s.gpu > 0 {
 		requests["nvidia.com/gpu"] = s.gpu
@@ -200,7 +202,8 @@ func (s *service) manifest(names map[string]bool) manifest {
 	return manifest{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta,
 		"spec": manifest{
-			"replicas": s.changes[0].pods, "selector": manifest{"matchLabels": manifest{"app": app}}, "template": s.pod(app, s.class, ""),
+			"replicas": s.changes[0].pods, "selector": manifest{"matchLabels": manifest{"app": app}}, "template": s.pod(app,
+				s.class, ""),
 		},
 	}
 }

@@ -26,7 +26,8 @@ type Cluster struct{ Kubeconfig, Context string }
 
 // Register adds the flags that say it.
 func (c *Cluster) Register(flags *pflag.FlagSet) {
-	flags.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
+	flags.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig,
+		"reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
 	flags.StringVar(&c.Context, "context", c.Context, "use the context `NAME` of the kubeconfig")
 	cli.Section(flags, "Cluster", "kubeconfig", "context")
 }
@@ -49,7 +50,8 @@ func (c *Cluster) Name() string {
 func (c *Cluster) Config(version string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, cli.Invalid(fmt.Errorf("no cluster: %w", ErrNoKubeconfig), clusterAdvice)
@@ -98,7 +100,8 @@ func Client(cfg *rest.Config, kinds ...func(*runtime.Scheme) error) (client.Clie
 
 // RegisterNamespace adds the flag that says where a controller keeps its lease.
 func RegisterNamespace(flags *pflag.FlagSet, namespace *string) {
-	flags.StringVarP(namespace, "namespace", "n", "", "the controller keeps its lease in namespace `NAME` (default: the pod's own, else spotter)")
+	flags.StringVarP(namespace, "namespace", "n", "",
+		"the controller keeps its lease in namespace `NAME` (default: the pod's own, else spotter)")
 }
 
 // ownNamespaceFile is where a pod finds the namespace that it runs in.

@@ -81,15 +81,23 @@ func Command(p *cli.Program) *cobra.Command {
 	}
 	flags := c.Flags()
 	f.Register(flags)
-	flags.StringVar(&f.policy, "policy", registry.Manifest, "policy `P` of the run of a SCENARIO, as NAME[:key=value…]; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
+	flags.StringVar(&f.policy, "policy", registry.Manifest,
+		"policy `P` of the run of a SCENARIO, as NAME[:key=value…]; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather of the run of a SCENARIO")
-	flags.StringVarP(&f.form, "format", "o", "", "form `F` of the bill: "+strings.Join(formNames, ", ")+" (default: "+formTable+" on a terminal and with --by, else "+formFocus+")")
-	flags.StringVar(&f.by, "by", "", "divide the table by `D`: "+strings.Join(divisions, ", ")+" (default: a table for each)")
-	flags.StringVar(&f.savings, "savings", "", "show for each month what pods, added up by `A`, saved against the same nodes on demand: "+strings.Join(bill.Aggregates(), ", "))
-	flags.StringVar(&f.out, "out", "", "write to `FILE` and not to the terminal: .csv or .parquet for "+formFocus+", .json for "+formOpenCost+", .txt for "+formTable)
-	flags.StringVar(&f.granularity, "granularity", "", "length `L` of a period of charge: hour, day (default: hour; with --format opencost all in one)")
-	flags.StringVar(&f.aggregate, "aggregate", "namespace", "with --format opencost, what pods are added up by, `A`: "+strings.Join(bill.Aggregates(), ", "))
-	flags.StringVar(&f.account, "account", "", "`ID` of the account that is billed (default: simulated/SCENARIO; a recording of a cluster has none)")
+	flags.StringVarP(&f.form, "format", "o", "", "form `F` of the bill: "+strings.Join(formNames,
+		", ")+" (default: "+formTable+" on a terminal and with --by, else "+formFocus+")")
+	flags.StringVar(&f.by, "by", "", "divide the table by `D`: "+strings.Join(divisions,
+		", ")+" (default: a table for each)")
+	flags.StringVar(&f.savings, "savings", "",
+		"show for each month what pods, added up by `A`, saved against the same nodes on demand: "+strings.Join(bill.Aggregates(), ", "))
+	flags.StringVar(&f.out, "out", "",
+		"write to `FILE` and not to the terminal: .csv or .parquet for "+formFocus+", .json for "+formOpenCost+", .txt for "+formTable)
+	flags.StringVar(&f.granularity, "granularity", "",
+		"length `L` of a period of charge: hour, day (default: hour; with --format opencost all in one)")
+	flags.StringVar(&f.aggregate, "aggregate", "namespace",
+		"with --format opencost, what pods are added up by, `A`: "+strings.Join(bill.Aggregates(), ", "))
+	flags.StringVar(&f.account, "account", "",
+		"`ID` of the account that is billed (default: simulated/SCENARIO; a recording of a cluster has none)")
 	cli.CompleteBy(c, "policy", input.CompletePolicy)
 	cli.Complete(c, "truth", input.TruthNames())
 	cli.Complete(c, "format", formNames)
@@ -145,9 +153,11 @@ func (f *billFlags) check(p *cli.Program) error {
 	if !f.Flags.Changed("format") {
 		f.form = f.usualForm(p)
 	}
-	extensions, known := map[string][]string{formTable: {".txt"}, formFocus: {".csv", ".parquet"}, formOpenCost: {".json"}}[f.form]
+	extensions, known := map[string][]string{formTable: {".txt"}, formFocus: {".csv", ".parquet"},
+		formOpenCost: {".json"}}[f.form]
 	if !known {
-		return cli.Invalid(fmt.Errorf("--format: %q is unknown%s", f.form, cli.Meant(f.form, formNames)), "give one of "+strings.Join(formNames, ", ")+"; a file is named by --out")
+		return cli.Invalid(fmt.Errorf("--format: %q is unknown%s", f.form, cli.Meant(f.form, formNames)),
+			"give one of "+strings.Join(formNames, ", ")+"; a file is named by --out")
 	}
 	if f.Flags.Changed("by") && (f.form != formTable || !slices.Contains(divisions, f.by)) {
 		return cli.Invalid(fmt.Errorf("--by: %q is not a division of format %s", f.by, f.form),
@@ -158,7 +168,8 @@ func (f *billFlags) check(p *cli.Program) error {
 			return cli.Invalid(fmt.Errorf("--savings: %w", err), "give one of them, as --savings label:team")
 		}
 		if f.form != formTable || f.by != "" {
-			return cli.Invalid(errors.New("--savings: it is a table of its own"), "leave --by and other formats than "+formTable+" out")
+			return cli.Invalid(errors.New("--savings: it is a table of its own"),
+				"leave --by and other formats than "+formTable+" out")
 		}
 	}
 	if _, ok := periods[f.granularity]; !ok && f.Flags.Changed("granularity") {
@@ -174,7 +185,8 @@ func (f *billFlags) check(p *cli.Program) error {
 		return nil
 	}
 	if !slices.Contains(extensions, strings.ToLower(filepath.Ext(f.out))) && !cli.IsDevice(f.out) {
-		return cli.Invalid(fmt.Errorf("--out: %s: %s is written as %s", f.out, f.form, strings.Join(extensions, " or ")), "name such a file, or leave --out out")
+		return cli.Invalid(fmt.Errorf("--out: %s: %s is written as %s", f.out, f.form, strings.Join(extensions, " or ")),
+			"name such a file, or leave --out out")
 	}
 	if err := cli.CheckOut("--out", f.out); err != nil {
 		return err

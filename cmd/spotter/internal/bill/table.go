@@ -39,11 +39,13 @@ func (f *billFlags) table(p *cli.Program, usages []*bill.Usage) (*format.Answer,
 			text = name + " costs " + text
 		}
 		if hours > 0 {
-			text += fmt.Sprintf(", for %s node-hours, %s of them on Spot", figures.Number(hours, 0), figures.Share(spot/hours, 1))
+			text += fmt.Sprintf(", for %s node-hours, %s of them on Spot", figures.Number(hours, 0),
+				figures.Share(spot/hours, 1))
 		}
 		a.Verdicts = append(a.Verdicts, format.Verdict{Text: text + "."})
 	}
-	a.About = "Fees and volumes of nodes are included, what is paid in advance is not. " + bill.Idle + " is what no pod requested."
+	a.About = "Fees and volumes of nodes are included, what is paid in advance is not. " + bill.Idle +
+		" is what no pod requested."
 	if f.by == "" && !f.Flags.Changed("format") {
 		a.Next = format.Step{Do: "write a row for each node and hour, with the columns of FOCUS",
 			Command: p.Invocation() + " --out bill.csv"}
@@ -61,7 +63,8 @@ func (f *billFlags) savingsTable(usages []*bill.Usage) (*format.Answer, error) {
 			return nil, err
 		}
 		name := strings.ToUpper(strings.TrimPrefix(f.savings, "label:"))
-		t, sum := format.Grid{Headings: format.Headings("MONTH", name, "COST $", "ON DEMAND $", "SAVED $", "SAVED %")}, bill.Saving{Name: "all"}
+		t, sum := format.Grid{Headings: format.Headings("MONTH", name, "COST $", "ON DEMAND $", "SAVED $",
+			"SAVED %")}, bill.Saving{Name: "all"}
 		for _, s := range all {
 			sum.Cost, sum.OnDemand = sum.Cost+s.Cost, sum.OnDemand+s.OnDemand
 		}
@@ -70,11 +73,13 @@ func (f *billFlags) savingsTable(usages []*bill.Usage) (*format.Answer, error) {
 			if s.OnDemand > 0 {
 				share = s.Saved().Float() / s.OnDemand.Float()
 			}
-			t.Rows = append(t.Rows, format.Cells(s.Month, s.Name, figures.Amount(s.Cost.Float()), figures.Amount(s.OnDemand.Float()),
+			t.Rows = append(t.Rows, format.Cells(s.Month, s.Name, figures.Amount(s.Cost.Float()),
+				figures.Amount(s.OnDemand.Float()),
 				figures.Amount(s.Saved().Float()), figures.Number(100*share, 1)))
 		}
 		a.Tables = append(a.Tables, t)
-		text := fmt.Sprintf("%s saved of %s on demand from %s to %s.", figures.Dollars(sum.Saved().Float()), figures.Dollars(sum.OnDemand.Float()),
+		text := fmt.Sprintf("%s saved of %s on demand from %s to %s.", figures.Dollars(sum.Saved().Float()),
+			figures.Dollars(sum.OnDemand.Float()),
 			cli.Minute(u.Window.From), cli.Minute(u.Window.To))
 		if name := cmp.Or(u.About.Run, u.About.Account); name != "" {
 			text = name + ": " + text
@@ -98,7 +103,8 @@ func divided(by string, parts []bill.Sum) (format.Grid, bill.Sum) {
 	}
 	t := format.Grid{Headings: format.Headings(names...)}
 	for _, s := range append(parts, all) {
-		cells := []string{s.Name, figures.Amount(s.Billed.Float()), figures.Number(100*s.Billed.Float()/all.Billed.Float(), 1),
+		cells := []string{s.Name, figures.Amount(s.Billed.Float()),
+			figures.Number(100*s.Billed.Float()/all.Billed.Float(), 1),
 			figures.Number(s.NodeHours, 0), figures.Number(100*s.SpotHours/s.NodeHours, 1)}
 		t.Rows = append(t.Rows, format.Cells(cells[:len(names)]...))
 	}

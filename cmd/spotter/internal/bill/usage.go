@@ -31,7 +31,8 @@ func (f *billFlags) usages(ctx context.Context, p *cli.Program, args []string) (
 	given := slices.ContainsFunc(ofRuns, f.Flags.Changed)
 	if info, err := os.Stat(what); err == nil && info.IsDir() || strings.HasPrefix(what, "s3://") {
 		if given || len(runs) > 0 {
-			return nil, cli.Invalid(fmt.Errorf("%s: a recording is of one run, with its own prices, policy and seed", what), "leave RUN and the flags of a run out")
+			return nil, cli.Invalid(fmt.Errorf("%s: a recording is of one run, with its own prices, policy and seed", what),
+				"leave RUN and the flags of a run out")
 		}
 		u, err := f.recorded(p, what)
 		return []*bill.Usage{u}, err
@@ -42,22 +43,26 @@ func (f *billFlags) usages(ctx context.Context, p *cli.Program, args []string) (
 	}
 	if results == nil {
 		if len(runs) > 0 {
-			return nil, cli.Invalid(fmt.Errorf("%s: a scenario has no run %s", what, runs[0]), "choose the run of a scenario by --policy and --seed; RUN is for a file of results")
+			return nil, cli.Invalid(fmt.Errorf("%s: a scenario has no run %s", what, runs[0]),
+				"choose the run of a scenario by --policy and --seed; RUN is for a file of results")
 		}
 		u, err := f.simulated(ctx, p, &f.MarketFlags, what, f.policy, f.seed, "")
 		return []*bill.Usage{u}, err
 	}
 	if given {
-		return nil, cli.Invalid(fmt.Errorf("%s: its runs have their own prices, policies and seeds", what), "choose runs as POLICY@SEED, and leave the flags of a run out")
+		return nil, cli.Invalid(fmt.Errorf("%s: its runs have their own prices, policies and seeds", what),
+			"choose runs as POLICY@SEED, and leave the flags of a run out")
 	}
 	return f.again(ctx, p, what, results, runs)
 }
 
 // again does the runs of a results file that are named.
-func (f *billFlags) again(ctx context.Context, p *cli.Program, path string, results *format.Results, named []string) ([]*bill.Usage, error) {
+func (f *billFlags) again(ctx context.Context, p *cli.Program, path string, results *format.Results,
+	named []string) ([]*bill.Usage, error) {
 	if len(named) == 0 {
 		first := results.Runs[0]
-		return nil, cli.Invalid(fmt.Errorf("%s: it has %d runs, and none is named", path, len(results.Runs)), fmt.Sprintf("name some of them, as in `spotter bill %s %s`", path, runName(&first)))
+		return nil, cli.Invalid(fmt.Errorf("%s: it has %d runs, and none is named", path, len(results.Runs)),
+			fmt.Sprintf("name some of them, as in `spotter bill %s %s`", path, runName(&first)))
 	}
 	var chosen []*format.ResultRun
 	for _, name := range named {
@@ -68,7 +73,8 @@ func (f *billFlags) again(ctx context.Context, p *cli.Program, path string, resu
 			}
 		}
 		if len(chosen) == before {
-			return nil, cli.Invalid(fmt.Errorf("%s: it has no run %s", path, name), "name a run POLICY@SEED, as in "+runName(&results.Runs[0]))
+			return nil, cli.Invalid(fmt.Errorf("%s: it has no run %s", path, name),
+				"name a run POLICY@SEED, as in "+runName(&results.Runs[0]))
 		}
 	}
 	if f.form == formOpenCost && len(chosen) > 1 {
@@ -97,7 +103,8 @@ func (f *billFlags) again(ctx context.Context, p *cli.Program, path string, resu
 func runName(x *format.ResultRun) string { return x.Policy + "@" + strconv.FormatUint(x.Seed, 10) }
 
 // simulated does one run, which must have the hash if one is given.
-func (f *billFlags) simulated(ctx context.Context, p *cli.Program, of *input.MarketFlags, scenario, spec string, seed uint64, hash string) (*bill.Usage, error) {
+func (f *billFlags) simulated(ctx context.Context, p *cli.Program, of *input.MarketFlags, scenario, spec string,
+	seed uint64, hash string) (*bill.Usage, error) {
 	sc, err := of.LoadScenario(ctx, p, scenario)
 	if err != nil {
 		return nil, err
@@ -114,14 +121,16 @@ func (f *billFlags) simulated(ctx context.Context, p *cli.Program, of *input.Mar
 		return nil, err
 	}
 	name := spec + "@" + strconv.FormatUint(seed, 10)
-	watch := bill.NewWatch(&cfg, bill.About{Account: cmp.Or(f.account, "simulated/"+sc.Name), Run: name, Tags: simulatedTags(sc.Name)})
+	watch := bill.NewWatch(&cfg, bill.About{Account: cmp.Or(f.account, "simulated/"+sc.Name), Run: name,
+		Tags: simulatedTags(sc.Name)})
 	r, err := runs.Simulate(ctx, job, cfg)
 	if err != nil {
 		return nil, err
 	}
 	p.Warn(map[string]bool{}, append(r.Warnings, runs.Unanswered()...))
 	if err := sameRun(r, hash); err != nil {
-		return nil, cli.Invalid(fmt.Errorf("%s: %s: %w", scenario, name, err), "write the results again with `spotter eval --out`")
+		return nil, cli.Invalid(fmt.Errorf("%s: %s: %w", scenario, name, err),
+			"write the results again with `spotter eval --out`")
 	}
 	return watch.Usage(), nil
 }
@@ -151,7 +160,8 @@ func (f *billFlags) recorded(p *cli.Program, dir string) (*bill.Usage, error) {
 	}
 	about := bill.About{Account: f.account}
 	if strings.HasPrefix(r.Meta.Note, "spotter sim ") {
-		about = bill.About{Account: cmp.Or(f.account, "simulated/"+r.Meta.Scenario), Run: r.Meta.Policy + "@" + strconv.FormatUint(r.Meta.Seed, 10), Tags: simulatedTags(r.Meta.Scenario)}
+		about = bill.About{Account: cmp.Or(f.account, "simulated/"+r.Meta.Scenario), Run: r.Meta.Policy + "@" +
+			strconv.FormatUint(r.Meta.Seed, 10), Tags: simulatedTags(r.Meta.Scenario)}
 	}
 	u, err := bill.Load(r, about)
 	if err != nil {

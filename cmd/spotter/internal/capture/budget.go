@@ -177,7 +177,8 @@ func (c *source) commitmentsOf() (out []commitment) {
 			c.leave(1, "commitments that are not of one instance type: state them in spec.commitments")
 			continue
 		}
-		x := commitment{Name: c.names.of("commitment", k.Name), InstanceType: k.Type, Count: &k.Amount, Region: k.Region, Zone: k.Zone}
+		x := commitment{Name: c.names.of("commitment", k.Name), InstanceType: k.Type, Count: &k.Amount, Region: k.Region,
+			Zone: k.Zone}
 		if k.Fee != policy.NoPrice {
 			x.Fee = ptr(k.Fee.Float())
 		}

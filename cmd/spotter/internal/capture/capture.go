@@ -102,7 +102,8 @@ type source struct {
 // Take makes a scenario of s. It fails where nothing could be run: a cluster none of
 // whose nodes is of a type that the catalog knows.
 func Take(s *policy.Snapshot, o Options) (*Captured, error) {
-	c := &source{s: s, o: &o, names: newNames(o.Anonymise), out: &Captured{name: o.Name, at: s.Now}, left: map[string]int{}}
+	c := &source{s: s, o: &o, names: newNames(o.Anonymise), out: &Captured{name: o.Name, at: s.Now},
+		left: map[string]int{}}
 	pools := &poolSet{source: c, unread: map[string]*unreadPool{}}
 	for name, why := range o.Unread {
 		pools.unread[name] = &unreadPool{why: why}
@@ -113,18 +114,22 @@ func Take(s *policy.Snapshot, o Options) (*Captured, error) {
 	}
 	pools.placeNodes()
 	if len(pools.all) == 0 {
-		return nil, fmt.Errorf("nothing can be bought: there is neither a CapacityPool nor a node of a known instance type%s", c.reasons())
+		return nil,
+			fmt.Errorf("nothing can be bought: there is neither a CapacityPool nor a node of a known instance type%s",
+				c.reasons())
 	}
 	pools.labelPools()
 	manifests := pools.manifests()
-	w := &workWriter{source: c, nodes: pools, pods: podWriter{c, map[string]priorityClass{}}, taken: map[string]bool{}, pdbs: map[policy.PDBID]bool{}, then: map[string][]*load{}}
+	w := &workWriter{source: c, nodes: pools, pods: podWriter{c, map[string]priorityClass{}}, taken: map[string]bool{},
+		pdbs: map[policy.PDBID]bool{}, then: map[string][]*load{}}
 	work := w.workloads()
 	if len(work) == 0 {
 		return nil, fmt.Errorf("nothing is wanted: there is no workload with pods on nodes that are captured%s", c.reasons())
 	}
 	pools.checkSelectors()
 	c.out.objects = slices.Concat(manifests, w.pods.priorityClasses(), work, w.disruptionBudgets(), c.budgets())
-	c.out.seeds, c.out.seen, c.out.commitments = pools.seeds(w.onNodes(), false), pools.seeds(nil, true), slices.Concat(c.commitmentsOf(), pools.paidFor())
+	c.out.seeds, c.out.seen, c.out.commitments = pools.seeds(w.onNodes(), false), pools.seeds(nil,
+		true), slices.Concat(c.commitmentsOf(), pools.paidFor())
 	c.out.Left = append(c.out.Left, c.reasonList()...)
 	return c.out, nil
 }

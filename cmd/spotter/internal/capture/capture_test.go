@@ -200,10 +200,12 @@ func compare(t *testing.T, before, after *scenarios.BoundScenario) {
 		if !reflect.DeepEqual(a, b) {
 			t.Errorf("template of %s\n%+v\nwant\n%+v", x.Name, b, a)
 		}
-		if x.Kind != y.Kind || x.Replicas != y.Replicas || x.OutagePenalty != y.OutagePenalty || x.OutageCostPerHour != y.OutageCostPerHour || x.DoNotDisrupt != y.DoNotDisrupt {
+		if x.Kind != y.Kind || x.Replicas != y.Replicas || x.OutagePenalty != y.OutagePenalty ||
+			x.OutageCostPerHour != y.OutageCostPerHour || x.DoNotDisrupt != y.DoNotDisrupt {
 			t.Errorf("workload %+v, want %+v", *y, *x)
 		}
-		if x.Job != nil && (x.Job.Work != y.Job.Work || x.Job.Checkpoint != y.Job.Checkpoint || x.Job.Deadline != y.Job.Deadline || x.Job.Pods != y.Job.Pods || x.Job.Completions != y.Job.Completions) {
+		if x.Job != nil && (x.Job.Work != y.Job.Work || x.Job.Checkpoint != y.Job.Checkpoint ||
+			x.Job.Deadline != y.Job.Deadline || x.Job.Pods != y.Job.Pods || x.Job.Completions != y.Job.Completions) {
 			t.Errorf("job %s %+v, want %+v", x.Name, *y.Job, *x.Job)
 		}
 		at++
@@ -297,7 +299,8 @@ func foreign() *policy.Snapshot {
 			{Key: "topology.kubernetes.io/zone", Value: zone},
 		}, more...)
 		slices.SortFunc(labels, func(a, b policy.Label) int { return strings.Compare(a.Key, b.Key) })
-		return policy.Node{ID: policy.NodeID(id), Name: fmt.Sprint("n", id), Pool: policy.None, Market: policy.None, Phase: policy.NodeInitialized, Labels: labels,
+		return policy.Node{ID: policy.NodeID(id), Name: fmt.Sprint("n", id), Pool: policy.None, Market: policy.None,
+			Phase: policy.NodeInitialized, Labels: labels,
 			Taints: []policy.Taint{{Key: "team", Value: "a", Effect: policy.NoSchedule}}}
 	}
 	return &policy.Snapshot{
@@ -309,14 +312,18 @@ func foreign() *policy.Snapshot {
 		},
 		Templates: []policy.Template{
 			{ID: 0, Workload: 0, Name: "a/web", Namespace: "a", Grace: graceDefault, OutagePenalty: -1, MigrationTier: -1,
-				Requests: policy.Resources{CPU: 500, Memory: 1 << 30, Pods: 1}, NodeSelector: []policy.Label{team, {Key: "eks.amazonaws.com/capacityType", Value: "SPOT"}}},
-			{ID: 1, Workload: policy.None, Name: "kube-system/etcd", Namespace: "kube-system", Grace: graceDefault, OutagePenalty: -1, MigrationTier: -1,
+				Requests: policy.Resources{CPU: 500, Memory: 1 << 30, Pods: 1}, NodeSelector: []policy.Label{team,
+					{Key: "eks.amazonaws.com/capacityType", Value: "SPOT"}}},
+			{ID: 1, Workload: policy.None, Name: "kube-system/etcd", Namespace: "kube-system", Grace: graceDefault,
+				OutagePenalty: -1, MigrationTier: -1,
 				Requests: policy.Resources{CPU: 100, Pods: 1}},
 		},
 		Workloads: []policy.Workload{{ID: 0, Name: "a/web", Kind: policy.KindDeployment, Replicas: 3}},
 		Pods: []policy.Pod{
-			{ID: 0, Name: "a/web-0", Phase: policy.PodReady, Node: 0, Bound: 1000, ReadySince: 21_000}, {ID: 1, Name: "a/web-1", Phase: policy.PodReady, Node: 3},
-			{ID: 2, Name: "a/web-2", Phase: policy.PodPending, Node: policy.None}, {ID: 3, Name: "kube-system/etcd", Template: 1, Phase: policy.PodReady, Node: 4},
+			{ID: 0, Name: "a/web-0", Phase: policy.PodReady, Node: 0, Bound: 1000, ReadySince: 21_000}, {ID: 1,
+				Name: "a/web-1", Phase: policy.PodReady, Node: 3},
+			{ID: 2, Name: "a/web-2", Phase: policy.PodPending, Node: policy.None}, {ID: 3, Name: "kube-system/etcd",
+				Template: 1, Phase: policy.PodReady, Node: 4},
 		},
 	}
 }
@@ -478,7 +485,8 @@ func TestDoNotDisruptAsItIs(t *testing.T) {
 		want   string
 	}{
 		{[]string{"2h", "2h", "true"}, true, "2h"}, {[]string{"2h", "2h", ""}, false, "2h"}, {[]string{"2h", "4h", "true"}, true, ""},
-		{[]string{"-", "-", "-"}, true, "true"}, {[]string{"never", "never", "never"}, false, ""}, {[]string{"false", "false", "false"}, false, ""},
+		{[]string{"-", "-", "-"}, true, "true"}, {[]string{"never", "never", "never"}, false,
+			""}, {[]string{"false", "false", "false"}, false, ""},
 	} {
 		var x load
 		src := &source{o: &Options{DoNotDisrupt: map[string]string{}}}

@@ -36,7 +36,10 @@ func (f *sinceFlags) billed(ctx context.Context, h *history.History) error {
 		if isURL(path) {
 			err = askOpenCost(ctx, path, s)
 		} else {
-			_, err = history.EachFile(ctx, []string{path}, nil, func(_ string, file objects.File) error { return s.Read(file, file.Size()) })
+			_, err = history.EachFile(ctx, []string{path}, nil, func(_ string,
+				file objects.File) error {
+				return s.Read(file, file.Size())
+			})
 		}
 		if err != nil {
 			return err
@@ -47,7 +50,8 @@ func (f *sinceFlags) billed(ctx context.Context, h *history.History) error {
 		dollars, share, said = chargedNodes(s, h)
 	}
 	if share <= 0 {
-		return fmt.Errorf("%s has nothing of the nodes from %v to %v%s", s.Form, h.From.Std().Format(time.RFC3339), h.To.Std().Format(time.RFC3339), said)
+		return fmt.Errorf("%s has nothing of the nodes from %v to %v%s", s.Form, h.From.Std().Format(time.RFC3339),
+			h.To.Std().Format(time.RFC3339), said)
 	}
 	if h.HasDollars {
 		said += fmt.Sprintf("; karpenter_nodepools_cost_total adds up to %s", figures.Dollars(h.Dollars))
@@ -56,7 +60,8 @@ func (f *sinceFlags) billed(ctx context.Context, h *history.History) error {
 	if !h.HasDollars {
 		said += fmt.Sprintf("; below %s they are not compared", figures.Share(coverageLeast, 0))
 	}
-	h.Bill = fmt.Sprintf("Dollars: %s by %s, which is of %s of the node-hours%s.", figures.Dollars(dollars), s.Form, figures.Share(share, 1), said)
+	h.Bill = fmt.Sprintf("Dollars: %s by %s, which is of %s of the node-hours%s.", figures.Dollars(dollars), s.Form,
+		figures.Share(share, 1), said)
 	return nil
 }
 
@@ -100,10 +105,12 @@ func chargedNodes(s *bill.Statement, h *history.History) (dollars, share float64
 		}
 	}
 	if others > 0 {
-		said += fmt.Sprintf("; %s for %s are not known nodes of this cluster", figures.Count(others, "other machine"), figures.Dollars(otherDollars))
+		said += fmt.Sprintf("; %s for %s are not known nodes of this cluster", figures.Count(others, "other machine"),
+			figures.Dollars(otherDollars))
 	}
 	if committed > 0 {
-		said += fmt.Sprintf("; %s of it are covered by commitments, which the simulation does not have", figures.Dollars(committed))
+		said += fmt.Sprintf("; %s of it are covered by commitments, which the simulation does not have",
+			figures.Dollars(committed))
 	}
 	return dollars, known / max(all, 1e-9), said
 }

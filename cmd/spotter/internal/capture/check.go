@@ -92,7 +92,11 @@ func figureOf(h *history.History, resolver *kube.CapacityResolver) *figure {
 
 // controls reports whether n is one of the control plane.
 func controls(n *history.Node) bool {
-	return n.Kind != nil && slices.ContainsFunc(controlPlane, func(k string) bool { _, has := n.Kind.Labels[k]; return has })
+	return n.Kind != nil && slices.ContainsFunc(controlPlane, func(k string) bool {
+		_,
+			has := n.Kind.Labels[k]
+		return has
+	})
 }
 
 // sold reports whether the catalog has an instance type.
@@ -157,7 +161,10 @@ func (l *lives) history() *history.History {
 	for _, id := range slices.Sorted(maps.Keys(l.open)) {
 		l.end(id, l.w.Start.Add(l.w.Duration))
 	}
-	slices.SortFunc(l.nodes, func(a, b history.Node) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(l.nodes, func(a, b history.Node) int {
+		return cmp.Or(cmp.Compare(a.From, b.From),
+			cmp.Compare(a.Name, b.Name))
+	})
 	return &history.History{From: l.w.Start, To: l.w.Start.Add(l.w.Duration), Nodes: l.nodes}
 }
 
@@ -179,7 +186,8 @@ func simulate(ctx context.Context, name string, w *scenarios.BoundScenario, seed
 		return nil, fmt.Errorf("simulating what was captured: %w", err)
 	}
 	h := l.history()
-	h.Reclaims, h.Evictions = history.Count{N: r.Interruptions, Source: asIs}, history.Count{N: r.VoluntaryEvictions, Source: asIs}
+	h.Reclaims, h.Evictions = history.Count{N: r.Interruptions, Source: asIs}, history.Count{N: r.VoluntaryEvictions,
+		Source: asIs}
 	h.Dollars, h.HasDollars = (r.Bill - r.Fees.Total()).Float(), true // bills and metrics are read for machines alone
 	return h, nil
 }
@@ -189,7 +197,8 @@ const seedsCompared = 3
 
 // simulateSeeds returns the figures of a scenario as it is, the mean over seeds.
 func simulateSeeds(ctx context.Context, name string, w *scenarios.BoundScenario) (*figure, error) {
-	mean := &figure{hours: map[string]float64{}, hasDollars: true, reclaims: history.Count{Source: asIs}, evictions: history.Count{Source: asIs}}
+	mean := &figure{hours: map[string]float64{}, hasDollars: true, reclaims: history.Count{Source: asIs},
+		evictions: history.Count{Source: asIs}}
 	for seed := uint64(1); seed <= seedsCompared; seed++ {
 		h, err := simulate(ctx, name, w, seed)
 		if err != nil {
@@ -288,7 +297,8 @@ func compared(was, is *figure) []string {
 		line(is.money(), is.dollars, was.dollars, 2)
 	}
 	if was.withoutType > 0 {
-		lines = append(lines, fmt.Sprintf("  %d of %d nodes are of no type that is known, and in no figure", was.withoutType, was.all))
+		lines = append(lines, fmt.Sprintf("  %d of %d nodes are of no type that is known, and in no figure",
+			was.withoutType, was.all))
 	}
 	return lines
 }

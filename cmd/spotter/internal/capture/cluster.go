@@ -65,8 +65,10 @@ func readings() []reading {
 		{"priorityclasses.scheduling.k8s.io", &schedulingv1.PriorityClassList{}, "priorities are those that pods carry"},
 		{"capacitypools.spotter.dev", &v1alpha1.CapacityPoolList{}, "pools are made of the nodes that there are"},
 		{"nodepools.karpenter.sh", &karpv1.NodePoolList{}, "a NodePool allows the capacity types that its nodes have"},
-		{"ec2nodeclasses.karpenter.k8s.aws", nodeClasses("karpenter.k8s.aws", "EC2NodeClass"), "EC2NodeClasses have their default settings"},
-		{"nodeclasses.eks.amazonaws.com", nodeClasses("eks.amazonaws.com", "NodeClass"), "NodeClasses have their default settings"},
+		{"ec2nodeclasses.karpenter.k8s.aws", nodeClasses("karpenter.k8s.aws", "EC2NodeClass"),
+			"EC2NodeClasses have their default settings"},
+		{"nodeclasses.eks.amazonaws.com", nodeClasses("eks.amazonaws.com", "NodeClass"),
+			"NodeClasses have their default settings"},
 		{"gpubudgets.spotter.dev", &v1alpha1.GPUBudgetList{}, "there are no accelerator budgets"},
 	}
 }
@@ -127,7 +129,8 @@ func Read(ctx context.Context, config *rest.Config, o *Options, log io.Writer) (
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("reaching %s: %w", config.Host, err), "check that `kubectl get nodes` works with this kubeconfig")
+		return nil, cli.Invalid(fmt.Errorf("reaching %s: %w", config.Host, err),
+			"check that `kubectl get nodes` works with this kubeconfig")
 	}
 	return ReadBy(ctx, c, o, log)
 }
@@ -135,7 +138,8 @@ func Read(ctx context.Context, config *rest.Config, o *Options, log io.Writer) (
 // Scheme returns the kinds that are read.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme))
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		karpenter.AddToScheme(scheme))
 }
 
 // ReadBy is Read by a client.
@@ -205,7 +209,8 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 		case apierrors.IsForbidden(err):
 			missing = append(missing, fmt.Errorf("the right to list %s is missing: %w", x.name, err))
 		case err != nil:
-			return nil, cli.Invalid(fmt.Errorf("listing %s: %w", x.name, err), "check that `kubectl get nodes` works with this kubeconfig")
+			return nil, cli.Invalid(fmt.Errorf("listing %s: %w", x.name, err),
+				"check that `kubectl get nodes` works with this kubeconfig")
 		}
 		if _, ours := x.list.(*v1alpha1.CapacityPoolList); ours {
 			out.installed = err == nil || apierrors.IsForbidden(err)
@@ -215,7 +220,9 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 		}
 	}
 	if len(missing) > 0 {
-		return nil, cli.Invalid(errors.Join(missing...), "grant `list` on nodes and pods of all namespaces, as the ClusterRole view and one for nodes do")
+		return nil,
+			cli.Invalid(errors.Join(missing...),
+				"grant `list` on nodes and pods of all namespaces, as the ClusterRole view and one for nodes do")
 	}
 	out.fillDefaults(ctx, c)
 	out.readBeta(ctx, c)
@@ -286,7 +293,8 @@ func (l *listed) takeEach(ctx context.Context, c client.Reader, list client.Obje
 			}
 			f.Unread[name] = fmt.Sprintf("it cannot be read: %v", err)
 		default:
-			l.missing = append(l.missing, fmt.Sprintf("%s %s cannot be read and is skipped: %v", kind, strings.TrimPrefix(raw.Items[i].GetNamespace()+"/"+name, "/"), err))
+			l.missing = append(l.missing, fmt.Sprintf("%s %s cannot be read and is skipped: %v", kind,
+				strings.TrimPrefix(raw.Items[i].GetNamespace()+"/"+name, "/"), err))
 		}
 	}
 	return nil
@@ -325,7 +333,8 @@ func (l *listed) take(list client.ObjectList) error {
 }
 
 // GetInformer returns the informer of a kind.
-func (l *listed) GetInformer(_ context.Context, of client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+func (l *listed) GetInformer(_ context.Context, of client.Object, _ ...cache.InformerGetOption) (cache.Informer,
+	error) {
 	return &listInformer{objects: l.objects[reflect.TypeOf(of)]}, nil
 }
 

@@ -85,9 +85,11 @@ func Command(p *cli.Program) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case f.then.on() && c.Flags().Changed("duration"):
-				return cli.Invalid(errors.New("--duration: with --since a run takes as long as what was captured"), "leave --duration out")
+				return cli.Invalid(errors.New("--duration: with --since a run takes as long as what was captured"),
+					"leave --duration out")
 			case f.then.on() && f.nodes == nodesOnDemand:
-				return cli.Invalid(errors.New("--nodes: with --since a run starts with the nodes that existed then"), "leave --nodes out")
+				return cli.Invalid(errors.New("--nodes: with --since a run starts with the nodes that existed then"),
+					"leave --nodes out")
 			}
 			return run(c.Context(), p, &f)
 		},
@@ -105,16 +107,20 @@ func (f *captureFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.force, "force", false, "replace what is there")
 	f.cluster.Register(flags)
 	flags.StringVar(&f.run, "run", "", "take the cluster from the recording in the folder `DIR`")
-	flags.StringVar(&f.at, "at", "", "take the step of that number, or the one in force at that time: `STEP` (default: the last)")
+	flags.StringVar(&f.at, "at", "",
+		"take the step of that number, or the one in force at that time: `STEP` (default: the last)")
 	flags.StringVar(&f.trace, "trace", "", "run it on the prices of this trace, `DIR|FILE`")
 	flags.DurationVar(&f.duration, "duration", 7*24*time.Hour, "run it for `TIME`, or for as long as there are prices")
 	flags.DurationVar(&f.warmUp, "warm-up", 0, "begin `TIME` before what is metered, with the cluster as it was captured")
-	flags.StringVar(&f.nodes, "nodes", nodesKept, "begin with the nodes `HOW` as-is, or on-demand: the same, all of them bought on demand")
+	flags.StringVar(&f.nodes, "nodes", nodesKept,
+		"begin with the nodes `HOW` as-is, or on-demand: the same, all of them bought on demand")
 	flags.StringVar(&f.Name, "name", "", "name the scenario `N` (default: of FILE)")
 	flags.BoolVar(&f.Anonymise, "anonymise", false, "replace names of namespaces, workloads, pools and labels")
 	flags.StringVar(&f.Provider, "provider", catalog.AWS, "take nodes that do not say who sells them for those of `NAME`")
-	flags.StringArrayVar(&f.labels, "spot-label", nil, "take nodes with the label `NAME[=VALUE]` for spot, before all labels that are known; may be given again")
-	flags.DurationVar(&f.JobDuration, "job-duration", time.Hour, "take `TIME` for a completion of a job that does not say how long it takes")
+	flags.StringArrayVar(&f.labels, "spot-label", nil,
+		"take nodes with the label `NAME[=VALUE]` for spot, before all labels that are known; may be given again")
+	flags.DurationVar(&f.JobDuration, "job-duration", time.Hour,
+		"take `TIME` for a completion of a job that does not say how long it takes")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of prices that are drawn")
 	f.then.register(flags)
 }
@@ -135,7 +141,8 @@ func (f *captureFlags) check() error {
 	case f.run == "" && f.at != "":
 		return cli.Invalid(fmt.Errorf("--at: %q needs --run: a cluster is captured as it is now", f.at), captureAdvice)
 	case f.run != "" && (f.cluster.Kubeconfig != "" || f.cluster.Context != ""):
-		return cli.Invalid(errors.New("--run: a recording has its own cluster"), "leave --kubeconfig and --context out, or leave --run out")
+		return cli.Invalid(errors.New("--run: a recording has its own cluster"),
+			"leave --kubeconfig and --context out, or leave --run out")
 	case f.duration < durationCaptured:
 		return cli.Invalid(fmt.Errorf("--duration: %v is less than %v", f.duration, durationCaptured), captureAdvice)
 	case f.warmUp < 0:
@@ -145,7 +152,8 @@ func (f *captureFlags) check() error {
 	case f.nodes != nodesKept && f.nodes != nodesOnDemand:
 		return cli.Invalid(fmt.Errorf("--nodes: %q is neither %s nor %s", f.nodes, nodesKept, nodesOnDemand), captureAdvice)
 	case !slices.Contains(catalog.Providers(), f.Provider):
-		return cli.Invalid(fmt.Errorf("--provider: %q is not known", f.Provider), "known are "+strings.Join(catalog.Providers(), ", "))
+		return cli.Invalid(fmt.Errorf("--provider: %q is not known", f.Provider),
+			"known are "+strings.Join(catalog.Providers(), ", "))
 	}
 	f.OnDemand, f.Priced = f.nodes == nodesOnDemand, f.trace == "" && f.run == ""
 	for _, l := range f.labels {
@@ -218,7 +226,8 @@ func run(ctx context.Context, p *cli.Program, f *captureFlags) error {
 	}
 	taken, err := Take(from.snapshot, f.Options)
 	if err != nil {
-		return cli.Invalid(fmt.Errorf("capture: %w", err), "see the nodes with `kubectl get nodes --show-labels`; --provider and --spot-label say what they do not")
+		return cli.Invalid(fmt.Errorf("capture: %w", err),
+			"see the nodes with `kubectl get nodes --show-labels`; --provider and --spot-label say what they do not")
 	}
 	run := Run{WarmUp: f.warmUp, Head: head}
 	prices, own, err := f.market(&from, taken, &run)
@@ -271,7 +280,8 @@ func recordedCluster(p *cli.Program, f *captureFlags) (captureSource, error) {
 	} else {
 		var at policy.Time
 		if at, err = input.ParseTime(f.at); err != nil {
-			return captureSource{}, cli.Invalid(fmt.Errorf("--at: %w", err), "give the number of a step, a date as 2026-01-03 or a time as 2026-01-03T14:00:00Z")
+			return captureSource{}, cli.Invalid(fmt.Errorf("--at: %w", err),
+				"give the number of a step, a date as 2026-01-03 or a time as 2026-01-03T14:00:00Z")
 		}
 		st, err = r.At(at)
 	}
@@ -281,7 +291,8 @@ func recordedCluster(p *cli.Program, f *captureFlags) (captureSource, error) {
 	case err != nil:
 		return captureSource{}, input.RecordingError(err)
 	}
-	return captureSource{st.Snapshot, fmt.Sprintf("the recording of %s held as of step %d", r.Meta.Scenario, st.Number), r}, nil
+	return captureSource{st.Snapshot, fmt.Sprintf("the recording of %s held as of step %d", r.Meta.Scenario,
+		st.Number), r}, nil
 }
 
 // market finds the prices, and writes into run where they are stored and which part of them is run.
@@ -360,7 +371,8 @@ func (f *captureFlags) window(t *trace.Trace, begin policy.Time, run *Run) error
 	}
 	run.Start, run.Duration = begin, min(length, f.duration)
 	if run.Duration < durationCaptured {
-		return cli.Invalid(fmt.Errorf("--trace: %s has prices for %v, and a run needs %v", t.Name, length, durationCaptured), "give a longer trace, or none for prices that are drawn")
+		return cli.Invalid(fmt.Errorf("--trace: %s has prices for %v, and a run needs %v", t.Name, length,
+			durationCaptured), "give a longer trace, or none for prices that are drawn")
 	}
 	return nil
 }
@@ -373,14 +385,16 @@ func (f *captureFlags) bind(text []byte, t *trace.Trace) (*scenarios.BoundScenar
 	}
 	w, err := scenarios.Bind(sc, t, scenarios.BindOptions{})
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("%s cannot be run on these prices: %w", f.Name, err), "give a trace of the region of the cluster with --trace, or none for prices that are drawn")
+		return nil, cli.Invalid(fmt.Errorf("%s cannot be run on these prices: %w", f.Name, err),
+			"give a trace of the region of the cluster with --trace, or none for prices that are drawn")
 	}
 	return w, nil
 }
 
 // report says what was written.
 func (f *captureFlags) report(w io.Writer, taken *Captured, t *trace.Trace, own bool) error {
-	fmt.Fprintf(w, "%s in %s, %s with %s\n", figures.Count(taken.Nodes, "node"), figures.Count(taken.Pools, "pool"), figures.Count(taken.Workloads, "workload"), figures.Count(taken.Pods, "pod"))
+	fmt.Fprintf(w, "%s in %s, %s with %s\n", figures.Count(taken.Nodes, "node"), figures.Count(taken.Pools, "pool"),
+		figures.Count(taken.Workloads, "workload"), figures.Count(taken.Pods, "pod"))
 	for _, l := range taken.Left {
 		fmt.Fprintf(w, "omitted: %s\n", l)
 	}
@@ -395,7 +409,8 @@ func (f *captureFlags) report(w io.Writer, taken *Captured, t *trace.Trace, own 
 		fmt.Fprintf(w, "%s prices of %d markets written to %s\n", kind, len(t.Series), f.prices())
 	}
 	if taken.Spot > 0 {
-		fmt.Fprintf(w, "every run starts with %s, that of the on-demand policy too; --nodes on-demand starts with on-demand nodes alone\n", figures.Count(taken.Spot, "Spot node"))
+		fmt.Fprintf(w,
+			"every run starts with %s, that of the on-demand policy too; --nodes on-demand starts with on-demand nodes alone\n", figures.Count(taken.Spot, "Spot node"))
 	}
 	_, err := fmt.Fprintf(w, "written to %s. Run it with `spotter sim %s`, and compare policies with `spotter eval %s`\n",
 		f.output, cli.Shell([]string{f.output}), cli.Shell([]string{f.output}))

@@ -51,7 +51,8 @@ func (f *sinceFlags) interrupted(ctx context.Context, h *history.History, resolv
 }
 
 // countedByNode counts the events of nodes of h that are spot.
-func countedByNode(x *history.Interruptions, h *history.History, resolver *kube.CapacityResolver) (count history.Count, said string, err error) {
+func countedByNode(x *history.Interruptions, h *history.History,
+	resolver *kube.CapacityResolver) (count history.Count, said string, err error) {
 	count.Source = x.Source
 	nodes := instancesOf(h)
 	unknown, spot := 0, 0
@@ -68,7 +69,8 @@ func countedByNode(x *history.Interruptions, h *history.History, resolver *kube.
 		count.Hours += n.Hours()
 	}
 	if spot > 0 && unknown == spot {
-		return count, "", fmt.Errorf("%s: no source says which instance a node is: kube_node_info of kube-state-metrics has it as provider_id, and audit logs have it where nodes are logged", x.Source)
+		return count, "",
+			fmt.Errorf("%s: no source says which instance a node is: kube_node_info of kube-state-metrics has it as provider_id, and audit logs have it where nodes are logged", x.Source)
 	}
 	others := 0
 	for _, e := range x.Events {
@@ -81,9 +83,11 @@ func countedByNode(x *history.Interruptions, h *history.History, resolver *kube.
 			others++
 		}
 	}
-	said = fmt.Sprintf("%s has %d interruptions, %d of them of Spot nodes of this cluster and %d of no known node of it", x.Source, len(x.Events), count.N, others)
+	said = fmt.Sprintf("%s has %d interruptions, %d of them of Spot nodes of this cluster and %d of no known node of it",
+		x.Source, len(x.Events), count.N, others)
 	if unknown > 0 {
-		said += fmt.Sprintf("; for %d of %d Spot nodes no source gives the instance: their node-hours are not counted", unknown, spot)
+		said += fmt.Sprintf("; for %d of %d Spot nodes no source gives the instance: their node-hours are not counted",
+			unknown, spot)
 	}
 	return count, said, nil
 }
@@ -144,9 +148,12 @@ func countedByRegion(x *history.Interruptions, h *history.History) (count histor
 	}
 	count.N = int64(math.Round(n))
 	if count.Hours <= 0 {
-		return count, "", fmt.Errorf("%s: it has no hour of a Spot instance in %s from %v to %v", x.Source, strings.Join(slices.Sorted(maps.Keys(ours)), ", "), h.From.Std().Format(time.RFC3339), h.To.Std().Format(time.RFC3339))
+		return count, "", fmt.Errorf("%s: it has no hour of a Spot instance in %s from %v to %v", x.Source,
+			strings.Join(slices.Sorted(maps.Keys(ours)),
+				", "), h.From.Std().Format(time.RFC3339), h.To.Std().Format(time.RFC3339))
 	}
-	said = fmt.Sprintf("%s counts all instances of its accounts: no interruption of it is of a node that is known", x.Source)
+	said = fmt.Sprintf("%s counts all instances of its accounts: no interruption of it is of a node that is known",
+		x.Source)
 	if left := len(x.Regions) - len(used); left > 0 {
 		said += fmt.Sprintf("; %d regions without nodes of this cluster are skipped", left)
 	}

@@ -40,11 +40,15 @@ func TestInterrupted(t *testing.T) {
 		want  history.Count
 		said  string
 	}{
-		"known":   {trail("i-0a", "i-0c", "i-0d", "i-0x"), known, history.Count{N: 2, Hours: 14}, "4 interruptions, 2 of them of Spot nodes of this cluster and 2 of no known node"},
-		"partly":  {trail("i-0a"), append([]history.Node{unknown}, known...), history.Count{N: 1, Hours: 14}, "for 1 of 4 Spot nodes no source gives"},
-		"late":    {trail("i-0b"), []history.Node{nodeOf("ip-1", "i-0b", "m5.large", "spot", begin, 5, 6)}, history.Count{Hours: 1}, "and 1 of no known node"},
-		"google":  {`[{"timestamp":"2026-01-02T05:00:00Z","protoPayload":{"methodName":"compute.instances.preempted","resourceName":"projects/p/zones/z/instances/gke-a"}}]`, []history.Node{google}, history.Count{N: 1, Hours: 5}, "1 of them of Spot nodes"},
-		"regions": {head + "us-east-1,3,90\n2026-01-02T01:00:00Z,eu-west-1,5,10\n", known, history.Count{N: 3, Hours: 90}, "1 regions without nodes of this cluster are skipped"},
+		"known": {trail("i-0a", "i-0c", "i-0d", "i-0x"), known, history.Count{N: 2, Hours: 14},
+			"4 interruptions, 2 of them of Spot nodes of this cluster and 2 of no known node"},
+		"partly": {trail("i-0a"), append([]history.Node{unknown}, known...), history.Count{N: 1, Hours: 14},
+			"for 1 of 4 Spot nodes no source gives"},
+		"late": {trail("i-0b"), []history.Node{nodeOf("ip-1", "i-0b", "m5.large", "spot", begin, 5, 6)},
+			history.Count{Hours: 1}, "and 1 of no known node"},
+		"google": {`[{"timestamp":"2026-01-02T05:00:00Z","protoPayload":{"methodName":"compute.instances.preempted","resourceName":"projects/p/zones/z/instances/gke-a"}}]`, []history.Node{google}, history.Count{N: 1, Hours: 5}, "1 of them of Spot nodes"},
+		"regions": {head + "us-east-1,3,90\n2026-01-02T01:00:00Z,eu-west-1,5,10\n", known, history.Count{N: 3, Hours: 90},
+			"1 regions without nodes of this cluster are skipped"},
 		"unknown": {trail("i-0a"), []history.Node{unknown}, history.Count{}, ""},
 		"nowhere": {head + "eu-west-1,5,10\n", known, history.Count{}, ""},
 	} {

@@ -106,7 +106,9 @@ func (c *poolSet) leaveUnread() {
 	for _, name := range slices.Sorted(maps.Keys(c.unread)) {
 		x := c.unread[name]
 		share := x.listPrice / max(c.listPrice, math.SmallestNonzeroFloat64)
-		c.out.Left = append(c.out.Left, fmt.Sprintf("NodePool %s with its %s and the pods on them, %s of the cost of all nodes: %s", c.names.pool(name), figures.Count(x.nodes, "node"), figures.Share(share, 1), x.why))
+		c.out.Left = append(c.out.Left,
+			fmt.Sprintf("NodePool %s with its %s and the pods on them, %s of the cost of all nodes: %s", c.names.pool(name),
+				figures.Count(x.nodes, "node"), figures.Share(share, 1), x.why))
 	}
 }
 
@@ -136,7 +138,8 @@ func hasLabel(n *policy.Node, keys []string) bool {
 func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 	if n.Market >= 0 {
 		m := &c.s.Markets[n.Market]
-		at = place{provider: m.Provider, region: m.Region, zone: c.s.Zones[m.Zone], kind: c.s.Types[m.Type].Name, capacity: m.Capacity}
+		at = place{provider: m.Provider, region: m.Region, zone: c.s.Zones[m.Zone], kind: c.s.Types[m.Type].Name,
+			capacity: m.Capacity}
 	} else {
 		at.provider = c.o.Provider
 		at.region, _ = n.Label(corev1.LabelTopologyRegion)
@@ -152,7 +155,11 @@ func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 		at.capacity, _ = c.o.Capacity.Resolve(labels)
 	}
 	if _, known := catalog.Lookup(at.provider, at.kind); !known && n.Market < 0 {
-		if i := slices.IndexFunc(catalog.Providers(), func(p string) bool { _, sells := catalog.Lookup(p, at.kind); return sells }); i >= 0 {
+		if i := slices.IndexFunc(catalog.Providers(), func(p string) bool {
+			_,
+				sells := catalog.Lookup(p, at.kind)
+			return sells
+		}); i >= 0 {
 			at.provider = catalog.Providers()[i]
 		}
 	}
@@ -190,7 +197,8 @@ func (c *poolSet) seeds(on podsOnNodes, all bool) (out []seed) {
 		}
 		x := seed{
 			Pool: c.names.pool(p.pool.name), InstanceType: p.kind, Zone: p.zone, CapacityType: p.capacity.String(),
-			Reservation: c.names.of("reservation", p.reservation), Pods: on[policy.NodeID(i)], provider: p.provider, region: p.region,
+			Reservation: c.names.of("reservation",
+				p.reservation), Pods: on[policy.NodeID(i)], provider: p.provider, region: p.region,
 		}
 		key := fmt.Sprint(x) // maps are printed in the order of their keys
 		k, seen := same[key]
@@ -201,7 +209,8 @@ func (c *poolSet) seeds(on podsOnNodes, all bool) (out []seed) {
 		out[k].Count++
 	}
 	slices.SortFunc(out, func(a, b seed) int {
-		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.Reservation, b.Reservation),
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone),
+			cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.Reservation, b.Reservation),
 			cmp.Compare(fmt.Sprint(a.Pods), fmt.Sprint(b.Pods))) // a capture of a capture is the same to the byte
 	})
 	return out

@@ -66,9 +66,13 @@ func (c *poolSet) classOf(p *karpv1.NodePool) *nodeClass {
 	}
 	out := &nodeClass{TypeMeta: metav1.TypeMeta{APIVersion: classKinds[ref.Kind], Kind: ref.Kind}}
 	out.Metadata.Name = ref.Name
-	i := slices.IndexFunc(c.o.NodeClasses, func(u unstructured.Unstructured) bool { return u.GetKind() == ref.Kind && u.GetName() == ref.Name })
+	i := slices.IndexFunc(c.o.NodeClasses, func(u unstructured.Unstructured) bool {
+		return u.GetKind() == ref.Kind &&
+			u.GetName() == ref.Name
+	})
 	if i < 0 {
-		c.assume("%s %s, which could not be read, has the default settings, and its nodes may be in all zones", ref.Kind, c.names.of("nodeclass", ref.Name))
+		c.assume("%s %s, which could not be read, has the default settings, and its nodes may be in all zones", ref.Kind,
+			c.names.of("nodeclass", ref.Name))
 		return out
 	}
 	u := c.o.NodeClasses[i].DeepCopy()
@@ -105,7 +109,8 @@ func (c *poolSet) ownPools() {
 			continue
 		}
 		if c.find(p.Name) != nil {
-			c.out.Left = append(c.out.Left, fmt.Sprintf("NodePool %s as it is: a CapacityPool has its name", c.names.pool(p.Name)))
+			c.out.Left = append(c.out.Left, fmt.Sprintf("NodePool %s as it is: a CapacityPool has its name",
+				c.names.pool(p.Name)))
 			continue
 		}
 		c.all = append(c.all, &pool{name: p.Name, own: x, manifest: x.stated()})
@@ -212,7 +217,8 @@ func (c *poolSet) objects(p *pool, written map[string]bool) []any {
 				x.pool.Spec.Template.Labels = map[string]string{}
 			}
 			x.pool.Spec.Template.Labels[key] = p.labels[key]
-			c.assume("NodePool %s labels its nodes with %s, which pods require and all of its nodes have", c.names.pool(p.name), c.names.key(key))
+			c.assume("NodePool %s labels its nodes with %s, which pods require and all of its nodes have",
+				c.names.pool(p.name), c.names.key(key))
 		}
 	}
 	c.names.hidePool(&x.pool)

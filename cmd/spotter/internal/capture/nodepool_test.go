@@ -103,12 +103,14 @@ func TestOwnNodePools(t *testing.T) {
 			t.Fatalf("pools %+v\n%s", w.Pools, text)
 		}
 		p, own := &w.Pools[at], w.NodePools[at]
-		got := fmt.Sprintln(p.CapacityTypes[0], p.CapacityTypes[1], p.Limits.CPU, len(p.Budgets), p.Budgets[1].Schedule, p.Consolidation, p.ConsolidateAfter, p.ExpireAfter, len(p.Labels), len(p.Taints),
+		got := fmt.Sprintln(p.CapacityTypes[0], p.CapacityTypes[1], p.Limits.CPU, len(p.Budgets), p.Budgets[1].Schedule,
+			p.Consolidation, p.ConsolidateAfter, p.ExpireAfter, len(p.Labels), len(p.Taints),
 			own.Weight, own.MinValues, own.NodesMax, own.TerminationGrace)
 		if want := "on-demand spot 100000 2 0 9 * * mon-fri 1 3m0s 0s 3 1 7 [{karpenter.k8s.aws/instance-family 2}] 9 2h0m0s\n"; got != want {
 			t.Errorf("the NodePool is read as %s, want %s\n%s", got, want, text)
 		}
-		if seeds := seedsOf(w); seeds[name+" aws/us-east-1/us-east-1a/m5.large/spot"] != 1 || seeds[name+" aws/us-east-1/us-east-1b/m5.2xlarge/on-demand"] != 1 || len(seeds) != 3 {
+		if seeds := seedsOf(w); seeds[name+" aws/us-east-1/us-east-1a/m5.large/spot"] != 1 ||
+			seeds[name+" aws/us-east-1/us-east-1b/m5.2xlarge/on-demand"] != 1 || len(seeds) != 3 {
 			t.Errorf("nodes %v", seeds)
 		}
 		if pods := w.Types[0].Capacity.Pods; pods != 40 {
@@ -143,7 +145,8 @@ func TestNodePoolsNotAsTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		said := slices.ContainsFunc(c.Left, func(l string) bool {
-			return strings.HasPrefix(l, "NodePool web-team with its 2 nodes and the pods on them, 32.3% of the cost of all nodes: ") && strings.Contains(l, want)
+			return strings.HasPrefix(l,
+				"NodePool web-team with its 2 nodes and the pods on them, 32.3% of the cost of all nodes: ") && strings.Contains(l, want)
 		})
 		if !said || len(c.pools) != 1 || len(c.own) > 0 || c.Nodes != 1 {
 			t.Errorf("left out %q, want %q; %d pools, %d nodes", c.Left, want, len(c.pools), c.Nodes)
@@ -189,7 +192,8 @@ status: {subnets: [{id: subnet-secret, zone: us-east-1a, zoneID: use1-az1}, {id:
 	for _, hidden := range []bool{false, true} {
 		s, o := owned(t)
 		o.Anonymise = hidden
-		read(t, strings.NewReplacer("karpenter.k8s.aws/", "eks.amazonaws.com/", "group: karpenter.k8s.aws, kind: EC2NodeClass", "group: eks.amazonaws.com, kind: NodeClass").
+		read(t, strings.NewReplacer("karpenter.k8s.aws/", "eks.amazonaws.com/",
+			"group: karpenter.k8s.aws, kind: EC2NodeClass", "group: eks.amazonaws.com, kind: NodeClass").
 			Replace(ownNodePool), &o.NodePools[0])
 		o.NodeClasses = append(o.NodeClasses, unstructured.Unstructured{}) // beside an EC2NodeClass of its name
 		read(t, class, &o.NodeClasses[1].Object)
@@ -202,7 +206,8 @@ status: {subnets: [{id: subnet-secret, zone: us-east-1a, zoneID: use1-az1}, {id:
 		if n := strings.Count(text, "instance-hypervisor"); n != 1 {
 			t.Errorf("the label that pods select is written %d times, want in the pods alone\n%s", n, text)
 		}
-		if len(c.own) != 1 || !strings.Contains(text, "kind: NodeClass") || !strings.Contains(text, "size: 33Gi") || strings.Contains(text, "EC2NodeClass") {
+		if len(c.own) != 1 || !strings.Contains(text, "kind: NodeClass") || !strings.Contains(text, "size: 33Gi") ||
+			strings.Contains(text, "EC2NodeClass") {
 			t.Fatalf("left out %q\n%s", c.Left, text)
 		}
 		if leak := strings.Contains(text, "secret"); leak != !hidden {

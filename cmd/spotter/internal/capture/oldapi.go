@@ -23,8 +23,10 @@ func (l *listed) readBeta(ctx context.Context, c client.Reader) {
 		return
 	}
 	pools, err := listBeta(ctx, c, "karpenter.sh", "NodePool")
-	if apierrors.IsForbidden(err) && !slices.ContainsFunc(l.missing, func(m string) bool { return strings.Contains(m, "nodepools") }) {
-		l.missing = append(l.missing, "the right to list nodepools.karpenter.sh is missing: a NodePool allows the capacity types that its nodes have")
+	if apierrors.IsForbidden(err) && !slices.ContainsFunc(l.missing,
+		func(m string) bool { return strings.Contains(m, "nodepools") }) {
+		l.missing = append(l.missing,
+			"the right to list nodepools.karpenter.sh is missing: a NodePool allows the capacity types that its nodes have")
 		return
 	}
 	if err != nil || len(pools) == 0 {
@@ -43,7 +45,8 @@ func (l *listed) readBeta(ctx context.Context, c client.Reader) {
 		l.missing = append(l.missing, fmt.Sprintf("%s: %v", read, err))
 		return
 	}
-	l.missing = append(l.missing, read+": they and their EC2NodeClasses are written as v1; Spotter itself needs Karpenter 1.0 or later")
+	l.missing = append(l.missing,
+		read+": they and their EC2NodeClasses are written as v1; Spotter itself needs Karpenter 1.0 or later")
 	l.missing = append(l.missing, notes[1:]...) // the first names every object
 }
 

@@ -54,7 +54,8 @@ func TestReadBeta(t *testing.T) {
 		l := &listed{objects: map[reflect.Type][]client.Object{}}
 		l.readBeta(t.Context(), fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(objects...).Build())
 		pools, classes := l.objects[reflect.TypeFor[*karpv1.NodePool]()], l.objects[reflect.TypeFor[*unstructured.Unstructured]()]
-		if !slices.ContainsFunc(l.missing, func(m string) bool { return strings.Contains(m, c.missing) }) || len(pools) != c.pools || len(classes) != c.pools {
+		if !slices.ContainsFunc(l.missing, func(m string) bool { return strings.Contains(m, c.missing) }) ||
+			len(pools) != c.pools || len(classes) != c.pools {
 			t.Fatalf("%d NodePools and %d classes of v1, want %d; %q, want %q", len(pools), len(classes), c.pools, l.missing, c.missing)
 		}
 		if c.pools == 0 {
@@ -62,10 +63,13 @@ func TestReadBeta(t *testing.T) {
 		}
 		p := pools[0].(*karpv1.NodePool)
 		ref := p.Spec.Template.Spec.NodeClassRef
-		if ref.Group != "karpenter.k8s.aws" || ref.Kind != "EC2NodeClass" || p.Spec.Template.Spec.ExpireAfter.Hours() != 100 || p.Spec.Disruption.ConsolidateAfter.Duration == nil || p.Spec.Disruption.ConsolidationPolicy != karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized {
+		if ref.Group != "karpenter.k8s.aws" || ref.Kind != "EC2NodeClass" ||
+			p.Spec.Template.Spec.ExpireAfter.Hours() != 100 || p.Spec.Disruption.ConsolidateAfter.Duration == nil ||
+			p.Spec.Disruption.ConsolidationPolicy != karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized {
 			t.Errorf("NodePool %+v of class %+v", p.Spec, ref)
 		}
-		if n, _, _ := unstructured.NestedFieldNoCopy(classes[0].(*unstructured.Unstructured).Object, "spec", "kubelet", "maxPods"); n != int64(21) && n != 21 {
+		if n, _, _ := unstructured.NestedFieldNoCopy(classes[0].(*unstructured.Unstructured).Object, "spec", "kubelet",
+			"maxPods"); n != int64(21) && n != 21 {
 			t.Errorf("the class holds %v pods (%T), want 21", n, n)
 		}
 	}

@@ -34,7 +34,8 @@ func (c *workWriter) onNodes() podsOnNodes {
 	on := podsOnNodes{}
 	for i := range c.s.Pods {
 		p := &c.s.Pods[i]
-		if x := c.ofTemplate[p.Template]; p.Node >= 0 && c.nodes.in(p.Node) && (p.Phase == policy.PodStarting || p.Phase == policy.PodReady) && x != nil {
+		if x := c.ofTemplate[p.Template]; p.Node >= 0 && c.nodes.in(p.Node) &&
+			(p.Phase == policy.PodStarting || p.Phase == policy.PodReady) && x != nil {
 			on.add(p.Node, x, 1)
 		}
 	}

@@ -113,7 +113,8 @@ func (c *workWriter) withPast(all []*load) []*load {
 		case slices.ContainsFunc(c.o.History.Workloads, func(w history.Workload) bool {
 			return w.Kind == policy.KindBare && namespaceOf(w.Name) == x.t.Namespace
 		}):
-			c.leave(int(x.pods), "pods of now that no Deployment, StatefulSet or Job made: those that the metrics counted are used instead")
+			c.leave(int(x.pods),
+				"pods of now that no Deployment, StatefulSet or Job made: those that the metrics counted are used instead")
 		default:
 			out = append(out, x)
 		}
@@ -144,7 +145,8 @@ func (c *workWriter) servicesThen(now map[string]*load) (out []*load, unknown []
 		}
 		delete(now, w.Kind.String()+w.Name)
 		x.then(&w.Pod)
-		x.past = &past{schedule: scheduleOf(h.From, w.Replicas), first: w.Replicas[0].N, rollouts: releasesOf(h.From, w.Rollouts)}
+		x.past = &past{schedule: scheduleOf(h.From, w.Replicas), first: w.Replicas[0].N,
+			rollouts: releasesOf(h.From, w.Rollouts)}
 		c.then[keyThen(w.Kind, w.Name)] = []*load{x}
 		out = append(out, x)
 	}

@@ -80,9 +80,10 @@ func claim(v *policy.Volume) corev1.PersistentVolumeClaimSpec {
 	case !v.Zonal:
 		mode = corev1.ReadWriteMany
 	}
-	return corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{mode}, Resources: corev1.VolumeResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-	}}
+	return corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{mode},
+		Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		}}
 }
 
 // requests returns what a pod requests. Accelerators are limits too: Kubernetes allows no pod more
@@ -111,7 +112,8 @@ func requests(t *policy.Template) corev1.ResourceRequirements {
 
 func ports(t *policy.Template) (out []corev1.ContainerPort) {
 	for _, p := range t.HostPorts {
-		out = append(out, corev1.ContainerPort{ContainerPort: p.Port, HostPort: p.Port, HostIP: p.IP, Protocol: corev1.Protocol(p.Protocol)})
+		out = append(out, corev1.ContainerPort{ContainerPort: p.Port, HostPort: p.Port, HostIP: p.IP,
+			Protocol: corev1.Protocol(p.Protocol)})
 	}
 	return out
 }
@@ -121,7 +123,8 @@ func ports(t *policy.Template) (out []corev1.ContainerPort) {
 func (c *podWriter) tolerations(t *policy.Template) (out []corev1.Toleration) {
 	added := kube.DaemonTolerations()
 	for _, x := range t.Tolerations {
-		evictions := x.Exists && x.Effect == policy.NoExecute && (x.Key == "node.kubernetes.io/not-ready" || x.Key == "node.kubernetes.io/unreachable")
+		evictions := x.Exists && x.Effect == policy.NoExecute && (x.Key == "node.kubernetes.io/not-ready" ||
+			x.Key == "node.kubernetes.io/unreachable")
 		if evictions || t.DaemonSet && slices.Contains(added, x) {
 			continue
 		}

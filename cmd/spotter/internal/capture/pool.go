@@ -199,7 +199,8 @@ func (c *poolSet) backendOf(p *pool) v1alpha1.Backend {
 
 func rackspaceBackend() v1alpha1.Backend {
 	return v1alpha1.Backend{Rackspace: &v1alpha1.RackspaceBackend{
-		Cloudspace: "captured", Org: "captured", CredentialsSecretRef: corev1.SecretReference{Name: "captured", Namespace: "spotter"},
+		Cloudspace: "captured", Org: "captured", CredentialsSecretRef: corev1.SecretReference{Name: "captured",
+			Namespace: "spotter"},
 	}}
 }
 
@@ -210,7 +211,8 @@ func groupBackend(pool string) v1alpha1.Backend {
 // commonTaints returns the taints that all nodes of a pool have, without temporary ones.
 func (c *poolSet) commonTaints(p *pool) (out []corev1.Taint) {
 	for _, t := range c.s.Nodes[p.nodes[0]].Taints {
-		everywhere := !slices.ContainsFunc(p.nodes, func(id policy.NodeID) bool { return !slices.Contains(c.s.Nodes[id].Taints, t) })
+		everywhere := !slices.ContainsFunc(p.nodes,
+			func(id policy.NodeID) bool { return !slices.Contains(c.s.Nodes[id].Taints, t) })
 		if t.Owner == policy.ActorNone && everywhere && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
 			out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: effects[t.Effect]})
 		}
@@ -219,7 +221,8 @@ func (c *poolSet) commonTaints(p *pool) (out []corev1.Taint) {
 }
 
 // effects are the names of taint effects.
-var effects = [...]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+var effects = [...]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule,
+	corev1.TaintEffectNoExecute}
 
 // manifests returns the CapacityPools as they are written.
 func (c *poolSet) manifests() []any {

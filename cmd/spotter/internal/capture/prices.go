@@ -124,7 +124,8 @@ func (c *Captured) Draw(seed uint64, most int, from, to policy.Time) (*trace.Tra
 	if err != nil {
 		return nil, err
 	}
-	c.Assumed = append(c.Assumed, fmt.Sprintf("the prices are synthetic: on-demand prices are those of the catalog, Spot prices are drawn as those of %s are, with seed %d", preset.Law.Name, seed))
+	c.Assumed = append(c.Assumed,
+		fmt.Sprintf("the prices are synthetic: on-demand prices are those of the catalog, Spot prices are drawn as those of %s are, with seed %d", preset.Law.Name, seed))
 	return t, nil
 }
 
@@ -148,7 +149,8 @@ func (c *Captured) markets(most int) ([]generate.Market, error) {
 		return nil, err
 	}
 	if len(list) > most {
-		c.Left = append(c.Left, fmt.Sprintf("%d of %d markets that pools may buy in, those that cost most for their size: prices are drawn for no more than %d", len(list)-most, len(list), most))
+		c.Left = append(c.Left,
+			fmt.Sprintf("%d of %d markets that pools may buy in, those that cost most for their size: prices are drawn for no more than %d", len(list)-most, len(list), most))
 		list = list[:most]
 	}
 	out := make([]generate.Market, len(list))
@@ -156,7 +158,8 @@ func (c *Captured) markets(most int) ([]generate.Market, error) {
 		out[i] = list[i].Market
 	}
 	slices.SortFunc(out, func(a, b generate.Market) int {
-		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Type, b.Type))
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone),
+			cmp.Compare(a.Type, b.Type))
 	})
 	return out, nil
 }
@@ -205,9 +208,11 @@ func (c *Captured) candidates() ([]candidate, error) {
 	for _, s := range c.seen {
 		price, t, ok := priced(s.provider, s.region, s.InstanceType)
 		if !ok {
-			return nil, fmt.Errorf("the on-demand price of %s in %s %s is unknown: give a trace that has it", s.InstanceType, s.provider, s.region)
+			return nil, fmt.Errorf("the on-demand price of %s in %s %s is unknown: give a trace that has it", s.InstanceType,
+				s.provider, s.region)
 		}
-		put(generate.Market{Provider: s.provider, Region: s.region, Zone: s.Zone, Type: s.InstanceType, OnDemand: price}, true, &t)
+		put(generate.Market{Provider: s.provider, Region: s.region, Zone: s.Zone, Type: s.InstanceType, OnDemand: price},
+			true, &t)
 	}
 	for _, at := range c.regions() {
 		for _, name := range catalog.Types(at.provider) {
@@ -237,7 +242,8 @@ func (c *Captured) candidates() ([]candidate, error) {
 		if a.held != b.held {
 			return map[bool]int{true: -1, false: 1}[a.held]
 		}
-		return cmp.Or(cmp.Compare(a.expense, b.expense), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone))
+		return cmp.Or(cmp.Compare(a.expense, b.expense), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Region, b.Region),
+			cmp.Compare(a.Zone, b.Zone))
 	})
 	return list, nil
 }

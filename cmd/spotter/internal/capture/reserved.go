@@ -33,7 +33,8 @@ func (c *poolSet) reservationsOf(class *unstructured.Unstructured) (out []any, f
 		id, _ := r["id"].(string)
 		n := c.reservedNodes(id)
 		if n == 0 {
-			c.leave(1, "capacity reservations that no node is in, of which the cluster does not say how many nodes they hold: add them to status.capacityReservations of their EC2NodeClass, with totalInstanceCount")
+			c.leave(1,
+				"capacity reservations that no node is in, of which the cluster does not say how many nodes they hold: add them to status.capacityReservations of their EC2NodeClass, with totalInstanceCount")
 			continue
 		}
 		delete(r, "ownerID")
@@ -106,7 +107,8 @@ func (c *poolSet) paidFor() (out []commitment) {
 		k := slices.IndexFunc(out, func(x commitment) bool { return x.InstanceType == at.kind && x.Zone == at.zone })
 		if k < 0 {
 			k = len(out)
-			out = append(out, commitment{Name: fmt.Sprintf("reserved-%s-%s", at.kind, at.zone), InstanceType: at.kind, Count: new(int64), Region: at.region, Zone: at.zone})
+			out = append(out, commitment{Name: fmt.Sprintf("reserved-%s-%s", at.kind, at.zone), InstanceType: at.kind,
+				Count: new(int64), Region: at.region, Zone: at.zone})
 		}
 		*out[k].Count++
 		all++

@@ -101,7 +101,8 @@ func TestReservations(t *testing.T) {
 		said := func(list []string, want string) bool {
 			return slices.ContainsFunc(list, func(l string) bool { return strings.Contains(l, want) })
 		}
-		if !said(c.Assumed, "capacity reservation "+id+" holds the nodes that are in it, 1,") || !said(c.Left, "1 capacity reservations that no node is in") {
+		if !said(c.Assumed, "capacity reservation "+id+" holds the nodes that are in it, 1,") ||
+			!said(c.Left, "1 capacity reservations that no node is in") {
 			t.Errorf("assumed %q, left out %q", c.Assumed, c.Left)
 		}
 		if strings.Contains(text, "123456789012") || strings.Contains(text, "secret") == hidden {
@@ -121,7 +122,8 @@ func TestReservedUnknown(t *testing.T) {
 		s, o := withReservations(t)
 		change(s, &o)
 		c, w, res, text := capturedRun(t, s, o)
-		if len(w.Commitments) != 1 || w.Commitments[0].Name != "reserved-m5.2xlarge-us-east-1b" || w.Commitments[0].Amount != 1 || res.Spared <= 0 {
+		if len(w.Commitments) != 1 || w.Commitments[0].Name != "reserved-m5.2xlarge-us-east-1b" ||
+			w.Commitments[0].Amount != 1 || res.Spared <= 0 {
 			t.Errorf("%s: commitments %+v, spared %v\n%s", name, w.Commitments, res.Spared, text)
 		}
 		if !strings.Contains(fmt.Sprint(c.Assumed), "1 nodes of reserved capacity are nodes on demand that spec.commitments pays") {

@@ -33,7 +33,8 @@ func (c *source) restate(p *policy.Pool) *v1alpha1.CapacityPool {
 	s.Capacity = capacityOf(p)
 	s.Policy = policyOf(p.Policy)
 	s.Disruption = disruptionOf(p)
-	s.Mode = map[policy.Mode]v1alpha1.Mode{policy.ModeActive: v1alpha1.ModeActive, policy.ModeShadow: v1alpha1.ModeShadow, policy.ModeOff: v1alpha1.ModeOff}[p.Mode]
+	s.Mode = map[policy.Mode]v1alpha1.Mode{policy.ModeActive: v1alpha1.ModeActive,
+		policy.ModeShadow: v1alpha1.ModeShadow, policy.ModeOff: v1alpha1.ModeOff}[p.Mode]
 	for _, l := range p.Labels {
 		if s.Template.Labels == nil {
 			s.Template.Labels = map[string]string{}
@@ -45,9 +46,11 @@ func (c *source) restate(p *policy.Pool) *v1alpha1.CapacityPool {
 	}
 	m.Default()
 	if len(p.Budgets) > 1 || p.Consolidation == policy.Balanced {
-		c.out.Left = append(c.out.Left, fmt.Sprintf("disruption budgets of pool %s after its first one, and a consolidationPolicy of Balanced: a CapacityPool has neither", c.names.pool(p.Name)))
+		c.out.Left = append(c.out.Left,
+			fmt.Sprintf("disruption budgets of pool %s after its first one, and a consolidationPolicy of Balanced: a CapacityPool has neither", c.names.pool(p.Name)))
 	}
-	c.assume("what pool %s may buy is the %d types and %d zones that it could buy then", c.names.pool(p.Name), len(s.Markets.InstanceTypes), len(s.Markets.Zones))
+	c.assume("what pool %s may buy is the %d types and %d zones that it could buy then", c.names.pool(p.Name),
+		len(s.Markets.InstanceTypes), len(s.Markets.Zones))
 	return m
 }
 
@@ -121,7 +124,8 @@ func capacityOf(p *policy.Pool) v1alpha1.Capacity {
 			to *(*resource.Quantity)
 			q  *resource.Quantity
 		}{
-			{&k.Limits.CPU, resource.NewMilliQuantity(l.CPU, resource.DecimalSI)}, {&k.Limits.Memory, resource.NewQuantity(l.Memory, resource.BinarySI)},
+			{&k.Limits.CPU, resource.NewMilliQuantity(l.CPU, resource.DecimalSI)}, {&k.Limits.Memory,
+				resource.NewQuantity(l.Memory, resource.BinarySI)},
 			{&k.Limits.GPU, resource.NewQuantity(l.GPU, resource.DecimalSI)},
 		} {
 			if !x.q.IsZero() {

@@ -66,10 +66,12 @@ func (c *podWriter) affinity(t *policy.Template) *corev1.Affinity {
 			corev1.PreferredSchedulingTerm{Weight: x.Weight, Preference: c.term(&x.Term)})
 	}
 	if required, preferred := c.podTerms(t.PodAffinity); len(required)+len(preferred) > 0 {
-		a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required, PreferredDuringSchedulingIgnoredDuringExecution: preferred}
+		a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required,
+			PreferredDuringSchedulingIgnoredDuringExecution: preferred}
 	}
 	if required, preferred := c.podTerms(t.PodAntiAffinity); len(required)+len(preferred) > 0 {
-		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required, PreferredDuringSchedulingIgnoredDuringExecution: preferred}
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required,
+			PreferredDuringSchedulingIgnoredDuringExecution: preferred}
 	}
 	if a == (corev1.Affinity{}) {
 		return nil
@@ -93,7 +95,8 @@ func (c *podWriter) term(t *policy.NodeTerm) (out corev1.NodeSelectorTerm) {
 }
 
 func (c *podWriter) nodeRequirement(q *policy.Requirement) corev1.NodeSelectorRequirement {
-	r := corev1.NodeSelectorRequirement{Key: c.names.key(q.Key), Operator: corev1.NodeSelectorOperator(operators[q.Op]), Values: c.names.values(q)}
+	r := corev1.NodeSelectorRequirement{Key: c.names.key(q.Key), Operator: corev1.NodeSelectorOperator(operators[q.Op]),
+		Values: c.names.values(q)}
 	if q.Op != policy.OpIn && q.Op != policy.OpNotIn || len(q.Values) == 0 {
 		return r
 	}
@@ -109,7 +112,8 @@ func (c *podWriter) nodeRequirement(q *policy.Requirement) corev1.NodeSelectorRe
 	return r
 }
 
-func (c *podWriter) podTerms(terms []policy.PodTerm) (required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+func (c *podWriter) podTerms(terms []policy.PodTerm) (required []corev1.PodAffinityTerm,
+	preferred []corev1.WeightedPodAffinityTerm) {
 	for i := range terms {
 		x := &terms[i]
 		y := corev1.PodAffinityTerm{TopologyKey: c.names.key(x.TopologyKey), LabelSelector: c.names.selector(&x.Selector)}
@@ -159,7 +163,8 @@ func (c *source) carried(key string) bool {
 // carries reports whether nodes of the pool carry a label of EKS Auto Mode on instance types by
 // themselves.
 func (p *pool) carries(key string) bool {
-	return p.own != nil && p.own.class != nil && p.own.class.Kind == "NodeClass" && strings.HasPrefix(key, "eks.amazonaws.com/instance-")
+	return p.own != nil && p.own.class != nil && p.own.class.Kind == "NodeClass" &&
+		strings.HasPrefix(key, "eks.amazonaws.com/instance-")
 }
 
 // labelPools gives pools the labels that pods require and that all of their nodes have, wherever
@@ -182,7 +187,8 @@ func (c *poolSet) labelPools() {
 // common returns the value of a label that all nodes of a pool have and its manifest
 // does not state.
 func (c *poolSet) common(p *pool, key string) (string, bool) {
-	if _, stated := p.manifest.Spec.Template.Labels[key]; stated || len(p.nodes) == 0 || p.carries(key) || p.requires(key) {
+	if _, stated := p.manifest.Spec.Template.Labels[key]; stated || len(p.nodes) == 0 || p.carries(key) ||
+		p.requires(key) {
 		return "", false
 	}
 	first, has := c.s.Nodes[p.nodes[0]].Label(key)
@@ -217,7 +223,8 @@ func (c *poolSet) checkSelectors() {
 		}
 	}
 	for _, key := range keysOf(truths(missing)) {
-		c.out.Left = append(c.out.Left, "the label "+c.names.key(key)+" of nodes, which pods select and which not all nodes of any pool have: these pods stay pending")
+		c.out.Left = append(c.out.Left,
+			"the label "+c.names.key(key)+" of nodes, which pods select and which not all nodes of any pool have: these pods stay pending")
 	}
 }
 

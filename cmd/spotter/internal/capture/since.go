@@ -38,19 +38,28 @@ type sinceFlags struct {
 }
 
 func (f *sinceFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.since, "since", "", "write what the cluster did for `TIME`, as 7d or 36h, and not a still picture; from --prometheus or --audit")
+	flags.StringVar(&f.since, "since", "",
+		"write what the cluster did for `TIME`, as 7d or 36h, and not a still picture; from --prometheus or --audit")
 	flags.StringVar(&f.from, "from", "", "in place of --since: begin at `T`, a date or a time")
 	flags.StringVar(&f.to, "to", "", "end at `T` (default: now, or the step of --run)")
-	flags.StringVar(&f.prometheus, "prometheus", "", "read metrics of kube-state-metrics and Karpenter below `URL`, of whatever speaks the HTTP API of Prometheus")
+	flags.StringVar(&f.prometheus, "prometheus", "",
+		"read metrics of kube-state-metrics and Karpenter below `URL`, of whatever speaks the HTTP API of Prometheus")
 	flags.StringVar(&f.tokenFile, "prometheus-token-file", "", "send the bearer token in `FILE`")
 	flags.StringVar(&f.caFile, "prometheus-ca-file", "", "trust the certificates in `FILE`")
-	flags.StringArrayVar(&f.headers, "prometheus-header", nil, "send the header `NAME=VALUE`, as X-Scope-OrgID=team; may be given again")
-	flags.StringVar(&f.selector, "selector", "", "read only the series of --prometheus with the labels `M`, as 'cluster=\"prod\"', where it has several clusters")
-	flags.StringVar(&f.cache, "cache", "", "keep answers of --prometheus in the folder `DIR`, so that an interrupted capture resumes where it was")
-	flags.StringArrayVar(&f.logs, "audit", nil, "read audit logs of the API server, logs of Karpenter, the CSV of LogParserForKarpenter or a capture of kubereplay, as lines or as a logging service exports them, in `FILE|DIR|s3://…`; may be given again")
-	flags.StringArrayVar(&f.interruptions, "interruptions", nil, "count interruptions by logs of CloudTrail (BidEvictedEvent), entries of Cloud Logging (compute.instances.preempted) or a data export of EC2 Capacity Manager in `FILE|DIR|s3://…`; may be given again")
-	flags.StringArrayVar(&f.bills, "bill", nil, "compare dollars with the AWS Cost and Usage Report or FOCUS export in `FILE|DIR|s3://…|URL`, or with OpenCost's allocations there or at its /allocation; may be given again")
-	cli.Section(flags, "What the cluster did", "since", "from", "to", "prometheus", "prometheus-token-file", "prometheus-ca-file", "prometheus-header", "selector", "cache", "audit", "interruptions", "bill")
+	flags.StringArrayVar(&f.headers, "prometheus-header", nil,
+		"send the header `NAME=VALUE`, as X-Scope-OrgID=team; may be given again")
+	flags.StringVar(&f.selector, "selector", "",
+		"read only the series of --prometheus with the labels `M`, as 'cluster=\"prod\"', where it has several clusters")
+	flags.StringVar(&f.cache, "cache", "",
+		"keep answers of --prometheus in the folder `DIR`, so that an interrupted capture resumes where it was")
+	flags.StringArrayVar(&f.logs, "audit", nil,
+		"read audit logs of the API server, logs of Karpenter, the CSV of LogParserForKarpenter or a capture of kubereplay, as lines or as a logging service exports them, in `FILE|DIR|s3://…`; may be given again")
+	flags.StringArrayVar(&f.interruptions, "interruptions", nil,
+		"count interruptions by logs of CloudTrail (BidEvictedEvent), entries of Cloud Logging (compute.instances.preempted) or a data export of EC2 Capacity Manager in `FILE|DIR|s3://…`; may be given again")
+	flags.StringArrayVar(&f.bills, "bill", nil,
+		"compare dollars with the AWS Cost and Usage Report or FOCUS export in `FILE|DIR|s3://…|URL`, or with OpenCost's allocations there or at its /allocation; may be given again")
+	cli.Section(flags, "What the cluster did", "since", "from", "to", "prometheus", "prometheus-token-file",
+		"prometheus-ca-file", "prometheus-header", "selector", "cache", "audit", "interruptions", "bill")
 }
 
 // on reports whether a history is requested.
@@ -84,7 +93,8 @@ func (f *sinceFlags) check() error {
 	}
 	for _, path := range f.bills {
 		if u, err := url.Parse(path); isURL(path) && (err != nil || u.Host == "") {
-			return cli.Invalid(fmt.Errorf("--bill: %q is not an address such as http://opencost:9003/allocation", path), captureAdvice)
+			return cli.Invalid(fmt.Errorf("--bill: %q is not an address such as http://opencost:9003/allocation", path),
+				captureAdvice)
 		}
 	}
 	_, err := f.client()
@@ -155,9 +165,11 @@ func (f *sinceFlags) client() (*history.Prometheus, error) {
 	}
 	at, err := url.Parse(f.prometheus)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, cli.Invalid(fmt.Errorf("--prometheus: %q is not an address such as http://prometheus:9090", f.prometheus), captureAdvice)
+		return nil, cli.Invalid(fmt.Errorf("--prometheus: %q is not an address such as http://prometheus:9090",
+			f.prometheus), captureAdvice)
 	}
-	p := &history.Prometheus{Match: strings.Trim(f.selector, "{} "), Client: history.Client{URL: at, Cache: f.cache, Tries: callTries, Wait: callWait, Header: http.Header{}}}
+	p := &history.Prometheus{Match: strings.Trim(f.selector, "{} "),
+		Client: history.Client{URL: at, Cache: f.cache, Tries: callTries, Wait: callWait, Header: http.Header{}}}
 	for _, h := range f.headers {
 		name, value, ok := strings.Cut(h, "=")
 		if !ok || name == "" {
@@ -189,22 +201,27 @@ func (f *sinceFlags) client() (*history.Prometheus, error) {
 }
 
 // read returns what a cluster did, and where that is from.
-func (f *sinceFlags) read(ctx context.Context, p *cli.Program, of *captureSource, o *Options) (h *history.History, source string, err error) {
+func (f *sinceFlags) read(ctx context.Context, p *cli.Program, of *captureSource, o *Options) (h *history.History,
+	source string, err error) {
 	if h, source, err = f.recorded(ctx, p, of, o.JobDuration); err != nil {
 		return nil, "", err
 	}
 	describe(h, of.snapshot, o.Instances)
 	if err := f.interrupted(ctx, h, &o.Capacity); err != nil {
-		return nil, "", cli.Invalid(fmt.Errorf("--interruptions: %w", err), "give files of the time and the account of the cluster, or leave --interruptions out")
+		return nil, "", cli.Invalid(fmt.Errorf("--interruptions: %w", err),
+			"give files of the time and the account of the cluster, or leave --interruptions out")
 	}
 	if err := f.billed(ctx, h); err != nil {
-		return nil, "", cli.Invalid(fmt.Errorf("--bill: %w", err), "give the bill of the time and the account of the cluster, or leave --bill out")
+		return nil, "",
+			cli.Invalid(fmt.Errorf("--bill: %w", err),
+				"give the bill of the time and the account of the cluster, or leave --bill out")
 	}
 	return h, source, nil
 }
 
 // recorded returns what metrics or logs have of a cluster.
-func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSource, jobDuration time.Duration) (h *history.History, source string, err error) {
+func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSource,
+	jobDuration time.Duration) (h *history.History, source string, err error) {
 	from, to, err := f.span(of.snapshot.Now, of.recording != nil)
 	if err != nil {
 		return nil, "", err
@@ -212,7 +229,9 @@ func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSo
 	if len(f.logs) > 0 {
 		logs := history.Logs{Paths: f.logs, JobDuration: jobDuration}
 		if h, err = logs.Read(ctx, from, to); err != nil {
-			return nil, "", cli.Invalid(fmt.Errorf("--audit: %w", err), "use files that cover the requested time, or choose another with --from and --to")
+			return nil, "",
+				cli.Invalid(fmt.Errorf("--audit: %w", err),
+					"use files that cover the requested time, or choose another with --from and --to")
 		}
 		goOn(h, of.snapshot)
 		goOnPods(h, of.snapshot)
@@ -236,7 +255,9 @@ func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSo
 		return nil, "", cli.Invalid(fmt.Errorf("--prometheus: %w", err), "give --selector "+cli.Shell([]string{one}))
 	}
 	if err != nil {
-		return nil, "", cli.Invalid(err, "check that api/v1/query_range is below the address, that kube-state-metrics is scraped there, and that --selector selects it")
+		return nil, "",
+			cli.Invalid(err,
+				"check that api/v1/query_range is below the address, that kube-state-metrics is scraped there, and that --selector selects it")
 	}
 	return h, "the metrics at " + metrics.URL.Redacted(), nil
 }
@@ -245,7 +266,8 @@ func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSo
 func (f *sinceFlags) covered(t *trace.Trace, h *history.History, run *Run) error {
 	const day = policy.Time(24 * time.Hour / time.Millisecond)
 	if end := (t.To + day - 1) / day * day; t.From > h.From || end < h.To {
-		return cli.Invalid(fmt.Errorf("--trace: %s has prices from %v to %v, and what was captured went on from %v to %v", t.Name, t.From, t.To, h.From, h.To),
+		return cli.Invalid(fmt.Errorf("--trace: %s has prices from %v to %v, and what was captured went on from %v to %v",
+			t.Name, t.From, t.To, h.From, h.To),
 			"give a trace of that time, as `spotter trace record` writes one of the last 90 days, or none for prices that are drawn")
 	}
 	run.Start, run.Duration = h.From, h.To.Sub(h.From)
@@ -304,7 +326,8 @@ func (f *captureFlags) readPast(ctx context.Context, p *cli.Program, of *capture
 	if f.Anonymise {
 		source = "its records"
 	}
-	return fmt.Sprintf("What it did from %v to %v by %s.", f.History.From.Std().Format(time.RFC3339), f.History.To.Std().Format(time.RFC3339), source), nil
+	return fmt.Sprintf("What it did from %v to %v by %s.", f.History.From.Std().Format(time.RFC3339),
+		f.History.To.Std().Format(time.RFC3339), source), nil
 }
 
 // goOn adds what is there now and no log names: it was there all the time.
@@ -326,7 +349,8 @@ func goOn(h *history.History, s *policy.Snapshot) {
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
 		if k := w.Kind; (k == policy.KindDeployment || k == policy.KindStatefulSet) && !named[k.String()+w.Name] {
-			h.Workloads = append(h.Workloads, history.Workload{Name: w.Name, Kind: k, Replicas: []history.Change{{At: h.From, N: w.Replicas}}})
+			h.Workloads = append(h.Workloads, history.Workload{Name: w.Name, Kind: k,
+				Replicas: []history.Change{{At: h.From, N: w.Replicas}}})
 		}
 	}
 }
@@ -345,7 +369,8 @@ func unended(h *history.History, s *policy.Snapshot) {
 		}
 	}
 	if gone > 0 {
-		h.Uncertain = append(h.Uncertain, fmt.Sprintf("%d nodes no longer exist and no log has their deletion: they are assumed to have stayed", gone))
+		h.Uncertain = append(h.Uncertain,
+			fmt.Sprintf("%d nodes no longer exist and no log has their deletion: they are assumed to have stayed", gone))
 	}
 }
 

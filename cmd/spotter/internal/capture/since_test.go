@@ -30,7 +30,8 @@ func clusterOf(w *scenarios.BoundScenario, h *history.History) *historytest.Clus
 		switch {
 		case x.Kind == policy.KindDaemonSet:
 		case x.Job != nil:
-			c.Jobs = append(c.Jobs, history.Job{Name: x.Name, Runs: x.Job.Releases, Took: x.Job.Work, Parallelism: x.Job.Pods, Completions: x.Job.Completions, Pod: pod})
+			c.Jobs = append(c.Jobs, history.Job{Name: x.Name, Runs: x.Job.Releases, Took: x.Job.Work, Parallelism: x.Job.Pods,
+				Completions: x.Job.Completions, Pod: pod})
 		default:
 			y := history.Workload{Name: x.Name, Kind: x.Kind, Pod: pod}
 			for _, s := range x.Schedule {
@@ -143,7 +144,8 @@ func TestSinceRoundTrip(t *testing.T) {
 			if math.Abs(read.total/ran.total-1) > 0.002 || math.Abs(read.dollars/ran.dollars-1) > 0.001 {
 				t.Errorf("read are\n%s", strings.Join(compared(ran, read), "\n"))
 			}
-			if h, err := simulate(t.Context(), name, first, 1); name == "tiny" && (err != nil || figureOf(h, &kube.CapacityResolver{}).total != ran.total) {
+			if h, err := simulate(t.Context(), name, first, 1); name == "tiny" &&
+				(err != nil || figureOf(h, &kube.CapacityResolver{}).total != ran.total) {
 				t.Errorf("captured once it has %v node-hours, and it had %v: %v", figureOf(h, &kube.CapacityResolver{}).total, ran.total, err)
 			}
 			second, _, read := recapture(t, first, tr, 1)
@@ -162,7 +164,8 @@ func TestSinceRoundTrip(t *testing.T) {
 // of then, what is no more is added, and pods that nothing known made are what was counted.
 func TestPast(t *testing.T) {
 	kind := func(instance string, more ...string) *history.NodeKind {
-		k := &history.NodeKind{Labels: map[string]string{"node.kubernetes.io/instance-type": instance, "topology.kubernetes.io/zone": "us-east-1a", "karpenter.sh/capacity-type": "spot", "karpenter.sh/nodepool": "team"}}
+		k := &history.NodeKind{Labels: map[string]string{"node.kubernetes.io/instance-type": instance,
+			"topology.kubernetes.io/zone": "us-east-1a", "karpenter.sh/capacity-type": "spot", "karpenter.sh/nodepool": "team"}}
 		for _, l := range more {
 			k.Labels[l] = "true"
 		}
@@ -177,7 +180,8 @@ func TestPast(t *testing.T) {
 	k := slices.IndexFunc(w.Workloads, func(x scenarios.Workload) bool { return x.Kind == policy.KindDeployment })
 	name, cpu := w.Workloads[k].Name, w.Templates[k].Requests.CPU
 	from := w.Start
-	half := history.Pod{Requests: policy.Resources{CPU: 50, Memory: 100}, Latest: policy.Resources{CPU: 100, Memory: 100}, Start: 77 * time.Second}
+	half := history.Pod{Requests: policy.Resources{CPU: 50, Memory: 100},
+		Latest: policy.Resources{CPU: 100, Memory: 100}, Start: 77 * time.Second}
 	o := options()
 	o.Anonymise = true
 	o.History = &history.History{From: from, To: from.Add(24 * time.Hour), Uncertain: []string{"something"},
@@ -189,12 +193,14 @@ func TestPast(t *testing.T) {
 		},
 		Workloads: []history.Workload{
 			{Name: name, Kind: policy.KindDeployment, Replicas: []history.Change{{At: from, N: 2}}, Pod: half},
-			{Name: "secret/plans", Kind: policy.KindStatefulSet, Replicas: []history.Change{{At: from, N: 0}, {At: from.Add(time.Hour), N: 2}}, Pod: half},
+			{Name: "secret/plans", Kind: policy.KindStatefulSet, Replicas: []history.Change{{At: from, N: 0},
+				{At: from.Add(time.Hour), N: 2}}, Pod: half},
 			{Name: "secret/empty", Kind: policy.KindDeployment, Replicas: []history.Change{{At: from, N: 1}}},
 		},
 		Jobs: []history.Job{{Name: "secret/job", Runs: []policy.Time{from}, Took: time.Minute, Parallelism: 1, Completions: 3, Pod: half}},
 	}
-	if f := figureOf(o.History, &kube.CapacityResolver{}); f.total != 2 || f.spot != 2 || f.withoutType != 1 || f.all != 3 || f.hours["m5.large spot"] != 1 {
+	if f := figureOf(o.History, &kube.CapacityResolver{}); f.total != 2 || f.spot != 2 || f.withoutType != 1 ||
+		f.all != 3 || f.hours["m5.large spot"] != 1 {
 		t.Errorf("figures %+v", f)
 	}
 	c, err := Take(s, o)
@@ -221,12 +227,16 @@ func TestPast(t *testing.T) {
 // nodes are, of which one that runs now has no label for its region.
 func TestBegunEmpty(t *testing.T) {
 	from := policy.Time(1_760_000_400_000)
-	s := &policy.Snapshot{Now: from.Add(24 * time.Hour), Nodes: []policy.Node{{Name: "came", Pool: policy.None, Market: policy.None, Phase: policy.NodeInitialized, Labels: []policy.Label{
-		{Key: "karpenter.sh/nodepool", Value: "web-team"}, {Key: "node.kubernetes.io/instance-type", Value: "m5.large"}, {Key: "topology.kubernetes.io/zone", Value: "us-east-1b"},
-	}}}}
+	s := &policy.Snapshot{Now: from.Add(24 * time.Hour), Nodes: []policy.Node{{Name: "came", Pool: policy.None,
+		Market: policy.None, Phase: policy.NodeInitialized, Labels: []policy.Label{
+			{Key: "karpenter.sh/nodepool", Value: "web-team"}, {Key: "node.kubernetes.io/instance-type",
+				Value: "m5.large"}, {Key: "topology.kubernetes.io/zone", Value: "us-east-1b"},
+		}}}}
 	_, o := owned(t)
-	o.History = &history.History{From: from, To: from.Add(24 * time.Hour), Nodes: []history.Node{{Name: "came", From: from.Add(time.Hour), To: from.Add(24 * time.Hour)}},
-		Workloads: []history.Workload{{Name: "shop/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: from, N: 2}}, Pod: history.Pod{Requests: policy.Resources{CPU: 50}}}}}
+	o.History = &history.History{From: from, To: from.Add(24 * time.Hour),
+		Nodes: []history.Node{{Name: "came", From: from.Add(time.Hour), To: from.Add(24 * time.Hour)}},
+		Workloads: []history.Workload{{Name: "shop/web", Kind: policy.KindDeployment,
+			Replicas: []history.Change{{At: from, N: 2}}, Pod: history.Pod{Requests: policy.Resources{CPU: 50}}}}}
 	c, err := Take(s, o)
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +258,8 @@ func TestIntensity(t *testing.T) {
 		want float64
 		said string
 	}{
-		{figure{spot: 500, reclaims: history.Count{N: 20, Source: "x"}}, 2, "20 in 500 Spot node-hours by x, 0.04 per node-hour (exact 95% interval 0.0244 to 0.0618); modelled are 0.02: spec.market.intensity is 2."},
+		{figure{spot: 500, reclaims: history.Count{N: 20, Source: "x"}}, 2,
+			"20 in 500 Spot node-hours by x, 0.04 per node-hour (exact 95% interval 0.0244 to 0.0618); modelled are 0.02: spec.market.intensity is 2."},
 		{figure{spot: 10_000, reclaims: history.Count{Source: "x"}}, 0.018, "0 in 10000"},
 		{figure{spot: 10, reclaims: history.Count{Source: "x"}}, 1, "0 in 10"},
 		{figure{spot: 500}, 1, "no metric counted them"},
@@ -263,13 +274,15 @@ func TestIntensity(t *testing.T) {
 // TestSchedules writes changes and releases as scenarios read them.
 func TestSchedules(t *testing.T) {
 	at := func(d time.Duration) policy.Time { return policy.Time(1_000_000_000_000).Add(d) }
-	if got := scheduleOf(at(0), []history.Change{{At: at(0), N: 4}, {At: at(26*time.Hour + 200*time.Millisecond), N: 5}, {At: at(26*time.Hour + 400*time.Millisecond), N: 6}}); got != "+0s=4 +26h0m0s=6" {
+	if got := scheduleOf(at(0), []history.Change{{At: at(0), N: 4}, {At: at(26*time.Hour + 200*time.Millisecond), N: 5},
+		{At: at(26*time.Hour + 400*time.Millisecond), N: 6}}); got != "+0s=4 +26h0m0s=6" {
 		t.Error(got)
 	}
 	if got := releasesOf(at(0), []policy.Time{at(0), at(time.Hour), at(time.Hour)}); got != "0s 1h0m0s*2" {
 		t.Error(got)
 	}
-	for text, want := range map[string]time.Duration{"7d": 168 * time.Hour, "2w": 336 * time.Hour, "36h": 36 * time.Hour, "1.5d": 36 * time.Hour, "5m": 0, "d": 0, "9000d": 0, "x": 0} {
+	for text, want := range map[string]time.Duration{"7d": 168 * time.Hour, "2w": 336 * time.Hour, "36h": 36 * time.Hour,
+		"1.5d": 36 * time.Hour, "5m": 0, "d": 0, "9000d": 0, "x": 0} {
 		if d, err := parseSpan(text); d != want || (err == nil) != (want > 0) {
 			t.Errorf("%s: %v, %v", text, d, err)
 		}

@@ -198,7 +198,8 @@ func (c *workWriter) manifestOf(x *load) any {
 	case x.kind == policy.KindDaemonSet || x.t.DaemonSet:
 		m, pod := c.parts(x, "DaemonSet")
 		c.out.Pods += int(x.pods)
-		return &appsv1.DaemonSet{TypeMeta: apps("DaemonSet"), ObjectMeta: m, Spec: appsv1.DaemonSetSpec{Selector: c.own(x), Template: pod}}
+		return &appsv1.DaemonSet{TypeMeta: apps("DaemonSet"), ObjectMeta: m,
+			Spec: appsv1.DaemonSetSpec{Selector: c.own(x), Template: pod}}
 	case x.kind == policy.KindJob && x.past != nil:
 		return c.jobThen(x, x.past.job)
 	case x.kind == policy.KindJob:
@@ -216,7 +217,8 @@ func (c *workWriter) manifestOf(x *load) any {
 		}}
 	}
 	m, pod := c.parts(x, "Deployment")
-	return &appsv1.Deployment{TypeMeta: apps("Deployment"), ObjectMeta: m, Spec: appsv1.DeploymentSpec{Replicas: &n, Selector: c.own(x), Template: pod}}
+	return &appsv1.Deployment{TypeMeta: apps("Deployment"), ObjectMeta: m,
+		Spec: appsv1.DeploymentSpec{Replicas: &n, Selector: c.own(x), Template: pod}}
 }
 
 func apps(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "apps/v1", Kind: kind} }

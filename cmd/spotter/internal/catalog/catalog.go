@@ -40,7 +40,8 @@ func Command(p *cli.Program) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return run(p, &f, &form) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&f.Providers, "provider", []string{catalog.AWS}, "of `PROVIDER,…`: aws, gcp, azure, rackspace; or all")
+	flags.StringSliceVar(&f.Providers, "provider", []string{catalog.AWS},
+		"of `PROVIDER,…`: aws, gcp, azure, rackspace; or all")
 	cli.Complete(c, "provider", append(catalog.Providers(), allProviders))
 	flags.StringVar(&f.Region, "region", "", "prices of `REGION` (default: the cheapest of each provider)")
 	flags.StringSliceVar(&f.Families, "families", nil, "only `FAMILY,…`, as m5,c6i")
@@ -122,7 +123,10 @@ func run(p *cli.Program, f *catalog.Filter, form *cli.Form) error {
 		Lists []catalogList `json:"lists"`
 		Types []catalogRow  `json:"types"`
 	}{lists, rows}
-	return p.Print(form, object, func(w io.Writer, wide bool) error { return writeCatalogTable(w, f.Providers, rows, wide) })
+	return p.Print(form, object, func(w io.Writer, wide bool) error {
+		return writeCatalogTable(w, f.Providers, rows,
+			wide)
+	})
 }
 
 // checkCatalog puts the providers that are meant in place of "all", and refuses
@@ -142,7 +146,8 @@ func checkCatalog(f *catalog.Filter) error {
 	var regions []string
 	for i, provider := range f.Providers {
 		if !slices.Contains(catalog.Providers(), provider) {
-			return cli.Invalid(fmt.Errorf("--provider: %q is unknown%s", provider, cli.Meant(provider, catalog.Providers())), "give some of "+strings.Join(catalog.Providers(), ", ")+", or all")
+			return cli.Invalid(fmt.Errorf("--provider: %q is unknown%s", provider, cli.Meant(provider, catalog.Providers())),
+				"give some of "+strings.Join(catalog.Providers(), ", ")+", or all")
 		}
 		if slices.Contains(f.Providers[:i], provider) {
 			return cli.Invalid(fmt.Errorf("--provider: %s is given twice", provider), "give each provider once")
@@ -150,7 +155,8 @@ func checkCatalog(f *catalog.Filter) error {
 		regions = append(regions, catalog.Regions(provider)...)
 	}
 	if f.Region != "" && !slices.Contains(regions, f.Region) {
-		return cli.Invalid(fmt.Errorf("--region: there are no prices for %q%s", f.Region, cli.Meant(f.Region, regions)), "give one of "+strings.Join(regions, ", "))
+		return cli.Invalid(fmt.Errorf("--region: there are no prices for %q%s", f.Region, cli.Meant(f.Region, regions)),
+			"give one of "+strings.Join(regions, ", "))
 	}
 	return nil
 }
@@ -181,7 +187,8 @@ func writeCSV(w io.Writer, rows []catalogRow) error {
 // writeCatalogTable marks modelled prices with a tilde. Wide it has all columns.
 func writeCatalogTable(w io.Writer, providers []string, rows []catalogRow, wide bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	heading := []string{"type", "arch", "vCPU", "GiB", "usable CPU", "usable GiB", "pods", "GPUs", "GPU", "Mbit/s", "region", "$/h", "provider", "family", "price derived from"}
+	heading := []string{"type", "arch", "vCPU", "GiB", "usable CPU", "usable GiB", "pods", "GPUs", "GPU", "Mbit/s",
+		"region", "$/h", "provider", "family", "price derived from"}
 	const narrow = 12
 	columns := narrow
 	if wide {
@@ -206,7 +213,8 @@ func writeCatalogTable(w io.Writer, providers []string, rows []catalogRow, wide 
 		return err
 	}
 	for _, provider := range providers {
-		if _, err := fmt.Fprintf(w, "%s, as of %s: %s\n", provider, catalog.Date(provider), catalog.Sources(provider)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s, as of %s: %s\n", provider, catalog.Date(provider),
+			catalog.Sources(provider)); err != nil {
 			return err
 		}
 	}

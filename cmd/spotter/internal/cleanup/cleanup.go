@@ -67,7 +67,8 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.StringVar(&f.deployment, "deployment", "", "scale the Deployment `NAME` in the namespace to none first")
 	flags.DurationVar(&f.timeout, "timeout", 3*time.Minute, "give up after `TIME`")
 	flags.BoolVar(&f.aws, "aws", false, "also restore Auto Scaling groups, with the credentials of the AWS CLI")
-	flags.StringSliceVar(&f.regions, "region", nil, "only groups in `REGION,…` (default: the regions of the cluster's nodes)")
+	flags.StringSliceVar(&f.regions, "region", nil,
+		"only groups in `REGION,…` (default: the regions of the cluster's nodes)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
 	f.form.Register(c)
 	f.cluster.Complete(c)
@@ -134,7 +135,8 @@ func newCleaner(cfg *rest.Config, notes io.Writer, f *cleanupCall) (*cleaner, er
 	if err != nil {
 		return nil, err
 	}
-	return &cleaner{call: f, notes: notes, client: w, rest: cfg, done: cleaned{DryRun: f.dryRun, Objects: []unmarked{}, Stopped: []string{}}}, nil
+	return &cleaner{call: f, notes: notes, client: w, rest: cfg, done: cleaned{DryRun: f.dryRun, Objects: []unmarked{},
+		Stopped: []string{}}}, nil
 }
 
 // stop scales the Deployment to none. One that is gone is as good.
@@ -159,7 +161,8 @@ func (c *cleaner) stop(ctx context.Context) error {
 		return nil
 	}
 	next := &autoscalingv1.Scale{ObjectMeta: scale.ObjectMeta}
-	if _, err := all.UpdateScale(ctx, c.call.deployment, next, metav1.UpdateOptions{FieldManager: cleanupOwner}); err != nil {
+	if _, err := all.UpdateScale(ctx, c.call.deployment, next,
+		metav1.UpdateOptions{FieldManager: cleanupOwner}); err != nil {
 		return fmt.Errorf("scaling Deployment %s/%s to none: %w", c.call.namespace, c.call.deployment, err)
 	}
 	fmt.Fprintf(c.notes, "Deployment %s/%s is scaled to none\n", c.call.namespace, c.call.deployment)
@@ -188,7 +191,8 @@ func (c *cleaner) undoAlone(ctx context.Context) error {
 	if lease.Spec.HolderIdentity != nil {
 		holder = *lease.Spec.HolderIdentity
 	}
-	return cli.Invalid(fmt.Errorf("%s still leads in namespace %s after %v: nothing was done", holder, c.call.namespace, c.call.timeout),
+	return cli.Invalid(fmt.Errorf("%s still leads in namespace %s after %v: nothing was done", holder, c.call.namespace,
+		c.call.timeout),
 		"stop the controller first, or name it by --deployment")
 }
 

@@ -26,7 +26,8 @@ func (c *cleaner) restoreGroups(ctx context.Context) error {
 		}
 	}
 	if len(regions) == 0 {
-		fmt.Fprintln(c.notes, "no node says in which region of AWS it is: no Auto Scaling group was looked for; name regions by --region")
+		fmt.Fprintln(c.notes,
+			"no node says in which region of AWS it is: no Auto Scaling group was looked for; name regions by --region")
 		return nil
 	}
 	base, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(regions[0]), wire.Silent)
@@ -37,7 +38,8 @@ func (c *cleaner) restoreGroups(ctx context.Context) error {
 	for _, g := range groups {
 		c.done.Objects = append(c.done.Objects, unmarked{"Auto Scaling group", g.Region + "/" + g.Group, g.What})
 	}
-	if held := (*backend.Held)(nil); errors.As(err, &held) && (held.Reason == asg.ReasonDenied || held.Reason == asg.ReasonExpired) {
+	if held := (*backend.Held)(nil); errors.As(err, &held) && (held.Reason == asg.ReasonDenied ||
+		held.Reason == asg.ReasonExpired) {
 		return cli.Invalid(err, "run it again with credentials that are valid and allow it: docs/rights.md lists the actions")
 	}
 	return err

@@ -59,7 +59,8 @@ func (c *cleaner) undo(ctx context.Context) error {
 
 // undoAll takes the marks off all objects of a kind. A kind that the cluster does not
 // know has no objects.
-func (c *cleaner) undoAll(ctx context.Context, kind string, list client.ObjectList, take func(client.Object) []string) error {
+func (c *cleaner) undoAll(ctx context.Context, kind string, list client.ObjectList,
+	take func(client.Object) []string) error {
 	if err := c.client.List(ctx, list); err != nil {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return nil

@@ -25,12 +25,14 @@ func TestTakeNode(t *testing.T) {
 			"a cordon; the taint spotter.dev/draining"},
 		"annotation alone": {map[string]string{drain.AnnotationCordon: "share"}, []corev1.Taint{theirs}, true,
 			"spotter.dev/cordon (the taint is missing, so the cordon stays)"},
-		"annotation with an invented state": {map[string]string{drain.AnnotationCordon: "", drain.AnnotationDrain: `{"phase":"evicting","seal":"x"}`}, nil, true,
+		"annotation with an invented state": {map[string]string{drain.AnnotationCordon: "",
+			drain.AnnotationDrain: `{"phase":"evicting","seal":"x"}`}, nil, true,
 			"spotter.dev/cordon (the taint is missing, so the cordon stays); spotter.dev/drain"},
 		"taint alone": {nil, []corev1.Taint{draining}, true, "the taint spotter.dev/draining"},
 		"no mark":     {map[string]string{"owner": "ops"}, []corev1.Taint{theirs}, true, ""},
 	} {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: x.annotations}, Spec: corev1.NodeSpec{Unschedulable: true, Taints: x.taints}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: x.annotations},
+			Spec: corev1.NodeSpec{Unschedulable: true, Taints: x.taints}}
 		if got := strings.Join(takeNode(n), "; "); got != x.says {
 			t.Errorf("%s: it takes %q, want %q", name, got, x.says)
 		}

@@ -82,7 +82,8 @@ func run(ctx context.Context, p *cli.Program, f *call, path string) error {
 	var refused *statusError
 	switch {
 	case errors.As(err, &refused) && refused.rights():
-		say("notice", fmt.Sprintf("no comment: the token may not write here (%v); a fork's may not, and the text is in %s", err, path))
+		say("notice", fmt.Sprintf("no comment: the token may not write here (%v); a fork's may not, and the text is in %s",
+			err, path))
 	case err != nil:
 		say("warning", "no comment: "+err.Error())
 	default:
@@ -103,7 +104,8 @@ func (f *call) body(text []byte) (body string, begin bool, err error) {
 	body = f.mark() + "\n" + string(rest)
 	if f.link != "" {
 		u, err := url.Parse(f.link)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.ContainsAny(f.link, "() \t\r\n<>") {
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
+			strings.ContainsAny(f.link, "() \t\r\n<>") {
 			return "", false, cli.Invalid(fmt.Errorf("--link: %q is not the address of a page", f.link), "give it as https://…")
 		}
 		body += "\n[The whole report, with charts](" + f.link + ")\n"

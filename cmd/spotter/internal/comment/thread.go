@@ -55,12 +55,14 @@ func findThread(version string) (*thread, error) {
 		t := &thread{token: env("GITLAB_TOKEN"), version: version, edit: http.MethodPut}
 		if number := env("CI_MERGE_REQUEST_IID"); number != "" {
 			// The project of the request, where the job may be one of a fork.
-			t.list = env("CI_API_V4_URL") + "/projects/" + url.PathEscape(env("CI_MERGE_REQUEST_PROJECT_ID")) + "/merge_requests/" + url.PathEscape(number) + "/notes"
+			t.list = env("CI_API_V4_URL") + "/projects/" + url.PathEscape(env("CI_MERGE_REQUEST_PROJECT_ID")) +
+				"/merge_requests/" + url.PathEscape(number) + "/notes"
 			t.one = t.list + "/"
 		}
 		return t, nil
 	}
-	return nil, cli.Invalid(errors.New("comment: neither GITHUB_ACTIONS nor GITLAB_CI is true, so there is no job whose request could be commented on"), "call it in a job of GitHub or GitLab")
+	return nil,
+		cli.Invalid(errors.New("comment: neither GITHUB_ACTIONS nor GITLAB_CI is true, so there is no job whose request could be commented on"), "call it in a job of GitHub or GitLab")
 }
 
 // pullRequest returns the number of the pull request that an event is about, 0
@@ -122,7 +124,8 @@ func (t *thread) post(ctx context.Context, mark, body string, begin bool) (strin
 func (t *thread) find(ctx context.Context, mark string) (*posted, error) {
 	for page := 1; page <= pagesMax; page++ {
 		var all []posted
-		if err := t.call(ctx, http.MethodGet, fmt.Sprintf("%s?per_page=%d&page=%d", t.list, pageSize, page), "", &all); err != nil {
+		if err := t.call(ctx, http.MethodGet, fmt.Sprintf("%s?per_page=%d&page=%d", t.list, pageSize, page), "",
+			&all); err != nil {
 			return nil, err
 		}
 		for i := range all {

@@ -24,10 +24,12 @@ func (a *agent) backend(s *source, p *v1alpha1.CapacityPool, nodeClass string, s
 	if c.Karpenter.Enabled {
 		p.Spec.Backend.Karpenter = &v1alpha1.KarpenterBackend{NodeClassName: orElse(nodeClass, "default")}
 		if nodeClass == "" {
-			s.warnOnce("", `spec.backend.karpenter.nodeClassName is "default": the agent steered node pools that were there and knew no node class; give --node-class`)
+			s.warnOnce("",
+				`spec.backend.karpenter.nodeClassName is "default": the agent steered node pools that were there and knew no node class; give --node-class`)
 		}
 		if c.Autoscaling.Enabled {
-			s.warnOnce("autoscaling.enabled", "true together with karpenter.enabled: a pool has one backend, and these are Karpenter's; groups need a CapacityPool of their own")
+			s.warnOnce("autoscaling.enabled",
+				"true together with karpenter.enabled: a pool has one backend, and these are Karpenter's; groups need a CapacityPool of their own")
 		}
 		return
 	}
@@ -37,11 +39,13 @@ func (a *agent) backend(s *source, p *v1alpha1.CapacityPool, nodeClass string, s
 	zero := metav1.Duration{} // the Cluster Autoscaler replaces no node for its age
 	p.Spec.Disruption.ExpireAfter = &zero
 	if stated && !c.Autoscaling.Enabled {
-		s.warnOnce("autoscaling.enabled", "neither this nor karpenter.enabled is true, so the agent drained nodes and replaced none; a CapacityPool "+
-			"needs who provisions: twin groups are found by the tags, and nodes are replaced")
+		s.warnOnce("autoscaling.enabled",
+			"neither this nor karpenter.enabled is true, so the agent drained nodes and replaced none; a CapacityPool "+
+				"needs who provisions: twin groups are found by the tags, and nodes are replaced")
 	}
 	if key := c.Autoscaling.Tags.Type; key != "" && key != "spotvortex.io/capacity-type" {
-		s.warnOnce("autoscaling.discoveryTags.type", "%s is dropped: whether a group is spot is read from the group itself", key)
+		s.warnOnce("autoscaling.discoveryTags.type",
+			"%s is dropped: whether a group is spot is read from the group itself", key)
 	}
 }
 
@@ -67,11 +71,13 @@ func (a *agent) disruption(p *v1alpha1.CapacityPool) {
 		if *ratio != 0.10 {
 			set(p, "drain_share", strconv.FormatFloat(*ratio, 'g', -1, 64))
 		}
-		a.warn("controller.maxDrainRatio", "%v of the cluster in one pass becomes %d%% of this pool at once, at least one node", *ratio, percent)
+		a.warn("controller.maxDrainRatio",
+			"%v of the cluster in one pass becomes %d%% of this pool at once, at least one node", *ratio, percent)
 	}
 	if after := c.Karpenter.Cooldown; c.Karpenter.Enabled && after != nil {
-		a.warn("karpenter.weightChangeCooldownSeconds", "%d s between two changes of weights is dropped: the policy waits 10 minutes between two changes; "+
-			"disruption.cooldown changes that", *after)
+		a.warn("karpenter.weightChangeCooldownSeconds",
+			"%d s between two changes of weights is dropped: the policy waits 10 minutes between two changes; "+
+				"disruption.cooldown changes that", *after)
 	}
 }
 
@@ -87,7 +93,8 @@ func (a *agent) markets(p *v1alpha1.CapacityPool) {
 		list []string
 	}{{"aws.instanceTypes", c.Types}, {"aws.availabilityZones", c.Zones}} {
 		if len(x.list) > 0 {
-			a.warn(x.path, "%s selected the prices to read; from now on it also limits what is bought", strings.Join(x.list, ", "))
+			a.warn(x.path, "%s selected the prices to read; from now on it also limits what is bought",
+				strings.Join(x.list, ", "))
 		}
 	}
 	if a.config.GCP.Project != "" || len(a.config.GCP.Types) > 0 {
@@ -105,9 +112,12 @@ func (a *agent) leftOut() {
 		a.warn("controller.confidenceThreshold", "%v is dropped: the guardrails require a confidence of 0.5", *v)
 	}
 	a.drop(
-		[2]string{"controller.riskThreshold", "Spot is left at emergency_risk_threshold; with compat the rules keep 0.85 as a threshold of the capacity score"},
-		[2]string{"controller.reconcileIntervalSeconds", "decisions are taken every step (10 minutes), and at once on a notice, a lost node, a refused launch or a pod that waits"},
-		[2]string{"controller.drainGracePeriodSeconds", "the agent never passed it on and killed pods with a grace of 0; a pod has its own terminationGracePeriodSeconds"},
+		[2]string{"controller.riskThreshold",
+			"Spot is left at emergency_risk_threshold; with compat the rules keep 0.85 as a threshold of the capacity score"},
+		[2]string{"controller.reconcileIntervalSeconds",
+			"decisions are taken every step (10 minutes), and at once on a notice, a lost node, a refused launch or a pod that waits"},
+		[2]string{"controller.drainGracePeriodSeconds",
+			"the agent never passed it on and killed pods with a grace of 0; a pod has its own terminationGracePeriodSeconds"},
 		[2]string{"inference.tftModelPath", "the scores are of the closed form; " + bundles},
 		[2]string{"inference.rlModelPath", "the rules decide; " + bundles},
 		[2]string{"inference.modelManifestPath", "the scores are of the closed form; " + bundles},
@@ -116,12 +126,14 @@ func (a *agent) leftOut() {
 	for _, f := range [...]string{"url", "timeout"} {
 		old := map[string]string{"url": "prometheus.url", "timeout": "prometheus.timeoutSeconds"}[f]
 		if a.has(old) {
-			a.warn(old, "%sis none of a pool: set usage.prometheus.%s of the SpotterConfiguration, by which the controller asks what nodes use", a.value(old), f)
+			a.warn(old,
+				"%sis none of a pool: set usage.prometheus.%s of the SpotterConfiguration, by which the controller asks what nodes use", a.value(old), f)
 		}
 	}
 	if c.Autoscaling.Enabled {
 		a.drop(
-			[2]string{"autoscaling.nodeReadyTimeoutSeconds", "a drain waits for its replacement and does not happen when that fails"},
+			[2]string{"autoscaling.nodeReadyTimeoutSeconds",
+				"a drain waits for its replacement and does not happen when that fails"},
 			[2]string{"autoscaling.pollIntervalSeconds", "nodes are watched"},
 		)
 	}
@@ -145,13 +157,15 @@ func (t *agentRuntime) apply(p *v1alpha1.CapacityPool) {
 	p.Spec.Capacity.SpotShare = &v1alpha1.SpotShare{Min: &low, Max: &high, Target: &target}
 	t.parameters(p)
 	if c.RiskMultiplier != 1 {
-		t.warn("risk_multiplier", "%v multiplies the odds of a risk; it was an exponent, by which a greater value made risks below one half smaller", c.RiskMultiplier)
+		t.warn("risk_multiplier",
+			"%v multiplies the odds of a risk; it was an exponent, by which a greater value made risks below one half smaller", c.RiskMultiplier)
 	}
 	if m := t.old.Max; m != nil && *m == 0 {
 		t.warn("max_spot_ratio", "0 counted as not given, which meant 1; from now on the pool holds no spot")
 	}
 	if low > 0 {
-		t.warn("min_spot_ratio", "%v was what an emergency went down to, and still is: capacity.spotShare.min is a bound for every policy", low)
+		t.warn("min_spot_ratio",
+			"%v was what an emergency went down to, and still is: capacity.spotShare.min is a bound for every policy", low)
 	}
 	t.limited()
 	if t.old.ModelShadow != nil {
@@ -171,8 +185,9 @@ func (t *agentRuntime) parameters(p *v1alpha1.CapacityPool) {
 			t.rules(p)
 			return
 		}
-		t.warn("deterministic_policy", "its thresholds, or those that the agent takes without any, are not the shipped ones, and they have no keys; "+
-			"the policy reads no file with policy_mode rl, so the shipped ones hold")
+		t.warn("deterministic_policy",
+			"its thresholds, or those that the agent takes without any, are not the shipped ones, and they have no keys; "+
+				"the policy reads no file with policy_mode rl, so the shipped ones hold")
 	}
 	for _, part := range parts {
 		switch key, value, _ := strings.Cut(part, "="); key {
@@ -189,18 +204,21 @@ func (t *agentRuntime) parameters(p *v1alpha1.CapacityPool) {
 // policy reads the file.
 func (t *agentRuntime) rules(p *v1alpha1.CapacityPool) {
 	if strings.ContainsAny(t.file, ":,") || t.file == "-" {
-		t.fail("deterministic_policy", "its thresholds are not the shipped ones, so the policy is to read the file, and %q cannot be the value "+
-			"of a parameter; save it as a file whose name has no colon and no comma", t.file)
+		t.fail("deterministic_policy",
+			"its thresholds are not the shipped ones, so the policy is to read the file, and %q cannot be the value "+
+				"of a parameter; save it as a file whose name has no colon and no comma", t.file)
 		return
 	}
 	if t.noBuckets != nil {
-		t.fail(bucketsSource, "%q cannot be read: %v; the thresholds are not the shipped ones, so the policy is to read this file and that one: "+
-			"put it there, or write \"default\"", t.bucketsFile(), t.noBuckets)
+		t.fail(bucketsSource,
+			"%q cannot be read: %v; the thresholds are not the shipped ones, so the policy is to read this file and that one: "+
+				"put it there, or write \"default\"", t.bucketsFile(), t.noBuckets)
 		return
 	}
 	set(p, "runtime", filepath.Base(t.file))
-	t.warn("deterministic_policy", "its thresholds are not the shipped ones and have no keys: the parameter runtime names the file, which must "+
-		"be in the folder of models.dir, with the file of feature_buckets.source")
+	t.warn("deterministic_policy",
+		"its thresholds are not the shipped ones and have no keys: the parameter runtime names the file, which must "+
+			"be in the folder of models.dir, with the file of feature_buckets.source")
 }
 
 // limited warns of values that were out of range and are brought into it.

@@ -47,14 +47,17 @@ func Command(p *cli.Program) *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.StringArrayVarP(&f.files, "file", "f", nil, "old configuration in `FILE`, YAML or JSON; - is the input; may be repeated")
+	flags.StringArrayVarP(&f.files, "file", "f", nil,
+		"old configuration in `FILE`, YAML or JSON; - is the input; may be repeated")
 	flags.StringVar(&f.flags, "from-flags", "", "the command `LINE` of the K8s Spot Rescheduler")
 	flags.StringVar(&f.out, "out", "", "write to `FILE` and not to the terminal")
 	flags.StringSliceVar(&f.Pools, "pools", nil, "`NAMES` of pools where the old program found them in the cluster")
-	flags.StringVar(&f.NodeClass, "node-class", "", "`NAME` of the node class of pools that Karpenter serves, where the old configuration names none")
+	flags.StringVar(&f.NodeClass, "node-class", "",
+		"`NAME` of the node class of pools that Karpenter serves, where the old configuration names none")
 	flags.StringVar(&f.Cloudspace, "cloudspace", "", "cloudspace `NAME` of Rackspace pools")
 	flags.StringVar(&f.Org, "org", "", "organization `NAME` of Rackspace pools")
-	flags.StringVar(&f.Secret, "credentials-secret", "", "secret with the refresh token of Rackspace pools, as `NAMESPACE/NAME`")
+	flags.StringVar(&f.Secret, "credentials-secret", "",
+		"secret with the refresh token of Rackspace pools, as `NAMESPACE/NAME`")
 	return c
 }
 
@@ -76,7 +79,8 @@ func run(p *cli.Program, f *convertFlags) error {
 	o.Check = f.checkPolicy
 	r, err := Convert(inputs, f.flags, o)
 	if err != nil {
-		return cli.Invalid(fmt.Errorf("convert: %w", err), "fix the old configuration; what has no meaning there must be taken out; "+next)
+		return cli.Invalid(fmt.Errorf("convert: %w", err),
+			"fix the old configuration; what has no meaning there must be taken out; "+next)
 	}
 	if f.out != "" {
 		if err := cli.CheckEnding("--out", f.out, ".yaml", ".yml"); err != nil {

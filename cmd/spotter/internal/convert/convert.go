@@ -164,7 +164,8 @@ func (r *reader) read(o *scenarios.RawObject, data []byte) {
 	kind := o.Scalar("kind")
 	if kind == "" {
 		if !r.agentFile(o, data) {
-			r.fail(o.Problem([]string{"kind"}, "there is no kind, and it is neither a config.yaml nor a runtime.json of SpotVortex"))
+			r.fail(o.Problem([]string{"kind"},
+				"there is no kind, and it is neither a config.yaml nor a runtime.json of SpotVortex"))
 		}
 		return
 	}
@@ -260,7 +261,8 @@ func (r *reader) addAlike(s *source, object any, i int, first string) {
 		return
 	}
 	like := source{file: s.file}
-	like.warnings = []Warning{{File: s.file, Text: "what is said of CapacityPool " + first + " holds for " + name(object) + " too"}}
+	like.warnings = []Warning{{File: s.file, Text: "what is said of CapacityPool " + first + " holds for " +
+		name(object) + " too"}}
 	r.add(&like, object)
 }
 
@@ -371,7 +373,8 @@ func (s *source) newPool(name, policy string) *v1alpha1.CapacityPool {
 // shadow warns that the new pool does nothing yet. The old programs but one
 // acted as soon as they ran.
 func (s *source) shadow(old string) {
-	s.warn("", "spec.mode is shadow: decisions are taken and recorded and nothing is done; stop %s before it becomes active", old)
+	s.warn("",
+		"spec.mode is shadow: decisions are taken and recorded and nothing is done; stop %s before it becomes active", old)
 }
 
 // A parameter is what a flag becomes: a key of the new policy.

@@ -169,7 +169,8 @@ func TestRuntimeBuckets(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var b strings.Builder
-		if _, err := r.WriteTo(&b); err != nil || strings.Contains(b.String(), "parameters:") || !strings.Contains(b.String(), "x.yaml cannot be read") {
+		if _, err := r.WriteTo(&b); err != nil || strings.Contains(b.String(), "parameters:") ||
+			!strings.Contains(b.String(), "x.yaml cannot be read") {
 			t.Errorf("%s: %v\n%s", name, err, &b)
 		}
 	}

@@ -96,21 +96,25 @@ func (s *source) checkBudget(old *oldBudget) {
 
 // warnBudget says what the same words mean from now on.
 func (s *source) warnBudget(b *v1alpha1.GPUBudget, old *oldBudget, period metav1.Duration) {
-	s.warn("spec.quota.gpuHours", "%s: pods that were deleted, evicted or restarted count until their hours leave the window, where the "+
-		"operator forgot them at once; so the same quota is spent sooner", old.Spec.Quota.GPUHours)
+	s.warn("spec.quota.gpuHours",
+		"%s: pods that were deleted, evicted or restarted count until their hours leave the window, where the "+
+			"operator forgot them at once; so the same quota is spent sooner", old.Spec.Quota.GPUHours)
 	const action, grace = "spec.enforcement.action", "spec.enforcement.gracePeriodSeconds"
 	e := &b.Spec.Enforcement
 	switch e.Action {
 	case v1alpha1.EnforceEvict:
 		e.OverQuotaDelay, e.PodGracePeriod = &period, &period
-		s.warn(grace, "%v was both the delay over quota and the grace of an evicted pod, and becomes overQuotaDelay and podGracePeriod; "+
-			"without podGracePeriod a pod has its own terminationGracePeriodSeconds", period.Duration)
-		s.warn(action, "Evict keeps new pods out until there is room again, where the operator let their controllers recreate evicted pods; "+
-			"gate: true keeps them out as soon as the budget is spent, and not only when evictions begin")
+		s.warn(grace,
+			"%v was both the delay over quota and the grace of an evicted pod, and becomes overQuotaDelay and podGracePeriod; "+
+				"without podGracePeriod a pod has its own terminationGracePeriodSeconds", period.Duration)
+		s.warn(action,
+			"Evict keeps new pods out until there is room again, where the operator let their controllers recreate evicted pods; "+
+				"gate: true keeps them out as soon as the budget is spent, and not only when evictions begin")
 	case v1alpha1.EnforcePause:
 		e.OverQuotaDelay = &period
-		s.warn(action, "Pause was an annotation that nothing acted on, put on one pod again and again; from now on jobs are suspended and "+
-			"new pods kept out until there is room again, and pods of other owners keep running")
+		s.warn(action,
+			"Pause was an annotation that nothing acted on, put on one pod again and again; from now on jobs are suspended and "+
+				"new pods kept out until there is room again, and pods of other owners keep running")
 	case v1alpha1.EnforceAlertOnly:
 		if s.has(grace) {
 			s.warn(grace, "%v is dropped: it had no effect with AlertOnly", period.Duration)

@@ -92,7 +92,8 @@ func karpetrackFlags(c *karpetrackController) (*pflag.FlagSet, [][2]string) {
 	f.Bool("periodic-optimization-enabled", true, "")
 	f.Duration("periodic-optimization-interval", 30*time.Minute, "")
 	f.Duration("periodic-removal-delay", 20*time.Minute, "")
-	for _, name := range []string{"zap-devel", "zap-encoder", "zap-log-level", "zap-stacktrace-level", "zap-time-encoding", "kubeconfig"} {
+	for _, name := range []string{"zap-devel", "zap-encoder", "zap-log-level", "zap-stacktrace-level",
+		"zap-time-encoding", "kubeconfig"} {
 		f.String(name, "", "")
 		f.Lookup(name).NoOptDefVal = "true"
 	}
@@ -176,7 +177,8 @@ func (r *reader) finishKarpetrackPool(k *karpetrackPool) {
 	p.Spec.Capacity = v1alpha1.Capacity{SpotShare: &v1alpha1.SpotShare{Min: &one}, OnDemandFallback: &no}
 	if l := &spec.Limits; l.CPU != nil || l.Memory != nil {
 		p.Spec.Capacity.Limits = &v1alpha1.Limits{CPU: l.CPU, Memory: l.Memory}
-		s.warn("spec.limits", "a limit was looked at before a batch of nodes, which could go beyond it; from now on no node does")
+		s.warn("spec.limits",
+			"a limit was looked at before a batch of nodes, which could go beyond it; from now on no node does")
 	}
 	p.Spec.Template.Labels = spec.Labels
 	for _, t := range spec.Taints {
@@ -188,8 +190,9 @@ func (r *reader) finishKarpetrackPool(k *karpetrackPool) {
 	}
 	r.karpetrackDisruption(s, p, &k.old)
 	s.drop([2]string{"spec.limits.ephemeralStorage", "capacity.limits knows cpu, memory and gpu"})
-	s.warn("", "pods are evicted from a node that goes, within their PodDisruptionBudgets, where Karpetrack cordoned it and waited for "+
-		"them to leave by themselves")
+	s.warn("",
+		"pods are evicted from a node that goes, within their PodDisruptionBudgets, where Karpetrack cordoned it and waited for "+
+			"them to leave by themselves")
 	r.offer(s, p, true, r.controller.parameters)
 	s.shadow("Karpetrack")
 	s.warnings = append(s.warnings, r.controller.warnings...)
@@ -216,7 +219,8 @@ func (r *reader) rackspace(s *source, p *v1alpha1.CapacityPool) {
 		{"credentialsSecretRef", b.CredentialsSecretRef.Name, "--credentials-secret"},
 	} {
 		if x.value == unknown {
-			s.warn("", "spec.backend.rackspace.%s is %q: a SpotNodePool does not say it; give %s, or the Deployment of the controller as one more -f",
+			s.warn("",
+				"spec.backend.rackspace.%s is %q: a SpotNodePool does not say it; give %s, or the Deployment of the controller as one more -f",
 				x.field, unknown, x.flag)
 		}
 	}
@@ -239,7 +243,8 @@ func (s *source) categories(m *v1alpha1.Markets, old []string) {
 	}
 	if len(old) == 0 {
 		m.Categories = []string{"gp", "ch", "mh", "bm"}
-		s.warn("", "markets.categories are all but gpu, which is what no category meant; a CapacityPool without any leaves out bare metal too")
+		s.warn("",
+			"markets.categories are all but gpu, which is what no category meant; a CapacityPool without any leaves out bare metal too")
 	}
 }
 
@@ -253,7 +258,8 @@ func (s *source) maxPrice(m *v1alpha1.Markets, text string) {
 		s.fail("spec.maxPrice", "%q is not a price in $ per hour", text)
 	case price > 0:
 		m.MaxPrice = &price
-		s.warn("spec.maxPrice", "%s was held against the market price when a node was bought and not when it was replaced; it holds for every node that is bought from now on", text)
+		s.warn("spec.maxPrice",
+			"%s was held against the market price when a node was bought and not when it was replaced; it holds for every node that is bought from now on", text)
 	}
 }
 
@@ -287,10 +293,12 @@ func (s *source) requirement(p *v1alpha1.CapacityPool, q *corev1.NodeSelectorReq
 			labels[k] = v
 		}
 		p.Spec.Template.Labels = labels
-		s.warn(at, "%s In [%s] kept pods away whose node selector has another value; it becomes a label of the nodes", q.Key, q.Values[0])
+		s.warn(at, "%s In [%s] kept pods away whose node selector has another value; it becomes a label of the nodes",
+			q.Key, q.Values[0])
 	default:
-		s.warn(at, "%s %s %v is dropped: a CapacityPool restricts architectures, instance types, zones and regions by lists, and has one "+
-			"value for any other label; Karpetrack read every operator as In", q.Key, q.Operator, q.Values)
+		s.warn(at,
+			"%s %s %v is dropped: a CapacityPool restricts architectures, instance types, zones and regions by lists, and has one "+
+				"value for any other label; Karpetrack read every operator as In", q.Key, q.Operator, q.Values)
 	}
 }
 
@@ -310,12 +318,14 @@ func (r *reader) karpetrackDisruption(s *source, p *v1alpha1.CapacityPool, old *
 	after := metav1.Duration{Duration: r.controller.emptyGrace}
 	if from.After != "" {
 		after = s.duration("spec.disruption.consolidateAfter", from.After)
-		s.warn("spec.disruption.consolidateAfter", "%s was taken and never used, the controller's --empty-node-grace-period was; it is in force from now on", from.After)
+		s.warn("spec.disruption.consolidateAfter",
+			"%s was taken and never used, the controller's --empty-node-grace-period was; it is in force from now on", from.After)
 	}
 	expire := metav1.Duration{} // never
 	if from.ExpireAfter != "" {
 		expire = s.duration("spec.disruption.expireAfter", from.ExpireAfter)
-		s.warn("spec.disruption.expireAfter", "%s was taken and never used; nodes are replaced at that age from now on", from.ExpireAfter)
+		s.warn("spec.disruption.expireAfter", "%s was taken and never used; nodes are replaced at that age from now on",
+			from.ExpireAfter)
 	}
 	d.ConsolidateAfter, d.ExpireAfter = &after, &expire
 	threshold := r.controller.threshold

@@ -66,24 +66,28 @@ func (r *reader) leftover(o *scenarios.RawObject) {
 	for i, text := range spec.Taints {
 		t, ok := taint(text)
 		if !ok {
-			s.fail("spec.taints"+scenarios.Index(i), "%q is not key[=value]:Effect with NoSchedule, PreferNoSchedule or NoExecute", text)
+			s.fail("spec.taints"+scenarios.Index(i),
+				"%q is not key[=value]:Effect with NoSchedule, PreferNoSchedule or NoExecute", text)
 		}
 		p.Spec.Template.Taints = append(p.Spec.Template.Taints, t)
 	}
 	s.leftoverDisruption(p, &old)
-	for _, f := range []string{"budgetsNodes", "consolidateAfter", "labels", "taints", "maxInstanceTypes", "maxZones", "onDemandFallback"} {
+	for _, f := range []string{"budgetsNodes", "consolidateAfter", "labels", "taints", "maxInstanceTypes", "maxZones",
+		"onDemandFallback"} {
 		if s.has("spec." + f) {
 			s.warn("spec."+f, "Leftover took this field and never used it; from now on it is in force")
 		}
 	}
 	s.drop(
 		[2]string{"spec.targetCount", "placement scores are requested for each type and zone, not for a number of pods"},
-		[2]string{"spec.requeueMinutes", "decisions are taken every 10 minutes, and at once on a notice, a refused launch or a pod that waits"},
+		[2]string{"spec.requeueMinutes",
+			"decisions are taken every 10 minutes, and at once on a notice, a refused launch or a pod that waits"},
 		[2]string{"spec.subnetSelectorTags", "subnets are those of the node class"},
 		[2]string{"spec.securityGroupSelectorTags", "security groups are those of the node class"},
 	)
-	s.warn("", "the pool may buy several types in several zones at once, where Leftover chose one type in one zone and replaced "+
-		"running nodes whenever that changed; its node pool is not leftover-%s, whose nodes stay until you delete it", old.Name)
+	s.warn("",
+		"the pool may buy several types in several zones at once, where Leftover chose one type in one zone and replaced "+
+			"running nodes whenever that changed; its node pool is not leftover-%s, whose nodes stay until you delete it", old.Name)
 	s.shadow("Leftover")
 	r.add(s, p)
 }
@@ -97,8 +101,9 @@ func (s *source) leftoverBackend(p *v1alpha1.CapacityPool, old *leftoverPool, no
 	case k.NodeClassName == "" && k.NodeClassSelector == nil && nodeClass != "":
 		k.NodeClassName = nodeClass // the first releases had no such field
 	case k.NodeClassName == "" && k.NodeClassSelector == nil:
-		s.fail("spec.nodeClassName", "one of nodeClassName or nodeClassSelector must be set; --node-class NAME sets the first "+
-			"where both are missing")
+		s.fail("spec.nodeClassName",
+			"one of nodeClassName or nodeClassSelector must be set; --node-class NAME sets the first "+
+				"where both are missing")
 	case k.NodeClassName != "" && k.NodeClassSelector != nil:
 		s.fail("spec.nodeClassName", "%q: only one of nodeClassName or nodeClassSelector may be set", k.NodeClassName)
 	}
@@ -133,11 +138,13 @@ func (s *source) leftoverMarkets(p *v1alpha1.CapacityPool, old *leftoverPool) {
 			s.warn(at, "%s is not the start of a known family with GPUs and amd64; it is used as a family of its own", prefix)
 			found = []string{prefix}
 		} else if !slices.Equal(found, []string{prefix}) {
-			s.warn(at, "%s was the beginning of a name, and a family is one whole name from now on: it becomes %s", prefix, strings.Join(found, ", "))
+			s.warn(at, "%s was the beginning of a name, and a family is one whole name from now on: it becomes %s", prefix,
+				strings.Join(found, ", "))
 		}
 		if len(arm) > 0 {
-			s.warn(at, "%s also matched %s, whose nodes are arm64 and which Leftover chose although its node pool required amd64; "+
-				"add the architecture and the family to have them", prefix, strings.Join(arm, ", "))
+			s.warn(at,
+				"%s also matched %s, whose nodes are arm64 and which Leftover chose although its node pool required amd64; "+
+					"add the architecture and the family to have them", prefix, strings.Join(arm, ", "))
 		}
 		m.Families = append(m.Families, found...)
 	}
@@ -174,8 +181,9 @@ func (s *source) leftoverCapacity(p *v1alpha1.CapacityPool, old *leftoverPool) {
 			p.Spec.Capacity.SpotShare = &v1alpha1.SpotShare{Min: &one}
 		}
 		if !s.has("spec.onDemandFallback") {
-			s.warn("", "capacity.onDemandFallback is true, which was Leftover's default and which it never did: where no Spot market "+
-				"will do, on-demand nodes are bought from now on")
+			s.warn("",
+				"capacity.onDemandFallback is true, which was Leftover's default and which it never did: where no Spot market "+
+					"will do, on-demand nodes are bought from now on")
 		}
 	case "on-demand":
 		if s.has("spec.onDemandFallback") && fallback {

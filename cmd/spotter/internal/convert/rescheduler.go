@@ -153,7 +153,8 @@ func (r *reader) rescheduler(s *source, args []string) {
 	names := r.o.Pools
 	if len(names) == 0 {
 		names = []string{"default"}
-		s.warn("", "the pool is called default: the Rescheduler looked at every node of the cluster and knew no pools; give --pools")
+		s.warn("",
+			"the pool is called default: the Rescheduler looked at every node of the cluster and knew no pools; give --pools")
 	}
 	s.warnRescheduler(f)
 	for i, name := range names {
@@ -204,9 +205,11 @@ func (s *source) reschedulerPool(f *reschedulerFlags, name string) *v1alpha1.Cap
 }
 
 func (s *source) warnRescheduler(f *reschedulerFlags) {
-	s.warn("", "backend.autoScalingGroups.discoveryTags are those by which the Cluster Autoscaler finds groups; take the tags of the groups of this pool")
-	s.warn("", "the emptiest on-demand node is looked at by all that its pods need and their PodDisruptionBudgets, and one that cannot be "+
-		"drained is left alone for a while, where the Rescheduler tried it for ever and no other")
+	s.warn("",
+		"backend.autoScalingGroups.discoveryTags are those by which the Cluster Autoscaler finds groups; take the tags of the groups of this pool")
+	s.warn("",
+		"the emptiest on-demand node is looked at by all that its pods need and their PodDisruptionBudgets, and one that cannot be "+
+			"drained is left alone for a while, where the Rescheduler tried it for ever and no other")
 	for _, x := range [...][2]string{
 		{"pod-eviction-timeout", "a drain has the time that the driver gives it, and is undone after that"},
 		{"max-graceful-termination", "a pod has its own terminationGracePeriodSeconds"},
@@ -223,7 +226,8 @@ func (s *source) warnRescheduler(f *reschedulerFlags) {
 	}
 	for _, x := range [...][2]string{{"on-demand-node-label", f.onDemand}, {"spot-node-label", f.spot}} {
 		if !f.Changed(x[0]) {
-			s.warn("", "--%s is not given: nodes are distinguished by their capacity type, not by the label %s, which was its default", x[0], x[1])
+			s.warn("",
+				"--%s is not given: nodes are distinguished by their capacity type, not by the label %s, which was its default", x[0], x[1])
 		}
 	}
 	s.shadow("the Rescheduler")

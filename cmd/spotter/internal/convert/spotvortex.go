@@ -193,7 +193,8 @@ func (r *reader) readRuntime(o *scenarios.RawObject, data []byte) {
 		return
 	}
 	if strings.EqualFold(t.old.Mode, "rl") {
-		t.warn("policy_mode", "rl: decisions were taken by a reinforcement-learning model; from now on by the deterministic rules")
+		t.warn("policy_mode",
+			"rl: decisions were taken by a reinforcement-learning model; from now on by the deterministic rules")
 	}
 	if err := t.parse(data, r.o.ReadBuckets); err != nil {
 		r.fail(fmt.Errorf("%s: %w", o.File(), err))
@@ -229,7 +230,8 @@ func (t *agentRuntime) parse(data []byte, buckets func(file, source string) ([]b
 	t.config, err = spotvortex.ParseRuntime(text, read)
 	if t.noBuckets != nil {
 		t.config.Rules.Buckets = spotvortex.Shipped().Rules.Buckets
-		t.warn(bucketsSource, "%s cannot be read (%v), so the buckets that the agent is shipped with hold", t.bucketsFile(), t.noBuckets)
+		t.warn(bucketsSource, "%s cannot be read (%v), so the buckets that the agent is shipped with hold", t.bucketsFile(),
+			t.noBuckets)
 	}
 	return err
 }
@@ -282,8 +284,9 @@ func (r *reader) finishAgent() {
 			s.warnings, s.errs = append(s.warnings, t.warnings...), append(s.errs, t.errs...)
 		}
 	}
-	s.warn("", "the rules are the agent's with their known faults fixed: pods keep their own grace, a drain waits for its replacement, a workload "+
-		"without a PodDisruptionBudget freezes nothing, changes have a cooldown; the parameter compat: \"true\" reproduces them exactly")
+	s.warn("",
+		"the rules are the agent's with their known faults fixed: pods keep their own grace, a drain waits for its replacement, a workload "+
+			"without a PodDisruptionBudget freezes nothing, changes have a cooldown; the parameter compat: \"true\" reproduces them exactly")
 	s.shadow("the agent, which has --dry-run=true unless that flag is changed,")
 	for i, name := range names {
 		p := base.DeepCopy()
@@ -301,6 +304,7 @@ func (a *agent) pools(s *source, given []string) []string {
 	if names := a.config.Karpenter.Pools; len(names) > 0 {
 		return names
 	}
-	s.warn("", "the pool is called default: the agent found its pools by labels and tags of the cluster; give --pools with their names")
+	s.warn("",
+		"the pool is called default: the agent found its pools by labels and tags of the cluster; give --pools with their names")
 	return []string{"default"}
 }

@@ -99,7 +99,8 @@ func TestApply(t *testing.T) {
 		return nil
 	})
 	for range 2 {
-		if text, err := env.Kubectl("apply", "--server-side", "-f", file); err != nil || strings.Count(text, "serverside-applied") != len(crd.Objects())+2 {
+		if text, err := env.Kubectl("apply", "--server-side", "-f", file); err != nil ||
+			strings.Count(text, "serverside-applied") != len(crd.Objects())+2 {
 			t.Errorf("%v\n%s", err, text)
 		}
 	}
@@ -118,7 +119,8 @@ func TestMigrate(t *testing.T) {
 	}
 	first, next := crd.Versions[0], crd.Versions[1]
 	for i := range 3 {
-		o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"selector": map[string]any{}, "quota": map[string]any{"gpuHours": int64(1), "windowHours": int64(24)}}}}
+		o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"selector": map[string]any{},
+			"quota": map[string]any{"gpuHours": int64(1), "windowHours": int64(24)}}}}
 		o.SetAPIVersion("spotter.dev/" + first)
 		o.SetKind("GPUBudget")
 		o.SetNamespace("default")
@@ -179,7 +181,8 @@ func TestMigrate(t *testing.T) {
 	}
 	migrate("all objects are stored as " + next)
 	change(func(d *apiextensionsv1.CustomResourceDefinition) { // refused while an object may be stored in it
-		d.Spec.Versions = slices.DeleteFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == first })
+		d.Spec.Versions = slices.DeleteFunc(d.Spec.Versions,
+			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == first })
 	})
 	testenv.Eventually(t, "the objects are read in the next version", func() error {
 		text, err := env.Kubectl("get", "gpubudgets."+next+".spotter.dev", "--namespace", "default", "--output", "name")
@@ -199,7 +202,8 @@ func TestMigrateNothing(t *testing.T) {
 		}
 	}
 	testenv.Eventually(t, "it is said that nothing is installed", func() error {
-		if code, text := call(t, "migrate", "--kubeconfig", env.Kubeconfig); code != cli.ExitInvalid || !strings.Contains(text, "is not installed") {
+		if code, text := call(t, "migrate", "--kubeconfig", env.Kubeconfig); code != cli.ExitInvalid ||
+			!strings.Contains(text, "is not installed") {
 			return fmt.Errorf("exit %d\n%s", code, text)
 		}
 		return nil

@@ -64,11 +64,13 @@ func migrate(ctx context.Context, api client.Client, name string) (string, error
 	var d apiextensionsv1.CustomResourceDefinition
 	if err := api.Get(ctx, client.ObjectKey{Name: name}, &d); err != nil {
 		if apierrors.IsNotFound(err) {
-			return "", cli.Invalid(errors.New("it is not installed"), "install it: spotter crds | kubectl apply --server-side -f -")
+			return "",
+				cli.Invalid(errors.New("it is not installed"), "install it: spotter crds | kubectl apply --server-side -f -")
 		}
 		return "", err
 	}
-	at := slices.IndexFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	at := slices.IndexFunc(d.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 	if at < 0 { // which an API server refuses
 		return "", errors.New("no version is stored")
 	}
@@ -76,7 +78,8 @@ func migrate(ctx context.Context, api client.Client, name string) (string, error
 	if slices.Equal(d.Status.StoredVersions, stored) {
 		return "all objects are stored as " + stored[0], nil
 	}
-	written, err := rewrite(ctx, api, schema.GroupVersionKind{Group: d.Spec.Group, Version: stored[0], Kind: d.Spec.Names.ListKind})
+	written, err := rewrite(ctx, api, schema.GroupVersionKind{Group: d.Spec.Group, Version: stored[0],
+		Kind: d.Spec.Names.ListKind})
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +89,8 @@ func migrate(ctx context.Context, api client.Client, name string) (string, error
 	if err := api.Status().Update(ctx, &d); err != nil {
 		return "", fmt.Errorf("writing status.storedVersions: %w", err)
 	}
-	return fmt.Sprintf("%s written again as %s; stored before as %s", figures.Count(written, "object"), stored[0], strings.Join(former, " and ")), nil
+	return fmt.Sprintf("%s written again as %s; stored before as %s", figures.Count(written, "object"), stored[0],
+		strings.Join(former, " and ")), nil
 }
 
 // rewrite writes all objects of a kind again, unchanged, and returns how many there are. One

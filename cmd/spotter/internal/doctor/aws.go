@@ -54,9 +54,11 @@ func checkAWS(ctx context.Context, r *report, regions []string, nodes bool) {
 	prices, spotErr := spotPrices(ctx, reader, regions[0])
 	if spotErr != nil && !errors.Is(spotErr, aws.ErrPermission) {
 		why := access.AWSRefusal(spotErr, wait)
-		r.fail(nameCredentials, "set AWS_PROFILE or AWS_ACCESS_KEY_ID, or log in with `aws sso login`; `aws sts get-caller-identity` must work", "%s", why)
+		r.fail(nameCredentials,
+			"set AWS_PROFILE or AWS_ACCESS_KEY_ID, or log in with `aws sso login`; `aws sts get-caller-identity` must work", "%s", why)
 		r.skip(namePermissions, "not checked: %s", why)
-		r.fail(namePrices, "as for the credentials of AWS", "no Spot price is known: %s; on-demand prices are those of the catalog of %s", why, catalog.Date(catalog.AWS))
+		r.fail(namePrices, "as for the credentials of AWS",
+			"no Spot price is known: %s; on-demand prices are those of the catalog of %s", why, catalog.Date(catalog.AWS))
 		return
 	}
 	r.ok(nameCredentials, "AWS answers for %s", strings.Join(regions, ", "))
@@ -133,10 +135,12 @@ func checkPrices(r *report, prices []aws.SpotPrice, spotErr error, region string
 	}
 	switch {
 	case spotErr != nil:
-		r.fail(namePrices, policyNext, "no Spot price is known; on-demand prices are those of the catalog of %s", catalog.Date(catalog.AWS))
+		r.fail(namePrices, policyNext, "no Spot price is known; on-demand prices are those of the catalog of %s",
+			catalog.Date(catalog.AWS))
 	case len(prices) == 0:
 		r.fail(namePrices, "check --region", "AWS has no Spot price of %s in %s", probeType, region)
 	default:
-		r.ok(namePrices, "Spot prices of %s in %s of %s, the newest %s old", probeType, figures.Count(len(zones), "zone"), region, figures.Duration(time.Since(newest.Std())))
+		r.ok(namePrices, "Spot prices of %s in %s of %s, the newest %s old", probeType, figures.Count(len(zones), "zone"),
+			region, figures.Duration(time.Since(newest.Std())))
 	}
 }

@@ -58,13 +58,15 @@ func Command(p *cli.Program) *cobra.Command {
 	access.RegisterNamespace(flags, &f.namespace)
 	flags.StringVar(&f.mode, "mode", shadow, "require the rights of `MODE`: shadow or active")
 	cli.Complete(c, "mode", []string{shadow, active})
-	flags.StringSliceVar(&f.regions, "region", nil, "check the prices of `REGION,…` of AWS (default: the regions of the nodes)")
+	flags.StringSliceVar(&f.regions, "region", nil,
+		"check the prices of `REGION,…` of AWS (default: the regions of the nodes)")
 	return c
 }
 
 func run(ctx context.Context, p *cli.Program, f *doctorCall) error {
 	if f.mode != shadow && f.mode != active {
-		return cli.Invalid(fmt.Errorf("--mode: %q is neither %s nor %s%s", f.mode, shadow, active, cli.Meant(f.mode, []string{shadow, active})), "run `spotter doctor --help`")
+		return cli.Invalid(fmt.Errorf("--mode: %q is neither %s nor %s%s", f.mode, shadow, active,
+			cli.Meant(f.mode, []string{shadow, active})), "run `spotter doctor --help`")
 	}
 	f.namespace = cmp.Or(f.namespace, access.OwnNamespace())
 	access.QuietClients()
@@ -83,7 +85,8 @@ func run(ctx context.Context, p *cli.Program, f *doctorCall) error {
 func (f *doctorCall) checkCluster(ctx context.Context, p *cli.Program, r *report) []corev1.Node {
 	cfg, err := f.cluster.Config(p.Version)
 	if err != nil {
-		r.fail("kubeconfig", "give --kubeconfig, set KUBECONFIG, or run in a pod with a service account", "%s", firstLine(err))
+		r.fail("kubeconfig", "give --kubeconfig, set KUBECONFIG, or run in a pod with a service account", "%s",
+			firstLine(err))
 		r.unreachable = err
 		return f.skipCluster(r, "no cluster is known")
 	}
@@ -142,7 +145,8 @@ func checkClock(r *report, s *access.Server) {
 	case !s.Dated:
 		r.skip("clock", "the API server's answers have no date")
 	case s.Ahead.Abs() > clockMax:
-		r.fail("clock", "synchronise both clocks with NTP", "the API server's clock is %v %s this machine's", s.Ahead.Abs(), word)
+		r.fail("clock", "synchronise both clocks with NTP", "the API server's clock is %v %s this machine's",
+			s.Ahead.Abs(), word)
 	case s.Ahead.Abs() <= time.Second:
 		r.ok("clock", "agrees with the API server's")
 	default:

@@ -84,7 +84,8 @@ func TestDoctor(t *testing.T) {
 	env := testenv.Start(t, testenv.Options{})
 	admin := []string{"--kubeconfig", env.Kubeconfig, "--namespace", "spotter"}
 	code, text := call(t, admin...)
-	expect(t, "without Karpenter", code, cli.ExitOK, text, "✓ kubeconfig", "✓ API server       Kubernetes v1.", "✓ clock            agrees", "– Karpenter        not installed",
+	expect(t, "without Karpenter", code, cli.ExitOK, text, "✓ kubeconfig", "✓ API server       Kubernetes v1.",
+		"✓ clock            agrees", "– Karpenter        not installed",
 		"✓ rights, shadow   all ", "✓ rights, active   all ", "✓ definitions      CapacityPool, GPUBudget, SpotNode and SpotPlan of this version", "– AWS credentials  no region")
 
 	installKarpenter(t, env)
@@ -95,10 +96,13 @@ func TestDoctor(t *testing.T) {
 		rights.Rules(rights.Setup{Parts: []rights.Part{rights.LeaderElection, rights.Karpenter}}, rights.OwnNamespace)...)
 	user := []string{"--kubeconfig", kubeconfigOf(t, env.User(t, "see-shadow", shadowRules...)), "--namespace", "spotter"}
 	code, text = call(t, user...)
-	expect(t, "the rights of shadow mode", code, cli.ExitOK, text, "✓ rights, shadow   all ", "– rights, active   ", "which shadow mode does not need", "– definitions      not checked")
+	expect(t, "the rights of shadow mode", code, cli.ExitOK, text, "✓ rights, shadow   all ", "– rights, active   ",
+		"which shadow mode does not need", "– definitions      not checked")
 	code, text = call(t, append(user, "--mode", "active")...)
-	expect(t, "the rights of shadow mode for active mode", code, cli.ExitFailed, text, "✗ rights, active   ", "missing: ", "→ grant what docs/rights.md lists for active mode", "spotter: a check failed")
-	some := []string{"--kubeconfig", kubeconfigOf(t, env.User(t, "see-some", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}})), "--namespace", "spotter"}
+	expect(t, "the rights of shadow mode for active mode", code, cli.ExitFailed, text, "✗ rights, active   ",
+		"missing: ", "→ grant what docs/rights.md lists for active mode", "spotter: a check failed")
+	some := []string{"--kubeconfig", kubeconfigOf(t, env.User(t, "see-some",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}})), "--namespace", "spotter"}
 	code, text = call(t, some...)
 	expect(t, "few rights", code, cli.ExitFailed, text, "✗ rights, shadow   ", "watch nodes, watch pods")
 
@@ -111,7 +115,8 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, text = call(t, admin...)
-	expect(t, "another definition", code, cli.ExitFailed, text, "✗ definitions      of another version of Spotter: CapacityPool", "→ spotter crds | kubectl apply --server-side -f -")
+	expect(t, "another definition", code, cli.ExitFailed, text,
+		"✗ definitions      of another version of Spotter: CapacityPool", "→ spotter crds | kubectl apply --server-side -f -")
 	if err := env.Client.Delete(t.Context(), definition); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +151,8 @@ func installKarpenter(t *testing.T, env *testenv.Env) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "karpenter", Labels: labels},
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "controller", Image: "example.com:5000/karpenter/controller:1.14.1@sha256:" + strings.Repeat("0", 64)}}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "controller",
+				Image: "example.com:5000/karpenter/controller:1.14.1@sha256:" + strings.Repeat("0", 64)}}},
 		}},
 	})
 	if err != nil {
@@ -167,7 +173,8 @@ func TestUnreachable(t *testing.T) {
 	withoutAWS(t)
 	file := kubeconfigOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	code, text := call(t, "--kubeconfig", file)
-	expect(t, "no server", code, cli.ExitInvalid, text, "✓ kubeconfig", "✗ API server       the API server at https://127.0.0.1:1 does not answer: ", "– clock            not checked", "– definitions      not checked")
+	expect(t, "no server", code, cli.ExitInvalid, text, "✓ kubeconfig",
+		"✗ API server       the API server at https://127.0.0.1:1 does not answer: ", "– clock            not checked", "– definitions      not checked")
 	code, text = call(t, "--kubeconfig", "/no/such/file")
 	expect(t, "no kubeconfig", code, cli.ExitInvalid, text, "✗ kubeconfig", "– rights, shadow   not checked")
 	code, text = call(t, "--kubeconfig", file, "--mode", "shadwo")
@@ -176,7 +183,8 @@ func TestUnreachable(t *testing.T) {
 
 // TestAWS: credentials, permissions and prices are told apart.
 func TestAWS(t *testing.T) {
-	shape := fake.Shape{Regions: []string{"us-east-1"}, Zones: 2, Types: []string{probeType}, From: time.Now().Add(-96 * time.Hour), Until: time.Now().Add(-3 * time.Hour), PerDay: 24}
+	shape := fake.Shape{Regions: []string{"us-east-1"}, Zones: 2, Types: []string{probeType},
+		From: time.Now().Add(-96 * time.Hour), Until: time.Now().Add(-3 * time.Hour), PerDay: 24}
 	for name, c := range map[string]struct {
 		faults fake.Faults
 		keys   bool
@@ -189,9 +197,10 @@ func TestAWS(t *testing.T) {
 		"no price list": {fake.Faults{Deny: map[string]string{"GetProducts": "AccessDeniedException"}}, true, nil, []string{
 			"✓ AWS permissions  ec2:DescribeSpotPriceHistory and 3 optional actions allowed; without pricing:GetProducts: On-demand prices come from the catalog\n",
 		}},
-		"no Spot prices": {fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "UnauthorizedOperation"}}, true, cli.ErrCheck, []string{
-			"✓ AWS credentials", "✗ AWS permissions  ec2:DescribeSpotPriceHistory is denied", "→ give the role what `spotter run --print-iam-policy` prints", "✗ prices           no Spot price is known",
-		}},
+		"no Spot prices": {fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "UnauthorizedOperation"}}, true,
+			cli.ErrCheck, []string{
+				"✓ AWS credentials", "✗ AWS permissions  ec2:DescribeSpotPriceHistory is denied", "→ give the role what `spotter run --print-iam-policy` prints", "✗ prices           no Spot price is known",
+			}},
 		"no credentials": {fake.Faults{}, false, cli.ErrCheck, []string{
 			"✗ AWS credentials  no AWS credentials were found", "→ set AWS_PROFILE", "– AWS permissions  not checked", "✗ prices           no Spot price is known",
 		}},
@@ -219,11 +228,13 @@ func TestAWS(t *testing.T) {
 // TestClock: a clock that is far off fails, in either direction.
 func TestClock(t *testing.T) {
 	for want, s := range map[string]access.Server{
-		"✓ clock  agrees with the API server's\n":                                                             {Dated: true, Ahead: time.Second},
-		"✓ clock  the API server's clock is 9s behind this machine's\n":                                       {Dated: true, Ahead: -9 * time.Second},
+		"✓ clock  agrees with the API server's\n": {Dated: true, Ahead: time.Second},
+		"✓ clock  the API server's clock is 9s behind this machine's\n": {Dated: true,
+			Ahead: -9 * time.Second},
 		"✗ clock  the API server's clock is 1m0s ahead of this machine's\n         → synchronise both clocks": {Dated: true, Ahead: time.Minute},
-		"✗ clock  the API server's clock is 11s behind this machine's\n":                                      {Dated: true, Ahead: -11 * time.Second},
-		"– clock  the API server's answers have no date\n":                                                    {},
+		"✗ clock  the API server's clock is 11s behind this machine's\n": {Dated: true,
+			Ahead: -11 * time.Second},
+		"– clock  the API server's answers have no date\n": {},
 	} {
 		var r report
 		var out bytes.Buffer

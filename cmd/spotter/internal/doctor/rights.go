@@ -39,7 +39,8 @@ func (n *need) String() string {
 // attributes returns the need in the form of an access review.
 func (n *need) attributes() *authorizationv1.ResourceAttributes {
 	resource, sub, _ := strings.Cut(n.resource, "/")
-	return &authorizationv1.ResourceAttributes{Verb: n.verb, Group: n.group, Resource: resource, Subresource: sub, Name: n.name, Namespace: n.namespace}
+	return &authorizationv1.ResourceAttributes{Verb: n.verb, Group: n.group, Resource: resource, Subresource: sub,
+		Name: n.name, Namespace: n.namespace}
 }
 
 // needs returns the rights that a controller needs in a mode, each once. It leaves out node classes
@@ -106,7 +107,8 @@ func (f *doctorCall) checkRights(ctx context.Context, r *report, c client.Client
 		all := needs(mode, f.namespace, karpenter)
 		lacking, err := missing(ctx, c, all)
 		if err != nil {
-			r.fail(name, "request the right to create selfsubjectaccessreviews.authorization.k8s.io, which every user has by default", "they cannot be read: %s", firstLine(err))
+			r.fail(name,
+				"request the right to create selfsubjectaccessreviews.authorization.k8s.io, which every user has by default", "they cannot be read: %s", firstLine(err))
 			continue
 		}
 		var required, optional []string

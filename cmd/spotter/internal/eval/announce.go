@@ -28,7 +28,8 @@ const (
 
 // announce prints how large the comparison of cfg is, with runs runs left to do. It returns what
 // shows the progress from then on.
-func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progress.Progress, cfg *eval.Config, runs int, run eval.Runner) (*progress.Progress, error) {
+func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progress.Progress, cfg *eval.Config,
+	runs int, run eval.Runner) (*progress.Progress, error) {
 	policies := cfg.Compared()
 	cells := (runs + len(policies) - 1) / len(policies)
 	if cells < cellsAnnounced {

@@ -50,11 +50,13 @@ func (c *clusterFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&c.parallelism, "parallelism", 10, "how many pods run at once, `N`")
 	flags.StringVar(&c.image, "image", "", "`IMAGE` of the pods (default: that of this version)")
 	flags.StringVar(&c.queue, "queue", "", "let Kueue start the Job, from the LocalQueue `NAME`")
-	flags.StringVar(&c.templated, "pod-template", "", "merge a PodTemplateSpec in `FILE` into that of the Job, strategically: tolerations, nodeSelector, service account, resources, environment; its container is called "+containerName)
+	flags.StringVar(&c.templated, "pod-template", "",
+		"merge a PodTemplateSpec in `FILE` into that of the Job, strategically: tolerations, nodeSelector, service account, resources, environment; its container is called "+containerName)
 	flags.BoolVar(&c.keep, "keep", false, "keep the Job and the parts after merging")
 	flags.StringVarP(&c.namespace, "namespace", "n", "default", "`NAMESPACE` of the Job")
 	c.Register(flags)
-	cli.Section(flags, "In a cluster", "on", "attach", "parts", "shards", "parallelism", "image", "queue", "pod-template", "keep", "namespace", "kubeconfig", "context")
+	cli.Section(flags, "In a cluster", "on", "attach", "parts", "shards", "parallelism", "image", "queue",
+		"pod-template", "keep", "namespace", "kubeconfig", "context")
 }
 
 // A remote is a comparison whose parts run in a cluster. It has all that is needed to follow the
@@ -105,8 +107,10 @@ func runOn(ctx context.Context, p *cli.Program, f *evalFlags, args []string) err
 	}
 	parts, err := run.follow(ctx)
 	if ctx.Err() != nil {
-		return &cli.StoppedError{Err: fmt.Errorf("stopped while %s keeps running in the cluster: %w", run.Name, context.Cause(ctx)),
-			Next: "`spotter eval --attach " + run.Name + "`, or the same call again, follows it; `kubectl delete configmap " + run.Name + "` ends it"}
+		return &cli.StoppedError{Err: fmt.Errorf("stopped while %s keeps running in the cluster: %w", run.Name,
+			context.Cause(ctx)),
+			Next: "`spotter eval --attach " + run.Name + "`, or the same call again, follows it; `kubectl delete configmap " +
+				run.Name + "` ends it"}
 	}
 	if err != nil {
 		return err
@@ -171,7 +175,8 @@ func (r *remoteRun) begin(ctx context.Context, p *cli.Program, f *evalFlags, arg
 		r.Cells += len(c.Cases) * len(c.Seeds) * (len(c.Compared()) + 1)
 	}
 	r.plan, r.Shards = f.planOf(args), min(f.cluster.shards, r.Cells)
-	id := (&shard.Plan{Args: []string{r.plan.Digest(), r.Build.String(), f.cluster.parts, fmt.Sprint(r.Shards)}}).Digest()[:12]
+	id := (&shard.Plan{Args: []string{r.plan.Digest(), r.Build.String(), f.cluster.parts,
+		fmt.Sprint(r.Shards)}}).Digest()[:12]
 	r.Name = "spotter-eval-" + id
 	r.Parts = objects.Join(f.cluster.parts, r.Name)
 	if r.Job, err = f.cluster.job(p, &r.remote); err != nil {
@@ -184,14 +189,16 @@ func (r *remoteRun) begin(ctx context.Context, p *cli.Program, f *evalFlags, arg
 func checkThere(r *runner.Runner, cfg *eval.Config) error {
 	for _, k := range cfg.Cases {
 		if name := k.Bound.Trace.Name; !trace.IsEmbedded(name) && !objects.Remote(name) && !filepath.IsAbs(name) {
-			return cli.Invalid(fmt.Errorf("--trace: %s is a file of this machine", name), "put the trace into a bucket, or into a volume that --pod-template mounts, and name it as s3://BUCKET/PREFIX or by its whole path, the same here and there")
+			return cli.Invalid(fmt.Errorf("--trace: %s is a file of this machine", name),
+				"put the trace into a bucket, or into a volume that --pod-template mounts, and name it as s3://BUCKET/PREFIX or by its whole path, the same here and there")
 		}
 		for _, policy := range cfg.Compared() {
 			switch sum, err := r.FilesOf(policy, k.Bound); {
 			case err != nil:
 				return cli.Invalid(err, "name an existing policy")
 			case sum != "" && !strings.Contains(policy, "builtin"):
-				return cli.Invalid(fmt.Errorf("--policies: %s names a file of this machine", policy), "compare it here with --shard, or use a bundle that is built in")
+				return cli.Invalid(fmt.Errorf("--policies: %s names a file of this machine", policy),
+					"compare it here with --shard, or use a bundle that is built in")
 			}
 		}
 	}
@@ -218,7 +225,8 @@ func (r *remoteRun) look(ctx context.Context, have partial) error {
 			return err
 		}
 		part, err := shard.Read(name, data)
-		if err == nil && (part.Build != r.Build || part.Share != shard.Share{I: i, N: r.Shards} || part.Plan.Digest() != r.plan.Digest() || len(part.Cells) != part.Jobs) {
+		if err == nil && (part.Build != r.Build || part.Share != shard.Share{I: i, N: r.Shards} ||
+			part.Plan.Digest() != r.plan.Digest() || len(part.Cells) != part.Jobs) {
 			err = fmt.Errorf("%s: it belongs to another comparison or build, or is incomplete", name)
 		}
 		if err != nil {
@@ -317,7 +325,8 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // clean removes what is there of the comparison: the ConfigMap with its Jobs, and the parts.
 func (r *remoteRun) clean(ctx context.Context) error {
-	if err := r.client.Delete(ctx, r.configMap(), client.PropagationPolicy("Background")); err != nil && !apierrors.IsNotFound(err) {
+	if err := r.client.Delete(ctx, r.configMap(), client.PropagationPolicy("Background")); err != nil &&
+		!apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting ConfigMap %s: %w", r.Name, err)
 	}
 	all, err := r.store.List(ctx, r.Parts)

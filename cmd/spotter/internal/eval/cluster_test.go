@@ -56,7 +56,8 @@ func TestLargePlan(t *testing.T) {
 	if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, &j); err != nil {
 		t.Fatal(err)
 	}
-	args := j.Spec.Template.Spec.Containers[slices.IndexFunc(j.Spec.Template.Spec.Containers, func(x corev1.Container) bool { return x.Name == containerName })].Args
+	args := j.Spec.Template.Spec.Containers[slices.IndexFunc(j.Spec.Template.Spec.Containers,
+		func(x corev1.Container) bool { return x.Name == containerName })].Args
 	data, err := store.ReadFile(ctx, args[slices.Index(args, "--plan")+1])
 	if err != nil {
 		t.Fatalf("the pods' plan: %v", err)
@@ -91,7 +92,8 @@ func TestQueue(t *testing.T) {
 		if label, some := j.Labels[queueLabel]; label != queue || some != (queue != "") || (j.Spec.Suspend != nil && *j.Spec.Suspend) != some {
 			t.Errorf("queue %q: labels %v, suspend %v", queue, j.Labels, j.Spec.Suspend)
 		}
-		if r := j.Spec.PodFailurePolicy.Rules[0]; r.Action != batchv1.PodFailurePolicyActionIgnore || r.OnPodConditions[0].Type != corev1.DisruptionTarget || *j.Spec.MaxFailedIndexes != 4 {
+		if r := j.Spec.PodFailurePolicy.Rules[0]; r.Action != batchv1.PodFailurePolicyActionIgnore ||
+			r.OnPodConditions[0].Type != corev1.DisruptionTarget || *j.Spec.MaxFailedIndexes != 4 {
 			t.Errorf("queue %q: %+v", queue, j.Spec)
 		}
 	}

@@ -103,7 +103,8 @@ func openOther(ctx context.Context, path, own string) (*otherBuild, error) {
 // be read is refused before anything is run. What else is wrong with it shows in
 // [otherBuild.Runs].
 func (o *otherBuild) checkSchema(ctx context.Context) error {
-	args := []string{"eval", "tiny", "--policies", eval.OnDemand, "--baseline", eval.OnDemand, "--seeds", "1", "--format", "json"}
+	args := []string{"eval", "tiny", "--policies", eval.OnDemand, "--baseline", eval.OnDemand, "--seeds", "1",
+		"--format", "json"}
 	_, err := o.call(ctx, args, func(r io.Reader) error {
 		_, err := format.ReadRuns(r)
 		return err
@@ -119,7 +120,8 @@ func (o *otherBuild) checkSchema(ctx context.Context) error {
 }
 
 // Runs asks the other build for its runs. It implements [eval.Other].
-func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []string, seeds []uint64) ([]eval.OtherRun, error) {
+func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []string, seeds []uint64) ([]eval.OtherRun,
+	error) {
 	args := append([]string{"eval"}, o.flags...)
 	args = append(args, "--policies", strings.Join(policies, ","), "--seeds", ranges.Text(seeds),
 		"--format", "json", "--", scenario)
@@ -139,7 +141,8 @@ func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []strin
 	case errors.As(err, &exit) && exit.ExitCode() == cli.ExitError && len(runs) > 0:
 		return runs, nil // some of them broke, and each says so
 	case err != nil:
-		return nil, fmt.Errorf("comparing with %s: `%s`: %w%s", o.path, cli.Shell(append([]string{o.path}, args...)), err, because(stderr))
+		return nil, fmt.Errorf("comparing with %s: `%s`: %w%s", o.path, cli.Shell(append([]string{o.path}, args...)), err,
+			because(stderr))
 	}
 	return runs, nil
 }
@@ -287,7 +290,8 @@ func (f *evalFlags) checkFiles(args []string) error {
 }
 
 // compare puts the difference to the other side into report.
-func compare(ctx context.Context, f *evalFlags, o *otherBuild, cfg *eval.Config, report *eval.Report, runner eval.Runner) error {
+func compare(ctx context.Context, f *evalFlags, o *otherBuild, cfg *eval.Config, report *eval.Report,
+	runner eval.Runner) error {
 	if o == nil {
 		return nil
 	}

@@ -103,25 +103,35 @@ func Command(p *cli.Program) *cobra.Command {
 func (f *evalFlags) register(flags *pflag.FlagSet) {
 	d := eval.DefaultConfig()
 	f.Register(flags)
-	input.PoliciesVar(flags, &f.policies, "policies", "", "policies to compare, `NAME[:key=value…],…`; they replace those of the manifests (default "+strings.Join(d.Policies, ",")+", and manifest where a manifest names one)")
-	flags.StringVar(&f.baseline, "baseline", "", "policy `P` that the others are compared with (default "+eval.DefaultBaseline+", and "+eval.CaptureBaseline+" where every scenario was captured)")
+	input.PoliciesVar(flags, &f.policies, "policies", "",
+		"policies to compare, `NAME[:key=value…],…`; they replace those of the manifests (default "+strings.Join(d.Policies,
+			",")+", and manifest where a manifest names one)")
+	flags.StringVar(&f.baseline, "baseline", "",
+		"policy `P` that the others are compared with (default "+eval.DefaultBaseline+", and "+eval.CaptureBaseline+" where every scenario was captured)")
 	f.RegisterWeeks(flags, len(d.Seeds))
-	flags.StringVar(&f.compare, "compare", "", "fail if this build is worse than another, whose `PROGRAM` is run on the same cells; with --compare-scenarios in that folder")
-	flags.StringVar(&f.files, "compare-scenarios", "", "fail if the scenario files are worse than those of the same paths in another `DIR`, as a checkout of the base branch; without --policies what is compared is manifest")
+	flags.StringVar(&f.compare, "compare", "",
+		"fail if this build is worse than another, whose `PROGRAM` is run on the same cells; with --compare-scenarios in that folder")
+	flags.StringVar(&f.files, "compare-scenarios", "",
+		"fail if the scenario files are worse than those of the same paths in another `DIR`, as a checkout of the base branch; without --policies what is compared is manifest")
 	flags.StringVar(&f.seedsFrom, "seeds-from", "",
 		"derive the first seed from `TEXT`, as the commit compared with (default with --compare: its version)")
-	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds in every scenario, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
+	flags.StringArrayVar(&f.gates, "gate", nil,
+		"fail unless `EXPR` holds in every scenario, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
 	flags.BoolVar(&f.stress, "stress", false,
 		fmt.Sprintf("compare under every truth that --truth names, in one table: what policies save, and their outages, "+
 			"where the constants that they assume are wrong (%d runs of each policy over all windows unless --seeds is given)",
 			eval.StressSeeds))
-	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
+	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y,
+		"`SHARE` of the on-demand price that a one-year commitment saves")
 	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
 	f.registerResult(flags)
-	flags.StringVar(&f.serveAt, "serve", "", "while the runs are done, serve the HTML report of those so far at `ADDRESS` of this machine, as :8080; without a value at a free port")
+	flags.StringVar(&f.serveAt, "serve", "",
+		"while the runs are done, serve the HTML report of those so far at `ADDRESS` of this machine, as :8080; without a value at a free port")
 	flags.Lookup("serve").NoOptDefVal = ":0"
-	flags.BoolVarP(&f.yes, "yes", "y", false, "start a comparison of more than an hour without asking; needed where there is no terminal")
-	flags.StringVar(&f.shard, "shard", "", "do part `I/N` of the runs and write it to --out, a file, a folder that ends with a slash or s3://…, for \"spotter eval merge\"; in a pod of an Indexed Job N alone will do")
+	flags.BoolVarP(&f.yes, "yes", "y", false,
+		"start a comparison of more than an hour without asking; needed where there is no terminal")
+	flags.StringVar(&f.shard, "shard", "",
+		"do part `I/N` of the runs and write it to --out, a file, a folder that ends with a slash or s3://…, for \"spotter eval merge\"; in a pod of an Indexed Job N alone will do")
 	flags.StringArrayVar(&f.reuse, "reuse", nil,
 		"reuse finished runs of the parts in `FILE|DIR` or s3://…, of this plan or another; may be repeated")
 	flags.StringVar(&f.plan, "plan", "", "compare what the plan `FILE` says, as a pod of --on kubernetes does")
@@ -150,7 +160,8 @@ func run(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error
 	}
 	switch elsewhere := f.cluster.on != "" || f.cluster.attach != "" || f.shard != ""; {
 	case f.given("serve") && elsewhere:
-		return cli.Invalid(errors.New("--serve: only a comparison that runs here whole has a report while it runs"), "leave --serve out")
+		return cli.Invalid(errors.New("--serve: only a comparison that runs here whole has a report while it runs"),
+			"leave --serve out")
 	case f.given("serve") && f.stress:
 		return cli.Invalid(errors.New("--serve: a stress has no HTML report"), "leave --serve or --stress out")
 	}
@@ -229,7 +240,8 @@ type session struct {
 // start reads what is compared, checks it, and finds out what of it is done already. share is the part
 // of it that is run, the zero value for all. It shows on a terminal how far it is, until the session's
 // progress is closed.
-func (f *evalFlags) start(ctx context.Context, p *cli.Program, args []string, share shard.Share) (s *session, err error) {
+func (f *evalFlags) start(ctx context.Context, p *cli.Program, args []string, share shard.Share) (s *session,
+	err error) {
 	s = &session{runner: runner.New(), shown: progress.Show(ctx, p, "loading scenarios and traces")}
 	defer func() {
 		if err != nil {
@@ -315,7 +327,8 @@ func (c compared) outcome(shown bool) error {
 	if n := report.Missing(); n > 0 {
 		first := eval.Broken(report.Runs)
 		// The text alone: whatever broke, by now it is not the call.
-		return fmt.Errorf("%d of %d runs broke; the first, %s: %s", n, len(report.Runs), report.Config.Command(first.Job), first.Err.Error())
+		return fmt.Errorf("%d of %d runs broke; the first, %s: %s", n, len(report.Runs), report.Config.Command(first.Job),
+			first.Err.Error())
 	}
 	if failed := format.FailedGates(report); len(failed) > 0 {
 		return cli.FailedGates(len(report.Gates), failed, shown)
@@ -335,15 +348,18 @@ func (f *evalFlags) checkGates(cfg *eval.Config) error {
 	trials := slices.DeleteFunc(cfg.Compared(), func(p string) bool { return !cfg.Trial(p) })
 	for _, g := range cfg.Gates {
 		if g.Policy == "" && len(trials) > 1 {
-			return cli.Invalid(fmt.Errorf("--gate: %q names no policy, and these are compared: %s", g, strings.Join(trials, ", ")),
-				fmt.Sprintf("name one, as in --gate '%s:%s', or list in --policies each that it must hold for", trials[len(trials)-1], g))
+			return cli.Invalid(fmt.Errorf("--gate: %q names no policy, and these are compared: %s", g,
+				strings.Join(trials, ", ")),
+				fmt.Sprintf("name one, as in --gate '%s:%s', or list in --policies each that it must hold for",
+					trials[len(trials)-1], g))
 		}
 	}
 	return nil
 }
 
 // evalConfig turns flags into what is compared. It reads scenarios and traces.
-func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherBuild, args []string) (*eval.Config, error) {
+func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherBuild, args []string) (*eval.Config,
+	error) {
 	cfg := eval.DefaultConfig()
 	cfg.Version, cfg.Invocation = p.Version, cli.Shell(append([]string{"spotter", "eval"}, f.words(args)...))
 	cfg.Discount1y, cfg.Discount3y = f.discount1y, f.discount3y
@@ -371,7 +387,8 @@ func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherB
 		return nil, err
 	}
 	if f.given("baseline") && f.baseline == "" {
-		return nil, cli.Invalid(errors.New("--baseline: it names no policy"), "name one, or leave --baseline out for "+eval.DefaultBaseline)
+		return nil, cli.Invalid(errors.New("--baseline: it names no policy"),
+			"name one, or leave --baseline out for "+eval.DefaultBaseline)
 	}
 	cfg.Baseline = cmp.Or(f.baseline, eval.BaselineOf(cfg.Cases))
 	switch {

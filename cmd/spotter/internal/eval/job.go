@@ -52,7 +52,9 @@ func (c *clusterFlags) job(p *cli.Program, r *remote) ([]byte, error) {
 			BackoffLimitPerIndex: ptr.To(int32(retriesPerIndex)), MaxFailedIndexes: ptr.To(int32(r.Shards / 10)),
 			PodReplacementPolicy: ptr.To(batchv1.Failed),
 			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
-				{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
+				{Action: batchv1.PodFailurePolicyActionIgnore,
+					OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget,
+						Status: corev1.ConditionTrue}}},
 				{Action: batchv1.PodFailurePolicyActionFailIndex, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
 					ContainerName: ptr.To(containerName), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{cli.ExitInvalid},
 				}},
@@ -82,16 +84,20 @@ func (c *clusterFlags) template(p *cli.Program, r *remote) (corev1.PodTemplateSp
 		Spec: corev1.PodSpec{
 			RestartPolicy:                corev1.RestartPolicyNever,
 			AutomountServiceAccountToken: ptr.To(false),
-			SecurityContext:              &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{
 				Name: containerName, Image: cmp.Or(c.image, imageOf+strings.TrimPrefix(p.Version, "v")), Env: env,
-				SecurityContext:          &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false),
+					ReadOnlyRootFilesystem: ptr.To(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 				Resources:                corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}},
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-				VolumeMounts:             []corev1.VolumeMount{{Name: "plan", MountPath: planFolder, ReadOnly: true}, {Name: "tmp", MountPath: "/tmp"}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "plan", MountPath: planFolder, ReadOnly: true},
+					{Name: "tmp", MountPath: "/tmp"}},
 			}},
 			Volumes: []corev1.Volume{
-				{Name: "plan", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: r.Name}}}},
+				{Name: "plan",
+					VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: r.Name}}}},
 				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 			},
 		},
@@ -127,7 +133,8 @@ func (c *clusterFlags) template(p *cli.Program, r *remote) (corev1.PodTemplateSp
 }
 
 func (r *remoteRun) configMap() *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.Name, Labels: map[string]string{evalLabel: r.Name}}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.Name,
+		Labels: map[string]string{evalLabel: r.Name}}}
 }
 
 // create makes the ConfigMap with the plan, unless it is there.
@@ -168,7 +175,8 @@ func (r *remoteRun) open(ctx context.Context, name string) error {
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("--attach: reading ConfigMap %s in namespace %s: %w", name, r.namespace, err)
 		}
-		return cli.Invalid(fmt.Errorf("--attach: ConfigMap %s in namespace %s: %w", name, r.namespace, err), "see what is there with `kubectl get configmaps,jobs -l "+evalLabel+"`")
+		return cli.Invalid(fmt.Errorf("--attach: ConfigMap %s in namespace %s: %w", name, r.namespace, err),
+			"see what is there with `kubectl get configmaps,jobs -l "+evalLabel+"`")
 	}
 	err := json.Unmarshal([]byte(m.Data[aboutFile]), &r.remote)
 	text := []byte(m.Data[planFile])
@@ -180,7 +188,8 @@ func (r *remoteRun) open(ctx context.Context, name string) error {
 		plan, err = readPlan(name, text)
 	}
 	if err != nil {
-		return cli.Invalid(fmt.Errorf("--attach: ConfigMap %s in namespace %s: %w", name, r.namespace, err), "delete it and start again")
+		return cli.Invalid(fmt.Errorf("--attach: ConfigMap %s in namespace %s: %w", name, r.namespace, err),
+			"delete it and start again")
 	}
 	r.plan = *plan
 	return nil
@@ -189,7 +198,8 @@ func (r *remoteRun) open(ctx context.Context, name string) error {
 // newest returns the Job of the last round, nil without one.
 func (r *remoteRun) newest(ctx context.Context) (*batchv1.Job, error) {
 	var all batchv1.JobList
-	if err := r.client.List(ctx, &all, client.InNamespace(r.namespace), client.MatchingLabels{evalLabel: r.Name}); err != nil {
+	if err := r.client.List(ctx, &all, client.InNamespace(r.namespace),
+		client.MatchingLabels{evalLabel: r.Name}); err != nil {
 		return nil, fmt.Errorf("listing the Jobs of %s: %w", r.Name, err)
 	}
 	var last *batchv1.Job
@@ -223,7 +233,8 @@ func (r *remoteRun) start(ctx context.Context, last *batchv1.Job, missing []int)
 	}
 	j.Namespace, j.Name = r.namespace, fmt.Sprintf("%s-%d", r.Name, roundOf(last)+1)
 	j.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: m.Name, UID: m.UID}}
-	j.Spec.Completions, j.Spec.Parallelism = ptr.To(int32(len(missing))), ptr.To(min(*j.Spec.Parallelism, int32(len(missing))))
+	j.Spec.Completions, j.Spec.Parallelism = ptr.To(int32(len(missing))), ptr.To(min(*j.Spec.Parallelism,
+		int32(len(missing))))
 	j.Spec.MaxFailedIndexes = ptr.To(min(*j.Spec.MaxFailedIndexes, int32(len(missing))))
 	plan := cmp.Or(r.Plan, planFolder+"/"+planFile)
 	words := make([]string, len(missing))
@@ -234,8 +245,10 @@ func (r *remoteRun) start(ctx context.Context, last *batchv1.Job, missing []int)
 	if len(missing) == r.Shards {
 		list = fmt.Sprint(r.Shards)
 	}
-	at := slices.IndexFunc(j.Spec.Template.Spec.Containers, func(x corev1.Container) bool { return x.Name == containerName })
-	j.Spec.Template.Spec.Containers[at].Args = []string{"eval", "--plan", plan, "--shard", list, "--out", r.Parts + "/", "--yes", "--quiet"}
+	at := slices.IndexFunc(j.Spec.Template.Spec.Containers,
+		func(x corev1.Container) bool { return x.Name == containerName })
+	j.Spec.Template.Spec.Containers[at].Args = []string{"eval", "--plan", plan, "--shard", list, "--out", r.Parts + "/",
+		"--yes", "--quiet"}
 	if err := r.client.Create(ctx, &j); err != nil && !apierrors.IsAlreadyExists(err) {
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 			return "", cli.Invalid(fmt.Errorf("making Job %s: %w", j.Name, err),
@@ -253,7 +266,10 @@ func ended(j *batchv1.Job) bool {
 }
 
 func condition(j *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
-	i := slices.IndexFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == kind && c.Status == corev1.ConditionTrue })
+	i := slices.IndexFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Type == kind &&
+			c.Status == corev1.ConditionTrue
+	})
 	if i < 0 {
 		return nil
 	}
@@ -269,13 +285,15 @@ func (r *remoteRun) failure(ctx context.Context, j *batchv1.Job) string {
 	}
 	why := fmt.Sprintf("%s: %s; indices %s", failed.Reason, failed.Message, ptr.Deref(j.Status.FailedIndexes, "none"))
 	var pods corev1.PodList
-	if err := r.client.List(ctx, &pods, client.InNamespace(r.namespace), client.MatchingLabels{batchv1.JobNameLabel: j.Name}); err != nil {
+	if err := r.client.List(ctx, &pods, client.InNamespace(r.namespace),
+		client.MatchingLabels{batchv1.JobNameLabel: j.Name}); err != nil {
 		return errors.Join(errors.New(why), err).Error()
 	}
 	for i := range pods.Items {
 		for _, s := range pods.Items[i].Status.ContainerStatuses {
 			if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
-				return fmt.Sprintf("%s; pod %s ended with %d: %s", why, pods.Items[i].Name, t.ExitCode, strings.TrimSpace(t.Message))
+				return fmt.Sprintf("%s; pod %s ended with %d: %s", why, pods.Items[i].Name, t.ExitCode,
+					strings.TrimSpace(t.Message))
 			}
 		}
 	}

@@ -36,7 +36,8 @@ type target struct {
 func (f *evalFlags) targets() ([]target, error) {
 	given := f.Flags.Changed("format")
 	if !slices.Contains(format.Formats(), format.Format(f.format)) {
-		return nil, cli.Invalid(fmt.Errorf("--format: %q is unknown%s", f.format, cli.Meant(f.format, strings.Split(formatList(), ", "))), "give one of "+formatList()+"; a file is named by --out")
+		return nil, cli.Invalid(fmt.Errorf("--format: %q is unknown%s", f.format,
+			cli.Meant(f.format, strings.Split(formatList(), ", "))), "give one of "+formatList()+"; a file is named by --out")
 	}
 	if len(f.out) == 0 {
 		return []target{{format: format.Format(f.format)}}, nil
@@ -49,12 +50,14 @@ func (f *evalFlags) targets() ([]target, error) {
 		case named && slices.Contains(format.Formats(), format.Format(before)):
 			t = target{after, format.Format(before)}
 		case named && !strings.ContainsAny(before, "./"):
-			return nil, cli.Invalid(fmt.Errorf("--out: %s: format %q is unknown", text, before), "give one of "+formatList()+", or ./"+text+" for a file of that name")
+			return nil, cli.Invalid(fmt.Errorf("--out: %s: format %q is unknown", text, before),
+				"give one of "+formatList()+", or ./"+text+" for a file of that name")
 		case given:
 		case known:
 			t.format = ext
 		case strings.EqualFold(filepath.Ext(text), ".html"):
-			return nil, cli.Invalid(fmt.Errorf("--out: %s: a page for a browser is written by --report", text), "give --report "+cli.Shell([]string{text}))
+			return nil, cli.Invalid(fmt.Errorf("--out: %s: a page for a browser is written by --report", text),
+				"give --report "+cli.Shell([]string{text}))
 		case filepath.Ext(text) != "" && !cli.IsDevice(text):
 			return nil, cli.Invalid(fmt.Errorf("--out: %s: %s is not the ending of a format", text, filepath.Ext(text)),
 				"write FORMAT="+text+" with one of "+formatList()+", or an extension of "+strings.Join(slices.Sorted(maps.Keys(extensions)), ", "))
@@ -87,7 +90,8 @@ var alike = map[format.Format][]format.Format{
 // extension, or one for text, is right for all formats that are text.
 func endsAs(t target) bool {
 	stands, known := extensions[strings.ToLower(filepath.Ext(t.path))]
-	return !known || stands == t.format || slices.Contains(alike[t.format], stands) || stands == format.Table && t.format != format.Parquet
+	return !known || stands == t.format || slices.Contains(alike[t.format], stands) ||
+		stands == format.Table && t.format != format.Parquet
 }
 
 func formatList() string { return formatNames(format.Formats()) }
@@ -106,7 +110,8 @@ func checkTargets(p *cli.Program, targets []target) error {
 	for _, t := range targets {
 		if t.path == "" {
 			if t.format == format.Parquet && p.Width("") > 0 {
-				return cli.Invalid(errors.New("--format: parquet is binary, and the output is a terminal"), "name a file, as in --out results.parquet")
+				return cli.Invalid(errors.New("--format: parquet is binary, and the output is a terminal"),
+					"name a file, as in --out results.parquet")
 			}
 			continue
 		}
@@ -125,7 +130,8 @@ func shown(targets []target) bool {
 }
 
 // write writes what in writes in each format to every target. A file has the details.
-func (o *outputs) write(p *cli.Program, in func(io.Writer, format.Format, format.Options) error, targets []target) error {
+func (o *outputs) write(p *cli.Program, in func(io.Writer, format.Format, format.Options) error,
+	targets []target) error {
 	for _, t := range targets {
 		options := format.Options{Width: p.Width(t.path), Details: o.details || t.path != "", Color: p.Colors(t.path)}
 		output := p.Output

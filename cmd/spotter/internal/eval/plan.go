@@ -58,7 +58,8 @@ func (f *evalFlags) planned(plan *shard.Plan) (*evalFlags, []string, error) {
 	flags := pflag.NewFlagSet("eval", pflag.ContinueOnError)
 	g.register(flags)
 	if err := flags.Parse(plan.Args); err != nil {
-		return nil, nil, cli.Invalid(fmt.Errorf("the plan: `spotter eval %s`: %w", cli.Shell(plan.Args), err), "run the build of spotter that made the plan")
+		return nil, nil, cli.Invalid(fmt.Errorf("the plan: `spotter eval %s`: %w", cli.Shell(plan.Args), err),
+			"run the build of spotter that made the plan")
 	}
 	f.Flags.Visit(func(x *pflag.Flag) {
 		if to := flags.Lookup(x.Name); to != nil {

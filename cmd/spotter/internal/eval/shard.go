@@ -61,15 +61,18 @@ func (f *evalFlags) checkShard(share shard.Share) (out string, err error) {
 	}
 	for _, name := range []string{"compare", "compare-scenarios", "report"} {
 		if f.given(name) {
-			return "", cli.Invalid(fmt.Errorf("--shard: it does not go with --%s", name), "leave it out; `spotter eval merge` writes every result, and `spotter eval compare` compares two")
+			return "", cli.Invalid(fmt.Errorf("--shard: it does not go with --%s", name),
+				"leave it out; `spotter eval merge` writes every result, and `spotter eval compare` compares two")
 		}
 	}
 	if f.given("format") {
-		return "", cli.Invalid(fmt.Errorf("--shard: a part has a format of its own, and --format is %s", f.format), "leave --format out")
+		return "", cli.Invalid(fmt.Errorf("--shard: a part has a format of its own, and --format is %s", f.format),
+			"leave --format out")
 	}
 	names := f.out
 	if len(names) != 1 || names[0] == "" || names[0] == terminal {
-		return "", cli.Invalid(fmt.Errorf("--shard: %q is not the name of one file for the part", strings.Join(names, " ")), "give --out part-1.parquet or s3://BUCKET/KEY")
+		return "", cli.Invalid(fmt.Errorf("--shard: %q is not the name of one file for the part", strings.Join(names, " ")),
+			"give --out part-1.parquet or s3://BUCKET/KEY")
 	}
 	out = names[0]
 	if strings.HasSuffix(out, "/") {
@@ -110,7 +113,8 @@ func (f *evalFlags) configs(cfg *eval.Config) []eval.Config {
 
 // known finds which runs of cfg are already done, in the parts that are merged or that --reuse
 // names, and gives them and the share to cfg. Without any of these flags it does nothing.
-func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner, cfg *eval.Config, share shard.Share) (*known, error) {
+func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner, cfg *eval.Config,
+	share shard.Share) (*known, error) {
 	k := &known{configs: f.configs(cfg), run: f.runner(r)}
 	if f.merged == nil && f.reuse == nil && f.shard == "" {
 		return k, nil
@@ -209,18 +213,23 @@ func runShard(ctx context.Context, p *cli.Program, f *evalFlags, args []string) 
 		return refused(err)
 	}
 	store := &objects.Store{}
-	if err := store.Create(context.WithoutCancel(ctx), out, func(w io.Writer) error { return shard.Write(w, part) }); err != nil {
+	if err := store.Create(context.WithoutCancel(ctx), out, func(w io.Writer) error {
+		return shard.Write(w,
+			part)
+	}); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	fmt.Fprintf(p.Stderr, "part %v written to %s\n", share, out)
 	if n := len(part.Cells); n < part.Jobs {
-		return &cli.StoppedError{Err: fmt.Errorf("stopped after %d of %d cells", n, part.Jobs), Next: "what is finished was written; the same call with --reuse " + cli.Shell([]string{out}) + " does the rest"}
+		return &cli.StoppedError{Err: fmt.Errorf("stopped after %d of %d cells", n, part.Jobs),
+			Next: "what is finished was written; the same call with --reuse " + cli.Shell([]string{out}) + " does the rest"}
 	}
 	return nil
 }
 
 // doShare runs a share and returns what of it was done.
-func (f *evalFlags) doShare(ctx context.Context, p *cli.Program, args []string, share shard.Share) (*shard.Part, error) {
+func (f *evalFlags) doShare(ctx context.Context, p *cli.Program, args []string, share shard.Share) (*shard.Part,
+	error) {
 	k, err := f.start(ctx, p, args, share)
 	if err != nil {
 		return nil, err
@@ -237,7 +246,8 @@ func (f *evalFlags) doShare(ctx context.Context, p *cli.Program, args []string, 
 	head := shard.Head{Plan: f.planOf(args), Share: share, Build: k.build, Jobs: k.share}
 	part, err := shard.Collect(head, done, k.jobs, k.keys, k.cfg.Mine)
 	if broke := broken(part); err == nil && broke != nil {
-		fmt.Fprintf(p.Stderr, "warning: %s in %s broke under seed %d, and maybe others: %s\n", broke.Policy, broke.Scenario, broke.Seed, broke.Err)
+		fmt.Fprintf(p.Stderr, "warning: %s in %s broke under seed %d, and maybe others: %s\n", broke.Policy, broke.Scenario,
+			broke.Seed, broke.Err)
 	}
 	return part, err
 }
@@ -256,7 +266,8 @@ func broken(part *shard.Part) *shard.Cell {
 // openPlan returns the flags of the plan that --plan names.
 func (f *evalFlags) openPlan(ctx context.Context, args []string) (*evalFlags, []string, error) {
 	if words := f.words(args); len(words) > 0 {
-		return nil, nil, cli.Invalid(fmt.Errorf("--plan: the call says as well what is compared: %s", cli.Shell(words)), "leave that out, or --plan")
+		return nil, nil, cli.Invalid(fmt.Errorf("--plan: the call says as well what is compared: %s", cli.Shell(words)),
+			"leave that out, or --plan")
 	}
 	data, err := (&objects.Store{}).ReadFile(ctx, f.plan)
 	if err != nil {

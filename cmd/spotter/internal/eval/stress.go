@@ -21,7 +21,8 @@ func (f *evalFlags) checkStress(targets []target) error {
 	}
 	for _, t := range targets {
 		if !slices.Contains(format.StressFormats(), t.format) {
-			return cli.Invalid(fmt.Errorf("--stress: it has no format %q", t.format), "give one of "+formatNames(format.StressFormats()))
+			return cli.Invalid(fmt.Errorf("--stress: it has no format %q", t.format),
+				"give one of "+formatNames(format.StressFormats()))
 		}
 	}
 	return nil

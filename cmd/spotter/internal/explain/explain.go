@@ -146,7 +146,8 @@ func explain(p *cli.Program, f *explainFlags, r *record.Recording) error {
 	if err != nil {
 		return err
 	}
-	return p.Print(&f.form, decision{step.Number, step.Snapshot.Now.String(), step.Meta.Policy, step.Meta.Scenario, entries, strings.Split(strings.TrimSpace(text), "\n")},
+	return p.Print(&f.form, decision{step.Number, step.Snapshot.Now.String(), step.Meta.Policy, step.Meta.Scenario,
+		entries, strings.Split(strings.TrimSpace(text), "\n")},
 		func(w io.Writer, _ bool) error {
 			_, err := io.WriteString(w, text)
 			return err
@@ -185,7 +186,8 @@ func list(p *cli.Program, f *explainFlags, r *record.Recording, from, to policy.
 			fmt.Fprintln(w, "nothing was done")
 		}
 		if minor > 0 {
-			fmt.Fprintf(w, "Left out, and shown by -o wide: %d entries that hold something back or say which node should go first.\n", minor)
+			fmt.Fprintf(w,
+				"Left out, and shown by -o wide: %d entries that hold something back or say which node should go first.\n", minor)
 		}
 		if first != "" {
 			fmt.Fprintf(w, "A decision with what was known then: spotter explain --run %s --step %s\n", f.run, first)

@@ -39,8 +39,10 @@ func auditOf(x fields) (e auditEvent, err error) {
 		name string
 		v    any
 	}{
-		{"kind", &e.Kind}, {"stage", &e.Stage}, {"verb", &e.Verb}, {"objectRef", &e.ObjectRef}, {"responseStatus", &e.ResponseStatus},
-		{"requestObject", &e.RequestObject}, {"responseObject", &e.ResponseObject}, {"StageReceivedTime", &e.StageTimestamp}, {"stageTimestamp", &e.StageTimestamp},
+		{"kind", &e.Kind}, {"stage", &e.Stage}, {"verb", &e.Verb}, {"objectRef", &e.ObjectRef}, {"responseStatus",
+			&e.ResponseStatus},
+		{"requestObject", &e.RequestObject}, {"responseObject", &e.ResponseObject}, {"StageReceivedTime",
+			&e.StageTimestamp}, {"stageTimestamp", &e.StageTimestamp},
 	} {
 		if err := x.decode(f.name, f.v); err != nil {
 			return e, err
@@ -199,10 +201,12 @@ var resourcesRead = []string{"deployments", "replicasets", "statefulsets", "jobs
 // event notes what was done by one call.
 func (r *logReading) event(e *auditEvent) {
 	ref := &e.ObjectRef
-	if e.Kind != kindEvent || e.Stage != "ResponseComplete" || e.ResponseStatus.Code < 200 || e.ResponseStatus.Code >= 300 || !slices.Contains(resourcesRead, ref.Resource) {
+	if e.Kind != kindEvent || e.Stage != "ResponseComplete" || e.ResponseStatus.Code < 200 ||
+		e.ResponseStatus.Code >= 300 || !slices.Contains(resourcesRead, ref.Resource) {
 		return
 	}
-	c := logChange{at: policy.TimeOf(e.StageTimestamp), verb: e.Verb, resource: ref.Resource, name: ref.Namespace + "/" + ref.Name}
+	c := logChange{at: policy.TimeOf(e.StageTimestamp), verb: e.Verb, resource: ref.Resource, name: ref.Namespace + "/" +
+		ref.Name}
 	within := c.at >= r.from && c.at < r.to
 	var request, response auditObject
 	_ = json.Unmarshal(e.RequestObject, &request) // a patch may be a list
@@ -392,7 +396,8 @@ func (r *logReading) conclude(jobDuration time.Duration) *History {
 			j.to = j.from.Add(jobDuration)
 		}
 	}
-	r.note("DaemonSets are those of now: pods of theirs come and go with nodes", "how long pods take to start is measured on those of now")
+	r.note("DaemonSets are those of now: pods of theirs come and go with nodes",
+		"how long pods take to start is measured on those of now")
 	if r.evictions > 0 {
 		r.out.Evictions = Count{N: r.evictions, Source: "pods/eviction in the logs"}
 	}

@@ -51,13 +51,15 @@ func manyNodes(start policy.Time, nodes int) historytest.Source {
 				}
 			case metric == "kube_deployment_spec_replicas":
 				for i := range benchServices {
-					yield(historytest.Series{Labels: []string{"namespace", "team", "deployment", "app-" + strconv.Itoa(i)}, At: func(at policy.Time) (float64, bool) {
-						return float64(10 + (int(at/hour)+i)%24), true
-					}})
+					yield(historytest.Series{Labels: []string{"namespace", "team", "deployment", "app-" + strconv.Itoa(i)},
+						At: func(at policy.Time) (float64, bool) {
+							return float64(10 + (int(at/hour)+i)%24), true
+						}})
 				}
 			case metric == "kube_pod_container_resource_requests":
 				for i := range benchServices {
-					yield(historytest.Series{Labels: []string{"namespace", "team", "created_by_kind", "ReplicaSet", "created_by_name", "app-" + strconv.Itoa(i) + "-abcde", "resource", "cpu"}, At: always})
+					yield(historytest.Series{Labels: []string{"namespace", "team", "created_by_kind", "ReplicaSet",
+						"created_by_name", "app-" + strconv.Itoa(i) + "-abcde", "resource", "cpu"}, At: always})
 				}
 			case metric == "kube_job_status_start_time", metric == "kube_job_status_completion_time", metric == "kube_job_owner":
 				for i := range benchJobs {
@@ -66,7 +68,8 @@ func manyNodes(start policy.Time, nodes int) historytest.Source {
 						if metric == "kube_job_status_completion_time" {
 							v += 600
 						}
-						yield(historytest.Series{Labels: []string{"namespace", "team", "job_name", fmt.Sprintf("cron-%d-%d", i, at/60_000), "owner_name", "cron-" + strconv.Itoa(i)},
+						yield(historytest.Series{Labels: []string{"namespace", "team", "job_name",
+							fmt.Sprintf("cron-%d-%d", i, at/60_000), "owner_name", "cron-" + strconv.Itoa(i)},
 							At: func(policy.Time) (float64, bool) { return v, true }})
 					}
 				}

@@ -135,9 +135,13 @@ func (b *builder) finish() *History {
 			parts = append(parts, t.changes)
 		}
 		if changes := sum(parts); slices.ContainsFunc(changes, func(c Change) bool { return c.N > 0 }) {
-			h.Workloads = append(h.Workloads, Workload{Name: key.name, Kind: key.kind, Replicas: changes, Rollouts: w.rollouts(changes), Pod: w.pod()})
+			h.Workloads = append(h.Workloads, Workload{Name: key.name, Kind: key.kind, Replicas: changes,
+				Rollouts: w.rollouts(changes), Pod: w.pod()})
 		}
 	}
-	slices.SortFunc(h.Workloads, func(x, y Workload) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind)) })
+	slices.SortFunc(h.Workloads, func(x, y Workload) int {
+		return cmp.Or(cmp.Compare(x.Name, y.Name),
+			cmp.Compare(x.Kind, y.Kind))
+	})
 	return h
 }

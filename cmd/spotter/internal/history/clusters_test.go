@@ -52,7 +52,8 @@ func readCluster(t *testing.T, s *historytest.Server, nodes ...string) (*history
 	for _, n := range nodes {
 		known[n] = true
 	}
-	return (&history.Prometheus{Client: history.Client{URL: at, Tries: 1, Wait: time.Millisecond}, Nodes: known}).Read(t.Context(), begin, after(48))
+	return (&history.Prometheus{Client: history.Client{URL: at, Tries: 1, Wait: time.Millisecond},
+		Nodes: known}).Read(t.Context(), begin, after(48))
 }
 
 // TestSeveralClusters refuses metrics of several clusters and names the label that tells them
@@ -67,19 +68,27 @@ func TestSeveralClusters(t *testing.T) {
 		selector string
 		unsure   string
 	}{
-		"one":                    {all: []seriesOf{of(0, 48, "job=k cluster=a", "a", "b")}},
-		"by cluster":             {all: []seriesOf{of(0, 48, "job=k cluster=x env=p", "x", "y"), of(0, 48, "job=k cluster=a env=q", "a", "b")}, label: "cluster", selector: `cluster="a"`},
-		"by another label":       {all: []seriesOf{of(0, 48, "job=k zone=1 env=p", "x", "y"), of(0, 48, "job=k zone=1 env=q", "a", "b", "c")}, label: "env", selector: `env="q"`},
-		"one has no label":       {all: []seriesOf{of(0, 48, "job=k", "a", "b"), of(0, 48, "job=k k8s_cluster=x", "x")}, label: "k8s_cluster", selector: `k8s_cluster=""`},
-		"a cluster for a while":  {all: []seriesOf{of(0, 48, "cluster_id=a", "a", "b"), of(10, 20, "cluster_id=x", "x")}, label: "cluster_id", selector: `cluster_id="a"`},
-		"some names are alike":   {all: []seriesOf{of(0, 48, "site=1", "n1", "n2", "a", "b", "c", "d"), of(0, 48, "site=2", "n3", "a", "n5")}, label: "site", selector: `site="1"`},
-		"none of them is known":  {all: []seriesOf{of(0, 48, "cluster=x", "x", "y"), of(0, 48, "cluster=z", "z")}, label: "cluster", selector: `cluster="x"`},
-		"copies":                 {all: []seriesOf{of(0, 48, "prometheus_replica=0", "a", "b", "x"), of(0, 48, "prometheus_replica=1", "a", "b")}},
+		"one": {all: []seriesOf{of(0, 48, "job=k cluster=a", "a", "b")}},
+		"by cluster": {all: []seriesOf{of(0, 48, "job=k cluster=x env=p", "x", "y"),
+			of(0, 48, "job=k cluster=a env=q", "a", "b")}, label: "cluster", selector: `cluster="a"`},
+		"by another label": {all: []seriesOf{of(0, 48, "job=k zone=1 env=p", "x", "y"),
+			of(0, 48, "job=k zone=1 env=q", "a", "b", "c")}, label: "env", selector: `env="q"`},
+		"one has no label": {all: []seriesOf{of(0, 48, "job=k", "a", "b"), of(0, 48, "job=k k8s_cluster=x", "x")},
+			label: "k8s_cluster", selector: `k8s_cluster=""`},
+		"a cluster for a while": {all: []seriesOf{of(0, 48, "cluster_id=a", "a", "b"), of(10, 20, "cluster_id=x", "x")},
+			label: "cluster_id", selector: `cluster_id="a"`},
+		"some names are alike": {all: []seriesOf{of(0, 48, "site=1", "n1", "n2", "a", "b", "c", "d"),
+			of(0, 48, "site=2", "n3", "a", "n5")}, label: "site", selector: `site="1"`},
+		"none of them is known": {all: []seriesOf{of(0, 48, "cluster=x", "x", "y"), of(0, 48, "cluster=z", "z")},
+			label: "cluster", selector: `cluster="x"`},
+		"copies": {all: []seriesOf{of(0, 48, "prometheus_replica=0", "a", "b", "x"),
+			of(0, 48, "prometheus_replica=1", "a", "b")}},
 		"shards":                 {all: []seriesOf{of(0, 48, "instance=1 pod=k-0", "a", "old"), of(0, 48, "instance=2 pod=k-1", "b", "older")}},
 		"shards of another name": {all: []seriesOf{of(0, 48, "part=1", "a", "old"), of(0, 48, "part=2", "b", "older")}},
 		"another label in time":  {all: []seriesOf{of(0, 20, "job=old", "old", "older"), of(20, 48, "job=new", "a", "b")}},
 		"it got its label":       {all: []seriesOf{of(0, 20, "job=k", "old", "older"), of(20, 48, "job=k cluster=a", "a", "b")}},
-		"undecided":              {all: []seriesOf{of(0, 48, "env=p", "x", "y"), of(0, 48, "env=q", "z")}, unsure: "values of the label env have different nodes"},
+		"undecided": {all: []seriesOf{of(0, 48, "env=p", "x", "y"), of(0, 48, "env=q", "z")},
+			unsure: "values of the label env have different nodes"},
 	} {
 		known := []string{"a", "b", "c", "d"}
 		if name == "undecided" || name == "none of them is known" {
@@ -89,13 +98,15 @@ func TestSeveralClusters(t *testing.T) {
 		if c.label == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
-			} else if text := strings.Join(h.Uncertain, "\n"); strings.Contains(text, "different nodes") != (c.unsure != "") || !strings.Contains(text, c.unsure) {
+			} else if text := strings.Join(h.Uncertain, "\n"); strings.Contains(text, "different nodes") != (c.unsure != "") ||
+				!strings.Contains(text, c.unsure) {
 				t.Errorf("%s: %s", name, text)
 			}
 			continue
 		}
 		var several *history.SeveralClustersError
-		if !errors.As(err, &several) || several.Label != c.label || several.Selector() != c.selector || !strings.Contains(err.Error(), "are of 2 clusters, by the label "+c.label) {
+		if !errors.As(err, &several) || several.Label != c.label || several.Selector() != c.selector ||
+			!strings.Contains(err.Error(), "are of 2 clusters, by the label "+c.label) {
 			t.Errorf("%s: %v, want %s by %s", name, err, c.selector, c.label)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 // EachFile opens files, and those below folders in the order of their names, on disk or in an
 // object store, and returns how many. wanted may pass files over by their names; nil takes
 // all. An error of read gets the name of the file put before it.
-func EachFile(ctx context.Context, paths []string, wanted func(name string) bool, read func(name string, f objects.File) error) (n int, err error) {
+func EachFile(ctx context.Context, paths []string, wanted func(name string) bool,
+	read func(name string, f objects.File) error) (n int, err error) {
 	var store objects.Store
 	for _, path := range paths {
 		all, err := store.List(ctx, path)
@@ -34,7 +35,8 @@ func EachFile(ctx context.Context, paths []string, wanted func(name string) bool
 	return n, nil
 }
 
-func oneFile(ctx context.Context, store *objects.Store, name string, read func(name string, f objects.File) error) (err error) {
+func oneFile(ctx context.Context, store *objects.Store, name string,
+	read func(name string, f objects.File) error) (err error) {
 	f, err := store.Open(ctx, name)
 	if err != nil {
 		return err

@@ -82,7 +82,8 @@ func (r *reading) allocatable() fold {
 
 // replicas folds the replicas of workloads whose names are in a label.
 func (r *reading) replicas(kind policy.WorkloadKind, label, part string) fold {
-	metric := map[string]string{"deployment": "kube_deployment_spec_replicas", "statefulset": "kube_statefulset_replicas"}[label]
+	metric := map[string]string{"deployment": "kube_deployment_spec_replicas",
+		"statefulset": "kube_statefulset_replicas"}[label]
 	return func(labels map[string]string) func(policy.Time, float64) {
 		r.answer(metric)
 		t := r.builder.replicas(workloadKey{labels["namespace"] + "/" + labels[label], kind}, part)
@@ -126,7 +127,8 @@ func (r *reading) owners() fold {
 		if name == "" || name == "<none>" {
 			name = labels["replicaset"]
 		}
-		r.owned[labels["namespace"]+"/"+labels["replicaset"]] = workloadKey{labels["namespace"] + "/" + name, policy.KindDeployment}
+		r.owned[labels["namespace"]+"/"+labels["replicaset"]] = workloadKey{labels["namespace"] + "/" + name,
+			policy.KindDeployment}
 		return nil
 	}
 }

@@ -85,8 +85,9 @@ func ReadInterruptions(ctx context.Context, paths []string, from, to policy.Time
 	case err != nil:
 		return nil, err
 	case len(r.sources) == 0:
-		return nil, fmt.Errorf("%w in %d files from %v to %v; what is read are logs of CloudTrail, entries of Cloud Logging and data exports of EC2 Capacity Manager",
-			ErrNoInterruptions, n, from.Std().Format(time.RFC3339), to.Std().Format(time.RFC3339))
+		return nil,
+			fmt.Errorf("%w in %d files from %v to %v; what is read are logs of CloudTrail, entries of Cloud Logging and data exports of EC2 Capacity Manager",
+				ErrNoInterruptions, n, from.Std().Format(time.RFC3339), to.Std().Format(time.RFC3339))
 	case r.sources[sourceCapacity] && len(r.sources) > 1:
 		return nil, fmt.Errorf("%s: they count the same", strings.Join(sorted(r.sources), " and "))
 	}
@@ -248,12 +249,15 @@ func (r *interruptions) export(name string, f objects.File) error {
 	var times int
 	t := tabular.Reader{
 		Want: func(names []string) ([]int, error) {
-			at := tabular.Find(names, append([]string{columnInterruptions, columnSpotHours, columnRegion, "region"}, timeColumns...)...)
+			at := tabular.Find(names, append([]string{columnInterruptions, columnSpotHours, columnRegion, "region"},
+				timeColumns...)...)
 			if at[0] < 0 || at[1] < 0 {
-				return nil, fmt.Errorf("%w: an export of EC2 Capacity Manager has the columns %s and %s; it has %s", ErrNoInterruptions, columnInterruptions, columnSpotHours, strings.Join(names, ", "))
+				return nil, fmt.Errorf("%w: an export of EC2 Capacity Manager has the columns %s and %s; it has %s",
+					ErrNoInterruptions, columnInterruptions, columnSpotHours, strings.Join(names, ", "))
 			}
 			if times = slices.IndexFunc(at[4:], func(k int) bool { return k >= 0 }); times < 0 && (!ok || !hourly) {
-				return nil, fmt.Errorf("it has no column %s, and no folders y=, m=, d= and h= say its hour", strings.Join(timeColumns, ", "))
+				return nil, fmt.Errorf("it has no column %s, and no folders y=, m=, d= and h= say its hour",
+					strings.Join(timeColumns, ", "))
 			}
 			return at, nil
 		},

@@ -54,14 +54,17 @@ func TestInterruptions(t *testing.T) {
 		evicted(3, "BidEvictedEvent", "i-0b", "i-0a"), evicted(2, "BidEvictedEvent", "i-0c"), evicted(2, "BidEvictedEvent", "i-0c"),
 		evicted(1, "BidFulfilledEvent", "i-0d"), evicted(-1, "BidEvictedEvent", "i-0e"), evicted(24, "BidEvictedEvent", "i-0f"),
 	}, ",")
-	list := []string{preempted(5, "compute.instances.preempted", "gke-a"), preempted(6, "compute.instances.preempted", "gke-a"), preempted(7, "v1.compute.instances.delete", "gke-b"), preempted(30, "compute.instances.preempted", "gke-c")}
+	list := []string{preempted(5, "compute.instances.preempted", "gke-a"),
+		preempted(6, "compute.instances.preempted", "gke-a"), preempted(7, "v1.compute.instances.delete",
+			"gke-b"), preempted(30, "compute.instances.preempted", "gke-c")}
 	ofTrail, ofGoogle := []string{"2 i-0c", "3 i-0a", "3 i-0b"}, []string{"5 gke-a", "6 gke-a"}
 	for name, c := range map[string]struct {
 		text, source string
 		want         []string
 	}{
-		"file.json.gz":     {zippedOf(t, `{"Records":[`+all+`]}`), trail, ofTrail},
-		"lookup.json":      {`{"Events":[{"EventName":"BidEvictedEvent","CloudTrailEvent":` + fmt.Sprintf("%q", evicted(4, "BidEvictedEvent", "i-0a")) + `}]}`, trail, []string{"4 i-0a"}},
+		"file.json.gz": {zippedOf(t, `{"Records":[`+all+`]}`), trail, ofTrail},
+		"lookup.json": {`{"Events":[{"EventName":"BidEvictedEvent","CloudTrailEvent":` +
+			fmt.Sprintf("%q", evicted(4, "BidEvictedEvent", "i-0a")) + `}]}`, trail, []string{"4 i-0a"}},
 		"eventbridge.json": {`{"source":"aws.ec2","detail":` + evicted(4, "BidEvictedEvent", "i-0a") + `}`, trail, []string{"4 i-0a"}},
 		"none.json":        {`{"Records":[` + evicted(1, "BidFulfilledEvent", "i-0d") + `]}`, trail, nil},
 		"gcloud.json":      {"\n [" + strings.Join(list, ",") + "]", google, ofGoogle},
@@ -111,7 +114,8 @@ func exported(withTime bool) []tabular.Column[hour] {
 // TestCapacityManager adds up an export by region, as Parquet by its column of times and as
 // CSV in an object store by its folders, of which those of other days are not opened.
 func TestCapacityManager(t *testing.T) {
-	rows := []hour{{1, "us-east-1", 2, 105}, {2, "us-east-1", 0, 100}, {2, "eu-west-1", 1, 30}, {-1, "us-east-1", 50, 1000}, {24, "us-east-1", 50, 1000}}
+	rows := []hour{{1, "us-east-1", 2, 105}, {2, "us-east-1", 0, 100}, {2, "eu-west-1", 1, 30},
+		{-1, "us-east-1", 50, 1000}, {24, "us-east-1", 50, 1000}}
 	want := map[string]history.Interrupted{"us-east-1": {N: 2, Hours: 20.5}, "eu-west-1": {N: 1, Hours: 3}}
 	dir := t.TempDir()
 	var parquet bytes.Buffer
@@ -168,20 +172,24 @@ func TestInterruptionsRefused(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := history.ReadInterruptions(t.Context(), []string{path}, begin, after(24)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := history.ReadInterruptions(t.Context(), []string{path}, begin, after(24)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 	dir := t.TempDir()
-	for name, text := range map[string]string{"a.json": `{"Records":[` + evicted(1, "BidEvictedEvent", "i-0a") + `]}`, "b.csv": head + stamp(1) + ",us-east-1,1,3\n"} {
+	for name, text := range map[string]string{"a.json": `{"Records":[` + evicted(1, "BidEvictedEvent", "i-0a") + `]}`,
+		"b.csv": head + stamp(1) + ",us-east-1,1,3\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := history.ReadInterruptions(t.Context(), []string{dir}, begin, after(24)); err == nil || !strings.Contains(err.Error(), "they count the same") {
+	if _, err := history.ReadInterruptions(t.Context(), []string{dir}, begin, after(24)); err == nil ||
+		!strings.Contains(err.Error(), "they count the same") {
 		t.Errorf("of both: %v", err)
 	}
-	if _, err := history.ReadInterruptions(t.Context(), []string{filepath.Join(dir, "none")}, begin, after(24)); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := history.ReadInterruptions(t.Context(), []string{filepath.Join(dir, "none")}, begin,
+		after(24)); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("of none: %v", err)
 	}
 }

@@ -28,12 +28,22 @@ func ofOpenJob(metric, label string, note func(j *jobRun, at policy.Time, v floa
 
 // The folds of what is known of jobs.
 var (
-	foldJobStarts = ofJob("kube_job_status_start_time", "job_name", func(s *jobs, name string, _ policy.Time, v float64) { s.begin(name, instant(v)) })
-	foldJobEnds   = ofJob("kube_job_status_completion_time", "job_name", func(s *jobs, name string, _ policy.Time, v float64) { s.end(name, instant(v)) })
-	foldJobActive = ofOpenJob("kube_job_status_active", "job_name", func(j *jobRun, at policy.Time, _ float64) { j.last = max(j.last, at) })
-	foldJobPods   = ofOpenJob("kube_job_spec_parallelism", "job_name", func(j *jobRun, _ policy.Time, v float64) { j.pods = int32(v) })
-	foldJobWork   = ofOpenJob("kube_job_spec_completions", "job_name", func(j *jobRun, _ policy.Time, v float64) { j.work = int32(v) })
-	foldJobRan    = ofOpenJob("kube_pod_completion_time", "created_by_name", func(j *jobRun, _ policy.Time, v float64) { j.ran = time.Duration(v * float64(time.Second)) })
+	foldJobStarts = ofJob("kube_job_status_start_time", "job_name", func(s *jobs, name string, _ policy.Time,
+		v float64) {
+		s.begin(name, instant(v))
+	})
+	foldJobEnds = ofJob("kube_job_status_completion_time", "job_name",
+		func(s *jobs, name string, _ policy.Time, v float64) { s.end(name, instant(v)) })
+	foldJobActive = ofOpenJob("kube_job_status_active", "job_name", func(j *jobRun, at policy.Time,
+		_ float64) {
+		j.last = max(j.last, at)
+	})
+	foldJobPods = ofOpenJob("kube_job_spec_parallelism", "job_name",
+		func(j *jobRun, _ policy.Time, v float64) { j.pods = int32(v) })
+	foldJobWork = ofOpenJob("kube_job_spec_completions", "job_name",
+		func(j *jobRun, _ policy.Time, v float64) { j.work = int32(v) })
+	foldJobRan = ofOpenJob("kube_pod_completion_time", "created_by_name",
+		func(j *jobRun, _ policy.Time, v float64) { j.ran = time.Duration(v * float64(time.Second)) })
 )
 
 // jobOwners folds the CronJobs that made jobs.

@@ -123,7 +123,8 @@ func (s *jobs) finish(pod func(group string) Pod) []Job {
 		out = append(out, j)
 	}
 	slices.SortFunc(out, func(a, b Job) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Took, b.Took), cmp.Compare(a.Parallelism, b.Parallelism), cmp.Compare(a.Completions, b.Completions))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Took, b.Took), cmp.Compare(a.Parallelism, b.Parallelism),
+			cmp.Compare(a.Completions, b.Completions))
 	})
 	return out
 }

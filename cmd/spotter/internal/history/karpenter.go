@@ -392,7 +392,8 @@ func (r *logReading) claimed(lives []*claimLife) {
 	r.note(fmt.Sprintf("Karpenter's logs are from %v to %v and have %d nodes; other nodes are assumed to have been as they are now",
 		first.Std().Format(time.RFC3339), last.Std().Format(time.RFC3339), len(lives)))
 	if unended > 0 {
-		r.note(fmt.Sprintf("%d nodes were disrupted and no line reports their deletion: they are assumed to have stayed", unended))
+		r.note(fmt.Sprintf("%d nodes were disrupted and no line reports their deletion: they are assumed to have stayed",
+			unended))
 	}
 }
 

@@ -93,7 +93,8 @@ type replayedEvent struct {
 
 // replayed notes an event of kubereplay.
 func (r *logReading) replayed(e *replayedEvent) {
-	c := logChange{at: policy.TimeOf(e.Timestamp), name: e.Key, verb: e.Type, resource: map[string]string{"Deployment": "deployments", "Job": "jobs"}[e.Kind]}
+	c := logChange{at: policy.TimeOf(e.Timestamp), name: e.Key, verb: e.Type,
+		resource: map[string]string{"Deployment": "deployments", "Job": "jobs"}[e.Kind]}
 	switch {
 	case e.Deployment != nil:
 		c.object(e.Deployment)

@@ -49,18 +49,24 @@ func logged() []map[string]any {
 	return []map[string]any{
 		entry(-2, "update", "deployments", "shop/web", "scale", object{"spec": object{"replicas": 50}}, nil), // before the time
 		begun, refused,
-		entry(3, "patch", "deployments", "shop/web", "scale", object{"spec": object{"replicas": 6}}, object{"spec": object{"replicas": 6}, "status": object{"replicas": 2}}),
+		entry(3, "patch", "deployments", "shop/web", "scale", object{"spec": object{"replicas": 6}},
+			object{"spec": object{"replicas": 6}, "status": object{"replicas": 2}}),
 		entry(20, "delete", "deployments", "shop/web", "", nil, object{"status": "Success"}),
 		entry(9, "update", "deployments", "shop/web", "", object{"spec": object{"replicas": 4, "template": template()}}, nil), // out of order
-		entry(10, "create", "replicasets", "shop/web-5d4f", "", object{"metadata": object{"ownerReferences": []any{object{"kind": "Deployment", "name": "web"}}}}, nil),
+		entry(10, "create", "replicasets", "shop/web-5d4f", "",
+			object{"metadata": object{"ownerReferences": []any{object{"kind": "Deployment", "name": "web"}}}}, nil),
 		entry(5, "create", "statefulsets", "shop/db", "", object{"spec": object{"replicas": 3, "template": template()}}, nil),
 		entry(4, "create", "jobs", "batch/report-28000001", "", object{
 			"metadata": object{"ownerReferences": []any{object{"kind": "CronJob", "name": "report"}}},
 			"spec":     object{"parallelism": 2, "completions": 2, "template": template()},
 		}, nil),
-		entry(4.5, "update", "jobs", "batch/report-28000001", "status", object{"status": object{"startTime": after(4).Std().Format(time.RFC3339), "completionTime": after(4.5).Std().Format(time.RFC3339)}}, nil),
-		entry(6, "create", "nodes", "b", "", object{"metadata": object{"name": "b", "labels": object{"node.kubernetes.io/instance-type": "m5.large", "karpenter.sh/capacity-type": "spot"}}}, nil),
-		entry(11, "patch", "nodes", "b", "", object{"spec": object{"taints": []any{object{"key": "aws-node-termination-handler/spot-itn"}}}}, nil),
+		entry(4.5, "update", "jobs", "batch/report-28000001", "status",
+			object{"status": object{"startTime": after(4).Std().Format(time.RFC3339),
+				"completionTime": after(4.5).Std().Format(time.RFC3339)}}, nil),
+		entry(6, "create", "nodes", "b", "", object{"metadata": object{"name": "b",
+			"labels": object{"node.kubernetes.io/instance-type": "m5.large", "karpenter.sh/capacity-type": "spot"}}}, nil),
+		entry(11, "patch", "nodes", "b", "",
+			object{"spec": object{"taints": []any{object{"key": "aws-node-termination-handler/spot-itn"}}}}, nil),
 		entry(11.1, "delete", "nodes", "b", "", nil, nil),
 		entry(12, "delete", "nodes", "a", "", nil, nil),
 		entry(11, "create", "pods", "shop/web-1", "eviction", nil, nil),
@@ -98,10 +104,12 @@ func exports(t *testing.T, all []string) map[string][]byte {
 	_ = azure.Write([]string{"\ufeffTimeGenerated [UTC]", "log_s", "Category"})
 	for i, l := range all {
 		at := after(1).Std().Format("2006-01-02 15:04:05.000")
-		insights = append(insights, []any{object{"field": "@ptr", "value": fmt.Sprint(i)}, object{"field": "@timestamp", "value": at}, object{"field": "@message", "value": l}})
+		insights = append(insights, []any{object{"field": "@ptr", "value": fmt.Sprint(i)},
+			object{"field": "@timestamp", "value": at}, object{"field": "@message", "value": l}})
 		found = append(found, object{"@timestamp": at, "@message": json.RawMessage(l)})
 		list = append(list, json.RawMessage(l))
-		record := object{"time": at, "category": "kube-audit-admin", "properties": object{"log": l + "\n", "pod": "kube-apiserver-x", "stream": "stdout"}}
+		record := object{"time": at, "category": "kube-audit-admin", "properties": object{"log": l + "\n",
+			"pod": "kube-apiserver-x", "stream": "stdout"}}
 		records = append(records, record)
 		line, err := json.Marshal(record)
 		if err != nil {
@@ -119,7 +127,8 @@ func exports(t *testing.T, all []string) map[string][]byte {
 	}
 	csvOf.Flush()
 	azure.Flush()
-	columns := []object{{"name": "TimeGenerated", "type": "datetime"}, {"name": "Category", "type": "string"}, {"name": "log_s", "type": "string"}}
+	columns := []object{{"name": "TimeGenerated", "type": "datetime"}, {"name": "Category", "type": "string"},
+		{"name": "log_s", "type": "string"}}
 	return map[string][]byte{
 		"lines.log":          []byte("[pod/a-1/controller] starting\n[pod/a-1/controller] " + strings.Join(all, "\r\n[pod/a-1/controller] ")),
 		"list.json":          asJSON(list),
@@ -192,15 +201,18 @@ func checkLogged(t *testing.T, h *history.History) {
 	pod := history.Pod{Requests: policy.Resources{CPU: 1000, Memory: 1 << 30}, Latest: policy.Resources{CPU: 1000, Memory: 1 << 30}}
 	want := []history.Workload{
 		{Name: "shop/db", Kind: policy.KindStatefulSet, Replicas: []history.Change{{At: begin, N: 0}, {At: after(5), N: 3}}, Pod: pod},
-		{Name: "shop/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: begin, N: 2}, {At: after(3), N: 6}, {At: after(9), N: 4}, {At: after(20), N: 0}}, Rollouts: []policy.Time{after(10)}, Pod: pod},
+		{Name: "shop/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: begin, N: 2}, {At: after(3), N: 6},
+			{At: after(9), N: 4}, {At: after(20), N: 0}}, Rollouts: []policy.Time{after(10)}, Pod: pod},
 	}
 	if !reflect.DeepEqual(h.Workloads, want) {
 		t.Errorf("workloads %+v\nwant %+v", h.Workloads, want)
 	}
-	if j := h.Jobs; len(j) != 1 || j[0].Name != "batch/report" || j[0].Took != 30*time.Minute || j[0].Parallelism != 2 || j[0].Requests.CPU != 1000 || !reflect.DeepEqual(j[0].Runs, []policy.Time{after(4)}) {
+	if j := h.Jobs; len(j) != 1 || j[0].Name != "batch/report" || j[0].Took != 30*time.Minute || j[0].Parallelism != 2 ||
+		j[0].Requests.CPU != 1000 || !reflect.DeepEqual(j[0].Runs, []policy.Time{after(4)}) {
 		t.Errorf("jobs %+v", j)
 	}
-	if n := h.Nodes; len(n) != 2 || n[0].Name != "a" || n[0].From != begin || n[0].To != after(12) || n[1].From != after(6) || n[1].To != after(11.1) || n[1].Kind.Labels["karpenter.sh/capacity-type"] != "spot" {
+	if n := h.Nodes; len(n) != 2 || n[0].Name != "a" || n[0].From != begin || n[0].To != after(12) ||
+		n[1].From != after(6) || n[1].To != after(11.1) || n[1].Kind.Labels["karpenter.sh/capacity-type"] != "spot" {
 		t.Errorf("nodes %+v", n)
 	}
 	if h.Evictions.N != 1 || h.Reclaims.N != 1 {
@@ -212,7 +224,8 @@ func checkLogged(t *testing.T, h *history.History) {
 func TestReadReplay(t *testing.T) {
 	at := func(hours float64) string { return after(hours).Std().Format(time.RFC3339) }
 	text, err := json.MarshalIndent(object{"cluster": "prod", "captured": at(30), "events": []any{
-		object{"type": "create", "kind": "Deployment", "key": "shop/web", "timestamp": at(2), "deployment": object{"metadata": object{"name": "web"}, "spec": object{"replicas": 2, "template": template()}}},
+		object{"type": "create", "kind": "Deployment", "key": "shop/web", "timestamp": at(2),
+			"deployment": object{"metadata": object{"name": "web"}, "spec": object{"replicas": 2, "template": template()}}},
 		object{"type": "scale", "kind": "Deployment", "key": "shop/web", "timestamp": at(4), "replicas": 5},
 		object{"type": "delete", "kind": "Deployment", "key": "shop/web", "timestamp": at(6)},
 		object{"type": "scale", "kind": "Deployment", "key": "shop/api", "timestamp": at(4), "replicas": 3},
@@ -229,11 +242,13 @@ func TestReadReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := h.Workloads; len(w) != 2 || !reflect.DeepEqual(w[1].Replicas, []history.Change{{At: begin, N: 0}, {At: after(2), N: 2}, {At: after(4), N: 5}, {At: after(6), N: 0}}) ||
+	if w := h.Workloads; len(w) != 2 || !reflect.DeepEqual(w[1].Replicas,
+		[]history.Change{{At: begin, N: 0}, {At: after(2), N: 2}, {At: after(4), N: 5}, {At: after(6), N: 0}}) ||
 		!reflect.DeepEqual(w[0].Replicas, []history.Change{{At: begin, N: 3}}) || w[1].Requests.CPU != 1000 {
 		t.Errorf("workloads %+v", w)
 	}
-	if j := h.Jobs; len(j) != 1 || j[0].Took != 40*time.Minute || j[0].Name != "batch/once" || !strings.Contains(strings.Join(h.Uncertain, "\n"), "no job ended in the logs: each is taken to run for 40m0s") {
+	if j := h.Jobs; len(j) != 1 || j[0].Took != 40*time.Minute || j[0].Name != "batch/once" ||
+		!strings.Contains(strings.Join(h.Uncertain, "\n"), "no job ended in the logs: each is taken to run for 40m0s") {
 		t.Errorf("jobs %+v, %q", j, h.Uncertain)
 	}
 }
@@ -257,7 +272,8 @@ func TestReadLogsFaults(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (&history.Logs{Paths: []string{path}}).Read(t.Context(), begin, after(24)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := (&history.Logs{Paths: []string{path}}).Read(t.Context(), begin, after(24)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}

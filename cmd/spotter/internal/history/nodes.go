@@ -107,7 +107,10 @@ func (s *nodes) finish() []Node {
 		n.To = s.clock.to
 		s.done = append(s.done, n)
 	}
-	slices.SortFunc(s.done, func(a, b Node) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(s.done, func(a, b Node) int {
+		return cmp.Or(cmp.Compare(a.From, b.From),
+			cmp.Compare(a.Name, b.Name))
+	})
 	return s.done
 }
 

@@ -62,7 +62,8 @@ func (p *Prometheus) Read(ctx context.Context, from, to policy.Time) (*History, 
 	step := Step(to.Sub(from))
 	unit := policy.Time(step / time.Millisecond)
 	from, to = from-from%unit, to-to%unit
-	r := &reading{builder: newBuilder(from, to, step), p: p, answered: map[string]bool{}, counters: map[string]*counter{}, owned: map[string]workloadKey{}, unread: map[string]error{}}
+	r := &reading{builder: newBuilder(from, to, step), p: p, answered: map[string]bool{},
+		counters: map[string]*counter{}, owned: map[string]workloadKey{}, unread: map[string]error{}}
 	r.use.match = p.Match
 	if p.Cache != "" {
 		if err := os.MkdirAll(p.Cache, 0o755); err != nil {
@@ -84,7 +85,8 @@ func (p *Prometheus) Read(ctx context.Context, from, to policy.Time) (*History, 
 		}
 	}
 	if !r.answered[metricHeart] {
-		return nil, fmt.Errorf("%w at %s from %v to %v", ErrNothing, p.URL.Redacted(), from.Std().Format(time.RFC3339), to.Std().Format(time.RFC3339))
+		return nil, fmt.Errorf("%w at %s from %v to %v", ErrNothing, p.URL.Redacted(), from.Std().Format(time.RFC3339),
+			to.Std().Format(time.RFC3339))
 	}
 	r.end()
 	r.conclude()
@@ -139,7 +141,8 @@ func (r *reading) slice(ctx context.Context, from, to policy.Time) error {
 			half -= half % policy.Time(r.step/time.Millisecond)
 			return errors.Join(r.slice(ctx, from, half), r.slice(ctx, half, to))
 		}
-		return fmt.Errorf("reading %s from %v to %v: %w", all[i].metric, from.Std().Format(time.RFC3339), to.Std().Format(time.RFC3339), err)
+		return fmt.Errorf("reading %s from %v to %v: %w", all[i].metric, from.Std().Format(time.RFC3339),
+			to.Std().Format(time.RFC3339), err)
 	}
 	r.now = e
 	clear(r.owned)

@@ -38,7 +38,8 @@ func twoDays() *historytest.Cluster {
 		From: begin.Add(-24 * time.Hour), To: after(100),
 		Nodes: []history.Node{spotNode("a", -10, 50), spotNode("b", 3.5, 20), spotNode("c", 47, 50), spotNode("before", -5, -1)},
 		Workloads: []history.Workload{
-			{Name: "shop/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: after(-20), N: 3}, {At: after(8), N: 6}, {At: after(20), N: 2}}, Rollouts: []policy.Time{after(9), after(11.97)}, Pod: web},
+			{Name: "shop/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: after(-20), N: 3},
+				{At: after(8), N: 6}, {At: after(20), N: 2}}, Rollouts: []policy.Time{after(9), after(11.97)}, Pod: web},
 			{Name: "shop/db", Kind: policy.KindStatefulSet, Replicas: []history.Change{{At: after(-20), N: 1}}, Pod: web},
 			{Name: "shop/late", Kind: policy.KindDeployment, Replicas: []history.Change{{At: after(-20), N: -1}, {At: after(10), N: 4}, {At: after(30), N: -1}}, Rollouts: []policy.Time{after(10)}, Pod: web}, // it is made then
 			{Name: "shop/none", Kind: policy.KindDeployment, Replicas: []history.Change{{At: after(-20), N: 0}}},
@@ -106,7 +107,8 @@ func TestRead(t *testing.T) {
 	}
 	var nodes []string
 	for _, n := range h.Nodes {
-		nodes = append(nodes, fmt.Sprintf("%s %.2f-%.2f %s", n.Name, n.From.Sub(begin).Hours(), n.To.Sub(begin).Hours(), n.Kind.Labels["eks.amazonaws.com/capacityType"]))
+		nodes = append(nodes, fmt.Sprintf("%s %.2f-%.2f %s", n.Name, n.From.Sub(begin).Hours(), n.To.Sub(begin).Hours(),
+			n.Kind.Labels["eks.amazonaws.com/capacityType"]))
 	}
 	if got, want := strings.Join(nodes, "; "), "a 0.00-48.00 SPOT; b 3.50-19.99 SPOT; c 47.00-48.00 SPOT"; got != want {
 		t.Errorf("nodes %s\nwant  %s", got, want)
@@ -114,14 +116,16 @@ func TestRead(t *testing.T) {
 	if len(h.Jobs) != 3 {
 		t.Fatalf("jobs: %+v", h.Jobs)
 	}
-	if j := h.Jobs[2]; j.Name != "batch/short" || j.Took != time.Minute || !reflect.DeepEqual(j.Runs, []policy.Time{after(6.95), after(12.97)}) {
+	if j := h.Jobs[2]; j.Name != "batch/short" || j.Took != time.Minute ||
+		!reflect.DeepEqual(j.Runs, []policy.Time{after(6.95), after(12.97)}) {
 		t.Errorf("short jobs: %+v", j)
 	}
 	cut, whole := h.Jobs[0], h.Jobs[1] // the one that went on when the time begins, and those that began in it
 	if cut.Took != 30*time.Minute || len(cut.Runs) != 1 || cut.Runs[0] != begin {
 		t.Errorf("the job that went on: %+v", cut)
 	}
-	if whole.Name != "batch/report" || whole.Took != 90*time.Minute || len(whole.Runs) != 8 || whole.Runs[0] != after(5) || whole.Parallelism != 2 || whole.Completions != 2 || whole.Requests.CPU != 500 {
+	if whole.Name != "batch/report" || whole.Took != 90*time.Minute || len(whole.Runs) != 8 ||
+		whole.Runs[0] != after(5) || whole.Parallelism != 2 || whole.Completions != 2 || whole.Requests.CPU != 500 {
 		t.Errorf("jobs: %+v", whole)
 	}
 	if h.Reclaims != (history.Count{N: 3, Source: "karpenter_nodeclaims_disrupted_total"}) {
@@ -147,7 +151,8 @@ func TestReadFaults(t *testing.T) {
 			return map[bool]int{true: http.StatusOK}[call%4 == 1], ""
 		},
 		"too much": func(_ int, from, to time.Time) (int, string) {
-			return map[bool]int{true: http.StatusUnprocessableEntity}[to.Sub(from) > 3*time.Hour], "query processing would load too many samples into memory"
+			return map[bool]int{true: http.StatusUnprocessableEntity}[to.Sub(from) > 3*time.Hour],
+				"query processing would load too many samples into memory"
 		},
 	} {
 		s := historytest.New(t, twoDays().Source)
@@ -160,7 +165,8 @@ func TestReadFaults(t *testing.T) {
 	unmatched.Refuse = func(call int, _, _ time.Time) (int, string) { // some query of every slice
 		return map[bool]int{true: http.StatusUnprocessableEntity}[call%27 == 18], "found duplicate series for the match group"
 	}
-	if h := mustRead(t, unmatched, ""); !strings.Contains(strings.Join(h.Uncertain, "\n"), "could not be read at all times: series do not match each other: 422") || len(h.Nodes) != len(want.Nodes) {
+	if h := mustRead(t, unmatched, ""); !strings.Contains(strings.Join(h.Uncertain, "\n"),
+		"could not be read at all times: series do not match each other: 422") || len(h.Nodes) != len(want.Nodes) {
 		t.Errorf("where one query does not match: %q, %d nodes", h.Uncertain, len(h.Nodes))
 	}
 	s := historytest.New(t, twoDays().Source)
@@ -218,7 +224,8 @@ func TestReadGaps(t *testing.T) {
 		}
 	}
 	for _, w := range h.Workloads {
-		if w.Name == "shop/web" && !reflect.DeepEqual(w.Replicas, []history.Change{{At: begin, N: 3}, {At: after(9), N: 6}, {At: after(20), N: 2}}) {
+		if w.Name == "shop/web" && !reflect.DeepEqual(w.Replicas, []history.Change{{At: begin, N: 3}, {At: after(9), N: 6},
+			{At: after(20), N: 2}}) {
 			t.Errorf("web: %v", w.Replicas)
 		}
 	}

@@ -131,8 +131,10 @@ func byPod(x string) string { return "max by (namespace, pod) (" + x + ")" }
 func (e *expressions) jobsBegun(first bool) string {
 	started := "max by (namespace, job_name) (" + e.last("kube_job_status_start_time") + ")"
 	if first {
-		return started + " unless on (namespace, job_name) (max by (namespace, job_name) (" + e.last("kube_job_status_completion_time") + ") < " + e.begin() + ")" +
-			" unless on (namespace, job_name) (max by (namespace, job_name) (" + e.last("kube_job_failed", `condition="true"`) + ") == 1)"
+		return started + " unless on (namespace, job_name) (max by (namespace, job_name) (" +
+			e.last("kube_job_status_completion_time") + ") < " + e.begin() + ")" +
+			" unless on (namespace, job_name) (max by (namespace, job_name) (" +
+			e.last("kube_job_failed", `condition="true"`) + ") == 1)"
 	}
 	return started + " >= " + e.since()
 }
@@ -191,7 +193,8 @@ const metricHeart = "kube_node_created"
 
 func heartbeat() query {
 	return query{metricHeart, func(e *expressions) string {
-		return "count(" + e.of(metricHeart) + ") or count(" + e.of("kube_daemonset_created") + ") or count(" + e.of("kube_deployment_created") + ")"
+		return "count(" + e.of(metricHeart) + ") or count(" + e.of("kube_daemonset_created") + ") or count(" +
+			e.of("kube_deployment_created") + ")"
 	}, atSteps, (*reading).heart, ""}
 }
 
@@ -216,7 +219,8 @@ func placementQuery() query {
 
 func nodeQueries() []query {
 	return []query{
-		{"kube_node_created", func(e *expressions) string { return "max by (node) (" + e.of("kube_node_created") + ")" }, atSteps, (*reading).node, ""},
+		{"kube_node_created", func(e *expressions) string { return "max by (node) (" + e.of("kube_node_created") + ")" },
+			atSteps, (*reading).node, ""},
 		{"kube_node_labels", func(e *expressions) string {
 			return "max by (node, " + writtenAll(nodeLabels) + ") (" + e.last("kube_node_labels") + ")"
 		}, atEnd, (*reading).labels, "what nodes are is read from metrics of Karpenter, and of the nodes that are there now; kube-state-metrics writes it with " + allowNodeLabels},
@@ -227,7 +231,8 @@ func nodeQueries() []query {
 			return "max by (node) (" + e.last("kube_node_role", `role=~"control-plane|master"`) + ")"
 		}, atEnd, (*reading).controlPlane, ""},
 		{"karpenter_nodes_allocatable", func(e *expressions) string {
-			return "max by (node_name, nodepool, instance_type, zone, region, capacity_type) (" + e.last("karpenter_nodes_allocatable", `resource_type="cpu"`) + ")"
+			return "max by (node_name, nodepool, instance_type, zone, region, capacity_type) (" +
+				e.last("karpenter_nodes_allocatable", `resource_type="cpu"`) + ")"
 		}, atEnd, (*reading).allocatable, ""},
 	}
 }
@@ -236,21 +241,31 @@ func workloadQueries() []query {
 	return []query{
 		{"kube_deployment_spec_replicas", func(e *expressions) string {
 			return "max by (namespace, deployment) (" + e.of("kube_deployment_spec_replicas") + ")"
-		}, atSteps, func(r *reading) fold { return r.replicas(policy.KindDeployment, "deployment", "") }, "how many replicas Deployments had is not known"},
+		}, atSteps, func(r *reading) fold {
+			return r.replicas(policy.KindDeployment, "deployment",
+				"")
+		}, "how many replicas Deployments had is not known"},
 		{"kube_statefulset_replicas", func(e *expressions) string {
 			return "max by (namespace, statefulset) (" + e.of("kube_statefulset_replicas") + ")"
-		}, atSteps, func(r *reading) fold { return r.replicas(policy.KindStatefulSet, "statefulset", "") }, "how many replicas StatefulSets had is not known"},
+		}, atSteps, func(r *reading) fold {
+			return r.replicas(policy.KindStatefulSet, "statefulset",
+				"")
+		}, "how many replicas StatefulSets had is not known"},
 		{"kube_replicaset_spec_replicas", func(e *expressions) string {
-			return "sum by (namespace, owner_name) (max by (namespace, replicaset) (" + e.of("kube_replicaset_spec_replicas") + ") * on (namespace, replicaset) group_left (owner_name) " +
-				"topk by (namespace, replicaset) (1, max by (namespace, replicaset, owner_name) (" + e.of("kube_replicaset_owner", `owner_kind!="Deployment"`, `owner_kind!=""`, `owner_kind!="<none>"`) + ")))"
+			return "sum by (namespace, owner_name) (max by (namespace, replicaset) (" + e.of("kube_replicaset_spec_replicas") +
+				") * on (namespace, replicaset) group_left (owner_name) " +
+				"topk by (namespace, replicaset) (1, max by (namespace, replicaset, owner_name) (" +
+				e.of("kube_replicaset_owner", `owner_kind!="Deployment"`, `owner_kind!=""`, `owner_kind!="<none>"`) + ")))"
 		}, atSteps, func(r *reading) fold { return r.replicas(policy.KindDeployment, "owner_name", "") }, ""},
 		{"kube_pod_info", func(e *expressions) string {
 			return "count by (namespace, created_by_kind, created_by_name) (max by (namespace, pod, created_by_kind, created_by_name) (" +
-				e.of("kube_pod_info", `created_by_kind!~"ReplicaSet|StatefulSet|DaemonSet|Job|Node"`) + ") and on (namespace, pod) (" +
+				e.of("kube_pod_info", `created_by_kind!~"ReplicaSet|StatefulSet|DaemonSet|Job|Node"`) +
+				") and on (namespace, pod) (" +
 				byPod(e.of("kube_pod_status_phase", `phase=~"Pending|Running"`)) + " == 1))"
 		}, atSteps, (*reading).others, ""},
 		{"kube_replicaset_owner", func(e *expressions) string {
-			return "max by (namespace, replicaset, owner_kind, owner_name) (" + e.last("kube_replicaset_owner") + ") and on (namespace, replicaset) (max by (namespace, replicaset) (" +
+			return "max by (namespace, replicaset, owner_kind, owner_name) (" + e.last("kube_replicaset_owner") +
+				") and on (namespace, replicaset) (max by (namespace, replicaset) (" +
 				e.over("max_over_time", "kube_replicaset_spec_replicas") + ") > 0)"
 		}, atEnd, (*reading).owners, "which pods are of which Deployment is guessed from their names"},
 		{"kube_replicaset_created", func(e *expressions) string {
@@ -261,11 +276,13 @@ func workloadQueries() []query {
 				e.last("kube_pod_container_resource_requests") + ")) " + e.owner(`created_by_kind!~"DaemonSet|Node"`) + ")"
 		}, atEnd, (*reading).requests, "requests are the current ones, and workloads without pods at present are omitted"},
 		{"kube_pod_status_ready_time", func(e *expressions) string {
-			return "quantile by (namespace, created_by_kind, created_by_name) (0.5, ((" + byPod(e.last("kube_pod_status_ready_time")) + " >= " + e.begin() + ") - on (namespace, pod) " +
+			return "quantile by (namespace, created_by_kind, created_by_name) (0.5, ((" +
+				byPod(e.last("kube_pod_status_ready_time")) + " >= " + e.begin() + ") - on (namespace, pod) " +
 				byPod(e.last("kube_pod_status_scheduled_time")) + ") " + e.owner(`created_by_kind=~"ReplicaSet|StatefulSet"`) + ")"
 		}, atEnd, (*reading).starts, "how long pods take to start is measured on those of now"},
 		{"kube_pod_info", func(e *expressions) string {
-			return "count(count by (namespace, pod) (" + e.last("kube_pod_info", `created_by_kind!~"DaemonSet|Node"`) + ") unless on (namespace, pod) count by (namespace, pod) (" +
+			return "count(count by (namespace, pod) (" + e.last("kube_pod_info", `created_by_kind!~"DaemonSet|Node"`) +
+				") unless on (namespace, pod) count by (namespace, pod) (" +
 				e.last("kube_pod_container_resource_requests", `resource="cpu"`) + "))"
 		}, atEnd, (*reading).requestless, ""},
 	}
@@ -275,18 +292,28 @@ func jobQueries(first bool) []query {
 	job := func(x string) string { return "max by (namespace, job_name) (" + x + ")" }
 	begun := func(e *expressions) string { return " and on (namespace, job_name) (" + e.jobsBegun(first) + ")" }
 	return []query{
-		{"kube_job_status_start_time", func(e *expressions) string { return e.jobsBegun(first) }, atEnd, foldJobStarts, "jobs are those of now"},
+		{"kube_job_status_start_time", func(e *expressions) string { return e.jobsBegun(first) }, atEnd, foldJobStarts,
+			"jobs are those of now"},
 		{"kube_job_status_completion_time", func(e *expressions) string {
 			return job(e.last("kube_job_status_completion_time")) + " >= " + e.since()
 		}, atEnd, foldJobEnds, ""},
-		{"kube_job_status_active", func(e *expressions) string { return job(e.of("kube_job_status_active")) + " > 0" }, atSteps, foldJobActive, ""},
-		{"kube_job_spec_parallelism", func(e *expressions) string { return job(e.last("kube_job_spec_parallelism")) + begun(e) }, atEnd, foldJobPods, ""},
-		{"kube_job_spec_completions", func(e *expressions) string { return job(e.last("kube_job_spec_completions")) + begun(e) }, atEnd, foldJobWork, ""},
+		{"kube_job_status_active", func(e *expressions) string { return job(e.of("kube_job_status_active")) + " > 0" },
+			atSteps, foldJobActive, ""},
+		{"kube_job_spec_parallelism", func(e *expressions) string {
+			return job(e.last("kube_job_spec_parallelism")) +
+				begun(e)
+		}, atEnd, foldJobPods, ""},
+		{"kube_job_spec_completions", func(e *expressions) string {
+			return job(e.last("kube_job_spec_completions")) +
+				begun(e)
+		}, atEnd, foldJobWork, ""},
 		{"kube_job_owner", func(e *expressions) string {
-			return "max by (namespace, job_name, owner_name) (" + e.last("kube_job_owner", `owner_kind="CronJob"`) + ")" + begun(e)
+			return "max by (namespace, job_name, owner_name) (" + e.last("kube_job_owner", `owner_kind="CronJob"`) + ")" +
+				begun(e)
 		}, atEnd, (*reading).jobOwners, ""},
 		{"kube_pod_completion_time", func(e *expressions) string {
-			return "avg by (namespace, created_by_name) (((" + byPod(e.last("kube_pod_completion_time")) + " >= " + e.begin() + ") - on (namespace, pod) " +
+			return "avg by (namespace, created_by_name) (((" + byPod(e.last("kube_pod_completion_time")) + " >= " + e.begin() +
+				") - on (namespace, pod) " +
 				byPod(e.last("kube_pod_start_time")) + ") " + e.owner(`created_by_kind="Job"`) + ")"
 		}, atEnd, foldJobRan, ""},
 	}
@@ -294,7 +321,8 @@ func jobQueries(first bool) []query {
 
 func karpenterQueries() []query {
 	return []query{
-		{"karpenter_nodeclaims_disrupted_total", func(e *expressions) string { return e.counter("karpenter_nodeclaims_disrupted_total") }, atSteps, (*reading).disrupted, ""},
+		{"karpenter_nodeclaims_disrupted_total",
+			func(e *expressions) string { return e.counter("karpenter_nodeclaims_disrupted_total") }, atSteps, (*reading).disrupted, ""},
 		{"karpenter_interruption_received_messages_total", func(e *expressions) string {
 			return e.counter("karpenter_interruption_received_messages_total", `message_type="spot_interrupted"`)
 		}, atSteps, counted("karpenter_interruption_received_messages_total"), ""},

@@ -22,7 +22,8 @@ type lines struct {
 // writeLines writes to w the state of step at every interval until it is closed.
 func writeLines(w io.Writer, step string, every time.Duration) *lines {
 	now := time.Now()
-	l := &lines{stop: make(chan struct{}), stopped: make(chan struct{}), state: progressView{step: step, begun: now, now: now}}
+	l := &lines{stop: make(chan struct{}), stopped: make(chan struct{}),
+		state: progressView{step: step, begun: now, now: now}}
 	go func() {
 		defer close(l.stopped)
 		tick := time.NewTicker(every)

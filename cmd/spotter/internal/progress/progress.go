@@ -48,8 +48,9 @@ func Show(ctx context.Context, p *cli.Program, step string) *Progress {
 	m := &progressView{step: step, begun: time.Now(), now: time.Now(), width: width, height: height, bar: true}
 	g := &Progress{
 		// Without an input keys stay with the terminal, which makes Ctrl-C a signal.
-		screen: tea.NewProgram(m, tea.WithOutput(f), tea.WithInput(nil), tea.WithoutSignalHandler(), tea.WithoutBracketedPaste()),
-		ended:  make(chan struct{}),
+		screen: tea.NewProgram(m, tea.WithOutput(f), tea.WithInput(nil), tea.WithoutSignalHandler(),
+			tea.WithoutBracketedPaste()),
+		ended: make(chan struct{}),
 	}
 	above := &aboveProgress{g, p.Stderr}
 	p.Stderr = above

@@ -21,7 +21,8 @@ func TestProgressView(t *testing.T) {
 		return m.View()
 	}
 	row := func(scenario, policy string, saved, outage float64) eval.SoFar {
-		return eval.SoFar{Scenario: scenario, Policy: policy, Saved: eval.Value{V: saved, Known: true}, Outage: eval.Value{V: outage, Known: true}}
+		return eval.SoFar{Scenario: scenario, Policy: policy, Saved: eval.Value{V: saved, Known: true},
+			Outage: eval.Value{V: outage, Known: true}}
 	}
 	runs := eval.Progress{Step: eval.StepRuns, Done: 30, Total: 120, Cells: 40}
 	begun, one, two := runs, runs, runs
@@ -55,7 +56,8 @@ func TestProgressView(t *testing.T) {
 			"medians of 1 of 40 cells (a scenario, window and seed each)"},
 		{[]tea.Msg{tea.WindowSizeMsg{Width: 30, Height: 5}}, "runs · 30 of 120 · 40s · abo…\n\n" +
 			"SAVED % / OUTAGE MIN  on-dem…\n… and 3 lines more"},
-		{[]tea.Msg{eval.Progress{Step: eval.StepBounds, Done: 1, Total: 4}, tea.WindowSizeMsg{Width: 30, Height: 3}}, "bounds · 1 of 4 · 0s\n… and 5 lines more"},
+		{[]tea.Msg{eval.Progress{Step: eval.StepBounds, Done: 1, Total: 4}, tea.WindowSizeMsg{Width: 30, Height: 3}},
+			"bounds · 1 of 4 · 0s\n… and 5 lines more"},
 		{[]tea.Msg{Counted{Done: 3, Total: 7}}, "bounds · 3 of 7 · 0s\n… and 5 lines more"},
 		{[]tea.Msg{leave{}}, ""},
 	} {

@@ -173,8 +173,10 @@ func tallies(out io.Writer, recorded, again *plans) error {
 		}
 	}
 	if recorded.Priced+again.Priced > 0 {
-		fmt.Fprintf(w, "$/h without them\t%s\t%s\t\n", policy.Dollars(recorded.Before).Short(), policy.Dollars(again.Before).Short())
-		fmt.Fprintf(w, "$/h with them\t%s\t%s\t\n", policy.Dollars(recorded.After).Short(), policy.Dollars(again.After).Short())
+		fmt.Fprintf(w, "$/h without them\t%s\t%s\t\n", policy.Dollars(recorded.Before).Short(),
+			policy.Dollars(again.Before).Short())
+		fmt.Fprintf(w, "$/h with them\t%s\t%s\t\n", policy.Dollars(recorded.After).Short(),
+			policy.Dollars(again.After).Short())
 	}
 	return w.Flush()
 }

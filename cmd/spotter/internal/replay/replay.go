@@ -43,7 +43,8 @@ func Command(p *cli.Program) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return run(p, &f, args[0]) },
 	}
 	flags := c.Flags()
-	flags.StringArrayVar(&f.policies, "policy", nil, "policy `P`, as NAME[:key=value…], a list, or given once for each, to compare with (default: the recorded one)")
+	flags.StringArrayVar(&f.policies, "policy", nil,
+		"policy `P`, as NAME[:key=value…], a list, or given once for each, to compare with (default: the recorded one)")
 	flags.IntVar(&f.show, "show", 20, "show at most `N` differences of each policy; 0 shows all")
 	cli.CompleteBy(c, "policy", input.CompletePolicies)
 	f.form.Register(c)
@@ -52,7 +53,8 @@ func Command(p *cli.Program) *cobra.Command {
 
 func run(p *cli.Program, f *replayFlags, dir string) error {
 	if f.show < 0 {
-		return cli.Invalid(fmt.Errorf("--show: %d is negative", f.show), "give the number of differences to show, or 0 for all")
+		return cli.Invalid(fmt.Errorf("--show: %d is negative", f.show),
+			"give the number of differences to show, or 0 for all")
 	}
 	r, err := input.OpenRecording(p, dir)
 	if err != nil {
@@ -139,7 +141,8 @@ func (a *replay) compare(r *record.Recording, most int) (record.Comparison, erro
 
 // look takes note of what the forecasts of a step are of, and of who wants them.
 func (a *replay) look(s *policy.Snapshot, meta *record.Meta, spec string) {
-	a.modelled = a.modelled || slices.ContainsFunc(s.Markets, func(m policy.Market) bool { return m.Forecast.Source == policy.SourceModel })
+	a.modelled = a.modelled ||
+		slices.ContainsFunc(s.Markets, func(m policy.Market) bool { return m.Forecast.Source == policy.SourceModel })
 	specs := []string{spec}
 	if spec == registry.Manifest {
 		for i := range s.Pools {
@@ -173,7 +176,8 @@ func (a *replay) warnings(own string) (out []string) {
 	}
 	if !a.modelled {
 		for _, x := range a.bundled {
-			out = append(out, x+" decides on the closed form: no forecast in the recording is of a model, and a replay asks none; record with the bundle to see what it does")
+			out = append(out,
+				x+" decides on the closed form: no forecast in the recording is of a model, and a replay asks none; record with the bundle to see what it does")
 		}
 	}
 	return append(append(out, a.others...), a.policies.refused...)

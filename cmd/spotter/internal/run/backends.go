@@ -46,7 +46,10 @@ func (w *wiring) provision(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			w.join(policy.ProvisionerNone, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error { return b.Pass(ctx) }))
+			w.join(policy.ProvisionerNone, b, b, tends(func(ctx context.Context,
+				_ *policy.Snapshot) error {
+				return b.Pass(ctx)
+			}))
 			if err := w.everywhere(b.Run); err != nil {
 				return err
 			}

@@ -18,7 +18,8 @@ import (
 func TestRunFlagHolds(t *testing.T) {
 	f := liveCall{SpotterConfiguration: *config.Default(), flags: pflag.NewFlagSet("run", pflag.ContinueOnError)}
 	f.register(f.flags)
-	text := strings.Join([]string{"apiVersion: " + config.APIVersion, "kind: " + config.Kind, "policies: static:share=0.5", "mode: active", "backends: [karpenter, rackspace]", "prices: {regions: [us-east-1, us-west-2], families: [m5]}", "leaderElection: {enabled: false}", "stepInterval: 3m"}, "\n")
+	text := strings.Join([]string{"apiVersion: " + config.APIVersion, "kind: " + config.Kind,
+		"policies: static:share=0.5", "mode: active", "backends: [karpenter, rackspace]", "prices: {regions: [us-east-1, us-west-2], families: [m5]}", "leaderElection: {enabled: false}", "stepInterval: 3m"}, "\n")
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -34,7 +35,8 @@ func TestRunFlagHolds(t *testing.T) {
 		if c.Mode != "shadow" || !slices.Equal(c.Prices.Regions, []string{"eu-west-1"}) || !c.LeaderElection.Enabled {
 			t.Errorf("the flags do not hold: %+v", c)
 		}
-		if !slices.Equal(c.Backends, []string{"karpenter", "rackspace"}) || !slices.Equal(c.Prices.Families, []string{"m5"}) || c.StepInterval.Duration.String() != "3m0s" || c.Policies != "static:share=0.5" {
+		if !slices.Equal(c.Backends, []string{"karpenter", "rackspace"}) ||
+			!slices.Equal(c.Prices.Families, []string{"m5"}) || c.StepInterval.Duration.String() != "3m0s" || c.Policies != "static:share=0.5" {
 			t.Errorf("the file does not hold: %+v", c)
 		}
 	}

@@ -46,14 +46,16 @@ func (f *liveCall) rightsAtAWS() (rights.Setup, error) {
 	if slices.Contains(f.Backends, "asg") {
 		s.Parts = append(s.Parts, rights.Groups)
 		if !clusterNames().MatchString(f.clusterName) {
-			return s, cli.Invalid(fmt.Errorf("--cluster-name: %q names no cluster, and groups are identified by its tag", f.clusterName),
+			return s, cli.Invalid(fmt.Errorf("--cluster-name: %q names no cluster, and groups are identified by its tag",
+				f.clusterName),
 				"give --cluster-name the NAME of the tag kubernetes.io/cluster/NAME of the groups")
 		}
 	}
 	if queue != "" {
 		s.Parts = append(s.Parts, rights.Queue)
 		if u, err := url.Parse(queue); err != nil || strings.Count(strings.Trim(u.Path, "/"), "/") != 1 {
-			return s, cli.Invalid(f.fault("notices.queueURL", fmt.Errorf("%q names no account and no queue", queue)), "give it as https://sqs.us-east-1.amazonaws.com/123456789012/spotter")
+			return s, cli.Invalid(f.fault("notices.queueURL", fmt.Errorf("%q names no account and no queue", queue)),
+				"give it as https://sqs.us-east-1.amazonaws.com/123456789012/spotter")
 		}
 	}
 	if bucket.URL != "" {
@@ -63,7 +65,8 @@ func (f *liveCall) rightsAtAWS() (rights.Setup, error) {
 		}
 	}
 	if len(s.Parts) == 0 {
-		return s, cli.Invalid(errors.New("nothing of AWS is used: no prices, no groups, no queue and no bucket"), "give --print-iam-policy together with the settings of the controller")
+		return s, cli.Invalid(errors.New("nothing of AWS is used: no prices, no groups, no queue and no bucket"),
+			"give --print-iam-policy together with the settings of the controller")
 	}
 	return s, nil
 }

@@ -40,7 +40,8 @@ func (w *wiring) observe(ctx context.Context) error {
 	c.Clock = w.clock
 	c.Cache, c.Log, c.Regions = w.f.Prices.CacheFile, w.log, w.f.Prices.Regions
 	if w.f.Prices.Trace != "" {
-		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.Prices.Trace, Every: cmp.Or(w.f.Prices.Interval.Duration, time.Minute), Regions: w.f.Prices.Regions})
+		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.Prices.Trace,
+			Every: cmp.Or(w.f.Prices.Interval.Duration, time.Minute), Regions: w.f.Prices.Regions})
 		if err != nil {
 			return cli.Invalid(w.f.fault("prices.trace", err), "give the folder of a trace")
 		}
@@ -79,7 +80,8 @@ func (w *wiring) observe(ctx context.Context) error {
 	w.parts.Observer, w.parts.Wakes = w.observer, w.observer.Wakes()
 	w.parts.Experience, w.parts.Referee = w.book, w.observer
 	w.parts.Judges = append(w.parts.Judges, w.observer, judged(w.pricesRead))
-	w.parts.Reporters = append(w.parts.Reporters, &zoneNamer{reader: w.manager.GetClient(), provider: w.f.Provider, book: w.book})
+	w.parts.Reporters = append(w.parts.Reporters, &zoneNamer{reader: w.manager.GetClient(), provider: w.f.Provider,
+		book: w.book})
 	return errors.Join(w.everywhere(w.readPrices()), w.everywhere(w.readUsage), w.observer.SetupWithManager(w.manager))
 }
 
@@ -108,7 +110,8 @@ const conditionPrices = "PricesRead"
 // pricesRead says whether every feed was read the last time. Until one was asked
 // nothing is known of it, which is not that it answers.
 func (w *wiring) pricesRead(string) []metav1.Condition {
-	c := metav1.Condition{Type: conditionPrices, Status: metav1.ConditionTrue, Reason: "Read", Message: "all price sources respond"}
+	c := metav1.Condition{Type: conditionPrices, Status: metav1.ConditionTrue, Reason: "Read",
+		Message: "all price sources respond"}
 	var causes, unread []string
 	failed, keys := map[string][]string{}, false // the feeds by cause; whether credentials are one
 	feeds := w.book.Health()
@@ -121,7 +124,8 @@ func (w *wiring) pricesRead(string) []metav1.Condition {
 				}
 				failed[cause] = append(failed[cause], h.Feed)
 			}
-			keys = keys || errors.Is(h.Err, aws.ErrNoCredentials) || errors.Is(h.Err, aws.ErrCredentials) || errors.Is(h.Err, aws.ErrExpired)
+			keys = keys || errors.Is(h.Err, aws.ErrNoCredentials) || errors.Is(h.Err, aws.ErrCredentials) ||
+				errors.Is(h.Err, aws.ErrExpired)
 		case !h.Asked:
 			unread = append(unread, h.Feed)
 		}
@@ -171,7 +175,8 @@ func (z *zoneNamer) Report(ctx context.Context, _ *policy.Snapshot) error {
 	}
 	for i := range nodes.Items {
 		l := nodes.Items[i].Labels
-		zone := livemarket.Zone{Provider: z.provider, Region: l[corev1.LabelTopologyRegion], Name: l[corev1.LabelTopologyZone], ID: l[labelZoneID]}
+		zone := livemarket.Zone{Provider: z.provider, Region: l[corev1.LabelTopologyRegion],
+			Name: l[corev1.LabelTopologyZone], ID: l[labelZoneID]}
 		if z.reported[zone] {
 			continue
 		}

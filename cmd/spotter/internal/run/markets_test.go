@@ -60,7 +60,8 @@ func TestConditionPricesRead(t *testing.T) {
 		if w.book, err = livemarket.New(c); err != nil {
 			t.Fatal(err)
 		}
-		if c := w.pricesRead("web")[0]; len(feeds) > 0 && (c.Status != metav1.ConditionFalse || c.Reason != "NotRead" || !strings.HasSuffix(c.Message, ": "+names(feeds))) {
+		if c := w.pricesRead("web")[0]; len(feeds) > 0 && (c.Status != metav1.ConditionFalse || c.Reason != "NotRead" ||
+			!strings.HasSuffix(c.Message, ": "+names(feeds))) {
 			t.Errorf("before any feed was read: %+v", c)
 		}
 		_ = w.book.Refresh(t.Context()) // what fails is what is asked for
@@ -77,7 +78,8 @@ func TestConditionPricesRead(t *testing.T) {
 		t.Errorf("all answer: %+v", c)
 	}
 	broken := &feedOf{"b", errors.New("AccessDenied")}
-	if c := prices(&feedOf{name: "a"}, broken, &feedOf{"c", errors.New("timeout")}); c.Status != metav1.ConditionFalse || c.Reason != "SourceFailed" ||
+	if c := prices(&feedOf{name: "a"}, broken, &feedOf{"c", errors.New("timeout")}); c.Status != metav1.ConditionFalse ||
+		c.Reason != "SourceFailed" ||
 		!strings.Contains(c.Message, "b: AccessDenied; c: timeout; ") || strings.Contains(c.Message, "a:") {
 		t.Errorf("two do not answer: %+v", c)
 	}
@@ -111,7 +113,8 @@ func (z *zonesNamed) NameZone(x livemarket.Zone) { *z = append(*z, x) }
 
 // zonedNode is a node that says where it lies.
 func zonedNode(name, zone, id string) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyRegion: "us-east-1", corev1.LabelTopologyZone: zone}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelTopologyRegion: "us-east-1", corev1.LabelTopologyZone: zone}}}
 	if id != "" {
 		n.Labels[labelZoneID] = id
 	}
@@ -122,7 +125,8 @@ func zonedNode(name, zone, id string) *corev1.Node {
 // changes.
 func TestZonesAreNamedByNodes(t *testing.T) {
 	nodes := kubefake.NewClientBuilder().WithObjects(
-		zonedNode("a", "us-east-1a", "use1-az6"), zonedNode("b", "us-east-1a", "use1-az6"), zonedNode("c", "us-east-1b", "use1-az1"), zonedNode("d", "us-east-1c", "")).Build()
+		zonedNode("a", "us-east-1a", "use1-az6"), zonedNode("b", "us-east-1a", "use1-az6"), zonedNode("c", "us-east-1b",
+			"use1-az1"), zonedNode("d", "us-east-1c", "")).Build()
 	var named zonesNamed
 	z := &zoneNamer{reader: nodes, provider: "aws", book: &named}
 	for range 3 {
@@ -130,7 +134,8 @@ func TestZonesAreNamedByNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := zonesNamed{{Provider: "aws", Region: "us-east-1", Name: "us-east-1a", ID: "use1-az6"}, {Provider: "aws", Region: "us-east-1", Name: "us-east-1b", ID: "use1-az1"}}
+	want := zonesNamed{{Provider: "aws", Region: "us-east-1", Name: "us-east-1a", ID: "use1-az6"},
+		{Provider: "aws", Region: "us-east-1", Name: "us-east-1b", ID: "use1-az1"}}
 	if !slices.Equal(named, want) {
 		t.Errorf("named %v, want %v", named, want)
 	}
@@ -172,7 +177,8 @@ func TestPriceInterval(t *testing.T) {
 			}
 		}
 	}
-	for every, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: 30 * time.Second} {
+	for every, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second,
+		time.Hour: 30 * time.Second} {
 		w := &wiring{clock: clock.RealClock{}, f: pricedEvery(every)}
 		if c := w.auction(); c.Prices != cmp.Or(every, time.Minute) || c.Poll != want {
 			t.Errorf("asked for %v, the auction's prices are read every %v and its API is polled every %v", every, c.Prices, c.Poll)

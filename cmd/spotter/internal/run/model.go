@@ -104,7 +104,8 @@ func newLiveModel(c modelConfig) (*liveModel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("closed-form forecaster: %w", err)
 	}
-	return &liveModel{modelConfig: c, closed: closed, state: modelState{reason: modelNotAsked, reported: map[string]bool{}, failures: map[string]int{}}}, nil
+	return &liveModel{modelConfig: c, closed: closed, state: modelState{reason: modelNotAsked,
+		reported: map[string]bool{}, failures: map[string]int{}}}, nil
 }
 
 // Forecast writes the forecast of every market and the values of the actions of every pool. An
@@ -146,7 +147,8 @@ func (l *liveModel) ask(s *policy.Snapshot, m *policy.Memory) (err error) {
 	defer func() {
 		if bug := recover(); bug != nil {
 			err = fmt.Errorf("%w: %v", errModelPanicked, bug)
-			l.Log.Error("the forecaster of a bundle panicked", "bundle", l.wanted.Dir, "panic", bug, "stack", string(debug.Stack()))
+			l.Log.Error("the forecaster of a bundle panicked", "bundle", l.wanted.Dir, "panic", bug, "stack",
+				string(debug.Stack()))
 		}
 	}()
 	return l.trained.Forecast(s, m)
@@ -212,7 +214,8 @@ func (l *liveModel) open() (*models.Trained, error) {
 	if o.err != nil {
 		return nil, fmt.Errorf("bundle: %w", o.err)
 	}
-	t, err := models.NewTrained(o.bundle.Bundle, l.closed, l.bounded(o.bundle.ForecasterSession), l.bounded(o.bundle.ActionsSession),
+	t, err := models.NewTrained(o.bundle.Bundle, l.closed, l.bounded(o.bundle.ForecasterSession),
+		l.bounded(o.bundle.ActionsSession),
 		models.TrainedConfig{Unsupported: l.wanted.Letter, Actions: l.wanted.Actions})
 	if err != nil {
 		return nil, fmt.Errorf("bundle %s: %w", l.wanted.Dir, err)

@@ -25,10 +25,12 @@ func (l *liveModel) Conditions(pool string) []metav1.Condition {
 	case !named && !x.reported[pool]:
 		return nil
 	case !named:
-		return []metav1.Condition{{Type: ConditionModel, Status: metav1.ConditionFalse, Reason: "NotNamed", Message: "the policy of the pool no longer names a bundle"}}
+		return []metav1.Condition{{Type: ConditionModel, Status: metav1.ConditionFalse, Reason: "NotNamed",
+			Message: "the policy of the pool no longer names a bundle"}}
 	}
 	x.reported[pool] = true
-	c := metav1.Condition{Type: ConditionModel, Status: metav1.ConditionTrue, Reason: "Scored", Message: fmt.Sprintf("the bundle %s scored %s", dir, figures.Count(x.said.Scored, "market"))}
+	c := metav1.Condition{Type: ConditionModel, Status: metav1.ConditionTrue, Reason: "Scored",
+		Message: fmt.Sprintf("the bundle %s scored %s", dir, figures.Count(x.said.Scored, "market"))}
 	if x.said.Valued > 0 {
 		c.Message += " and rated the actions of " + figures.Count(x.said.Valued, "pool")
 	}
@@ -43,10 +45,14 @@ func (l *liveModel) Conditions(pool string) []metav1.Condition {
 
 // What is measured of a bundle.
 var (
-	modelUp        = prometheus.NewDesc("spotter_model_up", "1 while forecasts come from the bundle that policies name, 0 while they come from the closed form.", []string{"bundle", "fingerprint"}, nil)
-	modelForecasts = prometheus.NewDesc("spotter_model_forecasts_total", "Forecasts of Spot markets requested from a bundle, by result.", []string{"outcome"}, nil)
-	modelValues    = prometheus.NewDesc("spotter_model_values_total", "Pools whose actions a bundle should rate, by result.", []string{"outcome"}, nil)
-	modelFailures  = prometheus.NewDesc("spotter_model_failures_total", "Steps at which a bundle that is named had no answer, by the reason.", []string{"reason"}, nil)
+	modelUp = prometheus.NewDesc("spotter_model_up",
+		"1 while forecasts come from the bundle that policies name, 0 while they come from the closed form.", []string{"bundle", "fingerprint"}, nil)
+	modelForecasts = prometheus.NewDesc("spotter_model_forecasts_total",
+		"Forecasts of Spot markets requested from a bundle, by result.", []string{"outcome"}, nil)
+	modelValues = prometheus.NewDesc("spotter_model_values_total",
+		"Pools whose actions a bundle should rate, by result.", []string{"outcome"}, nil)
+	modelFailures = prometheus.NewDesc("spotter_model_failures_total",
+		"Steps at which a bundle that is named had no answer, by the reason.", []string{"reason"}, nil)
 )
 
 // Describe implements prometheus.Collector.

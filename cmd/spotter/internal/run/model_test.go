@@ -96,13 +96,14 @@ func anyModels() *runner.Runner {
 func newModelStage(t *testing.T, policies string) *modelStage {
 	t.Helper()
 	m := &modelStage{clock: clocktesting.NewFakeClock(policytest.Epoch.Std()), scores: &graphOf{answer: 0.25}, broken: map[string]error{}}
-	l, err := newLiveModel(modelConfig{Policy: policies, Late: time.Second, Clock: m.clock, Log: slog.New(slog.DiscardHandler), Make: anyModels().LivePolicy(policies), Open: func(dir string) (*bundles.Loaded, error) {
-		m.opened = append(m.opened, dir)
-		if err := m.broken[dir]; err != nil {
-			return nil, err
-		}
-		return bundleFor(m.scores, &graphOf{answer: 3}), nil
-	}})
+	l, err := newLiveModel(modelConfig{Policy: policies, Late: time.Second, Clock: m.clock,
+		Log: slog.New(slog.DiscardHandler), Make: anyModels().LivePolicy(policies), Open: func(dir string) (*bundles.Loaded, error) {
+			m.opened = append(m.opened, dir)
+			if err := m.broken[dir]; err != nil {
+				return nil, err
+			}
+			return bundleFor(m.scores, &graphOf{answer: 3}), nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +115,11 @@ func newModelStage(t *testing.T, policies string) *modelStage {
 func stall(after time.Duration, policies ...string) *policy.Snapshot {
 	s := &policy.Snapshot{Now: policytest.Epoch.Add(after), Zones: []string{"a"}}
 	s.Types = []policy.InstanceType{{Provider: "aws", Family: "m5", Name: "m5.large", VCPU: 2}}
-	s.Markets = []policy.Market{{Name: "m5", Provider: "aws", Capacity: policy.Spot, Offered: true, Band: 1, Price: policy.Dollars(0.2), OnDemand: policy.Dollars(1)}}
+	s.Markets = []policy.Market{{Name: "m5", Provider: "aws", Capacity: policy.Spot, Offered: true, Band: 1,
+		Price: policy.Dollars(0.2), OnDemand: policy.Dollars(1)}}
 	for i, p := range policies {
-		s.Pools = append(s.Pools, policy.Pool{ID: policy.PoolID(i), Name: string(rune('a' + i)), Policy: p, Markets: []policy.MarketID{0}, Mode: policy.ModeActive})
+		s.Pools = append(s.Pools, policy.Pool{ID: policy.PoolID(i), Name: string(rune('a' + i)), Policy: p,
+			Markets: []policy.MarketID{0}, Mode: policy.ModeActive})
 	}
 	return s
 }
@@ -144,7 +147,8 @@ func (m *modelStage) holds(t *testing.T, what string, s *policy.Snapshot, source
 	if s.Markets[0].Forecast.Hazard <= 0 {
 		t.Errorf("%s: there is no forecast: %+v", what, s.Markets[0].Forecast)
 	}
-	if c := m.condition(t, "a"); c.Reason != reason || (c.Status == metav1.ConditionTrue) != (source == policy.SourceModel) || c.Message == "" {
+	if c := m.condition(t, "a"); c.Reason != reason ||
+		(c.Status == metav1.ConditionTrue) != (source == policy.SourceModel) || c.Message == "" {
 		t.Errorf("%s: condition %+v, want %s", what, c, reason)
 	}
 }
@@ -163,7 +167,8 @@ func TestLiveModel(t *testing.T) {
 		}
 	}
 	m := newModelStage(t, "portfolio")
-	if err := m.Forecast(stall(0, ""), &policy.Memory{}); err != nil || len(m.opened) != 0 || len(m.Conditions("a")) != 0 || testutil.CollectAndCount(m) != 0 {
+	if err := m.Forecast(stall(0, ""), &policy.Memory{}); err != nil || len(m.opened) != 0 ||
+		len(m.Conditions("a")) != 0 || testutil.CollectAndCount(m) != 0 {
 		t.Errorf("without a bundle: %v, opened %v, conditions %v", err, m.opened, m.Conditions("a"))
 	}
 }
@@ -292,7 +297,8 @@ func TestLiveModelFollowsPools(t *testing.T) {
 		t.Errorf("a pool that names none has %+v", m.Conditions("b"))
 	}
 	m.holds(t, "two", stall(1, "portfolio:bundle=b", "model:bundle=c"), policy.SourceClosedForm, modelTwoBundles)
-	if c := m.condition(t, "b"); c.Reason != modelTwoBundles || !strings.Contains(c.Message, "b and c") && !strings.Contains(c.Message, "c and b") {
+	if c := m.condition(t, "b"); c.Reason != modelTwoBundles ||
+		!strings.Contains(c.Message, "b and c") && !strings.Contains(c.Message, "c and b") {
 		t.Errorf("the other pool: %+v", c)
 	}
 	m.holds(t, "letters", stall(2, "portfolio:bundle=b", "spotvortex:compat=true:bundle=b"), policy.SourceClosedForm, modelTwoBundles)

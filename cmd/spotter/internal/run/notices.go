@@ -32,7 +32,8 @@ func (w *wiring) notices(ctx context.Context) error {
 	}
 	q, err := queue.New(cfg, sqs, w.manager.GetAPIReader(), w.manager.GetClient(), w.observer)
 	if err != nil {
-		return cli.Invalid(w.f.fault("notices.queueURL", err), "give the URL of a queue, as https://sqs.us-east-1.amazonaws.com/123456789012/spotter")
+		return cli.Invalid(w.f.fault("notices.queueURL", err),
+			"give the URL of a queue, as https://sqs.us-east-1.amazonaws.com/123456789012/spotter")
 	}
 	if err := ctrlmetrics.Registry.Register(q); err != nil {
 		return fmt.Errorf("metrics of the queue: %w", err)
@@ -45,7 +46,8 @@ func (w *wiring) notices(ctx context.Context) error {
 const conditionNotices = "NoticesRead"
 
 func noticesRead(err error) []metav1.Condition {
-	c := metav1.Condition{Type: conditionNotices, Status: metav1.ConditionTrue, Reason: "Read", Message: "the queue of notices is read"}
+	c := metav1.Condition{Type: conditionNotices, Status: metav1.ConditionTrue, Reason: "Read",
+		Message: "the queue of notices is read"}
 	switch {
 	case errors.Is(err, queue.ErrRival):
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Rival", err.Error()

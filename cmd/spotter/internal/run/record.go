@@ -70,7 +70,8 @@ func (f *liveCall) recordingFault(err error) error {
 // records keeps what is decided, and on what a policy panicked.
 func (w *wiring) records(context.Context) error {
 	bundle, sum := w.policies.BundleSum(w.f.Policies)
-	meta := record.Meta{Version: w.f.version, Policy: w.f.Policies, Scenario: RecordScenario, Bundle: bundle, BundleSHA256: sum}
+	meta := record.Meta{Version: w.f.version, Policy: w.f.Policies, Scenario: RecordScenario, Bundle: bundle,
+		BundleSHA256: sum}
 	w.parts.Panics = &panicRecorder{dir: cmp.Or(w.f.PanicDir, filepath.Join(os.TempDir(), "spotter-panics")), meta: meta}
 	c := w.f.record
 	if c.Dir == "" {
@@ -117,7 +118,8 @@ const ConditionRecording = "Recording"
 // recording says whether anything keeps decisions from the record. What was left out
 // before is said as well, for replay shows a gap there.
 func recording(r *keep.Recorder, at *keep.Config) []metav1.Condition {
-	c := metav1.Condition{Type: ConditionRecording, Status: metav1.ConditionTrue, Reason: "Recorded", Message: "every decision is kept in " + at.Dir}
+	c := metav1.Condition{Type: ConditionRecording, Status: metav1.ConditionTrue, Reason: "Recorded",
+		Message: "every decision is kept in " + at.Dir}
 	if at.Bucket != "" {
 		c.Message += " and in " + at.Bucket
 	}

@@ -40,11 +40,14 @@ type reloader struct {
 }
 
 // newReloader returns a reloader of what is in force.
-func newReloader(force *config.SpotterConfiguration, read func() (*config.SpotterConfiguration, error), apply func(*config.SpotterConfiguration), log *slog.Logger) *reloader {
+func newReloader(force *config.SpotterConfiguration, read func() (*config.SpotterConfiguration, error),
+	apply func(*config.SpotterConfiguration), log *slog.Logger) *reloader {
 	r := &reloader{
 		read: read, apply: apply, log: log, force: *force,
-		good:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "spotter_config_last_reload_successful", Help: "0 while the file of --config cannot be used, and what it said before holds."}),
-		restart: prometheus.NewGauge(prometheus.GaugeOpts{Name: "spotter_config_restart_required", Help: "How many fields of the file of --config wait for a restart."}),
+		good: prometheus.NewGauge(prometheus.GaugeOpts{Name: "spotter_config_last_reload_successful",
+			Help: "0 while the file of --config cannot be used, and what it said before holds."}),
+		restart: prometheus.NewGauge(prometheus.GaugeOpts{Name: "spotter_config_restart_required",
+			Help: "How many fields of the file of --config wait for a restart."}),
 	}
 	r.good.Set(1)
 	return r
@@ -127,10 +130,12 @@ func (w *wiring) reload(context.Context) error {
 		}
 	}
 	r := newReloader(&w.f.SpotterConfiguration, w.f.read, apply, w.log)
-	return errors.Join(r.register(ctrlmetrics.Registry), w.everywhere(func(ctx context.Context) error { return r.follow(ctx, w.f.file) }))
+	return errors.Join(r.register(ctrlmetrics.Registry),
+		w.everywhere(func(ctx context.Context) error { return r.follow(ctx, w.f.file) }))
 }
 
 // settings returns what of the controller can change while it runs.
 func settings(c *config.SpotterConfiguration) live.Settings {
-	return live.Settings{StepMax: c.StepInterval.Duration, Discount1y: c.Discounts.OneYear, Discount3y: c.Discounts.ThreeYears}
+	return live.Settings{StepMax: c.StepInterval.Duration, Discount1y: c.Discounts.OneYear,
+		Discount3y: c.Discounts.ThreeYears}
 }

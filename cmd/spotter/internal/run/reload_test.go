@@ -36,11 +36,13 @@ func TestReload(t *testing.T) {
 		force   string // the level, the step and the mode
 	}{
 		{"", 0, 1, 0, "", "info 10m0s shadow"},
-		{"logging: {level: debug}\nwrites: {qps: 7, burst: 70}\nstepInterval: 1m\ndiscounts: {1y: 0.5}", 1, 1, 0, "fields=\"[stepInterval writes.qps writes.burst discounts.1y logging.level]\"", "debug 1m0s shadow"},
+		{"logging: {level: debug}\nwrites: {qps: 7, burst: 70}\nstepInterval: 1m\ndiscounts: {1y: 0.5}", 1, 1, 0,
+			"fields=\"[stepInterval writes.qps writes.burst discounts.1y logging.level]\"", "debug 1m0s shadow"},
 		{"logging: {level: debug}\nwrites: {qps: 7, burst: 70}\nstepInterval: 1m\ndiscounts: {1y: 0.5}", 1, 1, 0, "", "debug 1m0s shadow"},
 		{"logging: {level: loud}\nstepInterval: 2m", 1, 0, 0, "level=ERROR", "debug 1m0s shadow"},
 		{"logging: {level: loud}\nstepInterval: 2m", 1, 0, 0, "", "debug 1m0s shadow"},
-		{"mode: active\nlogging: {format: text}\nstepInterval: 2m", 2, 1, 2, "takes a restart\" fields=\"[mode logging.format]\"", "info 2m0s shadow"},
+		{"mode: active\nlogging: {format: text}\nstepInterval: 2m", 2, 1, 2,
+			"takes a restart\" fields=\"[mode logging.format]\"", "info 2m0s shadow"},
 		{"mode: active\nlogging: {format: text}\nstepInterval: 2m", 2, 1, 2, "", "info 2m0s shadow"},
 		{"stepInterval: 2m", 2, 1, 0, "", "info 2m0s shadow"},
 		{"leaderElection: {leaseDuration: 20s}\nstepInterval: 2m", 2, 1, 1, "leaderElection.leaseDuration", "info 2m0s shadow"},

@@ -100,15 +100,24 @@ func Command(p *cli.Program) *cobra.Command {
 func (f *liveCall) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "config", f.file, "read settings from `FILE`, a "+config.Kind+" of "+config.APIVersion)
 	f.access.Register(flags)
-	flags.StringVar(&f.Mode, "mode", f.Mode, "`MODE` shadow changes nothing; approve waits for a person before what is done by choice; active follows each pool's spec.mode")
-	flags.StringVar(&f.Policies, "policies", f.Policies, "policy `P` for all pools, as NAME[:key=value…]; manifest is what each pool names, "+registry.DefaultPolicy+" where it names none")
-	flags.StringVar(&f.Namespace, "namespace", f.Namespace, "keep the lease, the memory and the kill switch in namespace `NAME` (default: the pod's own, else spotter)")
-	flags.StringSliceVar(&f.Backends, "backends", f.Backends, "what provisions nodes here: `NAME,…` of "+strings.Join(config.Backends, ", "))
-	flags.StringSliceVar(&f.Prices.Regions, "region", f.Prices.Regions, "ask AWS for the prices of `REGION,…`, and for the groups of --backends asg")
-	flags.StringVar(&f.Prices.Trace, "trace", f.Prices.Trace, "take prices from the trace `DIR`, as `spotter trace record --follow` fills it")
-	flags.StringVar(&f.Recording.Dir, "record", f.Recording.Dir, "record every decision as Parquet in the folder `DIR`; replicas may share one")
-	flags.BoolVar(&f.LeaderElection.Enabled, "leader-elect", f.LeaderElection.Enabled, "act only while holding the lease; false is for a single process")
-	flags.BoolVar(&f.printPolicy, "print-iam-policy", false, "print the IAM policy that a controller with these settings needs, and do nothing")
+	flags.StringVar(&f.Mode, "mode", f.Mode,
+		"`MODE` shadow changes nothing; approve waits for a person before what is done by choice; active follows each pool's spec.mode")
+	flags.StringVar(&f.Policies, "policies", f.Policies,
+		"policy `P` for all pools, as NAME[:key=value…]; manifest is what each pool names, "+registry.DefaultPolicy+" where it names none")
+	flags.StringVar(&f.Namespace, "namespace", f.Namespace,
+		"keep the lease, the memory and the kill switch in namespace `NAME` (default: the pod's own, else spotter)")
+	flags.StringSliceVar(&f.Backends, "backends", f.Backends,
+		"what provisions nodes here: `NAME,…` of "+strings.Join(config.Backends, ", "))
+	flags.StringSliceVar(&f.Prices.Regions, "region", f.Prices.Regions,
+		"ask AWS for the prices of `REGION,…`, and for the groups of --backends asg")
+	flags.StringVar(&f.Prices.Trace, "trace", f.Prices.Trace,
+		"take prices from the trace `DIR`, as `spotter trace record --follow` fills it")
+	flags.StringVar(&f.Recording.Dir, "record", f.Recording.Dir,
+		"record every decision as Parquet in the folder `DIR`; replicas may share one")
+	flags.BoolVar(&f.LeaderElection.Enabled, "leader-elect", f.LeaderElection.Enabled,
+		"act only while holding the lease; false is for a single process")
+	flags.BoolVar(&f.printPolicy, "print-iam-policy", false,
+		"print the IAM policy that a controller with these settings needs, and do nothing")
 	flags.StringVar(&f.clusterName, "cluster-name", "", "limit --print-iam-policy to the groups of the cluster `NAME`")
 	flags.StringVar(&f.Logging.Level, "log-level", f.Logging.Level, "log from `LEVEL` on: debug, info, warn, error")
 	flags.StringVar(&f.Logging.Format, "log-format", f.Logging.Format, "log as `FORMAT` json or text")
@@ -212,7 +221,8 @@ func run(ctx context.Context, p *cli.Program, f *liveCall) error {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	log.Info("starting", "version", f.version, "mode", f.Mode, "policies", f.Policies, "namespace", f.Namespace, "identity", f.identity, "backends", f.Backends, "config", f.file)
+	log.Info("starting", "version", f.version, "mode", f.Mode, "policies", f.Policies, "namespace", f.Namespace,
+		"identity", f.identity, "backends", f.Backends, "config", f.file)
 	log.Debug("settings in force", "configuration", config.Text(&f.SpotterConfiguration))
 	err = w.manager.Start(ctx)
 	if errors.Is(err, live.ErrSuperseded) {

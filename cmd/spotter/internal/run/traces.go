@@ -50,7 +50,8 @@ func (w *wiring) traces(ctx context.Context) error {
 	}
 	collector, err := newTraceClient()
 	if err != nil {
-		return cli.Invalid(err, "name a collector that accepts OTLP over HTTP, as in OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318")
+		return cli.Invalid(err,
+			"name a collector that accepts OTLP over HTTP, as in OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318")
 	}
 	if protocol, _ := otlpSetting("PROTOCOL"); collector.url.Port() == "4317" && protocol == "" {
 		w.log.Warn("traces are sent by OTLP over HTTP, but 4317 is by convention the port of OTLP over gRPC; that of HTTP is 4318", "endpoint", collector.url.Redacted())

@@ -56,33 +56,40 @@ func TestTraceClient(t *testing.T) {
 	}{
 		{name: "all signals", env: map[string]string{"ENDPOINT": "URL"}, path: "/v1/traces", posts: 1},
 		{name: "a path for all signals", env: map[string]string{"ENDPOINT": "URL/otlp/"}, path: "/otlp/v1/traces", posts: 1},
-		{name: "traces alone", env: map[string]string{"ENDPOINT": "http://nowhere.invalid", "TRACES_ENDPOINT": "URL/mine"}, path: "/mine", posts: 1},
-		{name: "headers and compression", env: map[string]string{"ENDPOINT": "URL", "HEADERS": "x-key=a%20b, x-team=c=d", "COMPRESSION": "gzip"}, path: "/v1/traces", posts: 1},
+		{name: "traces alone", env: map[string]string{"ENDPOINT": "http://nowhere.invalid", "TRACES_ENDPOINT": "URL/mine"},
+			path: "/mine", posts: 1},
+		{name: "headers and compression", env: map[string]string{"ENDPOINT": "URL", "HEADERS": "x-key=a%20b, x-team=c=d",
+			"COMPRESSION": "gzip"}, path: "/v1/traces", posts: 1},
 		{name: "busy", env: map[string]string{"ENDPOINT": "URL"}, path: "/v1/traces", posts: 2, answer: func(w http.ResponseWriter, nth int32) {
 			if nth == 1 {
 				http.Error(w, "busy", http.StatusServiceUnavailable)
 			}
 		}},
-		{name: "busy for too long", env: map[string]string{"ENDPOINT": "URL", "TIMEOUT": "200"}, path: "/v1/traces", posts: 1, err: "429", answer: func(w http.ResponseWriter, _ int32) {
-			w.Header().Set("Retry-After", "60")
-			http.Error(w, "busy", http.StatusTooManyRequests)
-		}},
-		{name: "refused", env: map[string]string{"ENDPOINT": "URL"}, path: "/v1/traces", posts: 1, err: "no such tenant", answer: func(w http.ResponseWriter, _ int32) {
-			http.Error(w, "no such tenant", http.StatusBadRequest)
-		}},
-		{name: "rejected in part", env: map[string]string{"ENDPOINT": "URL"}, path: "/v1/traces", posts: 1, err: `rejected 3 spans: "too old"`, answer: func(w http.ResponseWriter, _ int32) {
-			_, _ = w.Write(refusal)
-		}},
+		{name: "busy for too long", env: map[string]string{"ENDPOINT": "URL", "TIMEOUT": "200"}, path: "/v1/traces",
+			posts: 1, err: "429", answer: func(w http.ResponseWriter, _ int32) {
+				w.Header().Set("Retry-After", "60")
+				http.Error(w, "busy", http.StatusTooManyRequests)
+			}},
+		{name: "refused", env: map[string]string{"ENDPOINT": "URL"}, path: "/v1/traces", posts: 1, err: "no such tenant",
+			answer: func(w http.ResponseWriter, _ int32) {
+				http.Error(w, "no such tenant", http.StatusBadRequest)
+			}},
+		{name: "rejected in part", env: map[string]string{"ENDPOINT": "URL"}, path: "/v1/traces", posts: 1,
+			err: `rejected 3 spans: "too old"`, answer: func(w http.ResponseWriter, _ int32) {
+				_, _ = w.Write(refusal)
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var posts atomic.Int32
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				nth := posts.Add(1)
 				name, err := spanName(r)
-				if err != nil || name != "decide" || r.Method != http.MethodPost || r.URL.Path != c.path || r.Header.Get("Content-Type") != "application/x-protobuf" {
+				if err != nil || name != "decide" || r.Method != http.MethodPost || r.URL.Path != c.path ||
+					r.Header.Get("Content-Type") != "application/x-protobuf" {
 					t.Errorf("%s %s (%s): span %q, %v", r.Method, r.URL.Path, r.Header.Get("Content-Type"), name, err)
 				}
-				if c.env["HEADERS"] != "" && (r.Header.Get("X-Key") != "a b" || r.Header.Get("X-Team") != "c=d" || r.Header.Get("Content-Encoding") != "gzip") {
+				if c.env["HEADERS"] != "" && (r.Header.Get("X-Key") != "a b" || r.Header.Get("X-Team") != "c=d" ||
+					r.Header.Get("Content-Encoding") != "gzip") {
 					t.Errorf("headers %v", r.Header)
 				}
 				if c.answer != nil {

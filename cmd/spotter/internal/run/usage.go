@@ -33,7 +33,8 @@ func (f *liveCall) checkUsage() error {
 		}
 	}
 	// The client of Kubernetes reads the token again when it is rotated.
-	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: p.TokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: p.CAFile}, UserAgent: "spotter/" + f.version})
+	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: p.TokenFile,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: p.CAFile}, UserAgent: "spotter/" + f.version})
 	if err != nil {
 		return cli.Invalid(f.fault("usage.prometheus.caFile", err), "give a file of certificates in PEM")
 	}

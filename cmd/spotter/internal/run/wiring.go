@@ -81,7 +81,8 @@ func (w *wiring) connect(ctx context.Context) error {
 	CollectSooner()
 	ctrl.SetLogger(logr.FromSlogHandler(w.log.Handler()))
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metricsv1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metricsv1beta1.AddToScheme(scheme),
+		v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	time := steady.New(w.log)
@@ -93,7 +94,8 @@ func (w *wiring) connect(ctx context.Context) error {
 	if err != nil {
 		w.log.Warn("the API server's time is not known yet, and this machine's is used", "error", err)
 	}
-	if w.limiter, err = limit.New(limit.Config{QPS: w.f.Writes.QPS, Burst: w.f.Writes.Burst, Check: w.permits}); err != nil {
+	if w.limiter, err = limit.New(limit.Config{QPS: w.f.Writes.QPS, Burst: w.f.Writes.Burst,
+		Check: w.permits}); err != nil {
 		return err
 	}
 	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{
@@ -101,8 +103,10 @@ func (w *wiring) connect(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	run, serving := w.f.controller(), live.Serving{Metrics: w.f.Metrics.BindAddress, Secure: w.f.Metrics.Secure, CertDir: w.f.Metrics.CertDir, Probes: w.f.Health.BindAddress, Pprof: w.f.Pprof.BindAddress}
-	w.manager, w.lease, err = live.NewManager(&run, serving, w.limiter.Wrap(w.rest, false), scheme, cluster.CacheOptions(cache.Options{}), w.log)
+	run, serving := w.f.controller(), live.Serving{Metrics: w.f.Metrics.BindAddress, Secure: w.f.Metrics.Secure,
+		CertDir: w.f.Metrics.CertDir, Probes: w.f.Health.BindAddress, Pprof: w.f.Pprof.BindAddress}
+	w.manager, w.lease, err = live.NewManager(&run, serving, w.limiter.Wrap(w.rest, false), scheme,
+		cluster.CacheOptions(cache.Options{}), w.log)
 	if err != nil {
 		return cli.Invalid(err, "check that the API server is reached, and that the addresses are free")
 	}
@@ -205,7 +209,8 @@ func (w *wiring) notifications(context.Context) error {
 		return nil
 	}
 	cfg := notify.DefaultConfig()
-	cfg.URL, cfg.Header, cfg.HeaderFile, cfg.Source = n.URL, n.Header, n.HeaderFile, cmp.Or(n.Source, "/spotter/"+w.f.Namespace)
+	cfg.URL, cfg.Header, cfg.HeaderFile, cfg.Source = n.URL, n.Header, n.HeaderFile, cmp.Or(n.Source,
+		"/spotter/"+w.f.Namespace)
 	cfg.Log, cfg.Counted = w.log, w.metrics.Notified
 	w.parts.Notifier = notify.New(cfg)
 	w.parts.Workers = append(w.parts.Workers, w.parts.Notifier.Run)

@@ -75,7 +75,10 @@ func (r *Runner) weather(prepared *sim.Prepared, w *scenarios.BoundScenario, see
 			r.weathers = slices.Delete(r.weathers, 0, 1)
 		}
 		i = len(r.weathers)
-		r.weathers = append(r.weathers, weatherOf{w, seed, sync.OnceValues(func() (*weather.Weather, error) { return prepared.DrawWeather(seed) })})
+		r.weathers = append(r.weathers, weatherOf{w, seed, sync.OnceValues(func() (*weather.Weather,
+			error) {
+			return prepared.DrawWeather(seed)
+		})})
 	}
 	get := r.weathers[i].get
 	r.mu.Unlock()
@@ -85,7 +88,8 @@ func (r *Runner) weather(prepared *sim.Prepared, w *scenarios.BoundScenario, see
 // Policy returns a new policy for one run in w: a policy may keep scratch
 // memory, so no two runs share one.
 func (r *Runner) Policy(spec string, w *scenarios.BoundScenario) (policy.Policy, error) {
-	p, err := registry.New(spec, registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: r.CheckBundle, Manifests: input.Manifests(w)})
+	p, err := registry.New(spec, registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: r.CheckBundle,
+		Manifests: input.Manifests(w)})
 	if err != nil {
 		return nil, cli.Invalid(err, input.PolicyAdvice)
 	}
@@ -113,7 +117,8 @@ func (r *Runner) Config(j eval.Job) (sim.Config, error) {
 	if err != nil {
 		return sim.Config{}, err
 	}
-	return sim.Config{Prepared: prepared, Policy: p, Forecaster: f, Seed: j.Seed, Weather: w, OnDemandStart: j.Policy == eval.OnDemand}, nil
+	return sim.Config{Prepared: prepared, Policy: p, Forecaster: f, Seed: j.Seed, Weather: w,
+		OnDemandStart: j.Policy == eval.OnDemand}, nil
 }
 
 // SpecsOf returns the policies of a run as they are written: one, or those that

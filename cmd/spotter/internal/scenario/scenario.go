@@ -59,7 +59,10 @@ func validateCommand(p *cli.Program) *cobra.Command {
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 
 		ValidArgsFunction: input.CompleteScenarios,
-		RunE:              func(c *cobra.Command, args []string) error { return validateScenarios(c.Context(), p, &m, &form, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return validateScenarios(c.Context(), p, &m, &form,
+				args)
+		},
 	}
 	m.Register(c.Flags())
 	form.Register(c)
@@ -99,7 +102,8 @@ type covered struct {
 
 // validateScenarios checks all of them before it reports, so that one look
 // shows everything that is wrong.
-func validateScenarios(ctx context.Context, p *cli.Program, m *input.MarketFlags, form *cli.Form, names []string) error {
+func validateScenarios(ctx context.Context, p *cli.Program, m *input.MarketFlags, form *cli.Form,
+	names []string) error {
 	var errs []error
 	good := []validated{}
 	opened := input.Traces{}
@@ -154,7 +158,8 @@ func manifestPolicies(file string, sc *scenarios.Scenario) error {
 		if pool.Policy == "" {
 			continue
 		}
-		if _, err := registry.New(registry.Manifest, registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: r.CheckBundle, Manifests: []string{pool.Policy}}); err != nil {
+		if _, err := registry.New(registry.Manifest, registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: r.CheckBundle,
+			Manifests: []string{pool.Policy}}); err != nil {
 			return cli.Invalid(fmt.Errorf("%s: CapacityPool %s: %w", file, pool.Name, err), "correct spec.policy of that pool")
 		}
 	}

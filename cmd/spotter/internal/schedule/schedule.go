@@ -56,7 +56,8 @@ func Command(p *cli.Program) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
 	}
 	flags := c.Flags()
-	flags.StringArrayVarP(&f.files, "filename", "f", nil, "read the manifests in the file or folder `PATH`, or - for standard input; may be repeated")
+	flags.StringArrayVarP(&f.files, "filename", "f", nil,
+		"read the manifests in the file or folder `PATH`, or - for standard input; may be repeated")
 	flags.BoolVar(&f.check, "check", false, "fail if a pod has no node")
 	f.RegisterSources(flags)
 	f.form.Register(c)
@@ -66,7 +67,8 @@ func Command(p *cli.Program) *cobra.Command {
 
 func run(ctx context.Context, p *cli.Program, f *scheduleFlags) error {
 	if len(f.files) == 0 {
-		return cli.Invalid(errors.New("--filename: it is not set"), "give files with Nodes and Pods: spotter schedule -f nodes.yaml -f pods.yaml")
+		return cli.Invalid(errors.New("--filename: it is not set"),
+			"give files with Nodes and Pods: spotter schedule -f nodes.yaml -f pods.yaml")
 	}
 	began := time.Now()
 	c, err := read(ctx, f)
@@ -152,7 +154,8 @@ const pendingShown = 3
 func (r *report) write(out io.Writer, details bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s of them empty; %s: %s scheduled",
-		figures.Count(r.Nodes, "node"), figures.Integer(r.EmptyNodes), figures.Count(r.Pods, "pod"), figures.Integer(r.Scheduled))
+		figures.Count(r.Nodes, "node"), figures.Integer(r.EmptyNodes), figures.Count(r.Pods,
+			"pod"), figures.Integer(r.Scheduled))
 	if r.Running > 0 {
 		fmt.Fprintf(&b, ", %s running before", figures.Integer(r.Running))
 	}
@@ -161,7 +164,8 @@ func (r *report) write(out io.Writer, details bool) error {
 	}
 	fmt.Fprintf(&b, ", %s without a node\n", figures.Integer(r.Unscheduled))
 	if r.Dollars != nil {
-		fmt.Fprintf(&b, "%s of known price: %s an hour on demand\n\n", figures.Count(r.PricedNodes, "node"), figures.Price(*r.Dollars))
+		fmt.Fprintf(&b, "%s of known price: %s an hour on demand\n\n", figures.Count(r.PricedNodes, "node"),
+			figures.Price(*r.Dollars))
 	} else {
 		b.WriteString("no prices: cost not shown\n\n")
 	}

@@ -43,7 +43,8 @@ func verdict(r, onDemand *sim.Result) string {
 	if r.Incidents == 0 {
 		return text + "; no outage."
 	}
-	return text + "; " + figures.Count(r.OutageMinutes, "outage minute") + " (" + figures.Integer(r.SpotMinutes()) + " from Spot) in " +
+	return text + "; " + figures.Count(r.OutageMinutes, "outage minute") + " (" + figures.Integer(r.SpotMinutes()) +
+		" from Spot) in " +
 		figures.Count(r.Incidents, "incident") + "."
 }
 
@@ -59,7 +60,8 @@ func lines(w *scenarios.BoundScenario, r *sim.Result) format.Grid {
 	var l list
 	l.add("bill", "%s (on-demand %s, spot %s)", usd(r.Bill), usd(r.OnDemandBill), usd(r.SpotBill))
 	if r.Fees.Total() > 0 {
-		l.add("fees", "%s of the bill (node fees %s, volumes %s, CPU credits %s)", usd(r.Fees.Total()), usd(r.Fees.Fee), usd(r.Fees.Volumes), usd(r.Fees.Credits))
+		l.add("fees", "%s of the bill (node fees %s, volumes %s, CPU credits %s)", usd(r.Fees.Total()), usd(r.Fees.Fee),
+			usd(r.Fees.Volumes), usd(r.Fees.Credits))
 	}
 	if len(w.Commitments) > 0 {
 		l.add("commitments", "%s", commitments(r))
@@ -87,7 +89,8 @@ func more(r *sim.Result) format.Grid {
 	if r.Outbid > 0 {
 		outbid = fmt.Sprintf(" (%d outbid)", r.Outbid)
 	}
-	l.add("market", "%d launches (%d more in the warm-up), %d refused, %d recommendations, %d notices%s, %d reclaims, %d drains",
+	l.add("market",
+		"%d launches (%d more in the warm-up), %d refused, %d recommendations, %d notices%s, %d reclaims, %d drains",
 		r.Launches, r.WarmUpLaunches, r.Refusals, r.Recommendations, r.Notices, outbid, r.Reclaims, r.Drains)
 	if r.JobsDone+r.JobsMissed > 0 {
 		l.add("jobs", "%d done, %d missed, %s of work done twice", r.JobsDone, r.JobsMissed, figures.Duration(r.WorkLost))
@@ -133,9 +136,11 @@ func workloads(r *sim.Result) format.Grid {
 	shown := 0
 	for i := range r.Workloads {
 		x := &r.Workloads[i]
-		row := format.Cells(x.Name, x.Kind.String(), figures.Integer(x.OutageMinutes), figures.Integer(x.SpotMinutes()), figures.Integer(x.Incidents),
+		row := format.Cells(x.Name, x.Kind.String(), figures.Integer(x.OutageMinutes), figures.Integer(x.SpotMinutes()),
+			figures.Integer(x.Incidents),
 			figures.Integer(x.PodsAffected),
-			figures.Duration(x.Longest.Outage), usd(x.OutageCost), figures.Share(x.Availability, 4), figures.Share(x.SpotShare, 1))
+			figures.Duration(x.Longest.Outage), usd(x.OutageCost), figures.Share(x.Availability,
+				4), figures.Share(x.SpotShare, 1))
 		if row.Wide = x.Incidents == 0 || shown == workloadsShown; !row.Wide {
 			shown++
 		}

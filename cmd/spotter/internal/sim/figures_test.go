@@ -22,7 +22,8 @@ func TestOutageFigures(t *testing.T) {
 		o.Causes[sim.CauseProvisioner] = sim.CauseOutage{Outage: d, Incidents: 1}
 		return o
 	}
-	r := &sim.Result{Workloads: []sim.WorkloadResult{{Name: "default/a", Kind: policy.KindDeployment, Outages: down("default/a", 20*time.Second)},
+	r := &sim.Result{Workloads: []sim.WorkloadResult{{Name: "default/a", Kind: policy.KindDeployment,
+		Outages: down("default/a", 20*time.Second)},
 		{Name: "default/b", Kind: policy.KindDeployment, Outages: down("default/b", 70*time.Second)}, {Name: "default/quiet"}}}
 	for i := range r.Workloads {
 		r.Add(&r.Workloads[i].Outages)

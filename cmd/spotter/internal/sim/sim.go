@@ -53,7 +53,8 @@ func Command(p *cli.Program) *cobra.Command {
 	f.Register(flags)
 	f.form.Register(c)
 	f.form.RegisterDetails(c)
-	flags.StringVar(&f.policy, "policy", registry.Manifest, "policy `P`, as NAME[:key=value…]; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
+	flags.StringVar(&f.policy, "policy", registry.Manifest,
+		"policy `P`, as NAME[:key=value…]; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
 	flags.StringVar(&f.log, "log", "", "write every event to `FILE`")
 	flags.StringVar(&f.record, "record", "", "record every decision as Parquet in the folder `DIR`")
@@ -96,12 +97,14 @@ func run(ctx context.Context, p *cli.Program, f *simFlags, name string) error {
 	p.Warn(map[string]bool{}, append(r.Warnings, runs.Unanswered()...))
 	row := eval.RowOf(job, r, onDemand)
 	return p.Print(&f.form, row.Report(f.Command(job)), func(out io.Writer, wide bool) error {
-		return answer(w, r, onDemand).Write(out, format.Options{Width: p.Width(""), Color: p.Colors(""), Details: f.form.Details(), Wide: wide})
+		return answer(w, r, onDemand).Write(out, format.Options{Width: p.Width(""), Color: p.Colors(""),
+			Details: f.form.Details(), Wide: wide})
 	})
 }
 
 // runWith runs cfg with the log and the recording that the flags request.
-func runWith(ctx context.Context, p *cli.Program, f *simFlags, runs *runner.Runner, job eval.Job, cfg sim.Config) (r *sim.Result, err error) {
+func runWith(ctx context.Context, p *cli.Program, f *simFlags, runs *runner.Runner, job eval.Job,
+	cfg sim.Config) (r *sim.Result, err error) {
 	play := func() error {
 		r, err = runs.Simulate(ctx, job, cfg)
 		return err

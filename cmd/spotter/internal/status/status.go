@@ -113,7 +113,8 @@ func look(ctx context.Context, c client.Reader, namespace string) (*installation
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: live.LeaseName}, &lease)
 	switch {
 	case apierrors.IsNotFound(err):
-		s.wrong = append(s.wrong, fmt.Sprintf("there is no lease %s/%s: no controller has led there", namespace, live.LeaseName))
+		s.wrong = append(s.wrong, fmt.Sprintf("there is no lease %s/%s: no controller has led there", namespace,
+			live.LeaseName))
 	case err != nil:
 		return nil, fmt.Errorf("reading lease %s/%s: %w", namespace, live.LeaseName, err)
 	default:
@@ -136,7 +137,8 @@ func look(ctx context.Context, c client.Reader, namespace string) (*installation
 	s.pools = list.Items
 	for i := range s.pools {
 		if of := s.pools[i].Status.Controller; of != "" && of != namespace {
-			s.wrong = append(s.wrong, fmt.Sprintf("CapacityPool %s is claimed by the release in namespace %s", s.pools[i].Name, of))
+			s.wrong = append(s.wrong, fmt.Sprintf("CapacityPool %s is claimed by the release in namespace %s",
+				s.pools[i].Name, of))
 		}
 		if p := &s.pools[i]; p.Status.ObservedGeneration != p.Generation {
 			s.wrong = append(s.wrong, fmt.Sprintf("CapacityPool %s has changes that no controller has read", p.Name))
@@ -186,7 +188,8 @@ func writePlan(w io.Writer, p *v1alpha1.SpotPlan, now time.Time) {
 		fmt.Fprintf(w, "  %s\n", c.Change)
 	}
 	if state != v1alpha1.PlanApproved {
-		fmt.Fprintf(w, "  kubectl patch spotplan %s --type merge -p '{\"spec\":{\"approved\":true,\"digest\":%q}}'\n", p.Name, p.Sum())
+		fmt.Fprintf(w, "  kubectl patch spotplan %s --type merge -p '{\"spec\":{\"approved\":true,\"digest\":%q}}'\n",
+			p.Name, p.Sum())
 	}
 }
 
@@ -202,7 +205,8 @@ func (s *installation) leads(x *coordinationv1.LeaseSpec, now time.Time) {
 	}
 	age, lasts := now.Sub(x.RenewTime.Time), time.Duration(*x.LeaseDurationSeconds)*time.Second
 	if age > lasts {
-		s.wrong = append(s.wrong, fmt.Sprintf("no replica leads: %s has not renewed its lease for %v", *x.HolderIdentity, age.Round(time.Second)))
+		s.wrong = append(s.wrong, fmt.Sprintf("no replica leads: %s has not renewed its lease for %v", *x.HolderIdentity,
+			age.Round(time.Second)))
 		return
 	}
 	s.leader = *x.HolderIdentity
@@ -214,7 +218,8 @@ const aloneMax = 20 * time.Minute
 
 // decides reports that a controller decides without a lease: one without leader election writes its
 // memory at every step. Memory that was written while the lease was held is that of the holder.
-func (s *installation) decides(ctx context.Context, c client.Reader, namespace string, lease *coordinationv1.LeaseSpec) error {
+func (s *installation) decides(ctx context.Context, c client.Reader, namespace string,
+	lease *coordinationv1.LeaseSpec) error {
 	var memory corev1.ConfigMap
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: live.MemoryName}, &memory)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {

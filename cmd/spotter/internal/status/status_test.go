@@ -86,22 +86,35 @@ func TestStatus(t *testing.T) {
 		code      int
 		has, lack string
 	}{
-		"all is well":        {[]client.Object{leaseOf("a", -time.Hour), good}, cli.ExitOK, "a leads\nPOOL  MODE    READY  SPOT  SAVES/H  LOSS BUDGET  REASON\nweb   shadow  True   0.40  1.25     $12 left", "wrong"},
-		"a used up budget":   {[]client.Object{leaseOf("a", -time.Hour), away}, cli.ExitOK, "1.25     used up      \nweb: the loss budget is used up, on demand until 2026-01-02T03:04:05Z\n", "wrong"},
-		"a pool that waits":  {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 1, 1, metav1.ConditionFalse)}, cli.ExitOK, "Because: of this", "has changes"},
-		"no pool":            {[]client.Object{leaseOf("a", -time.Hour)}, cli.ExitOK, "there is no CapacityPool: no decisions are made", "POOL"},
-		"alone":              {[]client.Object{memoryWritten(time.Minute), good}, cli.ExitOK, "a controller without leader election decided 1m", "lease"},
-		"alone, after it":    {[]client.Object{leaseOf("a", time.Hour), memoryWritten(time.Minute), good}, cli.ExitOK, "a controller without leader election decided 1m", "no replica leads"},
-		"alone, long ago":    {[]client.Object{memoryWritten(time.Hour), good}, cli.ExitFailed, "there is no lease", "without leader election"},
-		"a leader that died": {[]client.Object{leaseOf("a", time.Minute), memoryWritten(time.Minute), good}, cli.ExitFailed, "no replica leads: a has not renewed", "without leader election"},
-		"given up, memory":   {[]client.Object{leaseOf("", time.Minute), memoryWritten(time.Minute), good}, cli.ExitFailed, "no replica leads: the lease was given up", "without leader election"},
-		"no lease":           {[]client.Object{good}, cli.ExitFailed, "there is no lease spotter/spotter-leader: no controller has led there", "leads\n"},
-		"given up":           {[]client.Object{leaseOf("", -time.Hour), good}, cli.ExitFailed, "no replica leads: the lease was given up", " leads\n"},
-		"run out":            {[]client.Object{leaseOf("a", 2*time.Hour), good}, cli.ExitFailed, "no replica leads: a has not renewed its lease for 2h0m", "a leads\n"},
-		"without a time":     {[]client.Object{timeless, good}, cli.ExitFailed, "no replica leads: the lease has no time", "a leads\n"},
-		"not looked at":      {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 3, 2, metav1.ConditionTrue), poolSeen("batch", 1, 1, metav1.ConditionTrue)}, cli.ExitFailed, "CapacityPool web has changes that no controller has read", "CapacityPool batch"},
+		"all is well": {[]client.Object{leaseOf("a", -time.Hour), good}, cli.ExitOK,
+			"a leads\nPOOL  MODE    READY  SPOT  SAVES/H  LOSS BUDGET  REASON\nweb   shadow  True   0.40  1.25     $12 left", "wrong"},
+		"a used up budget": {[]client.Object{leaseOf("a", -time.Hour), away}, cli.ExitOK,
+			"1.25     used up      \nweb: the loss budget is used up, on demand until 2026-01-02T03:04:05Z\n", "wrong"},
+		"a pool that waits": {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 1, 1, metav1.ConditionFalse)},
+			cli.ExitOK, "Because: of this", "has changes"},
+		"no pool": {[]client.Object{leaseOf("a", -time.Hour)}, cli.ExitOK, "there is no CapacityPool: no decisions are made", "POOL"},
+		"alone": {[]client.Object{memoryWritten(time.Minute), good}, cli.ExitOK,
+			"a controller without leader election decided 1m", "lease"},
+		"alone, after it": {[]client.Object{leaseOf("a", time.Hour), memoryWritten(time.Minute), good}, cli.ExitOK,
+			"a controller without leader election decided 1m", "no replica leads"},
+		"alone, long ago": {[]client.Object{memoryWritten(time.Hour), good}, cli.ExitFailed, "there is no lease", "without leader election"},
+		"a leader that died": {[]client.Object{leaseOf("a", time.Minute), memoryWritten(time.Minute), good}, cli.ExitFailed,
+			"no replica leads: a has not renewed", "without leader election"},
+		"given up, memory": {[]client.Object{leaseOf("", time.Minute), memoryWritten(time.Minute), good}, cli.ExitFailed,
+			"no replica leads: the lease was given up", "without leader election"},
+		"no lease": {[]client.Object{good}, cli.ExitFailed,
+			"there is no lease spotter/spotter-leader: no controller has led there", "leads\n"},
+		"given up": {[]client.Object{leaseOf("", -time.Hour), good}, cli.ExitFailed,
+			"no replica leads: the lease was given up", " leads\n"},
+		"run out": {[]client.Object{leaseOf("a", 2*time.Hour), good}, cli.ExitFailed,
+			"no replica leads: a has not renewed its lease for 2h0m", "a leads\n"},
+		"without a time": {[]client.Object{timeless, good}, cli.ExitFailed, "no replica leads: the lease has no time", "a leads\n"},
+		"not looked at": {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 3, 2, metav1.ConditionTrue),
+			poolSeen("batch", 1, 1,
+				metav1.ConditionTrue)}, cli.ExitFailed, "CapacityPool web has changes that no controller has read", "CapacityPool batch"},
 	} {
-		code, out := statusOf(t, kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithReturnManagedFields().WithObjects(c.objects...).Build())
+		code, out := statusOf(t,
+			kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithReturnManagedFields().WithObjects(c.objects...).Build())
 		if code != c.code || !strings.Contains(out, c.has) || strings.Contains(out, c.lack) {
 			t.Errorf("%s: exit %d, want %d with %q and without %q:\n%s", name, code, c.code, c.has, c.lack, out)
 		}
@@ -141,12 +154,14 @@ func TestStatusOfPlans(t *testing.T) {
 		has, lack string
 	}{
 		{v1alpha1.SpotPlanSpec{}, "this plan waits for approval, until", "reboot"},
-		{v1alpha1.SpotPlanSpec{}, "\n  drain n1, saves $0.06 an hour\n  set the Spot share to 50%\n  kubectl patch spotplan web --type merge -p '{\"spec\":{\"approved\":true,\"digest\":\"" + sum + "\"}}'\n", "is approved, until"},
+		{v1alpha1.SpotPlanSpec{},
+			"\n  drain n1, saves $0.06 an hour\n  set the Spot share to 50%\n  kubectl patch spotplan web --type merge -p '{\"spec\":{\"approved\":true,\"digest\":\"" + sum + "\"}}'\n", "is approved, until"},
 		{v1alpha1.SpotPlanSpec{Approved: true, Digest: "ab"}, "the digest that is approved is that of another plan", "is approved, until"},
 		{v1alpha1.SpotPlanSpec{Approved: true, Digest: sum}, "this plan is approved, until", "kubectl"},
 	} {
 		plan.Spec = c.spec
-		code, out := statusOf(t, kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithObjects(leaseOf("a", -time.Hour), pool, plan).Build())
+		code, out := statusOf(t, kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithObjects(leaseOf("a",
+			-time.Hour), pool, plan).Build())
 		if code != cli.ExitOK || !strings.Contains(out, c.has) || strings.Contains(out, c.lack) {
 			t.Errorf("%+v: exit %d, want %q and not %q:\n%s", c.spec, code, c.has, c.lack, out)
 		}
@@ -155,15 +170,18 @@ func TestStatusOfPlans(t *testing.T) {
 
 func TestStatusOfABrokenCluster(t *testing.T) {
 	listing := func(err error) client.Reader {
-		return kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithObjects(leaseOf("a", -time.Hour)).WithInterceptorFuncs(interceptor.Funcs{
+		return kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithObjects(leaseOf("a",
+			-time.Hour)).WithInterceptorFuncs(interceptor.Funcs{
 			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return err },
 		}).Build()
 	}
 	missing := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "spotter.dev", Kind: "CapacityPool"}}
-	if code, out := statusOf(t, listing(missing)); code != cli.ExitInvalid || !strings.Contains(out, "the definitions are not installed") || !strings.Contains(out, "a leads") {
+	if code, out := statusOf(t, listing(missing)); code != cli.ExitInvalid ||
+		!strings.Contains(out, "the definitions are not installed") || !strings.Contains(out, "a leads") {
 		t.Errorf("without definitions: exit %d\n%s", code, out)
 	}
-	if code, out := statusOf(t, listing(errors.New("connection refused"))); code == cli.ExitOK || code == cli.ExitFailed || !strings.Contains(out, "listing CapacityPools: connection refused") {
+	if code, out := statusOf(t, listing(errors.New("connection refused"))); code == cli.ExitOK ||
+		code == cli.ExitFailed || !strings.Contains(out, "listing CapacityPools: connection refused") {
 		t.Errorf("without an answer: exit %d\n%s", code, out)
 	}
 }
@@ -190,7 +208,8 @@ func TestHostileStatus(t *testing.T) {
 	if err := s.write(&out); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); strings.Contains(text, "\nall is well") || strings.ContainsAny(text, "\x1b\r\u202e") || strings.Count(text, "\n") != 5 {
+	if text := out.String(); strings.Contains(text, "\nall is well") || strings.ContainsAny(text, "\x1b\r\u202e") ||
+		strings.Count(text, "\n") != 5 {
 		t.Errorf("it is shown as %q", text)
 	}
 }

@@ -66,7 +66,8 @@ func TestRenderersAgree(t *testing.T) {
 	for form, x := range map[string]struct {
 		o     format.Options
 		cells int
-	}{"text": {format.Options{}, 10 * 6}, "text with details": {format.Options{Details: true}, 12 * 6}, "narrow text": {format.Options{Width: 50, Wide: true}, 12 * 6}} {
+	}{"text": {format.Options{}, 10 * 6}, "text with details": {format.Options{Details: true},
+		12 * 6}, "narrow text": {format.Options{Width: 50, Wide: true}, 12 * 6}} {
 		var out bytes.Buffer
 		if err := answer(r).Write(&out, x.o); err != nil {
 			t.Fatal(err)

@@ -65,7 +65,8 @@ func (f *call) write(p *cli.Program, r *sweep.Result) error {
 		return fmt.Errorf("--out: %w", err)
 	}
 	return p.Print(&f.form, out, func(w io.Writer, wide bool) error {
-		return answer(out).Write(w, format.Options{Width: p.Width(""), Color: p.Colors(""), Details: f.form.Details(), Wide: wide})
+		return answer(out).Write(w, format.Options{Width: p.Width(""), Color: p.Colors(""), Details: f.form.Details(),
+			Wide: wide})
 	})
 }
 
@@ -131,7 +132,8 @@ func answer(r *result) *format.Answer {
 		a.Verdicts = append(a.Verdicts, verdicts(x)...)
 		a.Tables = append(a.Tables, candidates(x))
 		if n := x.of.Need; n > 0 {
-			a.Warnings = append(a.Warnings, fmt.Sprintf("none could drop out in the last rung: that needs %d seeds, or windows; raise --seeds", n))
+			a.Warnings = append(a.Warnings,
+				fmt.Sprintf("none could drop out in the last rung: that needs %d seeds, or windows; raise --seeds", n))
 		}
 		commands = append(commands, x.Chosen.Command)
 		a.Details = append(a.Details, frontiers(x)...)
@@ -154,20 +156,23 @@ func verdicts(x *race) []format.Verdict {
 	if c.Low != nil {
 		interval = "interval " + figures.Signed(*c.Low, 2) + " to " + figures.Signed(*c.High, 2)
 	}
-	tone := map[string]format.Tone{outcomeBetter: format.Good, outcomeWorse: format.Bad, outcomeUndecided: format.Unsure}[c.Outcome]
+	tone := map[string]format.Tone{outcomeBetter: format.Good, outcomeWorse: format.Bad,
+		outcomeUndecided: format.Unsure}[c.Outcome]
 	return []format.Verdict{
 		{Tone: tone, Text: fmt.Sprintf("%s; on %d fresh seeds: %s points, %s: %s.", chosen, len(x.FreshSeeds),
 			figures.Signed(c.Fresh, 2), interval, c.Outcome)},
 		{Text: fmt.Sprintf("There it saves %s against %s, with %s outage minutes against %s.",
 			figures.Percent(c.Saved, 1), figures.Percent(c.AsItIs, 1),
 			figures.Number(c.Outage, 1), figures.Number(c.AsItIsOut, 1))},
-		{Text: fmt.Sprintf("On the %d seeds that it was chosen by: %s points.", len(x.Seeds), figures.Signed(c.Selection, 2))},
+		{Text: fmt.Sprintf("On the %d seeds that it was chosen by: %s points.", len(x.Seeds),
+			figures.Signed(c.Selection, 2))},
 	}
 }
 
 // candidates returns the table of a race, those that save most first.
 func candidates(x *race) format.Grid {
-	t := format.Grid{Headings: format.Headings("CANDIDATE", "SAVED %", "CHANGE, POINTS", "OUTAGE MIN", "EVICTIONS", "RUNGS", "")}
+	t := format.Grid{Headings: format.Headings("CANDIDATE", "SAVED %", "CHANGE, POINTS", "OUTAGE MIN", "EVICTIONS",
+		"RUNGS", "")}
 	t.Headings[3].Under, t.Headings[4].Under = "mean / max", "/pod-day"
 	for i, c := range sorted(x) {
 		mark := i

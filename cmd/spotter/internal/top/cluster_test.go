@@ -105,12 +105,14 @@ func TestTop(t *testing.T) {
 	env := testenv.Start(t, testenv.Options{})
 	namespace := env.Namespace(t)
 	karpenter := func(capacity string) map[string]string {
-		return map[string]string{"karpenter.sh/nodepool": "general", "karpenter.sh/capacity-type": capacity, corev1.LabelInstanceTypeStable: "m5.2xlarge"}
+		return map[string]string{"karpenter.sh/nodepool": "general", "karpenter.sh/capacity-type": capacity,
+			corev1.LabelInstanceTypeStable: "m5.2xlarge"}
 	}
 	for i := range 9 {
 		place(t, env, i, karpenter([]string{"spot", "spot", "on-demand"}[i%3]))
 	}
-	place(t, env, 9, map[string]string{"eks.amazonaws.com/nodegroup": "system", "eks.amazonaws.com/capacityType": "ON_DEMAND", corev1.LabelInstanceTypeStable: "m5.2xlarge"})
+	place(t, env, 9, map[string]string{"eks.amazonaws.com/nodegroup": "system",
+		"eks.amazonaws.com/capacityType": "ON_DEMAND", corev1.LabelInstanceTypeStable: "m5.2xlarge"})
 	place(t, env, 10, map[string]string{corev1.LabelInstanceTypeStable: "zz9.huge"})
 	place(t, env, 11, nil)
 	busy := "ip-10-0-0-0.us-east-2.compute.internal"
@@ -156,7 +158,8 @@ func TestTop(t *testing.T) {
 	}
 
 	code, text = call(t, "--kubeconfig", kubeconfigOf(t, env, "look-at-nodes-only", "nodes"))
-	if code != cli.ExitOK || !strings.Contains(text, "use is unknown: the right to list pods is missing") || !strings.Contains(text, "–    –     –\n") {
+	if code != cli.ExitOK || !strings.Contains(text, "use is unknown: the right to list pods is missing") ||
+		!strings.Contains(text, "–    –     –\n") {
 		t.Errorf("without pods: exit %d\n%s", code, text)
 	}
 	code, text = call(t, "--kubeconfig", kubeconfigOf(t, env, "look-at-pods-only", "pods"))

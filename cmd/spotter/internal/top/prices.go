@@ -123,19 +123,25 @@ func (p *Prices) explain(t *Table, count map[[2]string]int) {
 			spotless[n.Provider] = true
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(count), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(count), func(a, b [2]string) int {
+		return slices.Compare(a[:],
+			b[:])
+	}) {
 		provider := key[0]
 		switch key[1] {
 		case sourceLive:
-			t.Sources = append(t.Sources, fmt.Sprintf("Spot prices: live from %s, read %s ago", nameOfProvider(provider), span(t.At.Sub(p.readAt))))
+			t.Sources = append(t.Sources, fmt.Sprintf("Spot prices: live from %s, read %s ago", nameOfProvider(provider),
+				span(t.At.Sub(p.readAt))))
 		case sourceRecorded:
 			t.Sources = append(t.Sources, fmt.Sprintf("~ Spot prices: recorded until %s; %s", recordedDate(),
 				cmp.Or(p.why[provider], "no live price")))
 			delete(spotless, provider)
 		case sourceCatalog:
-			t.Sources = append(t.Sources, fmt.Sprintf("On-demand prices: %s, catalog of %s", nameOfProvider(provider), catalog.Date(provider)))
+			t.Sources = append(t.Sources, fmt.Sprintf("On-demand prices: %s, catalog of %s", nameOfProvider(provider),
+				catalog.Date(provider)))
 		case sourceModelled:
-			t.Sources = append(t.Sources, fmt.Sprintf("~ On-demand prices: derived, since %s publishes none", nameOfProvider(provider)))
+			t.Sources = append(t.Sources, fmt.Sprintf("~ On-demand prices: derived, since %s publishes none",
+				nameOfProvider(provider)))
 		}
 	}
 	for _, provider := range slices.Sorted(maps.Keys(spotless)) {

@@ -44,7 +44,8 @@ type usage struct {
 func Read(ctx context.Context, c client.Reader, p *Prices, now time.Time) (*Table, error) {
 	nodes, err := listNodes(ctx, c)
 	if apierrors.IsForbidden(err) {
-		return nil, cli.Invalid(fmt.Errorf("the right to list nodes is missing: %w", err), "grant `list` on nodes, or use another context")
+		return nil, cli.Invalid(fmt.Errorf("the right to list nodes is missing: %w", err),
+			"grant `list` on nodes, or use another context")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -109,7 +110,8 @@ func listPods(ctx context.Context, c client.Reader) (map[string]usage, error) {
 // pages calls page after each part of a list has been read.
 func pages(ctx context.Context, c client.Reader, list client.ObjectList, page func(), more ...client.ListOption) error {
 	for next := ""; ; {
-		if err := c.List(ctx, list, append([]client.ListOption{client.Limit(pageSize), client.Continue(next)}, more...)...); err != nil {
+		if err := c.List(ctx, list, append([]client.ListOption{client.Limit(pageSize), client.Continue(next)},
+			more...)...); err != nil {
 			return err
 		}
 		page()

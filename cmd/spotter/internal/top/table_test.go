@@ -22,7 +22,8 @@ func object(name, providerID string, age time.Duration, labels map[string]string
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, CreationTimestamp: metav1.NewTime(now.Add(-age))}}
 	n.Spec.ProviderID = providerID
 	n.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi")}
-	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3900m"), corev1.ResourceMemory: resource.MustParse("15Gi")}
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3900m"),
+		corev1.ResourceMemory: resource.MustParse("15Gi")}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	return n
 }
@@ -42,7 +43,8 @@ func TestNodeOf(t *testing.T) {
 			"eks.amazonaws.com/nodegroup": "system", "eks.amazonaws.com/capacityType": "ON_DEMAND", "node.kubernetes.io/instance-type": "m6g.large",
 			"topology.kubernetes.io/zone": "us-west-2c",
 		}, "aws:///us-west-2c/i-2", "system aws us-west-2 us-west-2c m6g.large on-demand true"},
-		"Rackspace": {map[string]string{"servers.ngpc.rxt.io/class": "gp.vs1.medium-dfw", "servers.ngpc.rxt.io/type": "spotnode", "nodepool.ngpc.rxt.io/name": "p7"},
+		"Rackspace": {map[string]string{"servers.ngpc.rxt.io/class": "gp.vs1.medium-dfw",
+			"servers.ngpc.rxt.io/type": "spotnode", "nodepool.ngpc.rxt.io/name": "p7"},
 			"openstack:///abc", "p7 rackspace us-central-dfw-1  gp.vs1.medium-dfw spot true"},
 		"Rackspace on demand": {map[string]string{"servers.ngpc.rxt.io/class": "gp.vs1.medium-dfw", "servers.ngpc.rxt.io/type": "ondemand"},
 			"", " rackspace us-central-dfw-1  gp.vs1.medium-dfw on-demand true"},
@@ -113,7 +115,8 @@ func tableOf() *Table {
 // TestTotals: nodes without a price are in no sum of dollars, and a month has 730 hours.
 func TestTotals(t *testing.T) {
 	x := tableOf().Totals
-	if x.Nodes != 4 || x.Spot != 2 || x.VCPU != 32 || x.SpotVCPU != 16 || x.Priced != 2 || fmt.Sprintf("%.4f %.3f", x.PerHour, x.PerMonth) != "0.5074 370.402" {
+	if x.Nodes != 4 || x.Spot != 2 || x.VCPU != 32 || x.SpotVCPU != 16 || x.Priced != 2 ||
+		fmt.Sprintf("%.4f %.3f", x.PerHour, x.PerMonth) != "0.5074 370.402" {
 		t.Errorf("totals are %+v", x)
 	}
 }
@@ -121,7 +124,8 @@ func TestTotals(t *testing.T) {
 // TestSort: unknown values are last, and an unknown column is refused.
 func TestSort(t *testing.T) {
 	table := tableOf()
-	for by, want := range map[string]string{"age": "31 112 1 metal", "price": "112 31 1 metal", "use": "112 31 1 metal", "pool": "112 1 31 metal"} {
+	for by, want := range map[string]string{"age": "31 112 1 metal", "price": "112 31 1 metal", "use": "112 31 1 metal",
+		"pool": "112 1 31 metal"} {
 		if err := table.Sort(by); err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,8 @@ var columns = []struct {
 	{"vCPU", true, true, func(_ string, n *Node, _ bool) string { return fmt.Sprintf("%.4g", n.VCPU) }},
 	{"GiB", true, true, func(_ string, n *Node, _ bool) string { return fmt.Sprintf("%.4g", n.Memory) }},
 	{"$/H", false, true, func(_ string, n *Node, _ bool) string { return priceOf(n) }},
-	{"AGE", false, true, func(_ string, n *Node, _ bool) string { return span(time.Duration(n.Age * float64(time.Second))) }},
+	{"AGE", false, true,
+		func(_ string, n *Node, _ bool) string { return span(time.Duration(n.Age * float64(time.Second))) }},
 	{"CPU", false, true, func(_ string, n *Node, _ bool) string { return percent(n.CPUUse) }},
 	{"MEM", false, true, func(_ string, n *Node, _ bool) string { return percent(n.MemoryUse) }},
 	{"PODS", false, true, func(_ string, n *Node, _ bool) string {

@@ -132,7 +132,8 @@ func watch(ctx context.Context, p *cli.Program, f *topCall, c client.Reader, pri
 		frame := last.fit(width, height-1, f.form.String() == cli.FormWide)
 		if err != nil {
 			first, _, _ := strings.Cut(err.Error(), "\n")
-			frame = append(frame[:min(len(frame), height-2)], fmt.Sprintf("as of %s; later reads failed: %s", last.At.Format(time.TimeOnly), first))
+			frame = append(frame[:min(len(frame), height-2)], fmt.Sprintf("as of %s; later reads failed: %s",
+				last.At.Format(time.TimeOnly), first))
 		}
 		if err := draw(screen, frame, width); err != nil {
 			return err

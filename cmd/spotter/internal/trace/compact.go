@@ -41,7 +41,8 @@ func CompactCommand(p *cli.Program) *cobra.Command {
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error { return runCompact(c.Context(), p, args[0], out) },
 	}
-	c.Flags().StringVar(&out, "out", "", "write the trace to the folder or s3:// name `DIR`; a trace that is in a folder is replaced")
+	c.Flags().StringVar(&out, "out", "",
+		"write the trace to the folder or s3:// name `DIR`; a trace that is in a folder is replaced")
 	return c
 }
 
@@ -57,7 +58,8 @@ func runCompact(ctx context.Context, p *cli.Program, src, out string) error {
 			return input.TraceError(out, err)
 		}
 		if len(found) > 0 {
-			return cli.Invalid(fmt.Errorf("%s: %w: it holds %s", out, trace.ErrTarget, found[0].Name), "give --out an empty prefix")
+			return cli.Invalid(fmt.Errorf("%s: %w: it holds %s", out, trace.ErrTarget, found[0].Name),
+				"give --out an empty prefix")
 		}
 		temp, err := os.MkdirTemp("", "spotter-compact-*")
 		if err != nil {
@@ -88,7 +90,8 @@ func runCompact(ctx context.Context, p *cli.Program, src, out string) error {
 		}
 		fmt.Fprintf(w, "%d rows of %d markets from %s to %s in %d files of %d bytes\n",
 			index.Rows, index.Markets, cli.Minute(index.From), cli.Minute(index.To), len(index.Sizes), bytes)
-		_, err := fmt.Fprintf(w, "written to %s; compare policies on it with `spotter eval --trace %s`\n", out, cli.Shell([]string{out}))
+		_, err := fmt.Fprintf(w, "written to %s; compare policies on it with `spotter eval --trace %s`\n", out,
+			cli.Shell([]string{out}))
 		return err
 	})
 }

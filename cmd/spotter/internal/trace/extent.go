@@ -62,7 +62,9 @@ func (e *extent) write(w io.Writer, _ bool) error {
 		{"regions", strings.Join(e.Regions, ", ")},
 		{"markets", fmt.Sprint(e.Markets)},
 		{"rows", fmt.Sprint(e.Rows)},
-		{"chosen", fmt.Sprintf("about %d rows in %d bytes, too many to be read: choose types, one region or a shorter span for more", e.Chosen, e.BytesStored)},
+		{"chosen",
+			fmt.Sprintf("about %d rows in %d bytes, too many to be read: choose types, one region or a shorter span for more",
+				e.Chosen, e.BytesStored)},
 		{"digest", e.Digest[:16]},
 	} {
 		if _, err := fmt.Fprintf(w, "%-22s %s\n", line[0], line[1]); err != nil {

@@ -51,17 +51,22 @@ func ImportCommand(p *cli.Program) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVar(&im.dir, "out", "", "write the trace to the folder `DIR`; a trace that is there is replaced")
-	flags.StringVar(&o.Provider, "provider", "", "`PROVIDER` of rows that name none (default: the one whose format it is, else aws)")
+	flags.StringVar(&o.Provider, "provider", "",
+		"`PROVIDER` of rows that name none (default: the one whose format it is, else aws)")
 	flags.StringVar(&o.Region, "region", "", "`REGION` of rows that name none and whose zone does not tell")
 	flags.StringVar(&o.Zone, "zone", "", "`ZONE` of a recording that names none")
 	flags.StringVar(&o.Type, "type", "", "instance `TYPE` of a recording of availability, whatever its name says")
 	flags.StringVar(&im.from, "from", "", "start of a recording without times, such as a fleet or a script, at `TIME`")
 	flags.StringVar(&im.at, "at", "", "a snapshot whose name has no date was taken at `TIME`")
-	flags.Float64Var(&o.PriceRatio, "price-ratio", importer.DefaultPriceRatio, "price of markets without one, as the share `X` of that on demand")
-	flags.StringVar(&im.prices, "prices", "", "take the prices of markets without one from the trace `DIR|FILE` where it has them")
-	flags.StringArrayVar(&o.Script.Markets, "market", nil, "play a script for the market `TYPE:ZONE`, in addition to those it names; may be repeated")
+	flags.Float64Var(&o.PriceRatio, "price-ratio", importer.DefaultPriceRatio,
+		"price of markets without one, as the share `X` of that on demand")
+	flags.StringVar(&im.prices, "prices", "",
+		"take the prices of markets without one from the trace `DIR|FILE` where it has them")
+	flags.StringArrayVar(&o.Script.Markets, "market", nil,
+		"play a script for the market `TYPE:ZONE`, in addition to those it names; may be repeated")
 	flags.DurationVar(&o.Script.Tick, "tick", importer.DefaultTick, "ask a script for prices once every `DURATION`")
-	flags.DurationVar(&o.Script.For, "for", 0, "play a script for `DURATION` (default: until every market is at its last step)")
+	flags.DurationVar(&o.Script.For, "for", 0,
+		"play a script for `DURATION` (default: until every market is at its last step)")
 	flags.BoolVar(&o.Strict, "strict", false, "fail at the first row that cannot be used")
 	return c
 }
@@ -81,13 +86,15 @@ func (im *importing) complete() error {
 		}
 		at, err := input.ParseTime(f.text)
 		if err != nil {
-			return cli.Invalid(fmt.Errorf("--%s: %w", f.name, err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
+			return cli.Invalid(fmt.Errorf("--%s: %w", f.name, err),
+				"give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
 		}
 		*f.into = at
 	}
 	switch {
 	case !(o.PriceRatio > 0 && o.PriceRatio <= 10):
-		return cli.Invalid(fmt.Errorf("--price-ratio: %v is not above 0 and at most 10", o.PriceRatio), "0.30 is the level of most markets that never move")
+		return cli.Invalid(fmt.Errorf("--price-ratio: %v is not above 0 and at most 10", o.PriceRatio),
+			"0.30 is the level of most markets that never move")
 	case o.Script.Tick < time.Millisecond:
 		return cli.Invalid(fmt.Errorf("--tick: %v is below a millisecond", o.Script.Tick), "leave it out for 30 s")
 	case o.Script.For < 0:
@@ -169,9 +176,11 @@ func writeImport(w io.Writer, dir string, r *importer.Report) error {
 		fmt.Fprintf(w, "%d instance types are not in the catalog and unused in runs: %s\n", n, cli.FirstOf(r.UnknownTypes, 5))
 	}
 	if n := len(r.WithoutOnDemand); n > 0 {
-		fmt.Fprintf(w, "%d markets have no on-demand price and are unused in runs: %s\n", n, cli.FirstOf(r.WithoutOnDemand, 5))
+		fmt.Fprintf(w, "%d markets have no on-demand price and are unused in runs: %s\n", n,
+			cli.FirstOf(r.WithoutOnDemand, 5))
 	}
-	_, err := fmt.Fprintf(w, "written to %s; compare policies on it with `spotter eval --trace %s`\n", dir, cli.Shell([]string{dir}))
+	_, err := fmt.Fprintf(w, "written to %s; compare policies on it with `spotter eval --trace %s`\n", dir,
+		cli.Shell([]string{dir}))
 	return err
 }
 

@@ -76,7 +76,8 @@ func parseSpan(o *trace.ReadOptions, from, to string) error {
 		}
 		at, err := input.ParseTime(f.text)
 		if err != nil {
-			return cli.Invalid(fmt.Errorf("--%s: %w", f.flag, err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
+			return cli.Invalid(fmt.Errorf("--%s: %w", f.flag, err),
+				"give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
 		}
 		*f.into = at
 	}

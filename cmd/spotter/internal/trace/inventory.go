@@ -42,7 +42,8 @@ type inventory struct {
 // inventoryOf describes t.
 func inventoryOf(t *trace.Trace) *inventory {
 	v := &inventory{
-		Statistics: measure.Measure(t, measure.Options{}), About: t.About, Markets: len(t.Series), Warnings: t.Warnings, Digest: t.Digest,
+		Statistics: measure.Measure(t,
+			measure.Options{}), About: t.About, Markets: len(t.Series), Warnings: t.Warnings, Digest: t.Digest,
 		meta: t.Meta, unmarked: t.Unmarked,
 	}
 	var types []string
@@ -195,11 +196,13 @@ func (v *inventory) text(wide bool) string {
 		line("sampling", "about every %s", figures.Duration(p.Sampling.Interval))
 	}
 	line("offered", "%s of the time", figures.Share(p.Offered, 2))
-	line("changes", "%s a day in the median market, %s of markets never", figures.Number(p.Rate[1], 2), figures.Share(p.Unmoved, 2))
+	line("changes", "%s a day in the median market, %s of markets never", figures.Number(p.Rate[1], 2),
+		figures.Share(p.Unmoved, 2))
 	line("between changes", "%s / %s / %s h (5th, 50th, 95th percentile)",
 		figures.Number(p.GapHours[0], 2), figures.Number(p.GapHours[1], 2), figures.Number(p.GapHours[2], 2))
 	line("size of a change", "%s median, %s 99th percentile", figures.Share(p.StepMedian, 2), figures.Share(p.StepP99, 2))
-	line("momentum", "autocorrelation %s, same direction %s", figures.Number(p.Autocorrelation, 2), figures.Share(p.SameSign, 2))
+	line("momentum", "autocorrelation %s, same direction %s", figures.Number(p.Autocorrelation, 2),
+		figures.Share(p.SameSign, 2))
 	line("spot / on-demand", "%s / %s / %s (5th, 50th, 95th percentile of time)",
 		figures.Number(p.Ratio[1], 2), figures.Number(p.Ratio[3], 2), figures.Number(p.Ratio[5], 2))
 	line("zones of one type", "daily moves correlate by %s (median)", figures.Number(p.ZoneCorrelation, 2))
@@ -209,7 +212,8 @@ func (v *inventory) text(wide bool) string {
 	}
 	line("availability", "%s", v.availability())
 	if d := v.Depth; d != nil {
-		line("depth", "recorded in %d markets: none in %s, all requested in %s of the time", len(d.Zones), figures.Share(d.None, 2), figures.Share(d.All, 2))
+		line("depth", "recorded in %d markets: none in %s, all requested in %s of the time", len(d.Zones),
+			figures.Share(d.None, 2), figures.Share(d.All, 2))
 	}
 	line("placement scores", "%s", v.scores.text())
 	if b := v.Traffic; b.Stored > 0 {
@@ -250,9 +254,11 @@ func (v *inventory) availability() string {
 	case a == nil:
 		return "none: reclaims are modelled"
 	case v.Synthetic:
-		return fmt.Sprintf("generated for %d markets, a node available in %s of the time", v.WithAvailability, figures.Share(a.Share, 2))
+		return fmt.Sprintf("generated for %d markets, a node available in %s of the time", v.WithAvailability,
+			figures.Share(a.Share, 2))
 	}
-	return fmt.Sprintf("recorded for %d markets, a node available in %s of the time", v.WithAvailability, figures.Share(a.Share, 2))
+	return fmt.Sprintf("recorded for %d markets, a node available in %s of the time", v.WithAvailability,
+		figures.Share(a.Share, 2))
 }
 
 func dash(s string) string {

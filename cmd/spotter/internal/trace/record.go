@@ -85,20 +85,25 @@ func RecordCommand(p *cli.Program) *cobra.Command {
 	flags.StringSliceVar(&r.Types, "types", nil, "only the instance types `TYPE,…`, as m5.large")
 	flags.StringSliceVar(&r.Families, "families", nil, "only the types of `FAMILY,…`, as m5,c6i")
 	flags.StringVar(&r.Product, "product", r.Product, "prices of `PRODUCT`, as AWS names it")
-	flags.BoolVar(&r.ZoneNames, "zone-names", false, "keep zone names (us-east-1a), which differ between accounts, instead of zone IDs (use1-az1)")
+	flags.BoolVar(&r.ZoneNames, "zone-names", false,
+		"keep zone names (us-east-1a), which differ between accounts, instead of zone IDs (use1-az1)")
 	flags.BoolVar(&r.noOnDemand, "no-on-demand", false, "leave on-demand prices out")
 	flags.BoolVar(&r.noBands, "no-bands", false, "leave interruption bands out")
 	flags.BoolVar(&r.noScores, "no-scores", false, "leave placement scores out")
-	flags.IntVar(&r.ScoresMax, "score-quota", r.ScoresMax, "request placement scores of at most `N` pairs of type and region in 24 hours")
+	flags.IntVar(&r.ScoresMax, "score-quota", r.ScoresMax,
+		"request placement scores of at most `N` pairs of type and region in 24 hours")
 	flags.IntVar(&r.ScoreCapacity, "score-capacity", r.ScoreCapacity, "request placement scores for `N` nodes")
 	flags.BoolVar(&r.follow, "follow", false, "keep recording until interrupted")
 	flags.DurationVar(&r.Every, "every", r.Every, "with --follow: record every `TIME`")
-	flags.DurationVar(&r.Timeout, "timeout", r.Timeout, "give one recording, all retries included, at most `TIME`; 0 is no bound")
-	flags.Float64Var(&r.Pace.PerSecond, "rate", r.Pace.PerSecond, "send at most `N` requests a second (default 5 at AWS, 1000 at another endpoint)")
+	flags.DurationVar(&r.Timeout, "timeout", r.Timeout,
+		"give one recording, all retries included, at most `TIME`; 0 is no bound")
+	flags.Float64Var(&r.Pace.PerSecond, "rate", r.Pace.PerSecond,
+		"send at most `N` requests a second (default 5 at AWS, 1000 at another endpoint)")
 	flags.StringVar(&r.AdvisorURL, "advisor-url", r.AdvisorURL, "read interruption bands from `URL`")
 	flags.StringVar(&r.Endpoint, "endpoint", "", "send requests to `URL` (default: AWS_ENDPOINT_URL, else AWS)")
 	flags.BoolVar(&r.printPolicy, "print-iam-policy", false, "print the least IAM policy and do nothing")
-	cli.Section(flags, "Contents", "product", "zone-names", "no-on-demand", "no-bands", "no-scores", "score-quota", "score-capacity")
+	cli.Section(flags, "Contents", "product", "zone-names", "no-on-demand", "no-bands", "no-scores", "score-quota",
+		"score-capacity")
 	cli.Section(flags, "Requests", "parallel", "timeout", "rate", "advisor-url", "endpoint")
 	if err := flags.MarkHidden("endpoint"); err != nil {
 		panic(err)
@@ -191,7 +196,8 @@ func writeRecording(w io.Writer, s *aws.Summary) error {
 	}
 	fmt.Fprintf(w, "%s … %s%s: %d changes in %d markets, %d files written\n",
 		cli.Minute(s.From), cli.Minute(s.Until), begun, s.Changes, s.Markets, s.Files)
-	_, err := fmt.Fprintf(w, "%d requests, %d throttled, %d retried; %d rows had nothing new; of the markets %d have an on-demand price, %d a band, %d a placement score\n",
+	_, err := fmt.Fprintf(w,
+		"%d requests, %d throttled, %d retried; %d rows had nothing new; of the markets %d have an on-demand price, %d a band, %d a placement score\n",
 		s.Requests, s.Throttled, s.Retries, s.Repeats, s.OnDemand, s.Bands, s.Scores)
 	return err
 }
@@ -201,7 +207,8 @@ func writeRecorded(w io.Writer, dir string, s *aws.Summary) error {
 		_, err := fmt.Fprintln(w, "call the same again for what is newer")
 		return err
 	}
-	_, err := fmt.Fprintf(w, "written to %s; compare policies on it with `spotter eval --trace %s`\n", dir, cli.Shell([]string{dir}))
+	_, err := fmt.Fprintf(w, "written to %s; compare policies on it with `spotter eval --trace %s`\n", dir,
+		cli.Shell([]string{dir}))
 	return err
 }
 
@@ -218,14 +225,16 @@ func recordFault(r *recordCall, err error) error {
 		return &cli.StoppedError{Err: fmt.Errorf("record: %w", err), Next: again + "; --timeout gives it longer"}
 	}
 	if some := (*aws.RegionsError)(nil); errors.As(err, &some) {
-		return &cli.StoppedError{Err: fmt.Errorf("record: %w", err), Next: "the other regions are kept; the same call requests these again"}
+		return &cli.StoppedError{Err: fmt.Errorf("record: %w", err),
+			Next: "the other regions are kept; the same call requests these again"}
 	}
 	for _, c := range []struct {
 		kind error
 		next string
 	}{
 		{aws.ErrConfig, "run `spotter trace record --help`"},
-		{aws.ErrNoCredentials, "give credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE after `aws configure` or `aws sso login`, or run where a role is attached"},
+		{aws.ErrNoCredentials,
+			"give credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE after `aws configure` or `aws sso login`, or run where a role is attached"},
 		{aws.ErrExpired, "renew the credentials, for example by `aws sso login`; " + again},
 		{aws.ErrCredentials, "check the credentials with `aws sts get-caller-identity`"},
 		{aws.ErrPermission, "allow the action; `spotter trace record --print-iam-policy` prints the least policy"},
@@ -234,8 +243,10 @@ func recordFault(r *recordCall, err error) error {
 		{aws.ErrRegion, "check the name of the region, and that the account has it enabled"},
 		{aws.ErrUnreachable, "check the network, and AWS_ENDPOINT_URL or --endpoint if one is set; " + again},
 		{aws.ErrNothing, "check --types, --families and --product; not every type is sold in every region"},
-		{aws.ErrUnfinished, "finish it with these flags, or remove its journal: " + cli.Shell([]string{"rm", r.Dir + "/.record/journal"})},
-		{aws.ErrUpload, "check --upload, that it may be written, AWS_REGION, and AWS_ENDPOINT_URL_S3 where it is not AWS; " + again},
+		{aws.ErrUnfinished, "finish it with these flags, or remove its journal: " +
+			cli.Shell([]string{"rm", r.Dir + "/.record/journal"})},
+		{aws.ErrUpload,
+			"check --upload, that it may be written, AWS_REGION, and AWS_ENDPOINT_URL_S3 where it is not AWS; " + again},
 		{aws.ErrBusy, "wait for it, or record into another folder"},
 		{aws.ErrFolder, "give --out a folder that is new or was recorded before, with zones named the same way"},
 	} {

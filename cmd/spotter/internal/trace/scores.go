@@ -79,7 +79,8 @@ func (s *scored) text() string {
 	if s.markets == 0 {
 		return "none"
 	}
-	text := fmt.Sprintf("recorded for %d markets from %s to %s", s.markets, s.from.Std().Format(time.DateOnly), s.to.Std().Format(time.DateOnly))
+	text := fmt.Sprintf("recorded for %d markets from %s to %s", s.markets, s.from.Std().Format(time.DateOnly),
+		s.to.Std().Format(time.DateOnly))
 	switch scale := s.scale(); {
 	case s.before && s.after:
 		text += "; those of the P family are of two scales, " + scale

@@ -22,11 +22,15 @@ func TestScale(t *testing.T) {
 		all  []trace.Series
 		want string
 	}{
-		"none":   {[]trace.Series{one("aws", "p5.48xlarge", -1, -1, -1, -1), {Type: "p5.48xlarge"}}, "none"},
-		"m":      {[]trace.Series{one("aws", "m5.large", 3, -1, 4, -1), one("gcp", "p9", 1, 1, 1, 1)}, "recorded for 2 markets from 2025-09-20 to 2025-10-02"},
-		"before": {[]trace.Series{one("aws", "p4d.24xlarge", -1, 1, -1, -1)}, "recorded for 1 markets from 2025-09-24 to 2025-09-24; those of the P family are on the scale before 2025-09-25"},
-		"since":  {[]trace.Series{one("aws", "p4d.24xlarge", -1, -1, 7, -1), one("aws", "pico.large", 1, -1, -1, -1)}, "recorded for 2 markets from 2025-09-20 to 2025-09-25; those of the P family are on the scale since 2025-09-25"},
-		"both":   {[]trace.Series{one("aws", "p4d.24xlarge", -1, 1, 7, -1)}, "; those of the P family are of two scales, before and since 2025-09-25"},
+		"none": {[]trace.Series{one("aws", "p5.48xlarge", -1, -1, -1, -1), {Type: "p5.48xlarge"}}, "none"},
+		"m": {[]trace.Series{one("aws", "m5.large", 3, -1, 4, -1), one("gcp", "p9", 1, 1, 1, 1)},
+			"recorded for 2 markets from 2025-09-20 to 2025-10-02"},
+		"before": {[]trace.Series{one("aws", "p4d.24xlarge", -1, 1, -1, -1)},
+			"recorded for 1 markets from 2025-09-24 to 2025-09-24; those of the P family are on the scale before 2025-09-25"},
+		"since": {[]trace.Series{one("aws", "p4d.24xlarge", -1, -1, 7, -1), one("aws", "pico.large", 1, -1, -1, -1)},
+			"recorded for 2 markets from 2025-09-20 to 2025-09-25; those of the P family are on the scale since 2025-09-25"},
+		"both": {[]trace.Series{one("aws", "p4d.24xlarge", -1, 1, 7, -1)},
+			"; those of the P family are of two scales, before and since 2025-09-25"},
 	} {
 		var s scored
 		for i := range c.all {

@@ -57,7 +57,8 @@ func Command(p *cli.Program) *cobra.Command {
 	f.cluster.Register(flags)
 	flags.Lookup("context").Usage = "use the contexts `NAME[,NAME…]` of the kubeconfig"
 	f.cluster.Complete(c)
-	flags.StringVarP(&f.file, "filename", "f", "", "try the manifests in the file or folder `PATH`, or - for standard input, instead of a cluster")
+	flags.StringVarP(&f.file, "filename", "f", "",
+		"try the manifests in the file or folder `PATH`, or - for standard input, instead of a cluster")
 	f.sources.RegisterSources(flags)
 	flags.BoolVar(&f.demo, "demo", false, "try a small cluster that does not exist")
 	flags.StringVar(&f.dir, "dir", "spotter-try", "write into the folder `DIR`")

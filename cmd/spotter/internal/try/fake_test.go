@@ -24,11 +24,12 @@ import (
 // node returns a node of m5.2xlarge that Karpenter made on demand.
 func node(i int, pool string, labels map[string]string) *corev1.Node {
 	zone := []string{"us-east-1a", "us-east-1b", "us-east-1c"}[i%3]
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i), UID: types.UID(fmt.Sprintf("node-%d", i)), Labels: map[string]string{
-		corev1.LabelInstanceTypeStable: "m5.2xlarge", corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: "us-east-1",
-		corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", corev1.LabelHostname: fmt.Sprintf("node-%d", i),
-		karpv1.NodePoolLabelKey: pool, karpv1.CapacityTypeLabelKey: karpv1.CapacityTypeOnDemand, karpv1.NodeInitializedLabelKey: "true",
-	}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i),
+		UID: types.UID(fmt.Sprintf("node-%d", i)), Labels: map[string]string{
+			corev1.LabelInstanceTypeStable: "m5.2xlarge", corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: "us-east-1",
+			corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", corev1.LabelHostname: fmt.Sprintf("node-%d", i),
+			karpv1.NodePoolLabelKey: pool, karpv1.CapacityTypeLabelKey: karpv1.CapacityTypeOnDemand, karpv1.NodeInitializedLabelKey: "true",
+		}}}
 	maps.Copy(n.Labels, labels)
 	n.Spec.ProviderID = "aws:///" + zone + "/i-" + n.Name
 	n.Status.Capacity = corev1.ResourceList{
@@ -50,14 +51,16 @@ func clusterOf(nodes, deployments, podsPerNode int) (out []client.Object) {
 	for d := range deployments {
 		name := fmt.Sprintf("app-%d", d)
 		labels := map[string]string{"app": name}
-		spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("256Mi"),
-		}}}}}
+		spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("256Mi"),
+			}}}}}
 		var pods []client.Object
 		for i := d; i < nodes*podsPerNode; i += deployments {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 				Name: fmt.Sprintf("%s-%d", name, i), Namespace: "default", UID: types.UID(fmt.Sprintf("%s-%d", name, i)), Labels: labels,
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name + "-1", UID: types.UID(name + "-1"), Controller: ptr(true)}},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name + "-1",
+					UID: types.UID(name + "-1"), Controller: ptr(true)}},
 			}, Spec: *spec.DeepCopy()}
 			p.Spec.NodeName = fmt.Sprintf("node-%d", i/podsPerNode)
 			p.Status.Phase = corev1.PodRunning
@@ -68,16 +71,19 @@ func clusterOf(nodes, deployments, podsPerNode int) (out []client.Object) {
 		selector := &metav1.LabelSelector{MatchLabels: labels}
 		template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}
 		out = append(out,
-			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name)}, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: selector, Template: template}},
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name)},
+				Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: selector, Template: template}},
 			&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 				Name: name + "-1", Namespace: "default", UID: types.UID(name + "-1"), Labels: labels,
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: name, UID: types.UID(name), Controller: ptr(true)}},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: name,
+					UID: types.UID(name), Controller: ptr(true)}},
 			}, Spec: appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: selector, Template: template}})
 		out = append(out, pods...)
 	}
 	class := &unstructured.Unstructured{Object: map[string]any{
-		"spec":   map[string]any{"amiSelectorTerms": []any{map[string]any{"alias": "bottlerocket@latest"}}},
-		"status": map[string]any{"subnets": []any{map[string]any{"zone": "us-east-1a"}, map[string]any{"zone": "us-east-1b"}, map[string]any{"zone": "us-east-1c"}}},
+		"spec": map[string]any{"amiSelectorTerms": []any{map[string]any{"alias": "bottlerocket@latest"}}},
+		"status": map[string]any{"subnets": []any{map[string]any{"zone": "us-east-1a"},
+			map[string]any{"zone": "us-east-1b"}, map[string]any{"zone": "us-east-1c"}}},
 	}}
 	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClass"})
 	class.SetName("bottlerocket")
@@ -120,7 +126,8 @@ func (s shelf) List(_ context.Context, l client.ObjectList, _ ...client.ListOpti
 	if of, untyped := l.(*unstructured.UnstructuredList); untyped {
 		kind := of.GroupVersionKind()
 		for _, o := range s.objects {
-			if u, is := o.(*unstructured.Unstructured); is && u.GroupVersionKind().Kind+"List" == kind.Kind && u.GroupVersionKind().Version == kind.Version {
+			if u, is := o.(*unstructured.Unstructured); is && u.GroupVersionKind().Kind+"List" == kind.Kind &&
+				u.GroupVersionKind().Version == kind.Version {
 				of.Items = append(of.Items, *u)
 			}
 		}

@@ -86,10 +86,12 @@ func beta(s *shelf) {
 	s.objects = slices.DeleteFunc(s.objects, func(o client.Object) bool { _, is := o.(*karpv1.NodePool); return is })
 	p := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"weight": int64(7), "limits": map[string]any{"cpu": "1k"},
-		"disruption": map[string]any{"consolidationPolicy": "WhenUnderutilized", "expireAfter": "240h", "budgets": []any{map[string]any{"nodes": "5%"}}},
+		"disruption": map[string]any{"consolidationPolicy": "WhenUnderutilized", "expireAfter": "240h",
+			"budgets": []any{map[string]any{"nodes": "5%"}}},
 		"template": map[string]any{
 			"metadata": map[string]any{"labels": map[string]any{"team": "shop"}},
-			"spec": map[string]any{"requirements": []any{map[string]any{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []any{"on-demand"}}},
+			"spec": map[string]any{"requirements": []any{map[string]any{"key": "karpenter.sh/capacity-type", "operator": "In",
+				"values": []any{"on-demand"}}},
 				"kubelet": map[string]any{"maxPods": int64(20)}, "nodeClassRef": map[string]any{"apiVersion": "karpenter.k8s.aws/v1beta1", "kind": "EC2NodeClass", "name": "bottlerocket"}},
 		},
 	}}}
@@ -103,7 +105,8 @@ func beta(s *shelf) {
 func TestFaults(t *testing.T) {
 	alone(t)
 	place := func(kind, region string) map[string]string {
-		return map[string]string{corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyRegion: region, corev1.LabelTopologyZone: region + "-a"}
+		return map[string]string{corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyRegion: region,
+			corev1.LabelTopologyZone: region + "-a"}
 	}
 	for name, x := range map[string]struct {
 		change func(*shelf)
@@ -112,24 +115,37 @@ func TestFaults(t *testing.T) {
 		nodes  int      // that are tried, of 30
 		pools  string   // backends of the CapacityPools
 	}{
-		"no nodes":              {change: func(s *shelf) { s.objects = nil }, fails: "the cluster has no nodes"},
-		"no workloads":          {change: func(s *shelf) { s.objects = []client.Object{node(0, "default", nil)} }, fails: "nothing is wanted: there is no workload"},
-		"all types are unknown": {change: func(s *shelf) { label(s, 30, corev1.LabelInstanceTypeStable, "z99.huge") }, fails: "30 nodes of type z99.huge, which the catalog of aws does not hold"},
-		"a type is unknown":     {change: func(s *shelf) { label(s, 2, corev1.LabelInstanceTypeStable, "z99.huge") }, says: []string{"2 nodes of type z99.huge"}, nodes: 28, pools: "karpenter"},
-		"Windows":               {change: func(s *shelf) { label(s, 2, corev1.LabelOSStable, "windows") }, says: []string{"2 nodes that run Windows"}, nodes: 28, pools: "karpenter"},
-		"Fargate":               {change: func(s *shelf) { label(s, 1, "eks.amazonaws.com/compute-type", "fargate") }, says: []string{"1 nodes of Fargate"}, nodes: 29, pools: "karpenter"},
-		"all of Fargate":        {change: func(s *shelf) { label(s, 30, "eks.amazonaws.com/compute-type", "fargate") }, fails: "30 nodes of Fargate"},
+		"no nodes": {change: func(s *shelf) { s.objects = nil }, fails: "the cluster has no nodes"},
+		"no workloads": {change: func(s *shelf) { s.objects = []client.Object{node(0, "default", nil)} },
+			fails: "nothing is wanted: there is no workload"},
+		"all types are unknown": {change: func(s *shelf) { label(s, 30, corev1.LabelInstanceTypeStable, "z99.huge") },
+			fails: "30 nodes of type z99.huge, which the catalog of aws does not hold"},
+		"a type is unknown": {change: func(s *shelf) { label(s, 2, corev1.LabelInstanceTypeStable, "z99.huge") },
+			says: []string{"2 nodes of type z99.huge"}, nodes: 28, pools: "karpenter"},
+		"Windows": {change: func(s *shelf) { label(s, 2, corev1.LabelOSStable, "windows") },
+			says: []string{"2 nodes that run Windows"}, nodes: 28, pools: "karpenter"},
+		"Fargate": {change: func(s *shelf) { label(s, 1, "eks.amazonaws.com/compute-type", "fargate") },
+			says: []string{"1 nodes of Fargate"}, nodes: 29, pools: "karpenter"},
+		"all of Fargate": {change: func(s *shelf) { label(s, 30, "eks.amazonaws.com/compute-type", "fargate") },
+			fails: "30 nodes of Fargate"},
 		"MIG by its resource": {change: func(s *shelf) { s.nodes()[0].Status.Capacity["nvidia.com/mig-1g.5gb"] = resource.MustParse("7") },
 			says: []string{"1 nodes whose GPUs are cut into nvidia.com/mig-1g.5gb"}, nodes: 29, pools: "karpenter"},
-		"MIG by its label":   {change: func(s *shelf) { label(s, 1, "nvidia.com/gpu.product", "A100-SXM4-40GB-MIG-1g.5gb") }, says: []string{"1 nodes whose GPUs are cut into A100-SXM4-40GB-MIG-1g.5gb"}, nodes: 29, pools: "karpenter"},
-		"GPUs shared":        {change: func(s *shelf) { label(s, 1, "nvidia.com/gpu.sharing-strategy", "time-slicing") }, says: []string{"1 nodes whose GPUs are shared by time"}, nodes: 29, pools: "karpenter"},
-		"GPUs not shared":    {change: func(s *shelf) { label(s, 1, "nvidia.com/gpu.sharing-strategy", "none") }, nodes: 30, pools: "karpenter"},
-		"no right to nodes":  {change: func(s *shelf) { forbid[*corev1.NodeList](s, "nodes") }, fails: "the right to list nodes is missing"},
-		"no right to pods":   {change: func(s *shelf) { forbid[*corev1.PodList](s, "pods") }, fails: "the right to list pods is missing"},
-		"no right to PDBs":   {change: func(s *shelf) { forbid[*policyv1.PodDisruptionBudgetList](s, "pdbs") }, says: []string{"the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets"}, nodes: 30, pools: "karpenter"},
-		"no right to pools":  {change: func(s *shelf) { forbid[*karpv1.NodePoolList](s, "nodepools") }, says: []string{"the right to list nodepools.karpenter.sh is missing"}, nodes: 30, pools: "karpenter"},
-		"no right to claims": {change: func(s *shelf) { forbid[*corev1.PersistentVolumeClaimList](s, "pvcs") }, says: []string{"the right to list persistentvolumeclaims is missing"}, nodes: 30, pools: "karpenter"},
-		"v1beta1":            {change: beta, says: []string{"the NodePools are of karpenter.sh/v1beta1"}, nodes: 30, pools: "karpenter"},
+		"MIG by its label": {change: func(s *shelf) {
+			label(s, 1, "nvidia.com/gpu.product",
+				"A100-SXM4-40GB-MIG-1g.5gb")
+		}, says: []string{"1 nodes whose GPUs are cut into A100-SXM4-40GB-MIG-1g.5gb"}, nodes: 29, pools: "karpenter"},
+		"GPUs shared": {change: func(s *shelf) { label(s, 1, "nvidia.com/gpu.sharing-strategy", "time-slicing") },
+			says: []string{"1 nodes whose GPUs are shared by time"}, nodes: 29, pools: "karpenter"},
+		"GPUs not shared":   {change: func(s *shelf) { label(s, 1, "nvidia.com/gpu.sharing-strategy", "none") }, nodes: 30, pools: "karpenter"},
+		"no right to nodes": {change: func(s *shelf) { forbid[*corev1.NodeList](s, "nodes") }, fails: "the right to list nodes is missing"},
+		"no right to pods":  {change: func(s *shelf) { forbid[*corev1.PodList](s, "pods") }, fails: "the right to list pods is missing"},
+		"no right to PDBs": {change: func(s *shelf) { forbid[*policyv1.PodDisruptionBudgetList](s, "pdbs") },
+			says: []string{"the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets"}, nodes: 30, pools: "karpenter"},
+		"no right to pools": {change: func(s *shelf) { forbid[*karpv1.NodePoolList](s, "nodepools") },
+			says: []string{"the right to list nodepools.karpenter.sh is missing"}, nodes: 30, pools: "karpenter"},
+		"no right to claims": {change: func(s *shelf) { forbid[*corev1.PersistentVolumeClaimList](s, "pvcs") },
+			says: []string{"the right to list persistentvolumeclaims is missing"}, nodes: 30, pools: "karpenter"},
+		"v1beta1": {change: beta, says: []string{"the NodePools are of karpenter.sh/v1beta1"}, nodes: 30, pools: "karpenter"},
 		"a fixed number of nodes": {change: func(s *shelf) {
 			for _, o := range s.objects {
 				if p, is := o.(*karpv1.NodePool); is {
@@ -143,13 +159,24 @@ func TestFaults(t *testing.T) {
 			p.Spec.Weight = ptr(int32(0))
 			s.objects = append(s.objects, p)
 		}, says: []string{"NodePool wrong with its 6 nodes and the pods on them, 20.0% of the cost of all nodes: \"spec.weight\": 0 is not"}, nodes: 24, pools: "karpenter"},
-		"a region without prices": {change: func(s *shelf) { label(s, 2, corev1.LabelTopologyRegion, "xx-north-9") }, says: []string{"2 nodes of type m5.2xlarge in xx-north-9, of which no price is known"}, nodes: 28, pools: "karpenter"},
-		"node groups of EKS":      {change: func(s *shelf) { without(s, map[string]string{"eks.amazonaws.com/nodegroup": "web"}) }, says: []string{"the Cluster Autoscaler serves"}, nodes: 30, pools: "asg"},
-		"kops":                    {change: func(s *shelf) { without(s, map[string]string{"kops.k8s.io/instancegroup": "nodes"}) }, says: []string{"replaces no node that runs"}, nodes: 30, pools: "asg"},
-		"groups of no name":       {change: func(s *shelf) { without(s, nil) }, says: []string{"30 nodes in no CapacityPool: no label says which"}, nodes: 30},
-		"GKE":                     {change: func(s *shelf) { without(s, place("e2-standard-8", "us-central1")) }, says: []string{"nodes of Google Cloud are bought and emptied as Karpenter would"}, nodes: 30},
-		"AKS":                     {change: func(s *shelf) { without(s, place("Standard_D8s_v5", "eastus")) }, says: []string{"nodes of Azure are bought and emptied as Karpenter would"}, nodes: 30},
-		"no metrics":              {change: func(*shelf) {}, says: []string{"pods need what they request: no metrics are read"}, nodes: 30, pools: "karpenter"},
+		"a region without prices": {change: func(s *shelf) { label(s, 2, corev1.LabelTopologyRegion, "xx-north-9") },
+			says: []string{"2 nodes of type m5.2xlarge in xx-north-9, of which no price is known"}, nodes: 28, pools: "karpenter"},
+		"node groups of EKS": {change: func(s *shelf) {
+			without(s,
+				map[string]string{"eks.amazonaws.com/nodegroup": "web"})
+		}, says: []string{"the Cluster Autoscaler serves"}, nodes: 30, pools: "asg"},
+		"kops": {change: func(s *shelf) {
+			without(s,
+				map[string]string{"kops.k8s.io/instancegroup": "nodes"})
+		}, says: []string{"replaces no node that runs"}, nodes: 30, pools: "asg"},
+		"groups of no name": {change: func(s *shelf) { without(s, nil) },
+			says: []string{"30 nodes in no CapacityPool: no label says which"}, nodes: 30},
+		"GKE": {change: func(s *shelf) { without(s, place("e2-standard-8", "us-central1")) },
+			says: []string{"nodes of Google Cloud are bought and emptied as Karpenter would"}, nodes: 30},
+		"AKS": {change: func(s *shelf) { without(s, place("Standard_D8s_v5", "eastus")) },
+			says: []string{"nodes of Azure are bought and emptied as Karpenter would"}, nodes: 30},
+		"no metrics": {change: func(*shelf) {},
+			says: []string{"pods need what they request: no metrics are read"}, nodes: 30, pools: "karpenter"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := shop()
@@ -238,7 +265,8 @@ func TestBetaNodePools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"kind: NodePool\n", "consolidationPolicy: WhenEmptyOrUnderutilized", "expireAfter: 240h", "group: karpenter.k8s.aws", "nodes: 5%", "cpu: 1k", "weight: 7"} {
+	for _, want := range []string{"kind: NodePool\n", "consolidationPolicy: WhenEmptyOrUnderutilized",
+		"expireAfter: 240h", "group: karpenter.k8s.aws", "nodes: 5%", "cpu: 1k", "weight: 7"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the scenario has no %s:\n%.3000s", want, text)
 		}
@@ -253,7 +281,8 @@ func TestNoKubeconfig(t *testing.T) {
 	t.Chdir(t.TempDir())
 	program := clitest.Program(func(p *cli.Program) []*cobra.Command { return []*cobra.Command{Command(p)} })
 	code, out, log := program.Call(t, "try")
-	if code != cli.ExitInvalid || out != "" || !strings.Contains(log, "no kubeconfig was found") || !strings.Contains(log, "spotter try --demo") {
+	if code != cli.ExitInvalid || out != "" || !strings.Contains(log, "no kubeconfig was found") ||
+		!strings.Contains(log, "spotter try --demo") {
 		t.Errorf("exit code %d\n%s%s", code, out, log)
 	}
 }
@@ -313,7 +342,8 @@ func TestSample(t *testing.T) {
 	l := few()
 	l.firstRuns = time.Nanosecond
 	out, log, dir, err := tried(t, l, shelf{objects: clusterOf(45, 5, 4)})
-	if err != nil || !strings.Contains(out, "one node in 4 is simulated, with its pods, and amounts are times 4") || !strings.Contains(read(t, dir, scenarioFile), "33 nodes since one in 4 is simulated") {
+	if err != nil || !strings.Contains(out, "one node in 4 is simulated, with its pods, and amounts are times 4") ||
+		!strings.Contains(read(t, dir, scenarioFile), "33 nodes since one in 4 is simulated") {
 		t.Fatalf("%v\n%s%s", err, log, out)
 	}
 	paid := regexp.MustCompile(`\nYou pay .*\n`).FindString(whole)
@@ -370,7 +400,8 @@ func TestPools(t *testing.T) {
 		}
 		got = append(got, c.Name+" "+class+" "+metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: c.Spec.Template.Labels}))
 	}
-	if want := []string{"default bottlerocket team=shop", "other default team=search", "web-a asg eks.amazonaws.com/nodegroup=Web_A"}; !slices.Equal(got, want) {
+	if want := []string{"default bottlerocket team=shop", "other default team=search",
+		"web-a asg eks.amazonaws.com/nodegroup=Web_A"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if strings.Join(p.backends, ",") != "asg,karpenter" || p.regions != "us-east-1" {
@@ -387,10 +418,12 @@ func TestSharedLabels(t *testing.T) {
 		}
 	}
 	p := plan(t, s)
-	if len(p.pools) != 1 || p.pools[0].Spec.Template.Labels[corev1.LabelArchStable] != "amd64" || len(p.notes) != 1 || !strings.Contains(p.notes[0], "default, other") {
+	if len(p.pools) != 1 || p.pools[0].Spec.Template.Labels[corev1.LabelArchStable] != "amd64" || len(p.notes) != 1 ||
+		!strings.Contains(p.notes[0], "default, other") {
 		t.Errorf("%d pools, %q", len(p.pools), p.notes)
 	}
-	if text, err := p.write(&result{Policies: []row{{Policy: portfolio}}}); err != nil || !strings.Contains(string(text), "# Left out: a CapacityPool for each of the NodePools default, other") {
+	if text, err := p.write(&result{Policies: []row{{Policy: portfolio}}}); err != nil ||
+		!strings.Contains(string(text), "# Left out: a CapacityPool for each of the NodePools default, other") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }

@@ -64,7 +64,8 @@ func (r *resultsOf) values(policy, metric string) (out []float64) {
 func TestFigures(t *testing.T) {
 	alone(t)
 	for name, pool := range map[string][]string{
-		"both types": {karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand}, "Spot alone": {karpv1.CapacityTypeSpot}, "on demand alone": {karpv1.CapacityTypeOnDemand},
+		"both types": {karpv1.CapacityTypeSpot,
+			karpv1.CapacityTypeOnDemand}, "Spot alone": {karpv1.CapacityTypeSpot}, "on demand alone": {karpv1.CapacityTypeOnDemand},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, log, dir, err := tried(t, few(), mixedShop(pool...))
@@ -99,7 +100,8 @@ func TestFigures(t *testing.T) {
 				line, _, _ := strings.Cut(after, "\n")
 				return line
 			}
-			if line := row("what you pay today"); !strings.Contains(line, figures.Dollars(r.Today.Month)) || !strings.Contains(line, "not measured") {
+			if line := row("what you pay today"); !strings.Contains(line, figures.Dollars(r.Today.Month)) ||
+				!strings.Contains(line, "not measured") {
 				t.Errorf("the first row is %q, want %s\n%s", line, figures.Dollars(r.Today.Month), out)
 			}
 			for title, policy := range map[string]string{

@@ -44,7 +44,8 @@ func (t *trial) ofFiles(ctx context.Context, path string) (*staged, error) {
 		return nil, err
 	}
 	if skipped := d.skipped(); skipped != "" && t.f.sources.Strict {
-		return nil, cli.Invalid(fmt.Errorf("%s: not simulated: %s", name, skipped), "take these objects out, or leave --strict out to skip them")
+		return nil, cli.Invalid(fmt.Errorf("%s: not simulated: %s", name, skipped),
+			"take these objects out, or leave --strict out to skip them")
 	} else if skipped != "" {
 		t.say("skipped: %s", skipped)
 	}
@@ -76,7 +77,8 @@ func (t *trial) ofManifests(what, name string, text []byte) (*staged, error) {
 		return nil, err
 	}
 	if len(s.bound.Workloads) == 0 {
-		return nil, cli.Invalid(fmt.Errorf("%s: there is no workload in it", name), "give a folder with manifests of Deployments, StatefulSets or Jobs")
+		return nil, cli.Invalid(fmt.Errorf("%s: there is no workload in it", name),
+			"give a folder with manifests of Deployments, StatefulSets or Jobs")
 	}
 	if added != "" {
 		x.taken.Assumed = append(x.taken.Assumed, added)
@@ -92,7 +94,8 @@ func noPrices(err error) error {
 	if inner := (*cli.InvalidError)(nil); errors.As(err, &inner) {
 		err = inner.Unwrap()
 	}
-	return cli.Invalid(err, "record prices of these zones with `spotter trace record`, and compare with `spotter eval PATH --trace DIR`")
+	return cli.Invalid(err,
+		"record prices of these zones with `spotter trace record`, and compare with `spotter eval PATH --trace DIR`")
 }
 
 // demoName is that of the demonstration in errors.

@@ -61,7 +61,8 @@ func TestManifests(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log)
 	}
-	if !strings.Contains(text, "\nThis is of the manifests in "+file) || !strings.Contains(text, "\nThe on-demand packing costs about $") || strings.Contains(text, "you pay") {
+	if !strings.Contains(text, "\nThis is of the manifests in "+file) ||
+		!strings.Contains(text, "\nThe on-demand packing costs about $") || strings.Contains(text, "you pay") {
 		t.Errorf("what stands for what is paid is not said:\n%s", text)
 	}
 	_, row, _ := strings.Cut(text, "\non demand only")
@@ -77,8 +78,9 @@ func TestPlainManifests(t *testing.T) {
 	web := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 4\n  selector: {matchLabels: {a: b}}\n" +
 		"  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: main, image: x, resources: {requests: {cpu: 600m, memory: 1Gi}}}]}\n"
 	files := map[string]string{
-		"templates/web.yaml":     web,
-		"templates/stuck.yml":    strings.NewReplacer("web", "stuck", "a: b", "a: c", "    spec: {", "    spec: {nodeSelector: {disk: fast}, ").Replace(web),
+		"templates/web.yaml": web,
+		"templates/stuck.yml": strings.NewReplacer("web", "stuck", "a: b", "a: c", "    spec: {",
+			"    spec: {nodeSelector: {disk: fast}, ").Replace(web),
 		"templates/service.json": "{\"apiVersion\": \"v1\", \"kind\": \"Service\", \"metadata\": {\"name\": \"web\"}, \"spec\": {\"ports\": [{\"port\": 80}]}}",
 		"values.txt":             "not read",
 	}
@@ -101,7 +103,8 @@ func TestPlainManifests(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log)
 	}
-	for _, want := range []string{"\nThe on-demand packing costs about $", "\nthe on-demand packing ", "\nits pools, consolidated (as-is) ", "on recorded Spot prices", "Assumed: no Scenario: ", "no pool: a NodePool"} {
+	for _, want := range []string{"\nThe on-demand packing costs about $", "\nthe on-demand packing ",
+		"\nits pools, consolidated (as-is) ", "on recorded Spot prices", "Assumed: no Scenario: ", "no pool: a NodePool"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}
@@ -111,7 +114,8 @@ func TestPlainManifests(t *testing.T) {
 	}
 	results, err := os.ReadFile(filepath.Join(written, resultsFile))
 	for _, said := range []string{text, string(results)} {
-		if strings.Count(said, "the pods of default/stuck (4) stay pending and do not count in outages") == 0 || strings.Contains(said, "longest 168h") {
+		if strings.Count(said, "the pods of default/stuck (4) stay pending and do not count in outages") == 0 ||
+			strings.Contains(said, "longest 168h") {
 			t.Errorf("%v: pods that fit nowhere:\n%s", err, said)
 		}
 	}
@@ -119,7 +123,8 @@ func TestPlainManifests(t *testing.T) {
 		t.Errorf("the scenario that was written: %v", err)
 	}
 	x.f.sources.Strict = true
-	if _, err := x.source(t.Context()); err == nil || !strings.Contains(err.Error(), "service.json:1: field \"kind\": \"Service\" is not simulated") {
+	if _, err := x.source(t.Context()); err == nil || !strings.Contains(err.Error(),
+		"service.json:1: field \"kind\": \"Service\" is not simulated") {
 		t.Errorf("--strict: %v", err)
 	}
 }
@@ -143,14 +148,16 @@ func TestDump(t *testing.T) {
 		}
 		items = append(items, text)
 	}
-	items = append(items, []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"front"}}`), []byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"wrong"},"spec":{"limits":{"cpu":"many"}}}`))
+	items = append(items, []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"front"}}`),
+		[]byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"wrong"},"spec":{"limits":{"cpu":"many"}}}`))
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir() // with a list, and a manifest of its own
 	second := []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n")
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "all.json"), text, 0o600), os.WriteFile(filepath.Join(dir, "z.yaml"), second, 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "all.json"), text, 0o600),
+		os.WriteFile(filepath.Join(dir, "z.yaml"), second, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	x, _, log := trialOf(t, dir)
@@ -168,7 +175,8 @@ func TestDump(t *testing.T) {
 	if _, err := x.source(t.Context()); err == nil || !strings.Contains(err.Error(), "not simulated: Service 1") {
 		t.Errorf("--strict: %v", err)
 	}
-	if left := strings.Join(s.taken.Left, "\n"); !strings.Contains(left, "NodePool wrong with its 0 nodes and the pods on them, 0.0% of the cost of all nodes: it cannot be read") {
+	if left := strings.Join(s.taken.Left, "\n"); !strings.Contains(left,
+		"NodePool wrong with its 0 nodes and the pods on them, 0.0% of the cost of all nodes: it cannot be read") {
 		t.Errorf("left out: %s", left)
 	}
 }
@@ -185,7 +193,8 @@ func TestFleet(t *testing.T) {
 		t.Errorf("%+v", x.Sum)
 	}
 	var out bytes.Buffer
-	if err := x.answer().Write(&out, format.Options{}); err != nil || !strings.Contains(out.String(), "$1,100 (−72.5%)") || !strings.HasSuffix(out.String(), "a folder for each in all\n") {
+	if err := x.answer().Write(&out, format.Options{}); err != nil ||
+		!strings.Contains(out.String(), "$1,100 (−72.5%)") || !strings.HasSuffix(out.String(), "a folder for each in all\n") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }

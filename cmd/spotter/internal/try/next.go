@@ -54,7 +54,8 @@ func (t *trial) shadow(seen *sight, ours *row, p *poolPlan) step {
 		p.regions = "REGION"
 	}
 	if seen.Installed {
-		s.Commands = []string{apply, "spotter run --leader-elect=false --backends " + strings.Join(p.backends, ",") + " --region " + p.regions}
+		s.Commands = []string{apply, "spotter run --leader-elect=false --backends " + strings.Join(p.backends, ",") +
+			" --region " + p.regions}
 		return s
 	}
 	s.Commands = []string{

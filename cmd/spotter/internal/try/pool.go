@@ -87,10 +87,13 @@ func poolsOf(seen *sight, w *scenarios.BoundScenario) *poolPlan {
 		}
 	} else if len(karpenters) > 0 {
 		p.add(karpenters, karpenterBackend(karpenters[0], seen.options.NodePools), widest(karpenters), w)
-		p.notes = append(p.notes, fmt.Sprintf("a CapacityPool for each of the NodePools %s: no label tells their nodes apart, so one holds all", namesOf(karpenters)))
+		p.notes = append(p.notes,
+			fmt.Sprintf("a CapacityPool for each of the NodePools %s: no label tells their nodes apart, so one holds all",
+				namesOf(karpenters)))
 	}
 	if others > 0 {
-		p.notes = append(p.notes, fmt.Sprintf("%s in no CapacityPool: no label says which NodePool of Karpenter or which Auto Scaling group made them; a CapacityPool can name such groups by their tags (docs/asg.md)", figures.Count(others, "node")))
+		p.notes = append(p.notes,
+			fmt.Sprintf("%s in no CapacityPool: no label says which NodePool of Karpenter or which Auto Scaling group made them; a CapacityPool can name such groups by their tags (docs/asg.md)", figures.Count(others, "node")))
 	}
 	slices.SortFunc(p.pools, func(a, b *v1alpha1.CapacityPool) int { return cmp.Compare(a.Name, b.Name) })
 	return p
@@ -224,7 +227,8 @@ var ofNode = []string{
 func (g *group) common() map[string]string {
 	out := map[string]string{}
 	for _, l := range g.nodes[0].Labels {
-		single := slices.ContainsFunc(ofNode, func(p string) bool { return strings.HasPrefix(l.Key, p) }) || strings.Contains(l.Key, "karpenter.")
+		single := slices.ContainsFunc(ofNode, func(p string) bool { return strings.HasPrefix(l.Key, p) }) ||
+			strings.Contains(l.Key, "karpenter.")
 		one := map[string]string{l.Key: l.Value}
 		if !single && l.Value != "" && !slices.ContainsFunc(g.nodes, func(n *policy.Node) bool { return !has(n, one) }) {
 			out[l.Key] = l.Value
@@ -249,7 +253,8 @@ func widest(groups []*group) map[string]string {
 
 // add makes a CapacityPool in shadow for groups. It may buy what the pools of the scenario
 // that are made of these groups may.
-func (p *poolPlan) add(groups []*group, backend v1alpha1.Backend, labels map[string]string, w *scenarios.BoundScenario) {
+func (p *poolPlan) add(groups []*group, backend v1alpha1.Backend, labels map[string]string,
+	w *scenarios.BoundScenario) {
 	markets, regions := marketsOf(groups, w)
 	c := &v1alpha1.CapacityPool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "spotter.dev/v1alpha1", Kind: "CapacityPool"},
@@ -269,7 +274,8 @@ func (p *poolPlan) add(groups []*group, backend v1alpha1.Backend, labels map[str
 	whole := c.DeepCopy()
 	whole.Default()
 	if errs := whole.Validate(); len(errs) > 0 {
-		p.notes = append(p.notes, fmt.Sprintf("a CapacityPool for the nodes of %s: %s", namesOf(groups), firstLine(errs.ToAggregate())))
+		p.notes = append(p.notes, fmt.Sprintf("a CapacityPool for the nodes of %s: %s", namesOf(groups),
+			firstLine(errs.ToAggregate())))
 		return
 	}
 	p.pools = append(p.pools, c)
@@ -332,8 +338,10 @@ func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Market
 func (p *poolPlan) write(r *result) ([]byte, error) {
 	var b bytes.Buffer
 	ours := r.row(portfolio)
-	manifest.Comment(&b, "# ", "# ", fmt.Sprintf("%s: %s a month. %s: %s a month, %s.", r.Now.title(), figures.Dollars(r.Now.Month), ours.Title, figures.Dollars(ours.Month), figures.PercentChange(ours.Change, 1)))
-	manifest.Comment(&b, "# ", "# ", "CapacityPools for the nodes of this cluster that none holds. In shadow Spotter decides and shows what it would do, and touches nothing: with mode active it would act.")
+	manifest.Comment(&b, "# ", "# ", fmt.Sprintf("%s: %s a month. %s: %s a month, %s.", r.Now.title(),
+		figures.Dollars(r.Now.Month), ours.Title, figures.Dollars(ours.Month), figures.PercentChange(ours.Change, 1)))
+	manifest.Comment(&b, "# ", "# ",
+		"CapacityPools for the nodes of this cluster that none holds. In shadow Spotter decides and shows what it would do, and touches nothing: with mode active it would act.")
 	for _, n := range p.notes {
 		manifest.Comment(&b, "# Left out: ", "#  ", n+".")
 	}

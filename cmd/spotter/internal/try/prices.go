@@ -80,7 +80,8 @@ func (t *trial) scenario(ctx context.Context, seen *sight) (*staged, error) {
 	end := seen.Snapshot.Now - seen.Snapshot.Now%policy.Time(day/time.Millisecond)
 	drawn, err := seen.taken.Draw(1, marketsMax, end.Add(-week-day), end)
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("the cluster cannot be priced: %w", err), "capture it with `spotter capture --trace` and prices of your own")
+		return nil, cli.Invalid(fmt.Errorf("the cluster cannot be priced: %w", err),
+			"capture it with `spotter capture --trace` and prices of your own")
 	}
 	s.trace = drawn
 	return s, s.bind()
@@ -148,13 +149,15 @@ func (s *staged) bind() error {
 	warmUp := min(warmUp, known/4)
 	length := min(week, known-warmUp)
 	if length < time.Hour {
-		return cli.Invalid(fmt.Errorf("the prices cover %v, and a run needs an hour", known), "record more of them with `spotter trace record`")
+		return cli.Invalid(fmt.Errorf("the prices cover %v, and a run needs an hour", known),
+			"record more of them with `spotter trace record`")
 	}
 	s.length = length.Truncate(time.Minute)
 	r := capture.Run{
 		Start: s.trace.To.Add(-length) / minute * minute, Duration: s.length, WarmUp: warmUp.Truncate(time.Minute),
 		Trace: filepath.Base(pricesFile),
-		Head:  append([]string{fmt.Sprintf("What the cluster at %s held at %v.", s.seen.server, s.seen.Snapshot.Now.Std().Format(time.RFC3339))}, s.seen.Missing...),
+		Head: append([]string{fmt.Sprintf("What the cluster at %s held at %v.", s.seen.server,
+			s.seen.Snapshot.Now.Std().Format(time.RFC3339))}, s.seen.Missing...),
 	}
 	for _, a := range s.assumed() {
 		r.Head = append(r.Head, "Assumed: "+a+".")
@@ -171,7 +174,8 @@ func (s *staged) bind() error {
 		return fmt.Errorf("what was captured is no scenario: %w", err)
 	}
 	if s.bound, err = scenarios.Bind(sc, s.trace, scenarios.BindOptions{}); err != nil {
-		return cli.Invalid(fmt.Errorf("the cluster cannot be run on these prices: %w", err), "capture it with `spotter capture --trace` and prices of your own")
+		return cli.Invalid(fmt.Errorf("the cluster cannot be run on these prices: %w", err),
+			"capture it with `spotter capture --trace` and prices of your own")
 	}
 	s.text = text
 	return nil
@@ -193,7 +197,8 @@ func (t *trial) recorded(ctx context.Context, taken *capture.Captured) (*trace.T
 		return nil, "they could not be stored: " + firstLine(err)
 	}
 	defer os.RemoveAll(dir)
-	t.say("asking AWS for the Spot prices of the last week, of %d instance types in %s", len(types), cli.FirstOf(regions, 3))
+	t.say("asking AWS for the Spot prices of the last week, of %d instance types in %s", len(types),
+		cli.FirstOf(regions, 3))
 	c := aws.DefaultConfig()
 	c.Dir = filepath.Join(dir, "prices")
 	c.Regions, c.Types, c.Days, c.ZoneNames = regions, types, int((week+day)/day), true

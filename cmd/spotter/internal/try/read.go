@@ -62,7 +62,8 @@ func (t *trial) read(ctx context.Context) (*sight, error) {
 	}
 	access.QuietClients()
 	x := &sight{context: t.f.cluster.Name(), server: config.Host}
-	t.say("reading context %s at %s: lists %s; nothing is changed", cmp.Or(x.context, "of the pod"), x.server, strings.Join(capture.Kinds(), ", "))
+	t.say("reading context %s at %s: lists %s; nothing is changed", cmp.Or(x.context, "of the pod"), x.server,
+		strings.Join(capture.Kinds(), ", "))
 	if _, err := access.Ask(ctx, config); err != nil { // a moment, and not the minute of all lists
 		return nil, cli.Invalid(err, notReached)
 	}
@@ -91,10 +92,12 @@ func (x *sight) take(ctx context.Context, read func(*capture.Options, io.Writer)
 		}
 	}
 	if len(x.Snapshot.Nodes) == 0 {
-		return cli.Invalid(errors.New("the cluster has no nodes: nothing is paid, and nothing can be tried"), "try it again when it has nodes, or `spotter try --demo` without a cluster")
+		return cli.Invalid(errors.New("the cluster has no nodes: nothing is paid, and nothing can be tried"),
+			"try it again when it has nodes, or `spotter try --demo` without a cluster")
 	}
 	if x.taken, err = capture.Take(x.Snapshot, x.options); err != nil {
-		return cli.Invalid(fmt.Errorf("the cluster cannot be tried: %w", err), "see the nodes with `kubectl get nodes --show-labels`; `spotter capture --help` says what can be stated of them, and `spotter schedule --help` how to place pods on nodes of any kind")
+		return cli.Invalid(fmt.Errorf("the cluster cannot be tried: %w", err),
+			"see the nodes with `kubectl get nodes --show-labels`; `spotter capture --help` says what can be stated of them, and `spotter schedule --help` how to place pods on nodes of any kind")
 	}
 	return nil
 }

@@ -142,7 +142,8 @@ func (c *cost) sentence(prices string) string {
 	case c.Nodes:
 		text += ", all Spot"
 	default:
-		text += fmt.Sprintf(": %s for %d on demand, %s for %d on Spot", figures.Dollars(c.OnDemand), c.Nodes-c.Spot, figures.Dollars(c.OnSpot), c.Spot)
+		text += fmt.Sprintf(": %s for %d on demand, %s for %d on Spot", figures.Dollars(c.OnDemand), c.Nodes-c.Spot,
+			figures.Dollars(c.OnSpot), c.Spot)
 	}
 	if c.Spot > 0 && prices != "recorded" {
 		text += " (Spot at " + prices + " prices)"
@@ -196,7 +197,8 @@ func rowOf(r *eval.Report, g *eval.Group, i int, perMonth float64) row {
 			continue
 		}
 		o := &x.Result.Outages
-		if first || cmp.Or(cmp.Compare(o.OutageMinutes, out.Worst.Minutes), cmp.Compare(o.Incidents, out.Worst.Incidents)) > 0 {
+		if first || cmp.Or(cmp.Compare(o.OutageMinutes, out.Worst.Minutes),
+			cmp.Compare(o.Incidents, out.Worst.Incidents)) > 0 {
 			out.Worst = worst{Minutes: o.OutageMinutes, Incidents: o.Incidents}
 			if o.Incidents > 0 {
 				l := &o.Longest
@@ -230,7 +232,8 @@ func (r *result) assumptions(s *staged) []string {
 		said = slices.Insert(said, min(2, len(said)), text)
 	}
 	if plain, ours := r.row(karpenter), r.row(portfolio); plain.Share > 0 && plain.Change-ours.Change >= gain {
-		said = append(said, "Karpenter replaces no Spot node by a cheaper Spot node, which is its default (SpotToSpotConsolidation is off); Spotter does")
+		said = append(said,
+			"Karpenter replaces no Spot node by a cheaper Spot node, which is its default (SpotToSpotConsolidation is off); Spotter does")
 	}
 	return append(said, s.taken.Assumed...)
 }
@@ -239,28 +242,36 @@ func (r *result) assumptions(s *staged) []string {
 // first.
 func (s *staged) assumed() (out []string) {
 	if s.times > 1 {
-		out = append(out, fmt.Sprintf("the cluster is large: one node in %d is simulated, with its pods, and amounts are times %[1]d; outages are those of this part", s.times))
+		out = append(out,
+			fmt.Sprintf("the cluster is large: one node in %d is simulated, with its pods, and amounts are times %[1]d; outages are those of this part", s.times))
 	}
 	if s.why != "" {
 		out = append(out, "Spot prices are synthetic, drawn as Spot prices are: "+s.why)
 	}
-	out = append(out, "only nodes are counted, with the volumes of their EC2NodeClasses, at list prices: no reserved instances, savings plans, claimed volumes or traffic between zones")
+	out = append(out,
+		"only nodes are counted, with the volumes of their EC2NodeClasses, at list prices: no reserved instances, savings plans, claimed volumes or traffic between zones")
 	if forbid := s.seen.forbidSpot(); len(forbid) > 0 {
-		out = append(out, fmt.Sprintf("NodePool %s allows no Spot: as-is buys none there; \"Spot allowed\" and Spotter buy it, within its other requirements, limits and budgets", strings.Join(forbid, ", ")))
+		out = append(out,
+			fmt.Sprintf("NodePool %s allows no Spot: as-is buys none there; \"Spot allowed\" and Spotter buy it, within its other requirements, limits and budgets", strings.Join(forbid, ", ")))
 	}
 	if s.length < week-day {
-		out = append(out, fmt.Sprintf("what is simulated is %s and not a week: there are no more prices", figures.Duration(s.length)))
+		out = append(out, fmt.Sprintf("what is simulated is %s and not a week: there are no more prices",
+			figures.Duration(s.length)))
 	}
 	if s.seen.taken.Spot > 0 {
 		out = append(out, "every policy starts with your nodes; on demand only has all of them on demand")
 	}
 	for _, cloud := range []struct{ provider, name string }{{catalog.GCP, "Google Cloud"}, {catalog.Azure, "Azure"}} {
 		if len(s.taken.Regions(cloud.provider)) > 0 {
-			out = append(out, fmt.Sprintf("nodes of %s are bought and emptied as Karpenter would: its own autoscaler is not simulated", cloud.name))
+			out = append(out,
+				fmt.Sprintf("nodes of %s are bought and emptied as Karpenter would: its own autoscaler is not simulated",
+					cloud.name))
 		}
 	}
-	if groups, others := groupsOf(s.seen.Snapshot, s.seen.options.Apart); len(s.taken.Regions(catalog.AWS)) > 0 && (others > 0 || slices.ContainsFunc(groups, func(g *group) bool { return g.made.tag != "" })) {
-		out = append(out, "the Cluster Autoscaler serves Auto Scaling groups: with Spot allowed it grows those of Spot first, and replaces no node that runs")
+	if groups, others := groupsOf(s.seen.Snapshot, s.seen.options.Apart); len(s.taken.Regions(catalog.AWS)) > 0 &&
+		(others > 0 || slices.ContainsFunc(groups, func(g *group) bool { return g.made.tag != "" })) {
+		out = append(out,
+			"the Cluster Autoscaler serves Auto Scaling groups: with Spot allowed it grows those of Spot first, and replaces no node that runs")
 	}
 	return append(out, "the number of replicas stays as it is now, and pods need what they request: no metrics are read")
 }

@@ -42,7 +42,8 @@ func (f *call) contexts() ([]string, error) {
 	for i, name := range all {
 		all[i] = strings.TrimSpace(name)
 		if len(all) > 1 && all[i] == "" || slices.Contains(all[:i], all[i]) {
-			return nil, cli.Invalid(fmt.Errorf("--context: %q: a context is empty or named twice", f.cluster.Context), "name each context once, with commas between them")
+			return nil, cli.Invalid(fmt.Errorf("--context: %q: a context is empty or named twice", f.cluster.Context),
+				"name each context once, with commas between them")
 		}
 	}
 	return all, nil
@@ -82,14 +83,16 @@ func runFleet(ctx context.Context, p *cli.Program, f *call, contexts []string) e
 	}
 	all.add()
 	return p.Print(&f.form, all, func(w io.Writer, wide bool) error {
-		return all.answer().Write(w, format.Options{Width: p.Width(""), Color: p.Colors(""), Details: wide || f.form.Details()})
+		return all.answer().Write(w, format.Options{Width: p.Width(""), Color: p.Colors(""), Details: wide ||
+			f.form.Details()})
 	})
 }
 
 // folderOf returns a name for the folder of a context that no trial before has.
 func folderOf(name string, before []*trial) string {
 	plain := capture.Plain(name)
-	for k := 2; plain == "" || slices.ContainsFunc(before, func(t *trial) bool { return filepath.Base(t.folder.dir) == plain }); k++ {
+	for k := 2; plain == "" ||
+		slices.ContainsFunc(before, func(t *trial) bool { return filepath.Base(t.folder.dir) == plain }); k++ {
 		plain = strings.Trim(fmt.Sprintf("%s-%d", capture.Plain(name), k), "-")
 	}
 	return plain

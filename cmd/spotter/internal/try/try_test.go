@@ -90,7 +90,8 @@ func TestTry(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
 	}
-	for _, title := range []string{"what you pay today", "your own NodePools, consolidated (as-is)", "on demand only", "Spot allowed (karpenter)", "Spotter (portfolio)"} {
+	for _, title := range []string{"what you pay today", "your own NodePools, consolidated (as-is)", "on demand only",
+		"Spot allowed (karpenter)", "Spotter (portfolio)"} {
 		if !strings.Contains(out, "\n"+title) {
 			t.Errorf("there is no row %s:\n%s", title, out)
 		}
@@ -106,7 +107,8 @@ func TestTry(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if text := read(t, dir, scenarioFile); !strings.Contains(text, "# Assumed: Spot prices are synthetic") || !strings.Contains(text, "trace: cluster.prices.parquet") {
+	if text := read(t, dir, scenarioFile); !strings.Contains(text, "# Assumed: Spot prices are synthetic") ||
+		!strings.Contains(text, "trace: cluster.prices.parquet") {
 		t.Errorf("the scenario does not say what was assumed, or not its prices:\n%.1500s", text)
 	}
 }
@@ -152,17 +154,23 @@ func TestNext(t *testing.T) {
 		installed                 bool
 		do, command               string
 	}{
-		"nothing to gain":      {karpenter: -1, portfolio: -2, pool: allows, plan: pools, do: "nothing to gain"},
-		"Spot is forbidden":    {karpenter: -60, portfolio: -61, pool: forbids, plan: pools, do: "allow Spot in NodePool default", command: "kubectl edit nodepool default"},
-		"Spotter saves more":   {karpenter: -50, portfolio: -60, pool: forbids, plan: pools, do: "to pay 60.0% less than today", command: "helm install spotter oci://"},
-		"Spotter fails less":   {karpenter: -60, portfolio: -60, outage: 5, pool: forbids, plan: pools, do: "to pay 60.0% less than today", command: "kubectl apply -f"},
-		"Spotter is installed": {karpenter: -50, portfolio: -60, pool: forbids, plan: pools, installed: true, do: "touches no node", command: "spotter run --leader-elect=false --backends karpenter --region us-east-1"},
-		"idle nodes":           {own: -50, karpenter: -50, portfolio: -60, now: 200, pool: allows, plan: pools, do: "$100 a month in place of $200", command: "reason=Unconsolidatable"},
+		"nothing to gain": {karpenter: -1, portfolio: -2, pool: allows, plan: pools, do: "nothing to gain"},
+		"Spot is forbidden": {karpenter: -60, portfolio: -61, pool: forbids, plan: pools,
+			do: "allow Spot in NodePool default", command: "kubectl edit nodepool default"},
+		"Spotter saves more": {karpenter: -50, portfolio: -60, pool: forbids, plan: pools,
+			do: "to pay 60.0% less than today", command: "helm install spotter oci://"},
+		"Spotter fails less": {karpenter: -60, portfolio: -60, outage: 5, pool: forbids, plan: pools,
+			do: "to pay 60.0% less than today", command: "kubectl apply -f"},
+		"Spotter is installed": {karpenter: -50, portfolio: -60, pool: forbids, plan: pools, installed: true,
+			do: "touches no node", command: "spotter run --leader-elect=false --backends karpenter --region us-east-1"},
+		"idle nodes": {own: -50, karpenter: -50, portfolio: -60, now: 200, pool: allows, plan: pools,
+			do: "$100 a month in place of $200", command: "reason=Unconsolidatable"},
 		"Spotter adds nothing": {own: -70, karpenter: -70, portfolio: -71, pool: allows, plan: pools, do: "nothing to gain"},
 		"nothing to steer":     {karpenter: -50, portfolio: -60, pool: allows, plan: &poolPlan{}, do: "it cannot steer these nodes"},
 	} {
 		seen := &sight{Cluster: &capture.Cluster{Installed: x.installed}, options: capture.Options{NodePools: []karpv1.NodePool{*x.pool}}}
-		r := &result{Now: cost{Month: x.now}, Policies: []row{{Policy: asIs, Month: 100, Change: x.own}, {Policy: karpenter, Change: x.karpenter, Worst: worst{Minutes: x.outage}}, {Policy: portfolio, Change: x.portfolio}}}
+		r := &result{Now: cost{Month: x.now}, Policies: []row{{Policy: asIs, Month: 100, Change: x.own},
+			{Policy: karpenter, Change: x.karpenter, Worst: worst{Minutes: x.outage}}, {Policy: portfolio, Change: x.portfolio}}}
 		got := (&trial{folder: folder{"spotter-try"}}).next(seen, r, x.plan)
 		if !strings.Contains(got.Do, x.do) || !strings.Contains(strings.Join(got.Commands, "\n"), x.command) {
 			t.Errorf("%s: %+v", name, got)
@@ -180,14 +188,16 @@ func TestJSON(t *testing.T) {
 	if err := form.Set(cli.FormJSON); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Print(&form, r, nil); err != nil || !strings.Contains(out.String(), `"usd_month": 12`) || !strings.Contains(out.String(), `"worst_run"`) {
+	if err := p.Print(&form, r, nil); err != nil || !strings.Contains(out.String(), `"usd_month": 12`) ||
+		!strings.Contains(out.String(), `"worst_run"`) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }
 
 // TestWords writes what a person reads.
 func TestWords(t *testing.T) {
-	once, often := worst{Incidents: 1, Minutes: 3, Longest: 180, Workload: "a/b"}, worst{Incidents: 2, Minutes: 4, Longest: 200, Workload: "a/b", cause: sim.CauseMove}
+	once, often := worst{Incidents: 1, Minutes: 3, Longest: 180, Workload: "a/b"}, worst{Incidents: 2, Minutes: 4,
+		Longest: 200, Workload: "a/b", cause: sim.CauseMove}
 	for want, x := range map[string]worst{
 		"never": {}, "once, 3m: a/b (Spot nodes taken)": once, "2 times, 4 min; longest 3m20s: a/b (nodes moved)": often,
 	} {

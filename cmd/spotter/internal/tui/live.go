@@ -30,10 +30,12 @@ const (
 
 // follow returns the function that shows the record of a controller and keeps following it.
 func (f *tuiFlags) follow(args []string) (string, func(context.Context, func(any)), error) {
-	given := slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "node-fee", "run"}, f.Flags.Changed)
+	given := slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "node-fee", "run"},
+		f.Flags.Changed)
 	switch {
 	case len(args) > 0 || given:
-		return "", nil, cli.Invalid(errors.New("--live: a record has its own cluster, prices and policy"), "leave SCENARIO and the other flags out, or leave --live out")
+		return "", nil, cli.Invalid(errors.New("--live: a record has its own cluster, prices and policy"),
+			"leave SCENARIO and the other flags out, or leave --live out")
 	case f.since < 0:
 		return "", nil, cli.Invalid(fmt.Errorf("--since: %v is negative", f.since), "run `spotter tui --help`")
 	}

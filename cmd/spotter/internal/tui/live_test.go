@@ -131,7 +131,8 @@ func recorded(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "steps")
 	var said strings.Builder
-	p := &cli.Program{Args: []string{"sim", "tiny", "--policy", "static:share=0.5", "--seed", "5", "--intensity", "20", "--record", dir}, Stdout: io.Discard, Stderr: &said}
+	p := &cli.Program{Args: []string{"sim", "tiny", "--policy", "static:share=0.5", "--seed", "5", "--intensity", "20",
+		"--record", dir}, Stdout: io.Discard, Stderr: &said}
 	if code := p.Run(t.Context(), func(p *cli.Program) []*cobra.Command { return []*cobra.Command{sim.Command(p)} }); code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, said.String())
 	}

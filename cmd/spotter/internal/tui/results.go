@@ -26,8 +26,10 @@ type replayer struct {
 
 // results returns what lists the runs of a results file and plays the one chosen.
 func (f *tuiFlags) results(path string, r *format.Results) (string, func(context.Context, func(any)), error) {
-	if slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "truth", "node-fee", "run"}, f.Flags.Changed) {
-		return "", nil, cli.Invalid(fmt.Errorf("%s: its runs have their own prices, policies and seeds", path), "leave the flags out")
+	if slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "truth", "node-fee", "run"},
+		f.Flags.Changed) {
+		return "", nil, cli.Invalid(fmt.Errorf("%s: its runs have their own prices, policies and seeds", path),
+			"leave the flags out")
 	}
 	rows := make([]screen.Listing, len(r.Runs))
 	for i := range r.Runs {
@@ -111,7 +113,8 @@ func (p replayer) again(ctx context.Context, i int) {
 	if opened == nil || ctx.Err() != nil {
 		return
 	}
-	if r, err, _ := opened.Runs[0].Timeline.Ended(); err == nil && r != nil && x.Hash != "" && hex.EncodeToString(r.Hash[:]) != x.Hash {
+	if r, err, _ := opened.Runs[0].Timeline.Ended(); err == nil && r != nil && x.Hash != "" &&
+		hex.EncodeToString(r.Hash[:]) != x.Hash {
 		differs := fmt.Sprintf("%s, seed %d, %s is not the run of the file: another version of spotter or of the scenario made it", x.Scenario, x.Seed, x.Policy)
 		p.warnings = append(p.warnings, differs)
 		p.send(screen.Noted(differs))

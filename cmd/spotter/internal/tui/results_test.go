@@ -25,7 +25,8 @@ func evaluated(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	var said strings.Builder
-	p := &cli.Program{Args: []string{"eval", "tiny", "--policies", "static:share=0.5,spot", "--seeds", "2", "--windows", "2", "--intensity", "20", "--truth", "no-notice", "--out", path},
+	p := &cli.Program{Args: []string{"eval", "tiny", "--policies", "static:share=0.5,spot", "--seeds", "2", "--windows",
+		"2", "--intensity", "20", "--truth", "no-notice", "--out", path},
 		Stdout: io.Discard, Stderr: &said}
 	if code := p.Run(t.Context(), func(p *cli.Program) []*cobra.Command { return []*cobra.Command{eval.Command(p)} }); code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, said.String())

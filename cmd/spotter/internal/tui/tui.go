@@ -82,13 +82,17 @@ func Command(p *cli.Program) *cobra.Command {
 	}
 	flags := c.Flags()
 	f.Register(flags)
-	input.PoliciesVar(flags, &f.policies, "policies", "portfolio,karpenter", "policies to play, `NAME[:key=value…],…`; the first two stand side by side")
-	flags.Uint64Var(&f.seed, "seed", 1, fmt.Sprintf("seed `N` of the weather; without a SCENARIO it is %d unless given", storySeed))
-	flags.StringArrayVar(&f.runs, "run", nil, "play the recording in the folder `DIR` that sim --record wrote; may be given twice")
+	input.PoliciesVar(flags, &f.policies, "policies", "portfolio,karpenter",
+		"policies to play, `NAME[:key=value…],…`; the first two stand side by side")
+	flags.Uint64Var(&f.seed, "seed", 1, fmt.Sprintf("seed `N` of the weather; without a SCENARIO it is %d unless given",
+		storySeed))
+	flags.StringArrayVar(&f.runs, "run", nil,
+		"play the recording in the folder `DIR` that sim --record wrote; may be given twice")
 	flags.StringVar(&f.live, "live", "", "follow the record in the folder `DIR` that a controller writes")
 	flags.DurationVar(&f.since, "since", liveSince, "with --live begin `TIME` before now; 0 with the whole record")
 	flags.StringVar(&f.terminal.Color, "color", "auto", "colours `N`: "+strings.Join(screen.Colors, ", "))
-	flags.StringVar(&f.terminal.Theme, "theme", "auto", "which colours, `NAME`: "+strings.Join(screen.Themes, ", ")+"; auto heeds "+screen.ThemeVariable)
+	flags.StringVar(&f.terminal.Theme, "theme", "auto", "which colours, `NAME`: "+strings.Join(screen.Themes,
+		", ")+"; auto heeds "+screen.ThemeVariable)
 	cli.CompleteBy(c, "policies", input.CompletePolicies)
 	cli.Complete(c, "color", screen.Colors)
 	cli.Complete(c, "theme", screen.Themes)
@@ -146,9 +150,11 @@ func (f *tuiFlags) recordings(args []string) (string, func(context.Context, func
 	given := slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "node-fee"}, f.Flags.Changed)
 	switch {
 	case len(args) > 0 || given:
-		return "", nil, cli.Invalid(errors.New("--run: a recording has its own scenario, prices, policy and seed"), "leave SCENARIO and the other flags out, or leave --run out")
+		return "", nil, cli.Invalid(errors.New("--run: a recording has its own scenario, prices, policy and seed"),
+			"leave SCENARIO and the other flags out, or leave --run out")
 	case len(f.runs) > 2:
-		return "", nil, cli.Invalid(fmt.Errorf("--run: %d recordings are more than the two that stand side by side", len(f.runs)), next)
+		return "", nil, cli.Invalid(fmt.Errorf("--run: %d recordings are more than the two that stand side by side",
+			len(f.runs)), next)
 	}
 	var opened []*record.Recording
 	for _, dir := range f.runs {
@@ -162,7 +168,8 @@ func (f *tuiFlags) recordings(args []string) (string, func(context.Context, func
 		opened, f.warnings = append(opened, r), append(f.warnings, r.Warnings...)
 	}
 	if a, b := &opened[0].Meta, &opened[len(opened)-1].Meta; a.Scenario != b.Scenario || a.Seed != b.Seed {
-		return "", nil, cli.Invalid(fmt.Errorf("--run: %s is of %s, seed %d, and %s of %s, seed %d", f.runs[0], a.Scenario, a.Seed, f.runs[1], b.Scenario, b.Seed),
+		return "", nil, cli.Invalid(fmt.Errorf("--run: %s is of %s, seed %d, and %s of %s, seed %d", f.runs[0], a.Scenario,
+			a.Seed, f.runs[1], b.Scenario, b.Seed),
 			"only recordings of one scenario and seed have met the same weather; play others one by one")
 	}
 	play := func(_ context.Context, send func(any)) {
@@ -174,7 +181,8 @@ func (f *tuiFlags) recordings(args []string) (string, func(context.Context, func
 				return
 			}
 			_, from, _ := t.Span()
-			o.Runs = append(o.Runs, screen.Run{Name: r.Meta.Policy, Timeline: t, Synthetic: input.OnSyntheticTrace(&r.Meta, from)})
+			o.Runs = append(o.Runs, screen.Run{Name: r.Meta.Policy, Timeline: t,
+				Synthetic: input.OnSyntheticTrace(&r.Meta, from)})
 			if r.Meta.Policy == eval.OnDemand && len(opened) > 1 {
 				o.Baseline = t
 			}
@@ -223,7 +231,8 @@ func (f *tuiFlags) fresh(ctx context.Context, args []string) (string, func(conte
 		return "", nil, cli.Invalid(fmt.Errorf("--policies: %w", err), input.PolicyAdvice)
 	}
 	if len(specs) > shownMax {
-		return "", nil, cli.Invalid(fmt.Errorf("--policies: %d are more than the %d that one screen plays", len(specs), shownMax), "name fewer; `spotter eval` compares any number")
+		return "", nil, cli.Invalid(fmt.Errorf("--policies: %d are more than the %d that one screen plays", len(specs),
+			shownMax), "name fewer; `spotter eval` compares any number")
 	}
 	for _, spec := range specs {
 		if spec == registry.Manifest {

@@ -97,16 +97,21 @@ func (c *call) register(command *cobra.Command) {
 	flags.StringVar(&c.asIs, "as-is-nodepools", "",
 		"give the scenario as it is the pools of `DIR|FILE`, as those of the base of a pull request; --nodepools then "+
 			"removes what it lacks of them")
-	c.changes.register(flags, flagKarpenter, "string", "follow the rules of a version of Karpenter, `VERSION,…`, each a variant")
+	c.changes.register(flags, flagKarpenter, "string",
+		"follow the rules of a version of Karpenter, `VERSION,…`, each a variant")
 	c.changes.register(flags, flagSpot, "", "let every pool buy Spot in addition to on demand")
 	c.changes.register(flags, flagPolicy, "string", "run a policy of Spotter, `NAME[:key=value…],…`, each a variant")
-	c.changes.register(flags, flagPlan, "string", "commit to a savings plan that covers `PERCENT,…` of what "+eval.CaptureBaseline+" pays on demand in the first window and seed, each a variant")
+	c.changes.register(flags, flagPlan, "string",
+		"commit to a savings plan that covers `PERCENT,…` of what "+eval.CaptureBaseline+" pays on demand in the first window and seed, each a variant")
 	c.changes.register(flags, flagWith, "", "join the change before it and the one after it into one variant")
-	flags.Float64Var(&c.discount, "discount-1y", eval.DefaultConfig().Discount1y, "`SHARE` of the on-demand price that the savings plan takes off")
+	flags.Float64Var(&c.discount, "discount-1y", eval.DefaultConfig().Discount1y,
+		"`SHARE` of the on-demand price that the savings plan takes off")
 	c.form.Register(command, formMarkdown)
 	c.form.RegisterDetails(command)
-	flags.StringArrayVar(&c.out, "out", nil, "also write `FILE`: .svg or .png with the picture of a sweep, .md, .json, .yaml or .txt; may be repeated")
-	flags.StringArrayVar(&c.gates, "gate", nil, "fail unless every variant meets `EXPR`, as METRIC.STAT OP VALUE; may be repeated")
+	flags.StringArrayVar(&c.out, "out", nil,
+		"also write `FILE`: .svg or .png with the picture of a sweep, .md, .json, .yaml or .txt; may be repeated")
+	flags.StringArrayVar(&c.gates, "gate", nil,
+		"fail unless every variant meets `EXPR`, as METRIC.STAT OP VALUE; may be repeated")
 	cli.CompleteBy(command, "gate", input.CompleteGates)
 	cli.CompleteBy(command, flagPolicy, input.CompletePolicies)
 	cli.CompleteBy(command, flagSet, completeSettings)
@@ -178,7 +183,8 @@ func (c *call) parsedGates() ([]eval.Gate, error) {
 	gates, err := input.ParseGates(c.gates)
 	for _, g := range gates {
 		if who := g.Who(); who != "" {
-			return nil, cli.Invalid(fmt.Errorf("--gate: %q is of %q, and a gate holds for every variant", g, who), fmt.Sprintf("write '%s'", g.Condition()))
+			return nil, cli.Invalid(fmt.Errorf("--gate: %q is of %q, and a gate holds for every variant", g, who),
+				fmt.Sprintf("write '%s'", g.Condition()))
 		}
 	}
 	return gates, err
@@ -188,7 +194,8 @@ func (c *call) parsedGates() ([]eval.Gate, error) {
 func (c *call) load(ctx context.Context, p *cli.Program, name string) (err error) {
 	c.scenario, c.runner, c.ctx = name, runner.New(), ctx
 	if !(c.discount > 0 && c.discount < 1) {
-		return cli.Invalid(fmt.Errorf("--discount-1y: %v is not a share above 0 and below 1", c.discount), "give 0.29 for 29% off")
+		return cli.Invalid(fmt.Errorf("--discount-1y: %v is not a share above 0 and below 1", c.discount),
+			"give 0.29 for 29% off")
 	}
 	if c.seeds, err = c.ParsedSeeds(); err != nil {
 		return err

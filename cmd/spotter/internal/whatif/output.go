@@ -20,7 +20,8 @@ import (
 const formMarkdown = "markdown"
 
 // forms are those of files, by extension. Pictures are of sweeps.
-var forms = map[string]string{".md": formMarkdown, ".json": cli.FormJSON, ".yaml": cli.FormYAML, ".yml": cli.FormYAML, ".txt": cli.FormTable, ".svg": "svg", ".png": "png"}
+var forms = map[string]string{".md": formMarkdown, ".json": cli.FormJSON, ".yaml": cli.FormYAML, ".yml": cli.FormYAML,
+	".txt": cli.FormTable, ".svg": "svg", ".png": "png"}
 
 // checkOut refuses before anything is run files that cannot be written.
 func (c *call) checkOut(groups [][]change) error {
@@ -32,7 +33,8 @@ func (c *call) checkOut(groups [][]change) error {
 			return cli.Invalid(fmt.Errorf("--out: the extension of %q is not that of a format", file),
 				"give one that ends with .svg, .png, .md, .json, .yaml or .txt")
 		case err == nil && !sweep:
-			return cli.Invalid(fmt.Errorf("--out: %s: a picture is drawn of a sweep", file), "give --sweep, or a file that ends with .md, .json, .yaml or .txt")
+			return cli.Invalid(fmt.Errorf("--out: %s: a picture is drawn of a sweep", file),
+				"give --sweep, or a file that ends with .md, .json, .yaml or .txt")
 		}
 		if err := cli.CheckOut("--out", file); err != nil {
 			return err
@@ -91,21 +93,24 @@ func drawSweep(out io.Writer, kind chart.Format, w *eval.WhatIf) error {
 		case place < 0:
 			of = &asIs
 		case bends && place == knee:
-			best = chart.Cloud{Name: "the knee: " + w.Variants[place].Name, X: []float64{points[i].Price}, Y: []float64{points[i].Gain}}
+			best = chart.Cloud{Name: "the knee: " + w.Variants[place].Name, X: []float64{points[i].Price},
+				Y: []float64{points[i].Gain}}
 			fallthrough
 		default:
 			name = w.Variants[place].Name
 		}
 		of.X, of.Y = append(of.X, points[i].Price), append(of.Y, points[i].Gain)
-		detail = append(detail, fmt.Sprintf("%s saves %s at %s evictions.", name, figures.Dollars(points[i].Gain), figures.Number(points[i].Price, 2)))
+		detail = append(detail, fmt.Sprintf("%s saves %s at %s evictions.", name, figures.Dollars(points[i].Gain),
+			figures.Number(points[i].Price, 2)))
 	}
 	if len(all.X) == 0 {
 		return errors.New("no value of the sweep has results to draw")
 	}
 	picture := &chart.Points{Frame: chart.Frame{
 		Title: "Savings and evictions by " + w.Sweep,
-		Note:  fmt.Sprintf("%s, %d seeds; medians against %s on the same weather.", w.Config.Cases[0].Scenario, len(w.Config.Seeds), w.AsIs.Name),
-		X:     chart.Axis{Label: "evictions per pod-day"}, Y: chart.Axis{Label: "$ saved a month"},
+		Note: fmt.Sprintf("%s, %d seeds; medians against %s on the same weather.", w.Config.Cases[0].Scenario,
+			len(w.Config.Seeds), w.AsIs.Name),
+		X: chart.Axis{Label: "evictions per pod-day"}, Y: chart.Axis{Label: "$ saved a month"},
 		Detail: strings.Join(detail, " "),
 	}, Series: []chart.Cloud{all, asIs}}
 	if best.Name != "" {

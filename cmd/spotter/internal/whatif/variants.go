@@ -68,29 +68,32 @@ func (c *call) alternatives(x change) ([]alternative, error) {
 		c.sweep = edit.Short(path)
 		return out, err
 	case flagPools:
-		return []alternative{{"nodepools " + value, "the NodePools, node classes and CapacityPools in " + value, func(d *draft) error {
-			pools, err := readPools(value)
-			if err != nil {
-				return err
-			}
-			if err := d.file.ReplacePools(pools, c.prune); err != nil {
-				return fmt.Errorf("%s: %w", value, err)
-			}
-			if c.before != nil {
-				d.file.RemovePools(c.before, pools)
-			}
-			return nil
-		}}}, nil
+		return []alternative{{"nodepools " + value, "the NodePools, node classes and CapacityPools in " + value,
+			func(d *draft) error {
+				pools, err := readPools(value)
+				if err != nil {
+					return err
+				}
+				if err := d.file.ReplacePools(pools, c.prune); err != nil {
+					return fmt.Errorf("%s: %w", value, err)
+				}
+				if c.before != nil {
+					d.file.RemovePools(c.before, pools)
+				}
+				return nil
+			}}}, nil
 	case flagKarpenter:
 		return splitAlternatives(value, func(v string) (alternative, error) {
 			_, err := scenarios.ParseKarpenterVersion(v)
-			return alternative{"Karpenter " + v, "the rules of Karpenter " + v, func(d *draft) error { d.karpenter = v; return nil }}, err
+			return alternative{"Karpenter " + v, "the rules of Karpenter " + v,
+				func(d *draft) error { d.karpenter = v; return nil }}, err
 		})
 	case flagPolicy:
 		specs, err := input.ParsePolicies(value)
 		var out []alternative
 		for _, spec := range specs {
-			out = append(out, alternative{spec, "the policy " + spec + " in place of " + eval.CaptureBaseline, func(d *draft) error { d.policy = spec; return nil }})
+			out = append(out, alternative{spec, "the policy " + spec + " in place of " + eval.CaptureBaseline,
+				func(d *draft) error { d.policy = spec; return nil }})
 		}
 		return out, err
 	case flagPlan:
@@ -139,13 +142,15 @@ func (c *call) plan(text string) (alternative, error) {
 	covered := hourly * percent / 100
 	spend := covered * (1 - c.discount)
 	if spend < 0.005 {
-		return alternative{}, fmt.Errorf("%s would be %s an hour: the scenario as it is buys too little on demand", figures.Percent(percent, figures.Few), figures.Price(spend))
+		return alternative{}, fmt.Errorf("%s would be %s an hour: the scenario as it is buys too little on demand",
+			figures.Percent(percent, figures.Few), figures.Price(spend))
 	}
 	spend, _ = strconv.ParseFloat(strconv.FormatFloat(spend, 'f', 3, 64), 64)
 	name := figures.Percent(percent, figures.Few)
 	return alternative{
 		short: "savings plan " + name,
-		full:  fmt.Sprintf("a savings plan of %s an hour at %s off, which covers %s of what %s buys on demand", figures.Price(spend), figures.Share(c.discount, figures.Few), name, eval.CaptureBaseline),
+		full: fmt.Sprintf("a savings plan of %s an hour at %s off, which covers %s of what %s buys on demand",
+			figures.Price(spend), figures.Share(c.discount, figures.Few), name, eval.CaptureBaseline),
 		apply: func(d *draft) error { return d.file.Commit("whatif", spend, c.discount) },
 	}, nil
 }

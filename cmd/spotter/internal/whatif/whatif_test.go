@@ -87,7 +87,8 @@ func TestChanges(t *testing.T) {
 
 // TestNamed: a short name that two would have becomes the full one.
 func TestNamed(t *testing.T) {
-	all := []eval.Variant{{Name: "a", Changes: []string{"x.a"}}, {Name: "a", Changes: []string{"y.a"}}, {Name: "b", Changes: []string{"x.b"}}, {Name: "as-is", Changes: []string{"the policy as-is"}}}
+	all := []eval.Variant{{Name: "a", Changes: []string{"x.a"}}, {Name: "a", Changes: []string{"y.a"}},
+		{Name: "b", Changes: []string{"x.b"}}, {Name: "as-is", Changes: []string{"the policy as-is"}}}
 	if err := named(all); err != nil || all[0].Name != "x.a" || all[1].Name != "y.a" || all[2].Name != "b" || all[3].Name == "as-is" {
 		t.Errorf("%v, %+v", err, all)
 	}

@@ -167,7 +167,8 @@ func (c *Cluster) pods(metric string, from, to policy.Time, yield func(Series) b
 			}
 			return
 		}
-		for resource, v := range map[string]float64{"cpu": float64(p.Requests.CPU) / 1000, "memory": float64(p.Requests.Memory), "nvidia_com_gpu": float64(p.Requests.GPU)} {
+		for resource, v := range map[string]float64{"cpu": float64(p.Requests.CPU) / 1000,
+			"memory": float64(p.Requests.Memory), "nvidia_com_gpu": float64(p.Requests.GPU)} {
 			if v > 0 {
 				yield(Series{append(by[:len(by):len(by)], "resource", resource), always(v)})
 			}
@@ -182,7 +183,8 @@ func (c *Cluster) pods(metric string, from, to policy.Time, yield func(Series) b
 			each(namespace, "StatefulSet", short, &w.Pod)
 		case w.Kind == policy.KindStatefulSet:
 		case metric == "kube_replicaset_owner":
-			yield(Series{[]string{"namespace", namespace, "replicaset", short + "-5d4f", "owner_kind", "Deployment", "owner_name", short}, always(1)})
+			yield(Series{[]string{"namespace", namespace, "replicaset", short + "-5d4f", "owner_kind", "Deployment",
+				"owner_name", short}, always(1)})
 		default:
 			each(namespace, "ReplicaSet", short+"-5d4f", &w.Pod)
 		}
@@ -215,7 +217,8 @@ func (c *Cluster) placed(yield func(Series) bool) {
 		case policy.KindDeployment:
 			kind, short = "ReplicaSet", short+"-5d4f"
 		}
-		yield(Series{[]string{"namespace", namespace, "node", x.Node, "created_by_kind", kind, "created_by_name", short}, c.during(c.From, c.From+1, float64(x.N))})
+		yield(Series{[]string{"namespace", namespace, "node", x.Node, "created_by_kind", kind, "created_by_name", short},
+			c.during(c.From, c.From+1, float64(x.N))})
 	}
 }
 

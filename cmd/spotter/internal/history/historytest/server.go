@@ -83,7 +83,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	from, to, step := parse(r.FormValue("start")), parse(r.FormValue("end")), policy.Time(float64(parse(r.FormValue("step"))))
 	if step <= 0 || (to-from)/step > 11_000 {
-		http.Error(w, `{"status":"error","errorType":"bad_data","error":"exceeded maximum resolution of 11,000 points per timeseries"}`, http.StatusBadRequest)
+		http.Error(w,
+			`{"status":"error","errorType":"bad_data","error":"exceeded maximum resolution of 11,000 points per timeseries"}`, http.StatusBadRequest)
 		return
 	}
 	out := w

@@ -100,7 +100,8 @@ func (ch Chart) look(w, h int) chartLook {
 	}
 	if h >= 5 {
 		l.top = 1
-		if _, left := ch.nameLines(w, 1); h >= twoValueLines && left > nothingLeftOut || h >= twoNameLines && left == namesLeftOut {
+		if _, left := ch.nameLines(w, 1); h >= twoValueLines && left > nothingLeftOut ||
+			h >= twoNameLines && left == namesLeftOut {
 			l.top = 2
 		}
 	}

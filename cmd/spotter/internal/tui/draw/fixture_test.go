@@ -153,7 +153,8 @@ func fixtureMarkets(selected int) Table {
 func fixtureBudgets() Table {
 	return Budgets([]BudgetRow{
 		{Name: "team-a/training", GPUHours: 61.5, HourMax: 100},
-		{Name: "team-b/research", GPUHours: 48, HourMax: 48, Dollars: policy.Dollars(312.4), MoneyMax: policy.Dollars(500), Spent: true, Closed: true},
+		{Name: "team-b/research", GPUHours: 48, HourMax: 48, Dollars: policy.Dollars(312.4), MoneyMax: policy.Dollars(500),
+			Spent: true, Closed: true},
 	}, 0)
 }
 
@@ -176,7 +177,9 @@ func fixtureLog() Log {
 			add(t, timeline.Entry{Verb: timeline.Launch, Market: "aws/us-east-1/us-east-1a/c6i.2xlarge/spot", Pool: "batch", Why: policy.Why{
 				Reason: "shortage", Text: "4 pods have no room", After: policy.Dollars(0.124),
 			}})
-			add(t, timeline.Entry{Verb: timeline.Hold, Subject: "ip-10-0-9-4.ec2.internal", Pool: "general", Why: policy.Why{Reason: "pdb", Text: "the PDB of shop/checkout allows no disruption now", Before: policy.Dollars(0.096), After: policy.Dollars(0.031)}})
+			add(t, timeline.Entry{Verb: timeline.Hold, Subject: "ip-10-0-9-4.ec2.internal", Pool: "general",
+				Why: policy.Why{Reason: "pdb", Text: "the PDB of shop/checkout allows no disruption now",
+					Before: policy.Dollars(0.096), After: policy.Dollars(0.031)}})
 		}
 	}
 	return Log{Entries: Group(at, entries), Now: wednesday, Selected: 5, Empty: "no decisions yet"}

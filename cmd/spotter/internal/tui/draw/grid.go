@@ -102,7 +102,8 @@ func (g Grid) describe(n timeline.Node) []Part {
 		parts = append(parts, Say(" gpu "+mille(n.GPU), Own))
 	}
 	age := figures.Duration(g.Now.Sub(n.Since))
-	return append(parts, Say("  "+strconv.Itoa(int(n.Pods))+" pods  "+age+" old  ", Own), Say(m.Type+" "+m.Zone+" "+PerHour(m.Price), Muted))
+	return append(parts, Say("  "+strconv.Itoa(int(n.Pods))+" pods  "+age+" old  ", Own),
+		Say(m.Type+" "+m.Zone+" "+PerHour(m.Price), Muted))
 }
 
 // mille writes thousandths as percent.
@@ -129,7 +130,9 @@ func (g Grid) tally(want func(timeline.Node) bool) []Part {
 	}
 	for s := stateCount - 1; s > running; s-- {
 		if states[s] > 0 {
-			parts = append(parts, Say("· "+string(stateLooks[s].letter)+" "+figures.Integer(states[s])+" "+stateLooks[s].word+" ", stateLooks[s].text))
+			parts = append(parts,
+				Say("· "+string(stateLooks[s].letter)+" "+figures.Integer(states[s])+" "+stateLooks[s].word+" ",
+					stateLooks[s].text))
 		}
 	}
 	return parts
@@ -242,10 +245,12 @@ func (g Grid) drawLine(c Canvas, n timeline.Node, selected bool) {
 	part := figures.RoughShare(most)
 	bar.Text(15-Width(part), 0, part, Style{})
 	rest := c.Sub(name+20, 0, c.w-name-20, 1)
-	facts := []Part{Say(fmt.Sprintf("%3d pods", n.Pods), Own), Say(fmt.Sprintf("%7s old", figures.Duration(g.Now.Sub(n.Since))), Muted)}
+	facts := []Part{Say(fmt.Sprintf("%3d pods", n.Pods), Own), Say(fmt.Sprintf("%7s old",
+		figures.Duration(g.Now.Sub(n.Since))), Muted)}
 	switch {
 	case state == noticed:
-		facts = append([]Part{{" taken in " + figures.Duration(max(n.Notice.Sub(g.Now), 0)) + " ", Style{AlarmInk, Alarm, Bold}}}, facts...)
+		facts = append([]Part{{" taken in " + figures.Duration(max(n.Notice.Sub(g.Now), 0)) + " ",
+			Style{AlarmInk, Alarm, Bold}}}, facts...)
 	case state != running:
 		facts = append(facts, Say(look.word, look.text))
 	}
@@ -363,12 +368,14 @@ func stateOf(n timeline.Node) nodeState {
 // drawLegend writes what the cells mean.
 func drawLegend(c Canvas) {
 	parts := []Part{
-		Say("▁▄█", Muted), Say(" requested  ", Muted), Strong("S", Spot), Say(" spot  ", Muted), Strong("O", OnDemand), Say(" on-demand  ", Muted),
+		Say("▁▄█", Muted), Say(" requested  ", Muted), Strong("S", Spot), Say(" spot  ", Muted), Strong("O",
+			OnDemand), Say(" on-demand  ", Muted),
 		Say("█", Spot0), Say("█", Spot1), Say("█", Spot2), Say("█", Spot3), Say(" new to old  ", Muted),
 	}
 	var marks []Part
 	for s := stateCount - 1; s > running; s-- {
-		marks = append(marks, Strong(string(stateLooks[s].letter), stateLooks[s].text), Say(" "+stateLooks[s].word+"  ", Muted))
+		marks = append(marks, Strong(string(stateLooks[s].letter), stateLooks[s].text),
+			Say(" "+stateLooks[s].word+"  ", Muted))
 	}
 	if partsWidth(parts)+partsWidth(marks) > c.w {
 		parts = parts[:6]

@@ -38,7 +38,8 @@ func Group(at []policy.Time, entries []timeline.Entry) []LogEntry {
 // alike says whether two entries read the same but for what they are about.
 // Steers are each of a pool of their own and never alike.
 func alike(a, b timeline.Entry) bool {
-	return a.Verb == b.Verb && a.Verb != timeline.Steer && a.Pool == b.Pool && a.Market == b.Market && a.Why.Reason == b.Why.Reason
+	return a.Verb == b.Verb && a.Verb != timeline.Steer && a.Pool == b.Pool && a.Market == b.Market &&
+		a.Why.Reason == b.Why.Reason
 }
 
 // verbInk returns the ink of what an entry does.

@@ -22,7 +22,8 @@ func TestPictures(t *testing.T) {
 		t.Skip("no -pictures")
 	}
 	for _, dark := range []bool{true, false} {
-		for depth, name := range map[termenv.Profile]string{termenv.Ascii: "mono", termenv.ANSI: "16", termenv.ANSI256: "256", termenv.TrueColor: "true"} {
+		for depth, name := range map[termenv.Profile]string{termenv.Ascii: "mono", termenv.ANSI: "16",
+			termenv.ANSI256: "256", termenv.TrueColor: "true"} {
 			ground := map[bool]string{true: "dark", false: "light"}[dark]
 			for what, s := range specimens() {
 				for _, size := range s.sizes {
@@ -38,8 +39,10 @@ func TestPictures(t *testing.T) {
 }
 
 var sixteen = [2][16]string{
-	{"#000000", "#cd3131", "#0dbc79", "#c5a332", "#2472c8", "#bc3fbc", "#11a8cd", "#cccccc", "#767676", "#f14c4c", "#23d18b", "#f5f543", "#3b8eea", "#d670d6", "#29b8db", "#ffffff"},
-	{"#000000", "#cd3131", "#00802f", "#949800", "#0451a5", "#bc05bc", "#0598bc", "#b0b0b0", "#666666", "#cd3131", "#14a35a", "#b5ba00", "#7ab4ff", "#d670d6", "#29b8db", "#ffffff"},
+	{"#000000", "#cd3131", "#0dbc79", "#c5a332", "#2472c8", "#bc3fbc", "#11a8cd", "#cccccc", "#767676", "#f14c4c",
+		"#23d18b", "#f5f543", "#3b8eea", "#d670d6", "#29b8db", "#ffffff"},
+	{"#000000", "#cd3131", "#00802f", "#949800", "#0451a5", "#bc05bc", "#0598bc", "#b0b0b0", "#666666", "#cd3131",
+		"#14a35a", "#b5ba00", "#7ab4ff", "#d670d6", "#29b8db", "#ffffff"},
 }
 
 // page turns what is written for a terminal into a page that looks like it.
@@ -49,7 +52,8 @@ func page(s string, dark bool) string {
 		fore, back, table = "#1f2328", "#ffffff", sixteen[1]
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "<meta charset=utf-8><style>body{margin:8px;background:%s}pre{font:16px/19px 'DejaVu Sans Mono';color:%s;margin:0}span{display:inline-block;height:19px;vertical-align:top}b{display:inline-block;width:1ch;height:19px;overflow:hidden;font-size:13px;font-weight:normal;vertical-align:top}</style><pre>", back, fore)
+	fmt.Fprintf(&b,
+		"<meta charset=utf-8><style>body{margin:8px;background:%s}pre{font:16px/19px 'DejaVu Sans Mono';color:%s;margin:0}span{display:inline-block;height:19px;vertical-align:top}b{display:inline-block;width:1ch;height:19px;overflow:hidden;font-size:13px;font-weight:normal;vertical-align:top}</style><pre>", back, fore)
 	sequence := regexp.MustCompile("\x1b\\[([0-9;]*)m")
 	for s != "" {
 		at := sequence.FindStringSubmatchIndex(s)

@@ -19,7 +19,8 @@ import (
 var words = rapid.OneOf(
 	rapid.StringMatching(`[a-z0-9./-]{0,40}`),
 	rapid.String(),
-	rapid.SampledFrom([]string{"", "日本語のノード", "a\x1b[31mred", "line\nbreak\ttab", "🇩🇪🇫🇷", "👩‍👩‍👧", "e\u0301\u0301", "\u1100\u1161", "\u200b\u202e", "\xff\xfe", "ｶﾞ"}),
+	rapid.SampledFrom([]string{"", "日本語のノード", "a\x1b[31mred", "line\nbreak\ttab", "🇩🇪🇫🇷", "👩‍👩‍👧", "e\u0301\u0301",
+		"\u1100\u1161", "\u200b\u202e", "\xff\xfe", "ｶﾞ"}),
 )
 
 var instants = rapid.OneOf(
@@ -29,7 +30,8 @@ var instants = rapid.OneOf(
 
 var amounts = rapid.Map(rapid.Int64Range(-1, 1<<50), func(m int64) policy.Money { return policy.Money(m) })
 
-var values = rapid.OneOf(rapid.Float64Range(-2, 5), rapid.Float64(), rapid.SampledFrom([]float64{0, math.NaN(), math.Inf(1), math.Inf(-1), 1e-9, 0.096}))
+var values = rapid.OneOf(rapid.Float64Range(-2, 5), rapid.Float64(),
+	rapid.SampledFrom([]float64{0, math.NaN(), math.Inf(1), math.Inf(-1), 1e-9, 0.096}))
 
 func slice[T any](g *rapid.Generator[T], most int) *rapid.Generator[[]T] {
 	return rapid.SliceOfN(g, 0, most)
@@ -58,11 +60,13 @@ var grids = rapid.Custom(func(t *rapid.T) Grid {
 var charts = rapid.Custom(func(t *rapid.T) Chart {
 	ch := Chart{
 		From: instants.Draw(t, "from"), To: instants.Draw(t, "to"), Now: instants.Draw(t, "now"), Until: instants.Draw(t, "until"),
-		Unit: Unit(rapid.IntRange(0, 4).Draw(t, "unit")), Log: rapid.Bool().Draw(t, "log"), Zero: rapid.Bool().Draw(t, "zero"), Empty: words.Draw(t, "empty"),
+		Unit: Unit(rapid.IntRange(0, 4).Draw(t, "unit")), Log: rapid.Bool().Draw(t, "log"), Zero: rapid.Bool().Draw(t,
+			"zero"), Empty: words.Draw(t, "empty"),
 	}
 	ch.Series = slice(rapid.Custom(func(t *rapid.T) Series {
 		return Series{
-			Name: words.Draw(t, "name"), Short: words.Draw(t, "short"), Key: rapid.SampledFrom([]rune{0, 'A', 'B', '語', '\x1b'}).Draw(t, "key"), Ink: SeriesInk(rapid.IntRange(-2, 9).Draw(t, "ink")),
+			Name: words.Draw(t, "name"), Short: words.Draw(t, "short"), Key: rapid.SampledFrom([]rune{0, 'A', 'B', '語',
+				'\x1b'}).Draw(t, "key"), Ink: SeriesInk(rapid.IntRange(-2, 9).Draw(t, "ink")),
 			At: slice(instants, 9).Draw(t, "at"), Value: slice(values, 9).Draw(t, "value"),
 			Straight: rapid.Bool().Draw(t, "straight"), Dotted: rapid.Bool().Draw(t, "dotted"),
 		}
@@ -82,27 +86,32 @@ var tables = rapid.Custom(func(t *rapid.T) Table {
 	case 0:
 		return Workloads(slice(rapid.Custom(func(t *rapid.T) WorkloadRow {
 			return WorkloadRow{
-				words.Draw(t, "name"), words.Draw(t, "kind"), rapid.Int32().Draw(t, "ready"), rapid.Int32().Draw(t, "required"), rapid.Int32().Draw(t, "desired"),
+				words.Draw(t, "name"), words.Draw(t, "kind"), rapid.Int32().Draw(t, "ready"), rapid.Int32().Draw(t,
+					"required"), rapid.Int32().Draw(t, "desired"),
 				rapid.Int32().Draw(t, "spot"), rapid.Bool().Draw(t, "out"), rapid.Int64().Draw(t, "outage"),
 			}
 		}), 30).Draw(t, "rows"), selected)
 	case 1:
 		return Markets(slice(rapid.Custom(func(t *rapid.T) MarketRow {
 			return MarketRow{
-				words.Draw(t, "type"), words.Draw(t, "zone"), rapid.Bool().Draw(t, "spot"), amounts.Draw(t, "price"), amounts.Draw(t, "on-demand"), values.Draw(t, "hazard"),
+				words.Draw(t, "type"), words.Draw(t, "zone"), rapid.Bool().Draw(t, "spot"), amounts.Draw(t,
+					"price"), amounts.Draw(t, "on-demand"), values.Draw(t, "hazard"),
 				rapid.Int().Draw(t, "nodes"), rapid.Int().Draw(t, "reclaims"), 'A', Series0,
 			}
 		}), 30).Draw(t, "rows"), selected)
 	case 2:
 		return Budgets(slice(rapid.Custom(func(t *rapid.T) BudgetRow {
-			return BudgetRow{words.Draw(t, "name"), values.Draw(t, "used"), values.Draw(t, "quota"), amounts.Draw(t, "dollars"), amounts.Draw(t, "most"), true, rapid.Bool().Draw(t, "closed")}
+			return BudgetRow{words.Draw(t, "name"), values.Draw(t, "used"), values.Draw(t, "quota"),
+				amounts.Draw(t, "dollars"), amounts.Draw(t, "most"), true, rapid.Bool().Draw(t, "closed")}
 		}), 30).Draw(t, "rows"), selected)
 	default:
 		var at []policy.Time
 		entries := slice(rapid.Custom(func(t *rapid.T) timeline.Entry {
 			return timeline.Entry{
-				Verb: timeline.Verb(rapid.IntRange(0, int(timeline.Hold)).Draw(t, "verb")), Subject: words.Draw(t, "subject"), Pool: words.Draw(t, "pool"), Market: words.Draw(t, "market"),
-				Why: policy.Why{Reason: "cheaper", Text: words.Draw(t, "text"), Before: amounts.Draw(t, "before"), After: amounts.Draw(t, "after"), RunnerUp: words.Draw(t, "second")},
+				Verb: timeline.Verb(rapid.IntRange(0, int(timeline.Hold)).Draw(t, "verb")), Subject: words.Draw(t,
+					"subject"), Pool: words.Draw(t, "pool"), Market: words.Draw(t, "market"),
+				Why: policy.Why{Reason: "cheaper", Text: words.Draw(t, "text"), Before: amounts.Draw(t, "before"),
+					After: amounts.Draw(t, "after"), RunnerUp: words.Draw(t, "second")},
 			}
 		}), 30).Draw(t, "entries")
 		for range entries {
@@ -133,10 +142,12 @@ var lines = rapid.Custom(func(t *rapid.T) Widget {
 	case 1:
 		return Message{words.Draw(t, "title"), words.Draw(t, "text")}
 	case 2:
-		return Scrub{WarmUp: instants.Draw(t, "warm-up"), From: instants.Draw(t, "from"), To: instants.Draw(t, "to"), Now: instants.Draw(t, "now"), Until: instants.Draw(t, "until"),
+		return Scrub{WarmUp: instants.Draw(t, "warm-up"), From: instants.Draw(t, "from"), To: instants.Draw(t, "to"),
+			Now: instants.Draw(t, "now"), Until: instants.Draw(t, "until"),
 			Marks: []Mark{{instants.Draw(t, "mark"), 'x', Bad}}, Outages: [][2]policy.Time{{instants.Draw(t, "begin"), instants.Draw(t, "end")}}}
 	default:
-		return popped{words.Draw(t, "title"), rapid.IntRange(-1, 30).Draw(t, "x"), rapid.IntRange(-1, 90).Draw(t, "w"), rapid.IntRange(-1, 30).Draw(t, "h"), tables.Draw(t, "table")}
+		return popped{words.Draw(t, "title"), rapid.IntRange(-1, 30).Draw(t, "x"), rapid.IntRange(-1, 90).Draw(t, "w"),
+			rapid.IntRange(-1, 30).Draw(t, "h"), tables.Draw(t, "table")}
 	}
 })
 

@@ -124,7 +124,8 @@ func (t Table) widths(w int) []int {
 // blank reports whether no row has anything in a column.
 func (t Table) blank(column int) bool {
 	for _, r := range t.Rows {
-		if column < len(r) && (r[column].Bar != nil || r[column].Text != "" && r[column].Text != " " && r[column].Text != figures.Unknown) {
+		if column < len(r) && (r[column].Bar != nil ||
+			r[column].Text != "" && r[column].Text != " " && r[column].Text != figures.Unknown) {
 			return false
 		}
 	}

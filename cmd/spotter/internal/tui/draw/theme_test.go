@@ -46,7 +46,8 @@ func TestHighContrast(t *testing.T) {
 		if got := contrast(shades[AlarmInk].rgb, shades[Alarm].rgb); got < contrastMin {
 			t.Errorf("dark %v: an alarm has a contrast of %.1f", dark, got)
 		}
-		if got := contrast(ground, shades[Chosen].rgb); dark && contrast(0xffffff, shades[Chosen].rgb) < contrastMin || !dark && contrast(0, shades[Chosen].rgb) < contrastMin {
+		if got := contrast(ground, shades[Chosen].rgb); dark && contrast(0xffffff, shades[Chosen].rgb) < contrastMin ||
+			!dark && contrast(0, shades[Chosen].rgb) < contrastMin {
 			t.Errorf("dark %v: what is chosen has a contrast of %.1f with its surroundings alone", dark, got)
 		}
 		if low == 0 {

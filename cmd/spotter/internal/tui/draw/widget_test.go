@@ -35,7 +35,8 @@ func TestNodeCells(t *testing.T) {
 		{name: "the fullest resource counts", node: with(func(n *timeline.Node) { n.GPU = 1000 }), one: "█", two: "█ ", three: "██ "},
 		{name: "nearly empty", node: with(func(n *timeline.Node) { n.CPU, n.Memory = 1, 0 }), one: "▁", two: "▁ ", three: "▁▁ "},
 		{name: "empty", node: with(func(n *timeline.Node) { n.CPU, n.Memory = 0, 0 }), one: "·", two: "· ", three: "·· "},
-		{name: "launching", node: with(func(n *timeline.Node) { n.Phase, n.CPU, n.Memory = policy.NodeLaunching, 0, 0 }), one: "+", two: "·+", three: "·+ "},
+		{name: "launching", node: with(func(n *timeline.Node) { n.Phase, n.CPU, n.Memory = policy.NodeLaunching, 0, 0 }),
+			one: "+", two: "·+", three: "·+ "},
 		{name: "joining", node: with(func(n *timeline.Node) { n.Phase = policy.NodeRegistered }), one: "~", two: "▄~", three: "▄~ "},
 		{name: "draining", node: with(func(n *timeline.Node) { n.Phase = policy.NodeDraining }), one: "d", two: "▄d", three: "▄d "},
 		{name: "deleting", node: with(func(n *timeline.Node) { n.Phase = policy.NodeDeleting }), one: "x", two: "▄x", three: "▄x "},
@@ -44,7 +45,8 @@ func TestNodeCells(t *testing.T) {
 		{name: "a notice counts more than a drain", node: with(func(n *timeline.Node) {
 			n.Phase, n.Notice = policy.NodeDraining, wednesday.Add(3*time.Minute)
 		}), one: "!", two: "!▄", three: "!3m"},
-		{name: "a notice that has run out", node: with(func(n *timeline.Node) { n.Notice = wednesday.Add(-time.Second) }), one: "!", two: "!▄", three: "!0s"},
+		{name: "a notice that has run out", node: with(func(n *timeline.Node) { n.Notice = wednesday.Add(-time.Second) }),
+			one: "!", two: "!▄", three: "!0s"},
 	} {
 		for w, want := range map[int]string{1: c.one, 2: c.two, 3: c.three} {
 			if got := cells(c.node, w); got != want {
@@ -70,7 +72,8 @@ func TestGridOrder(t *testing.T) {
 		t.Errorf("the nodes stand as %v, want %v", got, want)
 	}
 	text := strings.Split(render(g, 50, 20, Plain), "\n")
-	for y, want := range []string{"6 nodes · 5 spot · 1 on-demand", "first 4 nodes · 3 spot · 1 on-demand", "S sp1", "S sp2", "O od", "second 1 node ", "S sp2", "no pool 1 node "} {
+	for y, want := range []string{"6 nodes · 5 spot · 1 on-demand", "first 4 nodes · 3 spot · 1 on-demand", "S sp1",
+		"S sp2", "O od", "second 1 node ", "S sp2", "no pool 1 node "} {
 		if !strings.HasPrefix(text[y], want) {
 			t.Errorf("line %d is %q, want %q", y, text[y], want)
 		}
@@ -108,7 +111,8 @@ func TestGroup(t *testing.T) {
 		return timeline.Entry{Verb: timeline.Drain, Subject: node, Pool: pool, Why: policy.Why{Reason: reason, Before: 30, After: 10}}
 	}
 	steer := timeline.Entry{Verb: timeline.Steer, Subject: "p", Pool: "p", Why: policy.Why{Reason: "cheaper"}}
-	entries := []timeline.Entry{drain("a", "p", "cheaper"), drain("b", "p", "cheaper"), drain("c", "q", "cheaper"), drain("d", "q", "notice"), drain("e", "q", "notice"), steer, steer}
+	entries := []timeline.Entry{drain("a", "p", "cheaper"), drain("b", "p", "cheaper"), drain("c", "q", "cheaper"),
+		drain("d", "q", "notice"), drain("e", "q", "notice"), steer, steer}
 	at := []policy.Time{monday, monday, monday, monday, sunday, sunday, sunday}
 	var got []string
 	for _, l := range Group(at, entries) {
@@ -203,7 +207,8 @@ func TestAxes(t *testing.T) {
 		v, step float64
 		want    string
 	}{
-		{UnitPrice, 0.025, 0.005, "$0.025"}, {UnitPrice, 0.1, 0.1, "$0.10"}, {UnitDollars, -1500, 500, "−$1,500"}, {UnitDollars, 12_500, 2_500, "$12.5k"},
+		{UnitPrice, 0.025, 0.005, "$0.025"}, {UnitPrice, 0.1, 0.1, "$0.10"}, {UnitDollars, -1500, 500,
+			"−$1,500"}, {UnitDollars, 12_500, 2_500, "$12.5k"},
 		{UnitPercent, 0.05, 0.05, "5%"}, {UnitPercent, 0.025, 0.025, "2.5%"}, {UnitCount, 40, 20, "40"},
 	} {
 		if got := c.unit.label(c.v, c.step); got != c.want {
@@ -243,7 +248,8 @@ func TestWorkloadStates(t *testing.T) {
 		row  WorkloadRow
 		want []string
 	}{
-		{WorkloadRow{Name: "w", Ready: 5, Required: 8, Desired: 10, Out: true, Outage: 7, OnSpot: 5}, []string{"OUTAGE", "█████···│·", "5/10", "100%", "7"}},
+		{WorkloadRow{Name: "w", Ready: 5, Required: 8, Desired: 10, Out: true, Outage: 7, OnSpot: 5},
+			[]string{"OUTAGE", "█████···│·", "5/10", "100%", "7"}},
 		{WorkloadRow{Name: "w", Ready: 9, Required: 8, Desired: 10, Outage: 0}, []string{"short 1", "████████│·", "9/10", "0%"}},
 		{WorkloadRow{Name: "w", Ready: 10, Required: 8, Desired: 10, Outage: -1}, []string{"ok", "████████│█"}},
 	} {
@@ -295,11 +301,16 @@ func TestPanelScrolls(t *testing.T) {
 // TestFormats holds how amounts and times read everywhere.
 func TestFormats(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{figures.Dollars(12.3), "$12.30"}, {figures.Dollars(-0.005), "−$0.01"}, {figures.Dollars(999.999), "$1,000"}, {figures.Dollars(-1234567), "−$1,234,567"},
-		{figures.DollarChange(2), "+$2.00"}, {figures.DollarChange(0), "$0.00"}, {figures.DollarChange(-0.004), "$0.00"}, {figures.DollarChange(-0.006), "−$0.01"}, {Price(policy.NoPrice), figures.Unknown}, {Price(0), "$0.00"}, {Price(policy.Dollars(0.0312)), "$0.0312"}, {PerHour(policy.Dollars(1.5)), "$1.50/h"},
-		{figures.RoughShare(0.834), "83%"}, {figures.RoughShare(0.004), "0.4%"}, {figures.RoughShare(math.NaN()), figures.Unknown}, {figures.RoughShare(1), "100%"},
-		{Day(wednesday), "Wed 6 14:05"}, {Date(wednesday), "Wed 6 Mar 14:05"}, {Date(0), figures.Unknown}, {DaySecond(wednesday.Add(7 * time.Second)), "Wed 6 14:05:07"}, {Day(0), figures.Unknown},
-		{figures.Duration(42 * time.Second), "42s"}, {figures.Duration(3*time.Hour + 12*time.Minute), "3h12m"}, {figures.Duration(52 * time.Hour), "2d4h"}, {figures.Duration(-time.Minute), "−1m"}, {figures.Integer(-1234567), "−1,234,567"}, {figures.Integer(100), "100"},
+		{figures.Dollars(12.3), "$12.30"}, {figures.Dollars(-0.005), "−$0.01"}, {figures.Dollars(999.999),
+			"$1,000"}, {figures.Dollars(-1234567), "−$1,234,567"},
+		{figures.DollarChange(2), "+$2.00"}, {figures.DollarChange(0), "$0.00"}, {figures.DollarChange(-0.004),
+			"$0.00"}, {figures.DollarChange(-0.006), "−$0.01"}, {Price(policy.NoPrice), figures.Unknown}, {Price(0), "$0.00"}, {Price(policy.Dollars(0.0312)), "$0.0312"}, {PerHour(policy.Dollars(1.5)), "$1.50/h"},
+		{figures.RoughShare(0.834), "83%"}, {figures.RoughShare(0.004), "0.4%"}, {figures.RoughShare(math.NaN()),
+			figures.Unknown}, {figures.RoughShare(1), "100%"},
+		{Day(wednesday), "Wed 6 14:05"}, {Date(wednesday), "Wed 6 Mar 14:05"}, {Date(0),
+			figures.Unknown}, {DaySecond(wednesday.Add(7 * time.Second)), "Wed 6 14:05:07"}, {Day(0), figures.Unknown},
+		{figures.Duration(42 * time.Second), "42s"}, {figures.Duration(3*time.Hour + 12*time.Minute),
+			"3h12m"}, {figures.Duration(52 * time.Hour), "2d4h"}, {figures.Duration(-time.Minute), "−1m"}, {figures.Integer(-1234567), "−1,234,567"}, {figures.Integer(100), "100"},
 		{CutMiddle("ip-10-0-3-17.ec2.internal", 12), "ip-10-…ernal"}, {Cut("abcdef", 4), "abc…"}, {Cut("日本語", 4), "日…"},
 	} {
 		if c.got != c.want {
@@ -311,8 +322,10 @@ func TestFormats(t *testing.T) {
 // TestLogNote explains the selected entry in the last line, which is no row; dollars in
 // brackets are those of a change that was not made, or not yet.
 func TestLogNote(t *testing.T) {
-	l := Log{Selected: 0, Entries: []LogEntry{{At: monday, Count: 1, Before: 30, After: 10, Entry: timeline.Entry{Verb: timeline.Rank, Subject: "a"}}}}
-	for verb, want := range map[timeline.Verb]string{timeline.Rank: "($): once empty", timeline.Hold: "($): the change not made", timeline.Drain: "empties a node"} {
+	l := Log{Selected: 0, Entries: []LogEntry{{At: monday, Count: 1, Before: 30, After: 10,
+		Entry: timeline.Entry{Verb: timeline.Rank, Subject: "a"}}}}
+	for verb, want := range map[timeline.Verb]string{timeline.Rank: "($): once empty",
+		timeline.Hold: "($): the change not made", timeline.Drain: "empties a node"} {
 		l.Entries[0].Entry.Verb = verb
 		last := strings.Split(render(l, 70, noteMin, Plain), "\n")[noteMin-1]
 		if !strings.Contains(last, verb.String()+": "+Meaning(verb)) || !strings.Contains(last, want) {

@@ -27,7 +27,8 @@ type command struct {
 // commands are all commands, in alphabetical order.
 func (m *Model) commands() []command {
 	events := []string{"outage", "reclaim", "notice", "decision"}
-	panes, orders, policies := make([]string, paneCount), make([]string, len(nodeOrders)), make([]string, len(m.play.shows))
+	panes, orders, policies := make([]string, paneCount), make([]string, len(nodeOrders)), make([]string,
+		len(m.play.shows))
 	for i := range panes {
 		panes[i] = strings.ToLower(Pane(i).String())
 	}

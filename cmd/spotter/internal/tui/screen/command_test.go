@@ -183,7 +183,8 @@ func TestStoryPause(t *testing.T) {
 	v := sit(t, 120, 40)
 	v.play.stop(v.play.story.at.Add(-10 * time.Minute))
 	v.press("space")
-	if v.wait(5 * time.Second); v.play.time() != v.play.story.at || v.play.clock.playing || !strings.Contains(v.View(), "paused at the story") {
+	if v.wait(5 * time.Second); v.play.time() != v.play.story.at || v.play.clock.playing ||
+		!strings.Contains(v.View(), "paused at the story") {
 		t.Errorf("it is at %v, the story at %v:\n%s", v.play.time(), v.play.story.at, v.View())
 	}
 	v.press("space")

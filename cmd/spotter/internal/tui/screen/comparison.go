@@ -227,25 +227,32 @@ func (c *comparison) ofPolicy(name string) []draw.Section {
 
 func (c *comparison) ofRun(s *show) []draw.Section {
 	k := &s.frame.Costs
-	outages := append([]draw.Item{{Key: "outage cost", Value: figures.Dollars(k.OutageCost.Float())}}, outageItems(&k.Outages)...)
+	outages := append([]draw.Item{{Key: "outage cost", Value: figures.Dollars(k.OutageCost.Float())}},
+		outageItems(&k.Outages)...)
 	if s.about.Recorded {
-		outages = []draw.Item{{Key: "outage cost", Value: "not known: a recording has the instants of decisions alone", Ink: draw.Muted}}
+		outages = []draw.Item{{Key: "outage cost", Value: "not known: a recording has the instants of decisions alone",
+			Ink: draw.Muted}}
 	}
-	so := draw.Section{Title: "So far, at the time shown", Items: slices.Concat([]draw.Item{{Key: "bill", Value: figures.Dollars(k.Bill.Float())}}, outages, []draw.Item{
+	so := draw.Section{Title: "So far, at the time shown", Items: slices.Concat([]draw.Item{{Key: "bill",
+		Value: figures.Dollars(k.Bill.Float())}}, outages, []draw.Item{
 		{Key: "notices", Value: figures.Integer(k.Notices) + " of reclaims to come"},
-		{Key: "reclaims", Value: figures.Integer(k.Reclaims) + " of nodes that still ran"}, {Key: "evictions", Value: figures.Integer(k.Evictions) + " by choice"},
+		{Key: "reclaims", Value: figures.Integer(k.Reclaims) + " of nodes that still ran"}, {Key: "evictions",
+			Value: figures.Integer(k.Evictions) + " by choice"},
 		{Key: "nodes", Value: fmt.Sprintf("%d, of which %d spot", k.Nodes, k.SpotNodes)}})}
 	if k.Size > 0 {
-		so.Items = append(so.Items, draw.Item{Key: "spot share", Value: figures.RoughShare(float64(k.SpotSize) / float64(k.Size))})
+		so.Items = append(so.Items,
+			draw.Item{Key: "spot share", Value: figures.RoughShare(float64(k.SpotSize) / float64(k.Size))})
 	}
 	if loss := lossBudget(s); loss != "" {
 		so.Items = append(so.Items, draw.Item{Key: "loss budget", Value: strings.TrimPrefix(loss, "loss budget ")})
 	}
 	if saved, ok := c.saved(s); ok {
-		so.Items = append(so.Items, draw.Item{Key: "net savings", Value: figures.DollarChange(saved.Float()) + share(saved, c.baseline.frame.Costs.Bill), Ink: gain(saved)})
+		so.Items = append(so.Items, draw.Item{Key: "net savings", Value: figures.DollarChange(saved.Float()) +
+			share(saved, c.baseline.frame.Costs.Bill), Ink: gain(saved)})
 		if b := &c.baseline.frame.Costs; saved > b.Bill && b.Bill > 0 {
-			so.Items = append(so.Items, draw.Item{Key: "above 100%", Value: fmt.Sprintf("on-demand paid %s and had outages of %s: both are saved",
-				figures.Dollars(b.Bill.Float()), figures.Dollars(b.OutageCost.Float()))})
+			so.Items = append(so.Items,
+				draw.Item{Key: "above 100%", Value: fmt.Sprintf("on-demand paid %s and had outages of %s: both are saved",
+					figures.Dollars(b.Bill.Float()), figures.Dollars(b.OutageCost.Float()))})
 		}
 	}
 	r, err, done := s.Timeline.Ended()
@@ -258,9 +265,11 @@ func (c *comparison) ofRun(s *show) []draw.Section {
 	case r == nil:
 		end.Items = []draw.Item{{Value: "a recording does not know what the run came to", Ink: draw.Muted}}
 	default:
-		end.Items = append([]draw.Item{{Key: "bill", Value: figures.Dollars(r.Bill.Float())}, {Key: "outage cost", Value: figures.Dollars(r.OutageCost.Float())}}, outageItems(&r.Outages)...)
+		end.Items = append([]draw.Item{{Key: "bill", Value: figures.Dollars(r.Bill.Float())},
+			{Key: "outage cost", Value: figures.Dollars(r.OutageCost.Float())}}, outageItems(&r.Outages)...)
 		end.Items = append(end.Items, []draw.Item{
-			{Key: "availability", Value: figures.Share(r.Availability, 3)}, {Key: "spot share", Value: figures.RoughShare(r.SpotShare)},
+			{Key: "availability", Value: figures.Share(r.Availability, 3)}, {Key: "spot share",
+				Value: figures.RoughShare(r.SpotShare)},
 			{Key: "decisions", Value: figures.Integer(r.Decisions)}, {Key: "hash", Value: fmt.Sprintf("%x", r.Hash[:8])}}...)
 	}
 	return []draw.Section{so, end}
@@ -268,10 +277,12 @@ func (c *comparison) ofRun(s *show) []draw.Section {
 
 // outageItems describe the outages: their total, their sources and the longest.
 func outageItems(o *sim.Outages) []draw.Item {
-	items := []draw.Item{{Key: "outages", Value: figures.Count(o.OutageMinutes, "minute") + " in " + figures.Count(o.Incidents, "incident") +
+	items := []draw.Item{{Key: "outages", Value: figures.Count(o.OutageMinutes, "minute") + " in " +
+		figures.Count(o.Incidents, "incident") +
 		", " + figures.Count(o.PodsAffected, "pod")}}
 	if o.Incidents > 0 {
-		items = append(items, draw.Item{Key: "they are", Value: o.Sources()}, draw.Item{Key: "longest", Value: o.Longest.String()})
+		items = append(items, draw.Item{Key: "they are", Value: o.Sources()},
+			draw.Item{Key: "longest", Value: o.Longest.String()})
 	}
 	return items
 }

@@ -118,7 +118,8 @@ func readable(v *inventory, e timeline.Entry) timeline.Entry {
 }
 
 func entryMatches(filter string, e *timeline.Entry) bool {
-	return filter == "" || matches(filter, e.Verb.String(), e.Subject, e.Pool, e.Market, string(e.Why.Reason), e.Why.Text, e.Detail)
+	return filter == "" || matches(filter, e.Verb.String(), e.Subject, e.Pool, e.Market, string(e.Why.Reason),
+		e.Why.Text, e.Detail)
 }
 
 // selected returns the place in the log of the entry chosen, or of the first

@@ -143,7 +143,8 @@ func (s *facts) reasons(e *timeline.Entry) []draw.Item {
 	}
 	if e.Why.Before != 0 || e.Why.After != 0 {
 		change := e.Why.After - e.Why.Before
-		items = append(items, draw.Item{Key: "dollars", Value: fmt.Sprintf("%s before, %s after (%s/h)", draw.PerHour(e.Why.Before),
+		items = append(items, draw.Item{Key: "dollars", Value: fmt.Sprintf("%s before, %s after (%s/h)",
+			draw.PerHour(e.Why.Before),
 			draw.PerHour(e.Why.After), figures.DollarChange(change.Float())), Ink: gain(-change)})
 	}
 	other := s.place(e.Why.RunnerUp)
@@ -191,7 +192,8 @@ func (s *facts) wasNode(name string) (*timeline.Node, policy.Time) {
 
 // lookOf is how a node looks in a frame.
 func (s *facts) lookOf(n *timeline.Node, frame *timeline.Frame, at policy.Time) []draw.Item {
-	items := []draw.Item{{Key: "pool", Value: s.poolName(n.Pool)}, {Key: "market", Value: s.place(s.marketName(n.Market)), Ink: inkFor(n.Spot)}}
+	items := []draw.Item{{Key: "pool", Value: s.poolName(n.Pool)}, {Key: "market",
+		Value: s.place(s.marketName(n.Market)), Ink: inkFor(n.Spot)}}
 	if n.Market >= 0 {
 		f := &frame.Markets[n.Market]
 		items = append(items, draw.Item{Key: "price", Value: s.priced(n.Market)})
@@ -215,7 +217,8 @@ func (s *facts) lookOf(n *timeline.Node, frame *timeline.Frame, at policy.Time) 
 
 func danger(n *timeline.Node, now policy.Time) (items []draw.Item) {
 	if n.Notice != 0 {
-		items = append(items, draw.Item{Key: "notice", Value: "the provider takes it in " + figures.Duration(n.Notice.Sub(now)), Ink: draw.Bad})
+		items = append(items, draw.Item{Key: "notice", Value: "the provider takes it in " +
+			figures.Duration(n.Notice.Sub(now)), Ink: draw.Bad})
 	}
 	if n.Recommended {
 		items = append(items, draw.Item{Key: "rebalance", Value: "the provider recommends to leave it", Ink: draw.Warn})
@@ -225,7 +228,8 @@ func danger(n *timeline.Node, now policy.Time) (items []draw.Item) {
 
 func filled(key string, thousandths int16) draw.Item {
 	part := float64(thousandths) / 1000
-	return draw.Item{Key: key, Value: figures.RoughShare(part) + " requested", Bar: &draw.Meter{Value: part, Whole: 1, Ink: draw.Accent}}
+	return draw.Item{Key: key, Value: figures.RoughShare(part) + " requested",
+		Bar: &draw.Meter{Value: part, Whole: 1, Ink: draw.Accent}}
 }
 
 func inkFor(spot bool) draw.Ink {
@@ -278,7 +282,8 @@ func (s *facts) possible(market int32) draw.Section {
 		if m.Spot {
 			text += ", " + taken(s.frame.Markets[i].Hazard)
 		}
-		section.Items = append(section.Items, draw.Item{Key: s.shortZone(m.Zone) + " " + capacity(m.Spot), Value: text, Ink: inkFor(m.Spot)})
+		section.Items = append(section.Items, draw.Item{Key: s.shortZone(m.Zone) + " " + capacity(m.Spot), Value: text,
+			Ink: inkFor(m.Spot)})
 	}
 	if len(others) == 0 {
 		section.Items = []draw.Item{{Value: "no other market sells this type", Ink: draw.Muted}}

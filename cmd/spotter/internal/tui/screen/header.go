@@ -139,13 +139,15 @@ func (h *header) figures(s *show, all bool) []draw.Part {
 				spot++
 			}
 		}
-		parts = append(parts, draw.Say(fmt.Sprintf("%s (%d spot)  ", figures.Count(len(s.frame.Nodes), "node"), spot), draw.Title))
+		parts = append(parts, draw.Say(fmt.Sprintf("%s (%d spot)  ", figures.Count(len(s.frame.Nodes), "node"), spot),
+			draw.Title))
 	}
 	parts = append(parts, draw.Say("bill "+figures.Dollars(k.Bill.Float())+"  ", draw.Title), outageFigure(s, all))
 	saved, ok := h.saved(s)
 	switch {
 	case ok && all:
-		parts = append(parts, draw.Strong("net savings "+figures.DollarChange(saved.Float())+share(saved, h.baseline.frame.Costs.Bill)+" ", gain(saved)))
+		parts = append(parts, draw.Strong("net savings "+figures.DollarChange(saved.Float())+share(saved,
+			h.baseline.frame.Costs.Bill)+" ", gain(saved)))
 	case ok:
 		parts = append(parts, draw.Strong("saved "+figures.DollarChange(saved.Float())+" ", gain(saved)))
 	}
@@ -166,5 +168,6 @@ func outageFigure(s *show, all bool) draw.Part {
 	if k.Incidents > 0 && all {
 		incidents = " in " + figures.Integer(k.Incidents)
 	}
-	return draw.Say(fmt.Sprintf("outage %s min%s %s  ", figures.Integer(k.OutageMinutes), incidents, figures.Dollars(k.OutageCost.Float())), ink)
+	return draw.Say(fmt.Sprintf("outage %s min%s %s  ", figures.Integer(k.OutageMinutes), incidents,
+		figures.Dollars(k.OutageCost.Float())), ink)
 }

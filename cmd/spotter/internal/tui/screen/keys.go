@@ -105,7 +105,8 @@ func hints(pairs ...string) []key.Binding {
 // The keys of the last line: usually, until the first one is pressed, and while runs are
 // listed or the help is open. Those at the end go first where it is short.
 var (
-	usualHints = hints("space", "play", "?", "help", "q", "quit", "←→", "event", "g", "jump", "tab", "policy", "enter", "inspect",
+	usualHints = hints("space", "play", "?", "help", "q", "quit", "←→", "event", "g", "jump", "tab", "policy", "enter",
+		"inspect",
 		"/", "filter", "t", "time", ":", "command", "b", "both", "z", "zoom", "+-", "speed", "[ ]", "decision", "1-6", "pane")
 	greeting = hints("→", "next event", "g o", "next outage", "tab", "other policy", "?", "all keys",
 		"enter", "why", "g s", "the story", "space", "pause, play", "b", "side by side")
@@ -128,13 +129,16 @@ func (k *keyMap) groups() []group {
 			k.hour, k.hourBack, k.day, k.dayBack, k.begin, k.end, k.goTo, k.jump, k.jumpBack, k.outage, k.reclaim, k.notice, k.decision, k.story,
 			k.start, k.again, k.againBack}},
 		{"Screen", []key.Binding{k.command, k.run, k.both, pane, k.panes, k.zoom, k.runs, k.help, k.quit}},
-		{"Pane", []key.Binding{k.up, k.down, k.previous, k.next, k.pageUp, k.page, k.inspect, k.back, k.filter, k.sort, k.holds}},
+		{"Pane", []key.Binding{k.up, k.down, k.previous, k.next, k.pageUp, k.page, k.inspect, k.back, k.filter, k.sort,
+			k.holds}},
 	}
 }
 
 // more is what the help says of the mouse, and of times.
 var more = []group{
-	{"Mouse", hints("click", "select a row; again: inspect", "on a bar", "go to that time", "wheel", "move; on the bar: hours")},
-	{"Times to type after t", hints("wed 14:00", "that day of the run", "14:00", "the day shown", "+36h -90m", "from the time shown",
+	{"Mouse", hints("click", "select a row; again: inspect", "on a bar", "go to that time", "wheel",
+		"move; on the bar: hours")},
+	{"Times to type after t", hints("wed 14:00", "that day of the run", "14:00", "the day shown", "+36h -90m",
+		"from the time shown",
 		"2026-01-07", "or RFC 3339")},
 }

@@ -160,7 +160,8 @@ func some(all rect, s shape) []area {
 	right, budgets := right.cut(right.h - tableHeight(s.budgets, right.h/5))
 	charts, workloads := right.cut(right.h - tableHeight(s.workloads, right.h/4))
 	markets, savings := charts.cut(charts.h * 11 / 20)
-	areas := []area{{nodes, Nodes, s.run}, {markets, Markets, s.run}, {savings, Savings, s.run}, {workloads, Workloads, s.run}}
+	areas := []area{{nodes, Nodes, s.run}, {markets, Markets, s.run}, {savings, Savings, s.run},
+		{workloads, Workloads, s.run}}
 	if s.budgets > 0 {
 		areas = append(areas, area{budgets, Budgets, s.run})
 	}
@@ -174,7 +175,8 @@ func wide(all rect, s shape) []area {
 	middle, right := right.split(right.w * 11 / 20)
 	markets, savings := middle.cut(middle.h * 11 / 20)
 	workloads, budgets := right.cut(right.h - tableHeight(s.budgets, right.h/3))
-	areas := []area{{left, Nodes, s.run}, {markets, Markets, s.run}, {savings, Savings, s.run}, {workloads, Workloads, s.run}}
+	areas := []area{{left, Nodes, s.run}, {markets, Markets, s.run}, {savings, Savings, s.run},
+		{workloads, Workloads, s.run}}
 	if s.budgets > 0 {
 		areas = append(areas, area{budgets, Budgets, s.run})
 	}

@@ -181,8 +181,10 @@ func (l *listPage) pick(at rect, x, y int) string {
 }
 
 func (l *listPage) table() draw.Table {
-	t := draw.Table{Selected: l.at, Empty: nothingHas(l.filter), Columns: []draw.Column{{Title: "Scenario", Min: 12, Middle: true}, {Title: "From", Rank: 3}, {Title: "Seed", Right: true},
-		{Title: "Policy", Min: 12, Middle: true}, {Title: "Net savings", Right: true, Rank: 2}, {Title: "%", Right: true}, {Title: "Outage min", Right: true}, {Title: "from Spot", Right: true, Rank: 2}, {Title: "in", Right: true, Rank: 4},
+	t := draw.Table{Selected: l.at, Empty: nothingHas(l.filter), Columns: []draw.Column{{Title: "Scenario", Min: 12,
+		Middle: true}, {Title: "From", Rank: 3}, {Title: "Seed", Right: true},
+		{Title: "Policy", Min: 12, Middle: true}, {Title: "Net savings", Right: true, Rank: 2}, {Title: "%",
+			Right: true}, {Title: "Outage min", Right: true}, {Title: "from Spot", Right: true, Rank: 2}, {Title: "in", Right: true, Rank: 4},
 		{Title: "Longest", Right: true, Rank: 1}}}
 	for _, i := range l.shown {
 		r := &l.rows[i]
@@ -195,8 +197,10 @@ func (l *listPage) table() draw.Table {
 		if r.OutageMinutes > 0 || r.Incidents > 0 {
 			out = draw.Bad
 		}
-		t.Rows = append(t.Rows, append(row, draw.Field{Text: figures.DollarChange(r.Savings.Float()), Ink: gain(r.Savings)}, draw.Field{Text: atMostAll(r.Share), Ink: gain(r.Savings)},
-			draw.Field{Text: figures.Integer(r.OutageMinutes), Ink: out}, draw.Field{Text: figures.Integer(r.SpotMinutes), Ink: out}, draw.Field{Text: figures.Integer(r.Incidents), Ink: out}, draw.Field{Text: figures.Duration(r.Longest), Ink: out}))
+		t.Rows = append(t.Rows, append(row, draw.Field{Text: figures.DollarChange(r.Savings.Float()), Ink: gain(r.Savings)},
+			draw.Field{Text: atMostAll(r.Share), Ink: gain(r.Savings)},
+			draw.Field{Text: figures.Integer(r.OutageMinutes), Ink: out}, draw.Field{Text: figures.Integer(r.SpotMinutes),
+				Ink: out}, draw.Field{Text: figures.Integer(r.Incidents), Ink: out}, draw.Field{Text: figures.Duration(r.Longest), Ink: out}))
 	}
 	return t
 }

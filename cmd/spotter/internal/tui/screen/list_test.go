@@ -15,8 +15,10 @@ import (
 
 // listed are runs to choose from.
 var listed = []Listing{
-	{Scenario: "squeeze", Policy: "portfolio", Seed: 1, From: monday, Savings: policy.Dollars(31), Share: 0.2, OutageMinutes: 23, Incidents: 8, Longest: 3 * time.Minute},
-	{Scenario: "squeeze", Policy: "spot", Seed: 1, From: monday, Savings: policy.Dollars(-4), Share: -0.03, OutageMinutes: 61, Incidents: 9, Longest: 14 * time.Minute},
+	{Scenario: "squeeze", Policy: "portfolio", Seed: 1, From: monday, Savings: policy.Dollars(31), Share: 0.2,
+		OutageMinutes: 23, Incidents: 8, Longest: 3 * time.Minute},
+	{Scenario: "squeeze", Policy: "spot", Seed: 1, From: monday, Savings: policy.Dollars(-4), Share: -0.03,
+		OutageMinutes: 61, Incidents: 9, Longest: 14 * time.Minute},
 	{Scenario: "worlds/shop.yaml", Policy: "portfolio", Seed: 17, From: monday, Failed: true},
 	{Scenario: "web-week", Policy: "portfolio", Seed: 2, From: monday, Savings: policy.Dollars(3_700), Share: 0.88},
 }

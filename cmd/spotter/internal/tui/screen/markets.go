@@ -40,8 +40,9 @@ func (p *marketsPane) list(now policy.Time, sel *selection) {
 	var rows []draw.MarketRow
 	for _, id := range p.ids {
 		m, f := &s.markets[id], &s.frame.Markets[id]
-		row := draw.MarketRow{Type: m.Type, Zone: s.shortZone(m.Zone), Spot: m.Spot, Price: f.Price, OnDemand: m.OnDemand, Hazard: f.Hazard,
-			Nodes: int(s.inUse[id]), Reclaims: s.reclaimed(id, now)}
+		row := draw.MarketRow{Type: m.Type, Zone: s.shortZone(m.Zone), Spot: m.Spot, Price: f.Price, OnDemand: m.OnDemand,
+			Hazard: f.Hazard,
+			Nodes:  int(s.inUse[id]), Reclaims: s.reclaimed(id, now)}
 		if i := slices.Index(p.charted, id); i >= 0 {
 			row.Key, row.Ink = letter(i), draw.SeriesInk(i)
 		}
@@ -79,10 +80,12 @@ func (p *marketsPane) chart(now policy.Time, selected string) {
 		empty = "simulating the warm-up…"
 	}
 	price := draw.Chart{From: s.from, To: s.to, Now: now, Until: s.until, Unit: draw.UnitPrice, Log: true, Empty: empty}
-	hazard := draw.Chart{From: s.from, To: s.to, Now: now, Until: s.until, Unit: draw.UnitPercent, Zero: true, Empty: "no forecast"}
+	hazard := draw.Chart{From: s.from, To: s.to, Now: now, Until: s.until, Unit: draw.UnitPercent, Zero: true,
+		Empty: "no forecast"}
 	for i, id := range charted {
 		m := &s.markets[id]
-		line := draw.Series{Name: m.Type + " " + s.shortZone(m.Zone), Short: shortType(m.Type) + " " + s.shortZone(m.Zone), Key: letter(i), Ink: draw.SeriesInk(i)}
+		line := draw.Series{Name: m.Type + " " + s.shortZone(m.Zone), Short: shortType(m.Type) + " " + s.shortZone(m.Zone),
+			Key: letter(i), Ink: draw.SeriesInk(i)}
 		at, prices := s.Timeline.Prices(int(id), s.from, s.until, chartPoints)
 		line.At, line.Value = at, make([]float64, len(prices))
 		for k, price := range prices {
@@ -102,7 +105,8 @@ func (p *marketsPane) chart(now policy.Time, selected string) {
 	}
 	if len(charted) > 0 {
 		m := &s.markets[charted[0]]
-		price.Levels = []draw.Level{{Name: "on-demand " + m.Type, Short: "on-demand", Value: m.OnDemand.Float(), Ink: draw.OnDemand}}
+		price.Levels = []draw.Level{{Name: "on-demand " + m.Type, Short: "on-demand", Value: m.OnDemand.Float(),
+			Ink: draw.OnDemand}}
 	}
 	p.prices, p.hazards = price, hazard
 }

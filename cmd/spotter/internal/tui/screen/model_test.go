@@ -99,7 +99,8 @@ func TestOutageSums(t *testing.T) {
 	}
 	for i := range res.Workloads {
 		w := &res.Workloads[i]
-		got, want := s.outageOf(s.workload(w.Name), s.from, s.to), outageSum{total: w.Outage, incidents: int(w.Incidents), longest: w.Longest.Outage, began: w.Longest.Began}
+		got, want := s.outageOf(s.workload(w.Name), s.from, s.to), outageSum{total: w.Outage, incidents: int(w.Incidents),
+			longest: w.Longest.Outage, began: w.Longest.Began}
 		if got.now = false; got != want {
 			t.Errorf("%s: shown %+v, the run came to %+v", w.Name, got, want)
 		}

@@ -39,7 +39,8 @@ func TestMoment(t *testing.T) {
 	// A run that begins in the middle of a day has the rest of its first one at its
 	// begin and the morning a week later.
 	noon := monday.Add(12 * time.Hour)
-	for text, want := range map[string]policy.Time{"mon 18:00": monday.Add(18 * time.Hour), "mon 06:00": monday.Add(7*24*time.Hour + 6*time.Hour)} {
+	for text, want := range map[string]policy.Time{"mon 18:00": monday.Add(18 * time.Hour),
+		"mon 06:00": monday.Add(7*24*time.Hour + 6*time.Hour)} {
 		if got, err := parseMoment(text, noon, now); err != nil || got != want {
 			t.Errorf("%q is %v, %v, not %v", text, got, err, want)
 		}

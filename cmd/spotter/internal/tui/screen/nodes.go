@@ -33,9 +33,18 @@ var nodeOrders = []struct {
 	compare    func(a, b *timeline.Node, priceA, priceB policy.Money) int
 }{
 	{"grid", "by pool and market", nil},
-	{"age", "by age, oldest first", func(a, b *timeline.Node, _, _ policy.Money) int { return cmp.Compare(a.Since, b.Since) }},
-	{"use", "by use, fullest first", func(a, b *timeline.Node, _, _ policy.Money) int { return cmp.Compare(draw.Use(b), draw.Use(a)) }},
-	{"price", "by price, most expensive first", func(_, _ *timeline.Node, a, b policy.Money) int { return cmp.Compare(b, a) }},
+	{"age", "by age, oldest first", func(a, b *timeline.Node, _, _ policy.Money) int {
+		return cmp.Compare(a.Since,
+			b.Since)
+	}},
+	{"use", "by use, fullest first", func(a, b *timeline.Node, _, _ policy.Money) int {
+		return cmp.Compare(draw.Use(b),
+			draw.Use(a))
+	}},
+	{"price", "by price, most expensive first", func(_, _ *timeline.Node, a,
+		b policy.Money) int {
+		return cmp.Compare(b, a)
+	}},
 }
 
 // list leaves those that the filter lets through. What is in danger can be
@@ -60,7 +69,8 @@ func (p *nodesPane) list(now policy.Time, sel *selection) {
 	g.Nodes = nil
 	for i := range s.frame.Nodes {
 		n := &s.frame.Nodes[i]
-		if matches(filter, n.Name, s.poolName(n.Pool), s.marketName(n.Market), n.Phase.String(), capacity(n.Spot), dangerOf(n)) {
+		if matches(filter, n.Name, s.poolName(n.Pool), s.marketName(n.Market), n.Phase.String(), capacity(n.Spot),
+			dangerOf(n)) {
 			g.Nodes = append(g.Nodes, *n)
 		}
 	}

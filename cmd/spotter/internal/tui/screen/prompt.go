@@ -108,7 +108,8 @@ func (p *prompt) answerView(t *draw.Theme, w int, pane Pane) string {
 		in.Prompt, in.Placeholder = " :", "go wed 14:00, sort age, theme light, pane markets; tab completes"
 	}
 	muted := t.Style(draw.Style{Ink: draw.Muted})
-	in.PromptStyle, in.TextStyle = t.Style(draw.Style{Ink: draw.Accent, Attr: draw.Bold}), t.Style(draw.Style{Ink: draw.Title})
+	in.PromptStyle, in.TextStyle = t.Style(draw.Style{Ink: draw.Accent,
+		Attr: draw.Bold}), t.Style(draw.Style{Ink: draw.Title})
 	in.PlaceholderStyle, in.CompletionStyle, in.Cursor.Style = muted, muted, t.Style(draw.Style{})
 	if in.Value() != "" {
 		in.Width = max(w-len(in.Prompt)-1, 1)

@@ -30,7 +30,8 @@ func TestAnyKeys(t *testing.T) {
 				v.wait(time.Duration(rapid.IntRange(0, 500).Draw(t, "ms")) * time.Millisecond)
 			case 2:
 				v.send(tea.MouseMsg{X: rapid.IntRange(-1, 261).Draw(t, "x"), Y: rapid.IntRange(-1, 86).Draw(t, "y"),
-					Button: rapid.SampledFrom([]tea.MouseButton{tea.MouseButtonLeft, tea.MouseButtonWheelDown, tea.MouseButtonWheelUp, tea.MouseButtonRight}).Draw(t, "button"),
+					Button: rapid.SampledFrom([]tea.MouseButton{tea.MouseButtonLeft, tea.MouseButtonWheelDown,
+						tea.MouseButtonWheelUp, tea.MouseButtonRight}).Draw(t, "button"),
 					Action: rapid.SampledFrom([]tea.MouseAction{tea.MouseActionPress, tea.MouseActionRelease, tea.MouseActionMotion}).Draw(t, "action")})
 			default:
 				v.press(rapid.SampledFrom(anyKeys).Draw(t, "key"))
@@ -49,6 +50,7 @@ func TestAnyKeys(t *testing.T) {
 const raceVisits = 15
 
 // anyKeys are those that random visits press: all there are, and texts to type.
-var anyKeys = []string{"space", "+", "-", "left", "right", "[", "]", "shift+left", "shift+right", "h", "l", "H", "L", "0", "$", "home", "end",
+var anyKeys = []string{"space", "+", "-", "left", "right", "[", "]", "shift+left", "shift+right", "h", "l", "H", "L",
+	"0", "$", "home", "end",
 	"t", ":", "g", "G", "o", "r", "d", "n", "N", "s", "tab", "b", "1", "2", "3", "4", "5", "6", "shift+tab", "z", "up", "down", "k", "j", ".", ",", "pgup", "pgdown",
 	"enter", "esc", "/", "?", "backspace", "wed 14:00", "+36h", "-2d", "spot", "general-1", "no such thing", "äöü漢字é"}

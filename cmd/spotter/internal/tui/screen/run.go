@@ -79,7 +79,8 @@ type inventory struct {
 }
 
 func newInventory(t *timeline.Timeline) inventory {
-	v := inventory{about: t.About(), pools: t.Pools(), markets: t.Markets(), workloads: t.Workloads(), budgets: t.Budgets()}
+	v := inventory{about: t.About(), pools: t.Pools(), markets: t.Markets(), workloads: t.Workloads(),
+		budgets: t.Budgets()}
 	v.warmup, v.from, v.to = t.Span()
 	v.region = region(v.markets)
 	return v
@@ -106,7 +107,10 @@ func (v *inventory) shortZone(zone string) string { return strings.TrimPrefix(zo
 // market returns the place of a market in the table of them, -1 without it;
 // likewise workload and budget.
 func (v *inventory) market(name string) int32 {
-	i, ok := slices.BinarySearchFunc(v.markets, name, func(m timeline.MarketInfo, name string) int { return cmp.Compare(m.Name, name) })
+	i, ok := slices.BinarySearchFunc(v.markets, name, func(m timeline.MarketInfo,
+		name string) int {
+		return cmp.Compare(m.Name, name)
+	})
 	if !ok {
 		return -1
 	}

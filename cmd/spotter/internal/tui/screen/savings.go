@@ -19,7 +19,8 @@ type savingsPane struct {
 // it is known.
 func (p *savingsPane) chart() draw.Chart {
 	now := p.now
-	c := draw.Chart{From: p.focused.from, To: p.focused.to, Now: now, Unit: draw.UnitDollars, Zero: true, Empty: "simulating…"}
+	c := draw.Chart{From: p.focused.from, To: p.focused.to, Now: now, Unit: draw.UnitDollars, Zero: true,
+		Empty: "simulating…"}
 	for i := range p.savings {
 		l := p.savings[i].Series
 		if saved, ok := p.saved(p.savings[i].show); ok {
@@ -55,8 +56,10 @@ const savedColumn = 5
 
 // table lists the results of each run at the shown time.
 func (p *savingsPane) table(sel *selection) draw.Table {
-	t := draw.Table{Selected: sel.row(Savings, p.names()), Columns: []draw.Column{{Title: "policy", Min: policyMin, Middle: true}, {Title: "bill", Right: true, Rank: 1},
-		{Title: "outage", Right: true, Rank: 2}, {Title: "notices", Right: true, Rank: 5}, {Title: "reclaims", Right: true, Rank: 4},
+	t := draw.Table{Selected: sel.row(Savings, p.names()), Columns: []draw.Column{{Title: "policy", Min: policyMin,
+		Middle: true}, {Title: "bill", Right: true, Rank: 1},
+		{Title: "outage", Right: true, Rank: 2}, {Title: "notices", Right: true, Rank: 5}, {Title: "reclaims", Right: true,
+			Rank: 4},
 		{Title: "net savings", Right: true}, {Title: "%", Right: true, Rank: 3}}}
 	for i, s := range p.shows {
 		t.Rows = append(t.Rows, p.row(s, i))

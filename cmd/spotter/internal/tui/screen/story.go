@@ -110,7 +110,8 @@ func reclaimStory(shows []*show) (story, bool) {
 			}
 			if n := s.reclaimsIn(span{at, at.Add(storyBefore)}); n > most {
 				most = n
-				x = story{at, of, fmt.Sprintf("%s, %s of %s reclaimed; outages differ little", draw.Day(at), figures.Count(n, "node"), s.Name)}
+				x = story{at, of, fmt.Sprintf("%s, %s of %s reclaimed; outages differ little", draw.Day(at),
+					figures.Count(n, "node"), s.Name)}
 			}
 		}
 	}

@@ -81,11 +81,15 @@ func TestStoryOf(t *testing.T) {
 			"Tue 6 06:00, 2 reclaims: a has a 30m outage, b none"},
 		{"both, one of them longer", []*show{madeShow("a", [][2]float64{{10, 10.5}}), madeShow("b", [][2]float64{{10, 12}, {12.05, 13}})},
 			"Mon 5 10:00, b has a 2h57m outage, a 30m"},
-		{"overlapping workloads count once", []*show{madeShow("a", [][2]float64{{10, 11}, {10, 11}, {10.5, 11}}), madeShow("b", nil)}, "Mon 5 10:00, a has a 1h outage, b none"},
-		{"before the window nothing counts", []*show{madeShow("a", [][2]float64{{-5, -1}, {-1, 0.25}}), madeShow("b", nil)}, "Mon 5 00:00, a has a 15m outage, b none"},
+		{"overlapping workloads count once", []*show{madeShow("a", [][2]float64{{10, 11}, {10, 11}, {10.5, 11}}),
+			madeShow("b", nil)}, "Mon 5 10:00, a has a 1h outage, b none"},
+		{"before the window nothing counts", []*show{madeShow("a", [][2]float64{{-5, -1}, {-1, 0.25}}), madeShow("b", nil)},
+			"Mon 5 00:00, a has a 15m outage, b none"},
 		{"a policy alone", []*show{madeShow("a", [][2]float64{{10, 11}})}, "Mon 5 10:00, a has a 1h outage"},
-		{"reclaims where outages are alike", []*show{madeShow("a", nil, 5, 50, 50.1, 50.2), madeShow("b", nil, 7, 8)}, "Wed 7 02:00, 3 nodes of a reclaimed; outages differ little"},
-		{"the first of two alike", []*show{madeShow("a", [][2]float64{{30, 31}}), madeShow("b", [][2]float64{{10, 11}, {50, 51}})}, "Tue 6 06:00, a has a 1h outage, b none"},
+		{"reclaims where outages are alike", []*show{madeShow("a", nil, 5, 50, 50.1, 50.2), madeShow("b", nil, 7, 8)},
+			"Wed 7 02:00, 3 nodes of a reclaimed; outages differ little"},
+		{"the first of two alike", []*show{madeShow("a", [][2]float64{{30, 31}}),
+			madeShow("b", [][2]float64{{10, 11}, {50, 51}})}, "Tue 6 06:00, a has a 1h outage, b none"},
 		{"reclaims before the window", []*show{madeShow("a", nil, -5, -5.1, -5.2, -5.1), madeShow("b", nil)}, ""},
 		{"a calm week", []*show{madeShow("a", nil, 5, 50, 100), madeShow("b", nil)}, ""},
 	} {
@@ -102,7 +106,8 @@ func TestFaultsIn(t *testing.T) {
 	for _, one := range []struct {
 		from, to time.Duration
 		want     string
-	}{{5*time.Hour + 30*time.Minute, 6 * time.Hour, "shortage"}, {10 * time.Hour, 11 * time.Hour, ""}, {4 * time.Hour, 20 * time.Hour, "shortage"}, {13 * time.Hour, 15 * time.Hour, "shortage"}} {
+	}{{5*time.Hour + 30*time.Minute, 6 * time.Hour, "shortage"}, {10 * time.Hour, 11 * time.Hour, ""}, {4 * time.Hour,
+		20 * time.Hour, "shortage"}, {13 * time.Hour, 15 * time.Hour, "shortage"}} {
 		if got := strings.Join(s.faultsIn(span{monday.Add(one.from), monday.Add(one.to)}), ", "); got != one.want {
 			t.Errorf("from %v to %v: %q, want %q", one.from, one.to, got, one.want)
 		}
@@ -116,7 +121,8 @@ func TestBeginAtStory(t *testing.T) {
 	o := opened(t)
 	o.AtStory = true
 	v.send(o)
-	if p := &v.play; p.story == nil || p.time() != p.story.at.Add(-storyLead) || !p.clock.playing || !v.port.both || v.port.focus != p.story.of {
+	if p := &v.play; p.story == nil || p.time() != p.story.at.Add(-storyLead) || !p.clock.playing || !v.port.both ||
+		v.port.focus != p.story.of {
 		t.Errorf("it begins at %v, the story is %+v:\n%s", v.play.time(), v.play.story, v.View())
 	}
 	w, err := prepare("squeeze", 24*time.Hour)
@@ -128,7 +134,8 @@ func TestBeginAtStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}, AtStory: true})
-	if v.wait(time.Second); !strings.Contains(v.View(), "simulating…") || !strings.Contains(v.View(), "is being looked for") || !v.play.awaits || v.play.next() == nil && !v.play.ticking {
+	if v.wait(time.Second); !strings.Contains(v.View(), "simulating…") ||
+		!strings.Contains(v.View(), "is being looked for") || !v.play.awaits || v.play.next() == nil && !v.play.ticking {
 		t.Errorf("before the run ends it does not wait for the story:\n%s", v.View())
 	}
 	if v.press("g", "s"); !strings.Contains(v.prompt.note, "when the runs have ended") || v.play.awaits || !v.play.clock.playing {
@@ -149,7 +156,8 @@ func TestBeginAtStory(t *testing.T) {
 	if v.wait(frameTime); v.play.awaits || v.play.story == nil || v.play.time().Sub(v.play.story.at.Add(-storyLead)) > time.Minute {
 		t.Errorf("when the run has ended it is at %v, the story %+v", v.play.time(), v.play.story)
 	}
-	if asked.wait(frameTime); asked.play.story == nil || asked.play.time() != asked.play.story.at || strings.Contains(asked.prompt.note, "ended") {
+	if asked.wait(frameTime); asked.play.story == nil || asked.play.time() != asked.play.story.at ||
+		strings.Contains(asked.prompt.note, "ended") {
 		t.Errorf("the story that was asked for early is %+v, it is at %v and says %q", asked.play.story, asked.play.time(), asked.prompt.note)
 	}
 }

@@ -16,12 +16,14 @@ func (s *facts) ofMarket(name string) []draw.Section {
 		return []draw.Section{{Title: "What", Items: []draw.Item{{Value: "this run has no such market", Ink: draw.Warn}}}}
 	}
 	m, f := &s.markets[id], &s.frame.Markets[id]
-	what := draw.Section{Title: "What", Items: []draw.Item{{Key: "name", Value: m.Name}, {Key: "price", Value: s.priced(id), Ink: inkFor(m.Spot)}}}
+	what := draw.Section{Title: "What", Items: []draw.Item{{Key: "name", Value: m.Name},
+		{Key: "price", Value: s.priced(id), Ink: inkFor(m.Spot)}}}
 	if m.OnDemand > 0 && m.Spot {
 		what.Items = append(what.Items, draw.Item{Key: "on-demand", Value: draw.PerHour(m.OnDemand)})
 	}
 	if low, high, ok := s.extremes(id); ok && m.Spot {
-		what.Items = append(what.Items, draw.Item{Key: "so far", Value: "from " + draw.PerHour(low) + " to " + draw.PerHour(high)})
+		what.Items = append(what.Items, draw.Item{Key: "so far", Value: "from " + draw.PerHour(low) + " to " +
+			draw.PerHour(high)})
 	}
 	if m.Spot {
 		what.Items = append(what.Items, draw.Item{Key: "hazard", Value: taken(f.Hazard)})
@@ -81,14 +83,17 @@ func (s *facts) ofWorkload(name string) []draw.Section {
 	}
 	what := draw.Section{Title: "What", Items: []draw.Item{{Key: "kind", Value: w.Kind.String()},
 		{Key: "ready", Value: fmt.Sprintf("%d of %d desired, %d required", f.Ready, f.Desired, f.Required), Ink: ink,
-			Bar: &draw.Meter{Value: float64(f.Ready), Tick: float64(f.Required), Whole: float64(max(f.Desired, 1)), Ink: draw.Accent}},
+			Bar: &draw.Meter{Value: float64(f.Ready), Tick: float64(f.Required), Whole: float64(max(f.Desired, 1)),
+				Ink: draw.Accent}},
 		{Key: "on spot", Value: fmt.Sprintf("%d of %d ready", f.OnSpot, f.Ready), Ink: draw.Spot}}}
 	if w.PodValue > 0 {
-		what.Items = append(what.Items, draw.Item{Key: "pod value", Value: draw.PerHour(w.PodValue) + ", what a pod costs on demand"})
+		what.Items = append(what.Items, draw.Item{Key: "pod value", Value: draw.PerHour(w.PodValue) +
+			", what a pod costs on demand"})
 	}
 	what.Items = append(what.Items, draw.Item{Key: "outage", Value: figures.Duration(sum.total) + " so far"})
 	if sum.incidents > 0 {
-		what.Items = append(what.Items, draw.Item{Key: "incidents", Value: fmt.Sprintf("%d, the longest %s from %s", sum.incidents, figures.Duration(sum.longest), draw.DaySecond(sum.began))})
+		what.Items = append(what.Items, draw.Item{Key: "incidents", Value: fmt.Sprintf("%d, the longest %s from %s",
+			sum.incidents, figures.Duration(sum.longest), draw.DaySecond(sum.began))})
 	}
 	return []draw.Section{what, s.outagesOf(id), s.why(name), s.history(name)}
 }
@@ -121,13 +126,16 @@ func (s *facts) ofBudget(name string) []draw.Section {
 		return []draw.Section{{Title: "What", Items: []draw.Item{{Value: "this run has no such budget", Ink: draw.Warn}}}}
 	}
 	b, f := &s.budgets[id], &s.frame.Budgets[id]
-	what := draw.Section{Title: "What", Items: []draw.Item{{Key: "action", Value: b.Action.String()}, {Key: "window", Value: figures.Duration(b.Window)}}}
+	what := draw.Section{Title: "What", Items: []draw.Item{{Key: "action", Value: b.Action.String()},
+		{Key: "window", Value: figures.Duration(b.Window)}}}
 	if b.HasGPUHours {
-		what.Items = append(what.Items, draw.Item{Key: "GPU-hours", Value: figures.Number(f.GPUHours, 1) + " of " + figures.Number(b.GPUHours, 1),
+		what.Items = append(what.Items, draw.Item{Key: "GPU-hours", Value: figures.Number(f.GPUHours, 1) + " of " +
+			figures.Number(b.GPUHours, 1),
 			Bar: &draw.Meter{Value: f.GPUHours, Whole: b.GPUHours, Ink: draw.Accent}})
 	}
 	if b.HasDollars {
-		what.Items = append(what.Items, draw.Item{Key: "dollars", Value: figures.Dollars(f.Dollars.Float()) + " of " + figures.Dollars(b.Dollars.Float()),
+		what.Items = append(what.Items, draw.Item{Key: "dollars", Value: figures.Dollars(f.Dollars.Float()) + " of " +
+			figures.Dollars(b.Dollars.Float()),
 			Bar: &draw.Meter{Value: f.Dollars.Float(), Whole: b.Dollars.Float(), Ink: draw.Accent}})
 	}
 	state, ink := "has room", draw.Good
@@ -159,9 +167,11 @@ func (s *facts) ofDecision(id entryID) []draw.Section {
 	with := draw.Section{Title: fmt.Sprintf("All %s of this decision", figures.Count(len(d.Entries), "entry"))}
 	for i := range d.Entries {
 		x := &d.Entries[i]
-		with.Items = append(with.Items, draw.Item{Key: x.Verb.String(), Value: join(x.Subject, "("+string(x.Why.Reason)+") "+x.Detail)})
+		with.Items = append(with.Items, draw.Item{Key: x.Verb.String(),
+			Value: join(x.Subject, "("+string(x.Why.Reason)+") "+x.Detail)})
 	}
-	with.Items = append(with.Items, draw.Item{Key: "next", Value: "decides again by " + draw.DaySecond(d.Wake), Ink: draw.Muted})
+	with.Items = append(with.Items, draw.Item{Key: "next", Value: "decides again by " + draw.DaySecond(d.Wake),
+		Ink: draw.Muted})
 	sections := []draw.Section{what}
 	if market := s.marketOfEntry(e); market >= 0 {
 		sections = append(sections, s.possible(market))

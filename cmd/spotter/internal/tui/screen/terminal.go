@@ -85,7 +85,8 @@ func (t *Terminal) theme() *draw.Theme {
 func Show(ctx context.Context, t *Terminal, title string, play func(ctx context.Context, send func(any))) error {
 	m := New(title, t.theme())
 	ctx, cancel := context.WithCancel(ctx)
-	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(t.In), tea.WithOutput(t.Out), tea.WithAltScreen(), tea.WithMouseCellMotion())
+	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(t.In), tea.WithOutput(t.Out), tea.WithAltScreen(),
+		tea.WithMouseCellMotion())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

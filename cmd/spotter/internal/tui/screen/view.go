@@ -107,7 +107,8 @@ func (p *playback) pane(of Pane, run int) pane {
 
 // drawPane draws a pane in its box: with the policy where two stand side by side.
 func (m *Model) drawPane(c draw.Canvas, a *area) {
-	b := draw.Box{Key: '1' + rune(a.pane), Title: a.pane.String(), Focused: a.pane == m.port.pane && a.run == m.port.focus && !m.port.inspecting()}
+	b := draw.Box{Key: '1' + rune(a.pane), Title: a.pane.String(), Focused: a.pane == m.port.pane &&
+		a.run == m.port.focus && !m.port.inspecting()}
 	switch {
 	case a.pane != Savings && m.port.sideBySide():
 		b.Title += " · " + m.play.shows[a.run].Name

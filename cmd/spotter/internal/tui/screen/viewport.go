@@ -84,7 +84,8 @@ func (v *viewport) back() { v.inspected = v.inspected[:len(v.inspected)-1] }
 // layout is where everything stands now; of is the run with the focus, nil while
 // nothing is open, and story says that there is a line for it.
 func (v *viewport) layout(of *show, story bool) layout {
-	s := shape{story: story, w: v.width, h: v.height, pane: v.pane, run: v.focus, both: v.sideBySide(), zoom: v.zoom, inspecting: v.inspecting()}
+	s := shape{story: story, w: v.width, h: v.height, pane: v.pane, run: v.focus, both: v.sideBySide(), zoom: v.zoom,
+		inspecting: v.inspecting()}
 	if of != nil {
 		s.workloads, s.budgets = len(of.workloads), len(of.budgets)
 	}

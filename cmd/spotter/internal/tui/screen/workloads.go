@@ -60,7 +60,8 @@ func (p *tablePane) listWorkloads(now policy.Time, sel *selection) {
 			}
 			names = append(names, w.Name)
 			rows = append(rows, draw.WorkloadRow{Name: w.Name, Kind: w.Kind.String(), Ready: f.Ready, Required: f.Required,
-				Desired: desired, OnSpot: f.OnSpot, Out: f.Ready < f.Required, Outage: sim.OutageMinutes(s.outageOf(int32(i), s.from, now).total)})
+				Desired: desired, OnSpot: f.OnSpot, Out: f.Ready < f.Required, Outage: sim.OutageMinutes(s.outageOf(int32(i),
+					s.from, now).total)})
 		}
 	}
 	p.show(draw.Workloads(rows, -1), names, len(s.workloads), sel)
