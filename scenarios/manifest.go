@@ -182,21 +182,7 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 	}
 	s := &m.Spec
 	sc.Name, sc.statedIn = m.Name, doc.file
-	if text, stated := m.Annotations[AnnotationCaptured]; stated {
-		if _, err := time.Parse(time.RFC3339, text); err != nil {
-			errs = append(errs, doc.problem([]string{"metadata", "annotations", AnnotationCaptured},
-				"%q is not a time such as 2026-01-03T14:00:00Z", text))
-		}
-		sc.Captured = true
-	}
-	sc.Deviation = m.Annotations[AnnotationDeviation]
-	if text, stated := m.Annotations[AnnotationKarpenterVersion]; stated {
-		v, err := ParseKarpenterVersion(text)
-		if err != nil {
-			errs = append(errs, doc.problem([]string{"metadata", "annotations", AnnotationKarpenterVersion}, "%v", err))
-		}
-		sc.Karpenter = v
-	}
+	errs = append(errs, m.readAnnotations(sc, doc)...)
 	if s.Duration == nil {
 		fail("must be set%s", "", "duration")
 	} else if sc.Duration = s.Duration.Duration; sc.Duration <= 0 {
@@ -237,8 +223,27 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 		}
 	}
 	return slices.Concat(errs, sc.readCredits(s, doc), sc.readMarket(&s.Market, doc), sc.readGroups(&s.Groups, doc),
-		sc.readNodes(s.Nodes, doc),
-		sc.readCommitments(s.Commitments, doc), sc.readFaults(s.Faults, doc))
+		sc.readNodes(s.Nodes, doc), sc.readCommitments(s.Commitments, doc), sc.readFaults(s.Faults, doc))
+}
+
+// readAnnotations reads what a capture notes of itself.
+func (m *manifest) readAnnotations(sc *Scenario, doc *document) (errs []error) {
+	if text, stated := m.Annotations[AnnotationCaptured]; stated {
+		if _, err := time.Parse(time.RFC3339, text); err != nil {
+			errs = append(errs, doc.problem([]string{"metadata", "annotations", AnnotationCaptured},
+				"%q is not a time such as 2026-01-03T14:00:00Z", text))
+		}
+		sc.Captured = true
+	}
+	sc.Deviation = m.Annotations[AnnotationDeviation]
+	if text, stated := m.Annotations[AnnotationKarpenterVersion]; stated {
+		v, err := ParseKarpenterVersion(text)
+		if err != nil {
+			errs = append(errs, doc.problem([]string{"metadata", "annotations", AnnotationKarpenterVersion}, "%v", err))
+		}
+		sc.Karpenter = v
+	}
+	return errs
 }
 
 // readMarket reads what a scenario sets of the market.

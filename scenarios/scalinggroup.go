@@ -358,8 +358,10 @@ func (r *groupReader) readMixed(m *awsMixed) {
 		from  *int32
 		most  int32
 		to    *int
-	}{{"OnDemandBaseCapacity", d.OnDemandBase, nodesMax, &r.own.OnDemandBase}, {"OnDemandPercentageAboveBaseCapacity",
-		d.OnDemandPercent, 100, &r.own.OnDemandPercent}} {
+	}{
+		{"OnDemandBaseCapacity", d.OnDemandBase, nodesMax, &r.own.OnDemandBase},
+		{"OnDemandPercentageAboveBaseCapacity", d.OnDemandPercent, 100, &r.own.OnDemandPercent},
+	} {
 		if x.from == nil {
 			continue
 		}
@@ -374,6 +376,11 @@ func (r *groupReader) readMixed(m *awsMixed) {
 	default:
 		r.fail(at("OnDemandAllocationStrategy"), "%q is not prioritized or lowest-price", s)
 	}
+	r.readSpotStrategy(d, at)
+}
+
+// readSpotStrategy reads how a mixed group chooses among Spot markets.
+func (r *groupReader) readSpotStrategy(d *awsDistribution, at func(field string) []string) {
 	known := false
 	if r.own.Spot, known = spotStrategies[cmp.Or(d.SpotStrategy, "lowest-price")]; !known {
 		r.fail(at("SpotAllocationStrategy"), "%q is not one of %s", d.SpotStrategy,

@@ -74,19 +74,19 @@ func (d *digester) later(s *Series) {
 	}
 }
 
-// A digester gathers what is hashed, so that the hash is given long pieces.
+// A digester gathers what is hashed, so that the hash is given long pieces. No write to a hash fails.
 type digester struct {
 	hash   hash.Hash
 	buffer *bufio.Writer
 }
 
 func (d *digester) word(v uint64) {
-	d.buffer.Write(binary.LittleEndian.AppendUint64(d.buffer.AvailableBuffer(), v))
+	_, _ = d.buffer.Write(binary.LittleEndian.AppendUint64(d.buffer.AvailableBuffer(), v))
 }
 
 func (d *digester) text(s string) {
 	d.word(uint64(len(s)))
-	d.buffer.WriteString(s)
+	_, _ = d.buffer.WriteString(s)
 }
 
 // words takes in a column of whole numbers.
