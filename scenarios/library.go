@@ -18,7 +18,7 @@ var ErrNotFound = errors.New("no such scenario")
 //go:embed library/*.yaml library/hunted/*.yaml
 var library embed.FS
 
-// hunted is the folder of the embedded scenarios that `spotter-lab scenario hunt` found.
+// hunted is the folder of the embedded scenarios that `spotter scenario hunt` found.
 const hunted = "hunted"
 
 // Names returns the names of the embedded scenarios in order, without those of [Hunted].

@@ -144,7 +144,7 @@ EOF`, says: "good"},
 	{"docs/sweep.md", map[string]treatment{
 		"spotter sweep plan.yaml…": {says: "fresh seeds"},
 	}},
-	{"docs/scenarios.md", map[string]treatment{"spotter-lab…": {leave: "the tests of spotter-lab run it"}}},
+	{"docs/scenarios.md", map[string]treatment{"spotter scenario hunt…": {leave: "the tests of spotter-lab run it"}}},
 	{"docs/capture.md", map[string]treatment{
 		"spotter capture --out cluster.yaml --trace…": {leave: "it takes a recording of your own: TestCapture… run one"},
 		"spotter capture --out cluster.yaml --anon…":  {cluster: true, says: "cluster.yaml"},

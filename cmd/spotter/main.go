@@ -45,7 +45,7 @@ func commands(p *cli.Program) []*cobra.Command {
 	return slices.Concat(
 		cli.In("decide", try.Command(p), eval.Command(p), whatif.Command(p), sim.Command(p),
 			cli.Alpha(schedule.Command(p)), cli.Alpha(sweep.Command(p)), bill.Command(p),
-			scenario.Command(p, lab.ScenarioFromTrace.Forward(p)), local.policiesCommand(), local.metricsCommand(),
+			scenario.Command(p, lab.ScenarioFromTrace.Forward(p), lab.ScenarioHunt.Forward(p)), local.policiesCommand(), local.metricsCommand(),
 			catalog.Command(p), cli.Alpha(local.modelsCommand())),
 		cli.In("look", tui.Command(p), top.Command(p), status.Command(p), doctor.Command(p), explain.Command(p),
 			replay.Command(p), local.plotCommand()),

@@ -118,12 +118,8 @@ func (p *Program) Root(commands ...*cobra.Command) *cobra.Command {
 			return p.startProfiles()
 		},
 	}
-	switch name := filepath.Base(p.Name); {
-	case strings.HasPrefix(name, "kubectl-"):
-		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " +
-			strings.TrimPrefix(name, "kubectl-")}
-	case name == "spotter-lab":
-		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
+	if plugin, ok := strings.CutPrefix(filepath.Base(p.Name), "kubectl-"); ok {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + plugin}
 	}
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
@@ -202,8 +198,8 @@ func (p *Program) versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  Arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			v := map[string]string{"version": p.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" +
-				runtime.GOARCH}
+			v := map[string]string{"version": p.Version, "go": runtime.Version(),
+				"platform": runtime.GOOS + "/" + runtime.GOARCH}
 			if p.Lacks != "" {
 				v["lacks"] = p.Lacks
 			}

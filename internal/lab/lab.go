@@ -27,6 +27,7 @@ var (
 		"Judge a forecaster on the rows of a data set that were held out"}
 	ModelsTrain       = Command{"train --out DIR", "Train the network behind the policy model against the simulator"}
 	ScenarioFromTrace = Command{"from-trace FILE…", "Turn a recorded workload into a scenario"}
+	ScenarioHunt      = Command{"hunt", "Look for the scenarios in which a policy does worst, and write the smallest"}
 	TraceCheck        = Command{"check A [--against B]",
 		"Say in figures what a trace is like, or how far it is from another"}
 	TraceForecast = Command{"forecast [TRACE] --out DIR",

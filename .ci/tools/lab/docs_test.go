@@ -63,7 +63,7 @@ func treatmentOf(command string) (begin string, how treatment) {
 }
 
 // labCommand matches a line of a block of commands that spotter-lab runs.
-var labCommand = regexp.MustCompile(`^(?:bin/)?spotter(?:-lab)? (models (?:dataset|evaluate|train)|scenario (?:from-trace|hunt)|trace (?:check|forecast|generate)) [^#]*`)
+var labCommand = regexp.MustCompile(`^(?:bin/)?spotter (models (?:dataset|evaluate|train)|scenario (?:from-trace|hunt)|trace (?:check|forecast|generate)) [^#]*`)
 
 // commandsOfPages returns the commands of spotter-lab in docs, less the name of the program, each once.
 func commandsOfPages(t *testing.T) []string {

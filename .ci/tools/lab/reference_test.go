@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/test/golden"
 )
 
-const head = "# Commands of spotter-lab\n\nWhat research needs and users do not. `spotter` runs these, but for `scenario hunt`, where `spotter-lab` is beside it or in\n`PATH`; `make build` makes both, and the container image has `spotter` alone. The page is made of the program.\n"
+const head = "# Commands of spotter-lab\n\nWhat research needs and users do not. `spotter` runs these where `spotter-lab` is beside it or in `PATH`; `make build` makes\nboth, and the container image has `spotter` alone. The page is made of the program.\n"
 
 // TestReference: the page on commands is what the commands say.
 func TestReference(t *testing.T) {

@@ -37,8 +37,8 @@ type huntFlags struct {
 func (p *program) scenarioHuntCommand() *cobra.Command {
 	var f huntFlags
 	c := &cobra.Command{
-		Use:   "hunt",
-		Short: "Look for the scenarios in which a policy does worst, and write the smallest",
+		Use:   lab.ScenarioHunt.Use,
+		Short: lab.ScenarioHunt.Short,
 		Long: "hunt looks for demand, prices and shortages under which a policy does worse than the\n" +
 			"best of some simple rules. It tries scenarios of random numbers\n" +
 			"(intensity, slots, sizes of nodes, services with bursts, start-up times, spreads and\n" +
@@ -55,8 +55,8 @@ func (p *program) scenarioHuntCommand() *cobra.Command {
 			"Policies that read files, as bundles of models, cannot be hunted.\n\n" +
 			"Equal calls write equal files. Exit code: 0 good, 2 the call is wrong, 3 it broke or\n" +
 			"was stopped, which writes nothing.",
-		Example: "  spotter-lab scenario hunt --policy portfolio --seed 3 --out hunted\n" +
-			"  spotter-lab scenario hunt --policy static:share=0.7 --goal outage --objective 0.999",
+		Example: "  spotter scenario hunt --policy portfolio --seed 3 --out hunted\n" +
+			"  spotter scenario hunt --policy static:share=0.7 --goal outage --objective 0.999",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), p) },
 	}
@@ -223,7 +223,7 @@ func (f *huntFlags) complete(p *program) error {
 	} {
 		if !x.good {
 			return cli.Invalid(fmt.Errorf("--%s: %s is not %s", x.flag, x.value, x.wants),
-				"run `spotter-lab scenario hunt --help`")
+				"run `spotter scenario hunt --help`")
 		}
 	}
 	if info, err := os.Stat(f.out); err == nil && !info.IsDir() {

@@ -70,7 +70,7 @@ func TestBounds(t *testing.T) {
 // nothing else matters.
 func hunted(t *testing.T) Config {
 	return Config{
-		Policy: "portfolio", Goal: Savings, Rules: Rules(), Objective: 0.999, Seed: 7, Length: 24 * time.Hour, Tries: 40, Keep: 2, Least: 1, Name: "found", Invocation: "spotter-lab scenario hunt",
+		Policy: "portfolio", Goal: Savings, Rules: Rules(), Objective: 0.999, Seed: 7, Length: 24 * time.Hour, Tries: 40, Keep: 2, Least: 1, Name: "found", Invocation: "spotter scenario hunt",
 		Bind: bind(t),
 		NewRunner: func() eval.Runner {
 			return func(_ context.Context, j eval.Job) (*sim.Result, error) {
@@ -98,7 +98,7 @@ func TestHunt(t *testing.T) {
 		strings.Count(text, "kind: Deployment")+strings.Count(text, "kind: CronJob") != 1 || !strings.Contains(text, "intensity: 1}") {
 		t.Errorf("it is not small:\n%s", text)
 	}
-	for _, want := range []string{"# spotter-lab scenario hunt\n",
+	for _, want := range []string{"# spotter scenario hunt\n",
 		"# Gap: portfolio 25.0 points of the on-demand bill behind on-demand", "name: found-1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)

@@ -159,7 +159,7 @@ func (h *hunter) judge(ctx context.Context, p *plan, name string) (Find, error) 
 		f.Interval = &i
 		interval = fmt.Sprintf("interval %.1f to %.1f", i.Low, i.High)
 	}
-	head := fmt.Sprintf("%s does worse here than %s: found by `spotter-lab scenario hunt` and made smaller.\n%s\nGap: %s %.1f %s behind %s in the median of seeds %d to %d, %s.\n",
+	head := fmt.Sprintf("%s does worse here than %s: found by `spotter scenario hunt` and made smaller.\n%s\nGap: %s %.1f %s behind %s in the median of seeds %d to %d, %s.\n",
 		h.Policy, f.Rule, h.Invocation, h.Policy, f.Gap, h.Goal.Unit(), f.Rule, freshSeeds[0], freshSeeds[len(freshSeeds)-1], interval)
 	f.Text = p.text(name, h.Trace, head)
 	return f, nil
