@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// compactRows is the most rows of a row group of a compact trace: the least that
-	// is read of it. Half of it makes files a tenth longer and reading a fifth slower;
-	// four times it, files a tenth shorter and reading two fifths faster. A row group
-	// begins anew with each zone, so that its bounds say which types it has, and holds
-	// whole types where they fit.
+	// compactRows is the maximum number of rows of a row group of a compact trace, which is the
+	// least that a reader reads. Half of it makes files a tenth longer and reading a fifth
+	// slower; four times as many make files a tenth shorter and reading two fifths faster. Each
+	// zone starts a new row group, so that the bounds of a group show which types it has, and a
+	// group holds whole types where they fit.
 	compactRows = 1 << 13
 
 	// partRows is about how many rows are in memory while a trace is made compact.
@@ -297,9 +297,9 @@ func (m *monthWriter) zone(series []Series, next []int, begin, end int, month po
 	return nil
 }
 
-// groupEnd returns the end of the row group that begins at row at of some types, of which the
-// ends are given: behind as many whole types as fit, so that one is not read in two groups
-// for nothing, or within a type that does not fit.
+// groupEnd returns the end of the row group that starts at row at. Ends are the row numbers at
+// which the types end. The group holds as many whole types as fit, so that a reader finds each of
+// them in one group; a type that does not fit is split.
 func groupEnd(ends []int, at int) int {
 	fits, _ := slices.BinarySearch(ends, at+compactRows+1)
 	if fits > 0 && ends[fits-1] > at {
@@ -346,7 +346,7 @@ func (m *monthWriter) close() error {
 	return errors.Join(errs...)
 }
 
-// monthOf returns the begin of the UTC month that holds t.
+// monthOf returns the start of the UTC month that contains t.
 func monthOf(t policy.Time) policy.Time {
 	at := t.Std()
 	return policy.TimeOf(time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC))

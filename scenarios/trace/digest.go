@@ -8,8 +8,8 @@ import (
 	"math"
 )
 
-// digest hashes the names and columns of all series. Each stands behind its
-// length, so that no two contents give the same bytes.
+// digest hashes the names and columns of all series. Each is preceded by its length, so that
+// different contents never give the same bytes.
 func digest(series []Series) [32]byte {
 	d := newDigester(len(series))
 	for i := range series {
@@ -18,7 +18,7 @@ func digest(series []Series) [32]byte {
 	return d.sum()
 }
 
-// newDigester returns one for so many series.
+// newDigester returns a digester of a trace with the given number of markets.
 func newDigester(markets int) *digester {
 	d := &digester{hash: sha256.New()}
 	d.buffer = bufio.NewWriterSize(d.hash, 1<<13)
@@ -52,9 +52,9 @@ func (d *digester) sum() [32]byte {
 	return [32]byte(d.hash.Sum(nil))
 }
 
-// later takes in the columns that came to be after the first digests were
-// printed. They count only where they are, so that a trace without them keeps
-// its digest. What stands before each can be no length.
+// later hashes the columns that were added after the first digests were published. A column that
+// the series lacks adds nothing, so that a trace without these columns keeps its digest. The word
+// before each column cannot be mistaken for a length.
 func (d *digester) later(s *Series) {
 	const mark = 1 << 63
 	if s.ProbeGap != nil {

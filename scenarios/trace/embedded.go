@@ -25,8 +25,8 @@ func Default() (*Trace, error) { return embedded(Recorded) }
 // Synthetic returns the embedded trace of drawn prices of AWS.
 func Synthetic() (*Trace, error) { return embedded(synthetic) }
 
-// oldNames are names that embedded traces have besides that of their file. The synthetic one was
-// the default, so that records which name it so are repeated on the prices that they were made on.
+// oldNames are further names of embedded traces. The synthetic trace was once the default, and a
+// record that names it so must be repeated with the same prices.
 var oldNames = map[string]string{"": Recorded, "embedded": synthetic, "embedded:default": synthetic}
 
 // IsEmbedded reports whether name has the form of a name of an embedded trace, which need not

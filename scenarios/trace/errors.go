@@ -30,7 +30,7 @@ type FileError struct {
 	File   string
 	Column string // empty when no single column is at fault
 	Row    int64  // from 1 within the file; 0 when no single row is at fault
-	Value  string // what stands there; may be empty
+	Value  string // the value in the file; may be empty
 	Err    error
 
 	// Own reports that this package wrote the file, so that an import cannot help.
@@ -65,7 +65,7 @@ const (
 	TimeMin policy.Time = 1                 // 1970-01-01
 	TimeMax policy.Time = 7_258_118_400_000 // 2200-01-01
 
-	// RequestedMax bounds how many nodes a probe asks for at once.
+	// RequestedMax is the maximum number of nodes that a probe requests at once.
 	RequestedMax = 10_000
 
 	// ProbeGapMax bounds the seconds between two looks at a market: a year.

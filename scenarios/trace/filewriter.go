@@ -29,10 +29,9 @@ type writtenRow struct {
 	series int32
 }
 
-// codec is shared by all writers: an encoder has megabytes of tables, and the
-// codec keeps those that are not in use. Dictionaries and differences leave
-// little to compress: a higher level saves 8 % of the bytes and asks for far
-// more memory.
+// codec is shared by all writers: an encoder has megabytes of tables, and the codec reuses those of
+// finished writers. Dictionary and delta encoding leave little to compress: a higher level saves 8%
+// of the bytes and needs far more memory.
 var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 
 // columnsOf returns the names of the columns that any of series has.
@@ -46,8 +45,8 @@ func columnsOf(series []Series) map[string]bool {
 	return names
 }
 
-// newWriter returns a writer for the columns that are named, besides those that every file
-// has. The files are of all regions, or else of that of a market.
+// newWriter returns a writer for the named columns and those that every file has. Unless all is
+// set, its files hold only the region of market, which their metadata name.
 func (t *Trace) newWriter(names map[string]bool, market *Series, all bool) *fileWriter {
 	w := &fileWriter{}
 	group := orderedGroup{Group: parquet.Group{}}

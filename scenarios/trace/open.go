@@ -15,8 +15,8 @@ import (
 
 // Open reads the trace at path, a folder or a single file.
 //
-// When a span is asked for, each series begins with the price in force at the
-// begin of the day before it, whatever is stored before that.
+// If the options name a start, each series starts with the price in force at the start of the
+// previous day, whatever is stored before that.
 func Open(path string, o ReadOptions) (*Trace, error) {
 	found, err := findFiles(path, &o)
 	if err != nil {
@@ -195,8 +195,8 @@ func (b *builder) fault(s *openSeries, r *row) *FileError {
 	return nil
 }
 
-// find returns the series of a market, a new one if there is none, or nil when the market
-// is not wanted.
+// find returns the series of a market, which it creates if necessary, or nil if the options exclude
+// the market.
 func (b *builder) find(market marketCode) *openSeries {
 	s, ok := b.index[market]
 	if ok {
@@ -257,7 +257,7 @@ func (b *builder) head() *Trace {
 	return t
 }
 
-// wanted returns the series that have intervals in the span asked for.
+// wanted returns the series that have intervals in the requested span.
 func (b *builder) wanted() []Series {
 	series := make([]Series, 0, len(b.series))
 	for _, s := range b.series {

@@ -47,7 +47,7 @@ func checkFrame(r io.ReaderAt, size int64) error {
 		return err
 	}
 	if size >= 12 && string(tail[4:]) == magic && int64(binary.LittleEndian.Uint32(tail)) <= size-12 {
-		return nil // what a request for four bytes at the begin could add is not worth it
+		return nil // the first four bytes would add too little for another read
 	}
 	head := make([]byte, min(size, 4))
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -63,8 +63,8 @@ func checkFrame(r io.ReaderAt, size int64) error {
 	return fmt.Errorf("%w: its end is missing, so it was cut short or is still being written", ErrCorrupt)
 }
 
-// checkGroup fails when the footer promises more than the file can hold. The
-// library takes the footer at its word and would ask for that much memory.
+// checkGroup fails if the footer describes more data than the file can hold. The library trusts the
+// footer and would allocate that much memory.
 func checkGroup(f *parquet.File, i int) error {
 	group := &f.Metadata().RowGroups[i]
 	if group.NumRows < 0 {
@@ -87,8 +87,8 @@ func checkChunk(f *parquet.File, group *format.RowGroup, c int, repeated bool, m
 		return fmt.Errorf("%w: column %d is recorded at byte %d with a length of %d, the file has %d",
 			ErrCorrupt, c, begin, m.TotalCompressedSize, f.Size())
 	}
-	// The others need not say how long their output is, and the library goes on asking for
-	// memory while damaged input asks for more.
+	// Data in other formats need not state its decompressed size, and the library keeps allocating
+	// memory for as long as damaged input requires it.
 	read := append([]format.CompressionCodec{format.Zstd, format.Snappy, format.Gzip, format.Uncompressed}, more...)
 	if !slices.Contains(read, m.Codec) {
 		return fmt.Errorf("%w: compression %v; these are read: %v", ErrFormat, m.Codec, read)
@@ -99,15 +99,14 @@ func checkChunk(f *parquet.File, group *format.RowGroup, c int, repeated bool, m
 	return nil
 }
 
-// chunkBegin returns where a column of a row group begins.
+// chunkBegin returns the offset at which a column of a row group starts.
 func chunkBegin(m *format.ColumnMetaData) int64 {
 	return cmp.Or(m.DictionaryPageOffset, m.DataPageOffset)
 }
 
-// checkPages walks the headers of the pages of one column chunk and fails when
-// they do not fit the chunk or promise more values than it has rows. The
-// library allocates what a header promises before it looks at the data, so a
-// flipped bit there could ask for gigabytes.
+// checkPages reads the page headers of a column chunk and fails if they do not fit the chunk or
+// announce more values than it has rows. The library allocates what a header announces before it
+// reads the data, so that one flipped bit could cost gigabytes.
 func checkPages(f *parquet.File, m *format.ColumnMetaData, want int64) error {
 	begin := chunkBegin(m)
 	section := io.NewSectionReader(f, begin, m.TotalCompressedSize)

@@ -14,9 +14,9 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// unpackers decompress what the library does wrongly into a place of the right length: of LZ4
-// it reads zeros where a page is more than a third of what it holds, and of both it asks for
-// ever more memory where a page is damaged.
+// unpackers decompress formats that the library handles incorrectly, into a buffer of the right
+// length. The library decodes LZ4 to zeros if the compressed page is more than a third as long as
+// its content, and keeps allocating memory for a damaged page of either format.
 var unpackers = map[format.CompressionCodec]func(dst, src []byte) error{
 	format.Lz4Raw: func(dst, src []byte) error {
 		n, err := lz4.UncompressBlock(src, dst)

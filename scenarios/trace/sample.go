@@ -63,12 +63,11 @@ func (s *Series) ProbeGapAt(i int) int32 {
 	return s.ProbeGap[i]
 }
 
-// live reports whether an interval says something that a reader who begins later
-// must know.
+// live reports whether v has something that a reader who starts at a later instant needs.
 func (v Sample) live() bool { return v.Spot != policy.NoPrice || v.Available >= 0 }
 
-// Append adds an interval that begins at at, which is later than the last, gap
-// seconds after the market was looked at before.
+// Append adds an interval that starts at at, which is after the start of the last one. The market
+// was last observed gap seconds before at.
 func (s *Series) Append(at policy.Time, v Sample, gap int32) {
 	n := len(s.At)
 	s.At = append(s.At, at)
@@ -87,8 +86,7 @@ func (s *Series) Append(at policy.Time, v Sample, gap int32) {
 	pushColumn(&s.Launched, n, v.Launched, -1)
 }
 
-// pushColumn appends v to a column of n values. A column comes to be when the
-// first value is not unknown.
+// pushColumn appends v to a column of n values. It creates the column at the first known value.
 func pushColumn[T comparable](col *[]T, n int, v, unknown T) {
 	if *col == nil {
 		if v == unknown {
@@ -127,8 +125,8 @@ func (c *columnOf[T]) dropUnknown(unknown int) {
 	}
 }
 
-// An optionalColumn is a column that a series may lack, its name in files, and what stands
-// in it for unknown.
+// An optionalColumn is a column that a series may lack, with its name in files and the value that
+// means unknown.
 type optionalColumn struct {
 	column
 	name    string

@@ -27,7 +27,7 @@ type ReadOptions struct {
 	// Provider and Region are those of a file that does not name its own.
 	Provider, Region string
 
-	// Store is where the trace lies; nil is the disk.
+	// Store is where the trace is stored; nil means the local disk.
 	Store Store
 
 	// Traffic, if not nil, is where what is read is counted.
@@ -41,18 +41,18 @@ func (o *ReadOptions) store() Store {
 	return o.Store
 }
 
-// narrow reports whether o asks for a part of the markets only.
+// narrow reports whether o selects only some of the markets.
 func (o *ReadOptions) narrow() bool {
 	return len(o.Providers)+len(o.Regions)+len(o.Zones)+len(o.Types) > 0
 }
 
-// Whole reports whether o asks for everything that a trace holds.
+// Whole reports whether o selects the whole trace.
 func (o *ReadOptions) Whole() bool {
 	return !o.narrow() && o.From == 0 && o.To == 0
 }
 
-// start is the instant from which prices are wanted: the begin of the day
-// before From, at which every live market has a row.
+// start is the instant from which prices are read: the start of the day before From, at which every
+// live market has a row.
 func (o *ReadOptions) start() policy.Time {
 	if o.From == 0 {
 		return 0
@@ -94,7 +94,7 @@ type scanner struct {
 	header  []format.KeyValue // the metadata that were found sound last
 }
 
-// newScanner returns a scanner of a trace of so many bytes.
+// newScanner returns a scanner of a trace whose files have the given number of bytes in total.
 func newScanner(o *ReadOptions, stored int64) *scanner {
 	s := &scanner{o: o, codes: map[string]int32{}, traffic: o.Traffic}
 	if s.traffic == nil {
@@ -211,7 +211,7 @@ func (s *scanner) checkHeader(f *parquet.File) error {
 	return checkColumns(f)
 }
 
-// group reads the rows of row group g, which begins behind first rows of the file.
+// group reads the rows of row group g. First is the number of rows before it in the file.
 func (s *scanner) group(src *source, f *parquet.File, g int, leaves []leaf, base row, first int64) error {
 	cursors := make([]cursor, len(leaves))
 	chunks := f.RowGroups()[g].ColumnChunks()
@@ -340,12 +340,11 @@ func (s *scanner) base(src *source, f *parquet.File) (row, error) {
 	return r, nil
 }
 
-// skips reports whether the statistics of row group g of f say that it holds nothing
-// that is wanted: names of which none lies within its bounds, or times after the span.
-// What is earlier must be read, since it holds the prices in force.
+// skips reports whether the statistics of row group g of f exclude every requested row: all
+// requested names are outside its bounds, or its times are after the span. Earlier times must be
+// read, since they have the prices in force.
 //
-// A row group has one page of each column as we write them, so that an index of pages
-// would say the same.
+// Spotter writes one page per column and row group, so that a page index would not exclude more.
 func (s *scanner) skips(f *parquet.File, g int, leaves []leaf) bool {
 	choices := [5][]string{s.o.Providers, s.o.Regions, s.o.Zones, s.o.Types}
 	for _, l := range leaves {
@@ -368,7 +367,7 @@ func (s *scanner) skips(f *parquet.File, g int, leaves []leaf) bool {
 	return false
 }
 
-// stretch returns where in f the columns of row group g lie that are read.
+// stretch returns the range of bytes in f that holds the columns of row group g to read.
 func stretch(f *parquet.File, g int, leaves []leaf) (begin, end int64) {
 	begin = f.Size()
 	for _, l := range leaves {
@@ -379,9 +378,8 @@ func stretch(f *parquet.File, g int, leaves []leaf) (begin, end int64) {
 	return begin, end
 }
 
-// prefetch brings row group g into memory, together with those behind it that are
-// wanted, too, as far as they lie close and find room. One that is too long is read
-// page by page.
+// prefetch reads row group g into memory, together with the following requested groups that are
+// close to it and fit. A group that is too long is read page by page.
 func (s *scanner) prefetch(f *parquet.File, g int, leaves []leaf) error {
 	begin, end := stretch(f, g, leaves)
 	if end-begin > blockMax || begin >= end {

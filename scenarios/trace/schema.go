@@ -15,8 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// The names of the columns. Provider and region stand in the path where that
-// has them, and are columns only where it has not.
+// The names of the columns. Provider and region are columns only where the path does not name them.
 const (
 	colTime       = "time"
 	colProvider   = "provider"
@@ -51,13 +50,12 @@ const (
 	metaProvider  = "spotter.provider"
 	metaRegion    = "spotter.region"
 
-	// metaColumns names the columns that were written and metaSum is a checksum
-	// of the metadata: Parquet protects pages by one, but not what stands
-	// behind them.
+	// metaColumns names the columns that were written. metaSum is a checksum of the metadata, since
+	// the checksums of Parquet cover only pages.
 	metaColumns = "spotter.columns"
 	metaSum     = "spotter.sum"
 
-	// metaExtra begins the keys of Trace.Meta.
+	// metaExtra is the prefix of the keys of Trace.Meta.
 	metaExtra = "spotter.meta."
 )
 
@@ -74,8 +72,8 @@ const (
 // sentence, what of it was not recorded. Open repeats it as a warning.
 const MetaModelled = "modelled"
 
-// AboutScripted begins Trace.About of scripted prices, which is what tells them
-// in files that have not the key for it.
+// AboutScripted is the prefix of Trace.About of scripted prices. It identifies them in files that
+// lack the key for it.
 const AboutScripted = "scripted prices"
 
 // schemaVersion is raised when a reader of the old files could misread new
@@ -99,8 +97,8 @@ func headerSum(meta map[string]string) string {
 	return strconv.FormatUint(portable.Hash(b), 16)
 }
 
-// checkHeader compares the metadata of a file, if there are any of ours, with
-// their checksum and the version of the schema.
+// checkHeader checks the metadata that Spotter wrote to a file, if it has any, against their
+// checksum and the version of the schema.
 func checkHeader(header []format.KeyValue) error {
 	meta := map[string]string{}
 	for _, kv := range header {
@@ -167,7 +165,7 @@ func (k kind) node() parquet.Node {
 type row struct {
 	at     policy.Time
 	market marketCode
-	gap    int32 // Series.ProbeGap of the interval that begins here, -1 where the row does not say
+	gap    int32 // Series.ProbeGap of the interval that starts here, -1 where the row does not have it
 	Sample
 }
 
@@ -364,8 +362,7 @@ func (l *leaf) accept(c *parquet.Column) bool {
 	return kind == parquet.Int32 || kind == parquet.Int64
 }
 
-// timeScale returns how many units of a timestamp are one millisecond, 0 if t
-// is none.
+// timeScale returns the number of units of a timestamp per millisecond, 0 if t is not a timestamp.
 func timeScale(t parquet.Type) int64 {
 	logical := t.LogicalType()
 	if logical == nil {
@@ -386,7 +383,7 @@ func timeScale(t parquet.Type) int64 {
 	return 0
 }
 
-// Price returns a price of so many dollars as a trace has it, and whether it can be one.
+// Price returns a price in dollars as traces store it, and whether it is possible.
 func Price(dollars float64) (policy.Money, bool) {
 	if !(dollars >= 0 && dollars <= priceMax.Float()) {
 		return 0, false

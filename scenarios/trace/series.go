@@ -8,9 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Series is what one market did over time: At[i] begins an interval in which the
-// i-th value of every other slice holds. Two neighbouring intervals differ in at
-// least one value.
+// A Series is the history of one market: At[i] starts an interval in which the i-th value of every
+// other slice holds. Two adjacent intervals differ in at least one value.
 type Series struct {
 	// Product is what runs on the node; an empty one becomes ProductLinux.
 	Provider, Region, Zone, Type, Product string
@@ -35,10 +34,10 @@ type Series struct {
 	// nil when no row says.
 	ProbeGap []int32
 
-	// Requested is how many nodes a probe asked for at once and Launched how
-	// many of them came up: the depth of the market, known up to Requested. -1
-	// means unknown, of both at once. Where they are known, Available is 1 when
-	// Launched is above 0 and else 0. They are nil when no row says.
+	// Requested is the number of nodes that a probe requested at once and Launched the number that
+	// launched: the depth of the market, known up to Requested. -1 means unknown, and applies to
+	// both. Where they are known, Available is 1 if Launched is above 0, and 0 otherwise. They are
+	// nil if no row has them.
 	Requested, Launched []int32
 
 	// Band is the published interruption band and Score the placement score;
@@ -135,9 +134,9 @@ func (s *Series) checkLengths() error {
 	return nil
 }
 
-// restate puts the first interval, where it began before start, there: a market that was not
-// offered then begins when it is, so that a window of a folder and of a single file with the
-// same content are equal.
+// restate moves the start of the first interval to start if it is earlier. A market that was not
+// offered then starts when it is first offered, so that a window of a folder equals the same window
+// of a single file.
 func (s *Series) restate(start policy.Time) {
 	if len(s.At) == 0 || s.At[0] > start {
 		return

@@ -18,7 +18,7 @@ type source struct {
 	size             int64
 	provider, region string      // from the path; empty if it does not say
 	begin, end       policy.Time // of the day or month that the path names; 0 if none
-	data             []byte      // the content, if it lies in no store
+	data             []byte      // the content, if it is not in a store
 }
 
 // open returns the content of a file.
@@ -29,15 +29,15 @@ func (src *source) open(store Store) (File, error) {
 	return store.Open(src.path)
 }
 
-// A listing is the files of a trace that are asked for.
+// A listing lists the selected files of a trace.
 type listing struct {
 	files  []source
-	stored int64  // bytes of all files, asked for or not
+	stored int64  // bytes of all files, selected or not
 	index  *Index // nil of a trace that has none
 }
 
-// findFiles returns the files of the trace at path that o asks for, those of
-// one region together and ascending by date.
+// findFiles returns the files of the trace at path that o selects, grouped by region and in the
+// order of their dates.
 func findFiles(path string, o *ReadOptions) (*listing, error) {
 	entries, err := o.store().List(path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// A Store is where the files of a trace lie: on disk or in an object store.
+// A Store holds the files of a trace: on disk or in an object store.
 type Store interface {
 	// List returns the file called name, or all files at any depth of the folder
 	// called so. The error wraps [fs.ErrNotExist] when it is neither.
@@ -71,7 +71,7 @@ func (disk) List(path string) ([]Entry, error) {
 
 func (disk) Open(path string) (File, error) { return os.Open(path) }
 
-// A memory is a file that is no file: content that lies in memory.
+// A memory is a File whose content is in memory.
 type memory struct{ io.ReaderAt }
 
 func (memory) Close() error { return nil }
@@ -85,7 +85,7 @@ type Traffic struct{ Read, Stored int64 }
 type blockReader struct {
 	file  File
 	size  int64
-	block []byte // the stretch in memory, which begins at byte at
+	block []byte // the stretch in memory, which starts at byte at
 	at    int64
 	count *int64
 }

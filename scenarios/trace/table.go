@@ -204,8 +204,8 @@ func textOf(t parquet.Type) func(b []byte, v parquet.Value) []byte {
 	return func(b []byte, v parquet.Value) []byte { return append(b, v.ByteArray()...) }
 }
 
-// timeUnit returns the unit of a timestamp, 0 if t is none, and whether it counts from 1970
-// in UTC, not by a clock somewhere.
+// timeUnit returns the unit of a timestamp, 0 if t is not a timestamp, and whether it counts from
+// 1970 in UTC rather than in an unknown local time.
 func timeUnit(t parquet.Type) (unit time.Duration, utc bool) {
 	if scale := timeScale(t); scale > 0 {
 		unit = time.Millisecond / time.Duration(scale)

@@ -27,7 +27,7 @@ type Trace struct {
 	// Synthetic says that the prices were generated and not recorded.
 	Synthetic bool
 
-	// Scripted says that somebody wrote the prices down in advance.
+	// Scripted says that the prices were written in advance, as a script.
 	Scripted bool
 
 	// Unmarked says that the files do not say whether their prices were
@@ -69,7 +69,7 @@ func New(name string, series []Series) (*Trace, error) {
 
 const day = policy.Time(24 * time.Hour / time.Millisecond)
 
-// dayOf returns the begin of the UTC day that holds t.
+// dayOf returns the start of the UTC day that contains t.
 func dayOf(t policy.Time) policy.Time { return t - (t%day+day)%day }
 
 // seal puts t in order, drops intervals that repeat the one before, sets slices
@@ -97,7 +97,7 @@ func (t *Trace) order() error {
 	return err
 }
 
-// sort puts the series in order and fails when a market stands twice.
+// sort sorts the series and fails if a market is listed twice.
 func (t *Trace) sort() error {
 	slices.SortFunc(t.Series, func(a, b Series) int { return compareSeries(&a, &b) })
 	for i := range t.Series {

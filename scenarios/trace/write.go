@@ -31,7 +31,8 @@ func Write(dir string, t *Trace) error {
 
 // A Part is some days of all markets of a region.
 type Part struct {
-	// From and To are where it begins and ends: at midnight, unless the trace does there.
+	// From and To are the start and end of the part. They are at midnight, except at the start and
+	// end of the trace.
 	From, To policy.Time
 
 	// Series are ascending. Each has the intervals that begin from From up to To, behind the
@@ -39,9 +40,9 @@ type Part struct {
 	Series []Series
 }
 
-// WriteParts is [Write] of a trace that is not in memory as a whole. Head is the trace but for
-// its series. Parts yields those of a region one after the other, ascending, with the same
-// markets and columns in each; they are of no use after the next was asked for.
+// WriteParts is [Write] for a trace that is not in memory as a whole. Head is the trace without its
+// series. Parts yields the parts of each region in ascending order, with the same markets and
+// columns in each; a part is invalid once the next one is requested.
 func WriteParts(dir string, head *Trace, parts iter.Seq2[*Part, error]) error {
 	return replaceFolder(dir, func(temp string) error {
 		w := folderWriter{dir: temp, head: head}
@@ -73,7 +74,7 @@ func replaceFolder(dir string, fill func(temp string) error) error {
 		return fmt.Errorf("%s: %w: %w", dir, ErrTarget, err)
 	}
 	temp, err := os.MkdirTemp(parent, ".spotter-new-*")
-	if inner := (*os.PathError)(nil); errors.As(err, &inner) { // whose path nobody knows
+	if inner := (*os.PathError)(nil); errors.As(err, &inner) { // without its temporary path
 		return fmt.Errorf("%s: %w: %w", dir, ErrTarget, inner.Err)
 	}
 	if err != nil {
@@ -89,7 +90,7 @@ func replaceFolder(dir string, fill func(temp string) error) error {
 	return replace(dir, temp, old)
 }
 
-// A target is what stands where a trace is to be written.
+// A target is what exists at the place where a trace will be written.
 type target uint8
 
 const (
@@ -255,7 +256,7 @@ func (t *Trace) days(series []Series) (first, last policy.Time) {
 			first, last = min(first, at[0]), max(last, at[len(at)-1])
 		}
 	}
-	// A span that ends at midnight has nothing in the day that begins then.
+	// A span that ends at midnight has nothing in the day that starts then.
 	return dayOf(first), dayOf(max(last, t.To-1))
 }
 

@@ -21,8 +21,8 @@ func (p *path) auction(s *shared) drawer {
 	lasts := float64(p.size * math.Sqrt(1-a.Noise))
 	noise := float64(p.size * math.Sqrt(a.Noise/2))
 	own, common := math.Sqrt(1-l.Together), math.Sqrt(l.Together)
-	// Half the variance is added because the mean of a log-normal number lies
-	// above its median.
+	// The mean of a log-normal variable is its median times the exponential of half the variance of
+	// its logarithm.
 	typical := max(1e-4, 24/p.activity-a.TickLeast) / portable.Exp(float64(a.TickSpread*a.TickSpread)/2)
 	base := p.x
 	spikes := p.newSpikes()
@@ -94,8 +94,8 @@ func (p *path) jumps() drawer {
 	j := p.c.Law.Jumps
 	round := inHours(j.Every)
 	lifted := false
-	// The share of time in which a price is lifted is known: the trace begins
-	// in the midst of it.
+	// The trace starts in the steady state: the probability that a price is lifted is the share of
+	// time in which it is.
 	rest := yearHours / max(p.activity, 1e-9)
 	if p.keys.begin.Float() < j.Stay/(j.Stay+rest) {
 		lifted = true

@@ -44,8 +44,8 @@ func (c *Config) begin(markets []int, profiles []profile) *drawing {
 	return d
 }
 
-// draw goes on up to until. Types are drawn at once on all processors; none depends on what
-// is drawn for another.
+// draw extends the paths up to until. It draws types in parallel; the prices of a type do not
+// depend on those of another.
 func (d *drawing) draw(until policy.Time) {
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -138,13 +138,14 @@ func Draw(c *Config) ([]trace.Series, error) {
 // partRows is about how many changes of price a part holds, if a day does not hold more.
 const partRows = 1 << 20
 
-// Parts returns what [Generate] does as the head and the parts that [trace.WriteParts] takes.
-// A part is drawn when it is asked for, until ctx ends.
+// Parts returns what [Generate] does, as the head and the parts that [trace.WriteParts] takes. Each
+// part is drawn when it is requested, until ctx ends.
 func Parts(ctx context.Context, c Config) (head *trace.Trace, parts iter.Seq2[*trace.Part, error], err error) {
 	return c.draws(ctx, func(perDay float64) policy.Time { return policy.Time(max(1, partRows/(1+perDay))) * day })
 }
 
-// draws is [Parts] of parts as long as length says of a region with so many changes a day.
+// draws is [Parts] where length returns the length of the parts of a region from the number of its
+// price changes per day.
 func (c *Config) draws(
 	ctx context.Context, length func(perDay float64) policy.Time,
 ) (head *trace.Trace, parts iter.Seq2[*trace.Part, error], err error) {

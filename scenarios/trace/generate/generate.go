@@ -42,11 +42,11 @@ type Config struct {
 	// Seed chooses the draws.
 	Seed uint64
 
-	// From is where the trace begins and To where it ends.
+	// From is the start of the trace and To its end.
 	From, To policy.Time
 
-	// Markets are in an order that counts: what is drawn for one depends on
-	// how many stand before it.
+	// The order of Markets matters: what is drawn for a market depends on the number of markets
+	// before it.
 	Markets []Market
 
 	Law Law
@@ -139,7 +139,7 @@ type path struct {
 	price float64
 }
 
-// newPath returns the i-th market at the begin.
+// newPath returns the path of the i-th market at its start.
 func (c *Config) newPath(i int, drawn profile) *path {
 	l, m := &c.Law, &c.Markets[i]
 	p := &path{
@@ -162,9 +162,8 @@ func (p *path) note(at policy.Time) {
 	p.push(at)
 }
 
-// dearest returns the most units that a price may have. Rounding must not carry
-// it above on-demand, whose price need not be a whole number of units, where
-// the law keeps it below.
+// dearest returns the maximum of a price in units. Where the law keeps prices below on-demand,
+// rounding must not raise them above it; the on-demand price need not be a whole number of units.
 func (p *path) dearest() float64 {
 	if p.c.Law.Most > 1 {
 		return math.Inf(1)

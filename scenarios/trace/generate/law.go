@@ -80,7 +80,8 @@ type Law struct {
 	// StepMost is the largest step.
 	StepMost float64 `json:"step_most"`
 
-	// Scatter is how far the first price lies from the level, in Size.
+	// Scatter is the standard deviation of the distance of the first price from its level, as a
+	// multiple of Size.
 	Scatter float64 `json:"scatter"`
 
 	// Pull is the share of the distance from its level by which a price
@@ -128,17 +129,17 @@ type WalkLaw struct {
 	Momentum float64 `json:"momentum"`
 	Jitter   float64 `json:"jitter"`
 
-	// In each cycle of so many days a market moves for one interval, as long as
-	// its activity says, and rests otherwise.
+	// Cycle is the length of a cycle in days. In each cycle a market moves for one interval, whose
+	// length depends on its activity, and rests otherwise.
 	Cycle float64 `json:"cycle_days"`
 
 	// Skip is the share of ticks within an interval at which the price stays.
 	Skip float64 `json:"skip"`
 
-	// Hidden says what becomes of the moves that the unit of prices hides. At 0
-	// a market moves so much more that its price changes as often as its
-	// activity says, as far as it can; at 1 it does not, so that a cheap market
-	// changes more seldom than a dear one.
+	// Hidden controls what happens to moves that are too small for the unit of prices. At 0 a
+	// market moves more often to compensate, so that its price changes as often as its activity
+	// says where that is possible; at 1 it does not, so that the prices of cheap markets change
+	// less often than those of expensive ones.
 	Hidden float64 `json:"hidden,omitempty"`
 }
 

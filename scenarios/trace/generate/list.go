@@ -46,9 +46,9 @@ type listDate struct {
 	at policy.Time
 }
 
-// dates returns when the list is changed: at the usual time of one month in
-// each stretch of months. It counts them from 1970, so that they do not depend
-// on where a trace begins.
+// dates returns the dates on which the list changes: at the usual time of one month in each stretch
+// of months. Stretches are counted from 1970, so that the dates do not depend on the start of the
+// trace.
 func (c *Config) dates() []listDate {
 	l := c.Law.List
 	key := chance.Stream(c.Seed, "generate list dates")

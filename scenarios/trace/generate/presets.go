@@ -24,8 +24,7 @@ import (
 //go:embed presets
 var presetFiles embed.FS
 
-// A Preset is a law with the name of what it imitates, and what is drawn when
-// nothing else is asked for.
+// A Preset is a law with the name of what it imitates, and the defaults for what to draw.
 type Preset struct {
 	Law Law `json:"law"`
 
@@ -37,16 +36,16 @@ type Preset struct {
 	// markets and days as the recording has and of the numbers below.
 	Limits string `json:"limits,omitempty"`
 
-	// Region is where the first markets lie; those that do not fit there lie
-	// in the other regions of the provider.
+	// Region is the region of the first markets; those that do not fit there are in the other
+	// regions of the provider.
 	Region string `json:"region"`
 
 	// Families are those of the recording, whose types come before others: what
 	// is sold, and at which prices, decides how coarse the unit of prices is.
 	Families []string `json:"families,omitempty"`
 
-	// Markets and Days are how many there are unless asked otherwise, and From
-	// when the trace begins, as 2006-01-02.
+	// Markets and Days are the default numbers of markets and days, and From is the default start
+	// of the trace, as 2006-01-02.
 	Markets int    `json:"markets"`
 	Days    int    `json:"days"`
 	From    string `json:"from"`
@@ -55,7 +54,7 @@ type Preset struct {
 // ErrPreset is returned for a name that no preset has.
 var ErrPreset = errors.New("no such preset")
 
-// ErrMarkets is returned when more markets are asked for than there are.
+// ErrMarkets is returned if more markets are requested than exist.
 var ErrMarkets = errors.New("not that many markets")
 
 // Presets returns all presets by name.
@@ -99,7 +98,7 @@ func FindPreset(name string) (*Preset, error) {
 	return nil, fmt.Errorf("%w: %q; there are %s", ErrPreset, name, strings.Join(names, ", "))
 }
 
-// Begin returns when a trace of the preset begins.
+// Begin returns the default start of a trace of the preset.
 func (p *Preset) Begin() policy.Time {
 	t, err := time.Parse(time.DateOnly, p.From)
 	if err != nil {

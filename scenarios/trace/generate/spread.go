@@ -27,7 +27,7 @@ type Spread struct {
 	Shared float64 `json:"shared"`
 }
 
-// At returns the value below which a share p of markets lies.
+// At returns the p-quantile of the values of markets.
 func (s *Spread) At(p float64) float64 {
 	i, _ := slices.BinarySearch(Nodes[:], p)
 	if i == 0 {
@@ -58,11 +58,10 @@ func (s *Spread) validate(name string, least, most float64) error {
 // bins is how many equal parts a deck is cut into.
 const bins = 40
 
-// A deck deals ranks, the shares of all markets at which one stands in some
-// property, so that those dealt are spread evenly after a few dozen already: a
-// trace of two hundred markets then has the quantiles of its law, where
-// independent draws would leave them to chance. What is dealt depends on what
-// was dealt before alone.
+// A deck deals ranks. The rank of a market in some property is the share of all markets below it.
+// The ranks are spread evenly after a few dozen markets: a trace of two hundred markets then has
+// the quantiles of its law, where independent draws would leave them to chance. A rank depends only
+// on the ranks dealt before it.
 type deck struct {
 	shared, family        float64
 	ownShift, ownStretch  float64

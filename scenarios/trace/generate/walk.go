@@ -83,8 +83,8 @@ func (s *shared) at(t policy.Time) float64 {
 	return s.speed[int((t-s.from)/s.cell)-s.first]
 }
 
-// A rhythm is when a market moves: one interval in each cycle, which lies where
-// chance puts it.
+// A rhythm determines when a market moves: in one interval of each cycle, at a random place in the
+// cycle.
 type rhythm struct {
 	own, common chance.Key
 	together    float64
@@ -105,7 +105,7 @@ func (p *path) newRhythm(s *shared, active float64) rhythm {
 	}
 }
 
-// moves reports whether t lies in an interval. Times must ascend.
+// moves reports whether t is in an interval in which the market moves. Times must ascend.
 func (r *rhythm) moves(t policy.Time) bool {
 	if r.active >= 1 {
 		return true
@@ -177,9 +177,9 @@ func (t *tail) of(z float64) float64 {
 	return float64(t.scale * (float64((1-t.flat)*z) + float64(t.flat*sign)))
 }
 
-// walk returns what draws a path. At each tick of its clock the market either rests
-// or makes a step, of which a part goes on from one step to the next and a
-// part is common to all zones of the type.
+// walk returns the function that draws a path. At each tick of its clock the market either rests or
+// makes a step. Part of a step carries over to the next one, and part is common to all zones of the
+// type.
 func (p *path) walk(s *shared) drawer {
 	l, w := &p.c.Law, p.c.Law.Walk
 	p.note(p.c.From)

@@ -177,12 +177,11 @@ func (im *importer) typeNamed(provider, kind string) (string, error) {
 	return "", fmt.Errorf("%w: %q is not a known instance type of %s", trace.ErrUnnamed, kind, provider)
 }
 
-// fleet reads the events of a fleet that was kept at one size: rows of
-// milliseconds since its begin, add or remove, and the name of a node. Whoever
-// kept it asked for a node whenever one was missing, so a market is available
-// from when a node came until one was taken, and from then on it is not until
-// one comes again. What happened while the fleet was whole, and nobody asked,
-// is not known.
+// fleet reads the events of a fleet that was kept at one size: rows of milliseconds since its
+// start, add or remove, and the name of a node. The owner of the fleet requested a node whenever
+// one was missing. A market is therefore available from the launch of a node until one is taken,
+// and then unavailable until the next launch. Whether it was available while the fleet was complete
+// and no node was requested is unknown.
 func (im *importer) fleet(r io.Reader) error {
 	market, err := im.fleetMarket()
 	if err != nil {
@@ -212,8 +211,7 @@ func (im *importer) fleet(r io.Reader) error {
 	for i := range im.events[begin:] {
 		whole = whole && (im.events[begin+i].at-im.o.From)%minute == 0
 	}
-	// A fleet all of whose events stand at whole minutes was looked at once a
-	// minute.
+	// If all events of a fleet are at whole minutes, its market was observed once a minute.
 	for i := range im.events[begin:] {
 		if e := &im.events[begin+i]; whole && e.at > im.o.From {
 			e.gap = int32(time.Minute / time.Second)

@@ -145,9 +145,9 @@ type dialect struct {
 	marks []string
 	needs []role
 
-	// gaps says that a missing price means that the market was not offered.
-	// minus says that a missing number is written -1, or left empty, and gone
-	// that a market which is no longer offered is written GONE.
+	// gaps says that a missing price means that the market was not offered. minus says that a
+	// missing number is written as -1 or left empty. gone says that the price GONE means that the
+	// market is not offered from then on.
 	gaps, minus, gone bool
 
 	// byRegion says that markets are sold by region, which then is its own zone.

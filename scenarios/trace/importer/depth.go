@@ -41,8 +41,8 @@ func noteProbes(events []event) {
 	}
 }
 
-// depthRow makes an event of a row of depth. Its type stands in a column, else in
-// the options.
+// depthRow makes an event of a row of depth. The instance type is in a column, or else in the
+// options.
 func (im *importer) depthRow(field func(role) []byte, l *layout) (e event, err error) {
 	if e.at, err = im.instant(field(roleTime)); err != nil {
 		return e, err

@@ -32,7 +32,7 @@ type event struct {
 	order                  int32 // in which it was read
 	requested, launched    int32
 	gap                    int32 // seconds since the market was last looked at
-	bids                   int32 // place in collection.bids; 0 if there are none
+	bids                   int32 // place in collection.bids; 0 without bids
 	at                     policy.Time
 	spot, onDemand         policy.Money
 }
@@ -96,8 +96,8 @@ func (a *assembly) trace(srcs []string) (*trace.Trace, error) {
 	return t, nil
 }
 
-// push adds an event to the series of its market. What the event does not
-// speak of goes on.
+// push adds an event to the series of its market. Values that the event does not have stay in
+// force.
 func (a *assembly) push(s *trace.Series, e *event) {
 	v, gap, said := e.apply(s.Last(), a.bids), e.gap, e.says
 	if n := len(s.At); n > 0 && s.At[n-1] == e.at {

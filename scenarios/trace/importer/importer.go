@@ -37,12 +37,12 @@ type Options struct {
 	// Region is that of rows that name none and whose zone does not say.
 	Region string
 
-	// Zone and Type are those of a recording that names none. Type also
-	// replaces that which the name of a file stands for.
+	// Zone and Type are those of a recording that does not name them. Type also overrides the type
+	// that the name of a file implies.
 	Zone, Type string
 
-	// From is when a recording begins that does not say so: samples of
-	// availability, events of a fleet, a script.
+	// From is the start of a recording that does not name its own: samples of availability, events
+	// of a fleet, a script.
 	From policy.Time
 
 	// At is when a snapshot was taken that does not say so.
@@ -192,8 +192,7 @@ func (n *notes) bad(line int, reason error) error {
 	return n.badAt(strconv.Itoa(line), reason)
 }
 
-// badAt counts something that cannot be used, which stands at a place of the
-// source that is no line.
+// badAt counts something unusable at a place in the source other than a line.
 func (n *notes) badAt(place string, reason error) error {
 	row := fmt.Sprintf("%s:%s: %v", n.path, place, reason)
 	if n.strict {

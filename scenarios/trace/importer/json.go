@@ -17,8 +17,8 @@ import (
 // rowsInData are rows of prices where samples of availability have numbers.
 var rowsInData = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"data"\s*:\s*\[\s*[\[{]`) })
 
-// anyJSON finds out by the names of its first members what r holds, of which
-// head is the begin, and reads it.
+// anyJSON reads r in the format that the names of its first members indicate. Head is the start of
+// r.
 func (im *importer) anyJSON(r *bufio.Reader, head []byte) error {
 	for _, name := range memberNames(head) {
 		switch name {
@@ -72,8 +72,8 @@ type scalar struct {
 	present bool
 }
 
-// value reads the value that begins with token and is the member name of an object, or an
-// element of an array if listed.
+// value reads the value that starts with token: the member called name of an object, or an element
+// of an array if listed is set.
 func (p *jsonParser) value(token json.Token, name string, listed bool) (scalar, error) {
 	switch v := token.(type) {
 	case json.Delim:
@@ -172,8 +172,8 @@ func (p *jsonParser) array(name string, listed bool) error {
 // place returns the line at which what was read last ends.
 func (p *jsonParser) place() int { return p.lines.line(p.d.InputOffset()) }
 
-// memberNames returns the names of the members of the JSON object of which
-// head is the begin, as far as they stand in it.
+// memberNames returns the names of the members of the JSON object that starts with head. Members
+// that are not in head are left out.
 func memberNames(head []byte) []string {
 	d := json.NewDecoder(bytes.NewReader(head))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {

@@ -130,7 +130,7 @@ func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 	return nil, notUnderstood(fmt.Sprintf("it starts with %q", clip(string(lines[0]), 80)))
 }
 
-// isBox reports whether a text that begins with row is a drawn table.
+// isBox reports whether a text that starts with row is a table drawn with lines.
 func isBox(row []byte) bool {
 	first := []rune(string(row[:min(len(row), 8)]))[0]
 	return strings.ContainsRune("|+│┌╭╔", first) || len(row) > 3 && len(bytes.Trim(row, "-")) == 0
@@ -221,10 +221,9 @@ func splitRow(row []byte, delimiter byte, fields [][]byte) [][]byte {
 	}
 }
 
-// cutQuoted returns the field in quotes with which row begins, in which a quote
-// is written twice, and what follows the delimiter behind it. The field is nil if
-// there is none, as where a quote is left open: what is no field must not eat
-// the ones behind it.
+// cutQuoted returns the quoted field at the start of row, in which a quote is written as two, and
+// what follows the next delimiter. The field is nil if row does not start with a valid one, for
+// example because a closing quote is missing: it must not absorb the fields after it.
 func cutQuoted(row []byte, delimiter byte) (field, rest []byte, more bool) {
 	if len(row) == 0 || row[0] != '"' {
 		return nil, nil, false

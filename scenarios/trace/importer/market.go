@@ -21,9 +21,9 @@ func (m *market) series() trace.Series {
 	return trace.Series{Provider: m[0], Region: m[1], Zone: m[2], Type: m[3], Product: m[4]}
 }
 
-// market returns the number of a market. Names that are empty are taken from the
-// options or, as the region, from the others. A provider that a row names is passed
-// as named, that which its format stands for as usual.
+// market returns the number of a market. Empty names are taken from the options; an empty region is
+// first derived from the zone. Named is the provider that the row names, and usual is the default
+// provider of the format.
 func (c *collection) market(named, usual string, region, zone, kind, product []byte) (int32, error) {
 	provider := c.provider(named, usual)
 	if len(kind) == 0 {
@@ -89,8 +89,8 @@ func (c *collection) regionOf(provider string, zone []byte) []byte {
 	return c.regions[name]
 }
 
-// lookUpPrices adds what the given trace says of the prices of markets whose
-// availability was read. The price in force at the begin is stated as of then.
+// lookUpPrices adds the prices of the trace in the options to the markets whose availability was
+// read. The price in force at the start of the recording is added at that start.
 func (c *collection) lookUpPrices() {
 	if c.o.Prices == nil {
 		return

@@ -26,8 +26,8 @@ type percentilesFeed struct {
 	} `json:"regions"`
 }
 
-// A serverClass is the market of one kind of server in one region. Numbers
-// stand in it as numbers or as text.
+// A serverClass is the market of one kind of server in one region. The feed writes its numbers as
+// JSON numbers or strings.
 type serverClass struct {
 	Price json.RawMessage `json:"market_price"`
 	P20   json.RawMessage `json:"20_percentile"`

@@ -20,16 +20,15 @@ type ScriptOptions struct {
 	// Tick is the time from one call to the next; 0 means DefaultTick.
 	Tick time.Duration
 
-	// For is how long the script is run; 0 means until each market has
-	// come to its last step.
+	// For is how long the script is run; 0 means until each market has reached its last step.
 	For time.Duration
 
-	// Markets are asked for, as TYPE:ZONE, besides those that the script itself
-	// names in full.
+	// Markets are markets to query, as TYPE:ZONE, in addition to those that the script names in
+	// full.
 	Markets []string
 }
 
-// DefaultTick is how often a controller asks for prices.
+// DefaultTick is how often a controller queries prices.
 const DefaultTick = 30 * time.Second
 
 // formatScript is what the report calls a script.
@@ -41,9 +40,9 @@ func (n *notes) fromScript() bool { return slices.Contains(n.report.Formats, for
 // ticksMax bounds how often a script is asked.
 const ticksMax = 10_000_000
 
-// script runs a script: at each tick every market, ascending by name, is
-// asked for its on-demand and then for its spot price, so that the two are of
-// one step. An error leaves the price in force.
+// script runs a script: at each tick it queries the on-demand price and then the Spot price of
+// every market, ascending by name, so that both prices are from the same step. After an error the
+// previous price stays in force.
 func (im *importer) script(r io.Reader) error {
 	im.took(formatScript)
 	s, err := script.Read(r)
@@ -108,7 +107,7 @@ func quoted(s *script.Script, key script.Key) (e event, err error) {
 	return e, nil
 }
 
-// scripted returns the markets that are asked for, ascending.
+// scripted returns the markets to query, ascending.
 func (im *importer) scripted(s *script.Script) ([]script.Key, error) {
 	var keys []script.Key
 	for _, key := range s.Keys() {
@@ -133,8 +132,8 @@ func (im *importer) scripted(s *script.Script) ([]script.Key, error) {
 	return slices.Compact(keys), nil
 }
 
-// scriptTicks returns after how many ticks each key that keys follow
-// has come to its last step.
+// scriptTicks returns the number of ticks after which every series of steps that the markets in
+// keys follow has reached its last step.
 func scriptTicks(s *script.Script, keys []script.Key) int {
 	sharing := map[script.Key]int{}
 	for _, m := range keys {

@@ -13,7 +13,8 @@ import (
 // typeShape is the name of an instance type of AWS.
 var typeShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]*\.[0-9]*[a-z][a-z0-9-]*$`) })
 
-// timeShape is the start of a time that is no number, unambiguous or not.
+// timeShape matches the start of a time, unambiguous or not, that is written as a date and not as a
+// number.
 var timeShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:\d{4}[-/]\d|\d{1,2}[-/.]\d{1,2}[-/.]\d)`) })
 
 // shapes are the roles that can be known by their values.
@@ -104,7 +105,7 @@ func columnFits(rows [][][]byte, i int, fits func([]byte) bool) bool {
 	return some
 }
 
-// fractions returns the columns that have a value which is no whole number.
+// fractions returns those of columns that have a value other than a whole number.
 func fractions(rows [][][]byte, columns []int) (found []int) {
 	for _, i := range columns {
 		if !columnFits(rows, i, func(v []byte) bool { return len(bytes.Trim(v, "0123456789")) == 0 }) {

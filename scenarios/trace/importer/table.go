@@ -64,8 +64,8 @@ func (im *importer) eventOf(fields [][]byte, l *layout) (e event, err error) {
 	return e, err
 }
 
-// atClock returns the time of which one field has the date and another the time of day, if it
-// is no more than that.
+// atClock joins a date and a time of day. It returns clock itself if that is more than a time of
+// day.
 func atClock(date, clock []byte) []byte {
 	if hour, _, ok := bytes.Cut(clock, []byte{':'}); !ok || len(hour) > 2 {
 		return clock

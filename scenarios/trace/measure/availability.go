@@ -84,8 +84,8 @@ type RegionAvailability struct {
 	AllDownEvents        int
 }
 
-// A track is the state of one market over time: at[i] begins an interval in state
-// up[i], 1, 0 or -1 for unknown, and the last one ends at end.
+// A track is the state of one market over time: at[i] starts an interval in state up[i], which is
+// 1, 0 or -1 for unknown, and the last interval ends at end.
 type track struct {
 	at  []policy.Time
 	up  []int8

@@ -29,8 +29,8 @@ type Depth struct {
 	WithinPairs, AcrossPairs int
 }
 
-// DepthClasses are the classes of zones by the share of time in which some but not
-// all of the nodes requested come up: below 1 %, up to half, and more than half.
+// DepthClasses are the classes of zones by the share of time in which some but not all of the
+// requested nodes launch: below 1%, up to half, and more than half.
 var DepthClasses = [...]string{"never", "seldom", "mostly"}
 
 // classOf returns the class of a share of time.
@@ -154,8 +154,8 @@ func (z *ZoneDepth) look(s *trace.Series, from, end policy.Time) {
 	}
 }
 
-// DepthCorrelation is Pearson's correlation of two depths at the same looks, where
-// both are known: −1 stands for unknown. It is NaN where one does not move.
+// DepthCorrelation is Pearson's correlation of two depths at the same observations, where both are
+// known; −1 means unknown. It is NaN if either does not vary.
 func DepthCorrelation(a, b []float64) float64 {
 	var n, sa, sb, saa, sbb, sab float64
 	for i, x := range a {

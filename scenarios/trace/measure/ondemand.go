@@ -6,10 +6,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// OnDemand returns the on-demand price of s where the trace has none, and
-// whether it was modelled because nobody publishes one; 0 if nothing is known.
-// Runs fall back to the same prices in the same order. The catalog has prices
-// of Linux: a node with a licence in its price has no ratio to them.
+// OnDemand returns the catalog's on-demand price of s, for a trace without one, and whether it was
+// modelled because no price is published; 0 if nothing is known. Runs fall back to the same prices
+// in the same order. The catalog has prices of Linux only: the price of a node that includes
+// another licence cannot be compared with them.
 func OnDemand(s *trace.Series) (price policy.Money, modelled bool) {
 	switch s.Product {
 	case "", trace.ProductLinux, trace.ProductLinux + " (Amazon VPC)":

@@ -22,9 +22,8 @@ type Sampling struct {
 	Offsets []time.Duration
 }
 
-// A recording is taken to be sampled when its rows stand at few instants: each
-// holds at least instantRowsMin rows, or a tenth of the markets where they are few,
-// and the instants are about equally far apart.
+// A recording counts as sampled if its rows are at few, about evenly spaced instants, with a mean
+// of at least instantRowsMin rows each, or of a tenth of the number of markets if that is less.
 const (
 	instantRowsMin = 8
 	shortest       = 10 * time.Minute
@@ -83,8 +82,8 @@ func (s *Sampling) instants(from, to policy.Time) []policy.Time {
 	return all
 }
 
-// A path is the price of a market over time, as far as it was seen: at[i]
-// begins an interval at spot[i], and the last one ends at end.
+// A path is the observed price of a market over time: at[i] starts an interval at spot[i], and the
+// last interval ends at end.
 type path struct {
 	at       []policy.Time
 	spot     []policy.Money

@@ -48,7 +48,7 @@ type Statistics struct {
 	Depth *Depth
 }
 
-// Prices are the figures of the spot price.
+// Prices are the statistics of the Spot price.
 type Prices struct {
 	// Sampling is how they were seen.
 	Sampling Sampling
@@ -70,9 +70,8 @@ type Prices struct {
 	Rate     [3]float64
 	Unmoved  float64
 
-	// GapHours are percentiles 5, 50, 95 and 99 of the hours for which a price
-	// had held when it changed. The first price of a market counts from when
-	// the trace begins to know it.
+	// GapHours are percentiles 5, 50, 95 and 99 of the hours for which a price had held when it
+	// changed. The first price of a market counts from its start in the trace.
 	GapHours [4]float64
 
 	// A step is the difference of the logarithms before and after a change.

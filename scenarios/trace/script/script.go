@@ -1,9 +1,9 @@
-// Package script runs prices that somebody wrote down in advance: the JSON
-// files in which users of SpotVortex describe what a market shall do in a test.
+// Package script runs prices that were written in advance: the JSON files in which users of
+// SpotVortex describe what a market does in a test.
 //
-// A script has steps for markets, written "type:zone", where either may be "*".
-// Asking for a spot price goes one step on; asking for an on-demand price looks
-// at the step that is next and leaves it there.
+// A script has steps for markets, written "type:zone", where either may be "*". A query for a Spot
+// price advances by one step; a query for an on-demand price returns that of the next step without
+// advancing.
 package script
 
 import (
@@ -54,8 +54,7 @@ func (k Key) String() string { return k.Type + ":" + k.Zone }
 // Exact reports whether k is one market.
 func (k Key) Exact() bool { return k.Type != "*" && k.Zone != "*" }
 
-// A Script is a set of steps and where each market stands in them. It is not
-// safe for use by several goroutines at once.
+// A Script is a set of steps and the next step of each market. It is not safe for concurrent use.
 type Script struct {
 	fallback *step
 	repeat   bool
@@ -69,8 +68,7 @@ type step struct {
 	fault string
 }
 
-// A written is a step as it stands in a file. What it leaves out is that of
-// the default.
+// A written is a step as it is stored in a file. Values that it omits are those of the default.
 type written struct {
 	Current    *float64  `json:"current_price"`
 	OnDemand   *float64  `json:"on_demand_price"`
@@ -178,7 +176,7 @@ func (w written) over(base written) written {
 // priceMax is above every price of a node-hour.
 const priceMax = 1_000_000
 
-// step checks w, which stands at place, and returns it as a step.
+// step checks w and returns it as a step. Place is where w is in the file, for errors.
 func (w written) step(place string) (st step, err error) {
 	money := func(name string, x float64) policy.Money {
 		if !(x >= 0 && x <= priceMax) && err == nil {
@@ -223,8 +221,8 @@ func (s *Script) Steps(m Key) (Key, int) {
 	return Key{}, 0
 }
 
-// SpotPrice returns the spot price of a market and goes one step on,
-// also where that step is an error. Markets that share a key share its steps.
+// SpotPrice returns the Spot price of a market and advances by one step, even if that step is an
+// error. Markets that share a key share its steps.
 func (s *Script) SpotPrice(instanceType, zone string) (Quote, error) {
 	return s.advance(Key{instanceType, zone}, 1)
 }
@@ -236,7 +234,7 @@ func (s *Script) OnDemandPrice(instanceType, zone string) (policy.Money, error) 
 	return q.OnDemand, err
 }
 
-// advance returns what the next step of m says and goes on by so many steps.
+// advance returns what the next step of m says and advances by on steps.
 func (s *Script) advance(m Key, on int) (Quote, error) {
 	key, n := s.Steps(m)
 	st := s.fallback
