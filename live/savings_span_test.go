@@ -10,6 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/live/cluster"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/test/nightly"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -231,7 +232,7 @@ func (p *past) bill() (sum Account, nodes int, unsold int64) {
 // each node once.
 func TestSavingsDoNotDependOnReadings(t *testing.T) {
 	seed := testenv.Seed(t)
-	for k := range uint64(12) {
+	for k := range uint64(nightly.Count(4, 12)) {
 		r := rand.New(rand.NewPCG(seed, k))
 		restarts := k%2 == 1
 		p := newPast(r, restarts)

@@ -9,6 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
 // copied returns a bundle that may be spoilt.
@@ -213,7 +214,8 @@ func TestActionsGate(t *testing.T) {
 		t.Skip("it plays whole worlds one after another")
 	}
 	withONNX(t)
-	for _, scenario := range []string{"web-week", "mixed-pool", "batch-night"} {
+	scenariosOf := []string{"mixed-pool", "web-week", "batch-night"}
+	for _, scenario := range scenariosOf[:nightly.Count(1, len(scenariosOf))] {
 		code, out, stderr := call(t, "eval", scenario, "--seeds", "3", "--policies", "model:bundle=builtin-actions",
 			"--baseline", eval.ReferenceBaseline, "--gate", "net_profit_improvement_pct.median >= 2", "--gate", "outage_delta.mean <= 0.1")
 		if code != cli.ExitOK || !strings.Contains(out, "2 gates passed") {

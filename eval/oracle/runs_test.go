@@ -32,7 +32,7 @@ func TestPackingOverhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	longest := time.Duration(nightly.Count(48, 24*365)) * time.Hour
+	longest := time.Duration(nightly.Count(24, 24*365)) * time.Hour
 	for _, name := range scenarios.Names() {
 		if strings.HasPrefix(name, "bench-") && name != "bench-100" {
 			continue // the same services in greater number
@@ -91,7 +91,7 @@ func run(t *testing.T, w *scenarios.BoundScenario, spec string, seed uint64) *si
 }
 
 // scenariosTried is the number of random scenarios in which every policy is run.
-var scenariosTried = nightly.Count(250, 1000)
+var scenariosTried = nightly.Count(120, 1000)
 
 // TestNoRunBeatsOracle runs every policy in random scenarios, under the bound of the
 // seed with its slots, in every fourth cut short. That of on-demand also holds for

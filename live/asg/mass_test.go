@@ -25,6 +25,7 @@ import (
 	backendfake "github.com/spotter-dev/spotter/live/backend/fake"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
 // A massReclaim is a cluster of which the provider takes many nodes of several groups at
@@ -130,14 +131,14 @@ func (m *massReclaim) reclaim(limit time.Duration, reported bool) time.Duration 
 	return took
 }
 
-// TestMassReclaim: of 500 nodes in four groups that the provider takes in two minutes,
+// TestMassReclaim: of 160 nodes in four groups, 500 at night, that the provider takes in two minutes,
 // all have their pods evicted within one, although each call of AWS takes 400 ms, and
 // whether or not the backend knows of the notices.
 func TestMassReclaim(t *testing.T) {
 	for _, reported := range []bool{true, false} {
 		t.Run(fmt.Sprintf("reported %t", reported), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				newMassReclaim(t, 4, 500, 400*time.Millisecond).reclaim(time.Minute, reported)
+				newMassReclaim(t, 4, nightly.Count(160, 500), 400*time.Millisecond).reclaim(time.Minute, reported)
 			})
 		})
 	}

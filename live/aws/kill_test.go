@@ -15,14 +15,16 @@ import (
 
 	"github.com/spotter-dev/spotter/live/aws/fake"
 	"github.com/spotter-dev/spotter/scenarios/chance"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
-// A recorder that is killed by the system, at 50 instants anywhere between its
+// A recorder that is killed by the system, at many instants anywhere between its
 // first request and its last file, goes on from what it finds and ends with
 // the bytes of one that nobody disturbed.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	const kills, workers, days = 50, 4, 1
+	const workers, days = 4, 1
+	kills := int64(nightly.Count(16, 50))
 	seed := uint64(time.Now().UnixNano())
 	state := draw(seed, days+1)
 	_, url := serve(t, state, fake.Faults{})

@@ -23,6 +23,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	policybudget "github.com/spotter-dev/spotter/policy/budget"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/test/nightly"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -338,7 +339,7 @@ func TestRule14Restarts(t *testing.T) {
 	p := policybudget.Around(bystander{}, policybudget.DefaultConfig())
 	var m policy.Memory
 	k, restarts := newEnforcer(t, clk, c, false), 0
-	for w.now < policy.Time(start.Add(48*time.Hour).UnixMilli()) {
+	for w.now < policy.Time(start.Add(time.Duration(nightly.Count(24, 48))*time.Hour).UnixMilli()) {
 		ended := w.pass(time.Duration(5+w.r.IntN(55)) * time.Second)
 		if w.r.IntN(150) == 0 {
 			restarts++

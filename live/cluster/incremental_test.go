@@ -15,6 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/sim"
+	"github.com/spotter-dev/spotter/test/nightly"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -112,7 +113,7 @@ func TestUpdatedIsRebuilt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &follower{t: t, mirror: newMirror(t, manifestsOf(t, c.scenario)), seed: seed, most: 150}
+			f := &follower{t: t, mirror: newMirror(t, manifestsOf(t, c.scenario)), seed: seed, most: nightly.Count(50, 150)}
 			f.mirror.shuffle = rand.New(rand.NewPCG(seed, 1))
 			_, err = sim.Run(context.Background(), sim.Config{Prepared: stage, Policy: p, Forecaster: forecaster, Seed: 1, Recorder: f})
 			if err != nil && !errors.Is(err, errEnough) {

@@ -17,6 +17,7 @@ import (
 	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
 // governed returns an authority that lets all be done, and what has a reconciler ask it.
@@ -339,6 +340,7 @@ func TestNoticeOvertakes(t *testing.T) {
 // returns, and a node whose notice comes later finds a worker too.
 func TestMassNotice(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
+		nodes := nightly.Count(50, 150)
 		hang := &hangingReleaser{releaser: w.releaser, release: make(chan struct{})}
 		p, err := New(DefaultConfig(), w.client(), w.client(), hang)
 		w.must(err)
@@ -348,17 +350,17 @@ func TestMassNotice(t *testing.T) {
 			w.pod("", name)
 			p.Notice(Noticed{Node: name, Pool: "web", ReclaimAt: policy.TimeOf(time.Now().Add(2 * time.Minute)), Text: "the provider says so"})
 		}
-		for i := range 150 {
+		for i := range nodes {
 			announce(fmt.Sprintf("n%03d", i))
 		}
 		time.Sleep(2 * time.Second)
-		if n := len(w.evicted()); n != 150 {
-			t.Errorf("of 150 nodes %d lost a pod within 2 s", n)
+		if n := len(w.evicted()); n != nodes {
+			t.Errorf("of %d nodes %d lost a pod within 2 s", nodes, n)
 		}
 		announce("late")
 		time.Sleep(2 * time.Second)
-		if n := len(w.evicted()); n != 151 {
-			t.Errorf("of the late node %d pods were evicted within 2 s, want 1", n-150)
+		if n := len(w.evicted()); n != nodes+1 {
+			t.Errorf("of the late node %d pods were evicted within 2 s, want 1", n-nodes)
 		}
 		close(hang.release)
 		stop()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
 var testMeta = record.Meta{Version: "v1", Policy: "static:share=0.5", Scenario: "live"}
@@ -253,7 +254,7 @@ func TestKilled(t *testing.T) {
 	}
 	dir := t.TempDir()
 	found := 0
-	for range 5 {
+	for range nightly.Count(3, 5) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
 		cmd.Env = append(os.Environ(), "KEEP_TEST_DIR="+dir)
 		if err := cmd.Start(); err != nil {

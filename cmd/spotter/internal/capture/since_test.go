@@ -19,6 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/sim"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
 // clusterOf is what kube-state-metrics writes of a run.
@@ -130,7 +131,8 @@ func TestSinceRoundTrip(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it simulates weeks")
 	}
-	for _, name := range []string{"batch-night", "stateful-zonal", "tiny", "web-week"} {
+	all := []string{"tiny", "batch-night", "stateful-zonal", "web-week"}
+	for _, name := range all[:nightly.Count(2, len(all))] {
 		t.Run(name, func(t *testing.T) {
 			text, err := scenarios.Source(name)
 			if err != nil {
