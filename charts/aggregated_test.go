@@ -12,9 +12,10 @@ import (
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
-// TestAggregatedRoles has the real controllers aggregate the roles: by view and edit in
-// a namespace somebody reads and writes the budgets of that namespace and nothing else
-// of ours; view in the cluster shows pools, and only the role for pools lets write them.
+// TestAggregatedRoles has the real controllers aggregate the roles. In their own namespace, users
+// with view read the GPUBudgets and users with edit write them, and they may use no other
+// resource of Spotter. Users with view in the whole cluster read pools, and only the role for
+// pools allows writing them.
 func TestAggregatedRoles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server")

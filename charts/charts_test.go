@@ -90,7 +90,7 @@ func (h *helm) run(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// must is run for what is to go well.
+// must is run, but fails the test on an error.
 func (h *helm) must(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := h.run(args...)
@@ -144,7 +144,7 @@ func find(t testing.TB, all []*unstructured.Unstructured, kind, suffix string) *
 	return nil
 }
 
-// A profile is a set of values that somebody may install with.
+// A profile is a set of values that a user may install the chart with.
 type profile struct {
 	name string
 	set  []string

@@ -90,7 +90,7 @@ func TestGitOpsValues(t *testing.T) {
 	}
 }
 
-// A repository is manifests in git, which somebody applies as a manager of fields.
+// A repository holds manifests in git, which a GitOps tool applies as the field manager manager.
 type repository struct {
 	env     *testenv.Env
 	manager string
@@ -194,7 +194,7 @@ func adoptable(t *testing.T, env *testenv.Env, pools string) string {
 	return other
 }
 
-// adopted runs a controller beside a repository with the pools.
+// adopted runs a controller while a repository syncs the same pools.
 func adopted(t *testing.T, env *testenv.Env, pools string) {
 	t.Helper()
 	pools = adoptable(t, env, pools)

@@ -127,8 +127,8 @@ func (s *site) decided(t *testing.T, after string, mode v1alpha1.Mode) {
 	})
 }
 
-// scrape reads the metrics as somebody whom the chart's role lets, and as somebody
-// whom nobody lets.
+// scrape reads the metrics with an account that has the chart's role for metrics, and with one
+// that lacks it.
 func (s *site) scrape(t *testing.T, c *process) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{}
@@ -194,8 +194,8 @@ func (s *site) rules(t *testing.T) []rbacv1.PolicyRule {
 	return append(role.Rules, own.Rules...)
 }
 
-// awaitUse waits until the controller watches all that it is granted to watch: it begins
-// to watch some things only after it has decided.
+// awaitUse waits until the controller watches every resource that it may watch: it starts some
+// watches only after its first decision.
 func (s *site) awaitUse(t *testing.T, since testenv.Mark) {
 	t.Helper()
 	rules := s.rules(t)
@@ -228,7 +228,7 @@ func (s *site) same(t *testing.T, after string, want map[string]string) {
 	}
 }
 
-// mark leaves what a controller leaves that was killed, beside what others did.
+// mark leaves the marks that a killed controller leaves, and marks of other owners.
 func (s *site) mark(t *testing.T) {
 	t.Helper()
 	var a, b corev1.Node
@@ -409,8 +409,8 @@ func (s *site) left(t *testing.T) {
 	}
 }
 
-// again installs the chart under another name: Helm refuses to take over definitions
-// that it does not know for its own, and does when it is told to.
+// again installs the chart under another name: Helm takes over definitions that another release
+// owns only with --take-ownership.
 func (s *site) again(t *testing.T, kept map[string]string) {
 	t.Helper()
 	args := append([]string{"install", "other", "spotter", "--set", "fullnameOverride=" + release}, installed...)

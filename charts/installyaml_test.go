@@ -29,8 +29,8 @@ func installYAML(t *testing.T, arguments ...string) (string, error) {
 	return file, nil
 }
 
-// TestInstallYAML holds install.yaml to be what the chart makes and nothing besides but
-// a namespace, and installs it on a real API server, twice.
+// TestInstallYAML requires that install.yaml has exactly the objects of the chart and a
+// namespace, and installs it on a real API server, twice.
 func TestInstallYAML(t *testing.T) {
 	h := newHelm(t, "")
 	digest := "sha256:" + strings.Repeat("0123456789abcdef", 4)

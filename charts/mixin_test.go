@@ -56,8 +56,8 @@ func TestMixin(t *testing.T) {
 	}
 }
 
-// TestMixinSettings: the selector is on every series that is asked for, thresholds and the
-// runbook are those that are set, and promtool still reads the alerts.
+// TestMixinSettings: every series in the expressions has the selector, thresholds and the runbook
+// have the values of the settings, and promtool still reads the alerts.
 func TestMixinSettings(t *testing.T) {
 	settings := `{ selector: 'job="ours",cluster="a"', runbook: 'https://ours/', dashboardTags: ['ours'], stepSecondsMax: 71, priceAgeSecondsMax: 72, failedMax: 73 }`
 	alerts, boards := renderMixin(t, "prometheusAlerts", settings), renderMixin(t, "grafanaDashboards", settings)

@@ -202,8 +202,8 @@ func grants(rules []rbacv1.PolicyRule) map[grant]bool {
 	return all
 }
 
-// TestRights holds the roles of each mode and backend against what the controller
-// asks for, right by right: nothing is missing, and nothing is granted besides.
+// TestRights compares the roles of each mode and backend with the permissions that the controller
+// requires, one by one: none is missing, and none is granted needlessly.
 func TestRights(t *testing.T) {
 	h := newHelm(t, "")
 	for backend, parts := range map[string][]rights.Part{
@@ -233,7 +233,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// ofOneCloud leaves out the node classes of clouds that are not asked for by default.
+// ofOneCloud leaves out the node classes of clouds that the chart does not grant by default.
 func ofOneCloud(rules []rbacv1.PolicyRule) map[grant]bool {
 	all := grants(rules)
 	for g := range all {
@@ -321,8 +321,8 @@ func TestCRDChart(t *testing.T) {
 	}
 }
 
-// TestModelsAreMounted: bundles lie where policies are told that they lie, by a claim
-// or copied from an image, and the controller cannot write them.
+// TestModelsAreMounted: bundles are in the folder that the configuration names, mounted from a
+// claim or copied from an image, and the controller cannot write them.
 func TestModelsAreMounted(t *testing.T) {
 	h := newHelm(t, "")
 	for _, p := range profiles() {
@@ -372,8 +372,8 @@ func configuration(t testing.TB, all []*unstructured.Unstructured) *config.Spott
 	return c
 }
 
-// TestConfiguration: what is mounted is read, for every profile, and says what the values
-// say; without values it says what the program says by default but for where things lie.
+// TestConfiguration: for every profile, the controller reads the mounted configuration, which has
+// the values of the profile. Without values it has the program's defaults, except for paths.
 func TestConfiguration(t *testing.T) {
 	h := newHelm(t, "")
 	for _, p := range profiles() {
@@ -442,8 +442,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestPrometheusIsReached: the controller is told where Prometheus is and by what to be
-// let in, and may reach its port where nothing else is let out.
+// TestPrometheusIsReached: the configuration has the address of Prometheus and the credentials
+// for it, and the network policy allows its port although it denies other egress.
 func TestPrometheusIsReached(t *testing.T) {
 	h := newHelm(t, "")
 	asked := config.Default().Usage.Prometheus
@@ -505,8 +505,8 @@ func TestNotificationsAreSent(t *testing.T) {
 	}
 }
 
-// TestPricesAreRead: the controller is told of the folder of a trace and of how often
-// prices are read, where that is said.
+// TestPricesAreRead: the configuration has the folder of a trace and the interval at which prices
+// are read, where the values set them.
 func TestPricesAreRead(t *testing.T) {
 	h := newHelm(t, "")
 	for name, want := range map[string]config.Prices{

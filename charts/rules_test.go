@@ -111,8 +111,7 @@ func metricsTold(t *testing.T) map[string]bool {
 	return names
 }
 
-// TestMetricsAreThere: alerts and dashboards ask for nothing that the controller does
-// not tell.
+// TestMetricsAreThere: alerts and dashboards use only metrics that the controller publishes.
 func TestMetricsAreThere(t *testing.T) {
 	there := metricsTold(t)
 	asked := 0

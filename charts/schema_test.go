@@ -123,7 +123,7 @@ func TestContradictionsRefused(t *testing.T) {
 	}
 }
 
-// A node is a part of the schema, as far as it is compared.
+// A node is a part of the schema. It has only the fields that are compared.
 type node struct {
 	Description          string
 	Type                 any

@@ -39,7 +39,8 @@ type site struct {
 	lead *process
 }
 
-// newSite starts a cluster that knows Karpenter's kinds and none of ours.
+// newSite starts a cluster that has the definitions of Karpenter's kinds and not those of
+// Spotter's.
 func newSite(t *testing.T) *site {
 	t.Helper()
 	if testing.Short() {
@@ -110,8 +111,8 @@ type process struct {
 	metrics string // the address of its metrics
 }
 
-// start starts what a container is told to run, with the configuration that is mounted.
-// Only folders and addresses differ, since it is in no container.
+// start runs the program with the arguments of the container and the mounted configuration. Only
+// folders and addresses differ, because it does not run in a container.
 func (s *site) start(t *testing.T, args []string, configuration, kubeconfig string) *process {
 	t.Helper()
 	metrics := testenv.FreeAddress(t)
@@ -218,7 +219,7 @@ func (s *site) ended(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
-// inBackground runs Helm beside the test.
+// inBackground runs Helm concurrently with the test.
 func (s *site) inBackground(args ...string) chan error {
 	end := make(chan error, 1)
 	go func() {

@@ -76,8 +76,8 @@ func (s *site) newer(t *testing.T) {
 	s.later(t, "yes")
 }
 
-// migrate has the objects stored in the version of the newer chart alone, beside the
-// controller.
+// migrate rewrites the stored objects in the version of the newer chart, while the controller
+// runs.
 func (s *site) migrate(t *testing.T) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), s.binary, "crds", "migrate", "--kubeconfig",
@@ -95,7 +95,7 @@ func (s *site) migrate(t *testing.T) {
 	}
 }
 
-// stored returns the objects of ours that there are, by their names.
+// stored returns the objects of Spotter's kinds in the cluster, with their names only.
 func (s *site) stored() []*unstructured.Unstructured {
 	pool, budget := &unstructured.Unstructured{}, &unstructured.Unstructured{}
 	pool.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("CapacityPool"))

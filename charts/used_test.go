@@ -17,8 +17,8 @@ func plainly(all map[grant]bool) map[grant]bool {
 	return plain
 }
 
-// unwatched returns what may be watched and was not. Whether all rights are used is
-// asked of all suites together, by live/rights.
+// unwatched returns the resources that may be watched and were not. Package live/rights checks
+// over all suites that every permission is used.
 func unwatched(rules []rbacv1.PolicyRule, used map[grant]bool) (left []grant) {
 	for g := range plainly(grants(rules)) {
 		if g.verb == "watch" && !used[g] {
@@ -28,7 +28,7 @@ func unwatched(rules []rbacv1.PolicyRule, used map[grant]bool) (left []grant) {
 	return left
 }
 
-// within fails the test for a right that was used and granted by somebody else.
+// within fails the test for a permission that was used and that a role outside the chart granted.
 func within(t *testing.T, profile string, rules []rbacv1.PolicyRule, used map[grant]bool) {
 	t.Helper()
 	granted := plainly(grants(rules))

@@ -239,7 +239,7 @@ func TestCompareWorstScenario(t *testing.T) {
 	}
 }
 
-// TestCompareDearOnDemand: a build that makes on-demand dear has not saved more.
+// TestCompareDearOnDemand: a build that makes on-demand more expensive has not saved more.
 func TestCompareDearOnDemand(t *testing.T) {
 	c := shown()
 	c.Gates = nil

@@ -33,7 +33,7 @@ type truth struct {
 	median float64
 	draw   func(chance.Key) float64
 
-	// symmetric says that it lies alike on both sides of its median.
+	// symmetric says that the distribution is symmetric around its median.
 	symmetric bool
 }
 
@@ -59,7 +59,7 @@ func truths() []truth {
 type layout struct {
 	name string
 
-	// symmetric says that it asks for a truth that is.
+	// symmetric says that the layout requires a symmetric truth.
 	symmetric bool
 
 	draw func(truth, chance.Key, int) [][]float64
@@ -160,8 +160,8 @@ type loss struct {
 	savings, cost func(chance.Key) float64
 }
 
-// losses stand at the edge: what is no worse is just not worse, and what is
-// worse is just worse.
+// losses are cases at the edge of the tolerance: those that are not worse are only just within
+// it, and those that are worse are only just beyond it.
 func losses() []loss {
 	around := func(middle, spread float64) func(chance.Key) float64 {
 		return func(k chance.Key) float64 { return middle + float64(spread*k.Normal()) }
@@ -291,7 +291,8 @@ func TestTruths(t *testing.T) {
 			for upTo < n && medians[upTo] == x.median {
 				upTo++
 			}
-			// Half of them, less four standard errors, lie on either side or on it.
+			// At least half of them, less four standard errors, are at or below the median, and
+			// as many at or above it.
 			if least := n/2 - 283; upTo < least || above < least {
 				t.Errorf("%s over %s: of %d medians %d are at most %v and %d at least", x.name, of.name, n, upTo, x.median, above)
 			}

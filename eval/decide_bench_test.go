@@ -22,9 +22,9 @@ func decided() []string {
 	return append(slices.DeleteFunc(registry.Names(), func(p string) bool { return p == registry.Manifest }), "spotvortex:compat=true")
 }
 
-// largeScenario is a scenario of so many nodes of 16 vCPU and ten pods on each. Every market
-// of the trace may be bought, those with GPUs for a pool of their own that nobody
-// needs.
+// largeScenario is a scenario of the given number of nodes of 16 vCPU, with ten pods on each.
+// Every market of the trace may be bought. The markets with GPUs are for a pool of their own,
+// which no pod needs.
 func largeScenario(tb testing.TB, nodes int, intensity float64, lasts time.Duration) *scenarios.BoundScenario {
 	tb.Helper()
 	sc, err := scenarios.Parse("crowd", largeManifests(nodes, intensity, lasts))

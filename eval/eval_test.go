@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// TestAlwaysRun: on-demand and the baseline are compared whoever asks for what.
+// TestAlwaysRun: on-demand and the baseline are always among the compared policies.
 func TestAlwaysRun(t *testing.T) {
 	for _, x := range []struct {
 		policies []string
@@ -166,7 +166,7 @@ func BenchmarkReport(b *testing.B) {
 	}
 }
 
-// TestNoDiscount: a commitment that saves nothing can be asked for.
+// TestNoDiscount: the discount of a commitment may be zero.
 func TestNoDiscount(t *testing.T) {
 	c := shown()
 	c.Discount1y = 0

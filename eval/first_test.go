@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// savingsOf makes a report of one scenario whose policies save so many percent by a metric.
+// savingsOf makes a report of one scenario whose policies save the given percentages by a metric.
 func savingsOf(metric string, saved ...float64) *Report {
 	r := &Report{Groups: []Group{{Scenario: "a"}}, Config: Config{Baseline: "p0"}}
 	for p, x := range saved {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestKnee: the knee is where more begins to cost more than it brings.
+// TestKnee: the knee is the point after which the cost rises faster than the gain.
 func TestKnee(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -12,9 +12,9 @@ import (
 	"github.com/spotter-dev/spotter/test/nightly"
 )
 
-// TestManifestsKept runs mixed-pool, of which one pool may be up to four fifths on spot
-// and the other is to hold an exact ratio: policies that go by the manifest keep both,
-// the baselines that know no share do not, and on-demand holds less than asked for.
+// TestManifestsKept runs mixed-pool, in which one pool may have up to 80% on Spot and the other
+// must hold an exact ratio. Policies that follow the manifest keep both, the baselines that know
+// no share do not, and on-demand has less on Spot than required.
 func TestManifestsKept(t *testing.T) {
 	const most = "pool general holds more on Spot than the 80% that spotShare.max allows"
 	w, l := evaltest.Embedded(t, "mixed-pool"), newLibrary(false)

@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// stoppedAfter returns the report on a comparison that is stopped after so many
-// runs, one at a time, at the end of the last of them.
+// stoppedAfter returns the report on a comparison that does one run at a time and is stopped at
+// the end of the last of the given number of runs.
 func stoppedAfter(t *testing.T, c Config, runs int64) (*Report, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -159,8 +159,8 @@ func TestStopDoesNotWaitForBounds(t *testing.T) {
 	}
 }
 
-// TestProgress: every run and bound is reported, in order, never twice at once,
-// and of what the cells come to that are finished.
+// TestProgress: every run and bound is reported, in order and never two at once, with interim
+// results of the finished cells.
 func TestProgress(t *testing.T) {
 	c := shown()
 	c.Cases = cases(2, "batch-night", "web-week")

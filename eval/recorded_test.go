@@ -11,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// recorded returns a report of one week under on-demand for $100 and each of policies
-// for $50 plus dearer, under seeds from 1 to n.
+// recorded returns a report of one week under on-demand for $100 and each of policies for $50
+// plus an extra cost, under seeds from 1 to n.
 func recorded(name string, n uint64, dearer float64, policies ...string) *Recorded {
 	r := &Recorded{Name: name, Version: "v1", Policies: append([]string{OnDemand}, policies...),
 		Cases: []CaseReport{{Scenario: "web", To: Instant(policy.Time(0).Add(7 * 24 * time.Hour)), Evidence: Evidence{Conditions: "same"}}}}

@@ -15,7 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// changed is a variant of the scenario w in so many windows.
+// changed is a variant of the scenario w in the given number of windows.
 func changed(name string, windows int, change func(*scenarios.BoundScenario)) eval.Variant {
 	v := eval.Variant{Name: name, Policy: "as-is"}
 	for k := range windows {

@@ -61,7 +61,7 @@ func auction(replicas int32, prices map[int]policy.Money) *builder {
 	return b
 }
 
-// seeded begins with count nodes of the smaller class at auction.
+// seeded returns a scenario that starts with count nodes of the smaller class at auction.
 func (b *builder) seeded(count int) *scenarios.BoundScenario {
 	for i := range b.w.Markets {
 		if b.w.Markets[i].Auction() && b.w.Markets[i].Type == 0 {
@@ -161,8 +161,8 @@ func TestReclaimIsMetOnce(t *testing.T) {
 	}
 }
 
-// TestBids asks for nodes at all sorts of bids while the market charges $0.0123,
-// with a reserve price of $0.005, and later below the reserve.
+// TestBids requests nodes at various bids while the market charges $0.0123, with a reserve price
+// of $0.005, and later below the reserve.
 func TestBids(t *testing.T) {
 	for _, x := range []struct {
 		price, reserve, bid, got policy.Money
@@ -216,9 +216,9 @@ func war() *builder {
 	return b
 }
 
-// TestAuctionPolicies plays the war under every policy. Each launches by itself,
-// gives back what is not needed after nine, and is served again after the war;
-// those that buy spot are outbid and flee.
+// TestAuctionPolicies simulates the bidding war under every policy. Each launches nodes itself,
+// releases those that are not needed after nine, and serves all pods again after the war.
+// Policies that buy Spot are outbid and leave the market.
 func TestAuctionPolicies(t *testing.T) {
 	bills := map[string]policy.Money{}
 	for _, spec := range []string{"on-demand", "spot", "static", "spotvortex", "spotvortex:compat=true"} {
@@ -243,8 +243,7 @@ func TestAuctionPolicies(t *testing.T) {
 	}
 }
 
-// TestAuctionReturns holds that spot nodes are bought again after the war, and
-// that none was bought while it raged.
+// TestAuctionReturns: Spot nodes are bought again after the war, and none was bought during it.
 func TestAuctionReturns(t *testing.T) {
 	_, log := runScenario(t, war().scenario(), "spot")
 	for _, line := range log {
@@ -282,9 +281,9 @@ func TestAuctionIsNotForeseen(t *testing.T) {
 	}
 }
 
-// TestOutbidThenOutage lets the zone fail while nodes that were outbid wait for
-// their end. They were told of the end that the auction has for them, not of the
-// failure; they are lost once, to the higher bid, and have paid their bid since.
+// TestOutbidThenOutage lets the zone fail while nodes that were outbid wait for their end. Their
+// notices have the end that the auction set, not the failure. Each node is lost once, to the
+// higher bid, and has paid its bid since.
 func TestOutbidThenOutage(t *testing.T) {
 	b := auction(6, map[int]policy.Money{-48: 1000, 6: 900_000})
 	b.w.Pools[0].OnDemandFallback = false

@@ -93,9 +93,9 @@ func TestGroupDrainsOneAtATime(t *testing.T) {
 	}
 }
 
-// What holds a node: a budget that allows no eviction, a pod that is not safe to
-// evict, one that writes to the node's disk, a young one of the system without a budget,
-// and one that nobody would make anew. What is called safe holds none.
+// A node is kept by a pod whose budget allows no eviction, a pod that is not safe to evict, a pod
+// with local storage, and a pool that is never consolidated. A pod that is marked safe to evict
+// and an older pod of the system do not keep it.
 func TestGroupPodsThatHoldNodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(b *builder)
@@ -166,9 +166,9 @@ func TestGroupEmptyNodesAreNoRoom(t *testing.T) {
 	}
 }
 
-// The replacement of a node is bought, and then the budget lets no pod go for ten
-// minutes, since a new one takes so long to start. The replacement stays empty and
-// is protected, however soon nodes are given back.
+// The replacement of a node is bought, and then the budget allows no eviction for ten minutes,
+// because a new pod takes that long to start. The replacement stays empty and is protected,
+// however soon other nodes are released.
 func TestGroupKeepsReplacements(t *testing.T) {
 	b := grouped(4).startOnDemand()
 	b.w.WarmUp = 0
@@ -196,8 +196,8 @@ func TestGroupKeepsReplacements(t *testing.T) {
 	}
 }
 
-// After groups grew no node is given back for ten minutes: the drains that would
-// begin at 6:10 wait for the growth of 6:08.
+// After groups grew, no node is released for ten minutes: the drains that would start at 6:10
+// wait because of the growth at 6:08.
 func TestGroupDelayAfterAdd(t *testing.T) {
 	b := thinned()
 	b.workload("late", policy.KindDeployment, 0, policy.Resources{CPU: 3500, Memory: gib})

@@ -45,8 +45,8 @@ func reserve(n int64) *scenarios.BoundScenario {
 	return w
 }
 
-// TestCommitments: of three nodes at $0.20 for 48 hours the reserved ones cost
-// nothing, and what was paid for them is told apart.
+// TestCommitments: of three nodes at $0.20 for 48 hours the reserved ones cost nothing, and their
+// fee is reported separately.
 func TestCommitments(t *testing.T) {
 	for _, x := range []struct{ owned, billed, spared int64 }{{0, 3, 0}, {1, 2, 1}, {3, 0, 3}, {5, 0, 3}} {
 		res, _ := runScenario(t, reserve(x.owned), "on-demand")
@@ -71,8 +71,8 @@ func TestCommitmentsAreNotForSpot(t *testing.T) {
 	}
 }
 
-// TestCommitmentsMoveNothing: they change no decision of a policy that asks for no
-// price, and nothing of the weather.
+// TestCommitmentsMoveNothing: commitments change no decision of a policy that does not consider
+// prices, and nothing of the weather.
 func TestCommitmentsMoveNothing(t *testing.T) {
 	with, _ := runScenario(t, reserve(2), "on-demand")
 	without, _ := runScenario(t, reserve(0), "on-demand")

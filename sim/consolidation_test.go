@@ -97,10 +97,10 @@ func TestConsolidateAfterEmpty(t *testing.T) {
 	}
 }
 
-// Three spot nodes of 7.9 cores: a search of 3.9, a database of 2 with two small
-// services of 1.5, and a batch of 6.4. By first fit, the largest pod first, the
-// database and a service have room beside the search and the other service beside
-// the batch: Karpenter removes their node in the warm-up, and nothing is moved after that.
+// Three Spot nodes of 7.9 cores run a search of 3.9, a database of 2 with two small services of
+// 1.5, and a batch of 6.4. By first fit, the largest pod first, the database and a service fit on
+// the node of the search and the other service on that of the batch. Karpenter removes their node
+// in the warm-up, and nothing is moved after that.
 func TestFirstFitBySize(t *testing.T) {
 	b := newBuilder(12 * time.Hour)
 	b.w.Intensity, b.w.WarmUp = 0, time.Hour
@@ -129,8 +129,8 @@ func TestFirstFitBySize(t *testing.T) {
 	}
 }
 
-// Where nobody provisions nobody expires nodes: under a policy that does not care
-// they stay, and one that does has a replacement ready before a node goes.
+// Without a provisioner only the policy expires nodes: under a policy that does not, they stay,
+// and one that does has a replacement ready before a node is drained.
 func TestExpireWhereThePolicyLaunches(t *testing.T) {
 	b := one(4)
 	b.w.Pools[0].Provisioner, b.w.Pools[0].Levers = policy.ProvisionerNone, policy.Levers{Launch: true}

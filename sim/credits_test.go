@@ -61,9 +61,10 @@ func TestCreditsOfStandard(t *testing.T) {
 	}
 }
 
-// TestCreditsAreSeen: a burstable type that is cheaper by its price and more expensive by its use
-// is bought by what stands for a provisioner. A policy that compares what nodes cost buys larger
-// ones of the other type, and one of it for the two pods that are left: $5 in place of $30.
+// TestCreditsAreSeen has a burstable type with a lower price, which costs more when its CPU is
+// used. Policies that model a provisioner buy it. A policy that compares the cost of nodes buys
+// larger nodes of the other type, and one burstable node for the two pods that are left: $5
+// instead of $30.
 func TestCreditsAreSeen(t *testing.T) {
 	scenario := func(use int64) *scenarios.BoundScenario {
 		w := twoSizes(0)

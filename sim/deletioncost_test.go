@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// An orderer gives the pods of the last node that has any the lowest cost, an hour
-// into metering, if it is told to. It notes where pods stood and stand, by node.
+// An orderer gives the pods of the last node that has any the lowest deletion cost, an hour into
+// metering, if orders is set. It records the number of pods by node before and after.
 type orderer struct {
 	orders        bool
 	node          policy.NodeID

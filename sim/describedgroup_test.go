@@ -30,7 +30,7 @@ func TestDescribedGroup(t *testing.T) {
 		{scenarios.ScalingGroup{Max: 3}, 0, 3},
 	} {
 		b := described(10, x.group)
-		first := policy.Spot // the kind of the one node that is there at the begin
+		first := policy.Spot // the capacity type of the only node at the start
 		if x.onDemand > 0 {
 			first = policy.OnDemand
 		}

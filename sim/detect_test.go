@@ -136,8 +136,8 @@ func seen(r *run) int32 {
 	return w.Ready
 }
 
-// TestDrainOfALostNode drains a node that is gone and that nobody misses yet: it
-// goes like any other, and its pods are made anew at once.
+// TestDrainOfALostNode drains a node that is lost before the loss is detected: the node is
+// drained like any other, and its pods are recreated at once.
 func TestDrainOfALostNode(t *testing.T) {
 	b := one(2)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultZoneOutage, At: at(6 * time.Hour), Duration: time.Hour, Zone: "z0"}}
@@ -182,7 +182,7 @@ func TestDrainOfALostNode(t *testing.T) {
 	}
 }
 
-// TestStartWithinLimits begins with no more nodes than the pool's limits allow.
+// TestStartWithinLimits starts a run with no more nodes than the pool's limits allow.
 func TestStartWithinLimits(t *testing.T) {
 	b := one(10).startOnDemand()
 	b.w.Pools[0].Limits = policy.Resources{CPU: 8000}

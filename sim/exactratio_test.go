@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// exactWeb returns so many hours of web-week with an exact ratio of 0.6, under twenty
-// times the reclaims and shortages.
+// exactWeb returns web-week of the given duration with an exact ratio of 0.6, under twenty times
+// the reclaims and shortages.
 func exactWeb(t *testing.T, hours string) *scenarios.BoundScenario {
 	t.Helper()
 	data, err := os.ReadFile("../scenarios/library/web-week.yaml")

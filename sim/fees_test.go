@@ -48,8 +48,8 @@ func TestFees(t *testing.T) {
 	}
 }
 
-// TestFeesAndSizes: with fees policies of ours run fewer and larger nodes; those that stand for a
-// provisioner take no notice.
+// TestFeesAndSizes: with fees, Spotter's policies run fewer and larger nodes; policies that model
+// a provisioner ignore fees.
 func TestFeesAndSizes(t *testing.T) {
 	for spec, notices := range map[string]bool{"portfolio": true, "static": true, "on-demand": true, "karpenter": false, "as-is": false} {
 		with, _ := runScenario(t, twoSizes(500_000), spec)

@@ -12,9 +12,9 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// gang returns a calm scenario of one gang of so many pods, each of which takes a
-// node of one GPU and works for 4 h with a checkpoint every hour, on spot in some
-// zones that have slots nodes each. It is released at one.
+// gang returns a calm scenario of one gang with the given number of pods. Each pod takes a node
+// of one GPU and works for 4 h with a checkpoint every hour. It runs on Spot in the given number
+// of zones, each of which has slots nodes. The gang is released at one.
 func gang(pods int32, zones, slots int) *builder {
 	b := newBuilder(12 * time.Hour)
 	b.w.Intensity, b.w.WarmUp, b.w.Slots = 0, time.Hour, slots
@@ -64,8 +64,8 @@ func TestGangWaits(t *testing.T) {
 	}
 }
 
-// TestGangWaitsForShortage refuses every launch for two hours from the release on:
-// the gang begins only after that.
+// TestGangWaitsForShortage refuses every launch for two hours from the release on: the gang
+// starts only after that.
 func TestGangWaitsForShortage(t *testing.T) {
 	b := gang(4, 1, 8)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(time.Hour), Duration: 2 * time.Hour, Share: 1}}
@@ -75,11 +75,10 @@ func TestGangWaitsForShortage(t *testing.T) {
 	}
 }
 
-// TestGangEndsAsAWhole takes one zone of two from a gang that has worked for some
-// time, without a word. Work stops that instant for all 8 pods, those in the other
-// zone too, and each loses what it did since its last checkpoint. All are made
-// anew once the loss is noticed, as often as nodes go on to be lost, and then go on
-// from there.
+// TestGangEndsAsAWhole takes one of two zones from a gang that has worked for some time, without
+// notice. Work stops at that instant for all 8 pods, also in the other zone, and each loses its
+// work since its last checkpoint. All are recreated once the loss is detected, each time that a
+// node is lost, and then resume from the checkpoint.
 func TestGangEndsAsAWhole(t *testing.T) {
 	b := gang(8, 2, 5)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultZoneOutage, At: at(3*time.Hour + 40*time.Minute),
@@ -104,10 +103,10 @@ func TestGangEndsAsAWhole(t *testing.T) {
 	}
 }
 
-// TestGangThatLosesAReadyPod has one pod of two wait for the other, whose zone has no
-// node for some minutes, and takes the node of the first at all sorts of instants:
-// one is just before the second is ready, when nobody has noticed yet. The gang then
-// must not begin (a checker would see a pod at work that is lost).
+// TestGangThatLosesAReadyPod has one of two pods wait for the other, whose zone has no node for
+// some minutes, and takes the node of the first at various instants: one is just before the
+// second is ready, when the loss is not yet detected. The gang then must not start (a checker
+// would find a lost pod at work).
 func TestGangThatLosesAReadyPod(t *testing.T) {
 	unnoticed := 0
 	for k := range 30 {
@@ -134,8 +133,8 @@ func TestGangThatLosesAReadyPod(t *testing.T) {
 	}
 }
 
-// TestGangOfSeveralJobs has a leader and three workers, as a JobSet has: none
-// begins before all are ready, and the loss of the leader's node ends all.
+// TestGangOfSeveralJobs has a leader and three workers, as a JobSet has: none starts before all
+// are ready, and the loss of the leader's node ends all.
 func TestGangOfSeveralJobs(t *testing.T) {
 	b := gang(1, 1, 2)
 	b.w.Workloads, b.w.Templates = nil, nil
@@ -172,8 +171,8 @@ func TestGangIsRequeued(t *testing.T) {
 	}
 }
 
-// TestGangFails takes the zone of a gang that may be made anew once, twice: then
-// it is not made again.
+// TestGangFails takes the zone of a gang that may be recreated once, twice: the second time it
+// fails.
 func TestGangFails(t *testing.T) {
 	b := gang(3, 1, 6)
 	b.w.Gangs[0].RestartsMax = 1
@@ -188,9 +187,9 @@ func TestGangFails(t *testing.T) {
 	}
 }
 
-// TestGangsInTrouble plays gangs of random sizes beside services under reclaims,
-// outages, refusals and time limits: after every event the checkers hold that the
-// pods of a gang work all together or not at all.
+// TestGangsInTrouble simulates gangs of random sizes and a service under reclaims, outages,
+// refusals and time limits. After every event the checkers require that the pods of a gang work
+// all together or not at all.
 func TestGangsInTrouble(t *testing.T) {
 	started, restarts, requeues := int64(0), int64(0), int64(0)
 	for seed := range uint64(12) {

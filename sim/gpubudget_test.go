@@ -79,9 +79,9 @@ func TestBudgetCounts(t *testing.T) {
 	}
 }
 
-// TestBudgetEvicts gives 60 GPU-hours a day to six devices, which last for ten
-// hours. The pods go behind a closed gate, none comes back or waits, and it is
-// no outage; what is missed is unserved.
+// TestBudgetEvicts gives 60 GPU-hours a day to six devices, which last for ten hours. Then the
+// gate closes and the pods are evicted. None is recreated or pending, and that does not count as
+// an outage; the missing work is unserved.
 func TestBudgetEvicts(t *testing.T) {
 	b := budgeted(policy.Budget{HasGPUHours: true, GPUHours: 60, Window: 24 * time.Hour, Action: policy.BudgetEvict})
 	var pending int
@@ -136,9 +136,8 @@ func TestBudgetReopens(t *testing.T) {
 	}
 }
 
-// TestBudgetMindsPDB lets the disruption budget keep two of three pods: one is
-// evicted, the others go on and are asked again, no more often than every two
-// minutes.
+// TestBudgetMindsPDB has a disruption budget that keeps two of three pods: one is evicted, and
+// the others keep running. Their eviction is requested again, at most every two minutes.
 func TestBudgetMindsPDB(t *testing.T) {
 	b := budgeted(policy.Budget{HasGPUHours: true, GPUHours: 60, Window: 24 * time.Hour, Action: policy.BudgetEvict})
 	b.budget(0, policy.Quantity{Set: true, N: 1})
@@ -151,9 +150,9 @@ func TestBudgetMindsPDB(t *testing.T) {
 	}
 }
 
-// TestBudgetPauses gives 9 GPU-hours in six hours to a job that needs 16. It is
-// suspended after four and a half hours, goes on when a quarter has come free,
-// and is done; what it redoes is less than half an hour per pod and suspension.
+// TestBudgetPauses gives 9 GPU-hours in six hours to a job that needs 16. It is suspended after
+// four and a half hours, resumes when a quarter of the quota is free again, and completes. It
+// repeats less than half an hour of work per pod and suspension.
 func TestBudgetPauses(t *testing.T) {
 	b := newBuilder(24 * time.Hour)
 	b.w.Intensity, b.w.WarmUp = 0, time.Hour
@@ -214,8 +213,8 @@ func TestBudgetCountsWithoutController(t *testing.T) {
 	if more := got.WindowHours - got.GPUHours; more < 5 || more > 6 {
 		t.Errorf("the ledger has %v device-hours, %v more than were held in the window", got.WindowHours, more)
 	}
-	// Of the quota 6 h × 6 in the window and the warm-up are more than all: it was
-	// spent while nobody looked.
+	// The use of 6 h × 6 in the window and of the warm-up exceeds the quota: it ran out while the
+	// controller was down.
 	if n := count(log, "T10:00:00.000Z", " gate ", " - 1"); n != 1 {
 		t.Errorf("the gate closed %d times when the controller was back, want once", n)
 	}

@@ -44,8 +44,8 @@ func TestStatedPods(t *testing.T) {
 	}
 }
 
-// TestStatedPodsOfJobs has the pods of a job that begins with the run on the node where
-// they are stated, at work at once.
+// TestStatedPodsOfJobs has a job that starts with the run: its pods are on the node that the
+// scenario states, and work at once.
 func TestStatedPodsOfJobs(t *testing.T) {
 	b := one(0)
 	b.w.WarmUp = 0

@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// expiring has one node with one pod, which expires an hour before the run begins and then every
-// four hours, and a PodDisruptionBudget of the pod.
+// expiring has one node with one pod and a PodDisruptionBudget of the pod. The node expires an
+// hour before the run starts, and then every four hours.
 func expiring(pdb policy.PDB) *builder {
 	b := one(1)
 	b.w.Pools[0].ExpireAfter = 4 * time.Hour
@@ -52,8 +52,8 @@ func TestNodeForLeavingPods(t *testing.T) {
 	}
 }
 
-// TestInterruptedPods: Karpenter evicts no pod that is not to be disrupted, also where its node is
-// about to be taken; a policy of ours does.
+// TestInterruptedPods: Karpenter does not evict a pod with do-not-disrupt, even if its node is
+// about to be reclaimed; a policy of Spotter does.
 func TestInterruptedPods(t *testing.T) {
 	for policy, evicts := range map[string]bool{"karpenter": false, "spot": true} {
 		b := one(6)
@@ -70,7 +70,7 @@ func TestInterruptedPods(t *testing.T) {
 	}
 }
 
-// TestNoticeBeforeJoining: a node that is to be taken before it joins ends at its notice, and
+// TestNoticeBeforeJoining: a node that gets a notice before it joins ends at the notice, and
 // another is bought elsewhere at once.
 func TestNoticeBeforeJoining(t *testing.T) {
 	begin := at(3 * time.Hour)

@@ -10,10 +10,9 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// TestMixedNodePool: one NodePool of both capacity types leaves on-demand for spot
-// during warm-up, by Karpenter's own consolidation. From then on nothing moves although
-// nodes of half the size cost a sixth from two o'clock on: spot nodes are not replaced by
-// spot nodes.
+// TestMixedNodePool: one NodePool of both capacity types moves from on-demand to Spot during the
+// warm-up, by Karpenter's own consolidation. After that nothing moves, although nodes of half the
+// size cost a sixth from two o'clock on: Spot nodes are not replaced by Spot nodes.
 func TestMixedNodePool(t *testing.T) {
 	b := newBuilder(12 * time.Hour)
 	b.w.Intensity, b.w.WarmUp = 0, time.Hour
@@ -125,7 +124,7 @@ func interrupted(t *testing.T, name string, types []policy.CapacityType) {
 	}
 }
 
-// TestAsIs: pools go on with what their NodePools allow, whatever the manifest states.
+// TestAsIs: pools keep buying what their NodePools allow, whatever the manifest states.
 func TestAsIs(t *testing.T) {
 	for _, x := range []struct {
 		types []policy.CapacityType

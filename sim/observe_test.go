@@ -50,8 +50,8 @@ func (r *run) compare(s *policy.Snapshot) error {
 	return nil
 }
 
-// TestObserve compares every snapshot of random scenarios, which hold only what
-// changed since the one before last, with all of it built anew.
+// TestObserve compares every snapshot of random scenarios, in which only what changed since the
+// one before last is updated, with one that is rebuilt completely.
 func TestObserve(t *testing.T) {
 	const scenarios = 60
 	for seed := uint64(1); seed <= scenarios; seed++ {

@@ -127,7 +127,7 @@ func TestOutageCauses(t *testing.T) {
 	}
 }
 
-// A pod that comes to a node which is lost, before anybody notices, is lost with it.
+// A pod that is bound to a lost node before the loss is detected is lost with it.
 func TestPodComesToALostNode(t *testing.T) {
 	r, err := newRun(Config{Prepared: mustPrepare(t, one(1, scenarios.ReplicaStep{At: at(-time.Hour + time.Second),
 		Replicas: 2}).startOnDemand().scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})

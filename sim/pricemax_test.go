@@ -13,9 +13,9 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// priced returns a day of a pool of one type, m5.large at $0.096 on demand, whose
-// spot price is $0.039 but from six to nine hours after the start, when it is dear.
-// Eight more pods are wanted from seven o'clock on.
+// priced returns a day of a pool of one type, m5.large at $0.096 on demand. Its Spot price is
+// $0.039, except from six to nine hours after the start, when it is the given price. Eight more
+// pods are desired from seven o'clock on.
 func priced(t *testing.T, backend, markets, more string, dear policy.Money) *scenarios.BoundScenario {
 	t.Helper()
 	provider, kind, zones := "aws", "m5.large", []string{"a", "b"}
@@ -104,8 +104,8 @@ func TestMaxPriceWhenBought(t *testing.T) {
 	}
 }
 
-// TestMaxPriceOfBoth lets a pool buy both, at $0.10: what is left when spot is
-// dearer is on demand.
+// TestMaxPriceOfBoth lets a pool buy both, at $0.10: while Spot costs more than that, it buys on
+// demand.
 func TestMaxPriceOfBoth(t *testing.T) {
 	_, log := runScenario(t, priced(t, "karpenter: {nodeClassName: default}", "maxPrice: 0.1", "", 150_000), "spot")
 	hours, prices := launchesOf(t, log)

@@ -10,10 +10,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// TestShortNoticeCutsDrains takes all spot nodes from a service under a
-// budget, at AWS with two minutes of notice and at Google with 30 seconds. A node
-// needs longer than 30 s to join, so that the budget lets fewer pods move before
-// their node is taken: more go down with it, and more are missed for longer.
+// TestShortNoticeCutsDrains reclaims all Spot nodes of a service under a budget, at AWS with two
+// minutes of notice and at Google with 30 seconds. A new node needs longer than 30 s to join, so
+// that the budget allows fewer pods to move before their node is reclaimed: more pods go down
+// with it, and are missing for longer.
 func TestShortNoticeCutsDrains(t *testing.T) {
 	lost, unserved := map[string]int{}, map[string]policy.Money{}
 	for _, provider := range []string{policy.AWS, policy.GCP} {

@@ -65,8 +65,9 @@ func TestRecordedAvailability(t *testing.T) {
 	}
 }
 
-// recorded returns when something happened in a spot market, by the words of a line of the
-// log, and which probe of it comes after: the last where none does, below 0 on demand.
+// recorded returns the time and the market of an event, from the words of its line in the log,
+// and the index of the next probe of that market. If none follows that is the last probe, and on
+// demand it is negative.
 func recorded(t *testing.T, w *scenarios.BoundScenario, words []string) (when policy.Time, m policy.MarketID, next int) {
 	t.Helper()
 	m = policy.MarketID(slices.IndexFunc(w.Markets, func(m policy.Market) bool { return m.Name == words[3] }))
@@ -82,7 +83,7 @@ func recorded(t *testing.T, w *scenarios.BoundScenario, words []string) (when po
 	return when, m, min(len(at)-1, slices.IndexFunc(append(slices.Clone(at), when+1), func(x policy.Time) bool { return x > when }))
 }
 
-// recordDepth gives spot markets a recorded depth, probed every half hour.
+// recordDepth gives Spot markets a recorded depth, probed every half hour.
 func (b *builder) recordDepth(rnd *rand.Rand, most int) {
 	b.w.Available = make([]scenarios.AvailabilityCurve, len(b.w.Markets))
 	for i := range b.w.Markets {

@@ -98,8 +98,7 @@ func TestReservedEnds(t *testing.T) {
 	}
 }
 
-// TestNodeOverlay: what an overlay makes dear Karpenter buys no more, and what it makes cheap
-// is billed at its price.
+// TestNodeOverlay: Karpenter buys no Spot node where an overlay adds $10 to the Spot price.
 func TestNodeOverlay(t *testing.T) {
 	overlay := "---\napiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: dear}\nspec:\n  requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]\n  priceAdjustment: \"+10\"\n"
 	scale := "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\n"

@@ -187,8 +187,8 @@ func TestPodValue(t *testing.T) {
 	}
 }
 
-// TestSpotIsCheaper moves everything to spot in a calm scenario: from then on each
-// of the nodes costs 30 %.
+// TestSpotIsCheaper moves everything to Spot in a calm scenario: from then on each of the nodes
+// costs 30%.
 func TestSpotIsCheaper(t *testing.T) {
 	res := mustRun(t, Config{Prepared: mustPrepare(t, calmScenario()), Policy: mustPolicy(t, "spot"), Seed: 1, Check: true})
 	if want := 3 * 48 * 60_000 * policy.Money(1); res.Bill != want || res.SpotShare != 1 {

@@ -114,8 +114,8 @@ func TestGroupPerZone(t *testing.T) {
 	}
 }
 
-// A group at its least size gives up no node: a drain of ours would only make it
-// launch another.
+// A group at its minimum size releases no node: a drain by Spotter would only make it launch
+// another.
 func TestGroupLeastSize(t *testing.T) {
 	b := grouped(8)
 	b.w.WarmUp = 0
@@ -167,8 +167,8 @@ func TestGroupExpire(t *testing.T) {
 	}
 }
 
-// The group of an instance that has reached its age is not made smaller: it
-// launches another within two minutes, though no pod asks for one.
+// When an instance reaches its maximum age, its group does not shrink: it launches another within
+// two minutes, though no pod needs one.
 func TestGroupExpireReplaces(t *testing.T) {
 	b := grouped(4, scenarios.ReplicaStep{At: at(2 * time.Hour), Replicas: 0})
 	b.w.Pools[0].ExpireAfter, b.w.Pools[0].Consolidation = 6*time.Hour, policy.ConsolidateNever

@@ -244,8 +244,8 @@ func (b *builder) extraPod(rnd *rand.Rand, t *policy.Template) {
 	}
 }
 
-// recordAvailability gives spot markets a recorded availability instead of
-// drawn squeezes and reclaims.
+// recordAvailability gives Spot markets a recorded availability instead of drawn shortages and
+// reclaims.
 func (b *builder) recordAvailability(rnd *rand.Rand) {
 	b.w.Available = make([]scenarios.AvailabilityCurve, len(b.w.Markets))
 	for i := range b.w.Markets {
@@ -262,7 +262,7 @@ func (b *builder) recordAvailability(rnd *rand.Rand) {
 	}
 }
 
-// movePrices lets spot prices move every few hours, and be missing at times.
+// movePrices changes Spot prices every few hours, and leaves some out.
 func (b *builder) movePrices(rnd *rand.Rand) {
 	for i := range b.w.Prices {
 		if b.w.Markets[i].Capacity != policy.Spot {

@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/sim/simtest"
 )
 
-// play runs w under a policy with every checker on, and returns the result and
-// the lines of the log from the begin of metering on.
+// runScenario runs w under a policy with every checker on, and returns the result and the lines
+// of the log from the start of metering on.
 func runScenario(t *testing.T, w *scenarios.BoundScenario, spec string) (*Result, []string) {
 	t.Helper()
 	return playPolicy(t, w, mustPolicy(t, spec))
@@ -25,7 +25,7 @@ func playPolicy(t *testing.T, w *scenarios.BoundScenario, p policy.Policy) (*Res
 	return runLogged(t, Config{Prepared: mustPrepare(t, w), Policy: p, Forecaster: mustForecaster(t), Seed: 1, Check: true})
 }
 
-// runLogged returns the result of a run, and the lines of its log from the begin of metering on.
+// runLogged returns the result of a run, and the lines of its log from the start of metering on.
 func runLogged(t *testing.T, cfg Config) (*Result, []string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -72,8 +72,8 @@ func TestScaleDown(t *testing.T) {
 	}
 }
 
-// TestEmptyNodesGo wants no pod from noon on: the nodes are given back at once
-// and not paid for in the afternoon.
+// TestEmptyNodesGo has no pods from noon on: the nodes are released at once and not paid for in
+// the afternoon.
 func TestEmptyNodesGo(t *testing.T) {
 	res, _ := runScenario(t, one(4, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0}).scenario(), "on-demand")
 	// Two nodes of $0.20/h for six hours, and little more.
@@ -156,8 +156,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestNotice drains the nodes of a squeeze within the notice: every pod moves
-// in time and none goes down with its node.
+// TestNotice drains the nodes of a capacity shortage within the notice: every pod moves in time
+// and none goes down with its node.
 func TestNotice(t *testing.T) {
 	b := one(6)
 	b.w.Prices[3].Price[0]++ // spot in z1: all nodes come up in z0
@@ -174,8 +174,8 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// TestControllerDown takes the controller away for two hours: it decides
-// nothing, and goes on at once afterwards.
+// TestControllerDown stops the controller for two hours: it decides nothing, and resumes at once
+// afterwards.
 func TestControllerDown(t *testing.T) {
 	b := one(4)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultControllerDown, At: at(3 * time.Hour), Duration: 2 * time.Hour}}
@@ -188,8 +188,8 @@ func TestControllerDown(t *testing.T) {
 	}
 }
 
-// TestPriceRamp bills a spot node twice the price for the hour that the ramp
-// stays at its height, and more than once while it rises.
+// TestPriceRamp bills a Spot node by the price of each step of a ramp, which rises to twice the
+// price within an hour.
 func TestPriceRamp(t *testing.T) {
 	flat, _ := runScenario(t, one(2).scenario(), "spot")
 	b := one(2)

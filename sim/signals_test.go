@@ -7,9 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// TestSignals holds that a snapshot has what is published at its own instant:
-// placement scores, percentiles of bids and bands that are not those of the begin,
-// and not those to come.
+// TestSignals: a snapshot has the signals that are published at its own instant (placement
+// scores, percentiles of bids, and bands), neither those of the start nor later ones.
 func TestSignals(t *testing.T) {
 	w := randomScenario(3)
 	w.Signals = make([]scenarios.SignalCurve, len(w.Markets))

@@ -10,7 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// staticPool is a NodePool of a fixed number of nodes beside another, with more nodes than pods need.
+// staticPool is a NodePool of a fixed number of nodes, more than pods need, in addition to
+// another NodePool.
 const staticPool = `
 apiVersion: karpenter.sh/v1
 kind: NodePool

@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// TestLostOnce takes spot nodes whose drain a budget blocks to the end: their
-// pods go down with them, are counted once, and are evicted by nobody.
+// TestLostOnce reclaims Spot nodes whose drain a budget blocks to the end: their pods go down
+// with them, are counted once, and are not evicted.
 func TestLostOnce(t *testing.T) {
 	b := one(6)
 	b.budget(0, policy.Quantity{Set: true})
@@ -112,7 +112,7 @@ func TestOverlappingFaults(t *testing.T) {
 	}
 }
 
-// TestJobOfTheWarmUp is done before metering begins, and counts nowhere.
+// TestJobOfTheWarmUp: a job that is done before metering starts does not count.
 func TestJobOfTheWarmUp(t *testing.T) {
 	w := jobScenario(0)
 	w.Faults = nil

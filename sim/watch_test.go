@@ -95,8 +95,8 @@ func (w *auditor) against(res *Result) error {
 	return nil
 }
 
-// playWatched plays cfg with and without a watcher and samples, and holds that this
-// moves nothing and that what was told adds up to the result.
+// playWatched runs cfg with and without an observer and samples. The observer changes nothing,
+// and what it records adds up to the result.
 func playWatched(t *testing.T, cfg Config, spec string) *Result {
 	t.Helper()
 	cfg.Policy, cfg.Forecaster = mustPolicy(t, spec), mustForecaster(t)
@@ -168,8 +168,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestSamples: three nodes of $0.20 cost $0.60 an hour; samples stand at whole
-// multiples and at the end, which is none here.
+// TestSamples: three nodes of $0.20 cost $0.60 an hour. Samples are taken at whole multiples of
+// the interval and at the end, which is not a multiple here.
 func TestSamples(t *testing.T) {
 	cfg := Config{Prepared: mustPrepare(t, calmScenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Sample: 7 * time.Hour}
 	res := mustRun(t, cfg)
@@ -183,9 +183,9 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestSampleIsTheEnd holds that a sample is what the run would have come to had it
-// ended then: a window cut short at a sample has its bill and its outage cost.
-// Nothing in these scenarios looks ahead to the end but jobs, and there are none.
+// TestSampleIsTheEnd: a sample equals the result of the run if it had ended then: a window cut
+// short at a sample has the same bill and outage cost. Only jobs look ahead to the end, and these
+// scenarios have no jobs.
 func TestSampleIsTheEnd(t *testing.T) {
 	for _, spec := range []string{"spot", "static:share=0.9"} {
 		long := mustRun(t, Config{Prepared: mustPrepare(t, stormy(60)), Policy: mustPolicy(t, spec),

@@ -70,7 +70,7 @@ func TestActionFetch(t *testing.T) {
 	}
 }
 
-// releasedProgram is what stands for spotter in a release.
+// releasedProgram is used in place of the spotter program in a release.
 const releasedProgram = "#!/bin/sh\necho released\n"
 
 // releasedArchive returns the archive of a release for this machine, and its name.
@@ -146,7 +146,7 @@ func TestGitLabFetch(t *testing.T) {
 		run.Env = append(os.Environ(), "RELEASE="+server.URL)
 		said, err := run.CombinedOutput()
 		server.Close()
-		text, _ := os.ReadFile(filepath.Join(dir, "spotter")) // there is none where it was refused
+		text, _ := os.ReadFile(filepath.Join(dir, "spotter")) // it does not exist where it was refused
 		if (err == nil) != c.good || (string(text) == releasedProgram) != c.good {
 			t.Errorf("sums %q: %v, the program is %q\n%s", c.sums, err, text, said)
 		}

@@ -16,7 +16,7 @@ import (
 // An actionRun runs the steps of action.yml in order, as a runner does.
 type actionRun struct {
 	t      *testing.T
-	known  map[string]string // what expressions stand for
+	known  map[string]string // the values of expressions, by their text
 	env    []string
 	repo   string
 	said   string
@@ -32,8 +32,8 @@ type actionStep struct {
 // expression is one of action.yml.
 var expression = regexp.MustCompile(`\$\{\{\s*([^}]*?)\s*\}\}`)
 
-// expand puts in what expressions stand for; one that is not known is empty, as for a
-// runner.
+// expand replaces expressions by their values. As in a runner, the value of an unknown expression
+// is empty.
 func (a *actionRun) expand(text string) string {
 	return expression.ReplaceAllStringFunc(text, func(x string) string { return a.known[expression.FindStringSubmatch(x)[1]] })
 }
@@ -75,7 +75,7 @@ func (a *actionRun) doAll(steps []actionStep) int {
 		}
 		text, err := c.CombinedOutput()
 		a.said += string(text)
-		data, _ := os.ReadFile(out) // there is none where nothing was put out
+		data, _ := os.ReadFile(out) // it does not exist where the step had no output
 		for _, line := range strings.Split(string(data), "\n") {
 			if name, value, ok := strings.Cut(line, "="); ok {
 				a.known["steps."+s.ID+".outputs."+name] = value
@@ -123,10 +123,10 @@ func (f fixtureRepo) commit(share string) string {
 	return f.git("rev-parse", "HEAD")
 }
 
-// TestActionRun runs the action over a repository with a pull request: it begins a
-// comment on the first push, edits it on the next, and shows the state where the base
-// has no such file. A fork's token may not write, and its summary and artifact have
-// the comment.
+// TestActionRun runs the action on a repository with a pull request: the first push creates a
+// comment, the next one edits it, and where the base has no such file the comment shows the
+// current state. The token of a fork has no permission to write a comment, but its summary and
+// artifact have the text.
 func TestActionRun(t *testing.T) {
 	for _, tool := range []string{"bash", "jq", "git"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -37,7 +37,7 @@ func step(t *testing.T, name string, env ...string) (said string, outputs map[st
 		t.Fatal(err)
 	}
 	outputs = map[string]string{}
-	data, _ := os.ReadFile(out) // there is none where nothing was put out
+	data, _ := os.ReadFile(out) // it does not exist where the step had no output
 	for _, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
 		key, value, _ := strings.Cut(line, "=")
 		outputs[key] = value

@@ -26,7 +26,7 @@ type cost struct {
 	wall   float64 // in seconds
 	cpu    float64 // user and system, in seconds
 	rss    float64 // greatest resident size, in MB of 1,000,000 bytes
-	events float64 // under the policy; spotter sim simulates on-demand beside it, whose are not counted
+	events float64 // under the policy; spotter sim also simulates on-demand, whose events do not count
 }
 
 // add adds up what processes took, and keeps the greatest size.
@@ -64,9 +64,10 @@ func process(b *testing.B, args ...string) cost {
 	return got
 }
 
-// watchResident reads every few milliseconds what a process has had resident at most, until
-// the function that it returns is called, which says so in MB of 1,000,000 bytes. What the
-// kernel says of a process that has ended begins with what its parent had.
+// watchResident reads the peak resident size of a process every few milliseconds until the
+// function that it returns is called, which returns the peak in MB of 1,000,000 bytes. The peak
+// that the kernel reports for a process that has ended is not used: it starts from the size of
+// the parent process.
 func watchResident(pid int) func() float64 {
 	stop, most := make(chan struct{}), make(chan float64)
 	go func() {
@@ -144,8 +145,8 @@ func BenchmarkProcessPolicies(b *testing.B) {
 	}
 }
 
-// sized writes bench-100 with so many nodes over another duration, and returns its path. Every
-// market has slots for a fortieth of the nodes, about what they have in bench-2000.
+// sized writes bench-100 with the given number of nodes and duration, and returns its path. Every
+// market has slots for a fortieth of the nodes, about as in bench-2000.
 func sized(b *testing.B, nodes int, duration string) string {
 	b.Helper()
 	text, err := scenarios.Source("bench-100")
@@ -186,9 +187,9 @@ func BenchmarkProcessLinear(b *testing.B) {
 	}
 }
 
-// BenchmarkProcessScale measures a day of 100 to 20,000 nodes under the policies that cost
-// most: the time per event is to stay the same within 20 %, but for what a process takes to
-// begin, which the day of 100 nodes mostly is.
+// BenchmarkProcessScale measures a day of 100 to 20,000 nodes under the most expensive policies.
+// The time per event must stay the same within 20%, except for the start of the process, which
+// dominates the day of 100 nodes.
 func BenchmarkProcessScale(b *testing.B) {
 	for _, nodes := range []int{100, 1000, 5000, 20000} {
 		path := sized(b, nodes, "24h")
@@ -232,9 +233,10 @@ func BenchmarkProcessEval(b *testing.B) {
 }
 
 // BenchmarkProcessEvalShards measures what a comparison costs on one core, and what a second core
-// and a second machine gain. x-parts is its CPU-seconds over those of the dearer of its two parts
-// and of their merging, x-core what a second core does to its time, and x-cpu to its CPU-seconds.
-// Bounds: 0.2 cpu-s/run, x-parts at least 1.8, x-core at least 1.9, x-cpu at most 1.05.
+// and a second machine gain. x-parts is its CPU-seconds divided by those of the more expensive of
+// its two parts plus those of the merge. x-core is its speedup with a second core, and x-cpu the
+// ratio of its CPU-seconds with two cores and one. Bounds: 0.2 cpu-s/run, x-parts at least 1.8,
+// x-core at least 1.9, x-cpu at most 1.05.
 func BenchmarkProcessEvalShards(b *testing.B) {
 	const seeds, policies = 20, 6 // with on-demand and karpenter, which are always run
 	args := []string{"eval", "web-week", "--policies", "spot,static,spotvortex,portfolio", "--seeds", strconv.Itoa(seeds)}

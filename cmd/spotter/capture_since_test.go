@@ -104,7 +104,7 @@ func captured(t *testing.T, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.ReplaceAll(string(text), "\n#  ", " ") // a long line of the head goes on in the next
+	return strings.ReplaceAll(string(text), "\n#  ", " ") // a long line of the head continues in the next
 }
 
 // TestCaptureAudit captures a day out of an audit log: what it does not name was there all

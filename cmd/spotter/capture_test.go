@@ -63,8 +63,8 @@ func TestCaptureCalls(t *testing.T) {
 	}
 }
 
-// TestCaptureRecording captures a step of a recorded run: the scenario begins with the
-// very nodes of that step at the very prices, and a run of it keeps all invariants.
+// TestCaptureRecording captures a step of a recorded run: the scenario starts with exactly the
+// nodes and prices of that step, and a run of it keeps all invariants.
 func TestCaptureRecording(t *testing.T) {
 	rec, dir := filepath.Join(t.TempDir(), "steps"), t.TempDir()
 	// A migration, in which half of two nodes become Spot ones; from an empty cluster all pods share one.
@@ -146,8 +146,8 @@ func firstStep(t *testing.T, scenario string) *policy.Snapshot {
 	return first.Snapshot
 }
 
-// lastShare plays a scenario under a policy and returns the spot share of its first pool
-// at the last decision.
+// lastShare simulates a scenario under a policy and returns the Spot share of its first pool at
+// the last decision.
 func lastShare(t *testing.T, scenario, policy string) float64 {
 	t.Helper()
 	rec := filepath.Join(t.TempDir(), "played")
@@ -276,10 +276,10 @@ func mixedNodePool(t *testing.T, env *testenv.Env, name string) {
 	}
 }
 
-// TestCaptureCluster captures a cluster with rights to read and no others: the run
-// begins with its nodes and share, costs at that moment what they cost, keeps all
-// invariants, and nothing of what containers hold is written. What may not be read is
-// said by the right that is missing.
+// TestCaptureCluster captures a cluster with permissions to read only. The run starts with the
+// nodes, the share and the hourly cost of the cluster and keeps all invariants, and no contents
+// of containers are written. Where something may not be read, the message names the missing
+// permission.
 func TestCaptureCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server and processes")
@@ -405,7 +405,8 @@ func captureOwnNodePools(t *testing.T, env *testenv.Env, kubeconfig string) {
 	}
 }
 
-// nodeClassCRD is the definition of EC2NodeClasses, as far as keeping them needs one.
+// nodeClassCRD is the definition of EC2NodeClasses, with no more than the API server needs to
+// store them.
 func nodeClassCRD() *apiextensionsv1.CustomResourceDefinition {
 	open := true
 	return &apiextensionsv1.CustomResourceDefinition{

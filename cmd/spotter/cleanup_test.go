@@ -39,7 +39,7 @@ func TestCleanupCall(t *testing.T) {
 	}
 }
 
-// cleanupRules are what cleanup asks for, besides scaling a Deployment.
+// cleanupRules are the permissions that cleanup requires, except for scaling a Deployment.
 var cleanupRules = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"get", "list", "patch"}},
 	{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "list", "patch"}},

@@ -173,8 +173,8 @@ func TestComment(t *testing.T) {
 	}
 }
 
-// TestCommentWrong: a job of no request is none to comment on, and a call that cannot
-// be right is refused.
+// TestCommentWrong: a job without a pull or merge request writes no comment, and invalid calls
+// are refused.
 func TestCommentWrong(t *testing.T) {
 	text := file(t, "c.md", "a")
 	inJob(t, []string{"GITHUB_ACTIONS=true", "GITHUB_TOKEN=secret", "GITHUB_EVENT_PATH=" +

@@ -108,8 +108,8 @@ func ordinary(t *testing.T, env *testenv.Env) {
 	})
 }
 
-// onCluster runs the commands of one page. All but the quickstart find done what that
-// has told to do.
+// onCluster runs the commands of one page. All pages but the quickstart run on a cluster where
+// the steps of the quickstart were done.
 func onCluster(t *testing.T, env *testenv.Env, p *page, program string) int {
 	t.Helper()
 	x := newClone(t, program)

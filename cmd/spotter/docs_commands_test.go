@@ -26,7 +26,7 @@ type treatment struct {
 	// before is what a shell does before: it makes what the text of the page speaks of.
 	before string
 
-	// exits are the exit codes that are good besides 0.
+	// exits are the exit codes other than 0 that are accepted.
 	exits []int
 
 	// begins says that it runs at the same time as those that come after it, and meets is called
@@ -175,7 +175,7 @@ var pagesLeft = map[string]string{
 	"docs/history.md":           "it takes a Prometheus and logs: TestCaptureSince and TestCaptureAudit run it beside some that are made up",
 }
 
-// blockOf matches a block of commands, and hereDoc the begin of a file within one.
+// blockOf matches a block of commands, and hereDoc the start of a here-document in one.
 var (
 	blockOf = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
 	hereDoc = regexp.MustCompile(`<<'?(\w+)'?`)
@@ -279,7 +279,7 @@ type clone struct {
 	t           *testing.T
 	dir         string
 	environment []string
-	flags       string // that a controller is given besides, since ports are not ours alone
+	flags       string // more flags for a controller: other processes may use the default ports
 	decided     func() // waits until the controller that was begun has decided
 }
 

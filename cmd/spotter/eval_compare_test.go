@@ -176,7 +176,7 @@ func TestCompareOlder(t *testing.T) {
 func TestCompareStopped(t *testing.T) {
 	started := filepath.Join(t.TempDir(), "started")
 	other := script(t, "if [ $1 = version ]; then echo 'spotter v1 (go)'; exit 0; fi\n"+
-		"case \"$*\" in *'--seeds 1 '*) exit 2;; esac\n"+ // asked for its schema
+		"case \"$*\" in *'--seeds 1 '*) exit 2;; esac\n"+ // the call that reads its schema
 		"touch "+started+"; exec sleep 600")
 	ctx, stop := context.WithCancel(t.Context())
 	go func() {

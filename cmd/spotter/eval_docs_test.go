@@ -23,7 +23,7 @@ func TestCIDocument(t *testing.T) {
 		}
 		return string(data)
 	}
-	var action struct{ Inputs, Outputs map[string]any } // yaml refuses a key that stands twice
+	var action struct{ Inputs, Outputs map[string]any } // yaml refuses a duplicate key
 	if err := yaml.Unmarshal([]byte(read("action.yml")), &action); err != nil {
 		t.Fatal(err)
 	}

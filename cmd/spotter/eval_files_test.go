@@ -86,8 +86,8 @@ func TestCompareScenarios(t *testing.T) {
 	}
 }
 
-// TestCompareDemand: twice the pods cost more, which is no loss: what is saved
-// of a greater bill is more in dollars, and the headline says why.
+// TestCompareDemand: twice the pods cost more, which is not reported as a loss. The savings in
+// dollars rise with the on-demand bill, and the headline says why.
 func TestCompareDemand(t *testing.T) {
 	base := twoSides(t, "replicas: 3", "replicas: 9")
 	got, code, stderr := comparedWith(t, base)

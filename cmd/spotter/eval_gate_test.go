@@ -20,13 +20,12 @@ const breaks = "SPOTTER_BREAKS"
 // An edit changes one line of a file of this module, for one breakage.
 type edit struct{ file, from, to string }
 
-// brokenFile is added to each package that is edited: is tells which breakage
-// is asked for, so that one build has them all.
+// brokenFile is added to each package that is edited. Its function is reports which breakage is
+// active, so that one build has them all.
 const brokenFile = "package %s\n\nimport \"os\"\n\nfunc is(name string) bool { return os.Getenv(%q) == name }\n\n" +
 	"func or[T any](name string, broken, whole T) T {\n\tif is(name) {\n\t\treturn broken\n\t}\n\treturn whole\n}\n"
 
-// overlaid builds the program with edits in place of what stands in the files,
-// which are left as they are.
+// overlaid builds the program with edits to the text of files, and does not change the files.
 func overlaid(t *testing.T, edits []edit) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -75,11 +74,10 @@ func overlaid(t *testing.T, edits []edit) string {
 	return path
 }
 
-// TestGate breaks the program on purpose and holds the breakage against the
-// program as it is: what loses money or makes outages fails, and what only does
-// other things as well as before passes. Nothing is chosen so that it fails:
-// the same build with no breakage asked for changes nothing, and noise changes
-// decisions too.
+// TestGate breaks the program on purpose and compares it with the program as it is. A breakage
+// that loses money or causes outages fails, and one whose decisions differ but are as good
+// passes. The build itself does not cause the failures: without an active breakage it changes no
+// result, and noise changes decisions too.
 func TestGate(t *testing.T) {
 	base := otherSpotter(t, "v1.0.0")
 	broken := overlaid(t, []edit{

@@ -81,7 +81,7 @@ func TestEvalReportRefused(t *testing.T) {
 	}
 }
 
-// Two reports in JSON are compared without a run, and one that is none is refused.
+// Two reports in JSON are compared without a run, and a file that is not a report is refused.
 func TestEvalCompareFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if code, _, stderr := call(t, quick("--out", "old.json")...); code != cli.ExitOK {

@@ -34,7 +34,7 @@ type priceRow struct {
 
 var day = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// priced returns a row of m5.xlarge so many hours after day.
+// priced returns the price of m5.xlarge at hour hours after day.
 func priced(hour int, spot float64) priceRow {
 	onDemand := 0.192
 	return priceRow{day.Add(time.Duration(hour) * time.Hour).UnixMilli(), "us-east-1a", "m5.xlarge", "Linux/UNIX", &spot, &onDemand}

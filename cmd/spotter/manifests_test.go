@@ -58,7 +58,7 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// A folder is read like a file; its folders only where that is asked for. Errors name the file and
+// A folder is read like a file, its subfolders only with --recursive. Errors name the file and
 // the line in it.
 func TestFolderOfManifests(t *testing.T) {
 	dir := t.TempDir()
@@ -92,7 +92,8 @@ func TestFolderOfManifests(t *testing.T) {
 	wrongCallIs(t, "there is no file that ends with .yaml, .yml or .json", "scenario", "validate", t.TempDir())
 }
 
-// Placeholders at a negative priority are preempted by what needs their place, which is no outage.
+// Placeholders at a negative priority are preempted by pods that need their place. That does not
+// count as an outage.
 func TestPlaceholders(t *testing.T) {
 	dir := t.TempDir()
 	pods := func(name, class, replicas, annotations string) string {

@@ -89,7 +89,7 @@ func TestManySeeds(t *testing.T) {
 	}
 }
 
-// A pipe that nobody writes to does not hold up the end of a call.
+// A pipe without a writer does not delay the end of a call.
 func TestPipeIsLeft(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -131,7 +131,7 @@ func TestSimWithBundle(t *testing.T) {
 	}
 }
 
-// lineOf runs a scenario under a policy and returns the line that begins so.
+// lineOf runs a scenario under a policy and returns the first line of the output with a prefix.
 func lineOf(t *testing.T, begins, spec string, more ...string) string {
 	t.Helper()
 	code, out, stderr := call(t, append([]string{"sim", "zone-outage", "--policy", spec}, more...)...)
@@ -163,8 +163,7 @@ func TestOutOfScopeIsSaid(t *testing.T) {
 	}
 }
 
-// TestTwoBundles refuses a scenario whose manifests ask for two forecasts of one
-// market.
+// TestTwoBundles refuses a scenario whose manifests request two forecasts of one market.
 func TestTwoBundles(t *testing.T) {
 	withONNX(t)
 	a, b := bundle(t), copied(t)

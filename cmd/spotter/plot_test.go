@@ -14,7 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// folder returns what lies in dir.
+// folder returns the names of the files in dir.
 func folder(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -34,8 +34,7 @@ func (w *terminalText) has(text string) bool {
 	return strings.Contains(w.text.String(), text)
 }
 
-// terminalOf opens both sides of a terminal of 24 lines and 100 columns that nobody
-// sits before.
+// terminalOf opens both sides of a pseudo-terminal of 24 lines and 100 columns.
 func terminalOf(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

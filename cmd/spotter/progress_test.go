@@ -15,8 +15,8 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// stopped starts a comparison that would take hours, sends it a signal once, and
-// returns how it ended. Outputs lie in dir.
+// stopped starts a comparison that would take hours, sends it a signal once, and returns how it
+// ended. It writes its outputs to dir.
 func stopped(t *testing.T, sent os.Signal, dir string, after time.Duration) (code int, stdout, stderr string) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), otherSpotter(t, "v1"), "eval", file(t, "tiny.yaml", tiny), "--trace",

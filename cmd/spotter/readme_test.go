@@ -75,7 +75,7 @@ func understood(t *testing.T, where, line string) int {
 	return 1
 }
 
-// split cuts a line into words as a shell does, as far as quotes.
+// split cuts a line into words as a shell does, but of quoting knows only single quotes.
 func split(line string) []string {
 	var words []string
 	for i, part := range strings.Split(line, "'") {

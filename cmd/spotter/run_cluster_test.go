@@ -54,7 +54,8 @@ var shadowWrites = regexp.MustCompile(`^(` + strings.Join([]string{
 	`(tokenreviews|subjectaccessreviews) \S*`,
 }, "|") + `)$`)
 
-// asProcess says that this test binary is to be the program itself, with its signals.
+// asProcess is the variable that makes this test binary run as the program itself, with its
+// signals.
 const asProcess = "SPOTTER_TEST_PROCESS"
 
 func init() {

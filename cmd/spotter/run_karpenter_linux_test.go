@@ -28,11 +28,11 @@ import (
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
-// TestRunKarpenter lets the controller decide for two pools whose nodes Karpenter makes:
-// pods run, the spot share follows, a node under notice is replaced and emptied, and a
-// controller that is killed while it drains leaves nothing cordoned to the next, which
-// obeys the next notice. No disruption budget is ever broken, nothing is denied
-// to it by the API server, and the record can be decided again.
+// TestRunKarpenter lets the controller decide for two pools whose nodes Karpenter creates. Pods
+// run, the Spot share follows its target, and a node under notice is replaced and drained. A
+// controller that is killed during a drain leaves no node cordoned for good: its successor takes
+// over, and obeys the next notice. No disruption budget is ever violated, the API server denies
+// no request, and every decision can be replayed from the record.
 func TestRunKarpenter(t *testing.T) {
 	if raced {
 		t.Skip("it runs alone, without the race detector")
@@ -71,7 +71,7 @@ func TestRunKarpenter(t *testing.T) {
 	p.replays(t, 5)
 }
 
-// wants has a pool of the policy static ask for another share.
+// wants sets the parameter share of a pool with the policy static.
 func (p *plant) wants(t *testing.T, pool, share string) {
 	t.Helper()
 	if err := p.client.Patch(t.Context(), &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: pool}},
@@ -80,7 +80,7 @@ func (p *plant) wants(t *testing.T, pool, share string) {
 	}
 }
 
-// share waits until the spot share of a pool, by vCPU, lies within low and high.
+// share waits until the Spot share of a pool, by vCPU, is between low and high.
 func (p *plant) share(t *testing.T, pool string, low, high float64) {
 	t.Helper()
 	p.within(t, patience, fmt.Sprintf("the spot share of %s lies within %v and %v", pool, low, high), func() error {
@@ -125,7 +125,7 @@ const playedLead = 30 * time.Second
 // terminationTaint is how the provider of announce says that it takes a node.
 const terminationTaint = "cloud.google.com/impending-node-termination"
 
-// announce has the provider announce that it takes a spot node of a pool.
+// announce has the provider announce the reclaim of a Spot node of a pool.
 func (p *plant) announce(t *testing.T, pool string) *corev1.Node {
 	t.Helper()
 	var n *corev1.Node
@@ -141,9 +141,9 @@ func (p *plant) announce(t *testing.T, pool string) *corev1.Node {
 	return n
 }
 
-// notice has the provider announce that it takes a spot node of a pool, and waits until
-// the node is empty and given back and all pods run elsewhere. That it is empty in time
-// is asked for where the machine answers the test itself in time.
+// notice has the provider announce the reclaim of a Spot node of a pool, and waits until the node
+// is drained and terminated and all pods run elsewhere. The deadline of the drain is checked only
+// where the machine is fast enough for the test's own requests.
 func (p *plant) notice(t *testing.T, pool string, pods int) {
 	t.Helper()
 	n := p.announce(t, pool)
@@ -299,8 +299,9 @@ func idle(n *corev1.Node, used, has map[string]bool) error {
 var activeWrites = regexp.MustCompile(`^((patch) nodes \S+|patch pods \S+|create pods/eviction \S+|` +
 	`(create|patch|delete) nodepools (shop|batch)-(spot|od)|(create|patch|delete) nodeclaims (spotter-|shop-|batch-)\S+)$`)
 
-// kept fails the test if a disruption budget was broken, if a launch was made twice, and
-// if the controller did or asked for what it may not. It returns how many pods it evicted.
+// kept fails the test if a disruption budget was violated, if a launch was made twice, or if the
+// controller made a request that it must not make. It returns how many pods the controller
+// evicted.
 func (p *plant) kept(t *testing.T, mark testenv.Mark) (evicted int) {
 	t.Helper()
 	answers := map[int]int{}
@@ -341,8 +342,8 @@ func (p *plant) kept(t *testing.T, mark testenv.Mark) (evicted int) {
 // stepsOf is how replay says how many steps it has taken again.
 var stepsOf = regexp.MustCompile(`(\d+) steps? of`)
 
-// replays fails the test unless at least so many steps were recorded, and each is
-// decided again as it was.
+// replays fails the test unless at least least steps were recorded and a replay of each makes the
+// same decision.
 func (p *plant) replays(t *testing.T, least int) {
 	t.Helper()
 	said := p.spotter(t, "replay", p.record)

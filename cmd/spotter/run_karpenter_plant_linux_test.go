@@ -62,7 +62,7 @@ type plant struct {
 
 	mu     sync.Mutex
 	broken []string         // the disruption budgets that were seen broken, with how
-	wanted map[string]int32 // how many pods each workload is to have
+	wanted map[string]int32 // the number of pods that each workload must have
 	whole  map[string]bool  // the workloads that had enough pods since they were to have as many
 	twice  []string         // launches that were seen twice
 }
@@ -129,7 +129,8 @@ func (p *plant) makeClass(t *testing.T) {
 	}
 }
 
-// startKarpenter runs Karpenter, with types and prices of ours, until the test ends.
+// startKarpenter runs Karpenter, with the test's own instance types and prices, until the test
+// ends.
 func (p *plant) startKarpenter(t *testing.T) {
 	t.Helper()
 	binary := filepath.Join("..", "..", "bin", "testenv", "karpenter-kwok")
@@ -167,7 +168,7 @@ func (p *plant) startKarpenter(t *testing.T) {
 	})
 }
 
-// expect says how many pods a workload is to have from now on.
+// expect sets the number of pods that a workload must have from now on.
 func (p *plant) expect(workload string, pods int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,9 +177,9 @@ func (p *plant) expect(workload string, pods int32) {
 	}
 }
 
-// watchBudgets notes every disruption budget that is seen with fewer healthy pods than
-// it wants after it had enough. What it says while it knows of another number of pods
-// than the workload is to have is of no account.
+// watchBudgets records every disruption budget that has fewer healthy pods than it requires after
+// it once had enough. The status of a budget is ignored while it counts another number of pods
+// than the workload must have.
 func (p *plant) watchBudgets(t *testing.T) {
 	t.Helper()
 	w, err := p.client.Watch(t.Context(), &policyv1.PodDisruptionBudgetList{})
@@ -204,8 +205,8 @@ func (p *plant) watchBudgets(t *testing.T) {
 	}()
 }
 
-// watchLaunches notes every launch of ours that two NodeClaims came of, and every node
-// for which machines of two decisions come at a time.
+// watchLaunches records every launch of Spotter that resulted in two NodeClaims, and every node
+// that launches of two decisions replace at the same time.
 func (p *plant) watchLaunches(t *testing.T) {
 	t.Helper()
 	w, err := p.client.Watch(t.Context(), &karpv1.NodeClaimList{})
@@ -374,7 +375,7 @@ func (p *plant) takeOver(t *testing.T, begun map[string]string) {
 // patience is how long a test waits for what takes seconds on an idle machine.
 const patience = 4 * time.Minute
 
-// running waits until so many pods run, each ready.
+// running waits until n pods run, each ready.
 func (p *plant) running(t *testing.T, name string, n int) {
 	t.Helper()
 	p.within(t, patience, fmt.Sprintf("%d pods of %s run", n, name), func() error {

@@ -62,19 +62,19 @@ var playPools = map[string]struct {
 	parameters map[string]string
 }{"shop": {oneEach, "static", map[string]string{"share": "0.5"}}, "batch": {soldTypes, "portfolio", nil}}
 
-// TestRunKarpenterPlay has faults happen at random to two replicas of the controller, to
-// what they work with and to what they report, with a real Karpenter. A process of its
-// own, which knows only the API, watches all the while that no disruption budget of a
-// pool is exceeded, that nothing is evicted once a mode or the kill switch forbids it or the
-// switch cannot be read, that no disruption budget of pods is broken, that no pod that is to be
-// left alone is evicted by choice, that no node is given back under a pod, that no launch is
-// given up and no ledger grows before its time, and that of two releases one acts. When it
-// all stops, every pod runs, no mark stands without cause, ledgers hold what was used, and
-// each record can be decided again. At last the pools are switched off, and no mark stands
-// at all.
+// TestRunKarpenterPlay injects random faults into two replicas of the controller, the services
+// that they use and what they report, with a real Karpenter. A separate process, which knows only
+// the API, checks throughout that no disruption budget of a pool is exceeded, that nothing is
+// evicted once a mode or the kill switch forbids it or the switch cannot be read, that no
+// PodDisruptionBudget is violated, that no protected pod is evicted voluntarily, that no node is
+// terminated with pods on it, that no launch is abandoned and no ledger grows too early, and that
+// only one of two installations acts. After the faults end, every pod runs, no mark is left
+// without a cause, ledgers hold what was used, and every record replays to the same decisions.
+// Finally the pools are switched off, and no mark is left at all.
 //
-// The clock cannot be set for a process alone here. The API server's is, as its answers give
-// it; what depends on this machine's takes its clock as a parameter and is tested so.
+// A single process cannot have its own clock here. The API server's clock is changed in its
+// responses; code that depends on the clock of the machine takes it as a parameter and is tested
+// that way.
 func TestRunKarpenterPlay(t *testing.T) {
 	if raced {
 		t.Skip("it runs alone, without the race detector: make play")
@@ -179,7 +179,7 @@ func (p *play) makeBudget(t *testing.T) {
 	}
 }
 
-// marked reports whether a node or a NodeClaim carries a mark of ours.
+// marked reports whether a node or a NodeClaim carries a mark of Spotter.
 func (p *play) marked(t *testing.T) bool {
 	t.Helper()
 	var (

@@ -55,8 +55,8 @@ func TestPoolsOpenNoFile(t *testing.T) {
 	}
 }
 
-// TestModelsDir takes what lies in the folder by its name: a bundle, also by a link that
-// stays within, and a runtime file with what it names.
+// TestModelsDir opens the contents of the folder by name: a bundle, a link within the folder to a
+// bundle, and a runtime file with the files that it names.
 func TestModelsDir(t *testing.T) {
 	within := t.TempDir()
 	config := filepath.Dir(runtimeFolder(t, strings.ReplaceAll(runtimeJSON, "config/", ""), boundsYAML))

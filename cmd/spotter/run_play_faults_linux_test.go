@@ -165,7 +165,8 @@ func (p *play) scale(t *testing.T, name string, replicas int32) {
 	}
 }
 
-// warn puts a spot node of a pool under notice that is not yet, if it has one.
+// warn announces the reclaim of a Spot node of a pool, if the pool has one that is not yet under
+// notice.
 func (p *play) warn(t *testing.T, pool string) {
 	t.Helper()
 	by, err := p.nodes(t.Context(), pool)
@@ -203,7 +204,8 @@ func (p *play) deleteNode(t *testing.T, pool string) {
 	}
 }
 
-// forge writes to a node of a pool, as whoever may patch nodes can, that it is empty and about to be given back.
+// forge marks a node of a pool as drained and about to be released, as any user who may patch
+// nodes can.
 func (p *play) forge(t *testing.T, pool string) {
 	t.Helper()
 	by, err := p.nodes(t.Context(), pool)
@@ -306,7 +308,7 @@ func (p *play) edit(t *testing.T, name, patch string) {
 	}
 }
 
-// setMode sets the mode of a pool, which it makes where there is none.
+// setMode sets the mode of a pool, and creates the pool if it does not exist.
 func (p *play) setMode(t *testing.T, name string, mode v1alpha1.Mode) {
 	t.Helper()
 	err := p.client.Get(t.Context(), client.ObjectKey{Name: name}, &v1alpha1.CapacityPool{})
@@ -318,7 +320,7 @@ func (p *play) setMode(t *testing.T, name string, mode v1alpha1.Mode) {
 	p.edit(t, name, fmt.Sprintf(`{"spec":{"mode":%q}}`, mode))
 }
 
-// deletePool deletes a pool, and makes it anew after a while.
+// deletePool deletes a pool, and recreates it after a while.
 func (p *play) deletePool(t *testing.T, name string) {
 	t.Helper()
 	pool := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -32,16 +32,15 @@ const (
 	reclaimBudgets = 100
 )
 
-// BenchmarkMassReclaim measures a controller when AWS announces by its queue that it takes
-// every node of a cluster of 200 nodes and 4,000 pods at once, with a real API server
-// and scheduler: until replacements are asked for (aim: 5 s), until the eviction of every
-// pod is requested (aim: 60 s), what is written, and the same while 100 GPUBudgets begin
-// to close their gates. In takeover the leader is killed 3 s after the notices: aim is
-// that its successor requests an eviction within 15 s.
+// BenchmarkMassReclaim measures a controller when AWS announces through its queue that it
+// reclaims every node of a cluster of 200 nodes and 4,000 pods at once, with a real API server
+// and scheduler. It measures the time until replacements are requested (aim: 5 s) and until the
+// eviction of every pod is requested (aim: 60 s), the writes, and the same while 100 GPUBudgets
+// close their gates. In takeover the leader is killed 3 s after the notices: the aim is that its
+// successor requests an eviction within 15 s.
 //
-// Half of the Deployments have a disruption budget of 10%. A pod is counted at the first
-// request for its eviction, whatever the answer. SPOTTER_NODES=N takes another number of
-// nodes.
+// Half of the Deployments have a disruption budget of 10%. A pod counts from the first request
+// for its eviction, whatever the response. SPOTTER_NODES=N sets another number of nodes.
 func BenchmarkMassReclaim(b *testing.B) {
 	nodes := cmp.Or(scaleOf(b, "SPOTTER_NODES", 20), 200)
 	for _, x := range []reclaimCase{{name: "plain"}, {name: "flood", budgets: reclaimBudgets}, {name: "takeover", kill: 3 * time.Second}} {
@@ -153,7 +152,7 @@ type reclaimSeen struct {
 	firstClaim, lastClaim time.Duration
 	claims                int
 	markets               map[string]int // first of each claim
-	replaced              time.Duration  // when as many CPUs were asked for as the pods need
+	replaced              time.Duration  // when as many CPUs were requested as the pods need
 
 	evictions  []time.Duration // first request of each pod, ascending
 	pods, gone int             // gone were deleted without one
@@ -211,7 +210,7 @@ func (c *scaleCluster) readReclaim(b *testing.B, mark testenv.Mark, begun time.T
 
 var marketsOf = regexp.MustCompile(regexp.QuoteMeta(karpenter.MarketsAnnotation) + `":"([^",]+)`)
 
-// claimMarket returns the first market that a NodeClaim asks for, and its milli-CPUs.
+// claimMarket returns the first market that a NodeClaim requests, and its milli-CPUs.
 func claimMarket(claim string) (market string, cpu int64) {
 	m := marketsOf.FindStringSubmatch(claim)
 	if m == nil {

@@ -174,9 +174,9 @@ func fetched(t *testing.T, b *objectstest.Bucket, prefix string) string {
 	return dir
 }
 
-// TestRunRecordFails has a bucket that takes nothing: the pool and the metrics say
-// so, decisions go on and are kept in the folder, and it is over when the bucket is
-// there again.
+// TestRunRecordFails has a bucket that refuses every write: the pool and the metrics report it,
+// the controller continues to decide and keeps its decisions in the folder, and both report
+// success once the bucket accepts writes.
 func TestRunRecordFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "record")
 	s := newStage(t, shadowRules)

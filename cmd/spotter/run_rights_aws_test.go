@@ -27,9 +27,9 @@ var actionsOf = map[string]string{
 	"ReceiveMessage": "sqs:ReceiveMessage", "DeleteMessage": "sqs:DeleteMessage", "DeleteMessageBatch": "sqs:DeleteMessage",
 }
 
-// TestAWSRightsAreExact has a controller in shadow record to a bucket and read a queue,
-// and the next one go on with both: together they ask for exactly what is documented,
-// and in the bucket for nothing outside their prefix.
+// TestAWSRightsAreExact has a controller in shadow mode record to a bucket and read a queue, and
+// a second controller continue with both. Together they use exactly the documented permissions,
+// and in the bucket access nothing outside their prefix.
 func TestAWSRightsAreExact(t *testing.T) {
 	s := newStage(t, shadowRules)
 	messages := fake.New()

@@ -179,7 +179,7 @@ func awaitLedger(t *testing.T, s *stage, kept func() *replica, there bool) {
 	})
 }
 
-// scrapeAs asks for the metrics as who may and as who may not.
+// scrapeAs requests the metrics as an account that may read them and as one that may not.
 func scrapeAs(t *testing.T, env *testenv.Env, kept func() *replica) {
 	t.Helper()
 	namespace := env.Namespace(t)
@@ -234,9 +234,9 @@ func exactStage(t *testing.T, setup rights.Setup) *stage {
 	return s
 }
 
-// TestRightThatIsMissing runs a controller that may not read disruption budgets: it
-// says so, decides nothing without them, and does not end; once it may it goes on by
-// itself.
+// TestRightThatIsMissing runs a controller that may not read disruption budgets: it reports that,
+// decides nothing without them, and does not exit. Once it has the permission it continues
+// without a restart.
 func TestRightThatIsMissing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server and a process")

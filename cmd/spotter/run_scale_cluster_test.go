@@ -58,9 +58,9 @@ var (
 	scaleTypes = []string{"m5.2xlarge", "m5a.2xlarge", "m6i.2xlarge", "c5.2xlarge", "c6i.2xlarge", "r5.2xlarge", "r6i.2xlarge"}
 )
 
-// A scaleCluster has many nodes, and ten pods to a node. Nodes, pods and
-// NodeClaims are written as kubelets and Karpenter would have them, since these are
-// too slow for so many; what binds pods and counts disruption budgets is real.
+// A scaleCluster has many nodes, and ten pods to a node. The test writes nodes, pods and
+// NodeClaims as kubelets and Karpenter would, which are too slow for that many; the controllers
+// that bind pods and maintain disruption budgets are real.
 type scaleCluster struct {
 	env    *testenv.Env
 	config *rest.Config
@@ -349,8 +349,8 @@ func (c *scaleCluster) written(b *testing.B, since testenv.Mark, user string) st
 	return strings.Join(lines, ", ")
 }
 
-// scaleTrace writes the prices of some three hundred spot markets, hour by hour over
-// the last two days, and returns the folder.
+// scaleTrace writes the prices of about three hundred Spot markets, hour by hour over the last
+// two days, and returns the folder.
 func scaleTrace(b *testing.B) string {
 	b.Helper()
 	families := []string{"m5", "m5a", "m6i", "m6a", "c5", "c5a", "c6i", "c6a", "r5", "r5a", "r6i", "r6a"}

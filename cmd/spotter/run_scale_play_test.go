@@ -226,7 +226,7 @@ func (c *scaleCluster) heartbeat(ctx context.Context) error {
 	return client.IgnoreNotFound(c.client.Status().Patch(ctx, n, client.RawPatch(types.StrategicMergePatchType, []byte(patch))))
 }
 
-// playPod runs what is bound, ends what is to end, and makes anew what was lost.
+// playPod starts pods that are bound, ends pods that must end, and recreates pods that were lost.
 func (c *scaleCluster) playPod(ctx context.Context, e watch.EventType, o any) error {
 	p, ok := o.(*corev1.Pod)
 	if !ok {

@@ -49,17 +49,17 @@ import (
 // stepRounds is how many steps a run at scale takes without an API server.
 const stepRounds = 200
 
-// BenchmarkStep takes steps of a cluster of a thousand nodes and ten thousand pods, and of
-// five times as many, without an API server: what informers would bring is put in by hand,
-// as the cache holds it. A step is observing, forecasting, deciding, saving and recording.
-// Between two, three seconds pass: one pod in a hundred a minute is replaced, and each
-// node says every five minutes that it lives. Aims at a thousand nodes: 100 ms (p99), and
-// at five thousand 1 s. While steps are taken the nodes under notice are asked for, which
-// must not wait for one.
+// BenchmarkStep takes steps of a cluster of a thousand nodes and ten thousand pods, and of five
+// times as many, without an API server: the test adds the objects that informers would deliver,
+// as the cache holds them. A step is observing, forecasting, deciding, saving and recording.
+// Three seconds pass between two steps, in which one pod in a hundred is replaced per minute, and
+// each node renews its status every five minutes. Aims: 100 ms (p99) at a thousand nodes, and 1 s
+// at five thousand. Meanwhile the nodes under notice are requested, which must not wait for a
+// step.
 //
-// MB-live is what is in use after a collection, the cache included; MB-resident what the
-// process has, the programs of the benchmark included. With SPOTTER_PROFILE=DIR the
-// profiles of processor and heap are left there.
+// MB-live is the memory in use after a garbage collection, including the cache; MB-resident is
+// the resident size of the process, including the code of the benchmark. With
+// SPOTTER_PROFILE=DIR, CPU and heap profiles are written to DIR.
 func BenchmarkStep(b *testing.B) {
 	for _, nodes := range []int{1000, 5000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
@@ -384,7 +384,8 @@ func (s *stepper) measure(b *testing.B) {
 	runtime.KeepAlive(s)
 }
 
-// ask asks for the nodes under notice until ctx ends, and says what that took at most.
+// ask requests the nodes under notice until ctx ends, and sends how long the slowest request
+// took.
 func (s *stepper) ask(ctx context.Context, worst chan<- time.Duration) {
 	most := time.Duration(0)
 	s.observer.Notice(backend.Notice{Machine: s.nodeName(0), At: policy.TimeOf(s.clock.Now()),
@@ -399,7 +400,8 @@ func (s *stepper) ask(ctx context.Context, worst chan<- time.Duration) {
 	worst <- most
 }
 
-// startStepProfile begins a profile where one is asked for, and returns what ends it.
+// startStepProfile starts a profile if SPOTTER_PROFILE is set, and returns a function that ends
+// it.
 func startStepProfile(b *testing.B, nodes int) func() {
 	dir := os.Getenv("SPOTTER_PROFILE")
 	if dir == "" {

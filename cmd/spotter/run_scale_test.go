@@ -54,28 +54,25 @@ var scaleCases = []scaleCase{
 	{"spotvortex/active", "spotvortex", "active", scaleSteps, false},
 }
 
-// BenchmarkProcessRun measures `spotter run` against a real API server: a thousand
-// nodes and ten thousand pods under two policies in both modes, and five times as
-// many under one. Prices are those of some three hundred spot markets, one pod in a
-// hundred is replaced a minute, and a step is taken every three seconds, more often
-// than anything that can wait asks for. Aims at a thousand nodes: a step takes
-// at most 100 ms (p99) and the process has 250 MB, at five thousand 1 s and 1 GB.
-// [BenchmarkStep] measures what takes no API server.
+// BenchmarkProcessRun measures `spotter run` against a real API server: a thousand nodes and ten
+// thousand pods under two policies in both modes, and five times as many under one. It has the
+// prices of about three hundred Spot markets, replaces one pod in a hundred per minute, and takes
+// a step every three seconds, more often than any event that can wait requires. Aims: at a
+// thousand nodes a step takes at most 100 ms (p99) and the process has 250 MB, at five thousand 1
+// s and 1 GB. [BenchmarkStep] measures the part that needs no API server.
 //
-// A step is from observing to the status of pools. Waiting for the API server is in
-// it, so that its time depends on the machine and on who else is at work there; the
-// time of the processor that the whole process took for each step does so less.
-// What the backends are tended for between the steps is counted apart, and so is what passes
-// until a step has decided, and what of a step is in none of its phases. Steady are the
-// steps after the first minute, in which everything is made that there was not; the
-// writes a second are of that time, too. All others are of the whole run, the first step
-// included.
+// A step lasts from observing to writing the status of pools. It includes waiting for the API
+// server, so its time depends on the machine and on its other load; the CPU time of the process
+// per step depends on them less. The time to maintain the backends between steps, the time until
+// a step has decided, and the time of a step outside all of its phases are reported separately.
+// The steady figures are of the steps after the first minute, in which missing objects are
+// created; the writes per second are of the same time. All other figures are of the whole run,
+// including the first step.
 //
-// The program is SPOTTER=FILE where that is set, else it is built. With
-// SPOTTER_PROFILE=DIR the profiles of processor and heap are left there. SPOTTER_NODES=N
-// and SPOTTER_STEPS=N take a cluster and runs of another size: what such a run shows of the
-// parts of a step holds, the aims do not. With SPOTTER_BUDGETS=N there are so many GPUBudgets,
-// all in one namespace.
+// The program is SPOTTER=FILE if that is set; otherwise it is built. With SPOTTER_PROFILE=DIR,
+// CPU and heap profiles are written to DIR. SPOTTER_NODES=N and SPOTTER_STEPS=N set another size
+// of the cluster and length of the runs: the proportions of a step hold for those too, but the
+// aims do not. With SPOTTER_BUDGETS=N there are N GPUBudgets, all in one namespace.
 func BenchmarkProcessRun(b *testing.B) {
 	sizes := []int{1000, 5000}
 	if n := scaleOf(b, "SPOTTER_NODES", scalePools*scaleReplicas/scalePerNode); n > 0 {
@@ -279,8 +276,8 @@ func (c *scaleCluster) makeSpace(b *testing.B, name string) {
 	}
 }
 
-// startAs starts the program with settings as a user of the API server, with an environment
-// besides the test's.
+// startAs starts the program with settings as a user of the API server. Its environment is that
+// of the test and env.
 func (c *scaleCluster) startAs(b *testing.B, user string, env []string, settings ...string) *scaleRun {
 	b.Helper()
 	access := testenv.Kubeconfig(b, c.env.User(b, user, allRules))
@@ -303,7 +300,7 @@ func (c *scaleCluster) startAs(b *testing.B, user string, env []string, settings
 	return r
 }
 
-// await waits until so many steps were taken.
+// await waits until the given number of steps were taken.
 func (r *scaleRun) await(b *testing.B, steps int) {
 	b.Helper()
 	for end := time.Now().Add(scaleMax); r.counted() < steps; time.Sleep(20 * time.Millisecond) {
@@ -399,7 +396,7 @@ func (r *scaleRun) phases(b *testing.B) string {
 	return strings.Join(all, ", ")
 }
 
-// profile leaves profiles where they are asked for.
+// profile writes profiles if SPOTTER_PROFILE is set.
 func (r *scaleRun) profile(b *testing.B, name string) {
 	b.Helper()
 	dir := os.Getenv("SPOTTER_PROFILE")

@@ -49,8 +49,8 @@ func (s *traceSink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestRunTelemetry: metrics are served over TLS, to nobody who is not known or may not
-// read them; and the spans of a step arrive at a collector.
+// TestRunTelemetry: metrics are served over TLS, only to authenticated clients that may read
+// them; and the spans of a step arrive at a collector.
 func TestRunTelemetry(t *testing.T) {
 	sink := &traceSink{spans: map[string]int{}, services: map[string]bool{}}
 	server := httptest.NewServer(sink)

@@ -169,8 +169,8 @@ func TestEvalGate(t *testing.T) {
 	}
 }
 
-// A policy that a manifest names is compared with the default set, and one
-// that is none is a fault of the file.
+// A policy that a manifest names is compared with the default set, and an unknown policy is an
+// error in the file.
 func TestManifestPolicies(t *testing.T) {
 	named := func(policy string) string {
 		return file(t, "tiny.yaml", strings.Replace(tiny, "  markets: {families", "  policy: "+policy+"\n  markets: {families", 1))

@@ -11,9 +11,9 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A run on a trace with forecasts gives them to the policy without ONNX Runtime, and
-// leaves to the closed form what the trace says nothing of. Before the trace begins its
-// first ones hold, as its prices do.
+// A run on a trace with forecasts passes them to the policy without ONNX Runtime, and uses the
+// closed form where the trace has none. Before the start of the trace its first forecasts hold,
+// as its first prices do.
 func TestSimOnForecastTrace(t *testing.T) {
 	without(t)
 	forecasts, _, err := trace.EmbeddedNamed("embedded")

@@ -34,8 +34,9 @@ spec:
 	return plan
 }
 
-// TestSweep: the choice is that which saves, its figure on fresh seeds stands beside the one that it
-// was chosen by, and the files of a sweep that was stopped and went on are those of one that was not.
+// TestSweep: the chosen candidate saves money, its result on fresh seeds is shown next to the one
+// that it was chosen by, and a sweep that was stopped and resumed writes the same files as one
+// that was not.
 func TestSweep(t *testing.T) {
 	plan := sweepPlan(t)
 	whole, again := filepath.Join(t.TempDir(), "sweep"), filepath.Join(t.TempDir(), "sweep")

@@ -21,7 +21,7 @@ import (
 
 const samples = `{"metadata":{"gap_seconds":60},"data":[1,0,0,1]}`
 
-// Whatever a recording leaves out is asked for, by the name of the flag.
+// If a recording lacks a value, the error names the flag that gives it.
 func TestImportAsks(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	script := file(t, "s.json", `{"default":{"current_price":1}}`)
@@ -85,8 +85,8 @@ func TestImportHelp(t *testing.T) {
 	}
 }
 
-// Prices that somebody wrote down in advance are called scripted wherever it is said
-// where prices come from, and not recorded.
+// Prices that were written by hand are called scripted, not recorded, wherever the source of
+// prices is shown.
 func TestScriptedPrices(t *testing.T) {
 	script := file(t, "fake.json",
 		`{"default":{"current_price":0.07,"on_demand_price":0.192},"series":{"m5.xlarge:us-east-1a":[{"current_price":0.06},{"current_price":0.08}]}}`)

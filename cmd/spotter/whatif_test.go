@@ -244,7 +244,8 @@ func TestWhatIfCalls(t *testing.T) {
 	wrongCallIs(t, "is neither a file nor embedded", "whatif", "nowhere", "--allow-spot")
 }
 
-// TestWhatIfStopped: what was begun too late is an end with 3, and no result is none.
+// TestWhatIfStopped: a comparison that was stopped before its first run ends with 3 and prints no
+// result.
 func TestWhatIfStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

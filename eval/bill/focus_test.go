@@ -323,7 +323,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestFocusModelled: a list price that nobody published is said to be modelled.
+// TestFocusModelled: a list price that was not published is reported as modelled.
 func TestFocusModelled(t *testing.T) {
 	for _, modelled := range []bool{false, true} {
 		u := plain()

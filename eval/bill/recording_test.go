@@ -107,8 +107,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// snapshotAt is a cluster at so many minutes: one spot node with a pod, and one that no
-// market is known of.
+// snapshotAt is a cluster at the given minute: one Spot node with a pod, and one node whose
+// market is unknown.
 func snapshotAt(minutes int) policy.Snapshot {
 	now := policy.TimeOf(time.Date(2026, 1, 5, 10, minutes, 0, 0, time.UTC))
 	return policy.Snapshot{
@@ -129,9 +129,10 @@ func snapshotAt(minutes int) policy.Snapshot {
 	}
 }
 
-// TestLoadByHand: a dearer price is in force from when it is reported, but not before the
-// step that saw another; pods are as long on their node as was seen, a node without a
-// price is left out and said, and what left between two steps is charged until the second.
+// TestLoadByHand: a higher price is in force from when it is reported, but not before the step
+// that saw the previous one. Pods are on their node for as long as was observed, a node without a
+// price is left out with a warning, and a node that left between two steps is charged until the
+// second.
 func TestLoadByHand(t *testing.T) {
 	first, second, third := snapshotAt(0), snapshotAt(30), snapshotAt(60)
 	second.Markets[0].Price, second.Markets[0].PricedAt = 120_000, second.Now-600_000

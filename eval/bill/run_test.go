@@ -20,7 +20,8 @@ var cases = []struct{ scenario, policy string }{
 
 const caseLength = 30*time.Hour + 20*time.Minute
 
-// configOf returns a run of a case, which begins within an hour, on burstable types or others.
+// configOf returns a run of a case, which does not start on the hour, on burstable types or
+// others.
 func configOf(t *testing.T, scenario, spec string, burstable bool) sim.Config {
 	t.Helper()
 	w := evaltest.Embedded(t, scenario)

@@ -175,7 +175,7 @@ func labels(ticks []tick) string {
 	return strings.Join(all, " ")
 }
 
-// Ticks stand at round numbers and dates, and are not many.
+// Ticks are at round numbers and dates, and there are few of them.
 func TestTicks(t *testing.T) {
 	date := func(y, m, d, h int) float64 {
 		return float64(time.Date(y, time.Month(m), d, h, 0, 0, 0, time.UTC).Unix())

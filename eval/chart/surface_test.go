@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What is outside the bounds of an axis is not shown; the curve goes on to their edge.
+// Points outside the bounds of an axis are not drawn; the curve continues to the edge.
 func TestClip(t *testing.T) {
 	l := &Lines{Frame: Frame{X: Axis{From: 0, To: 10}, Y: Axis{From: 0, To: 10}}, Series: []Line{{X: []float64{-5, 15}, Y: []float64{-5, 15}}}}
 	if svg := string(drawn(t, SVG, l)); strings.Count(svg, "<svg ") != 2 || strings.Count(svg, "</svg>") != 2 {

@@ -249,7 +249,7 @@ func TestMarkedIsNeverBest(t *testing.T) {
 	}
 }
 
-// TestWideTable: a table of more policies than fit goes on below.
+// TestWideTable: a table of more policies than fit continues below.
 func TestWideTable(t *testing.T) {
 	r := acrossReport(t)
 	var out bytes.Buffer

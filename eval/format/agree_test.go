@@ -318,7 +318,7 @@ func parsed[T any](t *testing.T, text string) *T {
 	return out
 }
 
-// textOptions are the ways in which a terminal may ask for text.
+// textOptions are the ways in which a terminal may request text.
 var textOptions = map[string]Options{
 	"text of 80 columns": {Width: 80}, "text": {}, "text with details": {Details: true}, "narrow text with details": {Width: 60, Details: true},
 	"wide text": {Wide: true, Width: 250}, "coloured text": {Details: true, Width: 200, Color: true},

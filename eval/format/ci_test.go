@@ -45,8 +45,8 @@ func TestCIOutputs(t *testing.T) {
 	}
 }
 
-// TestCounts: the totals of the JUnit report are those of its tests, and every
-// warning of the report stands in every output.
+// TestCounts: the totals of the JUnit report are those of its tests, and every warning of the
+// report is in every output.
 func TestCounts(t *testing.T) {
 	r := ciReport(t)
 	var out bytes.Buffer

@@ -82,8 +82,8 @@ func TestCommentQuiet(t *testing.T) {
 	}
 }
 
-// What stands in a comment where the workloads ask for something else, where one of
-// two scenarios is new, and where the other program reports no more than the bill.
+// The text of a comment where the workloads have another demand, where one of two scenarios is
+// new, and where the other program reports no more than the bill.
 func TestCommentSays(t *testing.T) {
 	c := shown()
 	c.Cases, c.Seeds, c.Gates = cases(1, "a", "b"), eval.DefaultSeeds(10), nil

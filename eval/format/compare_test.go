@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// An other is another build that does what the fake runner does, but that spot costs
-// less by so many points of an on-demand bill of $4.50.
+// An other is another build with the results of the fake runner, except that its policy spot
+// costs less, by points percent of an on-demand bill of $4.50.
 type other struct {
 	cases  []eval.Case
 	points func(*eval.OtherRun) float64

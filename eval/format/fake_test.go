@@ -69,8 +69,8 @@ func mustGate(t *testing.T, text string) eval.Gate {
 	return g
 }
 
-// stoppedAfter returns the report on a comparison that is stopped after so many
-// runs, one at a time, at the end of the last of them.
+// stoppedAfter returns the report on a comparison that does one run at a time and is stopped at
+// the end of the last of the given number of runs.
 func stoppedAfter(t *testing.T, c eval.Config, runs int64) (*eval.Report, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

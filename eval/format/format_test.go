@@ -63,7 +63,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// TestCSVHeading: a column that has the name of another cannot be asked for.
+// TestCSVHeading: no two columns have the same name.
 func TestCSVHeading(t *testing.T) {
 	r, err := eval.Run(context.Background(), shown(), fake{}.run)
 	if err != nil {

@@ -88,8 +88,8 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// TestReclaimsSaidAsTheyAre: a trace may have the availability of every spot
-// market, of some or of none.
+// TestReclaimsSaidAsTheyAre: a trace may have the availability of every Spot market, of some or
+// of none.
 func TestReclaimsSaidAsTheyAre(t *testing.T) {
 	samples := scenarios.AvailabilityCurve{At: []policy.Time{1}, Available: []bool{true}}
 	for _, x := range []struct {

@@ -18,9 +18,9 @@ import (
 	"github.com/spotter-dev/spotter/test/golden"
 )
 
-// A stressFake makes up results that differ by truth: on-demand pays $100, and each
-// other policy saves so many percent and is out for so many minutes, more by the
-// seed. Where it saves less than nothing its run with seed 3 fails.
+// A stressFake makes up results that differ by truth. On-demand pays $100; each other policy
+// saves the percentage and has the minutes of outage that its function returns, both plus the
+// seed. If the savings are negative, the run with seed 3 fails.
 type stressFake map[string]func(truth string) (saved, outage float64)
 
 func (f stressFake) run(ctx context.Context, j eval.Job) (*sim.Result, error) {
@@ -43,7 +43,7 @@ func (f stressFake) run(ctx context.Context, j eval.Job) (*sim.Result, error) {
 	return r, nil
 }
 
-// flat is a policy that comes to the same under every truth but some.
+// flat is a policy with the same savings and outage under every truth except those in but.
 func flat(saved, outage float64, but map[string][2]float64) func(string) (float64, float64) {
 	return func(truth string) (float64, float64) {
 		if x, ok := but[truth]; ok {

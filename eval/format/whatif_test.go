@@ -15,7 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/test/golden"
 )
 
-// whatIf compares variants, each by what it does to a run, over so many seeds.
+// whatIf compares variants, each given as a change of a run's result, over a number of seeds.
 func whatIf(t *testing.T, seeds int, variants ...func(*sim.Result)) *eval.WhatIf {
 	t.Helper()
 	c := eval.Config{Policies: []string{"as-is"}, Cases: cases(1, "cluster.yaml"), Seeds: eval.DefaultSeeds(seeds),
@@ -42,7 +42,7 @@ func whatIf(t *testing.T, seeds int, variants ...func(*sim.Result)) *eval.WhatIf
 
 func same(*sim.Result) {}
 
-// saves takes dollars a day off the bill, at so many more evictions.
+// saves takes dollars a day off the bill, and adds evictions.
 func saves(dollars float64, evictions int64) func(*sim.Result) {
 	return func(r *sim.Result) {
 		r.Bill -= policy.Dollars(dollars)
@@ -50,7 +50,7 @@ func saves(dollars float64, evictions int64) func(*sim.Result) {
 	}
 }
 
-// noise is dearer under even seeds, cheaper under odd ones, and has outages.
+// noise is more expensive under even seeds, cheaper under odd ones, and has outages.
 func noise(r *sim.Result) {
 	saves(0.5-float64(r.Seed%2), 0)(r)
 	r.Incidents, r.OutageCost = 2, policy.Dollars(1)
@@ -110,7 +110,7 @@ func TestWhatIfQuiet(t *testing.T) {
 
 func noiseOnly(r *sim.Result) { saves(0.5-float64(r.Seed%2), 0)(r) }
 
-// noiseBy saves so much and evicts so many more in the median, and both by chance.
+// noiseBy saves dollars and adds evictions in the median, with noise by seed in both.
 func noiseBy(dollars float64, evictions int64) func(*sim.Result) {
 	return func(r *sim.Result) {
 		luck := 1 - 2*int64(r.Seed%2)

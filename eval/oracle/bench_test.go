@@ -37,8 +37,8 @@ func timeBounds(b *testing.B, w *scenarios.BoundScenario) {
 	}
 }
 
-// wide has so many types, each with three spot markets of which the price
-// changes every six hours, and so many services, no two of which are alike.
+// wide has the given numbers of types and services, no two services alike. Each type has three
+// Spot markets, whose prices change every six hours.
 func wide(types, services int, length time.Duration) *scenarios.BoundScenario {
 	w := evaltest.Scenario("w", 0)
 	w.Duration = length

@@ -73,7 +73,7 @@ type brute struct {
 	w     *scenarios.BoundScenario
 	value []float64 // of a missing pod per hour
 	job   int       // the workload that is a job, or −1
-	slots int       // nodes of a spot market at once, 0 for any number
+	slots int       // nodes that a Spot market has at once, 0 for any number
 }
 
 // cost returns the least that serving the scenario can cost: in every hour every

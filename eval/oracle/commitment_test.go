@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// TestOracleCommitted: what was paid for in advance is free as far as it goes.
+// TestOracleCommitted: committed capacity is free, up to its amount.
 func TestOracleCommitted(t *testing.T) {
 	w := evaltest.Scenario("w", 0) // 4 pods on 2 nodes: on demand $0.10 an hour, spot $0.04, 24 h
 	w.Markets[0].OnDemand = 100_000
@@ -47,7 +47,7 @@ func TestOracleCommittedIsBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawTiny(t)
 		for i := range w.Markets {
-			w.Markets[i].OnDemand = w.Prices[i&^1].Price[0] // on demand stands before spot
+			w.Markets[i].OnDemand = w.Prices[i&^1].Price[0] // the on-demand market comes before that of Spot
 		}
 		drawCommitments(t, w)
 		o, err := New(w)

@@ -40,8 +40,8 @@ func TestOracleExact(t *testing.T) {
 	near(t, "an hour and a half", Of(w).Cost, policy.Dollars(2*1.5*0.10))
 }
 
-// TestOracleScarce: the resource that is short carries the price: pod slots,
-// and accelerators of the kind that is asked for.
+// TestOracleScarce: the scarce resource determines the price: pod slots, and accelerators of the
+// requested kind.
 func TestOracleScarce(t *testing.T) {
 	w := evaltest.Scenario("w", 0)
 	w.Types[0].Allocatable.Pods = 2
@@ -133,9 +133,8 @@ func TestOracleJob(t *testing.T) {
 	near(t, "released too late to be finished", Of(w).Cost, 0)
 	w.Workloads[0].Job.Releases[0] = w.Start.Add(-time.Hour)
 	cheap(12*time.Hour, 20*time.Hour)
-	// Two pods may have worked for an hour until the window begins. What is left
-	// of four times 59 min 48 s are 7,152 s, at $0.01 an hour, but for what the
-	// meter may round off.
+	// Two pods may have worked for an hour before the window. Of four times 59 min 48 s that
+	// leaves 7,152 s, at $0.01 an hour, up to rounding by the meter.
 	if got, most := Of(w).Cost, policy.Dollars(0.01*7152/3600); got > most || got < most-5 {
 		t.Errorf("released an hour before the window: the bound is %v, want %v", got, most)
 	}
@@ -312,8 +311,9 @@ func TestSum(t *testing.T) {
 	})
 }
 
-// TestOracleApart: two services of which no two pods share a node pay for a node
-// each, however small they are, and one that may lie outside of them does not.
+// TestOracleApart: if no two pods of two services may share a node, the bound includes a node for
+// each pod, however small the pods are. It does not if they may, or if they only keep apart by
+// zone.
 func TestOracleApart(t *testing.T) {
 	w := evaltest.Scenario("w", 0)
 	w.Templates[0].Requests, w.Templates[0].Labels, w.Templates[0].Namespace = policy.Resources{CPU: 100,
@@ -328,7 +328,7 @@ func TestOracleApart(t *testing.T) {
 	for i := range w.Templates {
 		w.Templates[i].PodAntiAffinity = []policy.PodTerm{term}
 	}
-	// A pod that is missing costs 2 × its value; only nodes are to be compared.
+	// A missing pod costs 2 × its value; with a high value only nodes are compared.
 	o, err := New(w)
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func TestPackingOverhead(t *testing.T) {
 		}
 		w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{})
 		if errors.Is(err, scenarios.ErrNoMarket) {
-			continue // it asks for a trace of its own
+			continue // it requires a trace of its own
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +77,7 @@ func TestPackingOverhead(t *testing.T) {
 	}
 }
 
-// cost is what a run comes to.
+// cost is the bill of a run plus its outage cost.
 func cost(r *sim.Result) policy.Money { return r.Bill + r.OutageCost }
 
 // run does a run.

@@ -21,7 +21,7 @@ func slots(t *testing.T, w *scenarios.BoundScenario) Bound {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A pod that is missing costs 2 × its value; only nodes are to be compared.
+	// A missing pod costs 2 × its value; with a high value only nodes are compared.
 	for i := range o.value {
 		o.value[i] = 1e9
 	}
@@ -77,8 +77,8 @@ func TestSlotsCheapestFirst(t *testing.T) {
 	exactly(t, "what is held stays when a market gets shallow", slots(t, w).Slots, 24*(3*0.04+2*0.06))
 }
 
-// TestSlotsShared: two pools that buy in one market share its slots, which are
-// given back once.
+// TestSlotsShared: two pools that buy in one market share its slots, which are released only
+// once.
 func TestSlotsShared(t *testing.T) {
 	w := evaltest.Slotted(10)
 	w.Pools[0].Markets = []policy.MarketID{0, 1}
@@ -209,9 +209,9 @@ func TestOracleCutShortOpens(t *testing.T) {
 	}
 }
 
-// TestSlotsIsBound: nothing that can be done in a tiny scenario with so many nodes of
-// a market costs less than the bound, however little work it is allowed, and with
-// all of it the bound is not far below.
+// TestSlotsIsBound: in a tiny scenario with a limit on the nodes of a market, no sequence of
+// actions costs less than the bound, however little work the search may do. With all of its work
+// the bound is not far below the best cost.
 func TestSlotsIsBound(t *testing.T) {
 	var least, plain, found float64
 	rapid.Check(t, func(t *rapid.T) {

@@ -94,7 +94,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// A comparison with another side stands in the summary, which it can fail.
+// The summary includes a comparison with another side, which can fail it.
 func TestBuilds(t *testing.T) {
 	cfg := shown("web-week")
 	cfg.Gates = nil

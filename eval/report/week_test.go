@@ -96,7 +96,7 @@ func TestWeeks(t *testing.T) {
 	}
 }
 
-// A nodes fake holds three nodes on demand, of which two become spot nodes.
+// A nodes fake holds three on-demand nodes, two of which become Spot nodes.
 type nodes struct{ fake }
 
 func (n nodes) run(ctx context.Context, j eval.Job) (*sim.Result, error) {

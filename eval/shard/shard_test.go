@@ -30,7 +30,7 @@ func made(_ context.Context, j eval.Job) (*sim.Result, error) {
 	return evaltest.Result(evaltest.Run{Scenario: j.Scenario, Window: j.Window, Bound: j.Bound, Policy: j.Policy, Seed: j.Seed}), nil
 }
 
-// compared is a configuration of so many scenarios, windows and seeds.
+// compared is a configuration with the given numbers of scenarios, windows and seeds.
 func compared(names, windows, seeds int, policies ...string) eval.Config {
 	c := eval.DefaultConfig()
 	c.Policies, c.Baseline, c.Seeds, c.Version = policies, "static", eval.DefaultSeeds(seeds), testBuild.Version
@@ -52,8 +52,8 @@ func compared(names, windows, seeds int, policies ...string) eval.Config {
 
 func noFiles(string, *scenarios.BoundScenario) (string, error) { return "", nil }
 
-// divided does c in n parts, each written and read again, with what is known done by nobody.
-// did counts the runs that were done.
+// divided does c in n parts, each written and read again. Runs whose results are in reuse are not
+// repeated; did counts the runs that were done.
 func divided(t interface{ Fatal(...any) }, c eval.Config, n int, plan Plan, reuse []*Part, did *int) (parts []*Part, files [][]byte) {
 	keys := &Keys{Build: testBuild, Files: noFiles}
 	for i := 1; i <= n; i++ {
@@ -120,8 +120,8 @@ func merged(c eval.Config, parts []*Part) (*eval.Report, error) {
 	}))
 }
 
-// written is all that a report is written as, with the page for a browser where that is
-// asked for, which takes long.
+// written is a report in every format, with the page for a browser only if page is set, since
+// that takes long.
 func written(t interface{ Fatal(...any) }, r *eval.Report, page bool) []byte {
 	var out bytes.Buffer
 	for _, f := range []format.Format{format.Table, format.JSON, format.Parquet, format.CSV, format.JUnit} {

@@ -9,8 +9,8 @@ import (
 )
 
 func TestZeroBound(t *testing.T) {
-	// With 59 good runs of 59 the bad ones are under 5 % at 95 %: 0.95^59 is
-	// the first power below 0.05.
+	// With 59 good runs of 59 the bad ones are under 5% at 95%: 0.95^59 is the first power below
+	// 0.05.
 	for _, x := range []struct {
 		n    int
 		want float64
@@ -52,8 +52,8 @@ func TestAtMost(t *testing.T) {
 	}
 }
 
-// TestMedianInterval has figures of tables of the sign test (Conover, table A3)
-// for 95 %, and the least number of values for the levels of 1 to 12 policies.
+// TestMedianInterval has figures of tables of the sign test (Conover, table A3) for 95%, and the
+// least number of values for the levels of 1 to 12 policies.
 func TestMedianInterval(t *testing.T) {
 	for _, x := range []struct{ n, low int }{{5, 0}, {6, 1}, {8, 1}, {9, 2}, {12, 3}, {20, 6}, {25, 8}, {50, 18}} {
 		list := make([]float64, x.n)
@@ -93,8 +93,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestPaired has the results of twenty pairs at 1 %, of which some lose or
-// gain.
+// TestPaired has the results of twenty pairs at 1%, some of which lose or gain.
 func TestPaired(t *testing.T) {
 	some := func(n int, loss float64, rest float64) []float64 {
 		list := make([]float64, 20)
@@ -117,14 +116,14 @@ func TestPaired(t *testing.T) {
 		{"all but three lose", some(17, 1, 0), false, true, false},
 		{"all but four lose, none gains", some(16, 1, 0), false, true, false},
 		{"all but four lose, four gain", some(16, 1, -1), false, false, false},
-		// 2^−8 is less than half of 1 %, 2^−7 is more.
+		// 2^−8 is less than half of 1%, 2^−7 is more.
 		{"eight lose much", some(8, 9, 0), false, true, false},
 		{"eight lose much, all others gain a little", some(8, 9, -0.01), false, false, false},
 		{"eight lose less than twice the tolerance", some(8, 0.3, 0.15), false, false, false},
 		{"seven lose much", some(7, 9, 0), false, false, false},
 		{"three lose little", some(3, 0.3, 0), false, false, true},
 		{"three lose little, where a quarter counts", some(3, 0.3, 0), true, false, false},
-		// P(B(20, ¼) ≤ 0) is 0.3 %, P(B(20, ¼) ≤ 1) is 2.4 %.
+		// P(B(20, ¼) ≤ 0) is 0.3%, P(B(20, ¼) ≤ 1) is 2.4%.
 		{"one loses little, where a quarter counts", some(1, 0.4, 0), true, false, false},
 		{"one loses much", some(1, 9, 0), false, false, false},
 		{"all gain", some(20, -5, 0), true, false, true},

@@ -66,8 +66,8 @@ func TestReadPlanErrors(t *testing.T) {
 	}
 }
 
-// TestCandidates: a grid has every combination, and the other methods as many as they are asked
-// for; of a Latin hypercube each part of each range has one.
+// TestCandidates: a grid has every combination, and the other methods the configured number of
+// points. A Latin hypercube covers the parts of each range evenly.
 func TestCandidates(t *testing.T) {
 	two := strings.Replace(planText, "    - {parameter", "    - {set: nodepool/a.spec.after, range: 10s..80s}\n    - {parameter", 1)
 	var names []string
@@ -208,7 +208,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepKeepsWhatChanceExplains: of candidates that do the same nobody drops out.
+// TestSweepKeepsWhatChanceExplains: if all candidates do the same, none drops out.
 func TestSweepKeepsWhatChanceExplains(t *testing.T) {
 	var mu sync.Mutex
 	var done []eval.Job

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestFaultsOfTheUser: what the user can fix ends with 2, however deep the error lies, and
-// says what to do; what broke ends with 3.
+// TestFaultsOfTheUser: errors that the user can fix end with 2, however deeply they are wrapped,
+// and say what to do. Internal errors end with 3.
 func TestFaultsOfTheUser(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "letter")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -15,8 +15,8 @@ func writeWord(w io.Writer) error {
 	return err
 }
 
-// TestReplaceFileKeepsPipes: as root, replacing /dev/null by a file harms
-// every other program on the machine. A pipe stands in for it here.
+// TestReplaceFileKeepsPipes: as root, replacing /dev/null by a file harms every other program on
+// the machine. This test uses a pipe instead.
 func TestReplaceFileKeepsPipes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

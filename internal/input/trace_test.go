@@ -35,7 +35,7 @@ func common(n int) (all []string) {
 	return all
 }
 
-// world makes prices of so many regions, types and days, in two zones each.
+// world makes prices of the given numbers of regions, types and days, in two zones each.
 func world(t *testing.T, regions, types, days int) *trace.Trace {
 	t.Helper()
 	var all []trace.Series
@@ -164,7 +164,7 @@ func TestPartIsBoundAsTheWhole(t *testing.T) {
 			}
 			for i := range want.Prices {
 				a, b := got.Prices[i], want.Prices[i]
-				// The price in force at the begin may be stated as of a later instant.
+				// The first price, in force at the start, may have another timestamp.
 				if got.Markets[i].Name != want.Markets[i].Name || got.Markets[i].Price != want.Markets[i].Price ||
 					!reflect.DeepEqual(a.Price, b.Price) || !reflect.DeepEqual(a.At[1:], b.At[1:]) {
 					t.Fatalf("%s on %s: %s has %v, not %v", markets, path, want.Markets[i].Name, a, b)

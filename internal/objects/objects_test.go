@@ -16,7 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/live/aws/s3"
 )
 
-// ranges counts what was asked for and cuts the first answer of a range short.
+// ranges records the requested ranges and, if cut is set, cuts the first response short.
 type ranges struct {
 	asked []string
 	cut   bool
@@ -123,8 +123,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestRanges reads of an object what is asked for, goes on where an answer is cut short,
-// and mixes no two contents.
+// TestRanges reads only the requested ranges of an object, continues where a response is cut
+// short, and never mixes two versions of the contents.
 func TestRanges(t *testing.T) {
 	var asked ranges
 	objectstest.Use(t, objectstest.Serve(t, asked.around, "b"))

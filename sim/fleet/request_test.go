@@ -61,8 +61,8 @@ func offering(t *testing.T, text string) fleet.Offering {
 	return o
 }
 
-// TestRequestTypesMax sells 70 types in two zones each, dearer in the second. The sixty
-// types that are cheapest anywhere are named, each with both zones.
+// TestRequestTypesMax offers 70 types in two zones each, more expensive in the second. The
+// request names the sixty types that are cheapest anywhere, each with both zones.
 func TestRequestTypesMax(t *testing.T) {
 	const types = 70
 	var list []fleet.Offering
@@ -81,8 +81,8 @@ func TestRequestTypesMax(t *testing.T) {
 	}
 }
 
-// The first sixty types are on demand, so that spot of the others, though allowed, is not
-// asked for.
+// The first sixty types are on demand, so that Spot of the others, though allowed, is not
+// requested.
 func TestRequestCutsBeforeCapacityType(t *testing.T) {
 	var list []fleet.Offering
 	for k := range policy.TypeID(60) {
@@ -94,8 +94,8 @@ func TestRequestCutsBeforeCapacityType(t *testing.T) {
 	}
 }
 
-// A NodeClaim with minValues is asked for in all that it allows: with accelerators, and as
-// spot that costs more than on demand.
+// For a NodeClaim with minValues everything that it allows is requested: types with accelerators,
+// and Spot that costs more than on demand.
 func TestRequestMinValues(t *testing.T) {
 	var list []fleet.Offering
 	for _, text := range []string{"g spot 1", "a spot 3", "a od 9", "b spot 10"} {

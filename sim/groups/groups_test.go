@@ -13,9 +13,9 @@ import (
 	"github.com/spotter-dev/spotter/sim/simtest"
 )
 
-// What keeps a node of a group: that it does not take pods, that it is to go, that
-// an actor works on it or it must not be disrupted, that a pod was promised a
-// place there, that it is used, and that our own drain still needs it.
+// A node of a group is kept if it does not accept pods, is about to be reclaimed, is being worked
+// on by an actor or must not be disrupted, if a pod is nominated for it, if it is used, or if a
+// drain of Spotter's still needs it.
 func TestGroupMayScaleIn(t *testing.T) {
 	for name, change := range map[string]func(a *Autoscaler){
 		"not initialized": func(a *Autoscaler) { a.Nodes.All[0].Phase = policy.NodeRegistered },

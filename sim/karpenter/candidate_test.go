@@ -31,7 +31,7 @@ func TestCandidateOrder(t *testing.T) {
 		{"of a DaemonSet", 60, []edit{plain, func(_ *policy.Pod, t *policy.Template) { t.DaemonSet = true }}, 0.30},
 		{"terminating", 60, []edit{plain, func(p *policy.Pod, _ *policy.Template) { p.Phase = policy.PodTerminating }}, 0.30},
 	} {
-		// Beside it are one that is a little cheaper and one that is a little dearer.
+		// Of the two other nodes, one costs slightly less and one slightly more.
 		f := newFixture(1)
 		for _, cents := range []int64{int64(c.ratio*200) - 1, c.cents, int64(c.ratio*200) + 1} {
 			f.node(0, f.sell(16, policy.OnDemand, cents))

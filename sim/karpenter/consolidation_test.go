@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
-// TestSpotToSpot has nodes of 50 cents with one pod each, and sells so many cheaper types
-// of spot with room for all of them.
+// TestSpotToSpot has nodes of 50 cents with one pod each, and offers a number of cheaper Spot
+// types, each with enough capacity for all of the pods.
 func TestSpotToSpot(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -73,8 +73,9 @@ func TestSameType(t *testing.T) {
 	}
 }
 
-// TestLaunchPrice replaces an on-demand node by one that is certainly cheaper: what it may
-// cost at most is its dearest spot market, or on-demand where there is no spot.
+// TestLaunchPrice replaces an on-demand node only by one that is certainly cheaper. The most that
+// the new node may cost is the price of its most expensive Spot market, or the on-demand price if
+// it has no Spot market.
 func TestLaunchPrice(t *testing.T) {
 	for _, c := range []struct {
 		name  string

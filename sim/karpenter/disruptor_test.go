@@ -163,8 +163,8 @@ func fullNodes(n int) *fixture {
 	return f
 }
 
-// TestSingleTimeout: of 200 nodes the search comes to the last, of 2,500 it does not in three
-// minutes. It then has marked nothing, and another look follows.
+// TestSingleTimeout: the search reaches the last of 200 nodes, but not of 2,500 within three
+// minutes. It has then marked nothing, and another pass follows.
 func TestSingleTimeout(t *testing.T) {
 	for n, found := range map[int]bool{200: true, 2500: false} {
 		f := fullNodes(n)

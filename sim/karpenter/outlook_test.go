@@ -9,9 +9,9 @@ import (
 	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
-// TestChooseCapacity has a spot node of 50 cents with one pod, and a cheaper type of both
-// capacity types. A new node may be spot, so that it does not replace the node; but it is
-// on demand where its pod asks for that in any way.
+// TestChooseCapacity has a Spot node of 50 cents with one pod, and a cheaper type of both
+// capacity types. A new node may be Spot, so that it does not replace the node; but it is on
+// demand if its pod requires that in any way.
 func TestChooseCapacity(t *testing.T) {
 	const key = "karpenter.sh/capacity-type"
 	onDemand := policy.Requirement{Key: key, Op: policy.OpIn, Values: []string{"on-demand"}}
@@ -38,7 +38,8 @@ func TestChooseCapacity(t *testing.T) {
 		f := newFixture(1)
 		f.node(0, f.sell(8, policy.Spot, 50))
 		f.pod(3600, func(_ *policy.Pod, t *policy.Template) { c.edit(t) })
-		// A pod of its kind is on demand already, or on spot where it is to be kept from there.
+		// A pod of its kind runs on demand already, or on Spot if that must keep this pod away
+		// from Spot.
 		other, small := policy.OnDemand, f.sell(4, policy.OnDemand, 30)
 		f.market(f.Markets[small].Type, policy.Spot, 20)
 		if len(f.Templates[0].PodAntiAffinity)+len(f.Templates[0].Spread) > 0 {
@@ -68,8 +69,8 @@ func TestSpotClaimsAlike(t *testing.T) {
 	})
 }
 
-// TestOtherOffers has a node of 50 cents, and two types of one size of which one is cheaper: it
-// is replaced as long as that has room for its pod and is not dearer.
+// TestOtherOffers has a node of 50 cents, and two types of one size with different prices. The
+// node is replaced if the cheaper type fits its pod and costs less than the node.
 func TestOtherOffers(t *testing.T) {
 	f := newFixture(1)
 	f.node(0, f.sell(8, policy.OnDemand, 50))

@@ -11,9 +11,9 @@ import (
 	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
-// TestUnscheduledAlike: what a disruptor that remembers which pods found no place does is
-// what one does that simulates each node. That one draws among places, of which
-// there are none here.
+// TestUnscheduledAlike: a disruptor that remembers which pods did not fit does the same as one
+// that simulates each node. The latter has a Draw, which chooses among topology domains; these
+// clusters have no such choice.
 func TestUnscheduledAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.SliceOfN(rapid.Uint8(), 60, 60).Draw(t, "cluster")
@@ -64,9 +64,9 @@ func randomFixture(seed []uint8) *fixture {
 	return f
 }
 
-// TestUnscheduledApart: of two full nodes the pod of one does not fit beside the others, since
-// it selects their type. That says nothing of the other pod, which asks for the same and fits,
-// whichever is looked at first.
+// TestUnscheduledApart: of two full nodes, the pod of one does not fit on the other nodes, since
+// it selects its own type. The pod of the other has the same requests and fits, whichever is
+// tried first.
 func TestUnscheduledApart(t *testing.T) {
 	for first := range 2 {
 		f := newFixture(1)

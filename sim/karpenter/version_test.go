@@ -46,8 +46,8 @@ func TestVersionOrder(t *testing.T) {
 	}
 }
 
-// TestVersionRules: since 1.14 pods of candidates do not come to nodes within their pool's
-// consolidateAfter, and a node whose pods cost nothing to move is empty.
+// TestVersionRules: since 1.14 pods of candidates are not moved to nodes within their pool's
+// consolidateAfter, and a node whose pods cost nothing to move counts as empty.
 func TestVersionRules(t *testing.T) {
 	for _, v := range []karpenter.Version{12, 13, 14, 15, 0} {
 		f := newFixture(2)

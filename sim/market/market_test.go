@@ -14,8 +14,8 @@ import (
 
 const hour policy.Time = 3_600_000
 
-// newMarket returns n spot markets of one scenario two hours after its begin. Their
-// nodes are as many as available says, or never run out where it is nil.
+// newMarket returns n Spot markets of one scenario two hours after its start. The number of their
+// nodes follows available, and is unlimited if that is nil.
 func newMarket(t *testing.T, n int, available *weather.Availability) *Market {
 	t.Helper()
 	begin := policy.Time(1_700_000_000_000)

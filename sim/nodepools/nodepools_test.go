@@ -16,7 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/sim/simtest"
 )
 
-// begin returns Karpenter at the begin of a run, which buys on demand.
+// begin returns Karpenter at the start of a run, when it buys on demand.
 func begin(t *testing.T, w scenarios.BoundScenario, seed uint64) *Karpenter {
 	t.Helper()
 	simtest.SortMarkets(&w)
@@ -237,7 +237,8 @@ func TestLooksBeginAtRandom(t *testing.T) {
 	}
 }
 
-// A provider that takes the cheapest open market is asked for both capacity types, and EC2 for one.
+// Both capacity types are requested from a provider that takes the cheapest open market, and one
+// from EC2.
 func TestRequestedCapacityTypes(t *testing.T) {
 	w := simtest.One(0)
 	for _, cheapest := range []bool{false, true} {
@@ -272,8 +273,8 @@ func TestEmptyNodesAreDeleting(t *testing.T) {
 	}
 }
 
-// Pods of any size that come to a pool whose share is held exactly get whole nodes, so many of them
-// Spot that the pool is then nearest to its share: within half a node, or no further away than it was.
+// Pods of any size in a pool with an exact share get whole nodes. As many of the nodes are Spot
+// as bring the pool nearest to its share: within half a node, or no further away than before.
 func TestExactShareInWholeNodes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := simtest.New(12 * time.Hour)

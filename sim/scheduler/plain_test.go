@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// A plainScheduler scores every node anew for every pod, by going through all
-// nodes and pods. Only the filters are those of the space.
+// A plainScheduler rescores every node for every pod, by going through all nodes and pods. Only
+// its filters are those of the space.
 type plainScheduler struct {
 	space     *placement.Space
 	templates []policy.Template

@@ -44,8 +44,8 @@ func bind(t *testing.T, file string, text []byte, tr *trace.Trace) (*scenarios.B
 	return w, tr
 }
 
-// snapshot returns the cluster that a scenario asks for: of each pool a spot node and two
-// on demand, and on them all pods that are wanted.
+// snapshot returns the cluster that a scenario describes: one Spot node and two on-demand nodes
+// of each pool, which run all desired pods.
 func snapshot(w *scenarios.BoundScenario) *policy.Snapshot {
 	s := &policy.Snapshot{
 		Now: w.Start, Types: w.Types, Zones: w.Zones, Markets: w.Markets, Pools: w.Pools, Templates: w.Templates, PDBs: w.PDBs,
@@ -94,9 +94,9 @@ func written(t *testing.T, c *Captured, w *scenarios.BoundScenario) []byte {
 	return text
 }
 
-// TestRoundTrip captures the cluster that every embedded scenario asks for, reads what
-// was written as a scenario, and finds the same: every field of every pod template,
-// workload, disruption budget, pool and accelerator budget, and the nodes.
+// TestRoundTrip captures the cluster that every embedded scenario describes, reads the result as
+// a scenario, and compares every field of every pod template, workload, disruption budget, pool
+// and accelerator budget, and the nodes.
 func TestRoundTrip(t *testing.T) {
 	for _, name := range scenarios.Names() {
 		if strings.HasPrefix(name, "bench-") {
@@ -135,8 +135,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// nodesOf counts the nodes of a snapshot by pool and market, seedsOf those that a
-// scenario begins with.
+// nodesOf counts the nodes of a snapshot by pool and market, seedsOf the initial nodes of a
+// scenario.
 func nodesOf(s *policy.Snapshot) map[string]int {
 	out := map[string]int{}
 	for i := range s.Nodes {
@@ -153,8 +153,8 @@ func seedsOf(w *scenarios.BoundScenario) map[string]int {
 	return out
 }
 
-// podsOf counts the pods of a snapshot by workload, pool and market, podsAt those that are
-// on nodes when a scenario begins.
+// podsOf counts the pods of a snapshot by workload, pool and market, podsAt the pods that are on
+// nodes at the start of a scenario.
 func podsOf(s *policy.Snapshot) map[string]int {
 	out := map[string]int{}
 	for i := range s.Pods {
@@ -176,8 +176,8 @@ func podsAt(w *scenarios.BoundScenario) map[string]int {
 	return out
 }
 
-// compare reports where two scenarios ask for different things. What wants no pods is not
-// captured, and what only pods on hand need is not either.
+// compare reports where two scenarios differ. Workloads without replicas are not captured, nor is
+// anything that only their pods need.
 func compare(t *testing.T, before, after *scenarios.BoundScenario) {
 	t.Helper()
 	at := 0
@@ -289,8 +289,8 @@ func TestAnonymise(t *testing.T) {
 // team is a label that pods ask nodes for.
 var team = policy.Label{Key: "team", Value: "a"}
 
-// foreign returns a cluster of node groups that no CapacityPool holds: a mixed one, one
-// of accelerators, one of a type that nobody knows, and the control plane.
+// foreign returns a cluster of node groups that no CapacityPool holds: a mixed one, one of
+// accelerators, one of an unknown type, and the control plane.
 func foreign() *policy.Snapshot {
 	node := func(id int, group, zone, kind, capacity string, more ...policy.Label) policy.Node {
 		labels := append([]policy.Label{
@@ -372,8 +372,9 @@ func TestDerivedPools(t *testing.T) {
 	}
 }
 
-// TestCapacityTypes: a pool goes on with what its NodePools allow, whatever its nodes are
-// at the moment; where they may not be read, with what its nodes are.
+// TestCapacityTypes: a captured pool may buy the capacity types that its NodePools allow,
+// whatever its nodes are at the moment; where the NodePools may not be read, the capacity types
+// of its nodes.
 func TestCapacityTypes(t *testing.T) {
 	ask := func(op corev1.NodeSelectorOperator, values ...string) []karpv1.NodeSelectorRequirementWithMinValues {
 		return []karpv1.NodeSelectorRequirementWithMinValues{{Key: karpv1.CapacityTypeLabelKey, Operator: op, Values: values}}
@@ -424,8 +425,8 @@ func TestCapacityTypes(t *testing.T) {
 	}
 }
 
-// TestOwnShare: where each group of a pool has one capacity type, the pool goes on with the
-// spot share of its nodes, and one that was steered with the share that it was given.
+// TestOwnShare: if each NodePool of a pool has one capacity type, the captured pool keeps the
+// Spot share of its nodes. A pool that was steered keeps the share of its steer.
 func TestOwnShare(t *testing.T) {
 	for name, x := range map[string]struct {
 		nodepools [3]string // of the nodes, of which the first is spot

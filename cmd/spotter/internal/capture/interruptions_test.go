@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// nodeOf is a node for so many hours from the begin.
+// nodeOf is a node that exists between the hours from and to after begin.
 func nodeOf(name, instance, kind, capacity string, begin policy.Time, from, to float64) history.Node {
 	at := func(hours float64) policy.Time { return begin.Add(time.Duration(hours * float64(time.Hour))) }
 	return history.Node{Name: name, Instance: instance, From: at(from), To: at(to), Kind: &history.NodeKind{Labels: map[string]string{

@@ -195,7 +195,7 @@ status: {subnets: [{id: subnet-secret, zone: us-east-1a, zoneID: use1-az1}, {id:
 		read(t, strings.NewReplacer("karpenter.k8s.aws/", "eks.amazonaws.com/",
 			"group: karpenter.k8s.aws, kind: EC2NodeClass", "group: eks.amazonaws.com, kind: NodeClass").
 			Replace(ownNodePool), &o.NodePools[0])
-		o.NodeClasses = append(o.NodeClasses, unstructured.Unstructured{}) // beside an EC2NodeClass of its name
+		o.NodeClasses = append(o.NodeClasses, unstructured.Unstructured{}) // next to an EC2NodeClass of the same name
 		read(t, class, &o.NodeClasses[1].Object)
 		for i := range 2 {
 			s.Nodes[i].Labels = append(s.Nodes[i].Labels, policy.Label{Key: "eks.amazonaws.com/instance-hypervisor", Value: "nitro"})

@@ -44,7 +44,7 @@ func clusterOf(w *scenarios.BoundScenario, h *history.History) *historytest.Clus
 	return c
 }
 
-// placements notes where pods are when metering begins.
+// placements records which nodes run the pods when metering starts.
 type placements struct {
 	at policy.Time
 	on map[string]string // nodes by pods
@@ -62,7 +62,7 @@ func (p *placements) Happened(e sim.Entry) {
 
 func (p *placements) Settled(*sim.Moment) {}
 
-// placedOf returns where the pods of a run of w are when metering begins.
+// placedOf returns the nodes of the pods at the start of metering, in a run of w.
 func placedOf(t *testing.T, w *scenarios.BoundScenario, seed uint64) (all []history.Placed) {
 	t.Helper()
 	runs, job := runner.New(), eval.Job{Case: eval.Case{Scenario: w.Name, Bound: w}, Policy: asIs, Seed: seed}

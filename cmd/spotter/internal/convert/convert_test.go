@@ -13,9 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// TestConvert runs the cases of what becomes of old configuration. A line
-// "=== NAME" begins a file; arguments are what flags say. The command "flags"
-// takes a command line.
+// TestConvert runs the cases of converting old configuration. A line "=== NAME" starts a file;
+// arguments are the values of flags. The command "flags" takes a command line.
 func TestConvert(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -115,8 +114,7 @@ func accepted(t *testing.T, text string) {
 	}
 }
 
-// Every warning stands in the output too, so that who reads only the manifest
-// misses none.
+// Every warning is in the output too, for readers of the manifest alone.
 func TestWarningsAreComments(t *testing.T) {
 	old := "apiVersion: gpu.devplatforms.io/v1alpha1\nkind: LeftoverNodePool\nmetadata: {name: a}\n" +
 		"spec: {region: us-east-1, nodeClassName: gpu, families: [p4, g5], minGPUs: 1, requeueMinutes: 7}\n"

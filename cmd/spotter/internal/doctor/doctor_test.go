@@ -181,7 +181,7 @@ func TestUnreachable(t *testing.T) {
 	expect(t, "an unknown mode", code, cli.ExitInvalid, text, "did you mean shadow?")
 }
 
-// TestAWS: credentials, permissions and prices are told apart.
+// TestAWS: credentials, permissions and prices are reported separately.
 func TestAWS(t *testing.T) {
 	shape := fake.Shape{Regions: []string{"us-east-1"}, Zones: 2, Types: []string{probeType},
 		From: time.Now().Add(-96 * time.Hour), Until: time.Now().Add(-3 * time.Hour), PerDay: 24}

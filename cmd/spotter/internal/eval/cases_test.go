@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// All stands for every embedded scenario but those for measuring speed.
+// The name all means every embedded scenario except those for measuring speed.
 func TestAllScenarios(t *testing.T) {
 	names, all := scenariosOf([]string{"all"})
 	if !all {

@@ -18,8 +18,8 @@ import (
 	"github.com/spotter-dev/spotter/internal/objects/objectstest"
 )
 
-// TestLargePlan: a plan that is too large for a ConfigMap lies beside the parts, where pods
-// and --attach read it, until all is merged.
+// TestLargePlan: a plan that is too large for a ConfigMap is stored with the parts, where pods
+// and --attach read it, until all parts are merged.
 func TestLargePlan(t *testing.T) {
 	objectstest.Use(t, objectstest.Serve(t, nil, "b"))
 	ctx, c, store := t.Context(), fake.NewClientBuilder().Build(), &objects.Store{}

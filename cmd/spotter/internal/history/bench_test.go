@@ -14,14 +14,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The cluster whose metrics are read: nodes that live for a day, services whose replicas
-// change every hour, and jobs that are made anew every hour.
+// The cluster whose metrics are read: nodes that exist for a day, services whose replicas change
+// every hour, and jobs that are recreated every hour.
 const (
 	benchServices = 500
 	benchJobs     = 100
 )
 
-// manyNodes makes the series of such a cluster as they are asked for.
+// manyNodes makes the series of such a cluster for each request.
 func manyNodes(start policy.Time, nodes int) historytest.Source {
 	const day, hour = policy.Time(24 * 60 * 60 * 1000), policy.Time(60 * 60 * 1000)
 	always := func(policy.Time) (float64, bool) { return 1, true }
@@ -78,7 +78,8 @@ func manyNodes(start policy.Time, nodes int) historytest.Source {
 	}
 }
 
-// readDays reads so many days of metrics, and returns the most memory that the heap held.
+// readDays reads the given number of days of metrics, and returns the peak size of the heap in
+// bytes.
 func readDays(t testing.TB, days, nodes int) (h *history.History, most uint64) {
 	start := policy.TimeOf(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC))
 	at, err := url.Parse(historytest.New(t, manyNodes(start, nodes)).URL)

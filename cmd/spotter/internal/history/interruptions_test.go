@@ -18,7 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// stamp is an instant so many hours after the begin, as logs write it.
+// stamp is the instant hours after the start, as logs write it.
 func stamp(hours float64) string { return after(hours).Std().Format("2006-01-02T15:04:05Z") }
 
 // evicted is an entry of CloudTrail as AWS documents it, in "AWS service events".

@@ -19,7 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// entry is an entry of an audit log, so many hours after the begin.
+// entry is an entry of an audit log, hours after the start.
 func entry(hours float64, verb, resource, name, sub string, object, response any) map[string]any {
 	namespace, short, ok := strings.Cut(name, "/")
 	if !ok {

@@ -120,7 +120,7 @@ func TestRead(t *testing.T) {
 		!reflect.DeepEqual(j.Runs, []policy.Time{after(6.95), after(12.97)}) {
 		t.Errorf("short jobs: %+v", j)
 	}
-	cut, whole := h.Jobs[0], h.Jobs[1] // the one that went on when the time begins, and those that began in it
+	cut, whole := h.Jobs[0], h.Jobs[1] // the one that is running at the start of the range, and those that start in it
 	if cut.Took != 30*time.Minute || len(cut.Runs) != 1 || cut.Runs[0] != begin {
 		t.Errorf("the job that went on: %+v", cut)
 	}
@@ -207,8 +207,8 @@ func TestReadGoesOn(t *testing.T) {
 	}
 }
 
-// TestReadGaps takes what was there before a gap to go on, and says where it was; what was
-// not there while something was scraped was not.
+// TestReadGaps assumes that objects that existed before a gap in the metrics exist throughout it,
+// and reports the gap. An object that is missing while others were scraped did not exist.
 func TestReadGaps(t *testing.T) {
 	c := twoDays()
 	c.Gone = []policy.Time{after(6), after(9), after(21), after(21.05)}

@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// The screen says what is done, how much of it, how long the rest takes, and what is
-// finished comes to, within the room that it has.
+// The screen shows the current step, its progress, the time left and interim results, within its
+// size.
 func TestProgressView(t *testing.T) {
 	day := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var m tea.Model = &progressView{step: "loading scenarios and traces", begun: day, now: day}

@@ -48,8 +48,8 @@ func names(feeds []livemarket.Feed) string {
 	return strings.Join(all, ", ")
 }
 
-// The condition names every source of prices that does not answer, and says where there
-// is none or none was read yet.
+// The condition names every source of prices that fails, and reports where there is no source or
+// none was read yet.
 func TestConditionPricesRead(t *testing.T) {
 	w := &wiring{clock: clock.RealClock{}}
 	prices := func(feeds ...livemarket.Feed) metav1.Condition {
@@ -64,7 +64,7 @@ func TestConditionPricesRead(t *testing.T) {
 			!strings.HasSuffix(c.Message, ": "+names(feeds))) {
 			t.Errorf("before any feed was read: %+v", c)
 		}
-		_ = w.book.Refresh(t.Context()) // what fails is what is asked for
+		_ = w.book.Refresh(t.Context()) // the condition reports its error
 		all := w.pricesRead("web")
 		if len(all) != 1 || all[0].Type != conditionPrices {
 			t.Fatalf("conditions %+v", all)
@@ -111,7 +111,7 @@ type zonesNamed []livemarket.Zone
 
 func (z *zonesNamed) NameZone(x livemarket.Zone) { *z = append(*z, x) }
 
-// zonedNode is a node that says where it lies.
+// zonedNode is a node with labels for its zone and, unless id is empty, the ID of the zone.
 func zonedNode(name, zone, id string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
 		Labels: map[string]string{corev1.LabelTopologyRegion: "us-east-1", corev1.LabelTopologyZone: zone}}}
@@ -162,8 +162,9 @@ func pricedEvery(every time.Duration, regions ...string) *liveCall {
 	return f
 }
 
-// Spot prices are read as often as is asked for, and as suits the provider where nothing
-// is. The API of an auction reports them too, and of outbid nodes: it is polled no more rarely.
+// Spot prices are read at the configured interval, and by default at one that suits the provider.
+// The API of an auction reports prices and outbid nodes: it is polled at least as often as prices
+// are read.
 func TestPriceInterval(t *testing.T) {
 	for _, every := range []time.Duration{0, 7 * time.Second} {
 		w := &wiring{clock: clock.RealClock{}, f: pricedEvery(every, "us-east-1")}

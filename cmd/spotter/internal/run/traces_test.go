@@ -48,7 +48,7 @@ func TestTraceClient(t *testing.T) {
 	refusal = protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), refusal)
 	for _, c := range []struct {
 		name   string
-		env    map[string]string // URL stands for the collector's
+		env    map[string]string // URL is replaced by that of the collector
 		path   string
 		answer func(w http.ResponseWriter, nth int32)
 		posts  int32

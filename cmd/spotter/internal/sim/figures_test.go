@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A run on demand says what its outages are and that none comes from Spot; a workload
-// that was down for 20 s stands in the list, though that is no minute.
+// A run on demand reports the causes of its outages, of which Spot is not one. A workload that
+// was down for 20 s is in the list, though that is less than a minute.
 func TestOutageFigures(t *testing.T) {
 	began := policy.TimeOf(time.Date(2026, 1, 5, 3, 4, 5, 0, time.UTC))
 	down := func(name string, d time.Duration) (o sim.Outages) {

@@ -100,8 +100,8 @@ func beta(s *shelf) {
 	s.objects = append(s.objects, p)
 }
 
-// TestFaults: whatever a cluster has that cannot be read or simulated is one sentence, as an
-// error where nothing could be tried, else beside what was tried without it.
+// TestFaults: everything in a cluster that cannot be read or simulated is reported in one
+// sentence, as an error if nothing could be tried, otherwise next to the results for the rest.
 func TestFaults(t *testing.T) {
 	alone(t)
 	place := func(kind, region string) map[string]string {
@@ -215,8 +215,9 @@ func label(s *shelf, n int, key, value string) {
 	}
 }
 
-// TestOwnNodePools: NodePools are simulated as they are. One whose budget lets no node go
-// keeps what there is, under every policy; one in so many nodes have that part of a limit.
+// TestOwnNodePools: NodePools are simulated with their own settings. One whose budget allows no
+// disruption keeps its nodes under every policy. Where only one node in n is simulated, limits
+// are divided by n.
 func TestOwnNodePools(t *testing.T) {
 	alone(t)
 	s := shop()

@@ -79,7 +79,7 @@ func TestFigures(t *testing.T) {
 				t.Fatal(err)
 			}
 			runs, _ := raw["runs"].([]any)
-			for _, x := range runs { // metrics that are true or false are none of ours
+			for _, x := range runs { // boolean metrics are not compared here
 				metrics, _ := x.(map[string]any)["metrics"].(map[string]any)
 				for key, v := range metrics {
 					if is[bool](v) {

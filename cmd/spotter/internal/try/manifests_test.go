@@ -47,7 +47,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestManifests tries workloads without nodes: the on-demand packing stands for what is paid,
+// TestManifests tries workloads without nodes: the on-demand packing is used as the current cost,
 // so that on demand only changes nothing.
 func TestManifests(t *testing.T) {
 	parts := strings.Split(string(demo), "\n  nodes:\n")

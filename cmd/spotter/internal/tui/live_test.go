@@ -100,7 +100,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// inSegments writes a recording anew, in segments of so many steps.
+// inSegments rewrites a recording in segments of steps steps.
 func inSegments(t *testing.T, from string, steps int) string {
 	t.Helper()
 	r, err := record.Open(from)

@@ -34,9 +34,9 @@ func evaluated(t *testing.T, name string) string {
 	return path
 }
 
-// TestResults does every run of a results file again: each is what it was, and has the
-// policy compared with beside it. One that differs is said, and so is one that cannot
-// be done.
+// TestResults repeats every run of a results file. Each has the same hash, and is shown next to a
+// run of the baseline, or of another policy if it is the baseline itself. A run that differs or
+// cannot be repeated is reported.
 func TestResults(t *testing.T) {
 	r, err := input.ReadResults(evaluated(t, "results.parquet"))
 	if err != nil || r == nil || len(r.Runs) != 16 {
@@ -123,8 +123,8 @@ func TestChoose(t *testing.T) {
 	<-done
 }
 
-// TestStoryOfDefault holds that what plays without a scenario begins at an outage that
-// one of the two policies has and the other has not.
+// TestStoryOfDefault: the default scenario opens at an outage that only one of the two policies
+// has.
 func TestStoryOfDefault(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three runs of a week")

@@ -11,8 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// monday is the begin of the week that the fixtures are of, wednesday the
-// instant they are shown at.
+// monday is the start of the week of the fixtures, wednesday the instant at which they are shown.
 var (
 	monday    = policy.TimeOf(time.Date(2024, 3, 4, 0, 0, 0, 0, time.UTC))
 	wednesday = monday.Add(62*time.Hour + 5*time.Minute)

@@ -16,7 +16,7 @@ import (
 
 var pictures = flag.String("pictures", "", "folder to write the widgets to as web pages, in every theme, to be looked at")
 
-// TestPictures writes each widget as a page when -pictures asks for it.
+// TestPictures writes each widget as a page if -pictures is set.
 func TestPictures(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("no -pictures")

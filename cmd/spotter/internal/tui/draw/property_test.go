@@ -167,8 +167,8 @@ func (p popped) Draw(c Canvas) {
 	p.Widget.Draw(Box{Title: p.title}.Frame(over))
 }
 
-// TestExactSize draws anything at any size: as many lines as asked for, each as
-// wide as asked for, the same text in colour, nothing a terminal acts on.
+// TestExactSize draws anything at any size: it has exactly the requested lines and columns, the
+// same text in colour, and no control sequences.
 func TestExactSize(t *testing.T) {
 	theme := NewTheme(termenv.ANSI256, true)
 	widgets := rapid.OneOf(
@@ -199,7 +199,7 @@ func TestExactSize(t *testing.T) {
 	})
 }
 
-// A framed widget stands in a box.
+// A framed widget is drawn in a box.
 type framed struct {
 	title string
 	Widget

@@ -8,8 +8,8 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// contrastMin is the least contrast of text with its background that WCAG 2 asks for at
-// level AAA.
+// contrastMin is the minimum contrast of text with its background that WCAG 2 requires at level
+// AAA.
 const contrastMin = 7
 
 // contrast is the ratio of the luminances of two colours as WCAG 2 defines it.
@@ -24,8 +24,8 @@ func luminance(rgb uint32) float64 {
 	return 0.2126*r + 0.7152*g + 0.0722*b
 }
 
-// TestHighContrast holds that every ink of the theme of high contrast has the contrast
-// with its background that WCAG 2 asks for at level AAA, and that the usual ones do not.
+// TestHighContrast: every ink of the high-contrast theme has the contrast with its background
+// that WCAG 2 requires at level AAA, and some of the usual inks do not.
 func TestHighContrast(t *testing.T) {
 	for dark, ground := range map[bool]uint32{true: 0, false: 0xffffff} {
 		shades, usual, low := lightContrast, light, 0

@@ -319,7 +319,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestLogNote explains the selected entry in the last line, which is no row; dollars in
+// TestLogNote explains the selected entry in the last line, which is not a row. Dollars in
 // brackets are those of a change that was not made, or not yet.
 func TestLogNote(t *testing.T) {
 	l := Log{Selected: 0, Entries: []LogEntry{{At: monday, Count: 1, Before: 30, After: 10,

@@ -31,8 +31,8 @@ func sitBefore(t tester, r Run, w, h int) *viewer {
 	return v
 }
 
-// TestRanks filters for the nodes whose pods leave first, looks why one does, and
-// goes on to that node, which says so too.
+// TestRanks filters for the nodes whose pods leave first, shows why one does, and jumps to that
+// node, which shows it too.
 func TestRanks(t *testing.T) {
 	r, err := ranking()
 	if err != nil {
@@ -135,8 +135,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestKeysAtOnce types faster than the terminal is read: several keys then come as
-// one message, and paste that no question asks for does nothing.
+// TestKeysAtOnce types faster than the terminal is read: several keys then arrive as one message,
+// and a paste is ignored where no prompt is open.
 func TestKeysAtOnce(t *testing.T) {
 	v := sit(t, 120, 40)
 	send := func(text string, paste bool) {

@@ -57,8 +57,9 @@ func recorded(t *testing.T, w *prepared, steps int) Run {
 	return Run{Name: line.About().Policy, Timeline: line}
 }
 
-// TestLive follows a record that goes on: who looks at its end stays there, who looks
-// back stays where they are, and what only a simulation knows is not shown as nothing.
+// TestLive follows a record that grows: a viewer at its end stays at the end, a viewer of an
+// earlier time stays there, and values that only a simulation knows are shown as unknown, not as
+// zero.
 func TestLive(t *testing.T) {
 	w, err := prepare("squeeze", 6*time.Hour)
 	if err != nil {

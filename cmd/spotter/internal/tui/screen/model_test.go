@@ -249,9 +249,8 @@ func (v *viewer) text() string {
 	return b.String()
 }
 
-// TestStream shows runs while they go on in other goroutines: nothing is ever shown
-// of a time that is not simulated, and in the end the screen is that of runs that
-// were done before.
+// TestStream shows runs while other goroutines simulate them: the screen never shows a time that
+// is not yet simulated, and in the end it equals that of runs that had ended before.
 func TestStream(t *testing.T) {
 	done := sit(t, 120, 40)
 	p, err := prepare("squeeze", days*24*time.Hour)
@@ -333,8 +332,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestBaselineRow selects and inspects the baseline, which is in the table of savings
-// though it is none of the runs that were asked for.
+// TestBaselineRow selects and inspects the baseline, which is in the table of savings although it
+// is not one of the requested runs.
 func TestBaselineRow(t *testing.T) {
 	v := sit(t, 120, 40)
 	v.press("3", "z")

@@ -36,8 +36,8 @@ func TestMoment(t *testing.T) {
 			t.Errorf("%q is %v, %v, and should be refused", text, got, err)
 		}
 	}
-	// A run that begins in the middle of a day has the rest of its first one at its
-	// begin and the morning a week later.
+	// If a run starts at noon, the evening of that weekday is on the first day and the morning a
+	// week later.
 	noon := monday.Add(12 * time.Hour)
 	for text, want := range map[string]policy.Time{"mon 18:00": monday.Add(18 * time.Hour),
 		"mon 06:00": monday.Add(7*24*time.Hour + 6*time.Hour)} {

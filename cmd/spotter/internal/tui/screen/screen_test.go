@@ -22,7 +22,7 @@ func pressing(names ...string) func(*viewer) {
 	return func(v *viewer) { v.t.Helper(); v.press(names...) }
 }
 
-// visit is what a viewer does: each scene goes on from the one before.
+// visit is the session of a viewer: each scene continues from the one before.
 var visit = []scene{
 	{"start", func(v *viewer) { v.wait(2 * time.Second) }},
 	{"pause on Wednesday at two", pressing("space", "t", "wed 14:00", "enter")},

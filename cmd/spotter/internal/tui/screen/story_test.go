@@ -15,9 +15,9 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// TestStory holds that the story is an outage of the run that it names, that the other
-// has none near it where it says so, and that it does not depend on the order of the
-// runs; and that there is none where what happened is not known.
+// TestStory: the story is an outage of the run that it names, the other run has no outage at that
+// time if the text says so, and the order of the runs does not matter. Where not all events are
+// known, there is no story.
 func TestStory(t *testing.T) {
 	v := sit(t, 120, 40)
 	x := v.play.story
@@ -114,8 +114,8 @@ func TestFaultsIn(t *testing.T) {
 	}
 }
 
-// TestBeginAtStory opens shortly before the story with both policies; at the begin for
-// whoever presses a key before the runs have ended.
+// TestBeginAtStory opens shortly before the story with both policies. A key that is pressed
+// before the runs have ended starts the playback at their start instead.
 func TestBeginAtStory(t *testing.T) {
 	v := sit(t, 120, 40)
 	o := opened(t)

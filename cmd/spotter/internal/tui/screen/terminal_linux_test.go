@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestQuiet starts this program on a terminal that answers nothing: it must not ask
-// for anything before it has to draw, and must know the terminal as it is.
+// TestQuiet starts this program on a terminal that answers nothing: before it has to draw, it
+// must not query the terminal, and it must see the terminal as it is.
 func TestQuiet(t *testing.T) {
 	master, slave := pseudoTerminal(t)
 	self, err := os.Executable()
@@ -48,13 +48,13 @@ func TestQuiet(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got bytes.Buffer
-	_, _ = got.ReadFrom(master) // it ends with an error when nobody holds the other side
+	_, _ = got.ReadFrom(master) // it ends with an error when the other side is closed
 	if want := "TERM is xterm-256color\r\n"; got.String() != want {
 		t.Errorf("a command that draws nothing wrote %q to the terminal, not %q", got.String(), want)
 	}
 }
 
-// pseudoTerminal opens both sides of a terminal that nobody sits before.
+// pseudoTerminal opens both sides of a pseudo-terminal.
 func pseudoTerminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

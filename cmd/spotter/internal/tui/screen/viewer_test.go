@@ -162,7 +162,7 @@ func (v *viewer) wait(d time.Duration) {
 	}
 }
 
-// special are the keys that are no letters.
+// special are the keys other than letters.
 var special = map[string]tea.KeyMsg{
 	"space": {Type: tea.KeySpace, Runes: []rune{' '}}, "enter": {Type: tea.KeyEnter}, "esc": {Type: tea.KeyEsc},
 	"tab": {Type: tea.KeyTab}, "shift+tab": {Type: tea.KeyShiftTab}, "up": {Type: tea.KeyUp}, "down": {Type: tea.KeyDown},
