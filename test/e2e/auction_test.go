@@ -23,8 +23,8 @@ import (
 	"github.com/spotter-dev/spotter/test/e2e/bill"
 )
 
-// An auction is Rackspace Spot as a server of ours plays it. Its prices are those of the
-// embedded trace of an auction, which hardly moves in a day: all of it is played in one.
+// An auction is an imitation of Rackspace Spot. Its prices are those of the embedded trace
+// of an auction, which hardly changes within a day: the whole trace is played in one day.
 type auction struct {
 	server *fake.Server
 	street *street
@@ -50,8 +50,8 @@ const (
 	joining = 15 * time.Second
 )
 
-// openAuction begins the auction and lets what is won join the cluster until the test
-// ends.
+// openAuction starts the auction and lets the servers that are won join the cluster until
+// the test ends.
 func (w *fixture) openAuction(t *testing.T) *auction {
 	t.Helper()
 	all, _, err := trace.EmbeddedNamed("embedded:rackspace")
@@ -127,7 +127,7 @@ func (j joiner) Create(ctx context.Context, o client.Object, opts ...client.Crea
 	return j.Client.Create(ctx, n, opts...)
 }
 
-// machines returns the servers of a CapacityPool that run and that nobody outbid.
+// machines returns the running servers of a CapacityPool that were not outbid.
 func (a *auction) machines(pool string) []fake.Machine {
 	return slices.DeleteFunc(a.server.Machines(), func(m fake.Machine) bool { return m.Labels[poolLabel] != pool })
 }
@@ -139,13 +139,13 @@ const (
 	orderLabel = "spotter.dev/spotnode"
 )
 
-// put has the market of a class stand at a price from now on, for so many hours.
+// put sets the market price of a class from now on, for the given hours of the compressed day.
 func (a *auction) put(t *testing.T, class string, price policy.Money, hours float64) {
 	t.Helper()
 	now := time.Now()
 	until := a.market.at(now.Sub(a.market.begin).Hours()*float64(a.market.k) + hours)
 	if slow := now.Add(slowest); until.Before(slow) {
-		until = slow // or nobody would see it
+		until = slow // or Spotter would not read it
 	}
 	from, to := policy.TimeOf(now), policy.TimeOf(until)
 	a.server.Change(func(s *fake.State) {
@@ -190,10 +190,10 @@ func (a *auction) prices(t *testing.T) bill.Prices {
 	return all
 }
 
-// told returns the prices as Spotter could know them: Rackspace does not say since when
-// one stands. Whenever the public feed was asked, they were those that the API, which is
-// ahead of it, had told last. A process that begins logs in first and has been told
-// nothing.
+// told returns the prices as Spotter could know them, since Rackspace does not publish
+// since when a price is in force: at each request to the public feed, the prices at the
+// latest request to the API, which is ahead of the feed. A process that starts logs in
+// first and knows no prices yet.
 func (a *auction) told(t *testing.T) bill.Prices {
 	t.Helper()
 	truth, all := a.prices(t), bill.Prices{}
@@ -218,8 +218,8 @@ func (a *auction) told(t *testing.T) bill.Prices {
 	return all
 }
 
-// unread returns for how long Spotter did not ask for the prices of the auction, at most, and
-// of what, from one instant to another.
+// unread returns the longest time between two instants for which Spotter did not read the
+// prices of the auction, and the path that it did not read.
 func (a *auction) unread(from, to int64) (most time.Duration, what string) {
 	for _, path := range []string{fake.PricesPath, "/serverclasses"} {
 		last := from
@@ -240,7 +240,7 @@ func (a *auction) unread(from, to int64) (most time.Duration, what string) {
 	return most, what
 }
 
-// writes returns what was asked of the auction but to read.
+// writes returns the requests to the auction that are not reads.
 func (a *auction) writes() (all []string) {
 	for _, c := range a.server.Calls() {
 		if c.Method != http.MethodGet && !strings.HasPrefix(c.Path, "/oauth/") {

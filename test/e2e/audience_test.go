@@ -20,7 +20,7 @@ import (
 // An audience sees the day as users do, and notes what they would mind.
 type audience struct {
 	mu      sync.Mutex
-	wants   map[string]int32 // how many pods each workload is to have
+	wants   map[string]int32 // target number of pods of each workload
 	whole   map[string]bool  // the workloads of which all pods were healthy since
 	broken  []breach
 	drifted map[string]string // NodeClaims that drifted, with why
@@ -37,7 +37,7 @@ type breach struct {
 // A spell is a stretch of time.
 type spell struct{ from, to time.Time }
 
-// watch begins to look.
+// watch starts the observation.
 func (w *fixture) watch(t *testing.T) *audience {
 	t.Helper()
 	a := &audience{wants: map[string]int32{}, whole: map[string]bool{}, drifted: map[string]string{}, gone: map[string]time.Time{}}
@@ -54,7 +54,7 @@ func (a *audience) end(name string) {
 	a.gone[name] = time.Now()
 }
 
-// expect says how many pods a workload is to have from now on.
+// expect sets the target number of pods of a workload from now on.
 func (a *audience) expect(workload string, pods int32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,8 +99,8 @@ func (a *audience) claim(c *karpv1.NodeClaim) {
 	}
 }
 
-// recovery is how long Kubernetes may take to make pods anew whose node was taken: the
-// garbage collector of pods looks every 20 s for those whose node is gone for 40 s.
+// recovery is how long Kubernetes may take to replace pods whose node was taken: every 20 s
+// the pod garbage collector looks for pods whose node has been gone for 40 s.
 const recovery = 2 * time.Minute
 
 // content fails the test for what users would mind.

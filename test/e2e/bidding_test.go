@@ -116,16 +116,16 @@ func (w *fixture) aClass(t *testing.T) fake.Machine {
 	return all[w.draw.IntN(len(all))]
 }
 
-// dearer has the market of a class rise half the way to the bid: nobody loses a machine
-// by that, and all pay more.
+// dearer raises the market price of a class half way to the bid: no machine is lost, and
+// all cost more.
 func (w *fixture) dearer(t *testing.T) {
 	t.Helper()
 	m := w.aClass(t)
 	w.auction.put(t, m.Class, (w.auction.price(m.Class)+m.Bid)/2, 2)
 }
 
-// outbid has somebody bid twice as much for a class: its machines are emptied and given
-// back before they are taken, and their pods run elsewhere.
+// outbid has another customer bid twice as much for a class: its machines are drained and
+// released before they are taken, and their pods run elsewhere.
 func (w *fixture) outbid(t *testing.T) {
 	t.Helper()
 	m := w.aClass(t)
@@ -160,8 +160,8 @@ func (w *fixture) outbid(t *testing.T) {
 	w.won(t)
 }
 
-// stands sees that what was bought and what was bid stay when Spotter leaves, as the
-// users' own do: nothing but reading was asked of the auction since.
+// stands checks that Spotter leaves what it bought and its bids unchanged when it is
+// removed, as it does those of the users: since then the auction has only received reads.
 func (w *fixture) stands(t *testing.T, sent, pools []string) {
 	t.Helper()
 	if now := w.auction.writes(); len(now) != len(sent) {

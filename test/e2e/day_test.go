@@ -24,9 +24,9 @@ import (
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
-// TestDay plays a compressed day on the real stack: in shadow first, and then active.
-// In the run Interrupted Karpenter is warned of what the provider takes and drains it by
-// itself, as Karpenter for AWS does; in the run Warned nobody but Spotter is told.
+// TestDay plays a compressed day on the real stack: in shadow first, and then active. In
+// the run Interrupted Karpenter receives the provider's warnings and drains the nodes
+// itself, as Karpenter for AWS does; in the run Warned only Spotter receives them.
 func TestDay(t *testing.T) {
 	if os.Getenv(wanted) == "" {
 		t.Skipf("a compressed day takes minutes: `make e2e` plays it, by %s=1", wanted)
@@ -132,7 +132,7 @@ func (w *fixture) shadow(t *testing.T) {
 	}
 }
 
-// squeeze has no spot to be had while more pods come: they run on demand.
+// squeeze makes Spot capacity unavailable while more pods arrive: they run on demand.
 func (w *fixture) squeeze(t *testing.T) {
 	t.Helper()
 	if err := w.karpenter.Refuse("*/*/spot"); err != nil {
@@ -161,7 +161,7 @@ func (w *fixture) squeeze(t *testing.T) {
 	t.Logf("%s  spot is to be had again", w.market.clock())
 }
 
-// spot returns the spot nodes of a pool.
+// spot returns the Spot nodes of a pool.
 func (w *fixture) spot(t *testing.T, pool string) []string {
 	t.Helper()
 	h, err := w.holds(t.Context(), pool)
@@ -171,11 +171,11 @@ func (w *fixture) spot(t *testing.T, pool string) []string {
 	return h.spot
 }
 
-// grown is how many pods batch has in the squeeze and after: more than fit beside the
-// five before, of which each may have a node to itself that holds two.
+// grown is how many pods batch has from the capacity shortage on: more than fit next to the
+// five before, each of which may be alone on a node that holds two.
 const grown = 11
 
-// spotNode waits for a spot node of a pool, and returns one of them.
+// spotNode waits for a Spot node of a pool, and returns one.
 func (w *fixture) spotNode(t *testing.T, pool string) string {
 	t.Helper()
 	var spot []string
@@ -214,8 +214,8 @@ func (w *fixture) advice(t *testing.T) {
 // recommendation is given: the lease of the one before must have ended.
 const again = 45 * time.Second
 
-// taken has the provider take a spot node of each pool after a notice. Their pods run
-// elsewhere in the end.
+// taken has the provider take a Spot node of each pool after a notice. In the end their
+// pods run elsewhere.
 func (w *fixture) taken(t *testing.T) {
 	t.Helper()
 	for pool, pods := range map[string]int{shop: 4, batch: grown} {
@@ -255,8 +255,8 @@ func (w *fixture) research(t *testing.T) {
 	}
 }
 
-// overBudget sees that the team's budget is enforced: its pods are gone and no new ones
-// are let in, but those that ask for no device.
+// overBudget checks that the team's budget is enforced: its pods are gone and new ones are
+// not admitted, except those that request no device.
 func (w *fixture) overBudget(t *testing.T) {
 	t.Helper()
 	w.until(t, "the budget of research is spent and its gate closed", func(ctx context.Context) error {

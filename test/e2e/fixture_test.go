@@ -153,7 +153,7 @@ func (w *fixture) withoutOurs(t *testing.T) {
 	}
 }
 
-// volume makes the volume of the trace, as somebody has who records prices.
+// volume creates the volume of the trace, as a user who records prices has one.
 func (w *fixture) volume(t *testing.T) {
 	t.Helper()
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
@@ -204,8 +204,7 @@ func (w *fixture) until(t *testing.T, what string, f func(context.Context) error
 	t.Logf("%s  %s", w.market.clock(), what)
 }
 
-// reach waits for an hour of the day. It comes late where what was to be before took
-// longer.
+// reach waits for an hour of the day. It returns late if earlier steps took longer.
 func (w *fixture) reach(t *testing.T, hour float64) {
 	t.Helper()
 	for time.Now().Before(w.market.at(hour)) {

@@ -105,7 +105,7 @@ var orderAnnotations = []string{
 	"spotter.dev/token", "spotter.dev/market", "spotter.dev/bid-per-hour", orderedAt, "spotter.dev/cloudspace", "spotter.dev/node-pool",
 }
 
-// unmarked sees that nothing of ours is left on nodes and their NodeClaims.
+// unmarked checks that nodes and their NodeClaims have no marks of Spotter.
 func (w *fixture) unmarked(t *testing.T) {
 	t.Helper()
 	var nodes corev1.NodeList
@@ -170,8 +170,8 @@ func (w *fixture) untouched(t *testing.T) {
 	}
 }
 
-// emptied sees that a node that the provider takes was empty and given back before, where
-// the machine answers the test itself in time.
+// emptied checks that a node that the provider takes was drained and released before,
+// unless the machine was too slow for the test itself.
 func (w *fixture) emptied(t *testing.T, node string, at time.Time, slowest time.Duration) {
 	t.Helper()
 	lives := w.lives(t)

@@ -83,7 +83,7 @@ func (m *market) add(t *testing.T, s *trace.Series) {
 	m.prices[s.Type+"/"+s.Zone+"/"+bill.OnDemand] = []bill.Price{{At: spot[0].At, Price: int64(onDemand)}}
 }
 
-// record writes the trace that Spotter reads, and goes on with it until the test ends.
+// record writes the trace that Spotter reads, and keeps extending it until the test ends.
 func (m *market) record(t *testing.T, folder string) {
 	t.Helper()
 	if err := m.save(folder); err != nil {

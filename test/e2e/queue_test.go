@@ -39,7 +39,7 @@ func (q *queue) send(detail, machine string) {
 // lead is how long before it takes a machine the provider says so.
 const lead = 20 * time.Second
 
-// reclaim announces that a node is taken, to whoever is told of it, and returns when.
+// reclaim announces that a node is taken, to all who receive notices, and returns when it is.
 func (w *fixture) reclaim(t *testing.T, node string) time.Time {
 	t.Helper()
 	at := time.Now().Add(lead)

@@ -55,7 +55,7 @@ type account struct {
 	Total               struct{ Paid, OnDemand int64 }
 }
 
-// The annotation that says which pool a memory is of, and the key that it lies under.
+// The annotation that names the pool of a memory, and the key under which the memory is stored.
 const (
 	memoryPool = "spotter.dev/pool"
 	memoryKey  = "memory"
@@ -183,12 +183,12 @@ func (w *fixture) billed(t *testing.T) {
 	}
 }
 
-// unreadMax is how long Spotter may not ask for the prices of the auction: from one reading
-// to the next, and what a busy machine takes.
+// unreadMax is how long Spotter may not read the prices of the auction: the interval
+// between two readings plus the delay of a busy machine.
 const unreadMax = pricesEvery + 15*time.Second
 
-// A tariff is the prices of the markets of a pool: as they were, as Spotter was told them,
-// and those of the latter that it could see, which looks once a step.
+// A tariff holds the prices of the markets of a pool: as they were, as they were published
+// to Spotter, and the published ones as Spotter saw them, which looks once a step.
 type tariff struct{ truth, told, seen bill.Prices }
 
 // tariff returns the prices of the markets of a pool.

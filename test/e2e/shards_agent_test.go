@@ -34,7 +34,7 @@ type agent struct {
 	dir    string
 	nodes  []string
 
-	// killNext is how many processes are to be killed soon after they started.
+	// killNext is how many processes to kill soon after they start.
 	mu        sync.Mutex
 	killNext  int
 	killed    int
@@ -43,7 +43,7 @@ type agent struct {
 	begun     map[types.UID]bool
 }
 
-// newAgent makes nodes of so many CPUs and plays their kubelets until the test ends.
+// newAgent creates nodes with cpus CPUs and plays their kubelets until the test ends.
 func newAgent(t *testing.T, c client.Client, binary string, env []string, cpus string, nodes ...string) *agent {
 	a := &agent{t: t, client: c, binary: binary, env: env, dir: t.TempDir(), nodes: nodes,
 		running: map[types.UID]*exec.Cmd{}, begun: map[types.UID]bool{}}
@@ -83,7 +83,7 @@ func newAgent(t *testing.T, c client.Client, binary string, env []string, cpus s
 	return a
 }
 
-// step renews the leases, starts what is new and ends what is to go.
+// step renews the leases, starts new pods and ends those that are being deleted.
 func (a *agent) step(ctx context.Context) {
 	for _, name := range a.nodes {
 		lease := &coordinationv1.Lease{}

@@ -26,7 +26,7 @@ const (
 	namespace = "spotter-system"
 )
 
-// pricesEvery is how often prices are asked for: eight minutes of a day.
+// pricesEvery is how often prices are read: every eight minutes of a day.
 const pricesEvery = 2 * time.Second
 
 // username is whom the audit log names for what the release does.
@@ -179,7 +179,7 @@ func (w *fixture) revive(t *testing.T) {
 	}
 }
 
-// hook runs what the Job of a chart's hook would run, beside Helm, and ends its pod.
+// hook runs what the Job of a chart's hook would run while Helm waits for it, and ends its pod.
 func (w *fixture) hook(t *testing.T, job string) {
 	t.Helper()
 	pod := &corev1.Pod{}

@@ -24,8 +24,8 @@ import (
 	"github.com/spotter-dev/spotter/live/rackspace"
 )
 
-// A street leads from the addresses of a cloud to a server of ours, as the proxy of a
-// company does that reads along: Spotter asks the public names over TLS, and trusts the
+// A street leads from the addresses of a cloud to a server of the test, as a company's
+// intercepting proxy does: Spotter connects to the public names over TLS, and trusts the
 // company's certificate.
 type street struct {
 	proxy string // its URL

@@ -114,7 +114,7 @@ func deployment(namespace, name, team string, replicas int32, r corev1.ResourceR
 	}
 }
 
-// scale asks for another number of pods.
+// scale sets the number of replicas.
 func (w *fixture) scale(t *testing.T, name string, replicas int32) {
 	t.Helper()
 	w.expect(name, replicas)
@@ -139,7 +139,7 @@ func (w *fixture) running(ctx context.Context, namespace, name string) (run, all
 	return run, len(pods.Items), nil
 }
 
-// runs waits until so many pods of a workload run.
+// runs waits until n pods of a workload run.
 func (w *fixture) runs(t *testing.T, namespace, name string, n int) {
 	t.Helper()
 	w.until(t, fmt.Sprintf("%d pods of %s run", n, name), func(ctx context.Context) error {
@@ -154,7 +154,7 @@ func (w *fixture) runs(t *testing.T, namespace, name string, n int) {
 // A holding is what a pool has, nodes that are going left out.
 type holding struct {
 	nodes         []corev1.Node
-	spot          []string // names of its spot nodes
+	spot          []string // names of its Spot nodes
 	cores, onSpot int64
 	largest       int64
 }
@@ -181,8 +181,8 @@ func (w *fixture) holds(ctx context.Context, pool string) (holding, error) {
 	return h, nil
 }
 
-// shares waits until the spot share of a pool, by vCPU, is off what is wanted by no more
-// than so many of its nodes.
+// shares waits until the Spot share of a pool, by vCPU, differs from want by no more than
+// the given number of its nodes.
 func (w *fixture) shares(t *testing.T, pool string, want, nodes float64) {
 	t.Helper()
 	var h holding
@@ -199,9 +199,9 @@ func (w *fixture) shares(t *testing.T, pool string, want, nodes float64) {
 	t.Logf("%s  %d of %d nodes of %s are spot", w.market.clock(), len(h.spot), len(h.nodes), pool)
 }
 
-// calm waits until nothing is half done: all nodes of our pools are of use, none of
-// Karpenter is cordoned, and nothing of ours is on them. Whether Karpenter gives back
-// what it bought twice for the users' own pods is not ours to say.
+// calm waits until no operation is in progress: all nodes of the test's pools are in use,
+// no node of Karpenter is cordoned, and none has a mark of Spotter. Whether Karpenter
+// terminates what it bought twice for the users' own pods is up to Karpenter.
 func (w *fixture) calm(t *testing.T) {
 	t.Helper()
 	w.until(t, "all is calm", func(ctx context.Context) error {

@@ -18,7 +18,7 @@ func (d *drawnDay) figure(name string) *drawnFigure {
 	panic(fmt.Sprintf("day %d of Karpenter %s has no figure %s", d.Seed, d.Karpenter, name))
 }
 
-// A ratio is the quotient of two sums over days, with the half width of its 95 % interval.
+// A ratio is the quotient of two sums over days, with the half width of its 95% interval.
 type ratio struct{ value, err float64 }
 
 // ratioOf returns the sum of parts over the sum of wholes. Its interval is that of a ratio
@@ -65,8 +65,9 @@ type total struct {
 	// real runs are from each other; beyond is the difference.
 	simulated, real, beyond ratio
 
-	// covered counts the real runs that lie within the range of the simulated ones of their
-	// day. Of 20 equal runs another is within their range with a probability of 19 in 21.
+	// covered counts the real runs that are within the range of the simulated runs of their
+	// day. Of 21 runs with the same distribution, one is within the range of the other 20
+	// with a probability of 19 in 21.
 	covered, runs int
 }
 
@@ -121,7 +122,7 @@ func distanceWithin(a []float64) float64 {
 	return sum / float64(max(n, 1))
 }
 
-// covered returns how many real runs lie within the range of the simulated ones.
+// covered returns how many real runs are within the range of the simulated ones.
 func (f *drawnFigure) covered() int {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, x := range f.Simulated {
@@ -136,7 +137,7 @@ func (f *drawnFigure) covered() int {
 	return n
 }
 
-// wilson returns the 95 % interval of a share that was seen among n.
+// wilson returns the 95% interval of a share p that was observed among n.
 func wilson(p float64, n int) (from, to float64) {
 	const z = 1.96
 	m := float64(n)
@@ -152,8 +153,7 @@ func (x *total) coverage() (share, from, to float64) {
 	return share, from, to
 }
 
-// coveredLeast is the least share of real runs that must lie within the range of the simulated
-// ones.
+// coveredLeast is the least share of real runs that must be within the range of the simulated ones.
 const coveredLeast = 0.85
 
 // failures returns in words how far a total of a version is beyond its bar, nothing where it is

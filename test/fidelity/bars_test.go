@@ -12,8 +12,8 @@ import (
 type bar struct {
 	Figure string `json:"figure"`
 
-	// Relative bounds the difference as a part of the real mean. 0 asks for a
-	// difference within the sampling error.
+	// Relative bounds the difference as a part of the real mean. 0 requires a difference
+	// within the sampling error.
 	Relative float64 `json:"relative"`
 
 	// Known are the days, or for random days the versions of Karpenter, on which the bar
@@ -27,7 +27,7 @@ type bar struct {
 type gap struct {
 	Most float64 `json:"most"`
 
-	// Covered stands for coveredLeast where it is not 0.
+	// Covered replaces coveredLeast where it is not 0.
 	Covered float64 `json:"covered,omitempty"`
 
 	Why string `json:"why"`

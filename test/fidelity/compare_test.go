@@ -43,8 +43,8 @@ type comparison struct {
 	// weather.
 	real, simulated sample
 
-	// difference is the mean over weathers of the simulated mean less the real value,
-	// and err the half width of its 95 % interval.
+	// difference is the mean over weathers of the simulated mean less the real value, and
+	// err the half width of its 95% interval.
 	difference, err float64
 }
 
@@ -57,7 +57,7 @@ func (c *comparison) relative() (difference, err float64) {
 	return c.difference / m, c.err / m
 }
 
-// student holds the 97.5 % quantiles of Student's t by degrees of freedom, from 1 on.
+// student holds the 97.5% quantiles of Student's t by degrees of freedom, from 1 on.
 var student = [...]float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
 	2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042}
 

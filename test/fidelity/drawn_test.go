@@ -155,9 +155,9 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// TestKeptDays: what is kept was drawn by the code that draws now, has both its runs, and
-// figures that follow from them; the simulator as it is now says the same of their bills as
-// far as their spread lets one tell. With -rewrite days are kept as they are simulated now.
+// TestKeptDays: the kept days were drawn by the current code, and each has both its runs
+// and figures that follow from them; the current simulator gives the same bills within
+// their spread. With -rewrite days are kept as they are simulated now.
 func TestKeptDays(t *testing.T) {
 	bars := readBars(t)
 	for v := scenarios.OldestKarpenter; v <= scenarios.NewestKarpenter; v++ {

@@ -15,7 +15,7 @@ import (
 const (
 	wanted     = "SPOTTER_FIDELITY"      // real runs are played only where it is set
 	daysWanted = "SPOTTER_FIDELITY_DAYS" // names of days and cases; none means all days
-	runs       = "SPOTTER_FIDELITY_N"    // how many of each, beside each other
+	runs       = "SPOTTER_FIDELITY_N"    // how many of each, run in parallel
 	keptIn     = "SPOTTER_FIDELITY_KEEP" // a folder for the records of real runs
 )
 

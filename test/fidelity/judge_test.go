@@ -38,8 +38,8 @@ func TestJudge(t *testing.T) {
 // TestCompareFigure: weathers are compared each with its own draws, so that what differs
 // between them does not widen the interval; of few weathers the draws tell it too.
 func TestCompareFigure(t *testing.T) {
-	// Differences 1, 2 and 1: s² = 1/3 with two degrees of freedom, beside draws with
-	// s² = 0, 2 and 0 with one each.
+	// Differences 1, 2 and 1: s² = 1/3 with two degrees of freedom, in addition to draws
+	// with s² = 0, 2 and 0 with one each.
 	c := compareFigure("x", []float64{10, 20, 30}, [][]float64{{11, 11}, {21, 23}, {31, 31}})
 	if want := 4.0 / 3; math.Abs(c.difference-want) > 1e-12 {
 		t.Errorf("the difference is %v, want %v", c.difference, want)
@@ -47,7 +47,7 @@ func TestCompareFigure(t *testing.T) {
 	if want := 1.96 * math.Sqrt((2.0/3+2)/5/3*1.5); math.Abs(c.err-want) > 1e-9 {
 		t.Errorf("its error is %v, want %v", c.err, want)
 	}
-	// One weather, draws 9 and 11: s² = 2, and one real run beside the mean of two.
+	// One weather, draws 9 and 11: s² = 2, and one real run compared with the mean of two.
 	c = compareFigure("x", []float64{10}, [][]float64{{9, 11}})
 	if want := 3 * math.Sqrt(2*1.5); c.difference != 0 || math.Abs(c.err-want) > 1e-9 {
 		t.Errorf("of one weather: %v ± %v, want 0 ± %v", c.difference, c.err, want)

@@ -75,7 +75,7 @@ func play(t *testing.T, s *script, seed uint64) *record {
 	return r
 }
 
-// start brings up the cluster and says when the day begins.
+// start brings up the cluster and sets the start of the day.
 func (p *player) start(t *testing.T) {
 	t.Helper()
 	p.env = testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: podDelete,
@@ -93,8 +93,8 @@ func (p *player) start(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Prices are on the clock of the machine, and so Karpenter starts when the begin
-	// is known. It has until then to come up.
+	// Prices use the clock of the machine, so Karpenter is started once the start of the
+	// day is known. It has until then to come up.
 	p.begin = time.Now().Add(30 * time.Second).Truncate(time.Millisecond)
 	p.karpenter = karpenter.Start(t, p.env, p.client, karpenter.Options{
 		Version: p.version, Dir: p.dir, Types: p.types(), Prices: p.prices(), Interrupts: true, RefusedFor: refusedFor, JoinMin: joinLeast, JoinMax: joinMost,
@@ -163,7 +163,7 @@ func (p *player) prices() bill.Prices {
 	return all
 }
 
-// wantedPools returns the NodePools of the script, or those that stand for its CapacityPool.
+// wantedPools returns the NodePools of the script, or those that implement its CapacityPool.
 func (p *player) wantedPools() []*karpv1.NodePool {
 	var all []*karpv1.NodePool
 	for _, n := range p.nodePools {
@@ -269,7 +269,7 @@ func (p *player) blow(ctx context.Context, t *testing.T) {
 	}
 }
 
-// reclaim announces the nodes that are to be announced by now.
+// reclaim announces the nodes whose announcement is due by now.
 func (p *player) reclaim(now policy.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -352,7 +352,7 @@ func (p *player) record(t *testing.T, seed uint64) *record {
 // logsVariable names a folder to which the logs of real runs are copied.
 const logsVariable = "SPOTTER_FIDELITY_LOGS"
 
-// saveLogs copies the logs of Karpenter and the audit log where they are asked for.
+// saveLogs copies the logs of Karpenter and the audit log if requested.
 func (p *player) saveLogs(t *testing.T, seed uint64) {
 	t.Helper()
 	folder := os.Getenv(logsVariable)

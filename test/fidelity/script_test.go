@@ -182,7 +182,7 @@ func (s *script) marketName(m policy.MarketID) string {
 	return s.bound.Types[x.Type].Name + "/" + s.bound.Zones[x.Zone] + "/" + x.Capacity.String()
 }
 
-// shrinks returns when the number of wanted replicas first falls, after the begin.
+// shrinks returns the time after the start at which the number of wanted replicas first falls.
 func (s *script) shrinks() time.Duration {
 	first := s.bound.Duration
 	for i := range s.bound.Workloads {

@@ -104,5 +104,5 @@ func cutLast(text, separator string) (before, after string, found bool) {
 
 var _ sim.RunObserver = (*watcher)(nil)
 
-// instant returns the time of the simulated clock so many milliseconds after the begin.
+// instant returns the time of the simulated clock ms milliseconds after the start.
 func (s *script) instant(ms int64) policy.Time { return s.bound.Start + policy.Time(ms) }

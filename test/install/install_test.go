@@ -25,9 +25,9 @@ import (
 // sizeMax is how large an archive may be, in bytes.
 const sizeMax = 30e6
 
-// steps are the lines that the README begins with: how each begins, what it shows as a
-// regular expression, the keys that end it where it takes a terminal, and how long it may
-// take from nothing, on two processors that do nothing else.
+// steps are the first command lines of the README: the prefix of each, a regular expression
+// that its output matches, the keys that end it where it needs a terminal, and how long it
+// may take from scratch, on two processors that do nothing else.
 var steps = []struct {
 	begins, shows, keys string
 	max                 time.Duration
@@ -241,8 +241,8 @@ func TestKubectl(t *testing.T) {
 	}
 }
 
-// TestKrew has krew install the plugin from its manifest, as far as it does without the
-// address that this names.
+// TestKrew has krew install the plugin from its manifest and a local archive, without the
+// address that the manifest names.
 func TestKrew(t *testing.T) {
 	dir := release(t)
 	krew, err := filepath.Abs(filepath.Join("..", "..", "bin", "krew"))

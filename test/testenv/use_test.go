@@ -19,8 +19,8 @@ func rule(resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// TestUse: of what users do, that is collected which they were let do, under the rules
-// that they had then; users of other names are nobody's concern, and so is what was done
+// TestUse: for each user, the actions that were allowed are collected under the rules in
+// force at the time; actions of users with other names are ignored, and so are actions
 // before the test.
 func TestUse(t *testing.T) {
 	dir := t.TempDir()

@@ -31,13 +31,14 @@ const (
 	billBar   = 0.02
 )
 
-// together is how many pods leave with one node, so that evictions come in groups: their
-// number is uncertain by twice the root of so many times itself.
+// together is how many pods leave with one node. As evictions come in groups, the
+// uncertainty of their number n is twice the root of together times n.
 const together = 3
 
-// seeds is how often each change is simulated. One pair of stacks is one draw of many that
-// could have been: Karpenter draws among equal types, zones and nodes. Of two stacks alike,
-// one in sixteen lies beyond the least or the greatest of so many simulated ones.
+// seeds is how often each change is simulated. One pair of real stacks is one draw of many
+// possible ones: Karpenter draws among equal types, zones and nodes. A pair that behaves as
+// simulated is outside the range of the simulated ones with a probability of one in
+// sixteen.
 const seeds = 30
 
 // A prediction is what whatif says.

@@ -27,7 +27,7 @@ const (
 	held    = "SPOTTER_WHATIF_HOLD" // for how long the clusters are there afterwards
 )
 
-// TestReal plays the script on a stack of each variant, beside each other.
+// TestReal plays the script on a stack of each variant, in parallel.
 func TestReal(t *testing.T) {
 	if os.Getenv(playFor) == "" {
 		t.Skipf("it plays for hours: `make whatif` does, by %s=2h", playFor)

@@ -75,12 +75,12 @@ type step struct {
 // wholeScript is how long the script is.
 const wholeScript = 2 * time.Hour
 
-// waves are when a wave of load comes and when it is over, from the begin.
+// waves are when each wave of load comes and when it is over, from the start.
 var waves = [][2]time.Duration{{12 * time.Minute, 24 * time.Minute}, {44 * time.Minute, 58 * time.Minute},
 	{82 * time.Minute, 96 * time.Minute}}
 
-// script returns the steps of a seed, ascending by time. All of two hours are drawn, of which a
-// shorter run plays the begin.
+// script returns the steps of a seed, ascending by time. Steps are drawn for all of two
+// hours, of which a shorter run plays the first part.
 func script(seed uint64) []step {
 	draw := rand.New(rand.NewPCG(seed, 0))
 	second := func(low, high time.Duration) time.Duration {
@@ -136,7 +136,7 @@ func script(seed uint64) []step {
 	return all
 }
 
-// namespace is where all of the script lies.
+// namespace is the namespace of all objects of the script.
 const namespace = "shop"
 
 func requests(cpu, memory string) corev1.ResourceRequirements {

@@ -56,7 +56,7 @@ var variants = []variant{
 // A stack is a running cluster with its Karpenter and kube-state-metrics.
 type stack struct {
 	variant
-	dir       string // where what it leaves behind lies
+	dir       string // where it leaves its files
 	env       *testenv.Env
 	client    client.WithWatch
 	state     string // address of the metrics of kube-state-metrics

@@ -173,7 +173,7 @@ func read(t testing.TB, path string, into any) {
 	}
 }
 
-// kubeconfig is of a server that asks nobody who they are.
+// kubeconfig writes the kubeconfig of a server without authentication.
 func kubeconfig(t testing.TB, path string, s *httptest.Server) {
 	t.Helper()
 	u, err := url.Parse(s.URL)

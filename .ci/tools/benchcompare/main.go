@@ -1,9 +1,9 @@
-// Command benchcompare builds the program of a base commit beside that of this tree, runs
-// both by turns, and fails when processor time or memory has grown by more than a tenth.
+// Command benchcompare builds the program of a base commit and that of this tree, runs both
+// in turn, and fails when processor time or memory has grown by more than a tenth.
 //
 //	go run ./.ci/tools/benchcompare BASE
 //
-// Of each call the least over its turns counts, since other work on the machine only ever
+// The least cost of a call over its turns counts, since other work on the machine only ever
 // adds to it. A call that has grown is measured once more before it counts.
 package main
 
@@ -22,7 +22,7 @@ import (
 // growthMax is how much more a call may cost, as a part of what the base takes.
 const growthMax = 0.10
 
-// A call is one that is measured, as a user makes it, so many times with each program.
+// A call is a command line as a user runs it; turns is how often it is measured with each program.
 type call struct {
 	turns int
 	args  []string

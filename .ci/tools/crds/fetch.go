@@ -1,12 +1,12 @@
 //go:build ignore
 
-// Command fetch writes the definitions of other projects that examples and templates
-// are held against, from the pinned modules below, into a folder:
+// Command fetch writes the definitions of other projects, against which examples and
+// templates are validated, from the pinned modules below into a folder:
 //
 //	go run .ci/tools/crds/fetch.go bin/crds
 //
-// Of each it keeps what is asked of a manifest. Descriptions, status and what is not
-// served are left out, which is nine tenths of the text.
+// It keeps the part of each definition that validates a manifest. Descriptions, status and
+// versions that are not served are left out; they are nine tenths of the text.
 package main
 
 import (

@@ -33,8 +33,8 @@ func (b *builder) pins(arch string) ([]pin, pin, error) {
 	return packages, runtimes[0], nil
 }
 
-// build makes the image for all architectures and writes it, with a bill of materials
-// for each beside it.
+// build makes the image for all architectures and writes it together with a bill of
+// materials for each architecture.
 func (b *builder) build(archs []string, o options, out io.Writer) error {
 	file := o.out
 	if file == "" {
@@ -150,9 +150,9 @@ func (o *options) readNotices(runtime pin) (pin, error) {
 	return p, nil
 }
 
-// checkNotices holds the notices of ONNX Runtime against their pin. Where there is none
-// they are taken with a warning that has their sum, to be pinned; with locked, only as
-// long as those of no other version are.
+// checkNotices compares the notices of ONNX Runtime with their pin. Notices of a version
+// without a pin are accepted with a warning that gives their SHA-256, to be pinned; with
+// locked they are accepted only if no other version is pinned either.
 func (b *builder) checkNotices(o options, runtime pin) error {
 	if o.notices == "" {
 		return nil

@@ -153,9 +153,9 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestNotices: notices other than those that are pinned are refused, and those of
-// another version where all must be pinned. Where none ever were they are taken, and
-// their sum is told.
+// TestNotices: notices that differ from the pinned ones are refused and, where everything
+// must be pinned, so are those of another version. Where no notices were ever pinned, they
+// are accepted and their SHA-256 is reported.
 func TestNotices(t *testing.T) {
 	const text = "# x\n"
 	b := &builder{root: t.TempDir(), said: io.Discard}
@@ -194,9 +194,9 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestLicences: a licence is told by its text, one that only a link speaks of by the
-// text beside it, and a text that nobody knows is an error, as is a copyright file of
-// Debian that nobody has read.
+// TestLicences: a licence is recognised by its text, and one that a file only links to by
+// the text next to that file. An unknown text is an error, as is a Debian copyright file
+// that no person has read.
 func TestLicences(t *testing.T) {
 	mit, err := os.ReadFile(filepath.Join(root, "build", "licenses", "onnxruntime", "LICENSE"))
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"testing/fstest"
 )
 
-// debianPackages are those below everything: the C and C++ libraries that the
-// program and ONNX Runtime are linked with, certificates, time zones, the names of
-// ports, and what says which system this is. distroless cc has the same, and besides
-// what nothing here loads.
+// debianPackages are the packages that everything else needs: the C and C++ libraries that
+// the program and ONNX Runtime are linked with, certificates, time zones, the names of
+// ports, and the files that identify the system. The distroless cc image has the same
+// packages and some that nothing here loads.
 var debianPackages = []string{"base-files", "ca-certificates", "gcc-12-base", "libc6", "libgcc-s1", "libstdc++6",
 	"netbase", "tzdata"}
 
@@ -152,9 +152,9 @@ func sumOf(file string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// baseTree returns what of the packages stands in the image, beside what their
-// installation would make: users, the bundle of certificates, empty folders, and
-// what scanners read to know which packages these are.
+// baseTree returns the packages' files that the image contains and those that installing
+// the packages would create: users, the certificate bundle, empty folders, and the files
+// from which scanners learn which packages these are.
 func (b *builder) baseTree(pins []pin) (tree, error) {
 	t, certificates := tree{}, tree{}
 	for _, p := range pins {

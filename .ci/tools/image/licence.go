@@ -15,20 +15,20 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// licencesOf is where the licences of the modules stand in the image.
+// licencesOf is the image's folder for the licences of the modules.
 const licencesOf = "usr/share/doc/spotter/licenses/"
 
 // granting is what files with a licence are called, and not those with what goes along
 // with one.
 var granting = regexp.MustCompile(`(?i)^(licen[cs]es?|copying)([-._].*)?$`)
 
-// coverageMin is how much of a licence's file must be known to be a licence, in percent:
-// names of authors stand in most.
+// coverageMin is the least part of a licence's file, in percent, that must match a known
+// licence. Most files also contain the names of authors.
 const coverageMin = 75
 
-// moduleLicences returns the licences of a module as an SPDX expression, by the files of
-// its packages that are linked and those above them. Several apply together: a choice
-// between them is made only where somebody has read of one.
+// moduleLicences returns the licences of a module as an SPDX expression, from the files in
+// the folders of its linked packages and in the folders above them. Several licences are
+// joined by AND; only an expression of readByPeople may offer a choice.
 func moduleLicences(t tree, module string) (string, error) {
 	whole, mentioned := map[string]bool{}, map[string]bool{}
 	for _, name := range sortedKeys(t) {

@@ -12,8 +12,8 @@ import (
 
 // A pin is one thing that the image is made of and that is not built here.
 type pin struct {
-	// source is debian, npm or notices: the file with the notices of third parties of
-	// ONNX Runtime, which is no part of its npm package.
+	// source is debian, npm or notices. The latter is the file with ONNX Runtime's
+	// third-party notices, which its npm package does not contain.
 	source  string
 	name    string
 	version string

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// program is where the program stands in the image.
+// program is the path of the program in the image.
 const program = "usr/bin/spotter"
 
 // goEnv is what the program is built with for an architecture. It needs cgo, by which
@@ -61,9 +61,9 @@ func (b *builder) programTree(compiled string) (tree, error) {
 // licenceName is what files with licences and notices are called.
 var licenceName = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|notices?|copyright|patents|authors)([-._].*)?$`)
 
-// addLicences adds the licences of the modules that a program is made of: the files
-// beside each linked package and above it, up to its module. A module without any
-// is an error: it may not be passed on.
+// addLicences adds the licences of the modules that a program is built from: the licence
+// files in the folder of each linked package and in the folders above it, up to its module.
+// A module without a licence is an error, since it must not be redistributed.
 func (b *builder) addLicences(t tree, compiled string) error {
 	info, err := buildinfo.ReadFile(compiled)
 	if err != nil {

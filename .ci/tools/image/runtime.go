@@ -31,8 +31,9 @@ func architectures() []string { return sortedKeys(platforms) }
 // onnxLibrary is the name under which the program looks for ONNX Runtime.
 const onnxLibrary = "libonnxruntime.so.1"
 
-// fetchRuntime returns the pinned library of ONNX Runtime as a file: from the cache,
-// from beside the program where `make onnxruntime` has put the same, or by npm.
+// fetchRuntime returns the pinned library of ONNX Runtime as a file: from the cache, from
+// the folder of the program if `make onnxruntime` has put the same library there, or from
+// npm.
 func (b *builder) fetchRuntime(arch string, p pin) (string, error) {
 	file := b.cached(p.sum)
 	if sumOf(file) == p.sum {

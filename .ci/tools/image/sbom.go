@@ -20,8 +20,7 @@ import (
 type materials struct {
 	arch string
 
-	// file is the program, own what stands in the image of it, base what does of the
-	// packages.
+	// file is the program, own the image's files of the program, and base those of the packages.
 	file      string
 	own, base tree
 
@@ -41,10 +40,10 @@ func (m *materials) module(path string) (*cdx.Licenses, error) {
 	return licences(expression), nil
 }
 
-// bill returns the bill of materials of an image as CycloneDX: the program and all
-// modules that are linked into it as the program itself tells them, the packages of
-// Debian, and ONNX Runtime, each with its licences, whose texts stand in the trees.
-// Equal images have equal bills.
+// bill returns the bill of materials of an image in CycloneDX format: the program with all
+// modules linked into it, as its build information lists them, the Debian packages, and
+// ONNX Runtime, each with its licences, whose texts are in the trees. Equal images have
+// equal bills.
 func (b *builder) bill(m materials) ([]byte, error) {
 	info, err := buildinfo.ReadFile(m.file)
 	if err != nil {
@@ -152,7 +151,7 @@ func (b *builder) programBill(file string, o options) error {
 }
 
 // notices writes the licences of all modules of a program, and of Go, one text after the
-// other: equal texts stand there once, below the names of all that they hold for.
+// other. Equal texts are written once, below the names of all modules that they apply to.
 func (b *builder) notices(file string, o options) error {
 	if o.out == "" {
 		return wrong(errors.New("--out: name the file"))

@@ -1,33 +1,34 @@
-// Command karpenter-kwok is Karpenter's core with its kwok provider, for tests on
-// a real API server: nodes are objects without machines.
+// Command karpenter-kwok is Karpenter's core with its kwok provider, for tests on a real
+// API server: nodes are objects without machines.
 //
-// The kwok provider sells everything at any time, at prices that never move, and
-// takes nothing back. Here
+// The kwok provider always has capacity, at constant prices, and reclaims no nodes. This
+// command changes that:
 //
-//   - the file that REFUSED_MARKETS_FILE names lists markets that refuse: one a line,
-//     as "instance-type/zone/capacity-type", each part a pattern as of path.Match. A
-//     launch that only they could serve fails for lack of capacity; what refused is
-//     then shown as unavailable for REFUSED_FOR (3m without it), as cloud providers do;
-//   - the file that PRICES_FILE names holds prices over time, as JSON: by market, named
-//     as above without patterns, a list of {"at": milliseconds since 1970, "price":
-//     millionths of a dollar for an hour}, ascending by time. A market that is not in it
-//     keeps the price of its type;
-//   - the file that TAKEN_FILE names says, a line each, what is announced: "reclaim NODE
-//     TIME" is a node whose machine is gone from that time on, which is written as of
-//     RFC 3339, and "recommend NODE" one that its user is advised to leave. NODE is the
-//     last part of its provider ID, and need not have joined yet. With
-//     INTERRUPTION_CONTROLLER=true Karpenter is told of both and does what Karpenter for
-//     AWS does, which the core does not: of each it makes an Event, and of the first it
-//     deletes the NodeClaim and shows the market as unavailable for REFUSED_FOR;
-//   - with INSTANCE_IDS=true nodes and their machines are named as AWS names instances,
-//     so that its warnings can be of them;
+//   - REFUSED_MARKETS_FILE names a file of the markets that refuse launches: one per line,
+//     as "instance-type/zone/capacity-type", where each part is a pattern as in path.Match.
+//     A launch that only these markets could serve fails for lack of capacity; the markets
+//     that refused it are then reported as unavailable for REFUSED_FOR (3m by default), as
+//     cloud providers do;
+//   - PRICES_FILE names a JSON file of prices over time: by market, named as above without
+//     patterns, a list of {"at": milliseconds since 1970, "price": millionths of a dollar
+//     per hour}, ascending by time. A market that is not in the file keeps the price of its
+//     type;
+//   - TAKEN_FILE names a file of announcements, one per line: "reclaim NODE TIME" means
+//     that the machine of a node is gone from TIME on, which is in RFC 3339 format, and
+//     "recommend NODE" that its user is advised to leave it. NODE is the last part of the
+//     node's provider ID; the node need not have joined yet. With
+//     INTERRUPTION_CONTROLLER=true Karpenter receives both and does what Karpenter for AWS
+//     does and the core does not: it makes an Event for each and, for a reclaim, deletes
+//     the NodeClaim and reports the market as unavailable for REFUSED_FOR;
+//   - with INSTANCE_IDS=true nodes and their machines have names in the form of AWS's
+//     instance IDs, so that AWS's warnings can name them;
 //   - nodes have the capacity of their instance types, and not what pods request;
-//   - with JOIN_AFTER=30s-60s nodes join the cluster so long after their launch, each
-//     after a time drawn evenly between the two, unless their NodeClaim is deleted before.
+//   - with JOIN_AFTER=30s-60s each node joins the cluster after a delay drawn uniformly
+//     between the two, unless its NodeClaim is deleted first.
 //
-// With the argument crds it prints the definitions of its kinds as JSON and ends.
+// With the argument crds the command prints the definitions of its kinds as JSON and exits.
 //
-// Among markets of one price a launch takes any, as the kwok provider does.
+// A launch takes any of several markets with the same price, as the kwok provider does.
 package main
 
 import (

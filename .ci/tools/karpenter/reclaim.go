@@ -70,7 +70,7 @@ func (r *reclaimer) run(ctx context.Context) error {
 	}
 }
 
-// lines returns the whole lines of the file, none while there is none.
+// lines returns the complete lines of the file, or no lines if the file does not exist.
 func (r *reclaimer) lines() ([]string, error) {
 	text, err := os.ReadFile(r.file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -136,7 +136,8 @@ func (r *reclaimer) interrupt(ctx context.Context, a *announcement) error {
 	return client.IgnoreNotFound(r.client.Delete(ctx, claim))
 }
 
-// claimOf returns the NodeClaim whose machine joins, or joined, as a node; nil where there is none.
+// claimOf returns the NodeClaim whose machine joins, or has joined, as a node; nil if
+// there is no such NodeClaim.
 func claimOf(ctx context.Context, c client.Reader, node string) (*v1.NodeClaim, error) {
 	var all v1.NodeClaimList
 	if err := c.List(ctx, &all); err != nil {

@@ -30,7 +30,7 @@ type provider struct {
 	instances bool
 }
 
-// Create launches what nodeClaim asks for in a market that does not refuse.
+// Create launches nodeClaim in a market that does not refuse.
 func (p *provider) Create(ctx context.Context, nodeClaim *v1.NodeClaim) (*v1.NodeClaim, error) {
 	launched, err := p.launch(ctx, nodeClaim)
 	if err != nil {
@@ -61,8 +61,9 @@ func (p *provider) launch(ctx context.Context, nodeClaim *v1.NodeClaim) (*v1.Nod
 	if len(refused)+closed == 0 && len(p.tariff) == 0 {
 		return p.CloudProvider.Create(ctx, nodeClaim)
 	}
-	// The cheapest open market is asked for alone: the kwok provider would take the
-	// cheapest of all that the claim allows, at the prices that it knows.
+	// The launch is restricted to the cheapest open market: the kwok provider would
+	// otherwise take the cheapest of all markets that the claim allows, at the prices that
+	// it knows.
 	claim := nodeClaim.DeepCopy()
 	for key, value := range map[string]string{
 		corev1.LabelInstanceTypeStable: open[0].typ, corev1.LabelTopologyZone: open[0].zone, v1.CapacityTypeLabelKey: open[0].capacity,

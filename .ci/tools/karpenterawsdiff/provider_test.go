@@ -75,8 +75,8 @@ func (noGroups) Get(context.Context, placementgroup.NodeClass) (*placementgroup.
 	return nil, nil
 }
 
-// request returns what Karpenter's provider asks EC2 Fleet for, nil if it asks for
-// nothing.
+// request returns the request that Karpenter's provider sends to EC2 Fleet, or nil if it
+// sends none.
 func request(ctx context.Context, zones []string, claim *karpv1.NodeClaim,
 	types []*cloudprovider.InstanceType) (*ec2.CreateFleetInput, error) {
 	api := &ec2API{}

@@ -1,5 +1,5 @@
-// Package karpenterawsdiff holds what the simulator asks EC2 Fleet for against what
-// Karpenter's provider for AWS asks for, on random NodeClaims: capacity type, instance
+// Package karpenterawsdiff compares what the simulator requests from EC2 Fleet with what
+// Karpenter's provider for AWS requests, on random NodeClaims: capacity type, instance
 // types, zones and allocation strategy.
 package karpenterawsdiff
 
@@ -118,7 +118,7 @@ func (s *state) claim() (*karpv1.NodeClaim, []*cloudprovider.InstanceType) {
 // A market is a type in a zone.
 type market struct{ typ, zone string }
 
-// ours returns what the simulator asks for.
+// ours returns what the simulator requests.
 func (s *state) ours() (spot bool, markets []market) {
 	var list []fleet.Offering
 	var at []market
@@ -141,7 +141,7 @@ func (s *state) ours() (spot bool, markets []market) {
 	return spot, markets
 }
 
-// real returns what Karpenter's provider asks for.
+// real returns what Karpenter's provider requests.
 func (s *state) real(ctx context.Context) (spot bool, markets []market, err error) {
 	claim, types := s.claim()
 	in, err := request(ctx, s.zones, claim, types)

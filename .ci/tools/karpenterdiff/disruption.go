@@ -19,7 +19,7 @@ type action struct {
 	candidates, order []string
 
 	nodes    []string // that go, sorted
-	types    []string // of the replacement, sorted; empty where there is none
+	types    []string // of the replacement, sorted; empty without a replacement
 	cheapest int64    // of the types, in millionths of a dollar an hour
 	replaces bool
 }
@@ -56,7 +56,7 @@ func (a *action) differ(b *action) string {
 	return ""
 }
 
-// A passing validator lets every command pass: both sides are asked for one instant.
+// A passing validator accepts every command, since both sides decide at the same instant.
 type passing struct{}
 
 func (passing) Validate(_ context.Context, cmd disruption.Command, _ time.Duration) (disruption.Command, error) {

@@ -197,7 +197,7 @@ func (g *generator) volumes() {
 	}
 }
 
-// minValues has pools ask for several types, families or architectures.
+// minValues has pools require several types, families or architectures.
 func (g *generator) minValues() {
 	for i := range g.s.Pools {
 		p := &g.s.Pools[i]

@@ -360,8 +360,8 @@ func (g *generator) addNode(x Node, p Pool) {
 	g.s.Nodes = append(g.s.Nodes, x)
 }
 
-// pods binds some of the pods to nodes that have the room and the labels that they ask
-// for, and leaves the others pending.
+// pods binds some of the pods to nodes that have the free capacity and the labels that they
+// require, and leaves the others pending.
 func (g *generator) pods() {
 	b := binder{generator: g}
 	for i := range g.s.Nodes {

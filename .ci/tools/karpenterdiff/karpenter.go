@@ -32,7 +32,7 @@ func init() { log.SetLogger(logging.NopLogger) }
 
 // A provider sells what a state says and launches nothing.
 type provider struct {
-	cloudprovider.CloudProvider // nil: what is not below is not asked for
+	cloudprovider.CloudProvider // nil: only the methods below are called
 	s                           *State
 	types                       []*cloudprovider.InstanceType
 	drifted                     map[string]bool // by provider ID

@@ -59,9 +59,10 @@ func run() error {
 	return fmt.Errorf("-side is %q, want scheduling or disruption", *side)
 }
 
-// runScheduling compares scheduling on the states of seeds, or on the one of a file. In the
-// first fixed ones only draws may differ. One in some thousand of the others differs in a
-// rule that no state showed before: it is printed, and fails nobody's unrelated change.
+// runScheduling compares scheduling on the states of seeds, or on the state in file. In the
+// first fixed states only random draws may differ. About one in a thousand of the other
+// states differs in a rule that no earlier state exercised: it is printed, but does not
+// fail an unrelated change.
 func runScheduling(seeds []uint64, fixed int, file, out string) error {
 	if file != "" {
 		s, err := readState(file)

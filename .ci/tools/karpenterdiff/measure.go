@@ -36,7 +36,7 @@ func measure() error {
 	return nil
 }
 
-// measure returns how long all candidates took, of so many.
+// measure returns how long all candidates took and how many there were.
 func (x sizedCluster) measure() (time.Duration, int, error) {
 	s := x.state()
 	c, err := newClusterOf(s, func(c client.Client) client.Client {

@@ -34,7 +34,8 @@ func init() {
 	cloudprovider.ReservationIDLabel = labelReservation
 }
 
-// list returns a as Kubernetes has it, without pods, storage and GPUs of which there are none.
+// list returns a as a Kubernetes ResourceList, without pods, storage and GPUs where their
+// number is 0.
 func (a Amount) list() corev1.ResourceList {
 	l := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(a.CPU, resource.DecimalSI),
@@ -353,7 +354,7 @@ func (w *Workload) spec() corev1.PodSpec {
 	return spec
 }
 
-// podUID orders pods of one age as they stand in the state.
+// podUID returns a UID by which pods of the same age sort in the order of the state.
 func podUID(i int) types.UID { return types.UID(fmt.Sprintf("pod-%05d", i)) }
 
 func podIndex(uid types.UID) int {

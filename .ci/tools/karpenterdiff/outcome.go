@@ -33,7 +33,7 @@ type Claim struct {
 	Prices   []int64
 	Cheapest int64
 
-	// Zones and domains are what is asked of labels. They are not compared.
+	// Zones and domains are the required values of labels. They are not compared.
 	Zones   []string
 	domains map[string][]string
 }
@@ -123,7 +123,7 @@ func differs(a, b *Outcome) string {
 	return ""
 }
 
-// String lists the outcome, for reading two beside each other.
+// String lists the outcome, so that two outcomes can be read side by side.
 func (o *Outcome) String() string {
 	var b strings.Builder
 	for _, c := range o.Claims {

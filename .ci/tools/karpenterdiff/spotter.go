@@ -20,8 +20,8 @@ type view struct {
 	zones  []string
 }
 
-// newView fills a space with the nodes and bound pods of s, but for those of the pods
-// that are to be placed.
+// newView fills a view with the nodes and bound pods of s, except for the pods in batch,
+// which it must place.
 func newView(s *State, batch []int) *view {
 	v := &view{s: s}
 	for i := range s.Types {

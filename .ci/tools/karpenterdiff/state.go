@@ -264,7 +264,7 @@ func (s *State) offering(n *Node) *Offering {
 	return nil
 }
 
-// The labels that states use besides those of Kubernetes.
+// The labels that states use in addition to those of Kubernetes.
 const (
 	labelFamily = "example.com/family" // of instance types, known to Karpenter as well-known
 	labelTeam   = "example.com/team"   // of pools

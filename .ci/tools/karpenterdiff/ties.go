@@ -32,7 +32,7 @@ type tieCheck struct {
 func (c *tieCheck) untied() bool {
 	for i := range c.s.Pools {
 		if slices.ContainsFunc(c.s.Pools[i].Taints, func(t Taint) bool { return t.Effect == "PreferNoSchedule" }) {
-			return false // pods are counted anew once one tolerates it
+			return false // pods are counted again once a pod tolerates the taint
 		}
 	}
 	for i := range c.s.Workloads {
@@ -55,9 +55,10 @@ func (w *Workload) countsItself(x *Spread) bool {
 		maps.Equal(x.Match, map[string]string{"app": w.Labels["app"]})
 }
 
-// untiedBy is untied for a workload and a key. The pods of the workload ask for the same,
-// so that they are placed in the order of the queue: before a draw for one of them those
-// before it count. It judges nothing where one of them has no place or was tried again.
+// untiedBy is untied for one workload and one key. The pods of the workload have the same
+// requests, so they are placed in the order of the queue, and before the draw for a pod
+// those before it count. It returns false if one of the pods was not placed or was tried
+// again.
 func (c *tieCheck) untiedBy(w int, key string) bool {
 	count := map[string]int{}
 	var queue []int // positions in the batch
@@ -102,8 +103,8 @@ func (c *tieCheck) onNode(n policy.NodeID, key string) string {
 	return c.s.labelsOn(x)[key]
 }
 
-// domain returns the one in which a pod of the batch was placed, empty where there is
-// none or more than one.
+// domain returns the domain in which a pod of the batch was placed; empty unless there is
+// exactly one.
 func (c *tieCheck) domain(at int, key string) string {
 	if n := c.sol.Nodes[at]; n != policy.None {
 		return c.onNode(n, key)

@@ -143,8 +143,8 @@ func inputs(t *testing.T, root string) {
 	}
 }
 
-// TestCommandsOfPages runs the commands of spotter-lab that stand in docs, on small inputs
-// that are made up.
+// TestCommandsOfPages runs the commands of spotter-lab that appear in docs, on small
+// generated inputs.
 func TestCommandsOfPages(t *testing.T) {
 	commands, met := commandsOfPages(t), map[string]bool{}
 	root, from := policytest.Root(t), t.TempDir()
@@ -164,7 +164,7 @@ func TestCommandsOfPages(t *testing.T) {
 			if how.onnx {
 				withONNX(t)
 			}
-			if at := slices.Index(args, "--out"); at >= 0 { // it is made anew
+			if at := slices.Index(args, "--out"); at >= 0 { // the command creates it
 				if err := os.RemoveAll(filepath.Join(from, args[at+1])); err != nil {
 					t.Fatal(err)
 				}

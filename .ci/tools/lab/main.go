@@ -30,7 +30,7 @@ func commands(p *cli.Program) []*cobra.Command {
 	}
 }
 
-// A program is a call of one of the commands that lie here.
+// A program runs one of the commands of this package.
 type program struct{ *cli.Program }
 
 func main() { cli.Main(&cli.Program{Version: version}, commands) }

@@ -59,7 +59,7 @@ func TestModelsDataset(t *testing.T) {
 	wrongCallIs(t, "part of the program", "models", "evaluate", dir, "--write")
 }
 
-// TestFiguresThatAreUnknown says why there is none.
+// TestFiguresThatAreUnknown: an undefined area under the curve is replaced by the reason.
 func TestFiguresThatAreUnknown(t *testing.T) {
 	nan := math.NaN()
 	for want, j := range map[string]forecaster.Judged{

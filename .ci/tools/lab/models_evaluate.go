@@ -149,7 +149,7 @@ func writeJudged(out io.Writer, judged []forecaster.Judged) error {
 	return w.Flush()
 }
 
-// aucText returns the area under the curve, or why there is none.
+// aucText returns the area under the curve, or why it is undefined.
 func aucText(j *forecaster.Judged) string {
 	switch {
 	case !math.IsNaN(j.AUC):

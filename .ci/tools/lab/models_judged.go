@@ -29,7 +29,7 @@ type skill struct {
 	LogLoss *interval `json:"log_loss,omitempty"`
 }
 
-// An interval is a figure with the ends of its 95 % interval.
+// An interval is a figure with the ends of its 95% interval.
 type interval struct {
 	Value *float64 `json:"value,omitempty"`
 	Lower *float64 `json:"lower,omitempty"`
@@ -51,7 +51,7 @@ func judgedObjects(judged []forecaster.Judged) []judgedObject {
 	return out
 }
 
-// number returns x, nil where it is none.
+// number returns x, or nil if x is NaN or infinite.
 func number(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -59,7 +59,7 @@ func number(x float64) *float64 {
 	return &x
 }
 
-// intervalOf returns a figure with its ends, nil where it is none.
+// intervalOf returns a figure with its ends, or nil if the figure is NaN or infinite.
 func intervalOf(x [3]float64) *interval {
 	if number(x[0]) == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// checkOutput says what is wrong with --out DIR, to which what is to be written; advice
-// says what to read.
+// checkOutput returns an error if dir, the value of --out, cannot be the folder for what;
+// advice says what to read.
 func checkOutput(dir, what, advice string) error {
 	if dir == "" {
 		return cli.Invalid(fmt.Errorf("--out is missing: where the %s should go", what), advice)

@@ -21,7 +21,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
-// formMarkdown is a form of trace check besides those of all commands.
+// formMarkdown is an output format of trace check in addition to those of all commands.
 const formMarkdown = "markdown"
 
 // A checking is what the flags of trace check say.
@@ -185,8 +185,8 @@ func (r *checked) object() any {
 	}{check.Report{Statistics: r.Statistics}, findings}
 }
 
-// openRecording reads a trace or, where path is none, what can be imported as
-// one: a file, or a folder of files.
+// openRecording reads a trace or, where path is not a trace, a file or a folder of files
+// that can be imported as one.
 func (p *program) openRecording(path string) (*trace.Trace, error) {
 	srcs, err := recordings(path)
 	if err != nil {
@@ -226,8 +226,7 @@ func recordings(path string) ([]string, error) {
 	if !info.IsDir() {
 		return importable(path)
 	}
-	// What Parquet a folder holds may lie deeper; files that can be imported
-	// stand in it.
+	// Parquet files may be in subfolders; files that can be imported are in the folder itself.
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return nil, err

@@ -57,8 +57,7 @@ func (p *program) traceForecastCommand() *cobra.Command {
 	return c
 }
 
-// check finds what is wrong with the flags alone, and returns the span that is asked
-// for; 0 is open.
+// check validates the flags on their own and returns the requested span; 0 is open.
 func (f *forecasting) check() (from, to policy.Time, err error) {
 	const help = "run `spotter trace forecast --help`"
 	switch {

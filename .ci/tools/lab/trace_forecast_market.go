@@ -110,8 +110,8 @@ func (x *marketForecaster) tabulate() {
 	x.snap.Pools = []policy.Pool{pool}
 }
 
-// onDemandPrice returns the price on demand in force at interval i, the first that the
-// series has if none is, else the catalog's; 0 if nobody knows it.
+// onDemandPrice returns the on-demand price in force at interval i, the first that the
+// series has if none is in force, else the catalog's; 0 if unknown.
 func onDemandPrice(s *trace.Series, i int) policy.Money {
 	if s.OnDemand != nil {
 		for k := i; k >= 0; k-- {
@@ -262,8 +262,8 @@ func joined(s *trace.Series, h *hazardCurve) trace.Series {
 	return out
 }
 
-// inForce returns for each of times the last of begins at or before it, -1 for none.
-// Both ascend.
+// inForce returns for each of times the index of the latest start at or before it, or
+// -1 without one. Both slices ascend.
 func inForce(begins, times []policy.Time) []int {
 	out, k := make([]int, len(times)), -1
 	for i, t := range times {

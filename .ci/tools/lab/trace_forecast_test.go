@@ -66,8 +66,7 @@ func forecastTrace(t *testing.T, dir string, flags ...string) (string, *trace.Tr
 	return out, got
 }
 
-// hazardsOf returns what stands in the column hazard of each market, by name, at every
-// three hours up to an end.
+// hazardsOf returns the values of the column hazard by market name, every three hours until to.
 func hazardsOf(t *trace.Trace, to policy.Time) map[string][]float64 {
 	out := map[string][]float64{}
 	for i := range t.Series {
@@ -138,8 +137,8 @@ func TestTraceForecast(t *testing.T) {
 	}
 }
 
-// Of types whose hazard a bundle leaves to the closed form nothing is written, which in
-// a run would stand for what its cluster met.
+// TestTraceForecastOfAccelerators: no hazard is written for types that a bundle leaves to
+// the closed form. In a run it would replace what the run's cluster observed.
 func TestTraceForecastOfAccelerators(t *testing.T) {
 	withONNX(t)
 	_, got := forecastTrace(t, drawnTrace(t))

@@ -179,7 +179,7 @@ func (p *program) generateLike(g *generating) (c generate.Config, law fit.Availa
 	return c, law, g.span(&c, length)
 }
 
-// span sets when c begins and ends.
+// span sets the start and the end of c.
 func (g *generating) span(c *generate.Config, length time.Duration) error {
 	if g.from != "" {
 		from, err := input.ParseTime(g.from)
@@ -192,8 +192,8 @@ func (g *generating) span(c *generate.Config, length time.Duration) error {
 	return nil
 }
 
-// alikeDraws is how many draws of availability are compared with a recording
-// that a trace is to be like.
+// alikeDraws is how many draws of availability are compared with a recording that a trace
+// must resemble.
 const alikeDraws = 64
 
 // A written counts what was written: the intervals of all series, and the series that say

@@ -45,7 +45,7 @@ func TestGenerateRepeats(t *testing.T) {
 	}
 }
 
-// What is drawn like a trace has its span and its markets, or those asked for.
+// TestGenerateLike: a trace drawn like another has its span and its markets, or the requested ones.
 func TestGenerateLike(t *testing.T) {
 	dir := t.TempDir()
 	first, like, more := filepath.Join(dir, "first"), filepath.Join(dir, "like"), filepath.Join(dir, "more")

@@ -157,8 +157,8 @@ func distributions(frame chart.Frame, sides []side) []pictures.Named {
 	return all
 }
 
-// auction reports whether a price was ever far above that on demand. Prices
-// then lie too far apart for an axis of equal steps.
+// auction reports whether a price was ever far above the on-demand price. Prices are then
+// too far apart for an axis of equal steps.
 func auction(sides []side) bool {
 	return slices.ContainsFunc(sides, func(s side) bool {
 		c := check.CurveOf(s.s.Prices.Ratios)
@@ -166,8 +166,8 @@ func auction(sides []side) bool {
 	})
 }
 
-// reach makes an axis hold the middle 99.8 % of a distribution: a few values
-// far out would press the rest together.
+// reach makes an axis cover the middle 99.8% of a distribution: a few outliers would
+// compress the rest.
 func reach(a *chart.Axis, c *check.Curve) {
 	if !a.Log {
 		return
@@ -293,7 +293,7 @@ func states(frame chart.Frame, s *side) chart.Picture {
 	return pic
 }
 
-// hazards draws how often intervals end by their age, nil where nobody knows.
+// hazards draws how often intervals end by their age; nil if unknown.
 func hazards(frame chart.Frame, sides []side) chart.Picture {
 	pic := &chart.Points{Frame: frame}
 	pic.Title = "How often a spell with a node to be had ends, by its age (bars: 95 % of chance)"

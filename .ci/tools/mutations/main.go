@@ -86,7 +86,7 @@ func run(words []string) (survived int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// The whole table is read before anything runs, so that it is mended in one go.
+	// The whole table is read before anything runs, so that all its faults are reported at once.
 	changed := make([][]byte, len(all))
 	var faults []error
 	for i := range all {

@@ -37,8 +37,8 @@ type generator struct {
 	*rand.Rand
 	st *state
 
-	// rare makes constraints so many times rarer: then it is room that lacks, and
-	// priority decides.
+	// rare is the factor by which constraints are rarer. Where they are rare, pods fail for
+	// lack of free capacity and priority decides.
 	rare int
 }
 

@@ -48,7 +48,7 @@ type realScheduler struct {
 	next time.Time
 }
 
-// An api answers the calls of preemption and keeps what they ask for.
+// An api answers the calls of preemption and records what they request.
 type api struct {
 	deleted []string // pods, "namespace/name"
 	cleared []string // pods whose nomination is taken from them
@@ -80,9 +80,9 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// newReal returns the real scheduler of the cluster of st. It looks at every node,
-// and preempts within the cycle of the pod instead of beside it, so that what it does
-// is known when the cycle ends.
+// newReal returns the real scheduler of the cluster of st. It considers every node, and
+// runs preemption within the scheduling cycle of the pod and not asynchronously, so that
+// the result is known when the cycle ends.
 func newReal(ctx context.Context, st *state) (*realScheduler, error) {
 	if err := utilfeature.DefaultMutableFeatureGate.Set("SchedulerAsyncPreemption=false"); err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (r *realScheduler) change(name string, with func(*corev1.Pod)) error {
 	p := old.DeepCopy()
 	with(p)
 	r.version++
-	p.ResourceVersion = strconv.Itoa(r.version) // an update of the same version is none
+	p.ResourceVersion = strconv.Itoa(r.version) // an update with the same version is ignored
 	r.pods[name] = p
 	return r.podInformer.set(old, p)
 }
@@ -253,8 +253,8 @@ func (c *choice) rank(scores []fwk.NodePluginScores) {
 	slices.Sort(c.best)
 }
 
-// preempt runs the plugins that follow a cycle without a node, and makes true in
-// the cluster what they ask for.
+// preempt runs the PostFilter plugins, which follow a cycle that found no node, and applies
+// what they request to the cluster.
 func (r *realScheduler) preempt(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	misfit *framework.FitError) (c choice, err error) {
 	r.api.deleted, r.api.cleared = nil, nil
@@ -284,7 +284,7 @@ func (r *realScheduler) preempt(ctx context.Context, state fwk.CycleState, pod *
 	return c, r.change(key(pod), func(p *corev1.Pod) { p.Status.NominatedNodeName = c.nominated })
 }
 
-// terminate asks for the end of a pod.
+// terminate requests the deletion of a pod.
 func (r *realScheduler) terminate(name string, preempted bool) error {
 	return r.change(name, func(p *corev1.Pod) {
 		p.DeletionTimestamp = &metav1.Time{Time: r.next}

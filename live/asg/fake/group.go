@@ -209,7 +209,7 @@ func (sim *groupSim) age(g *held) {
 	}
 }
 
-// launch begins one instance in the first of the zones where there is capacity.
+// launch starts one instance in the first of the zones with capacity.
 func (sim *groupSim) launch(g *held, zones []string, cause string) bool {
 	spot := g.nextSpot()
 	for _, z := range zones {
@@ -265,7 +265,7 @@ func (sim *groupSim) scaleIn(g *held, zone string) {
 	sim.end(g, &g.Instances[k], "a difference between desired and actual capacity")
 }
 
-// end begins to end an instance.
+// end starts the termination of an instance.
 func (sim *groupSim) end(g *held, i *Instance, cause string) {
 	sim.ended = append(sim.ended, i.ID)
 	i.State, i.due = Terminating, sim.clock.Add(sim.delays.End)

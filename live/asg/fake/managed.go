@@ -15,7 +15,7 @@ type managed struct {
 	query url.Values
 }
 
-// action names what a path asks for; "eks:?" for what is not served.
+// action names the action that a path requests; "eks:?" for one that is not served.
 func (p *managed) action(method string) string {
 	switch {
 	case strings.HasPrefix(p.path, "/tags/") && method == http.MethodPost:

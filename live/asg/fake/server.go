@@ -42,7 +42,7 @@ type Delays struct {
 // A Server answers as AWS would. It is an http.Handler and may be used by any
 // number of clients at once.
 type Server struct {
-	// Delays are read whenever something begins; set them before the first use.
+	// Delays are read whenever an operation starts; set them before the first use.
 	Delays Delays
 
 	region string
@@ -56,7 +56,7 @@ type Server struct {
 	tokens map[string]int
 }
 
-// New returns a server whose clock stands at now.
+// New returns a server whose clock is at now.
 func New(region string, now time.Time) *Server {
 	s := &Server{
 		Delays: Delays{Start: 5 * time.Second, Boot: 30 * time.Second, End: 40 * time.Second, Hook: time.Minute,

@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// Faults say how the server misbehaves. The zero value is a good server with
-// pages as large as is asked for.
+// Faults are how the server misbehaves. The zero value has no faults, and pages as large as
+// requested.
 type Faults struct {
 	// Seed draws which requests are hit.
 	Seed uint64
@@ -25,15 +25,14 @@ type Faults struct {
 	// Hollow is the share of pages without a row that are not the last.
 	Hollow float64
 
-	// PageMax bounds the rows of a page; 0 means as many as are asked for.
+	// PageMax bounds the rows of a page; 0 means as many as requested.
 	PageMax int
 
 	// Again is how many rows of a page come again on the next.
 	Again int
 
-	// Shuffle gives rows in no order. Strangers adds rows that were not asked
-	// for: other products, a price from before the one in force, and the next
-	// after the window.
+	// Shuffle returns rows in random order. Strangers adds rows that were not requested:
+	// other products, a price from before the one in force, and the next after the window.
 	Shuffle, Strangers bool
 
 	// NoZoneIDs leaves the IDs of zones out of prices, as older versions of the

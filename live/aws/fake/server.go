@@ -40,7 +40,7 @@ type Server struct {
 	served func(action string, status int)
 }
 
-// A place is where a page goes on.
+// A place is where a page continues a query.
 type place struct {
 	query  string
 	offset int
@@ -191,8 +191,8 @@ func signedRegion(authorization string) string {
 	return parts[2]
 }
 
-// page cuts rows from the place that token names and returns where the next
-// page goes on, empty at the end.
+// page returns the bounds of the page at the place that token names, and the token of the
+// next page, empty at the end.
 func (s *Server) page(token, of string, rows, most int) (from, to int, next string, no *apiError) {
 	if token != "" {
 		at, ok := s.tokens[token]

@@ -97,7 +97,7 @@ func Draw(shape Shape) *State {
 	return s
 }
 
-// events draws those of one market. The first lies before the span.
+// events draws the events of one market. The first is before the span.
 func (shape *Shape) events(region, zone, kind, product string) []Event {
 	key := chance.New(shape.Seed, "events", region+" "+zone+" "+kind+" "+product)
 	at := shape.From.Add(-time.Duration(key.At1(0).IntN(48*3600)) * time.Second)

@@ -93,7 +93,7 @@ func (s *Server) describeInstanceTypeOfferings(region string, r *Region, form ur
 	return offeringsAnswer{RequestID: "0", Items: items[begin:end], NextToken: next}, nil
 }
 
-// listPage is page with the size that a form asks for.
+// listPage is page with the size that a form requests.
 func (s *Server) listPage(form url.Values, of string, rows, most int) (from, to int, next string, no *apiError) {
 	if n, err := strconv.Atoi(form.Get("MaxResults")); err == nil && n > 0 {
 		most = min(most, n)

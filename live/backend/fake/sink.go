@@ -11,7 +11,7 @@ import (
 )
 
 // A Sink keeps what is reported to it. Its methods take the lock; the fields may be read
-// while nobody reports.
+// while no caller reports.
 type Sink struct {
 	mu       sync.Mutex
 	Machines map[string]backend.Machine // that are there, by name
@@ -91,7 +91,7 @@ func (s *Sink) Noticed() (all []backend.Notice) {
 	return all
 }
 
-// Woken returns the reasons for which a step was asked for.
+// Woken returns the reasons for which a step was requested.
 func (s *Sink) Woken() (all []string) {
 	s.do(func() { all = slices.Clone(s.Wakes) })
 	return all

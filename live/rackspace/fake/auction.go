@@ -117,7 +117,7 @@ func (s *Server) register(ctx context.Context, cluster client.Client, p *pool, x
 	return cluster.Create(ctx, n)
 }
 
-// Machines returns the servers that run and that nobody outbid, by node pool.
+// Machines returns the running servers that were not outbid, by node pool.
 func (s *Server) Machines() []Machine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *Server) Remove(name string) {
 	s.pools[name].undone = s.now()
 }
 
-// Scale changes how many machines a node pool is to have, as a person would.
+// Scale sets the desired number of machines of a node pool, as a person would.
 func (s *Server) Scale(name string, desired int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -119,7 +119,7 @@ func (a api) list(w http.ResponseWriter, r *http.Request, kind string) {
 	a.page(w, r, all)
 }
 
-// object writes a pool as the API does, with fields that nobody asked for.
+// object writes a pool as the API does, including fields that clients do not set.
 func (a api) object(p *pool) map[string]any {
 	status := map[string]any{"customMetadataStatus": map[string]any{}}
 	if p.kind == spotPools {

@@ -40,14 +40,14 @@ type State struct {
 type Class struct {
 	Name, Region, Category string
 	CPU, Memory            string // as the API writes them
-	MinBid, OnDemand       string // dollars; empty where there is none
+	MinBid, OnDemand       string // dollars; empty if not published
 	Prices                 []Price
 
 	// Slots is how many machines there are; 0 is any number.
 	Slots int
 }
 
-// A Price is what an auction stands at from an instant on.
+// A Price is the price of an auction from an instant on.
 type Price struct {
 	At    policy.Time
 	Price policy.Money
@@ -90,14 +90,14 @@ type Machine struct {
 	Labels            map[string]string // of its node pool
 }
 
-// A Life is a server from when it was won to when it was given back or taken.
+// A Life is a server from when it was won until it was released or taken.
 type Life struct {
 	Machine
 	OnDemand  bool
 	Won, Gone policy.Time // Gone is 0 while it runs
 
-	// Taken is when the provider takes it, or took it, since it was outbid; 0 while
-	// nobody bid more.
+	// Taken is when the provider takes it, or took it, because it was outbid; 0 while it is
+	// not outbid.
 	Taken policy.Time
 }
 
@@ -134,7 +134,7 @@ type poolSpec struct {
 	Autoscaling       map[string]any    `json:"autoscaling,omitempty"`
 }
 
-// given returns how many machines the pool holds that nobody outbid.
+// given returns how many machines of the pool were not outbid.
 func (p *pool) given() int {
 	n := 0
 	for _, s := range p.servers {

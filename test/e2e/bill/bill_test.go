@@ -27,7 +27,7 @@ func TestAlone(t *testing.T) {
 // A log writes an audit log as the API server does.
 type log struct{ strings.Builder }
 
-// add writes the answer to a request at so many seconds.
+// add writes the response to a request, at a time in seconds.
 func (l *log) add(second float64, verb, group, resource, name string, code int, answer any) {
 	text, err := json.Marshal(map[string]any{
 		"verb": verb, "stageTimestamp": at(second), "objectRef": map[string]any{"apiGroup": group, "resource": resource, "name": name},
@@ -45,7 +45,7 @@ func at(second float64) time.Time {
 
 func ms(second float64) int64 { return at(second).UnixMilli() }
 
-// claim is a NodeClaim that was made at so many seconds, as it is answered.
+// claim returns a NodeClaim as in a response, created at made, in seconds.
 func claim(name string, made float64, node, zone string, deleted bool, finalizers ...string) map[string]any {
 	meta := map[string]any{"name": name, "creationTimestamp": at(made), "finalizers": finalizers}
 	labels := map[string]string{"karpenter.sh/nodepool": "web-spot", "karpenter.sh/capacity-type": "spot"}
@@ -59,10 +59,10 @@ func claim(name string, made float64, node, zone string, deleted bool, finalizer
 	return map[string]any{"kind": "NodeClaim", "metadata": meta, "status": map[string]any{"nodeName": node}}
 }
 
-// TestBill: one node of $0.36 an hour for 70 s, of which the last 35 at half the price,
-// is $0.00525, and twenty times that in a world that goes twenty times as fast. What is
-// refused or never sold costs nothing; a node that is taken ends before its claim, and
-// one of 10 s is charged for a minute.
+// TestBill: one node of $0.36 an hour for 70 s, the last 35 s of them at half the price,
+// costs $0.00525, and twenty times that in a scenario that runs twenty times as fast. A
+// NodeClaim that is refused or never sold costs nothing; a node that is taken ends before
+// its claim, and a node of 10 s is charged for a minute.
 func TestBill(t *testing.T) {
 	const group = "karpenter.sh"
 	var l log
@@ -110,9 +110,9 @@ func TestBill(t *testing.T) {
 	}
 }
 
-// TestAuction: who wins pays the market's price of $0.02, not the bid of $0.10; the
-// reserve of $0.01 where the market stands at $0.001; and the bid where the market stands
-// at $0.30 while the machine is still to go: three hours are $0.13.
+// TestAuction: the winner pays the market price of $0.02 and not the bid of $0.10; the
+// reserve of $0.01 where the market price is $0.001; and the bid where the market price is
+// $0.30 and the machine is not yet taken. Three hours cost $0.13.
 func TestAuction(t *testing.T) {
 	const hour = 3600
 	prices := bill.Prices{

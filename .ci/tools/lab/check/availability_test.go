@@ -120,7 +120,7 @@ func TestCompareAvailability(t *testing.T) {
 	}
 }
 
-// A figure of few events is shown and not judged, unless it was asked for.
+// TestExcuse: a figure with few events is shown but not judged, unless it was requested by name.
 func TestExcuse(t *testing.T) {
 	figure := func(value float64, events int) *Figure {
 		return &Figure{Value: value, Events: events, Fewest: eventsMin}

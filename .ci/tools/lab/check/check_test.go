@@ -248,7 +248,7 @@ func TestKS(t *testing.T) {
 	})
 }
 
-// Outputs name what they hold, and none writes a number that is none.
+// TestOutputs: outputs name what they contain, and no output contains NaN.
 func TestOutputs(t *testing.T) {
 	a, b := walks(t, "left", 1, 8, 30, 6*time.Hour, 0.4), walks(t, "right", 2, 8, 30, 5*time.Hour, 0.4)
 	b.Synthetic = true

@@ -19,9 +19,9 @@ type Comparison struct {
 
 	Rows []Row
 
-	// Judged figures were compared with a tolerance, Missed are those of them
-	// that lie outside of it. Passed says that there is at least one and that
-	// none was missed.
+	// Judged is how many figures were compared with a tolerance, and Missed how many of
+	// them are outside it. Passed reports that at least one figure was judged and that all
+	// judged figures are within their tolerance.
 	Judged, Missed int
 	Passed         bool
 
@@ -36,7 +36,7 @@ type Comparison struct {
 type Row struct {
 	Name, Label, Unit string
 
-	// A, B and Distance are NaN where there is none.
+	// A, B and Distance are NaN where unknown.
 	A, B, Distance float64
 
 	Kind Kind
@@ -46,7 +46,7 @@ type Row struct {
 	Tolerance    float64
 	Judged, Pass bool
 
-	// Why defends the tolerance, or says why there is none.
+	// Why justifies the tolerance, or says why it was not applied.
 	Why string
 }
 
@@ -109,7 +109,7 @@ func (c *Comparison) both(f *Figure) bool {
 	return c.A.Availability != nil
 }
 
-// eyes returns how each of the traces is to be seen.
+// eyes returns the options with which to measure each of the traces.
 func (c *Comparison) eyes(a, b *trace.Trace, o Options) (oa, ob measure.Options) {
 	oa, ob = o.Options, o.Options
 	if o.Sampling == nil {
@@ -174,8 +174,8 @@ func (c *Comparison) judge(a, b *Figure, l *limits) {
 	c.Rows = append(c.Rows, r)
 }
 
-// excuse says why a figure is not judged though a tolerance is for it, "" if it
-// is. A figure that was asked for by its name has fewer excuses.
+// excuse says why a figure is not judged although it has a tolerance; empty if it is
+// judged. Fewer excuses apply to a figure that was requested by name.
 func excuse(a, b *Figure, asked bool) string {
 	switch {
 	case !b.known():

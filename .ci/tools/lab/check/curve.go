@@ -42,7 +42,7 @@ type Interval struct {
 	From, To policy.Time
 	Price    policy.Money // NoPrice where not offered
 	Ratio    float64      // of Price to that on demand; NaN where unknown
-	State    int8         // 1 to be had, 0 not, -1 unknown
+	State    int8         // 1 available, 0 unavailable, -1 unknown
 }
 
 // PriceIntervals returns what s, a series of t, cost.

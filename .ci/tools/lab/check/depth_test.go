@@ -174,7 +174,7 @@ func TestDrawnDepth(t *testing.T) {
 	}
 }
 
-// span returns what of a trace lies between two instants.
+// span returns the part of a trace between two instants.
 func span(t testing.TB, tr *trace.Trace, from, to policy.Time) *trace.Trace {
 	t.Helper()
 	var series []trace.Series

@@ -17,7 +17,7 @@ type Figure struct {
 	// Unit is that of Value: "/day", "h", "share", "" for a plain number.
 	Unit string
 
-	// Value is NaN when there is none.
+	// Value is NaN if unknown.
 	Value float64
 
 	// Tolerance names that by which the figure is judged; empty means that it
@@ -36,8 +36,8 @@ type Figure struct {
 	// the trace and not what happened in it.
 	Exposure float64
 
-	// Place says that the figure is of one zone or region. A trace of other
-	// places has no such figure, which is no fault of it.
+	// Place reports that the figure is of one zone or region. A trace of other places does
+	// not have the figure, which is not a fault.
 	Place bool
 
 	// Depth says that the figure is of how many nodes came up, which not every

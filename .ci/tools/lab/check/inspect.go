@@ -28,9 +28,9 @@ type Finding struct {
 	Text  string `json:"text"`
 }
 
-// The bounds of what can be. They are far outside of what recordings hold: the
-// dearest hour of AWS's auction cost ten times the on-demand price, to which it
-// was capped; the largest step in a year and a half of prices halved one.
+// The bounds of plausible prices. They are far outside the recorded range: the most
+// expensive hour of AWS's auction cost ten times the on-demand price, which was the cap;
+// the largest step in a year and a half of prices halved a price.
 const (
 	// ratioImpossible is a price in the wrong unit, such as cents for dollars.
 	ratioImpossible = 50

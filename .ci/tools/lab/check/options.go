@@ -122,8 +122,8 @@ type limits struct {
 	figures map[string]float64
 }
 
-// limits merges the default tolerances with those of o. Figures are the names
-// that a limit may be given for besides those of tolerances.
+// limits merges the default tolerances with those of o. In addition to a tolerance, a limit
+// may name one of figures.
 func (o Options) limits(figures []string) (*limits, error) {
 	l := &limits{known: DefaultTolerances(), figures: map[string]float64{}}
 	names := make([]string, 0, len(o.Tolerances))

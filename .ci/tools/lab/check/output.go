@@ -44,7 +44,7 @@ func Heading(s *measure.Statistics) string {
 // A Report writes the statistics of a trace with what their figures are.
 type Report struct{ *measure.Statistics }
 
-// figure formats v with its unit; "-" when there is none.
+// figure formats v with its unit; "-" if v is NaN.
 func figure(v float64, unit string) string {
 	switch {
 	case math.IsNaN(v):

@@ -22,7 +22,7 @@ type AvailabilityOptions struct {
 	// Seed chooses the draws.
 	Seed uint64
 
-	// From is where it begins and Days how long it is.
+	// From is the start and Days the length.
 	From policy.Time
 	Days int
 
@@ -55,10 +55,10 @@ func (o *AvailabilityOptions) validate() error {
 	return nil
 }
 
-// Availability draws, for every series that the law covers, when its market can
-// be had, and adds the columns available, probe_gap and true_hazard, and, where
-// the law has depth, requested and launched. The others are returned as they are. A
-// series in addition changes no other, and a longer draw begins as a shorter one does.
+// Availability draws, for every series that the law covers, when its market is available,
+// and adds the columns available, probe_gap and true_hazard and, where the law has depth,
+// requested and launched. The other series are returned as they are. An additional series
+// does not change the others, and a longer draw starts with the values of a shorter one.
 func Availability(law AvailabilityLaw, series []trace.Series, o AvailabilityOptions) ([]trace.Series, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("drawing availability: %w", err)

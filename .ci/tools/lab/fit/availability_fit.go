@@ -26,8 +26,8 @@ const commonFrom = 1
 // share of what zones have in common.
 type point [len(paces)]float64
 
-// start is where the search begins, with all paces alike, and to which it is
-// held back, weakly: what a recording says nothing about stays there.
+// start is where the search starts, with all paces alike. A weak penalty holds the search
+// near it, so that parameters that a recording does not determine stay there.
 var start point
 
 // law returns the variances at a point.
@@ -60,8 +60,7 @@ type bench struct {
 	events [][]redrawn // by zone, ascending by probe
 }
 
-// A redrawn is a level that is drawn anew, or the season that moves on, before a
-// probe.
+// A redrawn is a level that is drawn again, or the next value of the season, before a probe.
 type redrawn struct {
 	probe int32
 	level uint8 // its place among the weights
@@ -202,8 +201,8 @@ type search struct {
 	steps point
 }
 
-// run goes on for some rounds, from steps of this length, with the first probes
-// of a bench.
+// run searches for the given number of rounds, with steps of the length step at first, on
+// the first probes of a bench.
 func (s *search) run(b *bench, rounds int, step float64, probes int32) {
 	for i := range s.steps {
 		s.steps[i] = step

@@ -30,7 +30,7 @@ type probing struct {
 	zones      [][]run
 }
 
-// A behaviour is what is to be matched of a region's availability.
+// A behaviour holds the statistics of a region's availability that a fit must match.
 type behaviour struct {
 	shares []float64 // of time available, per zone
 
@@ -76,8 +76,7 @@ func (a *ages) add(length float64, ended bool) {
 	}
 }
 
-// probe looks at series at regular instants from the latest of their begins to
-// end.
+// probe samples series at regular instants, from the latest of their starts to end.
 func probe(series []*trace.Series, end, gap policy.Time) probing {
 	p := probing{gap: gap}
 	for _, s := range series {

@@ -8,8 +8,9 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// What a recording says of the hour and the weekday is trusted by its length:
-// of so many days, or weeks, half of it.
+// The offsets by hour and weekday are shrunk towards 0 for short recordings: a recording of
+// hoursTrusted days keeps half of the hourly offsets, and one of weekdaysTrusted weeks half
+// of the weekday offsets.
 const (
 	hoursTrusted    = 6
 	weekdaysTrusted = 4
@@ -104,7 +105,7 @@ func waves(x []float64) (out [24]float64) {
 	return out
 }
 
-// cosine returns the cosine of so many hours of a day of 24.
+// cosine returns the cosine of an angle in hours, of which 24 are a full turn.
 func cosine(hours int) float64 {
 	thirty := math.Sqrt(0.75)
 	quarter := [7]float64{1, math.Sqrt((1 + thirty) / 2), thirty, math.Sqrt(0.5), 0.5, math.Sqrt((1 - thirty) / 2), 0}

@@ -238,8 +238,8 @@ func TestAvailabilityColumns(t *testing.T) {
 	}
 }
 
-// Without probes every change stands at its instant; probes see fewer of them,
-// later, by less than their gap.
+// TestProbesSeeLess: without probes every change is recorded at its instant; with probes
+// fewer changes are recorded, each of them late by less than the probe gap.
 func TestProbesSeeLess(t *testing.T) {
 	series := []trace.Series{priced("us-east-1", "us-east-1a", "p3.2xlarge", spring, 60)}
 	exact := drawn(t, smallLaw(), series, AvailabilityOptions{Seed: 2, From: spring, Days: 60})

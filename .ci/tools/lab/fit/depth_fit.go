@@ -31,8 +31,7 @@ func hasDepth(series []*trace.Series) bool {
 	return !slices.ContainsFunc(series, func(s *trace.Series) bool { return s.Launched == nil })
 }
 
-// probeDepth looks at series at regular instants from the latest of their begins
-// to end.
+// probeDepth samples series at regular instants, from the latest of their starts to end.
 func probeDepth(series []*trace.Series, end, gap policy.Time) depthSeen {
 	d := depthSeen{gap: gap}
 	for _, s := range series {
@@ -56,10 +55,10 @@ func probeDepth(series []*trace.Series, end, gap policy.Time) depthSeen {
 	return d
 }
 
-// A depthBehaviour is what is to be matched of a region's depth: of each zone the
-// shares of time with none and with all, and the autocorrelation at each of
-// depthLags; of each pair of zones, in order, the correlation. NaN where depth
-// does not move.
+// A depthBehaviour holds the statistics of a region's depth that a fit must match: for each
+// zone the shares of time with no nodes and with all nodes, and the autocorrelation at each
+// of depthLags; for each pair of zones, in order, the correlation. They are NaN where depth
+// is constant.
 type depthBehaviour struct {
 	up        behaviour // of whether any came up
 	none, all []float64

@@ -130,7 +130,7 @@ func (f *depthFit) slack(hours, sign float64) float64 {
 	return sum / (1 + seasonAt(f.law, 0))
 }
 
-// itself stands for the sign where a zone is compared with itself.
+// itself replaces the sign where a zone is compared with itself.
 const itself = 0
 
 // seasonAt returns the covariance of the offsets by hour and weekday with those a

@@ -30,12 +30,12 @@ type Fitted struct {
 	fitter *fitter
 }
 
-// Seed returns the seed to draw with where a person gave one. A few weeks of
-// one draw of a law differ from those of another by about as much as two
-// recordings would. Of some draws with the markets and the span of the trace,
-// each from a seed that follows from the given one, it chooses the first that is
-// near enough to the trace in its figures, else the nearest. What is asked for
-// now, such as more days, has no part in the choice.
+// Seed returns the seed to draw with, derived from the seed given by the user. A few weeks
+// of one draw of a law differ from those of another by about as much as two recordings
+// would. Seed therefore makes several draws with the markets and the time span of the
+// trace, each from its own derived seed, and chooses the first whose figures are near
+// enough to those of the trace, else the nearest. The options of the current request, such
+// as more days, do not affect the choice.
 func (f *Fitted) Seed(given uint64) uint64 {
 	best, least := given, math.Inf(1)
 	n := int(bound(candidateRows/f.fitter.rows(), 6, 60))
@@ -66,10 +66,10 @@ const (
 // day is thereby undone.
 func Fit(t *trace.Trace) (*Fitted, error) { return Of(t, nil) }
 
-// Of fits a law that, drawn for markets, is like a trace of others. Which
-// types are drawn has a part in the figures, as prices are whole units: a cheap
-// type changes more seldom than a dear one that moves as often. No markets are
-// those of the trace.
+// Of fits a law whose draws for markets resemble t, a trace of other markets. The types
+// that are drawn affect the figures, since prices are whole units: the price of a cheap
+// type changes less often than that of an expensive type whose unrounded price moves as
+// often. Without markets, those of t are drawn.
 func Of(t *trace.Trace, markets []generate.Market) (*Fitted, error) {
 	f, err := newFitter(t)
 	if err != nil {

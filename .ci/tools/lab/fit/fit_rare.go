@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace/generate"
 )
 
-// orElse returns v, or another number where v is none.
+// orElse returns v, or other if v is NaN or infinite.
 func orElse(v, other float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return other

@@ -1,9 +1,8 @@
 //go:build ignore
 
-// This program fits the presets anew to the recordings in the folder prices
-// below $SPOTTER_DATA. What it keeps of them are quantiles over markets and the
-// parameters of the law, to four digits. Arguments name the presets to fit; none
-// means all.
+// This program fits the presets again to the recordings in the folder prices below
+// $SPOTTER_DATA. It keeps only quantiles over markets and the parameters of the law, to
+// four digits. Arguments name the presets to fit; without arguments it fits all.
 package main
 
 import (

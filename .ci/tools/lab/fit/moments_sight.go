@@ -52,8 +52,8 @@ func sum(values []float64) float64 {
 	return total
 }
 
-// middle returns the quantile p of values, which it puts in another order: what lies
-// below the quantile stands before what lies above.
+// middle returns the quantile p of values. It reorders values so that those below the
+// quantile precede those above it.
 func middle(values []float64, p float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -10,8 +10,8 @@ import (
 
 //go:generate go run gen_presets.go
 
-// More returns n markets: the first ones of those fitted and, when more are
-// asked for, further ones of the provider's catalog.
+// More returns n markets: first those fitted and, if n is larger, others from the
+// provider's catalog.
 func (f *Fitted) More(n int) ([]generate.Market, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("%w: %d", generate.ErrMarkets, n)

@@ -27,8 +27,7 @@ func spreadOf(values []float64, shared float64) generate.Spread {
 	return s
 }
 
-// interpolate returns the value below which a share p of sorted lies, linear
-// between neighbours.
+// interpolate returns the quantile p of sorted, linear between neighbours.
 func interpolate(sorted []float64, p float64) float64 {
 	x := p*float64(len(sorted)) - 0.5
 	i := int(math.Floor(x))

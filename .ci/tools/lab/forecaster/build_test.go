@@ -16,10 +16,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace/tracetest"
 )
 
-// midnight is when the recording of the tests begins.
+// midnight is the start of the recording in the tests.
 var midnight = policy.TimeOf(time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC))
 
-// recording returns a type that was to be had every other hour, from midnight on.
+// recording returns a type that was available every other hour, from midnight on.
 func recording(t *testing.T) *trace.Trace {
 	return tracetest.Alternating(t, "recorded", midnight)
 }
@@ -319,8 +319,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestSlope finds the slope of a plot whose points lie on a line, with no interval,
-// and with one around it where days differ.
+// TestSlope finds the slope of a plot whose points are on a line: without an interval, and
+// with one around it where days differ.
 func TestSlope(t *testing.T) {
 	const days, rows = 20, 400
 	r, own := &Reading{}, []float64{}

@@ -10,10 +10,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// A cluster is a modelled user of a realisation's markets. In a quarter of them it
-// never holds a node and in a quarter always; in the others by intervals of half a
-// day in the mean. While it wants nodes it asks for those that are missing, and
-// after a refusal waits before it asks again.
+// A cluster is a modelled user of a realisation's markets. In a quarter of the markets it
+// never wants nodes, in a quarter it always does, and in the others it alternates between
+// the two, with intervals of half a day on average. While it wants nodes it requests those
+// that are missing, and after a refusal it waits before it tries again.
 type cluster struct {
 	w       *realisation
 	wants   []want
@@ -27,8 +27,7 @@ type want struct {
 	nodes int
 	retry time.Duration
 
-	// turns are the instants at which it begins to want nodes, and ceases, in
-	// turn.
+	// turns are the instants at which it alternately starts and stops wanting nodes.
 	turns []policy.Time
 }
 
@@ -83,8 +82,7 @@ func (x *want) wanted(t policy.Time) bool {
 	return i%2 == 1
 }
 
-// advance brings the cluster to t, the next tick: nodes are lost, given back and
-// bought.
+// advance moves the cluster to t, the next tick: nodes are lost, released and bought.
 func (c *cluster) advance(t policy.Time) {
 	c.at = t
 	for i := range c.markets {
@@ -111,7 +109,7 @@ func (c *cluster) advance(t policy.Time) {
 	}
 }
 
-// buy asks for the nodes that are missing in market i.
+// buy requests the nodes that are missing in market i.
 func (c *cluster) buy(i int) {
 	h, x := &c.markets[i], &c.wants[i]
 	if c.at < h.asked {

@@ -25,12 +25,12 @@ type Config struct {
 	// HoldOut are the regions of which nothing is trained on or chosen by.
 	HoldOut []string
 
-	// Regions are those that generated realisations other than the held out lie in.
+	// Regions are the regions of generated realisations, except those held out.
 	Regions []string
 
-	// TrainUntil and ChooseUntil cut time: rows to train on lie before the
-	// first, rows to choose by between them, rows to report on behind the
-	// second. 0 puts them at half and at seven tenths of the first recording.
+	// TrainUntil and ChooseUntil split time: rows to train on are before the first, rows to
+	// choose by between the two, and rows to report on after the second. 0 puts them at
+	// half and at seven tenths of the first recording.
 	TrainUntil, ChooseUntil policy.Time
 
 	// Copies is how many clusters meet each recorded region in rows to train
@@ -41,9 +41,9 @@ type Config struct {
 	// quarter and to report half as many.
 	Generated int
 
-	// Scarce is how many realisations of accelerators alone are drawn to train on, to
-	// choose a quarter as many, by laws that are fitted to the recordings as far
-	// as these are to train on.
+	// Scarce is how many realisations of accelerators alone are drawn to train on; a
+	// quarter as many are drawn to choose by. Their laws are fitted to the training part of
+	// the recordings.
 	Scarce int
 
 	// Days is how long a generated realisation lasts.
@@ -73,8 +73,8 @@ func DefaultConfig() Config {
 // Horizons are how far labels look ahead.
 var Horizons = []time.Duration{time.Hour, 6 * time.Hour}
 
-// What lies between two splits: the farthest look ahead and the prices that a row
-// looks back on. What a cluster met begins anew with each split.
+// The gap between two splits is the longest horizon plus the price history that a row uses.
+// The experience of a cluster starts empty in each split.
 const (
 	lookAhead = 6 * time.Hour
 	history   = 4 * time.Hour

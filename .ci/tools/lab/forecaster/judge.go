@@ -48,9 +48,9 @@ type Judged struct {
 // hours of a market in which something was lost, or closed.
 const SlopeEvents = 50
 
-// A Skill is how much better than another forecaster one is, in parts of the
-// other's loss: above 0 it is better. Each has the ends of a 95 % interval by
-// the bootstrap over clusters.
+// A Skill is how much better a forecaster is than another, as a part of the other's loss;
+// above 0 it is better. Each figure has the ends of a 95% interval by the bootstrap over
+// clusters.
 type Skill struct {
 	Over           string
 	Brier, LogLoss [3]float64 // itself, the lower and the upper end
@@ -113,8 +113,8 @@ func Read(dir string) (*Reading, error) {
 	return r, nil
 }
 
-// Rows returns the features of the rows to report on, which a bundle fed with
-// [models.MarketFeaturesV2] is asked for, and those of the SpotVortex agent.
+// Rows returns the features of the rows to report on: those of a bundle that reads
+// [models.MarketFeaturesV2], and those of the SpotVortex agent.
 func (r *Reading) Rows() (own, agent []float32, n int) {
 	return r.features, r.agent, len(r.rows) / rowColumns
 }
@@ -129,7 +129,7 @@ type Named struct {
 	Answers
 }
 
-// LabelColumn returns the column of a label, -1 for a name that is none.
+// LabelColumn returns the column of a label, or -1 for an unknown name.
 func LabelColumn(name string) int { return slices.Index(LabelNames, name) }
 
 // used reports whether a row is one of a stratum that a label is judged by.

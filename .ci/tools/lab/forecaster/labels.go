@@ -42,8 +42,8 @@ func (w *realisation) runtime(m int, t policy.Time, into []float32) {
 	}
 }
 
-// closedSince returns when the time without capacity began in which t lies, if it
-// lies in one. Shortages that overlap or touch are one.
+// closedSince returns the start of the interval without capacity that contains t, and
+// whether there is such an interval. Shortages that overlap or touch are one interval.
 func (w *realisation) closedSince(m int, t policy.Time) (policy.Time, bool) {
 	var from, until policy.Time
 	for _, s := range w.weather.Shortages(m) {

@@ -60,8 +60,8 @@ type realisation struct {
 	prices  []*trace.Series
 	weather *weather.Weather
 
-	// source is the recorded region that the weather was recorded in, or whose law
-	// it is a variant of; empty where there is none.
+	// source is the recorded region that the weather was recorded in, or of whose law its
+	// law is a variant; otherwise empty.
 	source string
 }
 

@@ -8,9 +8,9 @@ import (
 
 // The bounds of the search. What a recording bounds is derived from it:
 const (
-	// intensityMost times the hazard of the worst band of the Spot Instance Advisor (30 % a
-	// month, 4.9e-4 an hour) is 0.15 an hour. Of nine zones of V100 over 45 days the calmest had
-	// 0.10, the worst 1.39 (SkyPilot, 2023).
+	// intensityMost times the hazard of the worst band of the Spot Instance Advisor (30% a
+	// month, 4.9e-4 an hour) is 0.15 an hour. Of nine zones of V100 over 45 days the
+	// calmest had 0.10 and the worst 1.39 (SkyPilot, 2023).
 	intensityMost = 300
 
 	// shortMost is the part of the time in which no zone of us-east-1 had a node in the same
@@ -32,8 +32,8 @@ const (
 	// shareLeast is the least part of 16-node gangs' drops that took all of them at once.
 	shareLeast = 0.36
 
-	// slotsLeast is that of 16 nodes asked for at once fewer came up in up to 87 % of tries
-	// (13 zones of GCP, 2025).
+	// slotsLeast follows from tries that requested 16 nodes at once: fewer came up in up to
+	// 87% of them (13 zones of GCP, 2025).
 	slotsLeast, slotsMost = 4, 50
 )
 

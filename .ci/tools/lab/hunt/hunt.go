@@ -73,8 +73,8 @@ type Config struct {
 	Keep  int
 	Least float64
 
-	// Name begins the names of what is found, and Invocation is the command that repeats the hunt.
-	// Trace is what its scenarios name as theirs, empty for none.
+	// Name is the prefix of the names of the scenarios found, and Invocation the command
+	// that repeats the hunt. Trace is the trace that these scenarios name, empty for none.
 	Name, Invocation, Trace string
 
 	// Bind binds a scenario to prices; NewRunner makes what does runs and may keep what it
@@ -103,7 +103,8 @@ type Find struct {
 var searchSeeds, shrinkSeeds, freshSeeds = []uint64{1, 2}, []uint64{11, 12, 13, 14, 15}, []uint64{101, 102, 103, 104,
 	105, 106, 107, 108, 109, 110}
 
-// The evolution: so many parents are kept, and make so many children at a time.
+// The parameters of the evolution: it keeps the given number of parents and makes the given
+// number of children at a time.
 const (
 	parents  = 8
 	children = 8

@@ -26,8 +26,8 @@ func bind(t *testing.T) func(*scenarios.Scenario) (*scenarios.BoundScenario, err
 	}
 }
 
-// TestBounds: every vector stands for a scenario that can be read and bound without a warning, and
-// that lies within what was recorded.
+// TestBounds: every vector encodes a scenario that can be read and bound without a warning
+// and is within the recorded bounds.
 func TestBounds(t *testing.T) {
 	const length = 48 * time.Hour
 	vectors := chance.LatinHypercube(uint64(time.Now().UnixNano()), "test", 60, dims)

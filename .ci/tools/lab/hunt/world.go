@@ -51,7 +51,7 @@ type fault struct {
 	zone          int
 }
 
-// decode makes the scenario that v stands for.
+// decode returns the scenario that v encodes.
 func decode(v vector, length time.Duration) plan {
 	p := plan{
 		length: length, intensity: math.Round(span(v[atIntensity], 1, intensityMost)),

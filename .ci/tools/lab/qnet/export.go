@@ -61,7 +61,7 @@ func tensor(name string, values []float32, shape ...int) message {
 	return m
 }
 
-// ends returns a ValueInfoProto of rows of so many numbers.
+// ends returns a ValueInfoProto of rows of width numbers.
 func ends(name string, width int) message {
 	var rows, columns, shape, kind, value, m message
 	rows.text(2, "batch")

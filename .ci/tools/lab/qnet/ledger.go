@@ -110,8 +110,8 @@ func (l *ledger) begin(s *policy.Snapshot) {
 	}
 }
 
-// poolOf returns the pool whose taints and labels the pods of t ask for: of
-// several the one that asks for most.
+// poolOf returns the last pool whose labels match the node selector of t; pods without a
+// selector only run in pools without taints.
 func poolOf(s *policy.Snapshot, t *policy.Template) policy.PoolID {
 	best := policy.PoolID(policy.None)
 	for i := range s.Pools {

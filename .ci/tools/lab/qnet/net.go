@@ -16,8 +16,8 @@ const (
 	actions = models.ActionCount
 )
 
-// A layer is y = Wx + b. Weights lie row by row, one row for each output, as
-// ONNX's Gemm with transB has them.
+// A layer is y = Wx + b. Weights are stored row by row, one row for each output, as in
+// ONNX's Gemm with transB.
 type layer struct {
 	in, out int
 	w, b    []float32

@@ -16,14 +16,14 @@ import (
 // to other years than anything that policies are compared on.
 var laws = []string{"aws-2021", "aws-quiet-2020"}
 
-// Length of a scenario and of the trace that it lies in.
+// The lengths of a scenario and of its trace.
 const (
 	scenarioHours = 46
 	warmHours     = 2
 	traceDays     = 6
 )
 
-// A source holds the traces that scenarios lie in.
+// A source holds the traces that scenarios run on.
 type source struct{ traces []*trace.Trace }
 
 // newSource draws n traces.

@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// TestManifests draws many scenarios: each is read, has pods for each of its pools,
-// and what scenarios are to have in common and not to have is counted.
+// TestManifests draws many scenarios: each can be read and has pods for each of its pools,
+// and the test counts the properties that scenarios must and must not share.
 func TestManifests(t *testing.T) {
 	count := map[string]int{}
 	const scenarioCount = 300

@@ -50,7 +50,7 @@ type Round struct {
 	Dare    float64
 	Saved   float64 // mean over the moves, as a part of what pools are worth
 	Loss    float64
-	Share   float64 // mean spot share of the moves
+	Share   float64 // mean Spot share of the moves
 }
 
 // DefaultConfig returns the configuration that the shipped network was trained
@@ -126,8 +126,7 @@ func Train(ctx context.Context, c Config) (*Trained, error) {
 	return t, err
 }
 
-// each calls f with 0…n-1, on so many goroutines as c says, and returns the first
-// error by number.
+// each calls f with 0…n-1 on c.Parallel goroutines and returns the error of the lowest number.
 func (c *Config) each(n int, f func(int) error) error {
 	failed := make([]error, n)
 	var next atomic.Int64

@@ -28,8 +28,7 @@ type Result struct {
 	// Format is what the files were.
 	Format string
 
-	// Name is that of the scenario, From where in the recording it begins, and
-	// Duration how long it is.
+	// Name is the name of the scenario, From its start in the recording, and Duration its length.
 	Name, From string
 	Duration   time.Duration
 
@@ -263,7 +262,7 @@ func podsOf(x *object) int {
 	return int(max(n, 0))
 }
 
-// head returns the paragraphs of the comment that the file begins with.
+// head returns the paragraphs of the comment at the top of the file.
 func (r *recording) head(o *Options, res *Result) []string {
 	span := fmt.Sprintf("%s of %s, from %s on", days(res.Duration), r.about, res.From)
 	if r.origin.IsZero() {

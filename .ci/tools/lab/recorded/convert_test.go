@@ -223,7 +223,7 @@ func TestUnpackDeep(t *testing.T) {
 	}
 }
 
-// A node with accelerators is for pods that ask for them, however large.
+// TestFits: a node with accelerators is only for pods that request them, however large the node is.
 func TestFits(t *testing.T) {
 	for s, want := range map[shape]bool{
 		{cpu: 3800, memory: 14 << 10}:    true,

@@ -25,8 +25,8 @@ type release struct {
 	count int
 }
 
-// A coarseness is how far apart shapes and running times of one group may lie:
-// the ratio of its bounds, 0 for equal ones and infinity for any.
+// A coarseness is how much the shapes and running times of one group may differ, as the
+// ratio of the bounds: 0 for equal values and infinity for any.
 type coarseness struct{ shape, work float64 }
 
 // coarser are tried in order until few enough groups are left.
@@ -46,7 +46,7 @@ func (c coarseness) String() string {
 	return fmt.Sprintf("pods whose CPU and memory are within a factor of %g and whose running times are within a factor of %g", c.shape, c.work)
 }
 
-// bucket returns the number of the interval of a geometric grid in which x lies.
+// bucket returns the number of the interval of a geometric grid that contains x.
 func bucket(x int64, ratio float64) int64 {
 	switch {
 	case ratio == 0:
@@ -86,9 +86,9 @@ func grouped(n int, key func(i int) groupKey) [][]int {
 	return groups
 }
 
-// group turns tasks into jobs and the services without a name into Deployments,
-// so that with the named ones and the objects there are at most so many. It
-// returns how coarse it had to be.
+// group turns tasks into Jobs and services without a name into Deployments, so that their
+// number, with the named services and the objects, does not exceed most. It returns how
+// coarse the grouping had to be.
 func (r *recording) group(most int) ([]job, coarseness, error) {
 	r.keepLargest(most)
 	r.mergeSmallest(most - len(r.objects))

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// ErrFormat is returned for a file that is no workload recording known here.
+// ErrFormat is returned for a file that is not a workload recording of a known format.
 var ErrFormat = errors.New("no recorded workload that is understood")
 
 // ErrEmpty is returned when nothing of a recording is left to run.
@@ -56,8 +56,8 @@ func open(path string) (*input, error) {
 	return in, nil
 }
 
-// A limited reader fails after so many bytes, where io.LimitReader would make a
-// cut file look whole.
+// A limited reader fails after left bytes, where io.LimitReader would make a truncated file
+// look complete.
 type limited struct {
 	r    io.Reader
 	left int64

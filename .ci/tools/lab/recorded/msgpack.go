@@ -19,9 +19,8 @@ const depthMax = 200
 // errDeep is returned for a value that is nested too deeply.
 var errDeep = errors.New("it is nested too deeply")
 
-// unpack reads one value of MessagePack in the terms of encoding/json. A key of
-// a map that is no string becomes the JSON of it, since Rust writes tuples and
-// numbers as keys.
+// unpack reads one value of MessagePack into the types of encoding/json. A map key that is
+// not a string becomes its JSON text, since Rust writes tuples and numbers as keys.
 func unpack(b []byte) (any, error) {
 	v, rest, err := unpackValue(b, 0)
 	if err != nil {
@@ -77,7 +76,7 @@ func unpackList(b []byte, depth int) (any, []byte, error) {
 	if err != nil {
 		return nil, b, err
 	}
-	list := []any{} // grows as elements come: n may be a lie
+	list := []any{} // grows as elements arrive: n may be wrong
 	for range n {
 		var v any
 		if v, rest, err = unpackValue(rest, depth+1); err != nil {

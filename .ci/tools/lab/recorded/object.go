@@ -426,8 +426,7 @@ func (r *recording) cronReleases(begin, end time.Duration) error {
 var acceleratorNames = []corev1.ResourceName{"amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi",
 	"nvidia.com/gpu"}
 
-// shapeOf returns what a pod asks for, as the scheduler counts it but for
-// sidecars.
+// shapeOf returns what a pod requests, counted as the scheduler does except for sidecars.
 func shapeOf(s *corev1.PodSpec) shape {
 	of := func(list corev1.ResourceList) shape {
 		x := shape{cpu: list.Cpu().MilliValue(), memory: int64(math.Ceil(float64(list.Memory().Value()) / (1 << 20)))}

@@ -2,7 +2,7 @@ package recorded
 
 import "time"
 
-// The bounds of what one recorded pod may ask for.
+// The bounds of what one recorded pod may request.
 const (
 	cpuMost    = 1_000_000 // thousandths of a core
 	memoryMost = 1 << 30   // MiB

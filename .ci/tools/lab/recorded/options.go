@@ -29,9 +29,9 @@ type Options struct {
 	// Format is one of [Formats].
 	Format string
 
-	// From is where in the recording the scenario begins: a time as in RFC 3339
-	// or a date, for a recording that has dates, or a time since its beginning
-	// such as 36h or 30d. Empty takes the busiest days.
+	// From is where in the recording the scenario starts: an RFC 3339 time or a date, for a
+	// recording that has dates, or a time since the start of the recording such as 36h or
+	// 30d. Empty takes the busiest days.
 	From string
 
 	// Days is how many days of the recording to take; 0 means up to
@@ -69,7 +69,7 @@ type Node struct {
 	Allocatable policy.Resources
 }
 
-// DaysDefault is how many days of a recording are taken when nobody says.
+// DaysDefault is how many days of a recording are taken by default.
 const DaysDefault = 7
 
 // DefaultOptions returns the options that hold when nothing is given.
@@ -77,7 +77,7 @@ func DefaultOptions() Options {
 	return Options{Format: FormatAuto, Scale: 1, WorkloadsMax: 100, Seed: 1, TokensPerSecond: 1000}
 }
 
-// The bounds of the options: beyond them lies a slip of the finger.
+// The bounds of the options: values beyond them are typing errors.
 const (
 	daysMost      = 3650
 	scaleMost     = 1000

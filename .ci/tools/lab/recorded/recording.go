@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A shape is what one pod asks for.
+// A shape is what one pod requests.
 type shape struct {
 	cpu    int64 // thousandths of a core
 	memory int64 // MiB

@@ -64,8 +64,8 @@ func (x *total) add(s shape, hours float64) {
 
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*math.Max(a, b)+1e-9 }
 
-// However coarse, grouping keeps the pods, their instants and, but for rounding,
-// their hours and what they ask for; and there are no more groups than allowed.
+// TestGroupKeeps: however coarse, grouping keeps the pods, their instants and, except for
+// rounding, their hours and their requests; and there are no more groups than allowed.
 func TestGroupKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawn(t)

@@ -17,7 +17,7 @@ var keptAnnotations = []string{
 	"karpenter.sh/do-not-disrupt", "cluster-autoscaler.kubernetes.io/safe-to-evict",
 }
 
-// pauseImage stands in for a container whose image was not recorded.
+// pauseImage replaces the image of a container whose image was not recorded.
 const pauseImage = "registry.k8s.io/pause:3.10"
 
 // defaultRequests are those of a container that has none.

@@ -14,9 +14,9 @@ import (
 
 const day = 24 * time.Hour
 
-// window returns the part of the recording that o asks for. Without a begin it
-// is the busiest, by core-hours, of those that begin at midnight: the first days
-// of a recording are often those in which little ran yet.
+// window returns the part of the recording that o selects. Without a start it is the window
+// with the most core-hours of those that start at midnight: little often runs
+// in the first days of a recording.
 func (r *recording) window(o *Options) (from, length time.Duration, err error) {
 	length = o.window()
 	span := r.end - r.begin
@@ -41,7 +41,7 @@ func (r *recording) window(o *Options) (from, length time.Duration, err error) {
 	return from, length, nil
 }
 
-// parseFrom reads a calendar time, or a time since the begin of the recording.
+// parseFrom reads a calendar time, or a time since the start of the recording.
 func (r *recording) parseFrom(text string) (time.Duration, error) {
 	if at, ok := parseInstant(text); ok {
 		if r.origin.IsZero() {
@@ -70,8 +70,8 @@ func (r *recording) when(at time.Duration) string {
 	return r.origin.Add(at).Format(time.RFC3339)
 }
 
-// busiest returns the midnight from which on the pods of length ask for the
-// most core-hours; the first of equals.
+// busiest returns the midnight from which pods request the most core-hours within length;
+// the first of equals.
 func (r *recording) busiest(length time.Duration) time.Duration {
 	daily := make([]float64, r.end/day+1) // core-hours from midnight to midnight
 	add := func(s shape, pods int, from, to time.Duration) {
@@ -257,8 +257,8 @@ func (r *recording) fit(nodes []Node) {
 	r.leave(before-len(r.objects), "recorded workloads whose pods fit no node that can be bought")
 }
 
-// fits reports whether a node of at most so many vCPU holds a pod of shape s. A
-// node with accelerators is for pods that ask for them.
+// fits reports whether a node with at most vcpu vCPUs holds a pod of shape s. A node with
+// accelerators is only for pods that request them.
 func (s shape) fits(nodes []Node, vcpu int64) bool {
 	return slices.ContainsFunc(nodes, func(n Node) bool {
 		a := &n.Allocatable

@@ -317,7 +317,7 @@ func text(head []string, all []manifest) ([]byte, error) {
 // columnsMax is how long a line of a comment is at most.
 const columnsMax = 118
 
-// comment writes a paragraph as lines of a comment. The lines of one that begins
+// comment writes a paragraph as lines of a comment. The lines of a paragraph that starts
 // with a dash are indented under it.
 func comment(b *bytes.Buffer, paragraph string) {
 	indent := ""
