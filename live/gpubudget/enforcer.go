@@ -1,4 +1,4 @@
-package budget
+package gpubudget
 
 import (
 	"context"
@@ -68,15 +68,15 @@ func DefaultConfig(namespace string) Config {
 func (c *Config) validate() error {
 	switch {
 	case c.Namespace == "":
-		return errors.New("budget: namespace is empty")
+		return errors.New("gpubudget: namespace is empty")
 	case c.SaveEvery < 0:
-		return fmt.Errorf("budget: save every %v is negative", c.SaveEvery)
+		return fmt.Errorf("gpubudget: save every %v is negative", c.SaveEvery)
 	case c.StatusEvery < 0 || c.StatusEvery > confirmEvery:
-		return fmt.Errorf("budget: status every %v is not in [0, %v]", c.StatusEvery, confirmEvery)
+		return fmt.Errorf("gpubudget: status every %v is not in [0, %v]", c.StatusEvery, confirmEvery)
 	case c.Clock == nil:
-		return errors.New("budget: clock is nil")
+		return errors.New("gpubudget: clock is nil")
 	case c.Log == nil:
-		return errors.New("budget: log is nil")
+		return errors.New("gpubudget: log is nil")
 	}
 	return c.Policy.Validate()
 }
