@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/live/packed"
 	policybudget "github.com/spotter-dev/spotter/policy/budget"
 )
 
@@ -96,8 +97,8 @@ func New(cfg Config, c client.Client, reader client.Reader) (*Enforcer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	l := &ledgerStore{cfg: &cfg, client: c, reader: reader, writing: semaphore.NewWeighted(1),
-		byBudget: map[string]*ledger{}}
+	l := &ledgerStore{cfg: &cfg, api: packed.API{Client: c, Reader: reader, Key: ledgerKey}, writing: semaphore.NewWeighted(1),
+		byBudget: map[string]*packed.Object{}}
 	return &Enforcer{cfg: &cfg, client: c, reader: reader, ledgers: l}, nil
 }
 
