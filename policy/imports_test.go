@@ -114,6 +114,8 @@ var architecture = []rule{
 	{pkg: "test/testenv", ours: []string{"policy", "policy/v1alpha1", "live/crd"}},
 	{pkg: "live/*", ours: []string{"policy/...", "models", "scenarios/...", "live/..."}},
 	{pkg: "live/aws/wire"},
+	{pkg: "live/packed"},
+	{pkg: "live/rights/rightstest", ours: []string{"live/rights"}},
 	{pkg: "live/aws/s3", ours: []string{"live/aws/wire"}},
 	{pkg: "live/*/fake", ours: []string{"policy/...", "models", "scenarios/...", "live/backend"}},
 	{pkg: "charts", ours: []string{"live/crd", "live/rights"}},
