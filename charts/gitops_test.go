@@ -24,6 +24,7 @@ import (
 	"github.com/spotter-dev/spotter/live/aws/fake"
 	"github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
@@ -271,8 +272,8 @@ func adopted(t *testing.T, env *testenv.Env, pools string) {
 func rightful(t *testing.T, env *testenv.Env) string {
 	t.Helper()
 	setup := rights.Setup{Active: true, Parts: []rights.Part{rights.Karpenter}}
-	return testenv.Kubeconfig(t, env.User(t, "spotter", append(rights.Rules(setup, rights.Cluster),
-		rights.Rules(setup, rights.OwnNamespace)...)...))
+	return testenv.Kubeconfig(t, env.User(t, "spotter", append(rightstest.Rules(setup, rights.Cluster),
+		rightstest.Rules(setup, rights.OwnNamespace)...)...))
 }
 
 // held returns nil where a manager, and no other, has applied the weight and the limits

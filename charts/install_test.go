@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live"
-	"github.com/spotter-dev/spotter/live/budget"
 	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/gpubudget"
 	"github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/testenv"
@@ -261,7 +261,7 @@ func (s *site) mark(t *testing.T) {
 	suspended := true
 	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
 		Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-	for name, annotations := range map[string]map[string]string{"ours": {budget.PausedBy: "default/notebooks"}, "theirs": nil} {
+	for name, annotations := range map[string]map[string]string{"ours": {gpubudget.PausedBy: "default/notebooks"}, "theirs": nil} {
 		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: annotations},
 			Spec: batchv1.JobSpec{Suspend: &suspended, Template: pod}}
 		if err := s.env.Client.Create(t.Context(), j); err != nil {
@@ -354,7 +354,7 @@ func (s *site) unmarked(t *testing.T) {
 		if err := s.env.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &j); err != nil {
 			t.Fatal(err)
 		}
-		if *j.Spec.Suspend != want || j.Annotations[budget.PausedBy] != "" {
+		if *j.Spec.Suspend != want || j.Annotations[gpubudget.PausedBy] != "" {
 			t.Errorf("job %s: suspended %t, %v", name, *j.Spec.Suspend, j.Annotations)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
 	"github.com/spotter-dev/spotter/live/crd"
 	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 )
 
 // as turns an object into one of a type, and refuses fields that the type lacks.
@@ -221,8 +222,8 @@ func TestRights(t *testing.T) {
 					set := append([]string{"--set", "mode=" + mode, "--set", fmt.Sprintf("metrics.secure=%t", secure)}, backendValues[backend]...)
 					_, all := h.render(t, "spotter", set...)
 					sameRights(t, grants(as[rbacv1.ClusterRole](t, find(t, all, "ClusterRole", ":"+release)).Rules),
-						ofOneCloud(rights.Rules(setup, rights.Cluster)))
-					sameRights(t, grants(as[rbacv1.Role](t, find(t, all, "Role", release)).Rules), grants(rights.Rules(setup, rights.OwnNamespace)))
+						ofOneCloud(rightstest.Rules(setup, rights.Cluster)))
+					sameRights(t, grants(as[rbacv1.Role](t, find(t, all, "Role", release)).Rules), grants(rightstest.Rules(setup, rights.OwnNamespace)))
 					if slices.Contains(parts, rights.Rackspace) {
 						want := map[grant]bool{{"", "secrets", "rackspace-spot", "get"}: true}
 						sameRights(t, grants(as[rbacv1.Role](t, find(t, all, "Role", "-credentials-0")).Rules), want)

@@ -1,18 +1,11 @@
 package live
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
 	"fmt"
-	"io"
 
+	"github.com/spotter-dev/spotter/live/packed"
 	"github.com/spotter-dev/spotter/policy"
 )
-
-// memoryMax bounds one compressed object of memory. The API server stores a mebibyte per object,
-// and other fields need the rest.
-const memoryMax = 512 << 10
 
 // memoryFormat is the version of what is written. What a later program wrote is
 // refused and not half read.
@@ -58,40 +51,6 @@ type head struct {
 	Charged map[string]policy.Money `json:"charged,omitempty"`
 }
 
-// pack writes v as compressed JSON, with the same bytes for the same value.
-func pack(v any) ([]byte, error) {
-	plain, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if _, err := z.Write(plain); err != nil {
-		return nil, err
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
-}
-
-// unpackMax bounds the unpacked size, so that an object written by another client cannot exhaust
-// the memory of the process.
-const unpackMax = 64 << 20
-
-// unpack reads what pack wrote.
-func unpack(data []byte, v any) error {
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return err
-	}
-	plain, err := io.ReadAll(io.LimitReader(z, unpackMax))
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(plain, v)
-}
-
 // packBook writes the book of a pool in the space that there is. What is too large
 // loses what can be done without, the least important first; what is then still
 // too large is an error, since acting without a memory could do one thing twice.
@@ -103,15 +62,15 @@ func packBook(b *poolBook) ([]byte, error) {
 		func(b *poolBook) { b.Memory.Idle = nil },
 	} {
 		drop(b)
-		data, err := pack(b)
+		data, err := packed.Pack(b)
 		if err != nil {
 			return nil, fmt.Errorf("memory of pool %s: %w", b.Memory.Name, err)
 		}
-		if len(data) <= memoryMax {
+		if len(data) <= packed.Max {
 			return data, nil
 		}
 	}
-	return nil, fmt.Errorf("memory of pool %s exceeds the %d bytes that its object may hold", b.Memory.Name, memoryMax)
+	return nil, fmt.Errorf("memory of pool %s exceeds the %d bytes that its object may hold", b.Memory.Name, packed.Max)
 }
 
 // fold counts all namespaces as one.

@@ -3,7 +3,6 @@ package live
 import (
 	"cmp"
 	"math"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -107,19 +106,6 @@ type NamespaceAccount struct {
 	Account
 }
 
-// open returns what commitments leave of what the nodes of a market on demand are
-// charged, each of them the same part.
-func (m *meter) open(market policy.MarketID, paid int64) int64 {
-	all := m.s.Markets[market].OnDemand * policy.Money(max(1, m.nodes[market]))
-	left := all - m.cover.Paid(market)
-	if left <= 0 {
-		return 0
-	}
-	high, low := bits.Mul64(uint64(paid), uint64(min(left, all)))
-	part, _ := bits.Div64(high, low, uint64(all))
-	return int64(part)
-}
-
 // split divides what a node cost among the namespaces of its pods.
 func (m *meter) split(t *nodeUsage, paid, onDemand int64) {
 	sum := 0.0
@@ -157,17 +143,6 @@ func (b *Savings) namespace(name string) *Account {
 		b.Namespaces = slices.Insert(b.Namespaces, i, NamespaceAccount{Name: name})
 	}
 	return &b.Namespaces[i].Account
-}
-
-// count writes how many nodes each market has, as commitments count them.
-func (m *meter) count(s *policy.Snapshot) {
-	m.nodes = slices.Grow(m.nodes[:0], len(s.Markets))[:len(s.Markets)]
-	clear(m.nodes)
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Live() && n.Market >= 0 {
-			m.nodes[n.Market]++
-		}
-	}
 }
 
 // divide writes which part of each node each namespace requests. Pods of DaemonSets are a fixed

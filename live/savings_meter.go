@@ -44,12 +44,9 @@ type meter struct {
 
 	ended []*nodeUsage // the nodes of the accounts that the last reading found gone
 
-	// The rest is scratch: the snapshot, the accounts by PoolID, what commitments pay,
-	// the nodes by market, and the namespaces by node.
+	// The rest is scratch: the snapshot, the accounts by PoolID, and the namespaces by node.
 	s      *policy.Snapshot
 	books  []*Savings
-	cover  *billing.Coverage
-	nodes  []int64
 	shares [][]nodeShare
 }
 
@@ -62,10 +59,9 @@ type nodeShare struct {
 // read adds what passed since each account was last read. The accounts are by
 // PoolID. Sums do not depend on when it is called, as long as it sees each price.
 func (m *meter) read(s *policy.Snapshot, books []*Savings) {
-	m.s, m.books, m.cover = s, books, billing.CoverageOf(s)
+	m.s, m.books = s, books
 	m.turn++
 	m.ended = m.ended[:0]
-	m.count(s)
 	m.divide(s)
 	m.follow(s)
 	fresh := m.usages == nil
@@ -299,9 +295,6 @@ func (m *meter) charge(t *nodeUsage) {
 	done := t.paid.Clip(span) // a part of it at most
 	paid := r.sum(span, most) - r.sum(done, most)
 	onDemand := int64(r.onDemand) * int64(span.To-span.From-(done.To-done.From))
-	if r.market >= 0 && r.capacity == policy.OnDemand && m.cover.Covers(r.market) {
-		paid = m.open(r.market, paid)
-	}
 	t.Until = span.To
 	t.book.Total.charge(paid, onDemand)
 	m.split(t, paid, onDemand)

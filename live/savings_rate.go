@@ -12,12 +12,8 @@ type rate struct {
 	at    []policy.Time
 	price []policy.Money
 
-	// onDemand is the on-demand price of the same type, 0 while unknown, and market is its
-	// identifier in the snapshot, or policy.None.
-	onDemand policy.Money
-	market   policy.MarketID
-	capacity policy.CapacityType
-	turn     uint64 // the reading that saw it last
+	onDemand policy.Money // the on-demand price of the same type, 0 while unknown
+	turn     uint64       // the reading that saw it last
 }
 
 // known reports whether it can be said what a node cost, and what it would have.
@@ -31,9 +27,6 @@ func (m *meter) follow(s *policy.Snapshot) {
 			m.rates[name] = &rate{at: []policy.Time{0}, price: []policy.Money{price}}
 		}
 	}
-	for _, r := range m.rates {
-		r.market = policy.None
-	}
 	back := min(m.owed, s.Now.Add(-gapMax))
 	for i := range s.Markets {
 		x := &s.Markets[i]
@@ -42,7 +35,7 @@ func (m *meter) follow(s *policy.Snapshot) {
 			r = &rate{}
 			m.rates[x.Name] = r
 		}
-		r.market, r.capacity, r.turn = x.ID, x.Capacity, m.turn
+		r.turn = m.turn
 		if x.OnDemand > 0 {
 			r.onDemand = x.OnDemand
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/live/cluster"
+	"github.com/spotter-dev/spotter/live/packed"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/test/nightly"
@@ -185,7 +186,7 @@ func (p *past) live(t *testing.T, r *rand.Rand, readings []policy.Time, restarts
 				t.Fatal(err)
 			}
 			book, m = &poolBook{}, meter{charged: m.charged}
-			if err := unpack(data, book); err != nil {
+			if err := packed.Unpack(data, packed.ReadMax, book); err != nil {
 				t.Fatal(err)
 			}
 		}

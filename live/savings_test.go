@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/live/packed"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -75,22 +76,6 @@ func TestSavingsOfNewNodes(t *testing.T) {
 	}
 }
 
-// TestSavingsUnderCommitment pays nothing for a node that a commitment covers, and
-// half for two of which it covers one.
-func TestSavingsUnderCommitment(t *testing.T) {
-	for nodes, want := range map[int]policy.Money{1: 0, 2: 100_000} {
-		s := snapshotOf(nodes)
-		s.Commitments = []policy.Commitment{{Name: "ri", Type: "m5.large", Unit: policy.CoverNodes, Amount: 1}}
-		book := &Savings{}
-		var m meter
-		m.read(at(s, 0), []*Savings{book})
-		m.read(at(s, 60), []*Savings{book})
-		if book.Total.Paid != want {
-			t.Errorf("%d nodes: paid %v, want %v", nodes, book.Total.Paid, want)
-		}
-	}
-}
-
 // TestNamespacesAreBounded counts those beyond the bound together and loses nothing.
 func TestNamespacesAreBounded(t *testing.T) {
 	book := &Savings{}
@@ -125,7 +110,7 @@ func TestSavingsOverRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	var next poolBook
-	if err := unpack(data, &next); err != nil {
+	if err := packed.Unpack(data, packed.ReadMax, &next); err != nil {
 		t.Fatal(err)
 	}
 	if next.Savings.Unpriced != 20*60_000 {

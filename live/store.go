@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -15,11 +14,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/packed"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -48,8 +47,7 @@ const fieldOwner = client.FieldOwner("spotter")
 // Objects of pools that are gone stay for [goneMax]: the pool may come back, and what it
 // saved was saved.
 type Store struct {
-	client    client.Client
-	reader    client.Reader
+	api       packed.API
 	namespace string
 	ledger    Ledger // nil if budgets have no memory
 
@@ -60,27 +58,14 @@ type Store struct {
 	dropped map[string]bool
 
 	// kept are the objects by name. Each is written by one goroutine at a time.
-	kept  map[string]*keptObject
+	kept  map[string]*packed.Object
 	every time.Duration
-}
-
-// A keptObject is one object of the memory.
-type keptObject struct {
-	// object is as it was last written or read, nil if it does not exist, and tried what was last
-	// sent: a lost response must not look like another leader.
-	object *corev1.ConfigMap
-	tried  []byte
-
-	// matter is, of a pool, what was last saved of that which must be saved before
-	// anything is done, and figures when the rest was.
-	matter  string
-	figures policy.Time
 }
 
 // newStore returns a store that has read nothing yet.
 func newStore(cfg *Config, parts *Parts) *Store {
-	return &Store{client: cmp.Or(parts.Urgent, parts.Client), reader: parts.Reader, namespace: cfg.Namespace,
-		ledger: parts.Ledger, every: cfg.ExperienceEvery}
+	return &Store{api: packed.API{Client: cmp.Or(parts.Urgent, parts.Client), Reader: parts.Reader, Key: memoryKey},
+		namespace: cfg.Namespace, ledger: parts.Ledger, every: cfg.ExperienceEvery}
 }
 
 // Load reads what the leader before this one saved, from the API server and not
@@ -88,21 +73,21 @@ func newStore(cfg *Config, parts *Parts) *Store {
 // markets.
 func (t *Store) Load(ctx context.Context) (policy.Memory, []byte, error) {
 	t.head, t.books, t.dropped = head{Format: memoryFormat}, map[string]*poolBook{}, map[string]bool{}
-	t.kept = map[string]*keptObject{}
+	t.kept = map[string]*packed.Object{}
 	var list corev1.ConfigMapList
-	if err := t.reader.List(ctx, &list, client.InNamespace(t.namespace), client.HasLabels{memoryLabel}); err != nil {
+	if err := t.api.Reader.List(ctx, &list, client.InNamespace(t.namespace), client.HasLabels{memoryLabel}); err != nil {
 		return policy.Memory{}, nil, fmt.Errorf("reading the memory in namespace %s: %w", t.namespace, err)
 	}
 	var experience []byte
 	for i := range list.Items {
 		x := &list.Items[i]
-		t.object(x.Name).object = x
-		data := x.BinaryData[memoryKey]
+		pool := x.Annotations[memoryPool]
+		data := t.api.Read(t.object(x.Labels[memoryLabel], pool), x)
 		var err error
 		switch x.Labels[memoryLabel] {
 		case memoryHead:
-			if err = unpack(data, &t.head); err == nil {
-				err = checkFormat(t.head.Format)
+			if err = packed.Unpack(data, packed.ReadMax, &t.head); err == nil {
+				err = packed.CheckFormat(t.head.Format, memoryFormat)
 			}
 		case memoryBook:
 			err = t.readBook(x, data)
@@ -131,10 +116,10 @@ func (t *Store) Load(ctx context.Context) (policy.Memory, []byte, error) {
 
 func (t *Store) readBook(x *corev1.ConfigMap, data []byte) error {
 	b := &poolBook{}
-	if err := unpack(data, b); err != nil {
+	if err := packed.Unpack(data, packed.ReadMax, b); err != nil {
 		return err
 	}
-	if err := checkFormat(b.Format); err != nil {
+	if err := packed.CheckFormat(b.Format, memoryFormat); err != nil {
 		return err
 	}
 	name := x.Annotations[memoryPool]
@@ -142,13 +127,6 @@ func (t *Store) readBook(x *corev1.ConfigMap, data []byte) error {
 		return fmt.Errorf("annotation %s is %q, which does not match its name", memoryPool, name)
 	}
 	t.books[name] = b
-	return nil
-}
-
-func checkFormat(format int) error {
-	if format < 1 || format > memoryFormat {
-		return fmt.Errorf("format %d is unknown: a later version wrote it", format)
-	}
 	return nil
 }
 
@@ -162,14 +140,19 @@ func (t *Store) book(pool string) *poolBook {
 	return b
 }
 
-// object returns what is kept of an object, to be changed.
-func (t *Store) object(name string) *keptObject {
-	k := t.kept[name]
-	if k == nil {
-		k = &keptObject{}
-		t.kept[name] = k
+// object returns an object of the memory, to be written.
+func (t *Store) object(kind, pool string) *packed.Object {
+	name := memoryName(kind, pool)
+	o := t.kept[name]
+	if o == nil {
+		o = &packed.Object{Meta: metav1.ObjectMeta{Namespace: t.namespace, Name: name,
+			Labels: map[string]string{memoryLabel: kind}}}
+		if pool != "" {
+			o.Meta.Annotations = map[string]string{memoryPool: pool}
+		}
+		t.kept[name] = o
 	}
-	return k
+	return o
 }
 
 // saveKey creates the key of the marks of drains if it does not exist, and saves it at once: a
@@ -183,14 +166,14 @@ func (t *Store) saveKey(ctx context.Context) error {
 }
 
 func (t *Store) saveHead(ctx context.Context) error {
-	data, err := pack(&t.head)
+	data, err := packed.Pack(&t.head)
 	if err != nil {
 		return err
 	}
-	if len(data) > memoryMax {
-		return fmt.Errorf("memory of the cluster is %d bytes, above %d", len(data), memoryMax)
+	if len(data) > packed.Max {
+		return fmt.Errorf("memory of the cluster is %d bytes, above %d", len(data), packed.Max)
 	}
-	return t.write(ctx, memoryHead, "", t.object(memoryName(memoryHead, "")), data)
+	return t.write(ctx, t.object(memoryHead, ""), data)
 }
 
 // Save writes what has changed: the head first, and then the books of the pools side by
@@ -247,15 +230,12 @@ func (t *Store) forget(ctx context.Context, pools []policy.Pool, now policy.Time
 
 // drop deletes what is remembered of a pool, unless it was written since.
 func (t *Store) drop(ctx context.Context, pool string) error {
-	name := memoryName(memoryBook, pool)
-	if x := t.object(name).object; x != nil {
-		if err := t.client.Delete(ctx, x,
-			client.Preconditions{ResourceVersion: &x.ResourceVersion}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting ConfigMap %s/%s of a pool that is gone: %w", t.namespace, name, conflict(err))
-		}
+	o := t.object(memoryBook, pool)
+	if err := t.api.Delete(ctx, o); err != nil {
+		return fmt.Errorf("deleting ConfigMap %s/%s of a pool that is gone: %w", t.namespace, o.Meta.Name, conflict(err))
 	}
 	delete(t.books, pool)
-	delete(t.kept, name)
+	delete(t.kept, o.Meta.Name)
 	t.dropped[pool] = true
 	return nil
 }
@@ -267,8 +247,8 @@ func (t *Store) saveBooks(ctx context.Context, figures bool) error {
 	errs := make([]error, len(names))
 	var all sync.WaitGroup
 	for i, name := range names {
-		k := t.object(memoryName(memoryBook, name))
-		all.Go(func() { errs[i] = t.saveBook(ctx, name, k, figures) })
+		o := t.object(memoryBook, name)
+		all.Go(func() { errs[i] = t.saveBook(ctx, name, o, figures) })
 	}
 	all.Wait()
 	return cmp.Or(errs...)
@@ -277,7 +257,7 @@ func (t *Store) saveBooks(ctx context.Context, figures bool) error {
 // saveBook writes the book of a pool if a change must be known before an action, or if its figures
 // are due. A pool that is not active is never changed, and its policy may plan the same again at
 // every step, so only the figures since the last save are lost with the process.
-func (t *Store) saveBook(ctx context.Context, pool string, k *keptObject, figures bool) error {
+func (t *Store) saveBook(ctx context.Context, pool string, o *packed.Object, figures bool) error {
 	b := t.books[pool]
 	known := poolBook{Active: b.Active}
 	if b.Active {
@@ -287,89 +267,40 @@ func (t *Store) saveBook(ctx context.Context, pool string, k *keptObject, figure
 	if err != nil {
 		return fmt.Errorf("memory of pool %s: %w", pool, err)
 	}
-	matter := string(plain)
-	if !figures && matter == k.matter && t.head.Metered.Sub(k.figures) < t.every {
+	matter, now := string(plain), t.head.Metered.Std()
+	if !figures && !o.Due(matter, now, t.every) {
 		return nil
 	}
 	data, err := packBook(b)
 	if err != nil {
 		return err
 	}
-	if err := t.write(ctx, memoryBook, pool, k, data); err != nil {
+	if err := t.write(ctx, o, data); err != nil {
 		return err
 	}
-	k.matter, k.figures = matter, t.head.Metered
+	o.Saved(matter, now)
 	return nil
 }
 
 // SaveExperience writes what was met in the markets.
 func (t *Store) SaveExperience(ctx context.Context, data []byte) error {
-	if len(data) > memoryMax {
-		return fmt.Errorf("the experience of markets is %d bytes, above %d", len(data), memoryMax)
+	if len(data) > packed.Max {
+		return fmt.Errorf("the experience of markets is %d bytes, above %d", len(data), packed.Max)
 	}
-	return t.write(ctx, memoryExperience, "", t.object(memoryName(memoryExperience, "")), data)
+	return t.write(ctx, t.object(memoryExperience, ""), data)
 }
 
-// write writes data into one object if it changed. An object that already holds the data that was
-// sent last was written by this controller, though the response was lost.
-func (t *Store) write(ctx context.Context, kind, pool string, k *keptObject, data []byte) error {
-	name := memoryName(kind, pool)
-	if k.object != nil && bytes.Equal(k.object.BinaryData[memoryKey], data) {
-		return nil
+func (t *Store) write(ctx context.Context, o *packed.Object, data []byte) error {
+	if err := t.api.Write(ctx, o, data); err != nil {
+		return fmt.Errorf("saving ConfigMap %s/%s: %w", t.namespace, o.Meta.Name, conflict(err))
 	}
-	err := t.send(ctx, kind, pool, k, data)
-	if err != nil && errors.Is(conflict(err), ErrSuperseded) && k.tried != nil {
-		var there corev1.ConfigMap
-		if readErr := t.reader.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: name}, &there); readErr != nil {
-			return fmt.Errorf("reading ConfigMap %s/%s after a conflict: %w", t.namespace, name, readErr)
-		}
-		if bytes.Equal(there.BinaryData[memoryKey], k.tried) {
-			k.object = &there
-			err = t.send(ctx, kind, pool, k, data)
-		}
-	}
-	if err == nil {
-		k.tried = nil
-		return nil
-	}
-	switch {
-	case apierrors.IsNotFound(err):
-		k.object = nil // it was deleted; the next step creates it again
-	case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err):
-		k.tried = data
-	}
-	return fmt.Errorf("saving ConfigMap %s/%s: %w", t.namespace, name, conflict(err))
-}
-
-// send makes the object or brings it to hold data.
-func (t *Store) send(ctx context.Context, kind, pool string, k *keptObject, data []byte) error {
-	next := &corev1.ConfigMap{}
-	if k.object != nil {
-		k.object.DeepCopyInto(next)
-		next.BinaryData = map[string][]byte{memoryKey: data}
-		if err := t.client.Update(ctx, next, fieldOwner); err != nil {
-			return err
-		}
-		k.object = next
-		return nil
-	}
-	next.ObjectMeta = metav1.ObjectMeta{Namespace: t.namespace, Name: memoryName(kind, pool),
-		Labels: map[string]string{memoryLabel: kind}}
-	if pool != "" {
-		next.Annotations = map[string]string{memoryPool: pool}
-	}
-	next.BinaryData = map[string][]byte{memoryKey: data}
-	if err := t.client.Create(ctx, next, fieldOwner); err != nil {
-		return err
-	}
-	k.object = next
 	return nil
 }
 
 // conflict returns [ErrSuperseded] for a response that reports a conflicting write: only a leader
 // writes these objects.
 func conflict(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+	if packed.IsConflict(err) {
 		return errors.Join(ErrSuperseded, err)
 	}
 	return err

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/spotter-dev/spotter/live/packed"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -191,7 +192,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		b.Memory.Idle = append(b.Memory.Idle, policy.Idle{Node: name, Since: policy.Time(i * i)})
 	}
 	data, err := packBook(b)
-	if err != nil || len(data) > memoryMax {
+	if err != nil || len(data) > packed.Max {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}
 	for i := range 100_000 {

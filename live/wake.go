@@ -6,13 +6,16 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/spotter-dev/spotter/live/backend"
 )
 
 // urgent are the reasons that cannot wait: the provider reclaims a node within minutes or has
 // reclaimed it, or a user has changed the modes of pools. Those in noticed report a notice.
 var (
-	urgent  = []string{wakeSwitch, wakeApproval, "late-notice", wakeLease, "lost-node", "notice", "outbid", "pool-changed"}
-	noticed = []string{"late-notice", "notice"}
+	urgent = []string{wakeSwitch, wakeApproval, wakeLease, backend.WakeLateNotice, backend.WakeLost,
+		backend.WakeNotice, backend.WakeOutbid, backend.WakePools}
+	noticed = []string{backend.WakeLateNotice, backend.WakeNotice}
 )
 
 // Reasons of steps that are not caused by an event.

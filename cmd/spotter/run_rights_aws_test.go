@@ -16,6 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/queue/fake"
 	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -68,7 +69,7 @@ func TestAWSRightsAreExact(t *testing.T) {
 		t.Fatal(err)
 	}
 	allowed(t, printed, bucket.Requests(), messages.Calls())
-	want := slices.DeleteFunc(rights.Actions(setup), func(a string) bool { return strings.HasPrefix(a, "kms:") }) // by AWS itself, for us
+	want := slices.DeleteFunc(rightstest.Actions(setup), func(a string) bool { return strings.HasPrefix(a, "kms:") }) // by AWS itself, for us
 	if got := slices.Sorted(maps.Keys(asksOf(t, bucket.Requests(), messages.Calls()))); !slices.Equal(got, want) {
 		t.Errorf("asked for %v, documented are %v", got, want)
 	}
@@ -81,7 +82,7 @@ const queueOfTest = "https://sqs.us-east-1.amazonaws.com/123456789012/spotter"
 func allowed(t *testing.T, p rights.Policy, s3 []string, sqs []fake.Call) {
 	t.Helper()
 	check := func(action, resource, prefix string, want bool) {
-		if p.Allows(rights.Request{Action: action, Resource: resource, Keys: map[string][]string{"s3:prefix": {prefix}}}) != want {
+		if rightstest.Allows(p, rightstest.Request{Action: action, Resource: resource, Keys: map[string][]string{"s3:prefix": {prefix}}}) != want {
 			t.Errorf("%s on %s, prefix %q: allowed is not %t", action, resource, prefix, want)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
@@ -29,7 +30,7 @@ import (
 // like this needs, and nothing else, narrowed by the admission policies of the chart.
 func bind(t *testing.T, env *testenv.Env, user, namespace string, setup rights.Setup) *rest.Config {
 	t.Helper()
-	for _, o := range rights.Guard(rights.Guarded{User: user, Namespace: namespace, KillSwitch: live.DefaultConfig().KillSwitch}) {
+	for _, o := range rightstest.Admission(t, rights.GuardFile(rights.Guarded{User: user, Namespace: namespace, KillSwitch: live.DefaultConfig().KillSwitch})) {
 		if err := env.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +41,7 @@ func bind(t *testing.T, env *testenv.Env, user, namespace string, setup rights.S
 // bindUnguarded is bind without admission policies, of which a cluster has one set.
 func bindUnguarded(t *testing.T, env *testenv.Env, user, namespace string, setup rights.Setup) *rest.Config {
 	t.Helper()
-	own := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Rules: rights.Rules(setup, rights.OwnNamespace)}
+	own := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Rules: rightstest.Rules(setup, rights.OwnNamespace)}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
 			Kind: "Role", Name: user},
@@ -65,7 +66,7 @@ func bindUnguarded(t *testing.T, env *testenv.Env, user, namespace string, setup
 		}
 		return nil
 	})
-	return env.User(t, user, rights.Rules(setup, rights.Cluster)...)
+	return env.User(t, user, rightstest.Rules(setup, rights.Cluster)...)
 }
 
 // TestRule13RightsAreExact runs the controller in shadow with the rights that are
@@ -133,7 +134,7 @@ func unused(did []testenv.AuditEvent, setup rights.Setup, expected []string) err
 	}
 	var idle []string
 	for _, scope := range []rights.Scope{rights.Cluster, rights.OwnNamespace} {
-		for _, rule := range rights.Rules(setup, scope) {
+		for _, rule := range rightstest.Rules(setup, scope) {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					if what := verb + " " + rule.APIGroups[0] + "/" + resource; !used[what] && !slices.Contains(expected, what) {
@@ -243,7 +244,7 @@ func TestRightThatIsMissing(t *testing.T) {
 	}
 	setup := rights.Setup{Parts: []rights.Part{rights.LeaderElection, rights.Karpenter}}
 	s := exactStage(t, setup)
-	less := slices.DeleteFunc(rights.Rules(setup, rights.Cluster),
+	less := slices.DeleteFunc(rightstest.Rules(setup, rights.Cluster),
 		func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "poddisruptionbudgets") })
 	s.env.User(t, "spotter", less...)
 	r := s.start(t, "stepInterval: 2s")
@@ -264,6 +265,6 @@ func TestRightThatIsMissing(t *testing.T) {
 		t.Fatalf("it has ended: %v", err)
 	default:
 	}
-	s.env.User(t, "spotter", rights.Rules(setup, rights.Cluster)...)
+	s.env.User(t, "spotter", rightstest.Rules(setup, rights.Cluster)...)
 	s.leads(t, r)
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	backendfake "github.com/spotter-dev/spotter/live/backend/fake"
 	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -125,7 +126,7 @@ func allows(region string) func(fake.Judged) bool {
 		for k, v := range j.Tags {
 			keys["aws:ResourceTag/"+k] = []string{v}
 		}
-		return policy.Allows(rights.Request{Action: j.Action, Resource: j.Resource, Keys: keys})
+		return rightstest.Allows(policy, rightstest.Request{Action: j.Action, Resource: j.Resource, Keys: keys})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/live/permit"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
 
 // abandonedMax limits, as a multiple of InstanceMax, how long an unwanted launch is followed. An
@@ -117,7 +118,7 @@ func (w *launchLedger) abandon(ctx context.Context, g *group, l launch) error {
 		if err != nil {
 			return err
 		}
-		wanted = busy || ready(n) || tainted(n, TaintToBeDeleted)
+		wanted = busy || kube.IsPrepared(n) || kube.IsTainted(n, TaintToBeDeleted)
 	}
 	if wanted {
 		return w.settle(ctx, g, l)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
 
 // absentMax is how many whole reads in a row must lack an instance that was not
@@ -156,7 +157,7 @@ func (r *instanceTable) machineOf(g *group, i *instance, node *corev1.Node) back
 	}
 	if node != nil {
 		m.Node, m.Phase = node.Name, policy.NodeRegistered
-		if tainted(node, TaintToBeDeleted) {
+		if kube.IsTainted(node, TaintToBeDeleted) {
 			m.ActedBy = policy.ActorClusterAutoscaler
 		}
 	}
@@ -189,7 +190,7 @@ func (r *instanceTable) reportRefusals(t *sinkReport, g *group) {
 			}
 			r.refusals[m] = a.start
 			t.events = append(t.events, backend.Event{Kind: backend.MetRefusal, Pool: g.pool, Market: m, At: a.start})
-			t.wake = "refused"
+			t.wake = backend.WakeRefused
 		}
 	}
 }

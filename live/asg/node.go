@@ -32,24 +32,6 @@ const (
 	TaintToBeDeleted  = "ToBeDeletedByClusterAutoscaler"
 )
 
-func tainted(n *corev1.Node, key string) bool {
-	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
-}
-
-// ready reports whether pods can start on n: its kubelet reports that it is ready, and all
-// controllers that have to prepare it are done.
-func ready(n *corev1.Node) bool {
-	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
-		"node.cloudprovider.kubernetes.io/uninitialized"} {
-		if tainted(n, key) {
-			return false
-		}
-	}
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
 // A kubeAPI reads what the cluster says of nodes and pools, and annotates Nodes.
 type kubeAPI struct {
 	region string

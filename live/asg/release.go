@@ -13,6 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
 
 // Prepare keeps the Cluster Autoscaler from removing the node while it is being drained. It is held
@@ -28,7 +29,7 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	if err != nil {
 		return err
 	}
-	if tainted(node, TaintToBeDeleted) {
+	if kube.IsTainted(node, TaintToBeDeleted) {
 		return backend.Leave(policy.ActorClusterAutoscaler, ReasonAutoscaler, "the Cluster Autoscaler is removing node %s",
 			node.Name)
 	}

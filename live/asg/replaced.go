@@ -5,75 +5,14 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
-
-// A Stage is how far a launch has come.
-type Stage uint8
-
-// The stages of a launch.
-const (
-	StageFailed     Stage = iota
-	StageNoInstance       // the group has launched nothing
-	StagePending          // there is an instance, in Pending or held in Pending:Wait
-	StageNotJoined        // in service, without a Node
-	StageNotReady         // joined, and not ready for pods
-	StageReady
-)
-
-// String returns the name used in output.
-func (s Stage) String() string {
-	return [...]string{"failed", "no instance", "pending", "not joined", "not ready", "ready"}[s]
-}
 
 // Replaced reports how far the launches of the tokens have come together. Who asks
 // has a drain that waits for them, so it protects their instances from scale-in as
 // soon as that can be done.
 func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
-	return backend.Together(tokens, func(token string) (backend.Replacement, error) {
-		stage, err := b.Progress(ctx, token)
-		switch stage {
-		case StageFailed:
-			return backend.ReplacementFailed, err
-		case StageReady:
-			return backend.ReplacementReady, err
-		}
-		return backend.ReplacementWaiting, err
-	})
-}
-
-// Progress reports how far one launch has come that a drain waits for, and protects
-// its instance.
-func (b *Backend) Progress(ctx context.Context, token string) (Stage, error) {
-	if err := b.groups.known(ctx); err != nil {
-		return StageNoInstance, err
-	}
-	name, ok, err := b.groups.seek(ctx, launched(token))
-	if err != nil {
-		return StageNoInstance, err
-	}
-	if !ok {
-		return StageFailed, nil
-	}
-	unlock, err := b.groups.locks.lock(ctx, name)
-	if err != nil {
-		return StageNoInstance, err
-	}
-	defer unlock()
-	g, err := b.groups.recent(ctx, name)
-	if isHeld(err, ReasonGone) {
-		return StageFailed, nil
-	}
-	if err != nil {
-		return StageNoInstance, err
-	}
-	l := g.launch(token)
-	if l == nil || l.abandoned {
-		return StageFailed, nil
-	}
-	if l.instance == "" {
-		return b.progress.awaitInstance(ctx, g, token)
-	}
-	return b.progress.stageOf(ctx, g, *l)
+	return backend.Together(tokens, func(token string) (backend.Replacement, error) { return b.progress.of(ctx, token) })
 }
 
 // A progressReader finds out how far launches have come, and protects their instances.
@@ -86,69 +25,101 @@ type progressReader struct {
 	launches  *launchLedger
 }
 
+// of reports how far the launch of a token has come, and protects its instance.
+func (p *progressReader) of(ctx context.Context, token string) (backend.Replacement, error) {
+	if err := p.groups.known(ctx); err != nil {
+		return backend.ReplacementWaiting, err
+	}
+	name, ok, err := p.groups.seek(ctx, launched(token))
+	if err != nil || !ok {
+		return orFailed(!ok && err == nil), err
+	}
+	unlock, err := p.groups.locks.lock(ctx, name)
+	if err != nil {
+		return backend.ReplacementWaiting, err
+	}
+	defer unlock()
+	g, err := p.groups.recent(ctx, name)
+	if isHeld(err, ReasonGone) {
+		return backend.ReplacementFailed, nil
+	}
+	if err != nil {
+		return backend.ReplacementWaiting, err
+	}
+	l := g.launch(token)
+	if l == nil || l.abandoned {
+		return backend.ReplacementFailed, nil
+	}
+	if l.instance == "" {
+		return p.awaitInstance(ctx, g, token)
+	}
+	return p.stageOf(ctx, g, *l)
+}
+
 // awaitInstance looks whether a launch has brought an instance, and writes down
 // which.
-func (p *progressReader) awaitInstance(ctx context.Context, g *group, token string) (Stage, error) {
+func (p *progressReader) awaitInstance(ctx context.Context, g *group, token string) (backend.Replacement, error) {
 	activities, err := p.groups.resolve(ctx, g)
 	if err != nil {
-		return StageNoInstance, err
+		return backend.ReplacementWaiting, err
 	}
 	l := *g.launch(token)
 	if l.instance != "" {
 		if err := p.launches.keep(ctx, g, l); err != nil {
-			return StagePending, err
+			return backend.ReplacementWaiting, err
 		}
 		return p.stageOf(ctx, g, l)
 	}
 	if refused(since(activities, l.after)) || p.launches.age(&l) > p.cfg.InstanceMax {
-		return StageFailed, nil
+		return backend.ReplacementFailed, nil
 	}
-	return StageNoInstance, nil
+	return backend.ReplacementWaiting, nil
 }
 
 // stageOf returns how far the instance of a launch has come.
-func (p *progressReader) stageOf(ctx context.Context, g *group, l launch) (Stage, error) {
+func (p *progressReader) stageOf(ctx context.Context, g *group, l launch) (backend.Replacement, error) {
 	i := g.find(l.instance)
 	late := p.launches.age(&l) > p.cfg.JoinMax
 	switch {
 	case i == nil:
 		if p.instances.seenLately(g, l.instance) {
-			return StagePending, nil
+			return backend.ReplacementWaiting, nil
 		}
-		return StageFailed, nil
+		return backend.ReplacementFailed, nil
 	case i.ending():
-		return StageFailed, nil
+		return backend.ReplacementFailed, nil
 	case i.state != "InService":
-		return orFailed(StagePending, late), nil
+		return orFailed(late), nil
 	}
 	l.replaces = true
 	if err := p.shield(ctx, g, i, &l); err != nil {
-		return StageNotJoined, err
+		return backend.ReplacementWaiting, err
 	}
 	nodes, err := p.kube.nodesByInstance(ctx)
 	if err != nil {
-		return StageNotJoined, err
+		return backend.ReplacementWaiting, err
 	}
 	node := nodes[i.id]
 	if node == nil {
-		return orFailed(StageNotJoined, late), nil
+		return orFailed(late), nil
 	}
 	if node.Annotations[AnnotationSwap] != swapReplacement {
 		if err := p.kube.mark(ctx, node.Name, swapReplacement); err != nil {
-			return StageNotReady, err
+			return backend.ReplacementWaiting, err
 		}
 	}
-	if !ready(node) {
-		return orFailed(StageNotReady, p.launches.age(&l) > p.cfg.ReadyMax), nil
+	if !kube.IsPrepared(node) {
+		return orFailed(p.launches.age(&l) > p.cfg.ReadyMax), nil
 	}
-	return StageReady, nil
+	return backend.ReplacementReady, nil
 }
 
-func orFailed(s Stage, late bool) Stage {
+// orFailed returns that a replacement is waited for, or has failed if it is late.
+func orFailed(late bool) backend.Replacement {
 	if late {
-		return StageFailed
+		return backend.ReplacementFailed
 	}
-	return s
+	return backend.ReplacementWaiting
 }
 
 // shield protects the instance of a launch from scale-in, unless its group protects all. The group

@@ -219,38 +219,38 @@ func TestRule07UsersAnnotationStays(t *testing.T) {
 	}
 }
 
-// The four ways in which a replacement may not be there are distinguished.
+// A replacement is waited for without an instance, while that is held, without a Node, and while
+// the Node is not ready.
 func TestRule07Stages(t *testing.T) {
 	g := spotGroup(3)
 	g.LaunchHook = true
 	w := newFixture(t, g, fixedGroup(3))
 	w.unready, w.join = true, 30*time.Second
 	w.must(w.launch("t1", policy.Spot))
-	want := func(s Stage) {
+	want := func(how backend.Replacement) {
 		t.Helper()
-		got, err := w.backend.Progress(w.ctx(), "t1")
-		if err != nil || got != s {
-			t.Fatalf("stage %v (%v), want %v", got, err, s)
+		if got := w.replaced("t1"); got != how {
+			t.Fatalf("the replacement is %v, want %v", got, how)
 		}
 	}
-	want(StageNoInstance)
+	want(backend.ReplacementWaiting)
 	w.pass(10 * time.Second)
-	want(StagePending)
+	want(backend.ReplacementWaiting)
 	w.pass(30 * time.Second)
 	id := w.backend.groups.get("web-spot").launch("t1").instance
 	if s := w.instance("web-spot", id).State; s != fake.PendingWait {
 		t.Fatalf("instance is in %s", s)
 	}
-	want(StagePending)
+	want(backend.ReplacementWaiting)
 	w.cloud.Complete("web-spot", id)
 	w.pass(5 * time.Second)
-	want(StageNotJoined)
+	want(backend.ReplacementWaiting)
 	w.pass(35 * time.Second)
-	want(StageNotReady)
+	want(backend.ReplacementWaiting)
 	n := w.node(id)
 	n.Status.Conditions[0].Status = corev1.ConditionTrue
 	w.must(w.kube.Status().Update(w.ctx(), n))
-	want(StageReady)
+	want(backend.ReplacementReady)
 }
 
 // Each of them fails when it takes too long, and the very instance goes.
@@ -258,11 +258,10 @@ func TestRule07RollbackOfOneInstance(t *testing.T) {
 	for name, c := range map[string]struct {
 		hook, unready bool
 		join          time.Duration
-		stage         Stage
 	}{
-		"held in Pending:Wait": {hook: true, stage: StagePending},
-		"never joins":          {join: -1, stage: StageNotJoined},
-		"never ready":          {unready: true, stage: StageNotReady},
+		"held in Pending:Wait": {hook: true},
+		"never joins":          {join: -1},
+		"never ready":          {unready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := spotGroup(3)

@@ -191,14 +191,11 @@ type Event struct {
 // An EventKind is what was met.
 type EventKind uint8
 
-// What may be met: the first three are what [policy.Experience] counts. A launch
-// that a quota of the account refuses says nothing about the market and is met as
-// MetQuota instead of MetRefusal.
+// What may be met: what [policy.Experience] counts.
 const (
 	MetLaunch EventKind = iota
 	MetRefusal
 	MetReclaim
-	MetQuota
 )
 
 // A Sink takes what a backend learns, at any time and from any goroutine.
@@ -218,6 +215,6 @@ type Sink interface {
 	// Meet reports an event, once.
 	Meet(Event)
 
-	// Wake requests a step soon; reason is one word for the log.
+	// Wake requests a step soon, for one of the reasons in wake.go.
 	Wake(reason string)
 }

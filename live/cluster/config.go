@@ -73,8 +73,7 @@ type Book interface {
 	// Use says which pools there are.
 	Use([]*v1alpha1.CapacityPool)
 
-	// Fill writes types, zones, markets, quotas, commitments and sources. Settle counts
-	// the nodes, and writes what of the commitments covers none.
+	// Fill writes types, zones, markets and sources. Settle counts the nodes.
 	Fill(s *policy.Snapshot, now policy.Time)
 	Settle(s *policy.Snapshot)
 

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/spotter-dev/spotter/live/budget"
+	"github.com/spotter-dev/spotter/live/gpubudget"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -18,7 +18,7 @@ type budgetTable struct {
 
 // set takes in a GPUBudget. One that is not valid bounds nothing, and keeps its history.
 func (t *budgetTable) set(b *v1alpha1.GPUBudget) {
-	x, err := budget.Read(b)
+	x, err := gpubudget.Read(b)
 	if err != nil {
 		t.faults.warn("GPUBudget "+key(b), err.Error())
 	}
@@ -32,7 +32,7 @@ func (t *budgetTable) drop(b *v1alpha1.GPUBudget) {
 
 func (t *budgetTable) fill(s *policy.Snapshot) {
 	if t.shown == nil && len(t.byName) > 0 {
-		t.shown = budget.Table(slices.Collect(maps.Values(t.byName)))
+		t.shown = gpubudget.Table(slices.Collect(maps.Values(t.byName)))
 	}
 	s.Budgets = t.shown
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/spotter-dev/spotter/live/budget"
+	"github.com/spotter-dev/spotter/live/gpubudget"
 	"github.com/spotter-dev/spotter/policy"
 	policybudget "github.com/spotter-dev/spotter/policy/budget"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -74,7 +74,7 @@ func TestBudgetKeepsItsHistory(t *testing.T) {
 // TestBudgetFlood takes the oldest budgets of a namespace, and those of others.
 func TestBudgetFlood(t *testing.T) {
 	l := newLab(t, node("n"))
-	for i := range 2 * budget.NamespaceMax {
+	for i := range 2 * gpubudget.NamespaceMax {
 		b := gpuBudget(fmt.Sprintf("b%03d", i))
 		b.CreationTimestamp = metav1.NewTime(at(-time.Duration(i/2) * time.Minute).Std()) // the later names are older
 		l.put(b)
@@ -83,7 +83,7 @@ func TestBudgetFlood(t *testing.T) {
 	other.Namespace = "other"
 	l.put(other)
 	s := l.observe(time.Minute)
-	if n := len(s.Budgets); n != budget.NamespaceMax+1 || s.Budgets[0].Name != "a/b100" || s.Budgets[n-1].Name != "other/z" {
+	if n := len(s.Budgets); n != gpubudget.NamespaceMax+1 || s.Budgets[0].Name != "a/b100" || s.Budgets[n-1].Name != "other/z" {
 		t.Errorf("%d budgets from %s to %s", n, s.Budgets[0].Name, s.Budgets[n-1].Name)
 	}
 }
@@ -92,7 +92,7 @@ func TestBudgetFlood(t *testing.T) {
 // workloads of its name.
 func TestPausedJobBesideADeployment(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "j",
-		Annotations: map[string]string{budget.PausedBy: "a/b"}}}
+		Annotations: map[string]string{gpubudget.PausedBy: "a/b"}}}
 	job.Spec.Suspend = ptr.To(true)
 	meta := metav1.ObjectMeta{Namespace: "a", Name: "train"}
 	l := newLab(t, node("n"), job, &appsv1.Deployment{ObjectMeta: meta}, &appsv1.StatefulSet{ObjectMeta: meta})

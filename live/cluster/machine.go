@@ -106,18 +106,18 @@ func (t *nodeTable) warn(i int32, n backend.Notice) {
 		e.actor = n.ActedBy
 	case n.Unclaimed && e.actor != policy.ActorNone:
 		e.actor = policy.ActorNone
-		t.wakes.wake(wakeNotice)
+		t.wakes.wake(backend.WakeNotice)
 	}
 	switch {
 	case n.ReclaimAt == 0 && e.recommended == 0:
 		e.recommended = at
-		t.wakes.wake(wakeRebalance)
+		t.wakes.wake(backend.WakeRebalance)
 	case n.ReclaimAt != 0 && (e.reclaimAt == 0 || n.ReclaimAt < e.reclaimAt):
 		if e.noticeAt == 0 {
 			e.noticeAt = at
 		}
 		e.reclaimAt, e.source = n.ReclaimAt, n.Source
-		t.wakes.wake(wakeNotice)
+		t.wakes.wake(backend.WakeNotice)
 	}
 	t.slots.touch(i)
 }

@@ -120,7 +120,7 @@ func (t *nodeTable) lose(i int32) {
 		t.experience.take(n.Name, now)
 	}
 	if n.ReclaimAt != 0 || unasked {
-		t.wakes.wake(wakeLost)
+		t.wakes.wake(backend.WakeLost)
 	}
 }
 
@@ -128,9 +128,9 @@ func (t *nodeTable) lose(i int32) {
 func (t *nodeTable) wakeFor(e *nodeEntry) {
 	m := MarksOf(e.object)
 	if m.ReclaimLead != 0 && e.marked == 0 && e.reclaimAt == 0 {
-		t.wakes.wake(wakeNotice)
+		t.wakes.wake(backend.WakeNotice)
 	} else if m.Recommended && e.recommended == 0 {
-		t.wakes.wake(wakeRebalance)
+		t.wakes.wake(backend.WakeRebalance)
 	}
 	now := t.clock.wall()
 	if m.ReclaimLead != 0 && e.marked == 0 {

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -59,7 +60,7 @@ func (pt *podTable) set(p *corev1.Pod) {
 	x.claims = hasClaims(p)
 	if stuck := isStuck(p); stuck != x.stuck {
 		if x.stuck = stuck; stuck {
-			pt.wakes.wake(wakeUnschedulable)
+			pt.wakes.wake(backend.WakeUnschedulable)
 		}
 	}
 	pt.slots.touch(i)

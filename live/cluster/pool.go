@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -78,7 +79,7 @@ func (t *poolTable) set(p *v1alpha1.CapacityPool) {
 func (t *poolTable) change() {
 	t.changed = true
 	if t.clock.started {
-		t.wakes.wake(wakePools)
+		t.wakes.wake(backend.WakePools)
 	}
 }
 

@@ -42,7 +42,7 @@ func (o *Observer) Meet(e backend.Event) {
 		o.mu.Unlock()
 	}
 	o.markets.book.Meet(e)
-	o.Wake(wakeRefused)
+	o.Wake(backend.WakeRefused)
 }
 
 // SetSteer takes the last steer that a pool got.

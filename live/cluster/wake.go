@@ -19,13 +19,3 @@ func (o *Observer) Wakes() <-chan string { return o.wakes }
 
 // Wake requests a step soon.
 func (o *Observer) Wake(reason string) { o.wakes.wake(reason) }
-
-// The reasons for which the observer itself wakes the controller.
-const (
-	wakeNotice        = "notice"
-	wakePools         = "pool-changed"
-	wakeLost          = "lost-node"
-	wakeRebalance     = "rebalance"
-	wakeRefused       = "refused"
-	wakeUnschedulable = "unschedulable"
-)

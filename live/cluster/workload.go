@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/spotter-dev/spotter/live/budget"
+	"github.com/spotter-dev/spotter/live/gpubudget"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 )
@@ -187,7 +187,7 @@ func (t *workloadTable) setJob(j *batchv1.Job) {
 	w := t.describe(workloadKey{key(j), policy.KindJob}, &j.ObjectMeta, &j.Spec.Template, j.Spec.Parallelism)
 	left := max(0, ptr.Deref(j.Spec.Completions, w.replicas)-j.Status.Succeeded) // a queue of work has one item for each pod
 	w.gang, w.replicas = kube.Gang(j), min(w.replicas, left)
-	w.pausedBy = j.Annotations[budget.PausedBy]
+	w.pausedBy = j.Annotations[gpubudget.PausedBy]
 	if w.suspended = ptr.Deref(j.Spec.Suspend, false); w.suspended {
 		w.replicas = 0
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -20,24 +19,9 @@ var files embed.FS
 //go:embed budget-gate.yaml
 var gate []byte
 
-// Gate returns the admission policy that keeps pods out while the gate of their
-// budget is closed, and its binding. An API server takes them at any time, with or
+// GateFile returns the manifest of the admission policy that keeps pods out while the gate of
+// their budget is closed, and of its binding. An API server takes them at any time, with or
 // without the definitions.
-func Gate() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
-	first, second, _ := bytes.Cut(gate, []byte("\n---\n"))
-	policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
-	for _, x := range []struct {
-		data []byte
-		into any
-	}{{first, policy}, {second, binding}} {
-		if err := yaml.UnmarshalStrict(x.data, x.into); err != nil {
-			panic(fmt.Sprintf("crd: budget-gate.yaml, which is embedded: %v", err))
-		}
-	}
-	return policy, binding
-}
-
-// GateFile returns the manifest of [Gate].
 func GateFile() []byte { return bytes.Clone(gate) }
 
 // Objects returns the definitions of CapacityPool, GPUBudget, SpotNode and SpotPlan, in the

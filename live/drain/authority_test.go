@@ -6,8 +6,10 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spotter-dev/spotter/live/permit"
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -47,7 +49,10 @@ func (a *fakeAuthority) Check(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked++
-	if a.err != nil || a.decision == permit.Active || permit.IsUndo(ctx) {
+	cfg := permit.DefaultConfig()
+	cfg.Mode = policy.ModeActive
+	noPools := permit.New(cfg, fake.NewClientBuilder().WithScheme(kinds()).Build())
+	if a.err != nil || a.decision == permit.Active || noPools.Check(ctx) == nil { // it undoes
 		return a.err
 	}
 	return &permit.Denied{Decision: a.decision}

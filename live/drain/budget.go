@@ -49,29 +49,6 @@ func undrainable(p *corev1.Pod, mine []*policyv1.PodDisruptionBudget) error {
 	return nil
 }
 
-// blocked returns a [backend.Held] if the budget of p allows no eviction of it
-// now, by what its status says.
-func blocked(p *corev1.Pod, mine []*policyv1.PodDisruptionBudget) error {
-	if ignoresBudgets(p) || len(mine) != 1 {
-		return nil
-	}
-	b := mine[0]
-	s := &b.Status
-	if !ready(p) {
-		if policy := b.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
-			return nil
-		}
-		if s.DesiredHealthy > 0 && s.CurrentHealthy >= s.DesiredHealthy {
-			return nil
-		}
-	}
-	if s.ObservedGeneration < b.Generation || s.DisruptionsAllowed <= 0 {
-		return backend.Hold("BudgetAllowsNone", "disruption budget %s/%s allows no eviction of pod %s now", b.Namespace,
-			b.Name, p.Name)
-	}
-	return nil
-}
-
 // required returns how many of the wanted pods of a workload must be ready: what
 // the strictest of its budgets says or, without one, all but a quarter, of which
 // at least one may miss and at least one must not.

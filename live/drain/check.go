@@ -7,26 +7,6 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 )
 
-// Check returns a [backend.Held] if the drain of a node would not start now, where that can be
-// known without a request to the API server: it is what shadow mode knows.
-func (p *Reconciler) Check(ctx context.Context, node string) error {
-	r := p.newRound()
-	pods, err := r.view.checkNode(ctx, node, "")
-	if err != nil {
-		return err
-	}
-	for _, pod := range pods {
-		mine, err := r.view.budgetsOf(ctx, pod)
-		if err != nil {
-			return err
-		}
-		if err := blocked(pod, mine); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // check is the phase before anything is done.
 func (r *round) check(ctx context.Context, d *drain) (Phase, error) {
 	if d.urgent() {

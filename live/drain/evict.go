@@ -50,6 +50,7 @@ type Reply struct {
 	Answer  Answer
 	After   time.Duration
 	Message string
+	Err     error // of the request; nil if the pod is evicted
 }
 
 // Evict requests the eviction of exactly the pod p, never of a later one of its name. Grace is nil
@@ -88,7 +89,7 @@ func replyOf(err error) Reply {
 	if err == nil {
 		return Reply{Answer: AnswerEvicted}
 	}
-	r := Reply{Answer: AnswerFailed, Message: err.Error()}
+	r := Reply{Answer: AnswerFailed, Message: err.Error(), Err: err}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		r.Answer = AnswerGone

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -261,40 +260,6 @@ func TestRule10Shortened(t *testing.T) {
 			t.Error("it is reported twice")
 		}
 	})
-}
-
-// TestRule10Unhealthy holds that the policy for unhealthy pods is read as the API
-// server reads it.
-func TestRule10Unhealthy(t *testing.T) {
-	always, never := policyv1.AlwaysAllow, policyv1.IfHealthyBudget
-	budget := func(policy *policyv1.UnhealthyPodEvictionPolicyType, healthy, desired, allowed int32) []*policyv1.PodDisruptionBudget {
-		return []*policyv1.PodDisruptionBudget{{
-			Spec: policyv1.PodDisruptionBudgetSpec{UnhealthyPodEvictionPolicy: policy},
-			Status: policyv1.PodDisruptionBudgetStatus{CurrentHealthy: healthy, DesiredHealthy: desired,
-				DisruptionsAllowed: allowed, ExpectedPods: 5},
-		}}
-	}
-	for _, x := range []struct {
-		name  string
-		ready bool
-		mine  []*policyv1.PodDisruptionBudget
-		held  bool
-	}{
-		{"ready, allowed", true, budget(nil, 3, 2, 1), false},
-		{"ready, not allowed", true, budget(&always, 2, 2, 0), true},
-		{"unready, always", false, budget(&always, 1, 2, 0), false},
-		{"unready, healthy enough", false, budget(&never, 2, 2, 0), false},
-		{"unready, not healthy enough", false, budget(&never, 1, 2, 0), true},
-		{"unready, nothing desired", false, budget(nil, 0, 0, 0), true},
-	} {
-		p := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-		if x.ready {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-		}
-		if err := blocked(p, x.mine); (err != nil) != x.held {
-			t.Errorf("%s: %v", x.name, err)
-		}
-	}
 }
 
 // TestRule09HeldUnderNotice: under a notice a drain goes on without a backend that holds

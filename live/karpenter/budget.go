@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
 
 // A reservation is a place in the budgets of a NodePool for a node that Spotter drains, which the
@@ -110,8 +110,8 @@ func (t *budgetTable) disrupted(nodes []corev1.Node, name string) (total, down i
 		}
 		total++
 		r, reserved := t.reserved[n.Name]
-		if n.Name != name && (reserved && !r.shown(n) || drained(n) || !ready(n) || !n.DeletionTimestamp.IsZero() ||
-			tainted(n, karpv1.DisruptedTaintKey)) {
+		if n.Name != name && (reserved && !r.shown(n) || drained(n) || !kube.IsReady(n) || !n.DeletionTimestamp.IsZero() ||
+			kube.IsTainted(n, karpv1.DisruptedTaintKey)) {
 			down++
 		}
 	}
@@ -212,15 +212,5 @@ func (c clockOf) Now() time.Time { return c.passive.Now() }
 
 // drained reports whether Spotter drains a node.
 func drained(n *corev1.Node) bool {
-	return protectedFor(n, protectedDrain) || tainted(n, drain.TaintDraining)
-}
-
-func tainted(n *corev1.Node, key string) bool {
-	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
-}
-
-func ready(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	return protectedFor(n, protectedDrain) || kube.IsTainted(n, drain.TaintDraining)
 }

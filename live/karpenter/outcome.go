@@ -80,5 +80,5 @@ func (o *outcomeTable) refused(pool string, markets []string, at policy.Time) {
 	for _, m := range markets {
 		o.sink.Meet(backend.Event{Kind: backend.MetRefusal, Pool: pool, Market: m, At: at})
 	}
-	o.sink.Wake("refusal")
+	o.sink.Wake(backend.WakeRefused)
 }

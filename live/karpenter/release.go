@@ -11,6 +11,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
 
 // Prepare keeps Karpenter from replacing or removing a node that Spotter drains. A node that
@@ -53,7 +54,7 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 func going(c *karpv1.NodeClaim, node *corev1.Node) bool {
 	return !c.DeletionTimestamp.IsZero() || !node.DeletionTimestamp.IsZero() ||
 		claimIs(c, karpv1.ConditionTypeDisruptionReason) ||
-		tainted(node, karpv1.DisruptedTaintKey)
+		kube.IsTainted(node, karpv1.DisruptedTaintKey)
 }
 
 // Replaced reports how far the NodeClaims of the tokens have come. One that is not

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 )
@@ -189,7 +190,7 @@ func mayServe(pool *policy.Pool, t *policy.Template) bool {
 func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused bool) (spot, onDemand half) {
 	spot = half{weight: c.SpotWeight, emptyOnly: t.Exact || t.EmptyOnly}
 	onDemand = half{weight: c.OnDemandWeight, emptyOnly: spot.emptyOnly || pool.Share.Max < 1}
-	bound := bounded(pool.Limits, t.Limits)
+	bound := backend.Limits(pool.Limits, t.Limits)
 	if t.Share <= 0 {
 		spot.weight, onDemand.weight = c.OnDemandWeight, c.SpotWeight
 		spot.limits = nothing()
@@ -240,19 +241,6 @@ func (c *Config) limitsOf(t *steering, h *holdings, refused bool, bound, target 
 		freeCapacity = free - kept
 	}
 	return of(h.spot) + freeCapacity, of(h.onDemand) + free - freeCapacity
-}
-
-// bounded returns the limits in force: the user's, and those of a steer below them.
-// Zero components limit nothing.
-func bounded(user, steer policy.Resources) policy.Resources {
-	least := func(a, b int64) int64 {
-		if a == 0 || b == 0 {
-			return a + b
-		}
-		return min(a, b)
-	}
-	return policy.Resources{CPU: least(user.CPU, steer.CPU), Memory: least(user.Memory, steer.Memory),
-		GPU: least(user.GPU, steer.GPU)}
 }
 
 // leftOf returns the limits that bound leaves after what the other NodePool holds.

@@ -16,6 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/live/aws"
 	"github.com/spotter-dev/spotter/live/aws/fake"
 	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -60,10 +61,7 @@ func newCloud(t *testing.T, change func(*Config)) *cloud {
 	if err != nil {
 		t.Fatal(err)
 	}
-	feeds, err := NewAWS(reader, DefaultAWSConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	feeds := NewAWS(reader, 5*time.Minute)
 	c.bookFixture = newBookFixture(t, func(config *Config) {
 		config.Feeds, config.Clock = feeds, clock
 		if change != nil {
@@ -319,9 +317,9 @@ func TestRule13MarketsAreOnlyRead(t *testing.T) {
 		}
 		asked[service+call.Action] = true
 		for _, region := range []string{call.Region, "ap-south-1"} {
-			r := rights.Request{Action: service + call.Action, Resource: "*", Keys: map[string][]string{"aws:RequestedRegion": {region}}}
-			if policy.Allows(r) != (region == call.Region) {
-				t.Errorf("%s in %s: allowed is %t", r.Action, region, policy.Allows(r))
+			r := rightstest.Request{Action: service + call.Action, Resource: "*", Keys: map[string][]string{"aws:RequestedRegion": {region}}}
+			if rightstest.Allows(policy, r) != (region == call.Region) {
+				t.Errorf("%s in %s: allowed is %t", r.Action, region, rightstest.Allows(policy, r))
 			}
 		}
 	}

@@ -14,56 +14,30 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// An AWSConfig says how often AWS is asked.
-type AWSConfig struct {
-	// Prices is the time between two readings of Spot prices. AWS publishes a change within minutes
-	// and changes a price a few times a day; each reading takes a request for every thousand
-	// markets.
-	Prices time.Duration
-
-	// Scores is that of placement scores: one request for each type in each region.
-	Scores time.Duration
-
-	// Lists is that of on-demand prices, interruption bands, zones, types and
+const (
+	// awsScores is the time between two readings of placement scores: one request for each type
+	// in each region. awsLists is that of on-demand prices, interruption bands, zones, types and
 	// offerings, which change rarely.
-	Lists time.Duration
+	awsScores = time.Hour
+	awsLists  = 24 * time.Hour
 
-	// Overlap is how much of the reported time is requested again, because AWS publishes some
+	// awsOverlap is how much of the reported time is requested again, because AWS publishes some
 	// prices late.
-	Overlap time.Duration
-}
-
-// DefaultAWSConfig returns readings every 5 minutes, every hour and once a day.
-func DefaultAWSConfig() AWSConfig {
-	return AWSConfig{Prices: 5 * time.Minute, Scores: time.Hour, Lists: 24 * time.Hour, Overlap: time.Hour}
-}
-
-func (c *AWSConfig) validate() error {
-	for _, d := range []struct {
-		field      string
-		value, low time.Duration
-	}{{"Prices", c.Prices, time.Second}, {"Scores", c.Scores, time.Second}, {"Lists", c.Lists, time.Second}, {"Overlap",
-		c.Overlap, 0}} {
-		if d.value < d.low || d.value > 7*24*time.Hour {
-			return fmt.Errorf("%w: AWS %s %v: it must be between %v and a week", ErrConfig, d.field, d.value, d.low)
-		}
-	}
-	return nil
-}
+	awsOverlap = time.Hour
+)
 
 // NewAWS returns the feeds of the EC2 API, the price list and the Spot Instance
-// Advisor: they are read apart, so that a failure of one ages none of the others.
-func NewAWS(r *aws.Reader, c AWSConfig) ([]Feed, error) {
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
+// Advisor: they are read apart, so that a failure of one ages none of the others. Spot prices are
+// read at an interval. AWS publishes a change within minutes and changes a price a few times a day;
+// each reading takes a request for every thousand markets.
+func NewAWS(r *aws.Reader, interval time.Duration) []Feed {
 	return []Feed{
-		awsFeed{"aws-spot-prices", c.Prices, awsPrices{r, c.Overlap}.read},
-		awsFeed{"aws-offerings", c.Lists, awsLists{r}.readOfferings},
-		awsFeed{"aws-on-demand-prices", c.Lists, awsLists{r}.readOnDemand},
-		awsFeed{"aws-interruption-bands", c.Lists, awsLists{r}.readBands},
-		awsFeed{"aws-placement-scores", c.Scores, awsLists{r}.readScores},
-	}, nil
+		awsFeed{"aws-spot-prices", interval, awsReader{r}.readPrices},
+		awsFeed{"aws-offerings", awsLists, awsReader{r}.readOfferings},
+		awsFeed{"aws-on-demand-prices", awsLists, awsReader{r}.readOnDemand},
+		awsFeed{"aws-interruption-bands", awsLists, awsReader{r}.readBands},
+		awsFeed{"aws-placement-scores", awsScores, awsReader{r}.readScores},
+	}
 }
 
 // An awsFeed is one kind of facts.
@@ -82,25 +56,22 @@ func (f awsFeed) Every() time.Duration { return f.every }
 // Read implements [Feed].
 func (f awsFeed) Read(ctx context.Context, ask Ask) (*Update, error) { return f.read(ctx, ask) }
 
-// awsPrices reads Spot prices.
-type awsPrices struct {
-	reader  *aws.Reader
-	overlap time.Duration
-}
+// An awsReader reads the facts of all regions.
+type awsReader struct{ *aws.Reader }
 
-// read requests what is new, and at first the whole history of a snapshot. AWS names every market
-// in each response, at least with the price in force at its start: a market that it does not name
-// is not known to be sold.
-func (p awsPrices) read(ctx context.Context, ask Ask) (*Update, error) {
+// readPrices requests what is new, and at first the whole history of a snapshot. AWS names every
+// market in each response, at least with the price in force at its start: a market that it does not
+// name is not known to be sold.
+func (p awsReader) readPrices(ctx context.Context, ask Ask) (*Update, error) {
 	const second = policy.Time(time.Second / time.Millisecond)
 	u := &Update{AsOf: ask.Now - ask.Now%second} // as precise as a request
 	from := u.AsOf - (historySize+1)*gridStep
 	if ask.Since > 0 {
-		from = max(from, ask.Since.Add(-p.overlap))
+		from = max(from, ask.Since.Add(-awsOverlap))
 	}
 	var errs []error
-	for _, region := range p.reader.Regions() {
-		prices, unreadable, err := p.reader.Prices(ctx, region, from-from%second, u.AsOf)
+	for _, region := range p.Regions() {
+		prices, unreadable, err := p.Prices(ctx, region, from-from%second, u.AsOf)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -137,26 +108,23 @@ func named(region string, ids map[string]string) []Zone {
 	return all
 }
 
-// awsLists reads what changes rarely.
-type awsLists struct{ reader *aws.Reader }
-
 // readOfferings reads zones, what they sell, and the types that the catalog does not
 // hold.
-func (l awsLists) readOfferings(ctx context.Context, ask Ask) (*Update, error) {
+func (l awsReader) readOfferings(ctx context.Context, ask Ask) (*Update, error) {
 	u := &Update{AsOf: ask.Now}
 	var errs []error
-	for _, region := range l.reader.Regions() {
-		ids, err := l.reader.Zones(ctx, region)
+	for _, region := range l.Regions() {
+		ids, err := l.Zones(ctx, region)
 		errs = append(errs, err)
 		u.Zones = append(u.Zones, named(region, ids)...)
-		kinds, err := l.reader.Types(ctx, region)
+		kinds, err := l.Types(ctx, region)
 		errs = append(errs, err)
 		for i := range kinds {
 			if _, known := catalog.Lookup(catalog.AWS, kinds[i].Name); !known {
 				u.Types = append(u.Types, described(&kinds[i]))
 			}
 		}
-		zones, err := l.reader.Offerings(ctx, region)
+		zones, err := l.Offerings(ctx, region)
 		errs = append(errs, err)
 		for _, zone := range slices.Sorted(maps.Keys(zones)) {
 			for _, kind := range zones[zone] {
@@ -183,11 +151,11 @@ func described(x *aws.InstanceType) policy.InstanceType {
 }
 
 // readOnDemand reads the price list.
-func (l awsLists) readOnDemand(ctx context.Context, ask Ask) (*Update, error) {
+func (l awsReader) readOnDemand(ctx context.Context, ask Ask) (*Update, error) {
 	u := &Update{AsOf: ask.Now}
 	var errs []error
-	for _, region := range l.reader.Regions() {
-		prices, err := l.reader.OnDemand(ctx, region)
+	for _, region := range l.Regions() {
+		prices, err := l.OnDemand(ctx, region)
 		errs = append(errs, err)
 		if err == nil && len(prices) == 0 {
 			u.Warnings = append(u.Warnings,
@@ -202,13 +170,13 @@ func (l awsLists) readOnDemand(ctx context.Context, ask Ask) (*Update, error) {
 }
 
 // readBands reads the Spot Instance Advisor.
-func (l awsLists) readBands(ctx context.Context, ask Ask) (*Update, error) {
-	bands, err := l.reader.Bands(ctx)
+func (l awsReader) readBands(ctx context.Context, ask Ask) (*Update, error) {
+	bands, err := l.Bands(ctx)
 	if err != nil {
 		return nil, err
 	}
 	u := &Update{AsOf: ask.Now}
-	for _, region := range l.reader.Regions() {
+	for _, region := range l.Regions() {
 		if len(bands[region]) == 0 {
 			u.Warnings = append(u.Warnings, fmt.Sprintf("the Spot Instance Advisor lists no instance type of %s", region))
 		}
@@ -221,13 +189,13 @@ func (l awsLists) readBands(ctx context.Context, ask Ask) (*Update, error) {
 
 // readScores reads the placement scores of the types that are wanted, by the IDs of
 // zones.
-func (l awsLists) readScores(ctx context.Context, ask Ask) (*Update, error) {
+func (l awsReader) readScores(ctx context.Context, ask Ask) (*Update, error) {
 	if len(ask.Wanted) == 0 {
 		return nil, ErrNothingWanted
 	}
 	u := &Update{AsOf: ask.Now}
 	var errs []error
-	for _, region := range l.reader.Regions() {
+	for _, region := range l.Regions() {
 		var kinds []string
 		for _, w := range ask.Wanted {
 			if w.Provider == catalog.AWS && w.Region == region {
@@ -237,10 +205,10 @@ func (l awsLists) readScores(ctx context.Context, ask Ask) (*Update, error) {
 		if len(kinds) == 0 {
 			continue
 		}
-		ids, err := l.reader.Zones(ctx, region)
+		ids, err := l.Zones(ctx, region)
 		errs = append(errs, err)
 		u.Zones = append(u.Zones, named(region, ids)...)
-		scores, left, err := l.reader.Scores(ctx, region, kinds)
+		scores, left, err := l.Scores(ctx, region, kinds)
 		errs = append(errs, err)
 		if left > 0 {
 			u.Warnings = append(u.Warnings,

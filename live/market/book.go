@@ -7,7 +7,6 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -24,8 +23,7 @@ type Book struct {
 	table   table
 	omitted string // what was said of offers that they leave out
 
-	met    map[string]*meeting // by the name of the market
-	quotas quotas
+	met map[string]*meeting // by the name of the market
 
 	places map[string]v1alpha1.Place
 
@@ -34,16 +32,10 @@ type Book struct {
 
 // New returns a book that knows what its cache holds. It asks no feed yet.
 func New(c Config) (*Book, error) {
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
 	b := &Book{
 		config: &c, known: newKnowledge(), met: map[string]*meeting{}, places: map[string]v1alpha1.Place{},
 	}
 	b.feeds = &feedReader{config: &c, book: b, states: make([]feedState, len(c.Feeds))}
-	for cluster, p := range c.Places {
-		b.places[cluster] = v1alpha1.Place(p)
-	}
 	if err := b.load(); err != nil {
 		return nil, err
 	}
@@ -64,7 +56,8 @@ func (b *Book) Use(pools []*v1alpha1.CapacityPool) {
 	b.known.changed = true
 }
 
-// Place sets the region of a cluster: see [Config.Places].
+// Place sets the region of a cluster by the name of its cloudspace. A cluster of which none was
+// set is where its first pool finds the most markets.
 func (b *Book) Place(cluster, provider, region string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,8 +77,7 @@ func (b *Book) NameZone(z Zone) {
 	}
 }
 
-// Fill writes into s what is known at now: Types, Zones, Markets, Quotas,
-// Commitments and Sources; the caller appends the sources of its own. Types, Zones and
+// Fill writes into s what is known at now: Types, Zones, Markets and Sources; the caller appends the sources of its own. Types, Zones and
 // the History of markets are shared and never written; all else is the snapshot's own.
 // Forecasts are left empty.
 //
@@ -99,27 +91,13 @@ func (b *Book) Fill(s *policy.Snapshot, now policy.Time) {
 	b.table.refresh(b.config, now)
 	s.Types, s.Zones = b.table.types, b.table.zones
 	s.Markets = slices.Clone(b.table.markets)
-	s.Quotas = b.quotas.fill(b.config, now)
-	s.Commitments = slices.Clone(b.table.commitments)
 	s.Sources = b.feeds.sources()
 }
 
 // Settle takes in which nodes of s run, once they are there: until the next call they add
-// to the node-hours of their markets. It writes what of the commitments of s covers none
-// of them. Where identifiers have changed since s was filled nothing is counted.
+// to the node-hours of their markets. Where identifiers have changed since s was filled nothing
+// is counted.
 func (b *Book) Settle(s *policy.Snapshot) {
-	b.count(s)
-	if len(s.Commitments) == 0 {
-		return
-	}
-	coverage := billing.CoverageOf(s)
-	for i := range s.Commitments {
-		s.Commitments[i].Unused = coverage.Unused(i)
-	}
-}
-
-// count takes in how many nodes of s run in each market.
-func (b *Book) count(s *policy.Snapshot) {
 	counts := make([]int64, len(s.Markets))
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Phase != policy.NodeGone && n.Market != policy.None {
@@ -140,10 +118,9 @@ func (b *Book) count(s *policy.Snapshot) {
 			m = &meeting{}
 			b.met[b.table.markets[i].Name], b.table.met[i] = m, m
 		}
-		m.meet(s.Now, b.config.RunningGapMax)
+		m.meet(s.Now)
 		m.running = n
 	}
-	b.quotas.count(b.config.Limits, &b.table, counts)
 }
 
 // Generation changes whenever a call of [Book.Fill] has changed the identifiers of types, zones or
@@ -209,10 +186,6 @@ func (b *Book) Meet(e backend.Event) {
 	if e.At == 0 || e.At > now {
 		e.At = now
 	}
-	if e.Kind == backend.MetQuota {
-		b.quotas.meet(&b.table, b.table.find(e.Market), e.At)
-		return
-	}
 	if e.Market == "" {
 		return
 	}
@@ -222,5 +195,5 @@ func (b *Book) Meet(e backend.Event) {
 		b.met[e.Market] = m
 		b.table.link(e.Market, m)
 	}
-	m.take(e, b.config.RefusalSpan, b.config.RunningGapMax)
+	m.take(e)
 }

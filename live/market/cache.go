@@ -1,10 +1,7 @@
 package market
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spotter-dev/spotter/live/packed"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -87,7 +85,7 @@ func (b *Book) load() error {
 	}
 	var c cached
 	if err == nil {
-		err = unpack(body, cacheReadMax, &c)
+		err = packed.Unpack(body, cacheReadMax, &c)
 	}
 	if err == nil && c.Version != cacheVersion {
 		err = fmt.Errorf("its version is %d, not %d", c.Version, cacheVersion)
@@ -105,25 +103,6 @@ func (b *Book) load() error {
 		b.config.Log.Warn("the cache of markets is not used", "file", b.config.Cache, "error", err)
 	}
 	return nil
-}
-
-// unpack reads what [pack] wrote, up to a bound.
-func unpack(body []byte, most int64, into any) error {
-	z, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	return json.NewDecoder(io.LimitReader(z, most)).Decode(into)
-}
-
-// pack returns x compressed. That cannot fail: the buffer takes all, and counts and prices
-// are finite.
-func pack(x any) []byte {
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	_ = json.NewEncoder(z).Encode(x)
-	_ = z.Close()
-	return packed.Bytes()
 }
 
 // adopt takes over what a cache holds.
@@ -203,7 +182,10 @@ func (b *Book) save() error {
 	b.savedAt = c.Saved
 	b.mu.Unlock()
 	next := b.config.Cache + ".new"
-	err := os.WriteFile(next, pack(c), 0o600)
+	data, err := packed.Pack(c)
+	if err == nil {
+		err = os.WriteFile(next, data, 0o600)
+	}
 	if err == nil {
 		err = os.Rename(next, b.config.Cache)
 	}

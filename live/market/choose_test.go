@@ -1,12 +1,9 @@
 package market
 
 import (
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -105,66 +102,6 @@ func TestUse(t *testing.T) {
 	}
 	if got := len(d.fill(t).Types); got != 3 {
 		t.Errorf("%d types after a node of the third was asked for", got)
-	}
-}
-
-// Quotas are what nodes leave of the limits, and nothing for a while of one that a
-// launch met, of all families that count against it.
-func TestQuotas(t *testing.T) {
-	d := newBookFixture(t, func(c *Config) {
-		c.Limits = []Limit{{Name: "L-34B43A08", Region: "eu-west-1", Capacity: policy.Spot, Families: []string{"m5"}, VCPU: 64}}
-	})
-	d.report(t, Update{Spot: []Price{
-		spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.03), spot("eu-west-1a", "g4dn.xlarge", noon, 0.3),
-	}})
-	d.fill(t)
-	id := d.Lookup(m5a)
-	d.running(func(m policy.MarketID) int {
-		if m == id {
-			return 30
-		}
-		return 1
-	})
-	want := policy.Quota{Name: "L-34B43A08", Region: "eu-west-1", Capacity: policy.Spot, Families: []string{"m5"}, VCPU: 4}
-	equal := func(a, b policy.Quota) bool {
-		return a.Name == b.Name && a.Region == b.Region && a.Capacity == b.Capacity && slices.Equal(a.Families, b.Families) && a.VCPU == b.VCPU
-	}
-	if got := d.fill(t).Quotas; len(got) != 1 || !equal(got[0], want) {
-		t.Errorf("quotas %+v, want %+v", got, want)
-	}
-	d.Meet(backend.Event{Kind: backend.MetQuota, Market: m5a, At: d.now()})
-	d.Meet(backend.Event{Kind: backend.MetQuota, Market: "aws/nowhere", At: d.now()})
-	spent := policy.Quota{Name: "Running Spot Standard (A, C, D, H, I, M, R, T, Z) instances", Region: "eu-west-1",
-		Capacity: policy.Spot, Families: []string{"c5", "m5"}}
-	s := d.fill(t)
-	if got := s.Quotas; len(got) != 2 || !equal(got[1], spent) {
-		t.Errorf("quotas %+v, want %+v", got, spent)
-	}
-	if e := s.Markets[id].Experience; e.Refusals != 0 || e.Refused != 0 {
-		t.Errorf("the market is blamed for the quota: %+v", e)
-	}
-	d.clock.Step(15 * time.Minute)
-	if got := d.fill(t).Quotas; len(got) != 1 {
-		t.Errorf("quotas %+v after the span", got)
-	}
-}
-
-// Commitments stand in order, unused but for what nodes on demand take.
-func TestCommitments(t *testing.T) {
-	d := newBookFixture(t, func(c *Config) {
-		c.Commitments = []policy.Commitment{{Name: "z", Type: "m5.large", Amount: 3, Fee: policy.NoPrice},
-			{Name: "a", Type: "c5.large", Amount: 2, Fee: policy.NoPrice}}
-	})
-	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.04)}})
-	for range 2 { // what one snapshot settles is not left over in the next
-		s := d.fill(t)
-		for i := range 2 {
-			s.Nodes = append(s.Nodes, policy.Node{ID: policy.NodeID(i), Name: "n", Market: d.Lookup(m5d), Phase: policy.NodeInitialized})
-		}
-		d.Settle(s)
-		if c := s.Commitments; len(c) != 2 || c[0].Name != "a" || c[0].Unused != 2 || c[1].Unused != 1 {
-			t.Errorf("%+v", c)
-		}
 	}
 }
 

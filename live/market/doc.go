@@ -1,6 +1,6 @@
 // Package market keeps what is known of the markets that a cluster can buy in:
 // instance types, zones, prices and their history, published signals, what the
-// cluster itself met, quotas and commitments. A [Book] holds it all and writes it
+// cluster itself met. A [Book] holds it all and writes it
 // into snapshots; a [Feed] brings it: the EC2 API ([NewAWS]), a folder that
 // "spotter trace record" fills ([NewFolder]), the price list of an auction.
 //

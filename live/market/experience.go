@@ -1,8 +1,6 @@
 package market
 
 import (
-	"time"
-
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
@@ -22,8 +20,8 @@ type meeting struct {
 }
 
 // meet brings the experience up to now: what was seen decays, and the nodes that
-// ran meanwhile add their hours. After a restart they add gapMax at most.
-func (m *meeting) meet(now policy.Time, gapMax time.Duration) {
+// ran meanwhile add their hours. After a restart they add runningGapMax at most.
+func (m *meeting) meet(now policy.Time) {
 	e := &m.seen
 	if e.At == 0 {
 		e.At = now
@@ -34,7 +32,7 @@ func (m *meeting) meet(now policy.Time, gapMax time.Duration) {
 	}
 	ran := dt
 	if m.imported {
-		ran, m.imported = min(dt, gapMax), false
+		ran, m.imported = min(dt, runningGapMax), false
 	}
 	const ln2 = 0.6931471805599453
 	keep := portable.Exp(-ln2 * dt.Hours() / policy.ExperienceHalfLife.Hours())
@@ -45,15 +43,15 @@ func (m *meeting) meet(now policy.Time, gapMax time.Duration) {
 	e.At = now
 }
 
-// take counts an event. Refusals within span of the last that was counted are one
+// take counts an event. Refusals within refusalSpan of the last that was counted are one
 // with it.
-func (m *meeting) take(e backend.Event, span, gapMax time.Duration) {
-	m.meet(e.At, gapMax)
+func (m *meeting) take(e backend.Event) {
+	m.meet(e.At)
 	switch e.Kind {
 	case backend.MetLaunch:
 		m.seen.Launches++
 	case backend.MetRefusal:
-		if m.counted != 0 && e.At.Sub(m.counted) < span {
+		if m.counted != 0 && e.At.Sub(m.counted) < refusalSpan {
 			return
 		}
 		m.counted = e.At

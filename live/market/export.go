@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spotter-dev/spotter/live/packed"
 	"github.com/spotter-dev/spotter/policy"
 )
 
 // exportVersion is that of the form of an export.
 const exportVersion = 1
-
-// exportReadMax bounds what an export may unpack to.
-const exportReadMax = 64 << 20
 
 // ErrImport is returned for an export that cannot be read.
 var ErrImport = errors.New("not an export of market experience")
@@ -50,8 +48,8 @@ func (b *Book) Export() []byte {
 			cmp.Compare(x.Name, y.Name))
 	})
 	for n := len(all); ; n = n * 3 / 4 {
-		if packed := packed(all[:n]); len(packed) <= b.config.ExportMax || n == 0 {
-			return packed
+		if data := exportOf(all[:n]); len(data) <= b.config.ExportMax || n == 0 {
+			return data
 		}
 	}
 }
@@ -61,17 +59,18 @@ func (x *exported) lastMet() policy.Time {
 	return cmp.Or(max(x.Experience.Refused, x.Experience.Reclaimed), x.Experience.At)
 }
 
-func packed(all []exported) []byte {
+func exportOf(all []exported) []byte {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(x, y exported) int { return cmp.Compare(x.Name, y.Name) })
-	return pack(export{exportVersion, all})
+	data, _ := packed.Pack(export{exportVersion, all}) // counts are finite
+	return data
 }
 
 // Import takes in what [Book.Export] returned. It replaces what was met before. An
 // export that cannot be read changes nothing.
-func (b *Book) Import(packed []byte) error {
+func (b *Book) Import(data []byte) error {
 	var e export
-	if err := unpack(packed, exportReadMax, &e); err != nil {
+	if err := packed.Unpack(data, packed.ReadMax, &e); err != nil {
 		return fmt.Errorf("%w: %w", ErrImport, err)
 	}
 	if e.Version != exportVersion {

@@ -15,10 +15,9 @@ import (
 type table struct {
 	generation uint64
 
-	types       []policy.InstanceType
-	zones       []string
-	markets     []policy.Market
-	commitments []policy.Commitment
+	types   []policy.InstanceType
+	zones   []string
+	markets []policy.Market
 
 	// regions are those of zones that are in only one, and by an empty zone that of a provider with
 	// only one.
@@ -51,7 +50,7 @@ func (b *Book) tabulate() {
 		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, compareKeys)
-	t := table{generation: b.table.generation, commitments: b.config.commitments(), regions: regionsOf(keys)}
+	t := table{generation: b.table.generation, regions: regionsOf(keys)}
 	var omitted omissions
 	var types []*policy.InstanceType
 	owner := map[string]string{} // of the name of a type
@@ -208,15 +207,15 @@ func (t *table) refresh(c *Config, now policy.Time) {
 			m.History = r.price.curve.history(now)
 		}
 		m.Band = policy.BandUnknown
-		if r.band != nil && now.Sub(r.band.at) <= c.BandsStaleAfter {
+		if r.band != nil && now.Sub(r.band.at) <= bandsStaleAfter {
 			m.Band = r.band.band
 		}
 		m.PlacementScore = -1
-		if r.offer.score >= 0 && now.Sub(r.offer.scoredAt) <= c.SignalsStaleAfter {
+		if r.offer.score >= 0 && now.Sub(r.offer.scoredAt) <= signalsStaleAfter {
 			m.PlacementScore = r.offer.score
 		}
 		if x := t.met[i]; x != nil {
-			x.meet(now, c.RunningGapMax)
+			x.meet(now)
 			m.Experience = x.seen
 		}
 	}

@@ -83,9 +83,3 @@ func Undo(ctx context.Context) context.Context {
 func Enforce(ctx context.Context) context.Context {
 	return context.WithValue(ctx, permitKey{}, permit{purpose: enforce})
 }
-
-// IsUndo reports whether ctx is for undoing Spotter's own changes.
-func IsUndo(ctx context.Context) bool {
-	p, _ := ctx.Value(permitKey{}).(permit)
-	return p.purpose == undo
-}

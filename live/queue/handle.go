@@ -96,7 +96,7 @@ func (q *Queue) publish(ctx context.Context, m *message) []backend.Notice {
 	case kindStateChange:
 		q.count(func(c *Counts) { c.StateChanges++ })
 		if m.state != "pending" && m.state != "running" {
-			q.sink.Wake("state-change")
+			q.sink.Wake(backend.WakeState)
 		}
 	case kindLifecycle:
 		q.count(func(c *Counts) { c.Lifecycle++ })
@@ -125,7 +125,7 @@ func (q *Queue) notice(ctx context.Context, m *message, reclaimAt policy.Time) [
 // late says that something has happened already: what is there shows it.
 func (q *Queue) late() {
 	q.count(func(c *Counts) { c.Late++ })
-	q.sink.Wake("late-notice")
+	q.sink.Wake(backend.WakeLateNotice)
 }
 
 // recentMax is how many events are remembered, those of a busy hour.

@@ -151,11 +151,11 @@ func (t *stateTable) report(m *machine) (reports []func(backend.Sink)) {
 		reports = append(reports, func(s backend.Sink) { s.SetMachine(Name, x) })
 		if n, ok := m.notice(t.cfg.Notice); ok && !m.reported.notice {
 			m.reported.notice = true
-			reports = append(reports, func(s backend.Sink) { s.Notice(n); s.Wake("outbid") })
+			reports = append(reports, func(s backend.Sink) { s.Notice(n); s.Wake(backend.WakeOutbid) })
 		}
 	}
 	if m.reported.refusal != heard.refusal || m.reported.reclaim != heard.reclaim {
-		word := map[bool]string{true: "lost", false: "refused"}[m.reclaimed != 0]
+		word := map[bool]string{true: backend.WakeLost, false: backend.WakeRefused}[m.reclaimed != 0]
 		reports = append(reports, func(s backend.Sink) { s.Wake(word) })
 	}
 	return reports

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -131,7 +132,7 @@ func (m *machine) seeNode(n *corev1.Node) {
 		m.ready = false
 		return
 	}
-	m.node, m.ready = n.Name, initialized(n)
+	m.node, m.ready = n.Name, kube.IsPrepared(n)
 	if n.Spec.ProviderID != "" {
 		m.providerID = n.Spec.ProviderID
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -194,19 +193,4 @@ func instant(text string) policy.Time {
 		return 0
 	}
 	return policy.TimeOf(t)
-}
-
-// initialized reports whether a node takes pods.
-func initialized(n *corev1.Node) bool {
-	for _, t := range n.Spec.Taints {
-		if t.Key == "node.cloudprovider.kubernetes.io/uninitialized" || t.Key == corev1.TaintNodeNotReady {
-			return false
-		}
-	}
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/permit"
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -35,10 +36,12 @@ func TestPassInEveryMode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
-			undoing := false
+			cfg, undoing := permit.DefaultConfig(), false
+			cfg.Mode, cfg.Fresh = policy.ModeActive, 0
+			authority := permit.New(cfg, w.store)
 			w.config.Fence = func(ctx context.Context) error {
-				if undoing && !permit.IsUndo(ctx) {
-					return &permit.Denied{Pool: poolName, Decision: permit.Off}
+				if undoing {
+					return authority.Check(ctx)
 				}
 				return nil
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -73,7 +74,7 @@ func (b *Backend) replaced(ctx context.Context, token string) (backend.Replaceme
 		if err := b.client.Get(ctx, client.ObjectKey{Name: name}, &node); client.IgnoreNotFound(err) != nil {
 			return backend.ReplacementWaiting, fmt.Errorf("reading node %s: %w", name, err)
 		}
-		if node.Name != "" && initialized(&node) {
+		if node.Name != "" && kube.IsPrepared(&node) {
 			return backend.ReplacementReady, nil
 		}
 		return backend.ReplacementWaiting, nil

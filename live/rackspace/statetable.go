@@ -185,7 +185,8 @@ func (t *stateTable) withinLimits(s *policy.Snapshot, id policy.PoolID, markets 
 	pool := &s.Pools[id]
 	t.mu.Lock()
 	p := t.pool(pool.Name)
-	used, limits := pool.Used, p.steer.bound(pool.Limits)
+	used := pool.Used
+	limits := backend.Limits(pool.Limits, policy.Resources{CPU: p.steer.CPU, Memory: p.steer.Memory, GPU: p.steer.GPU})
 	if p.boughtAt == s.Now {
 		used = used.Plus(p.bought)
 	}

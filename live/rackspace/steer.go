@@ -94,17 +94,3 @@ func sameSteer(a, b steer) bool {
 	a.Since, b.Since = "", ""
 	return reflect.DeepEqual(a, b)
 }
-
-// bound returns the user's limits with the steer's, none of them above the user's.
-func (x steer) bound(user policy.Resources) policy.Resources {
-	user.CPU, user.Memory, user.GPU = least(user.CPU, x.CPU), least(user.Memory, x.Memory), least(user.GPU, x.GPU)
-	return user
-}
-
-// least returns the lower of two limits, where 0 is no limit.
-func least(a, b int64) int64 {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
-}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 	"github.com/spotter-dev/spotter/test/golden"
 )
 
@@ -56,7 +57,7 @@ func documentation() string {
 	var b strings.Builder
 	b.WriteString(preface)
 	b.WriteString("## Kubernetes\n")
-	for _, p := range rights.Parts() {
+	for _, p := range rightstest.Parts {
 		writeRights(&b, p)
 	}
 	b.WriteString(between)

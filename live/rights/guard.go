@@ -1,14 +1,9 @@
 package rights
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"strings"
-
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 )
 
 //go:embed guard.yaml
@@ -19,9 +14,6 @@ const (
 	guardUser   = "system:serviceaccount:spotter:spotter"
 	guardSwitch = "name: spotter-kill-switch, namespace: spotter,"
 )
-
-// SwitchPolicy is the name of the policy that holds the kill switch.
-const SwitchPolicy = "kill-switch.spotter.dev"
 
 // A Guarded is the controller that the guard narrows.
 type Guarded struct {
@@ -38,20 +30,4 @@ func GuardFile(g Guarded) []byte {
 	text := strings.ReplaceAll(guard, guardUser, g.User)
 	return []byte(strings.ReplaceAll(text, guardSwitch, fmt.Sprintf("name: %q, namespace: %s,", g.KillSwitch,
 		g.Namespace)))
-}
-
-// Guard returns the policies of [GuardFile] and their bindings, in the order of the file.
-func Guard(g Guarded) []client.Object {
-	var all []client.Object
-	for i, text := range bytes.Split(GuardFile(g), []byte("\n---\n")) {
-		var o client.Object = &admissionv1.ValidatingAdmissionPolicy{}
-		if i%2 == 1 {
-			o = &admissionv1.ValidatingAdmissionPolicyBinding{}
-		}
-		if err := yaml.UnmarshalStrict(text, o); err != nil {
-			panic(fmt.Sprintf("rights: guard.yaml, which is embedded: %v", err))
-		}
-		all = append(all, o)
-	}
-	return all
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -186,12 +187,12 @@ func TestGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	who := rights.Guarded{User: "spotter", Namespace: "spotter", KillSwitch: "stop"}
-	for _, o := range rights.Guard(who) {
+	for _, o := range rightstest.Admission(t, rights.GuardFile(who)) {
 		if err := env.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	user, err := client.New(env.User(t, who.User, rights.Rules(full(true), rights.Cluster)...), client.Options{Scheme: env.Client.Scheme()})
+	user, err := client.New(env.User(t, who.User, rightstest.Rules(full(true), rights.Cluster)...), client.Options{Scheme: env.Client.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,8 +339,8 @@ var unswitched = map[string]string{
 // the policy of the kill switch, or excused.
 func TestSwitchCoversRights(t *testing.T) {
 	var judged []admissionv1.NamedRuleWithOperations
-	for _, o := range rights.Guard(rights.Guarded{User: "u", Namespace: "n", KillSwitch: "k"}) {
-		if p, is := o.(*admissionv1.ValidatingAdmissionPolicy); is && p.Name == rights.SwitchPolicy {
+	for _, o := range rightstest.Admission(t, rights.GuardFile(rights.Guarded{User: "u", Namespace: "n", KillSwitch: "k"})) {
+		if p, is := o.(*admissionv1.ValidatingAdmissionPolicy); is && p.Name == "kill-switch.spotter.dev" {
 			judged = p.Spec.MatchConstraints.ResourceRules
 		}
 	}

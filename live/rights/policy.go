@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -129,44 +128,4 @@ func partition(region string) string {
 		return "aws-us-gov"
 	}
 	return "aws"
-}
-
-// A Request is what IAM judges. Keys are the condition keys that it carries.
-type Request struct {
-	Action, Resource string
-	Keys             map[string][]string
-}
-
-// Allows reports whether a policy allows a request, by the operators that policies of this package
-// use. Test servers that replace AWS refuse all other requests.
-func (p Policy) Allows(r Request) bool {
-	return slices.ContainsFunc(p.Statement, func(s Statement) bool {
-		return slices.Contains(s.Action, r.Action) && matchesAny(s.Resource, r.Resource) && s.holds(r)
-	})
-}
-
-// holds reports whether all conditions of a statement do.
-func (s *Statement) holds(r Request) bool {
-	for operator, keys := range s.Condition {
-		for key, values := range keys {
-			has := r.Keys[key]
-			if len(has) == 0 && !strings.HasPrefix(operator, "ForAllValues:") {
-				return false
-			}
-			for _, x := range has {
-				if strings.HasSuffix(operator, "StringLike") && !matchesAny(values, x) ||
-					operator == "StringEquals" && !slices.Contains(values, x) {
-					return false
-				}
-			}
-		}
-	}
-	return true
-}
-
-// matchesAny reports whether text matches one of the patterns, in which * matches any text.
-func matchesAny(patterns []string, text string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(p), `\*`, ".*") + "$").MatchString(text)
-	})
 }

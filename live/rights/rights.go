@@ -4,14 +4,7 @@
 // not done, and what is here is.
 package rights
 
-import (
-	"cmp"
-	"maps"
-	"slices"
-	"strings"
-
-	rbacv1 "k8s.io/api/rbac/v1"
-)
+import "slices"
 
 // A Part is something of a controller that may be used or not.
 type Part string
@@ -29,11 +22,6 @@ const (
 	Bucket         Part = "bucket"          // recording.bucket
 	Prometheus     Part = "prometheus"      // usage.prometheus
 )
-
-// Parts returns all of them, Core first.
-func Parts() []Part {
-	return []Part{Core, LeaderElection, SecureMetrics, Karpenter, Groups, Rackspace, Prices, Queue, Bucket, Prometheus}
-}
 
 // A Scope is where a right of the API server is granted.
 type Scope string
@@ -99,45 +87,6 @@ type Right struct {
 	Why string
 }
 
-// Rules returns the rules of a role that grant what a controller needs in a scope,
-// each resource once for the same names, in an order that does not change.
-func Rules(s Setup, in Scope) []rbacv1.PolicyRule {
-	type object struct{ group, resource, names string }
-	verbs := map[object]map[string]bool{}
-	for _, r := range Kubernetes() {
-		if r.Scope != in || !s.Needs(&r) {
-			continue
-		}
-		for _, resource := range r.Resources {
-			o := object{r.Group, resource, strings.Join(r.Names, " ")}
-			if verbs[o] == nil {
-				verbs[o] = map[string]bool{}
-			}
-			for _, v := range r.Verbs {
-				verbs[o][v] = true
-			}
-		}
-	}
-	type grant struct{ group, names, verbs string }
-	grants := map[grant][]string{}
-	for o, v := range verbs {
-		g := grant{o.group, o.names, strings.Join(slices.Sorted(maps.Keys(v)), " ")}
-		grants[g] = append(grants[g], o.resource)
-	}
-	var rules []rbacv1.PolicyRule
-	for g, resources := range grants {
-		slices.Sort(resources)
-		rules = append(rules, rbacv1.PolicyRule{
-			APIGroups: []string{g.group}, Resources: resources, ResourceNames: strings.Fields(g.names), Verbs: strings.Fields(g.verbs),
-		})
-	}
-	slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int {
-		return cmp.Or(cmp.Compare(a.APIGroups[0], b.APIGroups[0]), slices.Compare(a.Resources, b.Resources),
-			slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.Verbs, b.Verbs))
-	})
-	return rules
-}
-
 // A Permission is a kind of request to AWS.
 type Permission struct {
 	Part Part
@@ -158,16 +107,4 @@ type Permission struct {
 
 	// Why says what it is for, in words for the documentation.
 	Why string
-}
-
-// Actions returns the actions of IAM that a controller needs, ascending.
-func Actions(s Setup) []string {
-	var all []string
-	for _, p := range AWS() {
-		if s.needs(p.Part, p.Active) {
-			all = append(all, p.Action)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/spotter-dev/spotter/live/asg"
 	"github.com/spotter-dev/spotter/live/aws"
 	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 )
 
 type rbac = rbacv1.PolicyRule
 
 // full is a controller that uses everything.
-func full(active bool) rights.Setup { return rights.Setup{Active: active, Parts: rights.Parts()} }
+func full(active bool) rights.Setup { return rights.Setup{Active: active, Parts: rightstest.Parts} }
 
 // writing are the verbs that change something.
 var writing = []string{"create", "update", "patch", "delete", "deletecollection"}
@@ -28,7 +29,7 @@ func TestRule13RightsInShadow(t *testing.T) {
 	}
 	seen := 0
 	for _, scope := range []rights.Scope{rights.Cluster, rights.OwnNamespace, rights.Secrets} {
-		for _, r := range rights.Rules(full(false), scope) {
+		for _, r := range rightstest.Rules(full(false), scope) {
 			if !slices.ContainsFunc(r.Verbs, func(v string) bool { return slices.Contains(writing, v) }) {
 				continue
 			}
@@ -46,7 +47,7 @@ func TestRule13RightsInShadow(t *testing.T) {
 	if seen < len(may) {
 		t.Errorf("%d resources may be written in shadow, want %d", seen, len(may))
 	}
-	for _, a := range rights.Actions(full(false)) {
+	for _, a := range rightstest.Actions(full(false)) {
 		_, name, _ := strings.Cut(a, ":")
 		reads := slices.ContainsFunc([]string{"Describe", "Get", "List", "Receive", "Decrypt"},
 			func(p string) bool { return strings.HasPrefix(name, p) })
@@ -61,7 +62,7 @@ func TestRule13RightsInShadow(t *testing.T) {
 // against what servers were asked for, is what is listed here.
 func TestActionsAreThoseOfTheCode(t *testing.T) {
 	only := func(active bool, p rights.Part) []string {
-		return rights.Actions(rights.Setup{Active: active, Parts: []rights.Part{p}})
+		return rightstest.Actions(rights.Setup{Active: active, Parts: []rights.Part{p}})
 	}
 	for _, c := range []struct {
 		what      string
@@ -84,7 +85,7 @@ func TestRules(t *testing.T) {
 	for _, active := range []bool{false, true} {
 		for _, scope := range []rights.Scope{rights.Cluster, rights.OwnNamespace, rights.Secrets} {
 			seen := map[string]bool{}
-			for _, r := range rights.Rules(full(active), scope) {
+			for _, r := range rightstest.Rules(full(active), scope) {
 				for _, resource := range r.Resources {
 					key := r.APIGroups[0] + "/" + resource + " " + strings.Join(r.ResourceNames, ",")
 					if seen[key] {
@@ -95,15 +96,15 @@ func TestRules(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range rights.Rules(rights.Setup{Active: true}, rights.Cluster) {
+	for _, r := range rightstest.Rules(rights.Setup{Active: true}, rights.Cluster) {
 		if g := r.APIGroups[0]; g == "karpenter.sh" || slices.Contains(r.Resources, "spotnodes") || slices.Contains(r.Resources, "tokenreviews") {
 			t.Errorf("%v is granted to a controller that has no use for it", r)
 		}
 	}
-	if got := rights.Rules(rights.Setup{}, rights.Secrets); len(got) > 0 {
+	if got := rightstest.Rules(rights.Setup{}, rights.Secrets); len(got) > 0 {
 		t.Errorf("secrets may be read without Rackspace: %v", got)
 	}
-	nodes := slices.IndexFunc(rights.Rules(rights.Setup{Active: true}, rights.Cluster), func(r rbac) bool {
+	nodes := slices.IndexFunc(rightstest.Rules(rights.Setup{Active: true}, rights.Cluster), func(r rbac) bool {
 		return slices.Contains(r.Resources, "nodes") && r.APIGroups[0] == "" && slices.Equal(r.Verbs, []string{"get", "list", "patch", "watch"})
 	})
 	if nodes < 0 {
@@ -117,7 +118,7 @@ func TestPrometheusTakesThePlaceOfMetricsServer(t *testing.T) {
 		parts []rights.Part
 		want  bool
 	}{{nil, true}, {[]rights.Part{rights.Karpenter}, true}, {[]rights.Part{rights.Prometheus}, false}} {
-		got := slices.ContainsFunc(rights.Rules(rights.Setup{Active: true, Parts: c.parts}, rights.Cluster),
+		got := slices.ContainsFunc(rightstest.Rules(rights.Setup{Active: true, Parts: c.parts}, rights.Cluster),
 			func(r rbac) bool { return r.APIGroups[0] == "metrics.k8s.io" })
 		if got != c.want {
 			t.Errorf("with %v the metrics of nodes may be listed: %t", c.parts, got)
@@ -132,8 +133,8 @@ func TestPolicyIsScoped(t *testing.T) {
 		{Parts: []rights.Part{rights.Prices}},
 		{Parts: []rights.Part{rights.Groups, rights.Queue}},
 		{Active: true, Parts: []rights.Part{rights.Groups, rights.Prices}},
-		{Active: true, Parts: rights.Parts(), Key: "1234"},
-		{Active: true, Parts: rights.Parts(), Key: "arn:aws:kms:us-east-1:1:key/1234"},
+		{Active: true, Parts: rightstest.Parts, Key: "1234"},
+		{Active: true, Parts: rightstest.Parts, Key: "arn:aws:kms:us-east-1:1:key/1234"},
 	} {
 		s.Regions, s.Cluster, s.Queue, s.Bucket = []string{"us-east-1",
 			"cn-north-1"}, "prod", "https://sqs.us-east-1.amazonaws.com/1/q", "s3://b/p"
@@ -150,7 +151,7 @@ func TestPolicyIsScoped(t *testing.T) {
 			}
 		}
 		slices.Sort(got)
-		want := slices.DeleteFunc(rights.Actions(s), func(a string) bool { return strings.HasPrefix(a, "kms:") && s.Key == "" })
+		want := slices.DeleteFunc(rightstest.Actions(s), func(a string) bool { return strings.HasPrefix(a, "kms:") && s.Key == "" })
 		if !slices.Equal(slices.Compact(got), want) {
 			t.Errorf("active %t, %v: allowed are %v, needed %v", s.Active, s.Parts, got, want)
 		}

@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -261,7 +262,7 @@ func (s *suites) add(t *testing.T, u testenv.UserUse, test string) {
 // no whole controller, by whether these are active.
 func partsOf(grants []testenv.Grant) map[bool]map[atom]bool {
 	in := map[bool]map[atom]bool{false: {}, true: {}}
-	for _, p := range rights.Parts() {
+	for _, p := range rightstest.Parts {
 		for _, active := range []bool{true, false} {
 			own := atoms(rights.Setup{Active: active, Parts: []rights.Part{p}})
 			core := atoms(rights.Setup{Active: active})

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/asg"
-	"github.com/spotter-dev/spotter/live/budget"
 	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/gpubudget"
 	"github.com/spotter-dev/spotter/live/karpenter"
 )
 
@@ -177,7 +177,7 @@ func takeCost(o client.Object) []string {
 
 // takePause resumes a job that was suspended for a budget.
 func takePause(o client.Object) []string {
-	what := takeAnnotation(o, budget.PausedBy)
+	what := takeAnnotation(o, gpubudget.PausedBy)
 	if j := o.(*batchv1.Job); len(what) > 0 && j.Spec.Suspend != nil && *j.Spec.Suspend {
 		goOn := false
 		j.Spec.Suspend = &goOn

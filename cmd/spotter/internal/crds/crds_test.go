@@ -20,6 +20,7 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/crd"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
@@ -55,8 +56,8 @@ func TestStream(t *testing.T) {
 	for _, o := range crd.Objects() {
 		want = append(want, "CustomResourceDefinition/"+o.Name)
 	}
-	policy, binding := crd.Gate()
-	want = append(want, "ValidatingAdmissionPolicy/"+policy.Name, "ValidatingAdmissionPolicyBinding/"+binding.Name)
+	gate := rightstest.Admission(t, crd.GateFile())
+	want = append(want, "ValidatingAdmissionPolicy/"+gate[0].GetName(), "ValidatingAdmissionPolicyBinding/"+gate[1].GetName())
 	if !slices.Equal(got, want) {
 		t.Errorf("the stream has %v, want %v", got, want)
 	}

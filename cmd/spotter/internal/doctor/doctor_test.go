@@ -27,6 +27,7 @@ import (
 	"github.com/spotter-dev/spotter/live/aws/fake"
 	"github.com/spotter-dev/spotter/live/crd"
 	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -92,8 +93,8 @@ func TestDoctor(t *testing.T) {
 	code, text = call(t, admin...)
 	expect(t, "with Karpenter", code, cli.ExitOK, text, "✓ Karpenter        1.14.1\n")
 
-	shadowRules := append(rights.Rules(rights.Setup{Parts: []rights.Part{rights.LeaderElection, rights.Karpenter}}, rights.Cluster),
-		rights.Rules(rights.Setup{Parts: []rights.Part{rights.LeaderElection, rights.Karpenter}}, rights.OwnNamespace)...)
+	shadowRules := append(rightstest.Rules(rights.Setup{Parts: []rights.Part{rights.LeaderElection, rights.Karpenter}}, rights.Cluster),
+		rightstest.Rules(rights.Setup{Parts: []rights.Part{rights.LeaderElection, rights.Karpenter}}, rights.OwnNamespace)...)
 	user := []string{"--kubeconfig", kubeconfigOf(t, env.User(t, "see-shadow", shadowRules...)), "--namespace", "spotter"}
 	code, text = call(t, user...)
 	expect(t, "the rights of shadow mode", code, cli.ExitOK, text, "✓ rights, shadow   all ", "– rights, active   ",

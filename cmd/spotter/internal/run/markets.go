@@ -200,7 +200,5 @@ func (w *wiring) askAWS() ([]livemarket.Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	every := livemarket.DefaultAWSConfig()
-	every.Prices = cmp.Or(w.f.Prices.Interval.Duration, every.Prices)
-	return livemarket.NewAWS(r, every)
+	return livemarket.NewAWS(r, cmp.Or(w.f.Prices.Interval.Duration, 5*time.Minute)), nil
 }

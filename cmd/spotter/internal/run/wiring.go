@@ -28,9 +28,9 @@ import (
 	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/asg"
 	"github.com/spotter-dev/spotter/live/backend"
-	"github.com/spotter-dev/spotter/live/budget"
 	"github.com/spotter-dev/spotter/live/cluster"
 	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/gpubudget"
 	"github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/live/limit"
 	livemarket "github.com/spotter-dev/spotter/live/market"
@@ -183,7 +183,7 @@ func (w *wiring) drain(ctx context.Context) error {
 
 // budgets makes what keeps GPUBudgets.
 func (w *wiring) budgets(context.Context) error {
-	cfg := budget.DefaultConfig(w.f.Namespace)
+	cfg := gpubudget.DefaultConfig(w.f.Namespace)
 	cfg.Log, cfg.Events, cfg.Clock = w.log, w.parts.Events, w.clock
 	cfg.Enforcing = func() bool {
 		v, err := w.authority.Cluster(context.Background())
@@ -193,7 +193,7 @@ func (w *wiring) budgets(context.Context) error {
 		rival, _, err := w.authority.Claims(context.Background())
 		return err != nil || rival != ""
 	}
-	enforcer, err := budget.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader())
+	enforcer, err := gpubudget.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader())
 	if err != nil {
 		return err
 	}

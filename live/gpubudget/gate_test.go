@@ -1,4 +1,4 @@
-package budget
+package gpubudget
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/crd"
+	"github.com/spotter-dev/spotter/live/rights/rightstest"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
@@ -36,8 +37,7 @@ func gatedNamespace(t *testing.T, env *testenv.Env) string {
 // installGate installs the admission policy.
 func installGate(t *testing.T, env *testenv.Env) {
 	t.Helper()
-	policy, binding := crd.Gate()
-	for _, o := range []client.Object{policy, binding} {
+	for _, o := range rightstest.Admission(t, crd.GateFile()) {
 		if err := env.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package budget
+package gpubudget
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
 	policybudget "github.com/spotter-dev/spotter/policy/budget"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -165,7 +165,7 @@ func (k *Enforcer) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Paus
 	namespace, name, _ := strings.Cut(w.Name, "/")
 	var job batchv1.Job
 	if err := k.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &job); err != nil {
-		return ignoreGone(fmt.Errorf("reading Job %s: %w", w.Name, err))
+		return client.IgnoreNotFound(fmt.Errorf("reading Job %s: %w", w.Name, err))
 	}
 	if w.UID != "" && w.UID != string(job.UID) {
 		return nil // another Job of its name
@@ -244,7 +244,7 @@ func (k *Enforcer) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evic
 	namespace, rest, _ := strings.Cut(name, "/")
 	var pod corev1.Pod
 	if err := k.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: rest}, &pod); err != nil {
-		return ignoreGone(fmt.Errorf("reading pod %s: %w", name, err))
+		return client.IgnoreNotFound(fmt.Errorf("reading pod %s: %w", name, err))
 	}
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
@@ -257,26 +257,20 @@ func (k *Enforcer) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evic
 			return err
 		}
 	}
-	eviction := &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: rest},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
-	}
+	var grace *int64
 	if x.HasGrace {
-		seconds := int64(x.Grace.Seconds())
-		eviction.DeleteOptions.GracePeriodSeconds = &seconds
+		grace = ptr.To(int64(x.Grace.Seconds()))
 	}
-	err := k.client.SubResource("eviction").Create(ctx, &pod, eviction)
-	switch {
-	case err == nil:
+	switch reply := drain.Evict(ctx, k.client, &pod, grace, false); reply.Answer {
+	case drain.AnswerEvicted:
 		k.cfg.Log.Info("evicted", "pod", name, "budget", x.Budget, "why", x.Why.Text)
-		return nil
-	case apierrors.IsTooManyRequests(err), apierrors.IsConflict(err): // the latter of another pod of its name
-		return nil
-	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
-		return backend.Hold("TwoDisruptionBudgets",
-			"pod %s has more than one PodDisruptionBudget and cannot be evicted", name)
+	case drain.AnswerGone, drain.AnswerBlocked:
+	case drain.AnswerSeveral:
+		return backend.Hold("TwoDisruptionBudgets", "pod %s has more than one PodDisruptionBudget and cannot be evicted", name)
+	default:
+		return fmt.Errorf("evicting pod %s for %s: %w", name, x.Budget, reply.Err)
 	}
-	return ignoreGone(fmt.Errorf("evicting pod %s for %s: %w", name, x.Budget, err))
+	return nil
 }
 
 // behindGate holds the eviction of a pod for a budget that no longer requires it, or of a pod that
@@ -299,9 +293,4 @@ func (k *Enforcer) behindGate(ctx context.Context, s *policy.Snapshot, pod *core
 			pod.Namespace, GateLabel, GateEnabled, pod.Name)
 	}
 	return err
-}
-
-// ignoreGone returns nil for an error that says that the object is gone.
-func ignoreGone(err error) error {
-	return client.IgnoreNotFound(err)
 }

@@ -1,4 +1,4 @@
-package budget
+package gpubudget
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/live/packed"
 	policybudget "github.com/spotter-dev/spotter/policy/budget"
 )
 
@@ -68,15 +69,15 @@ func DefaultConfig(namespace string) Config {
 func (c *Config) validate() error {
 	switch {
 	case c.Namespace == "":
-		return errors.New("budget: namespace is empty")
+		return errors.New("gpubudget: namespace is empty")
 	case c.SaveEvery < 0:
-		return fmt.Errorf("budget: save every %v is negative", c.SaveEvery)
+		return fmt.Errorf("gpubudget: save every %v is negative", c.SaveEvery)
 	case c.StatusEvery < 0 || c.StatusEvery > confirmEvery:
-		return fmt.Errorf("budget: status every %v is not in [0, %v]", c.StatusEvery, confirmEvery)
+		return fmt.Errorf("gpubudget: status every %v is not in [0, %v]", c.StatusEvery, confirmEvery)
 	case c.Clock == nil:
-		return errors.New("budget: clock is nil")
+		return errors.New("gpubudget: clock is nil")
 	case c.Log == nil:
-		return errors.New("budget: log is nil")
+		return errors.New("gpubudget: log is nil")
 	}
 	return c.Policy.Validate()
 }
@@ -96,8 +97,8 @@ func New(cfg Config, c client.Client, reader client.Reader) (*Enforcer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	l := &ledgerStore{cfg: &cfg, client: c, reader: reader, writing: semaphore.NewWeighted(1),
-		byBudget: map[string]*ledger{}}
+	l := &ledgerStore{cfg: &cfg, api: packed.API{Client: c, Reader: reader, Key: ledgerKey}, writing: semaphore.NewWeighted(1),
+		byBudget: map[string]*packed.Object{}}
 	return &Enforcer{cfg: &cfg, client: c, reader: reader, ledgers: l}, nil
 }
 

@@ -1,4 +1,4 @@
-package budget
+package gpubudget
 
 import (
 	"cmp"
@@ -100,7 +100,7 @@ func (k *Enforcer) report(ctx context.Context, x *report, b *v1alpha1.GPUBudget,
 		return nil
 	}
 	if err := k.patch(ctx, b, next); err != nil {
-		return ignoreGone(fmt.Errorf("writing the status of GPUBudget %s: %w", name, err))
+		return client.IgnoreNotFound(fmt.Errorf("writing the status of GPUBudget %s: %w", name, err))
 	}
 	return nil
 }

@@ -1,20 +1,16 @@
-package budget
+package gpubudget
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/live/packed"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -35,13 +32,6 @@ const (
 	ledgerKey    = "ledger"
 )
 
-// ledgerMax bounds one compressed ledger: an API server stores a mebibyte per object, and other
-// fields need the rest. A year of hours is far below.
-const ledgerMax = 512 << 10
-
-// plainMax bounds what a ledger is unpacked to, so that no object fills the memory.
-const plainMax = 16 << 20
-
 // ledgerFormat is the version of what is written.
 const ledgerFormat = 1
 
@@ -51,29 +41,18 @@ type page struct {
 	Memory policy.BudgetMemory `json:"memory"`
 }
 
-// A ledger is what is known of the object that keeps the memory of a budget.
-type ledger struct {
-	object *corev1.ConfigMap // as last read or written; nil if it does not exist
-	tried  []byte            // what was sent without an answer
-
-	// at is when it was written last, and matter what of that must not be kept back.
-	at     time.Time
-	matter string
-}
-
 // writers bounds how many objects of budgets are written side by side.
 const writers = 8
 
 // A ledgerStore keeps the memory of each budget in an object of its own. mu is not held
 // while one is written.
 type ledgerStore struct {
-	cfg    *Config
-	client client.Client
-	reader client.Reader
+	cfg *Config
+	api packed.API
 
 	// writing is held while ledgers, by budget, are written.
 	writing  *semaphore.Weighted
-	byBudget map[string]*ledger
+	byBudget map[string]*packed.Object
 
 	mu     sync.Mutex
 	memory []policy.BudgetMemory // as last given to Save, which is never written
@@ -92,7 +71,7 @@ func (st *ledgerStore) load(ctx context.Context) ([]policy.BudgetMemory, error) 
 	}
 	defer done()
 	var list corev1.ConfigMapList
-	if err := st.reader.List(ctx, &list, client.InNamespace(st.cfg.Namespace), client.HasLabels{ledgerLabel}); err != nil {
+	if err := st.api.Reader.List(ctx, &list, client.InNamespace(st.cfg.Namespace), client.HasLabels{ledgerLabel}); err != nil {
 		return nil, fmt.Errorf("reading ledgers in namespace %s: %w", st.cfg.Namespace, err)
 	}
 	clear(st.byBudget)
@@ -107,7 +86,7 @@ func (st *ledgerStore) load(ctx context.Context) ([]policy.BudgetMemory, error) 
 		if err != nil {
 			return nil, fmt.Errorf("ledger in ConfigMap %s/%s: %w", x.Namespace, x.Name, err)
 		}
-		st.byBudget[m.Name] = &ledger{object: x}
+		st.api.Read(st.of(m.Name), x)
 		all = append(all, m)
 	}
 	slices.SortFunc(all, func(a, b policy.BudgetMemory) int { return cmp.Compare(a.Name, b.Name) })
@@ -152,7 +131,7 @@ func (st *ledgerStore) saveAll(ctx context.Context, now bool) error {
 		}
 	}
 	slices.Sort(gone)
-	ledgers := make([]*ledger, len(all))
+	ledgers := make([]*packed.Object, len(all))
 	for i := range all {
 		ledgers[i] = st.of(all[i].Name)
 	}
@@ -163,7 +142,7 @@ func (st *ledgerStore) saveAll(ctx context.Context, now bool) error {
 		return st.drop(ctx, gone[i-len(all)], st.byBudget[gone[i-len(all)]])
 	})
 	for _, name := range gone {
-		if st.byBudget[name].object == nil {
+		if !st.byBudget[name].Exists() {
 			delete(st.byBudget, name)
 		}
 	}
@@ -193,16 +172,19 @@ func (st *ledgerStore) lock(ctx context.Context) (done func(), err error) {
 }
 
 // of returns what is known of the object of a budget.
-func (st *ledgerStore) of(budget string) *ledger {
+func (st *ledgerStore) of(budget string) *packed.Object {
 	if st.byBudget[budget] == nil {
-		st.byBudget[budget] = &ledger{}
+		st.byBudget[budget] = &packed.Object{Meta: metav1.ObjectMeta{
+			Namespace: st.cfg.Namespace, Name: ledgerName(budget),
+			Labels: map[string]string{ledgerLabel: "budget"}, Annotations: map[string]string{ledgerBudget: budget},
+		}}
 	}
 	return st.byBudget[budget]
 }
 
 // noteLost remembers a conflict for [Enforcer.Save], and returns err.
 func (st *ledgerStore) noteLost(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+	if packed.IsConflict(err) {
 		st.mu.Lock()
 		defer st.mu.Unlock()
 		st.lost = err
@@ -218,24 +200,22 @@ func sideBySide(n int, f func(int) error) error {
 }
 
 // saveOne writes the ledger of one budget, if it must be or is due.
-func (st *ledgerStore) saveOne(ctx context.Context, l *ledger, m *policy.BudgetMemory, now bool) error {
+func (st *ledgerStore) saveOne(ctx context.Context, o *packed.Object, m *policy.BudgetMemory, now bool) error {
 	matter, err := matterOf(m)
 	if err != nil {
 		return err
 	}
-	if !now && l.matter == matter && st.cfg.Clock.Since(l.at) < st.cfg.SaveEvery {
+	if !now && !o.Due(matter, st.cfg.Clock.Now(), st.cfg.SaveEvery) {
 		return nil
 	}
 	data, err := pack(m)
 	if err != nil {
 		return err
 	}
-	if l.object == nil || !bytes.Equal(l.object.BinaryData[ledgerKey], data) {
-		if err := st.send(ctx, l, m.Name, data); err != nil {
-			return st.noteLost(fmt.Errorf("saving the ledger of %s: %w", m.Name, err))
-		}
+	if err := st.api.Write(ctx, o, data); err != nil {
+		return st.noteLost(fmt.Errorf("saving the ledger of %s: %w", m.Name, err))
 	}
-	l.at, l.matter = st.cfg.Clock.Now(), matter
+	o.Saved(matter, st.cfg.Clock.Now())
 	return nil
 }
 
@@ -248,72 +228,23 @@ func matterOf(m *policy.BudgetMemory) (string, error) {
 	return string(data), err
 }
 
-// send writes data into the object of a budget. An object that already holds the data that was sent
-// last was written by this controller, though the response was lost.
-func (st *ledgerStore) send(ctx context.Context, l *ledger, budget string, data []byte) error {
-	err := st.put(ctx, l, budget, data)
-	if l.tried != nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
-		var there corev1.ConfigMap
-		if readErr := st.reader.Get(ctx, client.ObjectKey{Namespace: st.cfg.Namespace, Name: ledgerName(budget)},
-			&there); readErr != nil {
-			return fmt.Errorf("reading it after a conflict: %w", readErr)
-		}
-		if bytes.Equal(there.BinaryData[ledgerKey], l.tried) {
-			l.object = &there
-			err = st.put(ctx, l, budget, data)
-		}
-	}
-	switch {
-	case err == nil:
-		l.tried = nil
-	case apierrors.IsNotFound(err):
-		l.object = nil // it was deleted; the next call creates it again
-	case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err):
-		l.tried = data
-	}
-	return err
-}
-
-// put makes the object of a budget, or updates it at the version that is known: a
-// conflict says that another controller wrote it.
-func (st *ledgerStore) put(ctx context.Context, l *ledger, budget string, data []byte) error {
-	next := l.object.DeepCopy()
-	write := func() error { return st.client.Update(ctx, next, fieldOwner) }
-	if next == nil {
-		next = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Namespace: st.cfg.Namespace, Name: ledgerName(budget),
-			Labels: map[string]string{ledgerLabel: "budget"}, Annotations: map[string]string{ledgerBudget: budget},
-		}}
-		write = func() error { return st.client.Create(ctx, next, fieldOwner) }
-	}
-	next.BinaryData = map[string][]byte{ledgerKey: data}
-	err := write()
-	if err == nil {
-		l.object = next
-	}
-	return err
-}
-
 // drop deletes the ledger of a budget that no longer exists. That of a budget which is temporarily
 // invalid stays.
-func (st *ledgerStore) drop(ctx context.Context, budget string, l *ledger) error {
-	if l.object == nil {
+func (st *ledgerStore) drop(ctx context.Context, budget string, o *packed.Object) error {
+	if !o.Exists() {
 		return nil
 	}
 	namespace, name, _ := strings.Cut(budget, "/")
-	err := st.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v1alpha1.GPUBudget{})
+	err := st.api.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v1alpha1.GPUBudget{})
 	if err == nil {
 		return nil
 	}
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("checking whether budget %s was deleted: %w", budget, err)
 	}
-	err = st.client.Delete(ctx, l.object, client.Preconditions{UID: &l.object.UID,
-		ResourceVersion: &l.object.ResourceVersion})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err := st.api.Delete(ctx, o); err != nil {
 		return st.noteLost(fmt.Errorf("deleting the ledger of %s: %w", budget, err))
 	}
-	l.object = nil
 	return nil
 }
 
@@ -324,40 +255,22 @@ func ledgerName(budget string) string {
 }
 
 func pack(m *policy.BudgetMemory) ([]byte, error) {
-	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	data, err := packed.Pack(page{ledgerFormat, *m})
 	if err != nil {
-		return nil, err
-	}
-	if err := json.NewEncoder(z).Encode(page{ledgerFormat, *m}); err != nil {
 		return nil, fmt.Errorf("compressing the ledger of %s: %w", m.Name, err)
 	}
-	if err := z.Close(); err != nil {
-		return nil, fmt.Errorf("compressing the ledger of %s: %w", m.Name, err)
+	if len(data) > packed.Max {
+		return nil, fmt.Errorf("the ledger of %s is %d bytes, above %d", m.Name, len(data), packed.Max)
 	}
-	if b.Len() > ledgerMax {
-		return nil, fmt.Errorf("the ledger of %s is %d bytes, above %d", m.Name, b.Len(), ledgerMax)
-	}
-	return b.Bytes(), nil
+	return data, nil
 }
 
 func unpack(data []byte) (policy.BudgetMemory, error) {
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return policy.BudgetMemory{}, fmt.Errorf("decompressing: %w", err)
-	}
-	plain, err := io.ReadAll(io.LimitReader(z, plainMax))
-	if err != nil {
-		return policy.BudgetMemory{}, fmt.Errorf("decompressing: %w", err)
-	}
 	var p page
-	if err := json.Unmarshal(plain, &p); err != nil {
+	if err := packed.Unpack(data, packed.ReadMax, &p); err != nil {
 		return policy.BudgetMemory{}, fmt.Errorf("reading: %w", err)
 	}
-	if p.Format != ledgerFormat {
-		return policy.BudgetMemory{}, fmt.Errorf("format %d is unknown: a later version wrote it", p.Format)
-	}
-	return p.Memory, nil
+	return p.Memory, packed.CheckFormat(p.Format, ledgerFormat)
 }
 
 // remembered returns what was last given to Save, which is only read.

@@ -1,0 +1,16 @@
+package backend
+
+import "github.com/spotter-dev/spotter/policy"
+
+// Limits returns the limits of a pool that are in force: the user's, and those of a steer below
+// them. Zero components limit nothing.
+func Limits(user, steer policy.Resources) policy.Resources {
+	least := func(a, b int64) int64 {
+		if a == 0 || b == 0 {
+			return max(a, b)
+		}
+		return min(a, b)
+	}
+	return policy.Resources{CPU: least(user.CPU, steer.CPU), Memory: least(user.Memory, steer.Memory),
+		GPU: least(user.GPU, steer.GPU)}
+}
