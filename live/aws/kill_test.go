@@ -17,9 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// A recorder that is killed by the system, at 50 instants anywhere between its
-// first request and its last file, goes on from what it finds and ends with
-// the bytes of one that nobody disturbed.
+// A recorder that the system kills at 50 instants anywhere between its first request and its last
+// file continues from what it finds and ends with the bytes of an undisturbed recorder.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	const kills, workers, days = 50, 4, 1
