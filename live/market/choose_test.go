@@ -20,9 +20,8 @@ func pool(change func(*v1alpha1.CapacityPool)) *v1alpha1.CapacityPool {
 	return p
 }
 
-// A pool takes what its manifest allows at the prices and scores of now, spot and on
-// demand, of the region in which its cluster lies; several providers stand next to
-// each other.
+// A pool takes what its manifest allows at the current prices and scores, Spot and on-demand, in
+// the region of its cluster; markets of several providers are listed next to each other.
 func TestChoose(t *testing.T) {
 	d := newBookFixture(t, nil)
 	far := spot("us-east-1a", "m5.large", noon, 0.03)
@@ -149,7 +148,7 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// Commitments stand in order, unused but for what nodes on demand take.
+// Commitments are listed in order, unused except for what on-demand nodes take.
 func TestCommitments(t *testing.T) {
 	d := newBookFixture(t, func(c *Config) {
 		c.Commitments = []policy.Commitment{{Name: "z", Type: "m5.large", Amount: 3, Fee: policy.NoPrice},
