@@ -6,8 +6,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestSteerBound holds that the lower limit of the user and the steer is in force, and
-// that 0 is none.
+// TestSteerBound holds that the lower limit of the user and the steer is in force, and that 0 means
+// no limit.
 func TestSteerBound(t *testing.T) {
 	x := steer{CPU: 4000, Memory: 1 << 30}
 	got := x.bound(policy.Resources{CPU: 8000, Memory: 1 << 20, GPU: 2})
