@@ -146,7 +146,7 @@ func TestUploadBreaksOff(t *testing.T) {
 }
 
 // A recorder whose segment number another one took leaves that one's segment alone, keeps its own
-// in the folder, and continues after it with a segment that starts with a whole snapshot.
+// in the folder, and continues after it with a full segment.
 func TestNumberTaken(t *testing.T) {
 	b := objectstest.NewBucket(t, "records", 3)
 	dir := t.TempDir()

@@ -274,7 +274,7 @@ func TestKilled(t *testing.T) {
 func TestRetention(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, testConfig(t, dir))
-	giveAll(t, r, 0, 13) // segments start with a whole snapshot at steps 0, 6 and 12
+	giveAll(t, r, 0, 13) // the segments with steps 0, 6 and 12 are full
 	closed(t, r)
 	c := testConfig(t, dir)
 	c.KeepBytes = 1
