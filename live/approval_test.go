@@ -105,7 +105,7 @@ func TestApproval(t *testing.T) {
 
 		w.approve(t, true, p.Status.Digest)
 		step(t, c)
-		if said := w.take(); !slices.Equal(said, []string{"steer 0.5", "drain n004"}) { // the ramp begins with one node
+		if said := w.take(); !slices.Equal(said, []string{"steer 0.5", "drain n004"}) { // the ramp starts with one node
 			t.Fatalf("guarded %v: %q once approved", guarded, said)
 		}
 		if p := w.plan(t); p.Status.State != v1alpha1.PlanApproved {

@@ -117,8 +117,8 @@ type observerFunc func(context.Context) (*policy.Snapshot, error)
 
 func (f observerFunc) Observe(ctx context.Context) (*policy.Snapshot, error) { return f(ctx) }
 
-// TestPanickingPolicy obeys notices and touches nothing else, keeps the snapshot,
-// says so, and asks a policy made anew at the next step.
+// TestPanickingPolicy obeys notices and touches nothing else, keeps the snapshot, reports the
+// panic, and uses a new policy at the next step.
 func TestPanickingPolicy(t *testing.T) {
 	w := newFixture(t, 2, interceptor.Funcs{})
 	w.snapshot.Nodes[1].ReclaimAt = policy.TimeOf(t0.Add(2 * time.Minute))
@@ -221,7 +221,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestMissingBackend holds what nobody can carry out.
+// TestMissingBackend holds what no backend can carry out.
 func TestMissingBackend(t *testing.T) {
 	w := newFixture(t, 1, interceptor.Funcs{})
 	w.decide, w.parts.Backends = drains, nil
@@ -310,8 +310,8 @@ func (w *fixture) flip(t testing.TB, value string) {
 	}
 }
 
-// TestRule20KillSwitch stops everything, says what was undone and what was left, and
-// goes on only when the switch says so: while its object is lost, nothing changes.
+// TestRule20KillSwitch stops everything, reports what was undone and what was left, and resumes
+// only when the switch says so: while its object is lost, nothing changes.
 func TestRule20KillSwitch(t *testing.T) {
 	w := newFixture(t, 3, interceptor.Funcs{})
 	w.decide = drains
@@ -427,8 +427,8 @@ func (w *slowFixture) Await(ctx context.Context) error {
 	}
 }
 
-// TestAwaitCluster: the first step begins when the cluster has been read, and a process
-// that is asked to end before ends.
+// TestAwaitCluster: the first step starts once the cluster has been read, and a process that must
+// stop before then stops.
 func TestAwaitCluster(t *testing.T) {
 	for _, read := range []bool{true, false} {
 		w := newFixture(t, 1, interceptor.Funcs{})

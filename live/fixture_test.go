@@ -30,7 +30,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// t0 is when every test begins.
+// t0 is when every test starts.
 var t0 = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 
 // A fixture is what a controller meets in a test: a snapshot that the test changes, a
@@ -114,8 +114,7 @@ func snapshotOf(n int) policy.Snapshot {
 	return s
 }
 
-// new makes a controller of the fixture, with an authority that reads anew whenever it is
-// asked.
+// new makes a controller of the fixture, with an authority that reads again at each check.
 func (w *fixture) new(t testing.TB) *Controller {
 	t.Helper()
 	may := permit.DefaultConfig()
@@ -192,7 +191,7 @@ func (w *fixture) call(ctx context.Context, format string, args ...any) error {
 	return err
 }
 
-// has counts what was said that begins with word.
+// count returns how many entries of said start with word.
 func count(said []string, word string) int {
 	n := 0
 	for _, x := range said {

@@ -58,7 +58,7 @@ func TestRule14Fence(t *testing.T) {
 		t.Errorf("renewed in time: %v", err)
 	}
 	reads = 1
-	clock.Step(1) // a write that begins now could still be under way when another leads
+	clock.Step(1) // a write that starts now could still be under way when another leads
 	if _, err := l.Fence(ctx); !errors.Is(err, ErrSuperseded) || reads != 2 {
 		t.Errorf("a lease that ran out: %v after %d reads", err, reads)
 	}

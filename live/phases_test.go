@@ -72,7 +72,7 @@ func TestPhasesAddUp(t *testing.T) {
 	}
 }
 
-// A slowStart begins drains slowly.
+// A slowStart starts drains slowly.
 type slowStart struct {
 	*fixture
 	passes func()

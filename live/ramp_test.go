@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// TestRule17Ramp lets a pool that has just become active move one node, then one in
-// a hundred, then what its policy wants, and begins anew after a time in shadow.
+// TestRule17Ramp lets a pool that has just become active move one node, then one in a hundred, then
+// what its policy wants, and starts again after a time in shadow.
 func TestRule17Ramp(t *testing.T) {
 	w := newFixture(t, 300, interceptor.Funcs{})
 	w.decide = drains
@@ -103,8 +103,8 @@ func TestRule17Notices(t *testing.T) {
 	}
 }
 
-// TestRampOfFailures gives up on a node that nobody touches, shows nothing by one
-// that the provider took, and moves on only after a move that worked.
+// TestRampOfFailures gives up on a node whose drain never starts, does not count a node that the
+// provider took, and advances only after a move that worked.
 func TestRampOfFailures(t *testing.T) {
 	now := policy.TimeOf(t0)
 	node := &policy.Node{Name: "a", Phase: policy.NodeInitialized}

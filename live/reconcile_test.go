@@ -65,7 +65,7 @@ func TestAskedWhenActing(t *testing.T) {
 	}
 }
 
-// An enforcer says what is asked of it.
+// An enforcer records the calls that it receives.
 type enforcer struct{ w *fixture }
 
 func (e enforcer) Gate(ctx context.Context, _ *policy.Snapshot, x *policy.Gate) error {
@@ -80,8 +80,9 @@ func (e enforcer) Evict(context.Context, *policy.Snapshot, *policy.Evict) error 
 	return e.w.say("evict")
 }
 
-// TestWithdrawn: launches, and drains that may wait for them, that have not begun when the
-// next step begins are never made, and the ramp has room again; though that step plans none; what the pool is to buy stands until another steer comes.
+// TestWithdrawn: launches that have not started when the next step starts, and drains that may wait
+// for them, are never made, and the ramp admits others again, even if that step plans none. The
+// steer of the pool stays in force until another one comes.
 func TestWithdrawn(t *testing.T) {
 	w := newFixture(t, 1, interceptor.Funcs{})
 	w.decide = everything
@@ -400,7 +401,7 @@ func TestNoticeOvertakes(t *testing.T) {
 				t.Errorf("while the step decides it did %v", got)
 			}
 			decide <- struct{}{}
-			<-deciding // the step that the notice asked for
+			<-deciding // the step that the notice requested
 			w.noticed = []drain.Noticed{{Node: "n002"}}
 			w.wakes <- "late-notice"
 			synctest.Wait()

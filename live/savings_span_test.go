@@ -211,7 +211,7 @@ func (p *past) bill() (sum Account, nodes int, unsold int64) {
 		l := &p.lives[i]
 		life := billing.Span{From: l.launched, To: l.ended}
 		if l.seen > p.to && l.ended > p.to {
-			continue // nobody has heard of it yet
+			continue // not observed yet
 		}
 		if l.ended < l.sold || l.sold > p.to {
 			unsold += int64(life.Clip(window).Length() / time.Millisecond)

@@ -15,9 +15,8 @@ func at(s policy.Snapshot, minutes int) *policy.Snapshot {
 	return &s
 }
 
-// TestSavings meters a spot node by hand: half an hour at $0.04 and half at $0.06
-// is $0.05, where on demand is $0.10. Of that a pod that asks for half of the node
-// bears half.
+// TestSavings computes the cost of a Spot node by hand: half an hour at $0.04 and half at $0.06 is
+// $0.05, where on-demand is $0.10. A pod that requests half of the node bears half of that.
 func TestSavings(t *testing.T) {
 	s := snapshotOf(1)
 	s.Nodes[0].Market = 1
@@ -125,8 +124,8 @@ func TestSavingsOverRestart(t *testing.T) {
 	}
 }
 
-// TestSavingsOfAPoolThatIsGone: what a node owes whose pool is deleted stays without a
-// price, and is not written down anew with every step.
+// TestSavingsOfAPoolThatIsGone: the cost of a node whose pool was deleted stays without a price,
+// and is not written down again at every step.
 func TestSavingsOfAPoolThatIsGone(t *testing.T) {
 	s := snapshotOf(1)
 	s.Markets[0].Offered = false

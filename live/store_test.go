@@ -22,7 +22,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestRule14Memory gives back what was saved, over a restart.
+// TestRule14Memory loads what was saved, across a restart.
 func TestRule14Memory(t *testing.T) {
 	w := newFixture(t, 0, interceptor.Funcs{})
 	ctx := context.Background()

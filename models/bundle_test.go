@@ -93,8 +93,7 @@ func TestFlippedByte(t *testing.T) {
 	}
 }
 
-// TestSeedBundleSpoilt spoils the agent's bundle in the ways in which a bundle
-// comes to be wrong.
+// TestSeedBundleSpoilt spoils the agent's bundle in the ways in which a bundle becomes invalid.
 func TestSeedBundleSpoilt(t *testing.T) {
 	for _, c := range []struct {
 		name, want string

@@ -28,8 +28,8 @@ func closedForm(t testing.TB) *models.ClosedForm {
 	return f
 }
 
-// snapshot returns one on-demand and one spot market of band 1 in
-// each of two zones for each of two types.
+// snapshot returns one on-demand and one Spot market of band 1 in each of two zones for each of two
+// types.
 func snapshot() *policy.Snapshot {
 	s := &policy.Snapshot{Now: policytest.Epoch, Zones: []string{"a", "b"}, Types: make([]policy.InstanceType, 2)}
 	for z := range 2 {
@@ -73,9 +73,9 @@ func TestWithoutExperience(t *testing.T) {
 	}
 }
 
-// TestOwnExperience works the formula by hand. Band 1 forecasts h = 1.068e-4 an
-// hour, so that one reclaim is expected of b = 1/h = 9,363 hours. With two
-// reclaims in 1,000 hours the market stands at 3 / 10,363 = 2.895e-4.
+// TestOwnExperience computes the formula by hand. Band 1 forecasts h = 1.068e-4 an hour, so that
+// one reclaim is expected in b = 1/h = 9,363 hours. With two reclaims in 1,000 hours the hazard of
+// the market is 3 / 10,363 = 2.895e-4.
 func TestOwnExperience(t *testing.T) {
 	f, s := closedForm(t), snapshot()
 	m := &s.Markets[1]
@@ -87,8 +87,8 @@ func TestOwnExperience(t *testing.T) {
 	if want := 3 / (1/h + 1000); !near(m.Forecast.Hazard, want) {
 		t.Errorf("hazard %v, want %v", m.Forecast.Hazard, want)
 	}
-	// Ten launches of which none was refused, and ten more that the band's 2 %
-	// stand for: 0.2/20, of which half reach a running node.
+	// Ten launches without a refusal, and the band's 2% with the weight of ten more: 0.2/20, of
+	// which half reach a running node.
 	if !near(m.Forecast.Capacity, 0.005) {
 		t.Errorf("capacity %v, want 0.005", m.Forecast.Capacity)
 	}

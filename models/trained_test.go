@@ -78,8 +78,8 @@ func fakes(t fataler, cfg models.TrainedConfig, edit func(map[string]any)) (f *m
 	return f, scores, values
 }
 
-// shop returns a snapshot with a pool of three spot markets, one of them out of
-// scope, and a fourth that no pool uses; the pool has two nodes in the second.
+// shop returns a snapshot with a pool of three Spot markets, one of them out of scope, and a fourth
+// that no pool uses; the pool has two nodes in the second.
 func shop() *policy.Snapshot {
 	s := &policy.Snapshot{Now: policytest.Epoch, Zones: []string{"a"}}
 	for i, name := range []string{"c6i.large", "m5.large", "p3.2xlarge", "m5.xlarge"} {
@@ -268,7 +268,7 @@ func TestValuesFail(t *testing.T) {
 	}
 }
 
-// TestUnsupported takes a market out of scope for lost where that is asked for.
+// TestUnsupported: a market out of scope counts as lost where that is configured.
 func TestUnsupported(t *testing.T) {
 	f, _, _ := fakes(t, models.TrainedConfig{Unsupported: true}, nil)
 	s := shop()

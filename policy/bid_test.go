@@ -9,9 +9,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// TestBidFloors bids what the admission webhook of Rackspace Spot asked for when
-// each server class was tried: the least price of the grid that is not refused. It
-// reads prices as decimals, as people write them.
+// TestBidFloors bids what the admission webhook of Rackspace Spot required when each server class
+// was tried: the least price of the grid that is not refused. It reads prices as decimals, as users
+// write them.
 func TestBidFloors(t *testing.T) {
 	var file struct {
 		Discovered map[string]struct {

@@ -6,8 +6,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestBudgetCountsDaemonSets: a pod counts by what it requests, whoever made it, so that
-// nobody gets around a budget by a DaemonSet.
+// TestBudgetCountsDaemonSets: a pod counts by what it requests, whoever made it, so that a
+// DaemonSet cannot bypass a budget.
 func TestBudgetCountsDaemonSets(t *testing.T) {
 	b := policy.Budget{Namespace: "ml", Resource: "nvidia.com/gpu", Selector: policy.Selector{Everything: true}}
 	one := policy.Template{Namespace: "ml", GPUResource: "nvidia.com/gpu", Requests: policy.Resources{GPU: 1}}

@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestChanges: a reader that reads only what changed since the snapshot it read last holds
-// what stands in the snapshot, whichever snapshots it saw, and so do counts, notices and lists.
+// TestChanges: a reader that reads only what changed since its last snapshot holds what is in the
+// snapshot, whichever snapshots it read, and so do counts, notices and lists.
 func TestChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c policy.Changes

@@ -17,7 +17,7 @@ type rule struct {
 	pkg  string
 	ours []string // patterns; "x/..." matches x and all below it
 
-	// except takes packages out of ours.
+	// except lists packages that are left out of `ours`.
 	except []string
 
 	// decides says that pkg is part of a decision: it may use the standard

@@ -56,9 +56,8 @@ const (
 	chances  = "use scenarios/chance"
 )
 
-// bansOn returns what holds for pkg: everything for what decides, the clock
-// for the simulated world, and the arithmetic for all whose results must be
-// the same on every machine.
+// bansOn returns the bans for pkg: all of them for packages that decide, the clock for simulation,
+// and the arithmetic for all packages whose results must be the same on every machine.
 func bansOn(pkg string) []ban {
 	var bans []ban
 	if r := ruleOf(pkg); r != nil && r.decides {

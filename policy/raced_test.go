@@ -105,10 +105,10 @@ func (s *source) add(f *ast.File, test bool) {
 	}
 }
 
-// starts returns the places in a function where goroutines begin or meet: go, select,
-// channels, the method Go of what waits for them, timers with a function, and tests
-// that run beside others. A package that only guards what it keeps, by a mutex or a
-// Once, starts none: who shares it does, and is raced.
+// starts returns the places in a function where goroutines start or synchronise: go, select,
+// channels, the method Go of wait groups, timers with a function, and parallel tests. A package
+// that only guards its state by a mutex or a Once starts no goroutine: a package that shares that
+// state does, and is raced.
 func starts(fset *token.FileSet, f *ast.FuncDecl) (at []string) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		what := ""
@@ -169,7 +169,7 @@ func (s *source) reached() map[string][]string {
 	return all
 }
 
-// named returns what stands in a function: names, and those behind a dot with it.
+// named returns the names in a function, those after a dot with the dot.
 func named(f *ast.FuncDecl) (names []string) {
 	behind := map[*ast.Ident]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -229,8 +229,8 @@ func count(p string, lists ...map[string]bool) (n int) {
 	return n
 }
 
-// TestRaced holds the division of the Makefile: only what starts no goroutine may go
-// without the race detector. New packages are raced as long as nobody lists them.
+// TestRaced holds the division of the Makefile: only packages that start no goroutine may run
+// without the race detector. New packages are raced until they are listed.
 func TestRaced(t *testing.T) {
 	d := readDivision(t)
 	within := func(patterns []string) map[string]bool {

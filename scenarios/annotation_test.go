@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every annotation that is read of workloads stands in the list of the documentation.
+// Every annotation that is read from workloads is in the list of the documentation.
 func TestAnnotationsAreListed(t *testing.T) {
 	page, err := os.ReadFile("../docs/scenarios.md")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// autoPool is a NodePool of EKS Auto Mode beside one of Karpenter, with gaps for requirements,
+// autoPool is a NodePool of EKS Auto Mode and one of Karpenter, with placeholders for requirements,
 // for the template's spec, for the NodeClass, and for the node selection of a pod.
 const autoPool = `
 apiVersion: karpenter.sh/v1

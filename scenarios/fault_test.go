@@ -29,9 +29,9 @@ spec:
   quota: {gpuHours: 10, windowHours: 24}
 `
 
-// TestFaultSidecarsNotCounted reads the devices that budgets count of a pod: a
-// sidecar, which is an init container that always restarts, holds its own besides
-// the containers, and what an init container needs is held from the begin.
+// TestFaultSidecarsNotCounted reads the devices that budgets count for a pod: a sidecar, which is
+// an init container that always restarts, holds its own in addition to those of the containers, and
+// what an init container needs is held from the start.
 func TestFaultSidecarsNotCounted(t *testing.T) {
 	container := func(name string, devices int, sidecar bool) string {
 		always := ""

@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// podOf has gaps for what a pod asks of nodes.
+// podOf has a placeholder for what a pod requires of nodes.
 const podOf = `
 apiVersion: apps/v1
 kind: Deployment

@@ -190,8 +190,8 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-// TestZones keeps a NodePool within the zones that it asks for and those of the subnets of
-// its class, by name or by id.
+// TestZones keeps a NodePool within the zones that it requires and those of the subnets of its
+// class, by name or by ID.
 func TestZones(t *testing.T) {
 	subnets := "subnetSelectorTerms: [{id: x}]}\nstatus: {subnets: [{id: a, zone: us-east-1b, zoneID: use1-az4}, {id: b, zone: us-east-1c, zoneID: use1-az6}]"
 	for _, c := range []struct{ more, class, want string }{

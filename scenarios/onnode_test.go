@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// withPods returns the scenario tiny that begins with a node which has pods.
+// withPods returns the scenario tiny with nodes that have pods at the start.
 func withPods(t *testing.T, pods string) (*Scenario, error) {
 	t.Helper()
 	text, err := Source("tiny")

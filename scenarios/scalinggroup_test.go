@@ -45,8 +45,8 @@ func besides(described ...string) string {
 		strings.Join(described, "\n---\n")
 }
 
-// TestDescribedGroups reads an Auto Scaling group and a managed node group, each by itself
-// and the one that made the other beside it.
+// TestDescribedGroups reads an Auto Scaling group and a managed node group, each by itself, and the
+// managed node group together with the Auto Scaling group that it made.
 func TestDescribedGroups(t *testing.T) {
 	mixed := ScalingGroup{Min: 1, Max: 8, Desired: 3, OnDemandBase: 1, OnDemandPercent: 50,
 		Types: []string{"m5.xlarge", "m5a.xlarge"}, Spot: CapacityOptimized, Prioritized: true}

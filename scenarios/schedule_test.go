@@ -87,8 +87,8 @@ func TestReplicaScheduleMost(t *testing.T) {
 	}
 }
 
-// Steps begin at the begin, rise in time, end before the end, and never repeat
-// a number; and a window that begins later sees the same numbers.
+// Steps begin at the start, rise in time, stop before the end, and never repeat a number; a window
+// that starts later has the same numbers.
 func TestReplicaStepsProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SampledFrom([]string{

@@ -82,7 +82,7 @@ func TestBindNoFreeNodes(t *testing.T) {
 	}
 }
 
-// A cluster lies in the region that sells it most, unless its pools name more.
+// A cluster is in the region that sells the most for it, unless its pools name more regions.
 func TestBindOneRegion(t *testing.T) {
 	far := series("b", "m5.large", []policy.Time{0}, 10_000)
 	far.Region = "us-west-2"
@@ -216,8 +216,8 @@ func TestBindPools(t *testing.T) {
 	}
 }
 
-// Recorded signals are those in force at the begin. Unknown availability is
-// passed over, and so is what only says again how it was.
+// Recorded signals are those in force at the start. Unknown availability is skipped, and so is a
+// sample that repeats the state before it.
 func TestBindSignals(t *testing.T) {
 	s := series("a", "m5.large", []policy.Time{0, 2, 30, 31, 40}, 1, 1, 1, 1, 1)
 	s.Available = []int8{1, -1, 0, 0, 1}
@@ -269,8 +269,8 @@ func TestBindSignals(t *testing.T) {
 	}
 }
 
-// A warm-up that lies before the trace meets all that is published as it is at the
-// first instant of the trace, and not the prices alone.
+// A warm-up before the start of the trace has all published data, and not only prices, as of the
+// first instant of the trace.
 func TestBindBeforeTrace(t *testing.T) {
 	s := series("a", "m5.large", []policy.Time{0, 3}, 7, 8)
 	s.Available, s.Band, s.Score, s.Hazard = []int8{1, 1}, []int8{2, 3}, []int8{4, 5}, []float64{0.5, 0.25}

@@ -40,9 +40,9 @@ func meanOf(w *BoundScenario, c PriceCurve, f func(policy.Money) float64) float6
 
 func logOf(p policy.Money) float64 { return math.Log(p.Float()) }
 
-// A scenario of one market on demand at $1 and of spot markets whose prices change
-// every seven minutes from a day before it, one of them at times not offered and
-// one above on demand.
+// priced returns a scenario of one on-demand market at $1 and of Spot markets whose prices change
+// every seven minutes from a day before it. One Spot market is not offered at times, and one costs
+// more than on-demand.
 func priced(seed uint64) *BoundScenario {
 	start := policy.TimeOf(time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC))
 	w := &BoundScenario{Start: start, Duration: 48 * time.Hour, WarmUp: 24 * time.Hour,
@@ -68,7 +68,7 @@ func priced(seed uint64) *BoundScenario {
 	return w
 }
 
-// Flat, each spot price is its mean for as long as it is offered, and nothing else moves.
+// With flat prices, each Spot price is its mean while it is offered, and nothing else changes.
 func TestFlatPrices(t *testing.T) {
 	w := priced(1)
 	under := w.Under(truthOf(t, "prices-flat"))
@@ -91,8 +91,8 @@ func TestFlatPrices(t *testing.T) {
 
 func absolute(m policy.Money) policy.Money { return max(m, -m) }
 
-// Twice as volatile, the logarithm of a price lies twice as far from its mean, and a
-// price above on demand is at on demand unless the market was dearer anyway.
+// At twice the volatility, the logarithm of a price is twice as far from its mean, and a price
+// above on-demand is capped at on-demand unless the market was more expensive anyway.
 func TestVolatilePrices(t *testing.T) {
 	w := priced(2)
 	under := w.Under(truthOf(t, "prices-2"))
@@ -139,8 +139,8 @@ func TestVolatilePrices(t *testing.T) {
 	}
 }
 
-// A scenario under a truth is the same but for it, and the scenario itself stays. What is
-// published and which nodes are there at the begin does not depend on it.
+// A scenario under a truth differs only in that truth, and the scenario itself is not changed.
+// Published data and the nodes at the start do not depend on the truth.
 func TestUnderATruth(t *testing.T) {
 	tr, err := trace.Synthetic()
 	if err != nil {

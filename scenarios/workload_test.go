@@ -11,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Releases lie in warm-up and window, the end left out; a job that is no
-// CronJob's is released when metering begins.
+// Releases are within the warm-up and the window, the end excluded; a job without a CronJob is
+// released when metering starts.
 func TestBindJobs(t *testing.T) {
 	sc := parse(t, "{}", `
 apiVersion: batch/v1

@@ -84,8 +84,8 @@ func (x *swapper) try(n int, f func() error) bool {
 	return false
 }
 
-// An action of AWS refused in any way, for a while, costs time and nothing else: no
-// node is lost, none too many is left, and nothing of ours stays behind.
+// An AWS action that is refused for a while, in any way, costs time and nothing else: no node is
+// lost, no extra node is left, and no mark of Spotter stays behind.
 func TestEveryErrorOfAWS(t *testing.T) {
 	codes := []string{"Throttling", "InternalFailure", "lost", "ExpiredToken", "AccessDenied",
 		"ScalingActivityInProgress", "ResourceContention"}

@@ -315,7 +315,7 @@ func (w *fixture) snapshot() *policy.Snapshot {
 	return s
 }
 
-// launch asks for a node in place of another in the markets of a capacity type.
+// launch requests a node in place of another in the markets of a capacity type.
 func (w *fixture) launch(token string, c policy.CapacityType) error {
 	s := w.snapshot()
 	l := &policy.Launch{Token: token, Replaces: 0}
@@ -327,7 +327,7 @@ func (w *fixture) launch(token string, c policy.CapacityType) error {
 	return w.backend.Launch(w.ctx(), s, l)
 }
 
-// replaced asks for the replacements.
+// replaced returns the state of the replacements.
 func (w *fixture) replaced(tokens ...string) backend.Replacement {
 	w.t.Helper()
 	r, err := w.backend.Replaced(w.ctx(), tokens)
@@ -367,7 +367,7 @@ func (w *fixture) writes() []string {
 	return all
 }
 
-// clean fails the test if anything of ours is left at the groups or the nodes.
+// clean fails the test if any mark of Spotter is left at the groups or the nodes.
 func (w *fixture) clean() {
 	w.t.Helper()
 	if left := w.left(); len(left) > 0 {

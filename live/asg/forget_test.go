@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestNothingIsKeptForEver: of pools, groups and nodes that are no more nothing is remembered.
+// TestNothingIsKeptForEver: no state is kept for pools, groups and nodes that no longer exist.
 func TestNothingIsKeptForEver(t *testing.T) {
 	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	w.must(w.launch("t1", policy.Spot))

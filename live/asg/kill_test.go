@@ -19,10 +19,9 @@ import (
 
 var errKilled = errors.New("the process is dead")
 
-// The process dies before or after one of the requests of a swap, to AWS or to
-// Kubernetes, at points drawn by seed. The next leader either goes on,
-// where the drain had been written down, or knows nothing of it. No replacement is
-// doubled, and no protection, mark or tag stays.
+// The process dies before or after one of the requests of a swap, to AWS or to Kubernetes, at
+// points drawn by seed. The next leader either resumes the drain, if it had been written down, or
+// knows nothing of it. No replacement is duplicated, and no protection, mark or tag stays.
 func TestKilledAtAnyPoint(t *testing.T) {
 	points := nightly.Count(30, 100)
 	late := 0
@@ -96,7 +95,7 @@ func (k *killer) guard(w *fixture) {
 	w.cloud.SetBefore(func(c fake.Call) error {
 		ok, reported := k.gate()
 		if ok && reported != nil {
-			w.cloud.LoseNext() // carried out, and nobody learns of it
+			w.cloud.LoseNext() // carried out, but the answer is lost
 			return nil         //nolint:nilerr // the answer is what is lost
 		}
 		return reported
@@ -138,13 +137,13 @@ func (k *killer) swap(x *swapper) int {
 	return phaseReleased
 }
 
-// recoverSwap is what the next leader does: undo, go on, or clean up.
+// recoverSwap does what the next leader does: it undoes, resumes or cleans up.
 func recoverSwap(x *swapper, phase int, goOn bool) (well bool) {
 	switch {
 	case phase == phaseLaunch:
 		return false
 	case phase == phaseReleased:
-		// The pods are gone from the node, so it is given back.
+		// The pods are gone from the node, so it is released.
 		if x.cloud.Has("web-od") && slices.ContainsFunc(x.cloud.Group("web-od").Instances,
 			func(i fake.Instance) bool { return i.ID == x.source }) {
 			x.try(12, func() error { return x.backend.Release(x.ctx(), x.sourceNode()) })

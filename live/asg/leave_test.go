@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An instance that is not in service is its group's, or somebody's who put it on
-// standby: its node is not begun with.
+// An instance that is not in service belongs to its group, or to a user who put it on standby: no
+// drain of its node starts.
 func TestRule07OnlyInServiceLeaves(t *testing.T) {
 	for _, state := range []string{fake.PendingWait, "Standby", "EnteringStandby", "Terminating:Wait"} {
 		w := newFixture(t, spotGroup(3), fixedGroup(3))
@@ -22,8 +22,8 @@ func TestRule07OnlyInServiceLeaves(t *testing.T) {
 	}
 }
 
-// A node that is prepared already does not count as another one that leaves: the next
-// leader goes on with it at one above the least size.
+// A node that is prepared already does not count as another leaving node: the next leader resumes
+// its drain when the group is one above its least size.
 func TestRule07PreparedAgain(t *testing.T) {
 	w := newFixture(t, spotGroup(3), fixedGroup(2))
 	id := w.cloud.Group("web-od").Instances[0].ID
@@ -79,8 +79,8 @@ func TestRule07AcceptedIsDone(t *testing.T) {
 	}
 }
 
-// An instance that somebody took out of its group is not ours to end, and one that is
-// ending elsewhere, or is no more, is given back.
+// Spotter does not terminate an instance that was moved out of its group. An instance that is being
+// terminated elsewhere, or no longer exists, counts as released.
 func TestRule07TakenOutOfItsGroup(t *testing.T) {
 	w := newFixture(t, spotGroup(3), fixedGroup(5), fake.Group{Name: "others", Max: 9, Zones: zones,
 		Types: []string{"m5.large"}, OnDemandPercent: 100})

@@ -16,7 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// onlyUndo lets nothing be written but what takes back a mark of ours: there are no pools.
+// onlyUndo permits only writes that remove a mark of Spotter.
 func onlyUndo(ctx context.Context) error {
 	cfg := permit.DefaultConfig()
 	cfg.Mode = policy.ModeActive
@@ -75,8 +75,8 @@ func TestCleanupInEveryMode(t *testing.T) {
 	}
 }
 
-// A replacement that nobody wants and that is not ready is ended in a pool that may be
-// changed, and in another left to the Cluster Autoscaler without a mark of ours.
+// A replacement that is neither wanted nor ready is terminated in a pool that may be changed. In
+// any other pool it is left to the Cluster Autoscaler, without a mark of Spotter.
 func TestAbandonedWhereThePoolIsOff(t *testing.T) {
 	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	w.unready = true

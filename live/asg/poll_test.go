@@ -86,8 +86,7 @@ func TestGroupConflict(t *testing.T) {
 	}
 }
 
-// Refusals are reported once in an interval for each market of the group, and ask for a
-// step.
+// Refusals are reported once per interval for each market of the group, and trigger a step.
 func TestRefusalsAreMet(t *testing.T) {
 	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	w.poll()
@@ -151,7 +150,7 @@ func TestOldReads(t *testing.T) {
 	}
 }
 
-// Polls go on while something is written.
+// Polls continue during writes.
 func TestPollDuringSwap(t *testing.T) {
 	for _, spot := range []fake.Group{spotGroup(3), managedGroup(3)} {
 		w := newFixtureOn(t, newStore(), spot, fixedGroup(3))
@@ -180,7 +179,7 @@ func TestPollDuringSwap(t *testing.T) {
 	}
 }
 
-// In shadow mode nothing is called but what only looks, whatever goes on.
+// In shadow mode only read calls are made, whatever happens.
 func TestRule13ShadowOnlyReads(t *testing.T) {
 	w := newFixture(t, spotGroup(3), fixedGroup(3), managedGroup(2), mixedGroup())
 	w.cloud.SetFaults(fake.Faults{Seed: 3, Throttle: .1, Internal: .1, Stale: .1, Lag: 5 * time.Second})

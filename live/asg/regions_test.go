@@ -88,7 +88,7 @@ func (x *two) wait(d time.Duration) {
 	}
 }
 
-// ask asks for a spot node in the regions, in that order.
+// ask requests a Spot node in the regions, in that order.
 func (x *two) ask(token string, regions ...string) error {
 	s := &policy.Snapshot{Now: policy.TimeOf(x.cloud.Now()), Pools: []policy.Pool{{Name: "web"}},
 		Types: []policy.InstanceType{{Provider: "aws", Name: "m5.large"}}}
@@ -108,7 +108,7 @@ func (x *two) ask(token string, regions ...string) error {
 	return x.both.Launch(x.ctx(), s, l)
 }
 
-// sizes fails the test unless the spot groups are to hold so many.
+// sizes fails the test unless the desired sizes of the Spot groups are near and far.
 func (x *two) sizes(near, far int) {
 	x.t.Helper()
 	if a, b := x.cloud.Group("web-spot").Desired, x.far.cloud.Group("web-spot").Desired; a != near || b != far {
@@ -135,9 +135,9 @@ func TestRegionsAreFoundEach(t *testing.T) {
 	}
 }
 
-// A launch goes to the region that the markets name first and to the next where that
-// one may not grow, and it is asked for once, also when the first may grow again and
-// nothing is remembered.
+// A launch goes to the region that the markets name first, or to the next one if the first may not
+// grow. It is requested once, even if the first region may grow again and a new process has no
+// state.
 func TestRegionsLaunchOnce(t *testing.T) {
 	x := newTwo(t, twins(), twins())
 	x.must(x.ask("t1", farRegion, region))
@@ -178,8 +178,8 @@ func TestRegionsLaunchHeld(t *testing.T) {
 	}
 }
 
-// A region that does not answer keeps what the other needs from nobody; only a launch
-// that may have been asked for there waits.
+// A region that does not answer holds up no launch in the other; only a launch that may have been
+// requested there waits.
 func TestRegionsThatDoNotAnswer(t *testing.T) {
 	x := newTwo(t, twins(), twins())
 	gone := errors.New("no route to host")
@@ -269,8 +269,7 @@ func TestRegionsUndoAcross(t *testing.T) {
 	}
 }
 
-// Which region a node lies in is given by its label, else by its zone; one of another
-// region is held.
+// The region of a node is given by its label, else by its zone. A node of another region is held.
 func TestRegionsOfNodes(t *testing.T) {
 	for _, c := range []struct {
 		label, provider string

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// settings returns what restoring gives back, of all groups.
+// settings returns, for all groups, the settings that a restore puts back.
 func (w *fixture) settings() map[string]string {
 	all := map[string]string{}
 	for _, g := range w.groups() {

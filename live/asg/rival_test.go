@@ -20,8 +20,8 @@ import (
 // slots is how many pods of the contest fit on a node.
 const slots = 2
 
-// A contest is a fixture with pods, a Cluster Autoscaler and drains of ours, all by
-// one seed.
+// A contest is a fixture with pods, a Cluster Autoscaler and Spotter's drains, all drawn from one
+// seed.
 type contest struct {
 	*fixture
 	seed  uint64
@@ -38,7 +38,7 @@ type contest struct {
 	inRival  bool
 }
 
-// A swap is one drain of ours.
+// A swap is one drain by Spotter.
 type swap struct {
 	token, source string
 	released      bool
@@ -144,8 +144,8 @@ func (c *contest) scan() {
 	c.check("the Cluster Autoscaler")
 }
 
-// scaleUp raises a group for the pods that will find no room on instances that are
-// on their way, as far as the cache shows.
+// scaleUp raises a group for the pods that will not fit on the instances that are on their way,
+// judging by the cache.
 func (c *contest) scaleUp() bool {
 	coming := 0
 	for _, g := range c.groups() {
@@ -173,8 +173,8 @@ func (c *contest) scaleUp() bool {
 	return true
 }
 
-// scaleDown ends a node that has not been needed for a while: one whose pods fit
-// elsewhere, and that nobody disabled that for.
+// scaleDown terminates a node that has not been needed for a while: its pods fit elsewhere, and
+// scale-down is not disabled for it.
 func (c *contest) scaleDown() {
 	r := &c.rival
 	nodes := c.nodes()
@@ -226,7 +226,7 @@ func (c *contest) groupOf(id string) fake.Group {
 func (c *contest) remove(n *corev1.Node, id, group string) {
 	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: TaintToBeDeleted, Effect: corev1.TaintEffectNoSchedule})
 	if err := c.kube.Update(c.ctx(), n); err != nil {
-		return // somebody else wrote: the next loop decides again
+		return // another writer was first: the next loop decides again
 	}
 	c.removing[id] = true
 	c.evict(id)
@@ -272,7 +272,7 @@ func (c *contest) giveUp() {
 	}
 }
 
-// work is one turn of ours: it begins a swap, or goes on with it.
+// work runs one step of Spotter: it starts a swap or continues one.
 func (c *contest) work(mayBegin bool) {
 	if c.swap == nil {
 		if mayBegin {
@@ -312,7 +312,7 @@ func (c *contest) work(mayBegin bool) {
 	}
 }
 
-// beginSwap asks for a node of the other group in place of one that is busy.
+// beginSwap requests a node of the other group in place of one that is busy.
 func (c *contest) beginSwap() {
 	from, to := "web-od", policy.Spot
 	if c.chance("direction").IntN(4) == 0 {

@@ -79,7 +79,7 @@ func TestRule07RaisedFromARead(t *testing.T) {
 	}
 }
 
-// A token buys one node however often it is asked for, also after restarts.
+// A token buys one node however often it is requested, also after restarts.
 func TestRule07OneNodeForAToken(t *testing.T) {
 	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	for range 3 {

@@ -84,8 +84,8 @@ func TestRule08BoundsAreTheUsers(t *testing.T) {
 	if _, left := g.Tags[TagMax]; g.Max != 20 || left {
 		t.Errorf("greatest size %d (tag %v), want the user's 20", g.Max, left)
 	}
-	// What the user writes meanwhile is his new bound, also when the write of ours
-	// before got lost.
+	// A maximum that the user writes meanwhile is the new bound, even if Spotter's write before it
+	// was lost.
 	w.must(w.steer(0))
 	w.cloud.SetDesired("web-spot", 5)
 	w.cloud.SetFaults(fake.Faults{Once: map[string][]string{"autoscaling:UpdateAutoScalingGroup": {"AccessDenied"}}})
@@ -168,7 +168,7 @@ func TestRule08OneUpdateAtATime(t *testing.T) {
 	}
 }
 
-// EKS rebalances the spot instances of its node groups by itself.
+// EKS itself rebalances the Spot instances of its node groups.
 func TestRule08RebalanceIsEKSs(t *testing.T) {
 	w := newFixture(t, managedGroup(3), spotGroup(3))
 	w.poll()

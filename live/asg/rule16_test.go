@@ -13,9 +13,9 @@ import (
 
 var rivalSeed = flag.Uint64("rival.seed", 0, "play this seed alone against the Cluster Autoscaler; 0 plays all")
 
-// The Cluster Autoscaler and we work on the same groups at the same time, and it
-// comes between any two of our calls. No node with pods is ended, sizes come to
-// rest, and what is held in the end is what the pods need.
+// The Cluster Autoscaler and Spotter work on the same groups at the same time, and the Cluster
+// Autoscaler may act between any two calls of Spotter. No node with pods is terminated, sizes
+// settle, and in the end the groups hold what the pods need.
 func TestRule16Rival(t *testing.T) {
 	first, last := uint64(1), uint64(rivalSeeds)
 	if *rivalSeed > 0 {
@@ -100,7 +100,7 @@ func (c *contest) play() {
 	c.rest(sizes, calm)
 }
 
-// rest fails the test unless all is as it is to be.
+// rest fails the test unless the groups have settled as they should.
 func (c *contest) rest(sizes string, calm int) {
 	c.t.Helper()
 	needed := (len(c.pods) + slots - 1) / slots

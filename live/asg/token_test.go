@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A launch that the leader before asked for after this replica last read the groups is
-// not asked for again: the read that is made for the raise shows it.
+// A launch that the previous leader requested after this replica last read the groups is not
+// requested again: the read before the raise shows it.
 func TestRule14LaunchOfTheLeaderBefore(t *testing.T) {
 	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	before := w.backend

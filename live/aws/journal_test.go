@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A journal that was cut off anywhere, or damaged anywhere, gives back the
-// entries before that place and takes new ones behind them.
+// A journal that was cut off or damaged anywhere yields the entries before that place and takes new
+// ones after them.
 func TestJournalCutAnywhere(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal")

@@ -18,9 +18,8 @@ import (
 	"github.com/spotter-dev/spotter/test/nightly"
 )
 
-// A recorder that is killed by the system, at many instants anywhere between its
-// first request and its last file, goes on from what it finds and ends with
-// the bytes of one that nobody disturbed.
+// A recorder that the system kills at many instants anywhere between its first request and its last
+// file continues from what it finds and ends with the bytes of an undisturbed recorder.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	const workers, days = 4, 1

@@ -84,8 +84,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// An answer below 500 is asked for again only where it says so, in whatever
-// form it comes.
+// A request whose answer is below 500 is retried only if the answer says so, in whatever form.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	p := newPacer(Pace{PerSecond: 1000}, &stats{})
@@ -100,9 +99,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The wait doubles up to its bound and is spread over its upper half. Nobody
-// gives up on a server that has answered, and nobody waits for ever for one
-// that never has.
+// The wait doubles up to its bound and is spread over its upper half. A server that has answered is
+// retried without end, one that has never answered is not.
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	p := newPacer(Pace{PerSecond: 1000, BackoffMin: time.Second, BackoffMax: 8 * time.Second}, &stats{})

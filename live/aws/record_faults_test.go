@@ -26,7 +26,7 @@ func visible(state *fake.State, now time.Time) *fake.State {
 	return seen
 }
 
-// What a user can mend is distinguished.
+// Faults that a user can fix are distinguished.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -74,8 +74,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A recording goes on without what it may not or cannot fetch besides prices,
-// and says so.
+// A recording continues without the data other than prices that it may not or cannot fetch, and
+// reports it.
 func TestWithout(t *testing.T) {
 	t.Parallel()
 	state := draw(29, 3)
@@ -172,8 +172,8 @@ func TestZonesDown(t *testing.T) {
 	}
 }
 
-// The quota of placement scores counts configurations over a day, whatever
-// number of recordings asks for them.
+// The quota of placement scores counts configurations over a day, however many recordings request
+// them.
 func TestScoreQuota(t *testing.T) {
 	t.Parallel()
 	server, url := serve(t, draw(17, 4), fake.Faults{ScoresMax: 5})
@@ -241,7 +241,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// A folder that is somebody else's is left alone.
+// A folder that holds anything but the recorder's own files is left alone.
 func TestForeignFolder(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, draw(23, 2), fake.Faults{})

@@ -259,9 +259,8 @@ func TestTokensNeverGood(t *testing.T) {
 	}
 }
 
-// What is published besides prices stands where it was seen: the on-demand
-// price over the whole span, scores and bands from the end on, since nobody
-// could have seen them before.
+// Data other than prices is stored where it was observed: the on-demand price over the whole span,
+// scores and bands from the end on, since they could not have been observed earlier.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	state := draw(7, 3)
@@ -340,8 +339,8 @@ func TestNothingToWrite(t *testing.T) {
 	}
 }
 
-// A second recording asks for what is new, and once more for all of it where the days
-// that it would go on from are gone.
+// A second recording requests only what is new, or everything again where the days that it would
+// continue from are gone.
 func TestAsksForWhatIsNew(t *testing.T) {
 	t.Parallel()
 	state := draw(13, 9)
@@ -368,7 +367,7 @@ func TestAsksForWhatIsNew(t *testing.T) {
 	}
 }
 
-// A later recording that asks for other types leaves the first ones alone.
+// A later recording that requests other types leaves the first ones alone.
 func TestOtherTypes(t *testing.T) {
 	t.Parallel()
 	state := draw(21, 3)
@@ -415,7 +414,7 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// Zones go by name where that is asked for, and a folder holds one of the two.
+// Zones are recorded by name where that is requested, and a folder holds either names or IDs.
 func TestZoneNames(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, draw(3, 3), fake.Faults{})

@@ -119,9 +119,8 @@ func differences(a, b []string) []string {
 // errEnough ends a run of the simulator.
 var errEnough = errors.New("enough was compared")
 
-// A comparer is the recorder of a simulated run: every so many steps it shows the
-// cluster as objects to an observer and lets the policy decide again on what that
-// sees.
+// A comparer is the recorder of a simulated run: at regular steps it shows the cluster as objects
+// to an observer and lets the policy decide again on the observer's snapshot.
 type comparer struct {
 	t         testing.TB
 	manifests []client.Object

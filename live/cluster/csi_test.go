@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// csiNode is what the drivers of a node say, as name and number; below 0 is none.
+// csiNode returns a CSINode whose drivers report the given numbers of volumes; a driver with a
+// number below 0 reports no limit.
 func csiNode(name string, drivers map[string]int32) *storagev1.CSINode {
 	x := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for driver, n := range drivers {

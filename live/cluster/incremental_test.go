@@ -80,9 +80,9 @@ func (f *follower) checkEnded(s, seen *policy.Snapshot) {
 	f.before = now
 }
 
-// TestUpdatedIsRebuilt runs scenarios and sends each change of them in random order:
-// after every step the tables that were updated show what the simulator shows, as
-// those do that were built anew ([TestSimulatorAndLiveAgree]).
+// TestUpdatedIsRebuilt runs scenarios and sends each change of them in random order: after every
+// step the updated tables show what the simulator shows, as rebuilt tables do
+// ([TestSimulatorAndLiveAgree]).
 func TestUpdatedIsRebuilt(t *testing.T) {
 	tr, err := trace.Synthetic()
 	if err != nil {
@@ -128,8 +128,8 @@ func TestUpdatedIsRebuilt(t *testing.T) {
 	}
 }
 
-// experience holds that every node that was launched after the begin counts once as
-// a launch, and at most once as a reclaim.
+// experience holds that every node that was launched after the start counts once as a launch, and
+// at most once as a reclaim.
 func (f *follower) experience() {
 	launches, reclaims := 0, 0
 	for _, e := range f.mirror.book.met {

@@ -104,7 +104,7 @@ func (l *lab) observe(d time.Duration) *policy.Snapshot {
 	return s
 }
 
-// wakes returns why the observer asked for a step since the last call.
+// wakes returns the reasons for which the observer requested a step since the last call.
 func (l *lab) wakes() []string {
 	var all []string
 	for {
@@ -151,7 +151,7 @@ func podIn(t *testing.T, s *policy.Snapshot, name string) *policy.Pod {
 	return nil
 }
 
-// node returns a ready spot node of pool p that joined at epoch.
+// node returns a ready Spot node of pool p that joined at epoch.
 func node(name string, change ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Time{Time: epoch.Add(-time.Hour)}, Labels: map[string]string{

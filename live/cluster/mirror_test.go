@@ -453,7 +453,7 @@ func (m *mirror) claim(s *policy.Snapshot, p *policy.Pod, o *corev1.Pod, c *core
 	put(mine)
 }
 
-// status fills in where the pod stands in its life.
+// status fills in the status that corresponds to the pod's phase.
 func (m *mirror) status(s *policy.Snapshot, p *policy.Pod, o *corev1.Pod) {
 	if p.Nominated != policy.None {
 		o.Status.NominatedNodeName = s.Nodes[p.Nominated].Name

@@ -210,8 +210,8 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestUnclaimedNodesAreNobodys hands a node back that somebody was expected to drain and
-// did not, and wakes for it once.
+// TestUnclaimedNodesAreNobodys clears the actor of a node that another controller was expected to
+// drain and did not, and wakes for it once.
 func TestUnclaimedNodesAreNobodys(t *testing.T) {
 	l := newLab(t, capacityPool("p"), node("n"))
 	warning := backend.Notice{Machine: "i-n", At: at(0), ReclaimAt: at(2 * time.Minute), Source: "sqs", ActedBy: policy.ActorNTH}
@@ -231,8 +231,7 @@ func TestUnclaimedNodesAreNobodys(t *testing.T) {
 	}
 }
 
-// TestExperienceOverRestart counts what happened while nobody looked, and nothing
-// twice.
+// TestExperienceOverRestart counts what happened while no process was observing, and nothing twice.
 func TestExperienceOverRestart(t *testing.T) {
 	l := newLab(t, capacityPool("p"))
 	for i := range l.book.s.Markets {
@@ -258,7 +257,8 @@ func TestExperienceOverRestart(t *testing.T) {
 	}
 }
 
-// TestLostWithoutNotice distinguishes what the provider took from what somebody deleted.
+// TestLostWithoutNotice distinguishes nodes that the provider took from nodes that were deleted in
+// another way.
 func TestLostWithoutNotice(t *testing.T) {
 	silent := func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
 	for _, c := range []struct {

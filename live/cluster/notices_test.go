@@ -24,8 +24,8 @@ func (l *lab) notices() []drain.Noticed {
 	return all
 }
 
-// TestNoticesBetweenSnapshots reports which nodes are to be emptied as soon as it is known,
-// before the first snapshot too, and never of one that a snapshot has no drain for.
+// TestNoticesBetweenSnapshots reports which nodes must be drained as soon as it is known, also
+// before the first snapshot, and never a node that a snapshot has no drain for.
 func TestNoticesBetweenSnapshots(t *testing.T) {
 	off := capacityPool("off", func(p *v1alpha1.CapacityPool) {
 		p.Spec.Mode = v1alpha1.ModeOff

@@ -164,7 +164,7 @@ func TestEndsAreReportedOnce(t *testing.T) {
 	}
 }
 
-// TestUnschedulableWakes asks for a step for a pod that found no place, once.
+// TestUnschedulableWakes requests a step for a pod that found no node, once.
 func TestUnschedulableWakes(t *testing.T) {
 	stuck := func(p *corev1.Pod) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
@@ -437,8 +437,8 @@ func TestObserveWaits(t *testing.T) {
 	}
 }
 
-// TestTemplatesFollowWhatTheyAreReadFrom reads the template of pods that are alike once,
-// and anew when a class or a volume has changed that it is read from.
+// TestTemplatesFollowWhatTheyAreReadFrom reads the template of similar pods once, and re-reads it
+// when a class or a volume that it is read from has changed.
 func TestTemplatesFollowWhatTheyAreReadFrom(t *testing.T) {
 	web := func(name string) *corev1.Pod {
 		return pod(name, "n", ownedBy("StatefulSet", "web"), func(p *corev1.Pod) { p.Spec.PriorityClassName = "high" })

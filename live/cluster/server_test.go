@@ -123,8 +123,8 @@ func (x *site) must(err error) {
 	}
 }
 
-// TestServerShows sees nodes, pods, disruption budgets, a drain of ours and evictions
-// on a real API server.
+// TestServerShows observes nodes, pods, disruption budgets, a drain by Spotter and evictions on a
+// real API server.
 func TestServerShows(t *testing.T) {
 	x := newSite(t, "shown", 2)
 	o := x.observer()
@@ -191,8 +191,8 @@ func TestServerShows(t *testing.T) {
 	x.must(c.Delete(t.Context(), pool))
 }
 
-// TestServerUpdatedIsRebuilt disturbs a real cluster at random: what an observer has
-// updated all along is what one sees that begins anew.
+// TestServerUpdatedIsRebuilt disturbs a real cluster at random: an observer that was updated all
+// along has the snapshot of one that starts afresh.
 func TestServerUpdatedIsRebuilt(t *testing.T) {
 	x := newSite(t, "churn", 3)
 	o := x.observer()

@@ -18,8 +18,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A promServer speaks the HTTP API of Prometheus as far as one query goes, and fails
-// and lies on request.
+// A promServer speaks the part of Prometheus' HTTP API that one query needs, and fails and answers
+// wrongly on request.
 type promServer struct {
 	mu      sync.Mutex
 	answer  func(w http.ResponseWriter, r *http.Request, query string)
@@ -153,8 +153,8 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// TestPrometheusFails has the server fail and lie in every way: the condition says how,
-// and what was read before stands and grows old.
+// TestPrometheusFails has the server fail and answer wrongly in every way: the condition says how,
+// and earlier readings stay and age.
 func TestPrometheusFails(t *testing.T) {
 	p := newPromLab(t, nil)
 	p.server.set(good)

@@ -42,8 +42,8 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	return o
 }
 
-// with sets what stands at a path, whose parts a slash divides, to a value in JSON.
-// An empty value takes it away.
+// with sets the field at a path, whose parts a slash divides, to a value in JSON. An empty value
+// removes the field.
 func with(t testing.TB, o *unstructured.Unstructured, path, value string) {
 	t.Helper()
 	at := strings.Split(path, "/")
@@ -466,7 +466,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestGenerated makes the definitions anew and finds the same bytes.
+// TestGenerated generates the definitions again and finds the same bytes.
 func TestGenerated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the generator")

@@ -186,7 +186,7 @@ func (c *cluster) gone(name string) {
 	})
 }
 
-// machines is a backend that deletes the Node object of what is given back.
+// machines is a backend that deletes the Node object of a node that is released.
 type machines struct {
 	c       *cluster
 	mu      sync.Mutex
@@ -341,7 +341,7 @@ func TestRule11OnCluster(t *testing.T) {
 			if client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			}
-			c.nodes(name) // it was given back: another comes in its place
+			c.nodes(name) // it was released: another replaces it
 		}
 		if t.Failed() {
 			t.Fatalf("seed %d, drain %d: settled %+v", seed, i, settled)
@@ -350,7 +350,7 @@ func TestRule11OnCluster(t *testing.T) {
 	c.ready("web", 6)
 }
 
-// settled returns an error while a node carries a mark of ours.
+// settled returns an error while a node carries a mark of Spotter.
 func (c *cluster) settled(p *Reconciler) error {
 	nodes := &corev1.NodeList{}
 	if err := c.env.Client.List(c.t.Context(), nodes, client.MatchingLabels{"test": c.ns}); err != nil {
@@ -436,8 +436,8 @@ func TestRule10Unchanged(t *testing.T) {
 	}
 }
 
-// TestDaemonsOnCluster: while a node is drained, pods of DaemonSets stay on it. One that is
-// created meanwhile comes to it if it tolerates the taint; a cordon alone keeps none away.
+// TestDaemonsOnCluster: while a node is drained, pods of DaemonSets stay on it. A DaemonSet created
+// meanwhile gets a pod there if it tolerates the taint; a cordon alone keeps no such pod away.
 func TestDaemonsOnCluster(t *testing.T) {
 	c := newCluster(t, "spotter-daemons")
 	c.nodes("daemons-a")

@@ -76,8 +76,8 @@ func TestOlderCache(t *testing.T) {
 	})
 }
 
-// TestEmptyByTheCacheAlone: a node is empty when the API server says so: pods that the cache
-// does not show yet are evicted, and none is given back under them.
+// TestEmptyByTheCacheAlone: a node is empty when the API server says so. Pods that the cache does
+// not show yet are evicted, and the node is not released under them.
 func TestEmptyByTheCacheAlone(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")

@@ -245,7 +245,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// The backend may ask for patience; from its acceptance on nothing is undone.
+// The backend may postpone a release; once it has accepted the release, nothing is undone.
 func TestReleaseNotYet(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
@@ -447,8 +447,8 @@ func TestStuckPod(t *testing.T) {
 	})
 }
 
-// A notice that comes while pods are being evicted is written down, so that a new
-// leader goes on and does not undo.
+// A notice that arrives during evictions is written down, so that a new leader continues the drain
+// and does not undo it.
 func TestNoticeIsKept(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")

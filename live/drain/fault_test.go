@@ -30,9 +30,9 @@ func quick(c *Config) {
 
 var all = flag.Bool("all", false, "strike with every error, not with some at random")
 
-// TestErrors strikes every kind of call with every kind of error for three
-// minutes, and then lets the fixture be calm: whatever became of the drain, nothing
-// of ours may be left, and nothing may crash.
+// TestErrors makes every kind of call fail with every kind of error for three minutes, and then
+// stops the faults. Whatever became of the drain, no mark of Spotter may be left, and nothing may
+// crash.
 func TestErrors(t *testing.T) {
 	resource := schema.GroupResource{Resource: "things"}
 	faults := map[string]error{
@@ -104,8 +104,8 @@ func strike(w *fixture, fault func(string) error) {
 	}
 }
 
-// forgetUnordered drops what is kept for a drain that was refused before it was
-// an order: the error said so, and the plan is made anew.
+// forgetUnordered drops the tokens of a drain that was refused before it was accepted: the error
+// reported that, and the policy plans again.
 func (g *releaser) forgetUnordered(p *Reconciler, tokens ...string) {
 	if len(p.table.status()) == 0 && len(g.calls) == 0 {
 		g.forget(tokens)
@@ -256,8 +256,8 @@ func killedAt(w *fixture, k *killer, c crash) bool {
 	return true
 }
 
-// settleLaunched drops what is kept for a launch whose drain died before it was
-// written down anywhere. That is the backend's to find: nobody else knows of it.
+// settleLaunched drops the token of a launch whose drain died before it was written down anywhere.
+// Only the backend can find such a launch.
 func (g *releaser) settleLaunched(token string) {
 	if !slices.Contains(g.calls, "prepare a") {
 		g.forget([]string{token})

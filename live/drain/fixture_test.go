@@ -36,9 +36,9 @@ const (
 	kubelet    = "test/kubelet"
 )
 
-// A fixture is an API server with the controllers that a drain needs: evictions
-// under disruption budgets, kubelets, and ReplicaSets that make pods anew. It
-// lives in the bubble of a test, where time passes as fast as it is waited for.
+// A fixture is an API server with the controllers that a drain needs: evictions under disruption
+// budgets, kubelets, and ReplicaSets that recreate pods. It runs in the bubble of a test, where
+// waiting takes no time.
 type fixture struct {
 	t        *testing.T
 	api      client.WithWatch // without faults
@@ -74,7 +74,7 @@ func inFixture(t *testing.T, f func(*testing.T, *fixture)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &fixture{t: t, ends: map[types.UID]end{}}
 		w.api = fake.NewClientBuilder().WithScheme(kinds()).
-			WithTypeConverters(managedfields.NewDeducedTypeConverter()). // the others are slow, and nobody applies here
+			WithTypeConverters(managedfields.NewDeducedTypeConverter()). // the others are slow; no test applies
 			WithStatusSubresource(&corev1.Pod{}, &policyv1.PodDisruptionBudget{}).
 			WithIndex(&corev1.Pod{}, IndexPodNode, PodNode).
 			WithIndex(&corev1.Pod{}, "spec.nodeName", PodNode).
@@ -313,7 +313,7 @@ func (w *fixture) pipeline(changes ...func(*Config)) *Reconciler {
 	return p
 }
 
-// stays reports whether a pod may be on a node that is given back.
+// stays reports whether a pod may be on a node that is released.
 func (w *fixture) stays(p *corev1.Pod) bool {
 	node := nodeKey{name: p.Spec.NodeName}
 	if n := w.read(p.Spec.NodeName); n != nil {
@@ -344,7 +344,7 @@ func (p *Reconciler) Pass(ctx context.Context) error {
 	return p.pass(ctx, p.table.due(), func(*round) {})
 }
 
-// Pass writes the costs that were asked for until now.
+// Pass writes the costs that have been requested.
 func (k *Ranker) Pass(ctx context.Context) error {
 	var failed []error
 	for k.queue.Len() > 0 {
@@ -411,7 +411,7 @@ func (w *fixture) read(name string) *corev1.Node {
 	return n
 }
 
-// change writes a node as somebody else.
+// change writes a node as another controller or user would.
 func (w *fixture) change(name string, f func(*corev1.Node)) {
 	n := w.read(name)
 	f(n)
@@ -419,8 +419,7 @@ func (w *fixture) change(name string, f func(*corev1.Node)) {
 	w.touch()
 }
 
-// clean fails the test unless nothing of ours is left anywhere, and nothing
-// happened that must not.
+// clean fails the test if any mark of Spotter is left, or if something happened that must not.
 func (w *fixture) clean(format string, args ...any) {
 	w.t.Helper()
 	where := fmt.Sprintf(format, args...)

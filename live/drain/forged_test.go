@@ -169,8 +169,8 @@ func (w *fixture) podsOn(node string) []corev1.Pod {
 	return slices.DeleteFunc(w.pods(), func(p corev1.Pod) bool { return p.Spec.NodeName != node })
 }
 
-// TestReleasingIsLookedAtAgain: a node in releasing is given back only while no pod is on
-// it, by the process that emptied it and by the one that comes after it.
+// TestReleasingIsLookedAtAgain: a node in releasing is released only while no pod is on it, both by
+// the process that drained it and by its successor.
 func TestReleasingIsLookedAtAgain(t *testing.T) {
 	open := func(n *corev1.Node) { n.Spec.Unschedulable = false }
 	for _, x := range []struct {

@@ -167,8 +167,8 @@ func TestSwitchUnreadable(t *testing.T) {
 	}
 }
 
-// TestBudgetIsReserved: of eight drains of a pool that may have one node disrupted, one
-// goes on, however they run at the same time.
+// TestBudgetIsReserved: of eight drains at the same time, no more proceed than the pool may have
+// nodes disrupted.
 func TestBudgetIsReserved(t *testing.T) {
 	for _, allowed := range []int{1, 3} {
 		inFixture(t, func(t *testing.T, w *fixture) {
@@ -270,8 +270,8 @@ func TestMarksAreLookedForAgain(t *testing.T) {
 	})
 }
 
-// TestMarksOfOthersTime: marks that come to a node while we run, as from a process that
-// was asleep, are taken back as well.
+// TestMarksOfOthersTime: marks that are written to a node while the controller runs, as by a
+// process that was suspended, are removed as well.
 func TestMarksOfOthersTime(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
@@ -307,8 +307,8 @@ func (g *hangingReleaser) Prepare(ctx context.Context, n *corev1.Node) error {
 	}
 }
 
-// TestNoticeOvertakes: the drain of a node under notice begins at once though the places
-// of all others are taken by calls that hang, also for a node that is being worked on.
+// TestNoticeOvertakes: the drain of a node under notice starts at once although calls that hang
+// occupy all ordinary slots, also for a node that is already being processed.
 func TestNoticeOvertakes(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		hang := &hangingReleaser{releaser: w.releaser, release: make(chan struct{})}

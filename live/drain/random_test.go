@@ -18,9 +18,8 @@ import (
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
-// TestRandomDrains plays random schedules: drains with and without replacements,
-// notices, budgets, persons, faults and kills. At the end of each nothing of ours
-// is left.
+// TestRandomDrains runs random schedules: drains with and without replacements, notices, budgets,
+// users, faults and kills. At the end of each no mark of Spotter is left.
 func TestRandomDrains(t *testing.T) {
 	first := testenv.Seed(t)
 	for i := range uint64(randomDrains) {

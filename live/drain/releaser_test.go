@@ -15,7 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A releaser is a backend that remembers what was asked of it.
+// A releaser is a backend that remembers the calls it received.
 type releaser struct {
 	w *fixture
 
@@ -38,7 +38,7 @@ func (g *releaser) NodeReleaser(pool string, _ policy.Provisioner) (backend.Node
 	return g, nil
 }
 
-// called returns what was asked of the backend so far.
+// called returns the calls of the backend so far.
 func (g *releaser) called() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,7 +127,7 @@ func (g *releaser) forget(tokens []string) {
 	}
 }
 
-// take removes the nodes that were given back 5 s ago.
+// take removes the nodes that were released 5 s ago.
 func (g *releaser) take() {
 	g.mu.Lock()
 	var due []string

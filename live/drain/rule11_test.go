@@ -123,7 +123,7 @@ func TestRule11Conflict(t *testing.T) {
 	})
 }
 
-// TestRule14Fence holds that nothing is written once somebody else may lead.
+// TestRule14Fence holds that nothing is written once another process may lead.
 func TestRule14Fence(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")

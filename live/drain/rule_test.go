@@ -40,9 +40,8 @@ func (w *fixture) faulty(f func(string) error) {
 	w.fault = f
 }
 
-// TestRule05Order holds the order of a drain that all backends share: the backend
-// is reported, the replacements come, the node is tainted, pods go, and only then is
-// it given back.
+// TestRule05Order holds the order of a drain that all backends share: the backend prepares, the
+// replacements join, the node is tainted, pods are evicted, and only then is the node released.
 func TestRule05Order(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
@@ -262,8 +261,8 @@ func TestRule10Shortened(t *testing.T) {
 	})
 }
 
-// TestRule09HeldUnderNotice: under a notice a drain goes on without a backend that holds
-// it, unless another controller drains the node, to which it is then left.
+// TestRule09HeldUnderNotice: under a notice a drain continues without a backend that holds it,
+// unless another controller drains the node; then the node is left to that controller.
 func TestRule09HeldUnderNotice(t *testing.T) {
 	for _, x := range []struct {
 		answer error

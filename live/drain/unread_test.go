@@ -15,8 +15,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestUnreadChecks: where something that could forbid a drain cannot be read, none by choice begins: nothing is marked
-// and no pod is evicted, however long it lasts.
+// TestUnreadChecks: where something that could forbid a drain cannot be read, no voluntary drain
+// starts: nothing is marked and no pod is evicted, however long it lasts.
 func TestUnreadChecks(t *testing.T) {
 	for _, op := range []string{"get Node", "get Namespace", "list PodList", "list PodDisruptionBudgetList", "get DaemonSet"} {
 		for name, err := range map[string]error{

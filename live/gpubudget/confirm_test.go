@@ -244,7 +244,8 @@ func TestBudgetsThatAreNotEnforced(t *testing.T) {
 	}
 }
 
-// TestPausedOnlyOurs changes no Job that somebody else suspended, or suspends and resumes.
+// TestPausedOnlyOurs changes no Job that another user or controller suspended, or suspends and
+// resumes.
 func TestPausedOnlyOurs(t *testing.T) {
 	theirs := &batchv1.Job{Spec: batchv1.JobSpec{Suspend: ptr.To(true)}}
 	if next, err := paused(theirs, &policy.Pause{}); next != nil || err != nil {

@@ -151,8 +151,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestRule12Shadow lets an enforcer that may not enforce be asked for everything. It
-// says what it would do and writes its ledger and its status.
+// TestRule12Shadow makes every call to an enforcer that may not enforce. It reports what it would
+// do and writes its ledger and its status.
 func TestRule12Shadow(t *testing.T) {
 	x := newStage(t, false)
 	mark := x.env.Mark()
@@ -273,7 +273,7 @@ func TestRule10EvictAnswers(t *testing.T) {
 	}
 }
 
-// TestPause suspends a Job and lets it go on, and leaves alone what others suspend.
+// TestPause suspends a Job and resumes it, and leaves alone what others suspend.
 func TestPause(t *testing.T) {
 	x := newStage(t, true)
 	setAction(t, x.env, x.budget, v1alpha1.EnforcePause)

@@ -116,7 +116,7 @@ func (x *struck) hooks() interceptor.Funcs {
 	}
 }
 
-// first returns err, or what f does where there is none.
+// first returns err if it is not nil, else the result of f.
 func first(err error, f func() error) error {
 	if err != nil {
 		return err
@@ -169,8 +169,7 @@ func TestEveryErrorOfTheAPI(t *testing.T) {
 	}
 }
 
-// An enforcerCall is something that is asked of an enforcer, and the requests that it
-// makes.
+// An enforcerCall is a call to an enforcer, and the requests that it makes.
 type enforcerCall struct {
 	name   string
 	verbs  []string
@@ -249,9 +248,8 @@ func enforcerCalls() []enforcerCall {
 	}
 }
 
-// TestEvictInKubeSystem evicts a pod that its controller would make anew, behind a closed
-// gate and in a namespace with the label. No gate keeps pods out of kube-system, so there
-// the pod stays.
+// TestEvictInKubeSystem evicts a pod that its controller would recreate, behind a closed gate and
+// in a namespace with the label. No gate keeps pods out of kube-system, so there the pod stays.
 func TestEvictInKubeSystem(t *testing.T) {
 	for namespace, reason := range map[string]string{"ml": "", "kube-system": "NamespaceNotGated"} {
 		b := enforcedBudget(namespace, "b", v1alpha1.EnforceEvict, v1alpha1.GateClosed)

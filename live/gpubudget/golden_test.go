@@ -63,8 +63,8 @@ func (c *goldenCase) budget(namespace, name string) *policy.Budget {
 // goldenNow is when the cases are counted.
 var goldenNow = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// goldenDevices stands for the devices of the cases, some of which are parts of one:
-// an API server takes those only of a resource that has parts.
+// goldenDevices is the resource used for the devices of the cases, some of which are fractions: an
+// API server accepts fractions only of a resource that can be divided.
 const goldenDevices = "cpu"
 
 // same reports whether two accounts are the same but for the last bits of their sums.
@@ -92,10 +92,10 @@ func TestGoldenToTheNanosecond(t *testing.T) {
 	}
 }
 
-// TestGolden counts the same pods from a real API server. That keeps times to the
-// second and refuses requests below nothing, so there the account is to be that of the
-// rounded pods, and to differ from gpu-k8s-operator's by no more than rounding explains;
-// and so is what GPUBudgets say in their status.
+// TestGolden counts the same pods from a real API server. The server keeps times to the second and
+// refuses negative requests, so the account there must be that of the rounded pods, and differ from
+// gpu-k8s-operator's by no more than rounding explains. The status of GPUBudgets must report the
+// same.
 func TestGolden(t *testing.T) {
 	env := testenv.Start(t, testenv.Options{})
 	cases := goldenCases(t)
@@ -130,10 +130,10 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// goldenInStatus has the controller's enforcer report cases of GPUBudgets that count what
-// is there, as many as are enforced in a namespace: what is seen of them is what
-// gpu-k8s-operator would show, to the thousandth and as far as the rounding of times
-// explains. A window of no hours is not valid.
+// goldenInStatus has the controller's enforcer report the GPUBudgets of the cases from one on,
+// which count existing pods, no more than are enforced in a namespace. Their status must show what
+// gpu-k8s-operator would show, to the thousandth and within the rounding of times. A window of 0
+// hours is not valid.
 func goldenInStatus(t *testing.T, env *testenv.Env, ns string, cases []goldenCase, from int) {
 	t.Helper()
 	k := newEnforcer(t, testingclock.NewFakeClock(goldenNow), cached(t, env, ns), false)

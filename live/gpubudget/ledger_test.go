@@ -342,7 +342,7 @@ func TestRule14Restarts(t *testing.T) {
 		ended := w.pass(time.Duration(5+w.r.IntN(55)) * time.Second)
 		if w.r.IntN(150) == 0 {
 			restarts++
-			w.pass(time.Duration(5+w.r.IntN(20)) * time.Second) // what ends meanwhile is reported to nobody
+			w.pass(time.Duration(5+w.r.IntN(20)) * time.Second) // pods that end meanwhile are not reported
 			k, ended = newEnforcer(t, clk, c, false), nil
 			loaded, err := k.Load(t.Context())
 			if err != nil {

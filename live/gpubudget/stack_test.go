@@ -19,9 +19,8 @@ import (
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
-// TestRule12Controllers has the real controllers make pods against a gate: those
-// that are evicted do not come back before it opens, and a Job that is suspended
-// has no pods until it goes on.
+// TestRule12Controllers has the real controllers make pods against a gate: evicted pods do not come
+// back before it opens, and a suspended Job has no pods until it resumes.
 func TestRule12Controllers(t *testing.T) {
 	env := testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true})
 	installGate(t, env)

@@ -85,8 +85,8 @@ func TestRegionOfZone(t *testing.T) {
 	}
 }
 
-// TestDeletedPoolIsForgotten: of pools that are no more, and have no NodePool, no state is kept,
-// unless somebody writes their NodePools at this moment.
+// TestDeletedPoolIsForgotten: no state is kept for pools that no longer exist and have no NodePool,
+// unless their NodePools are being written at this moment.
 func TestDeletedPoolIsForgotten(t *testing.T) {
 	b := &Backend{states: newStateTable(), budgets: &budgetTable{inherited: map[string]bool{"gone-od": true, "left-spot": true}}}
 	for _, name := range []string{"here", "left", "adopting", "gone", "written"} {

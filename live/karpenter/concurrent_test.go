@@ -14,8 +14,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestRule04LaunchesAtOnce: as many launches as are asked for at the same time, no more
-// NodeClaims without a machine are made than there may be.
+// TestRule04LaunchesAtOnce: however many launches are requested at the same time, the number of
+// NodeClaims without a machine stays within its limit.
 func TestRule04LaunchesAtOnce(t *testing.T) {
 	b, s := launchBench(t)
 	var all sync.WaitGroup

@@ -77,8 +77,8 @@ func TestPoolThatCannotWork(t *testing.T) {
 	}
 }
 
-// TestRefusedByTheAPIServer: what only the definition of NodePools refuses is said until it
-// is taken, or the pool asks for something else.
+// TestRefusedByTheAPIServer: a refusal that only the definition of NodePools can give is reported
+// until the NodePool is accepted, or the pool requires something else.
 func TestRefusedByTheAPIServer(t *testing.T) {
 	pool := capacityPool()
 	b := newBench(t, pool, nodeClass(true))
@@ -109,8 +109,8 @@ func TestRefusedByTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestRule02InvalidEditKeepsWhatIsThere: a pool with nodes that is edited into one that
-// Karpenter would refuse goes on as it was made, and its limits follow.
+// TestRule02InvalidEditKeepsWhatIsThere: a pool with nodes that is edited into one that Karpenter
+// would refuse stays as it was made, and its limits follow.
 func TestRule02InvalidEditKeepsWhatIsThere(t *testing.T) {
 	pool := capacityPool()
 	b := newBench(t, pool, nodeClass(true))

@@ -291,7 +291,7 @@ func (b *bench) restart() {
 
 func (b *bench) now() policy.Time { return policy.TimeOf(b.clock.Now()) }
 
-// nodePool returns a NodePool, nil where there is none.
+// nodePool returns a NodePool, nil if it does not exist.
 func (b *bench) nodePool(name string) *karpv1.NodePool {
 	b.t.Helper()
 	var n karpv1.NodePool

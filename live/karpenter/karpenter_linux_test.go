@@ -129,10 +129,10 @@ func TestRule06ShareFollows(t *testing.T) {
 	}
 }
 
-// TestRule04LaunchedNode: a NodeClaim of ours becomes an initialized Node, of which
-// the launch is reported once. Nothing but its protection keeps Karpenter from removing
-// it while it is empty: once that is settled it does. (That it does not before is
-// seen in TestRule05Drain.)
+// TestRule04LaunchedNode: a NodeClaim by Spotter becomes an initialized Node, whose launch is
+// reported once. Only its protection keeps Karpenter from removing the node while it is empty: once
+// the launch is settled, Karpenter removes it. (TestRule05Drain shows that it does not do so
+// before.)
 func TestRule04LaunchedNode(t *testing.T) {
 	p := newPlant(t)
 	p.steer(policy.Steer{Share: 1, Fallback: true})
@@ -199,7 +199,7 @@ func TestKarpenterMissing(t *testing.T) {
 	}
 }
 
-// TestRule04Shortage: a claim that nobody can serve is refused and leaves nothing.
+// TestRule04Shortage: a claim that no market can serve is refused and leaves nothing behind.
 func TestRule04Shortage(t *testing.T) {
 	p := newPlant(t)
 	p.steer(policy.Steer{Share: 1, Fallback: true})

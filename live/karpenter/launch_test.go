@@ -166,8 +166,8 @@ func TestRule04Held(t *testing.T) {
 	}
 }
 
-// TestRule04NoOtherMarket: a claim can ask for no market that the launch does not
-// name, although it names types and zones apart.
+// TestRule04NoOtherMarket: a claim can request no market that the launch does not name, although it
+// names types and zones separately.
 func TestRule04NoOtherMarket(t *testing.T) {
 	b, s := launchBench(t)
 	l := spotLaunch(s, "token-x")
@@ -180,9 +180,8 @@ func TestRule04NoOtherMarket(t *testing.T) {
 	}
 }
 
-// TestRule04Unlaunched: a claim without a machine after a minute is deleted, its
-// markets count as refused, and the same launch asked for again is refused. One with
-// a machine stays.
+// TestRule04Unlaunched: a claim without a machine after a minute is deleted, its markets count as
+// refused, and the same launch is refused when requested again. A claim with a machine stays.
 func TestRule04Unlaunched(t *testing.T) {
 	b, s := launchBench(t)
 	for _, token := range []string{"token-a", "token-b"} {

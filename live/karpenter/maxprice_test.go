@@ -12,9 +12,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestMaxPrice: a NodePool names no type in a zone that costs more now than the pool
-// may pay for a node, and no pair of them that does; as prices move it is written
-// anew. One that nothing is left for buys nothing.
+// TestMaxPrice: no pair of type and zone that a NodePool allows costs more now than the pool may
+// pay for a node, and the NodePool is rewritten as prices move. A NodePool with no such pair left
+// buys nothing.
 func TestMaxPrice(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
 	s := newSnapshot(b.now())

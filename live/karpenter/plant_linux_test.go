@@ -209,7 +209,7 @@ func poolIs(n *karpv1.NodePool, kind string) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c status.Condition) bool { return c.Type == kind && c.IsTrue() })
 }
 
-// deploy makes a Deployment whose pods ask for cpu.
+// deploy makes a Deployment whose pods request cpu.
 func (p *plant) deploy(name, cpu string, replicas int32) {
 	p.t.Helper()
 	labels := map[string]string{"app": name}

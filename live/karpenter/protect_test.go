@@ -196,9 +196,9 @@ func TestRule04OrphanedProtectionEnds(t *testing.T) {
 	}
 }
 
-// TestRule05ProtectionEndsInEveryMode: what a drain or a launch has protected is given to
-// Karpenter again when nothing asks for it any more, also where no pool is active, or is
-// there at all.
+// TestRule05ProtectionEndsInEveryMode: a node that a drain or a launch has protected is left to
+// Karpenter again once no drain or launch needs it any more, also where no pool is active, or the
+// pool does not exist.
 func TestRule05ProtectionEndsInEveryMode(t *testing.T) {
 	for name, change := range map[string]func(*bench, *policy.Snapshot){
 		"shadow": func(_ *bench, s *policy.Snapshot) { s.Pools[0].Mode = policy.ModeShadow },

@@ -96,9 +96,9 @@ func TestRule05KarpentersNodes(t *testing.T) {
 	holds(t, b.Prepare(t.Context(), stray), "NodeClaimMissing")
 }
 
-// TestRule05Budget: of 11 nodes 10 % are 2, rounded up; a node that is not ready, and
-// one that we drain, are among them. After an Undo there is room again. Under a
-// notice the budget keeps nothing.
+// TestRule05Budget: 10% of 11 nodes is 2, rounded up; a node that is not ready, and one that
+// Spotter drains, count against it. After an Undo the budget is free again. Under a notice the
+// budget holds nothing.
 func TestRule05Budget(t *testing.T) {
 	b, _, nodes := giveBench(t, 11)
 	b.ready(nodes[10], false)

@@ -78,8 +78,8 @@ func TestRule02RequirementsDriftNothing(t *testing.T) {
 	})
 }
 
-// TestProduct: a claim asks for nothing that was not wanted, and for as many pairs of
-// type and zone as can be.
+// TestProduct: a claim requests nothing that was not wanted, and as many pairs of type and zone as
+// possible.
 func TestProduct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wanted := offersIn(t, "wanted")

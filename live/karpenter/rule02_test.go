@@ -77,8 +77,8 @@ func isClosed(n *karpv1.NodePool) bool {
 	return limited && q.IsZero()
 }
 
-// TestRule02NeverClosedAlone: a NodePool that no other stands in for is narrowed
-// without being closed, and not while pods are pending.
+// TestRule02NeverClosedAlone: a NodePool that no other can replace is narrowed without being
+// closed, and not while pods are pending.
 func TestRule02NeverClosedAlone(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
 	s := newSnapshot(b.now())

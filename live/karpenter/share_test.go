@@ -9,9 +9,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestRule06Divide reads off weights and limits what a steer comes to. The nodes have
-// 4 vCPU, pods 2 each, and types 2 or 4. Without pods Spot may grow until it is 2 vCPU, half
-// of the largest node, above its share of the pool.
+// TestRule06Divide reads the effect of a steer off weights and limits. The nodes have 4 vCPUs, pods
+// 2 each, and types 2 or 4. Without pods Spot may grow until it is 2 vCPUs, half of the largest
+// node, above its share of the pool.
 func TestRule06Divide(t *testing.T) {
 	cfg := DefaultConfig()
 	for _, c := range []struct {
@@ -107,9 +107,9 @@ func cpuOf(h half) string {
 	return ""
 }
 
-// TestRule06LimitsKeepWhatIsThere: the two limits of a bounded pool never sum to more
-// than what the user allows or the pool holds, and neither is below what its NodePool
-// holds unless it is to buy nothing.
+// TestRule06LimitsKeepWhatIsThere: the two limits of a bounded pool never sum to more than what the
+// user allows or the pool holds, and neither is below what its NodePool holds unless that NodePool
+// must buy nothing.
 func TestRule06LimitsKeepWhatIsThere(t *testing.T) {
 	cfg := DefaultConfig()
 	rapid.Check(t, func(t *rapid.T) {

@@ -93,8 +93,8 @@ func TestRule01OwnNodePools(t *testing.T) {
 	}
 }
 
-// TestRule01ForeignNodePoolIsRead: a NodePool of the name that somebody else made is
-// left alone, and said.
+// TestRule01ForeignNodePoolIsRead: a NodePool of the same name that another controller or user made
+// is left alone, and reported.
 func TestRule01ForeignNodePoolIsRead(t *testing.T) {
 	theirs := asNodePool(Requirements("spot", []Offer{{"a", "1"}}, nil))
 	b := newBench(t, capacityPool(), nodeClass(true), theirs)

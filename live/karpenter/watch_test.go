@@ -49,7 +49,7 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// TestSteerAfterRestart: what a pool is to buy is read off its NodePools.
+// TestSteerAfterRestart: after a restart the steer of a pool is read off its NodePools.
 func TestSteerAfterRestart(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
 	s := newSnapshot(b.now())
@@ -110,7 +110,7 @@ func TestInterruptionEvents(t *testing.T) {
 	}
 }
 
-// TestRegion: the region of a market, as far as a provider's zones show it.
+// TestRegion: the region of a market, where the provider's zones show it.
 func TestRegion(t *testing.T) {
 	x := &claimConverter{cfg: &Config{}}
 	for _, c := range []struct{ id, zone, label, provider, region string }{

@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// BenchmarkRecord is what a step of 10,000 pods on 1,000 nodes waits for its
-// recording, which is the copy. Writing goes on meanwhile.
+// BenchmarkRecord measures how long a step of 10,000 pods on 1,000 nodes waits for its recording,
+// which is the time of the copy. Writing continues in the background.
 func BenchmarkRecord(b *testing.B) {
 	s := &policy.Snapshot{Now: began}
 	for i := range 500 {

@@ -49,8 +49,8 @@ func giveAll(t *testing.T, r *Recorder, from, to int) {
 	}
 }
 
-// What is downloaded is what was recorded, encrypted as asked, also where a replica
-// with an empty folder goes on.
+// What is downloaded is what was recorded, encrypted as configured, also where a replica with an
+// empty folder continues.
 func TestUpload(t *testing.T) {
 	b := objectstest.NewBucket(t, "records", 3)
 	c := bucketConfig(t, b, t.TempDir())
@@ -145,8 +145,8 @@ func TestUploadBreaksOff(t *testing.T) {
 	}
 }
 
-// A recorder whose number another one took leaves that one's segment alone, keeps
-// its own in the folder, and goes on after it with a segment that begins anew.
+// A recorder whose segment number another one took leaves that one's segment alone, keeps its own
+// in the folder, and continues after it with a full segment.
 func TestNumberTaken(t *testing.T) {
 	b := objectstest.NewBucket(t, "records", 3)
 	dir := t.TempDir()
@@ -227,8 +227,8 @@ func TestRetentionWaitsForBucket(t *testing.T) {
 	}
 }
 
-// A replica that stands by on the same folder asks nothing of the bucket, and when it
-// takes over goes on after what the one before it uploaded meanwhile.
+// A replica on standby with the same folder makes no request to the bucket, and when it takes over
+// it continues after what its predecessor uploaded meanwhile.
 func TestStandbyUploadsNothing(t *testing.T) {
 	b := objectstest.NewBucket(t, "records", 3)
 	dir := t.TempDir()
@@ -287,7 +287,7 @@ func TestCloseAgain(t *testing.T) {
 	}
 }
 
-// Flushing leaves nothing behind that only this recorder knows, and it goes on.
+// After a flush nothing is left that only this recorder knows, and the recorder continues.
 func TestFlush(t *testing.T) {
 	b := objectstest.NewBucket(t, "records", 3)
 	dir := t.TempDir()

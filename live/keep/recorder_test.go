@@ -92,8 +92,8 @@ func decisions(t *testing.T, dir string) (out []int) {
 	return out
 }
 
-// A step is found by readers while the recorder goes on: the snapshot is ten
-// minutes later than the one before, which completes the segment before.
+// A step is found by readers while the recorder runs: each snapshot is ten minutes later than the
+// one before, which completes the previous segment.
 func TestReadersFindSteps(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, testConfig(t, dir))
@@ -107,7 +107,7 @@ func TestReadersFindSteps(t *testing.T) {
 	if err := give(t, r, 5); err == nil {
 		t.Error("a closed recorder takes a step")
 	}
-	r = start(t, testConfig(t, dir)) // a restart goes on
+	r = start(t, testConfig(t, dir)) // a restart continues
 	if err := give(t, r, 5); err != nil {
 		t.Fatal(err)
 	}
@@ -129,9 +129,8 @@ func TestSegmentsComplete(t *testing.T) {
 	until(t, "the step is complete", func() bool { return len(decisions(t, dir)) == 1 })
 }
 
-// While the folder cannot be written the controller goes on: of the fault it hears
-// once, the queue is bounded, and what is then recorded has a gap where steps were
-// left out.
+// While the folder cannot be written the controller keeps running: the fault is reported to it
+// once, the queue is bounded, and the later record has a gap where steps were left out.
 func TestFolderFault(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "record")
 	c := testConfig(t, dir)
@@ -184,8 +183,8 @@ func lastStep(t *testing.T, dir string) *record.Step {
 	return s
 }
 
-// Two recorders never write one folder: the second waits, says so, and goes on when
-// the first is gone.
+// Two recorders never write one folder: the second waits, says so, and continues when the first is
+// gone.
 func TestFolderIsLocked(t *testing.T) {
 	dir := t.TempDir()
 	a, b := start(t, testConfig(t, dir)), start(t, testConfig(t, dir))
@@ -206,7 +205,7 @@ func TestFolderIsLocked(t *testing.T) {
 	}
 }
 
-// A folder that is no recording is refused before anything is written.
+// A folder that is not a recording is refused before anything is written.
 func TestOtherFolders(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "letter.txt"), nil, 0o600); err != nil {
@@ -276,7 +275,7 @@ func TestKilled(t *testing.T) {
 func TestRetention(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, testConfig(t, dir))
-	giveAll(t, r, 0, 13) // segments begin anew with steps 0, 6 and 12
+	giveAll(t, r, 0, 13) // the segments with steps 0, 6 and 12 are full
 	closed(t, r)
 	c := testConfig(t, dir)
 	c.KeepBytes = 1

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestCheck holds that what may not be sent is asked for after the wait, that nothing is
-// sent when it is refused, and that its token goes back.
+// TestCheck holds that the permit of a write is checked after the wait, that nothing is sent when
+// it is refused, and that its token is returned.
 func TestCheck(t *testing.T) {
 	refused := errors.New("refused")
 	var asked []time.Time
@@ -146,8 +146,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestDeadline: a write is over by the deadline of its permit, for the client and for the
-// server, also when it has waited or asked for more time. A read has none.
+// TestDeadline: a write is over by the deadline of its permit, for the client and for the server,
+// also when it has waited or requested more time. A read has no deadline.
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent *http.Request

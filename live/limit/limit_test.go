@@ -191,8 +191,8 @@ func TestRule19Urgent(t *testing.T) {
 	})
 }
 
-// TestRule19Debt holds that ordinary writes go on soon after a flood of urgent ones: they
-// make up for no more than a burst, and the urgent ones are counted while others wait.
+// TestRule19Debt holds that ordinary writes continue soon after a flood of urgent ones: they make
+// up for no more than a burst, and the urgent ones are counted while others wait.
 func TestRule19Debt(t *testing.T) {
 	inBubble(t, DefaultConfig(), func(t *testing.T, _ *Limiter, s *server, ordinary, urgent *transport) {
 		start := time.Now()
@@ -209,7 +209,7 @@ func TestRule19Debt(t *testing.T) {
 		}
 		start = time.Now()
 		sendAll(t, &wait, ordinary, 500)
-		synctest.Wait() // 499 of them stand behind one
+		synctest.Wait() // 499 of them queue behind one
 		sendAll(t, &wait, urgent, 100)
 		wait.Wait()
 		if got, want := time.Since(start).Round(time.Millisecond), 600*20*time.Millisecond; got != want {

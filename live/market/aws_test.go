@@ -104,7 +104,7 @@ func (c *cloud) truth(region, zone, kind string, now time.Time) (_ policy.Money,
 	return policy.Dollars(v), policy.TimeOf(since), policy.TimeOf(newest)
 }
 
-// check compares each spot market of a snapshot with the state.
+// check compares each Spot market of a snapshot with the state.
 func (c *cloud) check(t *testing.T, s *policy.Snapshot) {
 	t.Helper()
 	spots := 0
@@ -151,8 +151,7 @@ func (c *cloud) check(t *testing.T, s *policy.Snapshot) {
 	}
 }
 
-// What AWS publishes stands in the snapshot, and what moves there moves here, hour
-// by hour for a day.
+// The snapshot has what AWS publishes, and follows its changes hour by hour for a day.
 func TestPricesMoveFromAWSToTheSnapshot(t *testing.T) {
 	c := newCloud(t, nil)
 	if err := c.refresh(t); err != nil && !strings.Contains(err.Error(), ErrNothingWanted.Error()) {
@@ -263,7 +262,7 @@ func old(t *testing.T, before, s *policy.Snapshot, offered bool) {
 	}
 }
 
-// Rows that lie spoil neither the others nor what was known.
+// Invalid rows spoil neither the others nor what was known.
 func TestRowsOfAWSThatLie(t *testing.T) {
 	c := newCloud(t, nil)
 	_ = c.refresh(t)
@@ -297,7 +296,7 @@ func TestRowsOfAWSThatLie(t *testing.T) {
 	}
 }
 
-// Nothing but what the documentation lists is asked of AWS, in shadow mode or not.
+// AWS receives only the requests that the documentation lists, in shadow mode or not.
 func TestRule13MarketsAreOnlyRead(t *testing.T) {
 	c := newCloud(t, nil)
 	_ = c.refresh(t)

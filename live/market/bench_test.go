@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// large returns a bookFixture with so many markets: half spot and half on demand.
+// large returns a bookFixture with the given number of markets, half Spot and half on-demand.
 func large(tb testing.TB, markets int) *bookFixture {
 	tb.Helper()
 	d := newBookFixture(tb, nil)
@@ -49,7 +49,7 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// BenchmarkTabulate makes the tables anew.
+// BenchmarkTabulate rebuilds the tables.
 func BenchmarkTabulate(b *testing.B) {
 	d := large(b, 12_000)
 	b.ReportAllocs()

@@ -126,8 +126,8 @@ const (
 	m5d = "aws/eu-west-1/eu-west-1a/m5.large/on-demand"
 )
 
-// A price that is reported stands in the snapshot with its history, with the price on
-// demand; one that was reported too long ago is offered no more and keeps its last price.
+// A reported price is in the snapshot with its history and with the on-demand price. A market whose
+// price was reported too long ago is offered no more and keeps its last price.
 func TestAPriceAndItsAge(t *testing.T) {
 	d := newBookFixture(t, nil)
 	d.report(t, Update{Spot: []Price{
@@ -218,7 +218,7 @@ func TestLiesAreLeftOut(t *testing.T) {
 	if h := d.Health()[0]; h.Err == nil || !strings.Contains(h.Err.Error(), "14 more") || h.Failed != 0 {
 		t.Errorf("health %+v, want the first of 15 faults", h)
 	}
-	// The lies confirmed nothing: the price of zone a is as old as it was.
+	// The invalid rows confirmed nothing: the price of zone a is as old as it was.
 	d.clock.Step(61 * time.Minute)
 	if m := marketOf(t, d.fill(t), m5a); m.Offered {
 		t.Error("a market of which only lies were reported counts as known")
@@ -246,7 +246,7 @@ func TestAFeedThatFails(t *testing.T) {
 			t.Errorf("%s: %+v, source %v", name, m, s.Sources[0])
 		}
 	}
-	// A part that came with an error is taken, and asked for again.
+	// A part that came with an error is taken, and requested again.
 	d.u, d.err = &Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon.Add(time.Minute), 0.05)}}, errors.New("one region failed")
 	if err := d.Refresh(t.Context()); err == nil {
 		t.Error("the error is lost")

@@ -28,8 +28,8 @@ func fullUpdate() Update {
 	}
 }
 
-// A book that is made anew from its cache fills the same snapshot, asks its feeds from
-// where they were, and not before their time.
+// A book that is rebuilt from its cache fills the same snapshot, queries its feeds from where they
+// were, and not before their time.
 func TestCacheSurvivesARestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "markets")
 	d := newBookFixture(t, func(c *Config) { c.Cache = file })
@@ -64,8 +64,8 @@ func TestCacheSurvivesARestart(t *testing.T) {
 	}
 }
 
-// A cache that is cut short, foreign, of the future or no file makes a new book, not
-// an error: what it held can be asked for.
+// A cache that is cut short, foreign, of a later version or not a file makes a new book, not an
+// error: what it held can be requested again.
 func TestCacheThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good")

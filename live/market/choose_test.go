@@ -17,9 +17,8 @@ func pool(change func(*v1alpha1.CapacityPool)) *v1alpha1.CapacityPool {
 	return p
 }
 
-// A pool takes what its manifest allows at the prices and scores of now, spot and on
-// demand, of the region in which its cluster lies; several providers stand next to
-// each other.
+// A pool takes what its manifest allows at the current prices and scores, Spot and on-demand, in
+// the region of its cluster; markets of several providers are listed next to each other.
 func TestChoose(t *testing.T) {
 	d := newBookFixture(t, nil)
 	far := spot("us-east-1a", "m5.large", noon, 0.03)

@@ -72,8 +72,8 @@ func TestRefusalsOfABurstAreOne(t *testing.T) {
 	}
 }
 
-// What was met goes over a restart, the hours of the nodes that ran through it
-// included, as far as they may be taken to have; the same gives the same bytes.
+// Observed events survive a restart, including the hours of the nodes that ran through it, up to
+// the hour that a restart may last. The same state exports the same bytes.
 func TestExportSurvivesARestart(t *testing.T) {
 	d := newBookFixture(t, nil)
 	u := Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04)}}

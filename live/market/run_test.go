@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// Feeds are read at their own pace; one that fails is asked again ever more rarely and
-// never less often than when all is well; one that has nothing to ask for is tried
-// again soon.
+// Feeds are read at their own pace. One that fails is read again at growing intervals, at most its
+// own; one that does not know yet what to read is tried again soon.
 func TestRunReadsEachFeedAtItsPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -167,7 +167,7 @@ func TestSwitchLost(t *testing.T) {
 	}
 }
 
-// TestFence refuses while the lease is not held, whatever is to be done.
+// TestFence refuses every kind of write while the lease is not held.
 func TestFence(t *testing.T) {
 	lost := errors.New("another leads")
 	b := newBench(t, policy.ModeActive, func(c *Config) { c.Fence = func(context.Context) (time.Time, error) { return time.Time{}, lost } })
@@ -198,7 +198,7 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// TestRequest refuses a write that nobody gave a permit for, but of objects of our own.
+// TestRequest refuses a write without a permit, except to Spotter's own objects.
 func TestRequest(t *testing.T) {
 	b := newBench(t, policy.ModeActive, nil)
 	for _, x := range []struct {

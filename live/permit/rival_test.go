@@ -47,7 +47,7 @@ func (b *bench) leadFrom(t *testing.T, namespace, holder string) func(holder str
 	return change
 }
 
-// unclaimed returns how many pools are to be claimed.
+// unclaimed returns how many pools must be claimed.
 func (b *bench) unclaimed(t *testing.T) int {
 	t.Helper()
 	b.Forget()

@@ -46,7 +46,7 @@ func (s *sink) machines() []string {
 	return all
 }
 
-// A stand is a queue that runs on a server of ours.
+// A stand is a queue that runs on a fake server.
 type stand struct {
 	server *fake.Server
 	sink   *sink
@@ -83,7 +83,7 @@ func prepare(t *testing.T, change func(*queue.Config), objects ...client.Object)
 	return s
 }
 
-// reopen makes the queue of a stand anew.
+// reopen makes the queue of a stand again.
 func (s *stand) reopen(t *testing.T, reader, nodes client.Reader) {
 	t.Helper()
 	api, err := queue.Dial(t.Context(), s.config)
@@ -247,7 +247,7 @@ func TestRule09LateMessages(t *testing.T) {
 		interruption("1", "i-late", now.Add(-3*time.Minute)),
 		recommendation("2", "i-late", now.Add(-2*time.Hour)),
 		recommendation("3", "i-good", now.Add(-10*time.Minute)),
-		interruption("4", "i-ahead", now.Add(20*time.Second)), // their clock is ahead of ours
+		interruption("4", "i-ahead", now.Add(20*time.Second)), // the sender's clock is ahead
 		health("5", now.Add(-time.Hour)),
 	)
 	s.run(t)
@@ -260,8 +260,8 @@ func TestRule09LateMessages(t *testing.T) {
 	}
 }
 
-// What cannot be read comes again until it has been received often enough, and is
-// then deleted; what stands behind it is read at once.
+// A message that cannot be read comes again until it has been received often enough, and is then
+// deleted; the messages behind it are read at once.
 func TestRule09MalformedNeverBlocks(t *testing.T) {
 	s := prepare(t, func(c *queue.Config) { c.ReceivesMax = 2 })
 	bad := []string{

@@ -67,9 +67,9 @@ func mayDrain(namespace, name string) []client.Object {
 	return bound(drainRole("drain-"+namespace+"-"+name), rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name})
 }
 
-// Whoever reads a queue and may drain nodes is found by its environment or its
-// arguments, by URL and by name; whoever may not drain is nobody, whatever its name,
-// image and labels.
+// A consumer that reads a queue and may drain nodes is found by its environment or its arguments,
+// by URL and by name. A workload that may not drain is not a rival, whatever its name, image and
+// labels.
 func TestRule09FindsOtherConsumers(t *testing.T) {
 	env := func(image, name, value string) corev1.Container {
 		return corev1.Container{Image: image, Env: []corev1.EnvVar{{Name: name, Value: value}}}
@@ -101,7 +101,7 @@ func TestRule09FindsOtherConsumers(t *testing.T) {
 		objects []client.Object
 		actor   policy.Actor
 		found   bool // a rival, of some queue
-		shared  bool // of ours
+		shared  bool // Spotter's own
 	}{
 		"nobody":   {objects: objects(deployment("default", "app", env("app", "QUEUE_NAME", "spotter")))},
 		"a tenant": {objects: objects(forged)},
@@ -197,8 +197,8 @@ func node(instance string, change func(*corev1.Node)) *corev1.Node {
 	return n
 }
 
-// A warned node is left to who is expected to drain it for ClaimWait, and is ours where
-// it is in nobody's hands by then. Its message is kept until then.
+// A node under notice is left for ClaimWait to the controller that is expected to drain it. If no
+// controller has acted on the node by then, Spotter drains it. Its message is kept until then.
 func TestRule09UnclaimedNodesAreOurs(t *testing.T) {
 	nth := append(mayDrain("kube-system", "nth"), deployment("kube-system", "nth",
 		corev1.Container{Image: nthImage, Args: []string{"--queue-url", "theirs"}}))

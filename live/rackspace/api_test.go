@@ -204,7 +204,7 @@ func TestTokenExpires(t *testing.T) {
 	}
 }
 
-// Lists come in pages, objects with fields that nobody knows.
+// Lists come in pages, objects with unknown fields.
 func TestPages(t *testing.T) {
 	w := newFixture(t)
 	w.server.Change(func(s *fake.State) { s.PageMax = 1 })
@@ -319,8 +319,8 @@ func TestFaultStatusKeepsAnnotations(t *testing.T) {
 	}
 }
 
-// A node pool that the ledger lost is adopted, with its token and bid; one that has
-// our label and is none of our orders is named and left.
+// A node pool that the ledger lost is adopted, with its token and bid. One that has Spotter's label
+// and matches no order is named and left.
 func TestStraysAreAdoptedOrNamed(t *testing.T) {
 	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")

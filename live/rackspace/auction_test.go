@@ -147,7 +147,7 @@ func TestFaultFloorOfTheRealMessage(t *testing.T) {
 		if got := spotPrice(u, "gp.vs1.medium-iad"); got != want {
 			t.Errorf("%s: the price is then %v, want %v", class, got, want)
 		}
-		w.clock.Step(11 * time.Minute) // a floor does not stand for ever
+		w.clock.Step(11 * time.Minute) // a floor does not hold for ever
 	}
 	if priced != 75 || unpriced == 0 {
 		t.Errorf("%d answers named a floor and %d none, want 75 and some", priced, unpriced)

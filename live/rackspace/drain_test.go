@@ -129,8 +129,7 @@ func TestPrepareFails(t *testing.T) {
 	}
 }
 
-// Nodes of others are left: those of a person's pool, and of a pool of ours that a
-// person made larger.
+// Nodes of others are left: those of a user's pool, and of a pool of Spotter that a user enlarged.
 func TestFaultForeignPoolsAreLeft(t *testing.T) {
 	w, node := two(t)
 	w.server.AddPool("by-hand", "cs", "gp.vs1.large-iad", 2, 90_000, nil)
@@ -222,7 +221,7 @@ func TestReleaseOfAnExchangedServer(t *testing.T) {
 	}
 }
 
-// While the API fails nothing is given back, and the drain can be taken back.
+// While the API fails no node is released, and the drain can be undone.
 func TestReleaseWhileTheAPIFails(t *testing.T) {
 	w, node := two(t)
 	w.server.SetFaults(fake.Faults{Internal: 1})

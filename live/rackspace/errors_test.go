@@ -96,8 +96,8 @@ func struck(t *testing.T, strike func(*fixture)) {
 // drawn reports whether a case is run: at night one in three.
 func drawn() bool { return *all || rand.IntN(nightly.Count(16, 3)) == 0 }
 
-// Every error of the API of Rackspace at every call costs time and nothing else: no
-// node is lost, none is paid for that nobody knows, and nothing is left half done.
+// Any error of the Rackspace API at any call costs time and nothing else: no node is lost, none is
+// paid for that is unknown, and nothing is left half done.
 func TestEveryErrorOfRackspace(t *testing.T) {
 	ops := map[string]func(*http.Request) bool{
 		"login":   func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/oauth/") },

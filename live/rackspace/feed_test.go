@@ -25,8 +25,8 @@ func (w *fixture) read() *market.Update {
 	return u
 }
 
-// A cloudspace lies in one region: nothing of another is reported, and a launch there
-// is held, not tried.
+// A cloudspace is in one region: nothing of another region is reported, and a launch there is held,
+// not tried.
 func TestFaultOtherRegion(t *testing.T) {
 	w := newFixture(t)
 	if u, err := w.b.Feed().Read(w.ctx, market.Ask{Now: policy.TimeOf(w.clock.Now())}); u != nil || !errors.Is(err, market.ErrNothingWanted) {
@@ -140,7 +140,8 @@ func TestFeedReadsTheRecordedSample(t *testing.T) {
 	}
 }
 
-// A feed that fails or lies is an error or a warning, never a price of nothing.
+// A feed that fails or publishes invalid rows results in an error or a warning, never in a price of
+// 0.
 func TestFeedFailures(t *testing.T) {
 	w := newFixture(t)
 	w.mustRun(time.Minute)

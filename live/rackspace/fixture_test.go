@@ -44,7 +44,7 @@ func (c hurriedClock) After(d time.Duration) <-chan time.Time {
 	return now
 }
 
-// A fixture is a cluster at a Rackspace of ours.
+// A fixture is a cluster at a fake Rackspace.
 type fixture struct {
 	t      *testing.T
 	ctx    context.Context
@@ -191,7 +191,7 @@ func (w *fixture) round() error {
 	return errors.Join(w.b.Poll(w.ctx), w.b.Pass(w.ctx))
 }
 
-// run goes on for a while, whatever fails.
+// run runs rounds for a while, whatever fails, and returns the last round's error.
 func (w *fixture) run(d time.Duration) (last error) {
 	for end := w.clock.Now().Add(d); w.clock.Now().Before(end); {
 		last = w.round()
@@ -199,7 +199,7 @@ func (w *fixture) run(d time.Duration) (last error) {
 	return last
 }
 
-// mustRun goes on for a while and fails where anything does.
+// mustRun runs rounds for a while and fails the test on the first error.
 func (w *fixture) mustRun(d time.Duration) {
 	w.t.Helper()
 	for end := w.clock.Now().Add(d); w.clock.Now().Before(end); {
@@ -238,7 +238,7 @@ func (w *fixture) snapshot() *policy.Snapshot {
 	return s
 }
 
-// launch asks for one node of the classes at a bid, on demand when it is 0.
+// launch requests one node of the classes at a bid, on demand if the bid is 0.
 func (w *fixture) launch(token string, bid policy.Money, classes ...string) error {
 	w.t.Helper()
 	s := w.snapshot()

@@ -58,7 +58,7 @@ func (k *killer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, failed
 }
 
-// A crew is a policy that keeps so many nodes, and drains one when it has to.
+// A crew is a policy that keeps want nodes, and drains one when it has to.
 type crew struct {
 	*fixture
 	want  int
@@ -84,7 +84,7 @@ func (c *crew) step() error {
 	return c.give()
 }
 
-// give drains and releases the node that is to go.
+// give drains and releases the node named by drain, if any.
 func (c *crew) give() error {
 	if c.drain == "" {
 		return nil
@@ -106,8 +106,8 @@ func (c *crew) give() error {
 	return nil
 }
 
-// story runs for an hour: nodes are bought, one is given back, all are outbid, and
-// those that take their place come up.
+// story runs for an hour: nodes are bought, one is released, all are outbid, and their replacements
+// come up.
 func (c *crew) story(alive func() bool) {
 	for i := range 60 {
 		c.clock.Step(c.config.Poll)
@@ -141,7 +141,7 @@ func (c *crew) nodes2() []string {
 	return c.nodes()
 }
 
-// calm goes on for half an hour in which nothing fails, and says what is wrong then.
+// calm runs for half an hour in which nothing fails, and returns what is wrong then.
 func (c *crew) calm() (wrong []string) {
 	last := error(nil)
 	for range 30 {
@@ -157,7 +157,7 @@ func (c *crew) calm() (wrong []string) {
 	return wrong
 }
 
-// settled says what is wrong in a fixture that has come to rest.
+// settled returns what is wrong in a fixture that has settled.
 func (c *crew) settled() (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	machines, ledger := c.server.Machines(), c.ledger()
@@ -230,10 +230,10 @@ func TestKilledAtRandomPoints(t *testing.T) {
 	}
 }
 
-// An API that throttles, fails, loses answers, cuts them and lags behind what it was
-// asked is borne: when it is well again the cluster has what is wanted.
-// A bid that was outbid and cannot be withdrawn, since the API fails, wins a machine when
-// the price falls: that is given back at one of the next polls.
+// A backend withstands an API that throttles, fails, loses answers, truncates them and lags behind
+// its requests: once the API recovers, the cluster has the nodes that are wanted. A bid that was
+// outbid and cannot be withdrawn, since the API fails, wins a machine when the price falls: that
+// machine is released at one of the next polls.
 func TestUnreliableAPI(t *testing.T) {
 	fixtures := nightly.Count(4, 12)
 	if testing.Short() {

@@ -254,5 +254,5 @@ func TestSteer(t *testing.T) {
 	}
 }
 
-// steerTo asks for a share.
+// steerTo returns a steer to a share.
 func steerTo(share float64) *policy.Steer { return &policy.Steer{Share: share} }

@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A bid that nobody won is withdrawn whatever the mode of its pool has become, so that it
-// does not win later, and nothing else of a pool that is not active is changed.
+// A bid that has not won is withdrawn whatever the mode of its pool has become, so that it does not
+// win later. Nothing else of a pool that is not active is changed.
 func TestPassInEveryMode(t *testing.T) {
 	set := func(m v1alpha1.Mode) func(*fixture, *v1alpha1.CapacityPool) error {
 		return func(w *fixture, p *v1alpha1.CapacityPool) error {

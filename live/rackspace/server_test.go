@@ -60,8 +60,8 @@ func step(w *fixture, env *testenv.Env, pass bool) {
 	}
 }
 
-// On a real API server, with our definitions, the rights that are documented and
-// nothing beyond: an order, a node, a steer, a node given back, an auction lost.
+// On a real API server, with Spotter's definitions and exactly the documented rights: an order, a
+// node, a steer, a released node, a lost auction.
 func TestOnARealAPIServer(t *testing.T) {
 	env := testenv.Start(t, testenv.Options{})
 	w := newCloud(t)
@@ -119,7 +119,7 @@ func release(w *fixture, env *testenv.Env) {
 		if n.Labels["servers.ngpc.rxt.io/type"] != "ondemand" {
 			continue
 		}
-		// Nobody here takes away the taint of new nodes, and nobody else writes taints.
+		// No controller here removes the taint of new nodes, and no other one writes taints.
 		before := n.DeepCopy()
 		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
 		if err := env.Client.Patch(w.ctx, n, client.MergeFrom(before)); err != nil {
@@ -188,7 +188,7 @@ func TestRule13ShadowByTheAuditLog(t *testing.T) {
 	}
 }
 
-// Run goes on until it is stopped, also while nothing answers.
+// Run continues until it is stopped, also while no call is answered.
 func TestRun(t *testing.T) {
 	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")

@@ -77,7 +77,7 @@ func mode(active bool) string {
 	return "shadow"
 }
 
-// writeRights writes the table of one part; nothing where it asks for nothing.
+// writeRights writes the table of one part, or nothing if the part needs no rights.
 func writeRights(b *strings.Builder, p rights.Part) {
 	rows := slices.DeleteFunc(rights.Kubernetes(), func(r rights.Right) bool { return r.Part != p })
 	if len(rows) == 0 {

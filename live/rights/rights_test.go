@@ -58,8 +58,8 @@ func TestRule13RightsInShadow(t *testing.T) {
 	}
 }
 
-// What the code that talks to AWS says that it asks for, which its own tests hold
-// against what servers were asked for, is what is listed here.
+// The actions that the code declares for AWS, which its own tests compare with the requests that
+// servers received, are the actions listed here.
 func TestActionsAreThoseOfTheCode(t *testing.T) {
 	only := func(active bool, p rights.Part) []string {
 		return rightstest.Actions(rights.Setup{Active: active, Parts: []rights.Part{p}})

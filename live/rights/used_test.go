@@ -145,7 +145,7 @@ func (a atom) is(u testenv.Use) bool {
 	return a.scope == rights.OwnNamespace && !u.Away || a.scope != rights.OwnNamespace && (u.Away || !shared()[a])
 }
 
-// holds reports whether somebody is granted all of these, and maybe more.
+// holds reports whether the grants cover all of these atoms, and maybe more.
 func holds(grants []testenv.Grant, all map[atom]bool) bool {
 	has := func(list []string, x string) bool { return slices.Contains(list, x) || slices.Contains(list, "*") }
 	for a := range all {
@@ -161,7 +161,7 @@ func holds(grants []testenv.Grant, all map[atom]bool) bool {
 	return true
 }
 
-// A deed is what was asked for and by which test.
+// A deed is a use, and the test that made it.
 type deed struct {
 	use  testenv.Use
 	test string
@@ -181,7 +181,7 @@ type suites struct {
 // An rbacAtom is one verb on one resource, as granted to a Job.
 type rbacAtom struct{ verb, group, resource, name string }
 
-// read returns what was collected. What a test left that is no more is refused.
+// read returns what was collected. It refuses reports of tests that no longer exist.
 func read(t *testing.T, dir string) suites {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -258,8 +258,8 @@ func (s *suites) add(t *testing.T, u testenv.UserUse, test string) {
 	}
 }
 
-// partsOf returns the rights of the parts that somebody is granted whole who is granted
-// no whole controller, by whether these are active.
+// partsOf returns the rights of the parts that an account without a whole controller's rights is
+// granted whole, by whether the parts are active.
 func partsOf(grants []testenv.Grant) map[bool]map[atom]bool {
 	in := map[bool]map[atom]bool{false: {}, true: {}}
 	for _, p := range rightstest.Parts {
@@ -323,7 +323,7 @@ func profiles() map[string]rights.Setup {
 	return all
 }
 
-// TestExcusesAreGranted: what is excused for not being used is granted to somebody.
+// TestExcusesAreGranted: a right that is excused for not being used is granted to some account.
 func TestExcusesAreGranted(t *testing.T) {
 	granted := map[string]bool{}
 	for a := range ever(true) {
@@ -336,10 +336,9 @@ func TestExcusesAreGranted(t *testing.T) {
 	}
 }
 
-// TestGrantedIsUsed holds what is granted, profile by profile and verb by verb, against
-// what the suites were seen to do in audit logs of a real API server. What is granted
-// and used by none of them fails, as does what a controller asked for that is documented
-// nowhere.
+// TestGrantedIsUsed compares what is granted, profile by profile and verb by verb, with what the
+// suites did according to the audit logs of a real API server. It fails for a right that is granted
+// and used by no suite, and for a request of a controller that is not documented.
 func TestGrantedIsUsed(t *testing.T) {
 	dir := os.Getenv(collectedIn)
 	if dir == "" {

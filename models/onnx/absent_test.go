@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAbsent: a program without cgo says so whatever it is asked for, and never that it
+// TestAbsent: a program without cgo returns that error from every call, and never reports that it
 // can run graphs.
 func TestAbsent(t *testing.T) {
 	if Linked {

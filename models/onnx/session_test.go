@@ -19,7 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// library starts ONNX Runtime, or skips the test where there is none.
+// library starts ONNX Runtime, or skips the test where it is not installed.
 func library(t testing.TB) {
 	t.Helper()
 	path := os.Getenv("SPOTTER_ONNXRUNTIME")
@@ -206,8 +206,8 @@ func TestOlderBundle(t *testing.T) {
 	}
 }
 
-// TestBatches asks for many rows at once, in numbers that fall between the
-// buckets, from several goroutines, and compares with row by row.
+// TestBatches runs many rows at once, in numbers that fall between the buckets, from several
+// goroutines, and compares with row by row.
 func TestBatches(t *testing.T) {
 	library(t)
 	b := seed(t, "models")

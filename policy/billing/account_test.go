@@ -73,8 +73,8 @@ func TestAccountWithoutCommitments(t *testing.T) {
 	stop(t, a, 1, 12*hour+1, a.curves[0].Bill(Span{5 * hour, 12*hour + 1}, a.window), 0)
 }
 
-// TestAccountOwes: what a node has come to never falls, also where a commitment
-// covers it from its first minute on, and is what it is billed in the end.
+// TestAccountOwes: the amount that a node owes never falls, also where a commitment covers it from
+// its first minute on, and in the end it is what the node is billed.
 func TestAccountOwes(t *testing.T) {
 	a := account(policy.Commitment{Name: "r", Amount: 1})
 	a.Start(1, 0, 11*hour)

@@ -72,8 +72,8 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// TestBillProperties compares with exact fractions, millisecond by millisecond
-// of a curve, and adds bills of windows that lie back to back.
+// TestBillProperties compares with exact fractions, millisecond by millisecond of a curve, and adds
+// bills of adjacent windows.
 func TestBillProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var at []policy.Time

@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestLook counts what holds devices, and foresees the opening of a gate whose pods
-// are made to go, or go on.
+// TestLook counts the pods that hold devices, and predicts when a gate opens whose pods are
+// evicted, or continue.
 func TestLook(t *testing.T) {
 	const hour = policy.Time(msPerHour)
 	now := 100 * hour
@@ -43,7 +43,7 @@ func TestLook(t *testing.T) {
 	if got := look(); got.Uncounted != 2 || got.Such != "ml/a" || got.Pods != 2 {
 		t.Errorf("%+v", got)
 	}
-	// Four devices that go on use 96 device-hours a day: it never opens.
+	// Four devices that stay in use consume 96 device-hours a day: the gate never opens.
 	b.Action = policy.BudgetAlert
 	if got := look(); got.Reopens != 0 {
 		t.Errorf("it opens at %v though its pods go on", got.Reopens)

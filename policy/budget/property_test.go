@@ -44,8 +44,8 @@ func seen(lives []life, b policy.Budget, before, now policy.Time) *policy.Snapsh
 	return s
 }
 
-// plain counts what the lives used within the window that ends at now, hour by
-// hour: of the hour in which the window begins its part.
+// plain sums what the lives used within the window that ends at now, hour by hour; the hour in
+// which the window starts counts in proportion.
 func plain(lives []life, window time.Duration, now policy.Time) int64 {
 	var sum int64
 	from := now.Add(-window)

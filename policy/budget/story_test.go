@@ -22,14 +22,15 @@ import (
 //	budget NAME APP[,APP…]|* [hours=N] [dollars=N] [window=HOURS] [action=Evict|Pause|AlertOnly] [delay=D] [grace=D] [gate] [closed] [live] [uid=UID] [invalid]
 //	bound POD DURATION                   before now; all other pods since an hour ago
 //	ended APP NODE FROM TO               a pod that went away: instants before now
-//	used BUDGET DURATION HOURS [DOLLARS] in the hour that began so long before now
+//	used BUDGET DURATION HOURS [DOLLARS] in the hour that began DURATION before now
 //	remember BUDGET [counted=D] [over=D] [closed] [enforced=D] [asked=POD] [device=DOLLARS] [uid=UID] [absent=D]
-//	suspended APP [BUDGET]               by somebody, or for a budget
+//	suspended APP [BUDGET]               by a user, or for a budget
 //	drain NODE [launch|free] [after=NODE] the policy inside wants it, after a launch that
-//	                                     replaces it, one for nobody, that of another node
+//	                                     replaces it, one that replaces no node, or that of
+//	                                     another node
 //	tried NODE                           its drain did not end, and it may be tried again
-//	guarded                              guardrails stand around the policy inside, and what
-//	                                     is remembered of the pools is told too
+//	guarded                              guardrails wrap the policy inside, and the memory
+//	                                     of the pools is printed too
 //
 // After a wanted change run the test with -rewrite and read the difference.
 func TestCases(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// A world notes what it is asked, in order, and fails where it is told to.
+// world is everything around a driver. It records its calls in order, and fails those in fails.
 type world struct {
 	snapshot *policy.Snapshot
 	said     []string

@@ -227,8 +227,8 @@ func checkLimits(t *rapid.T, s *policy.Snapshot, plan *policy.Plan, cfg guard.Co
 	}
 }
 
-// TestGuardNeverDeadlocks moves one node of clusters of every small size, with
-// any number of the others in somebody else's hands: it may always go.
+// TestGuardNeverDeadlocks moves one node of clusters of every small size, with another controller
+// acting on any number of the other nodes: the move is always allowed.
 func TestGuardNeverDeadlocks(t *testing.T) {
 	g := guard.Around(scripted("n00@1"), guard.DefaultConfig())
 	for size := 1; size <= 20; size++ {
@@ -366,7 +366,8 @@ func TestGuardMovesOn(t *testing.T) {
 	})
 }
 
-// drawSmall draws a cluster of which n00 is nobody's and the others whatever.
+// drawSmall draws a cluster in which no controller acts on n00, and the other nodes are in any
+// state.
 func drawSmall(t *rapid.T) (*policy.Snapshot, policy.Memory) {
 	var b strings.Builder
 	b.WriteString("type b.4 4\nmarket z b.4 on-demand 0.2\nmarket z b.4 spot 0.06\napp one 1\n")

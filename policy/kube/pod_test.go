@@ -53,7 +53,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestFaultsAreTold names the field of what is wrong, and goes on.
+// TestFaultsAreTold names the field of each fault, and continues.
 func TestFaultsAreTold(t *testing.T) {
 	spec := corev1.PodSpec{
 		Containers:        []corev1.Container{{Resources: cpu("2G")}},

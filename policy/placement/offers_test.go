@@ -11,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// TestTagsKeepsLabels: offers with labels that were kept are those with labels made
-// anew, whatever snapshots came before.
+// TestTagsKeepsLabels: offers with labels that were kept equal offers with rebuilt labels, whatever
+// snapshots came before.
 func TestTagsKeepsLabels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var kept placement.Tags

@@ -24,7 +24,7 @@ func drawOffer(t *rapid.T, id int) placement.Offer {
 	}
 }
 
-// pending returns the pending pods and where they stand in w.pods.
+// pending returns the pending pods and their indices in w.pods.
 func (w *checkedCluster) pending() (pods []policy.Pod, at []int) {
 	for i := range w.pods {
 		if w.pods[i].Node < 0 && !w.templates[w.pods[i].Template].DaemonSet {

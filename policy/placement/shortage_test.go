@@ -162,7 +162,7 @@ func at(share float64) func(policy.PoolID) float64 {
 	return func(policy.PoolID) float64 { return share }
 }
 
-// bids turns the spot markets of s into auctions.
+// bids turns the Spot markets of s into auctions.
 func bids(s *policy.Snapshot, reserve policy.Money) {
 	for i := range s.Markets {
 		m := &s.Markets[i]

@@ -13,8 +13,8 @@ func port(ip string, n int32, protocol string) []policy.HostPort {
 	return []policy.HostPort{{IP: ip, Port: n, Protocol: protocol}}
 }
 
-// solveOf returns a space for the templates and a batch of so many pods of each, one after the
-// other. The offers are of one pool, and of nodes of 4 cores.
+// solveOf returns a space for the templates and a batch of pods[i] pods of template i, one template
+// after the other. The offers are of one pool, and of nodes of 4 cores.
 func solveOf(templates []policy.Template, pods []int, offers ...placement.Offer) (*placement.Space, *placement.Batch) {
 	b := &placement.Batch{Offers: slices.Clone(offers)}
 	for i := range templates {
@@ -95,9 +95,9 @@ func TestSolveOnNode(t *testing.T) {
 }
 
 // TestSolveClaims: how many claims are opened for pods of two workloads, and how many pods are
-// left. Ports conflict by number, protocol and address; devices of two kinds are on nodes of
-// their own; limits count the devices of what a claim may become; and what a claim may become
-// has as many values of a label as its pool asks for.
+// left. Ports conflict by number, protocol and address; devices of two kinds are on separate nodes;
+// limits count the devices of what a claim may become; and what a claim may become has as many
+// values of a label as its pool requires.
 func TestSolveClaims(t *testing.T) {
 	gpu := func(kind string) policy.Template {
 		return policy.Template{Requests: policy.Resources{GPU: 1}, GPUResource: kind}
@@ -177,8 +177,8 @@ func TestSolveLabelDomains(t *testing.T) {
 	}
 }
 
-// TestSolveDaemonsDoNotFit: no pod comes to a node that has too little of anything for its
-// DaemonSets, whether or not the pod requests that.
+// TestSolveDaemonsDoNotFit: no pod is placed on a node that has too little of a resource for its
+// DaemonSets, whether or not the pod requests that resource.
 func TestSolveDaemonsDoNotFit(t *testing.T) {
 	daemon := policy.Template{DaemonSet: true, Requests: policy.Resources{Storage: 10 * testGiB}}
 	small := placement.Offer{Allocatable: policy.Resources{Storage: 5 * testGiB}}

@@ -171,8 +171,8 @@ func TestSolveResting(t *testing.T) {
 	}
 }
 
-// Attempts on what was prepared once find what a space finds that solves each batch anew:
-// with nodes left out, more pods than at first, and topology that counts.
+// Attempts on a batch that was prepared once find what a space finds that solves each batch from
+// scratch: with nodes left out, more pods than at first, and topology that counts.
 func TestAttempt(t *testing.T) {
 	for name, template := range map[string]policy.Template{
 		"plain": {}, "needs hosts": {PodAntiAffinity: hosts(0)},

@@ -170,7 +170,7 @@ func drawNode(t *rapid.T, id int) policy.Node {
 	return n
 }
 
-// A checkedCluster is a Space and the plain cluster beside it, changed together.
+// A checkedCluster is a Space and a plain cluster, changed together.
 type checkedCluster struct {
 	plain
 	space *placement.Space

@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// TestSpotRoomFor leaves room for whole nodes, at the largest size that they may have, so many that the
-// pool is nearest to its share with the others on demand.
+// TestSpotRoomFor leaves room for whole nodes, each at the largest size that it may have. Their
+// number brings the pool nearest to its share with the other nodes on demand.
 func TestSpotRoomFor(t *testing.T) {
 	small := placement.Purchase{Size: 4, Largest: 4}
 	large := placement.Purchase{Size: 16, Largest: 16}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// units returns how many representable numbers lie between a and b.
+// units returns how many representable numbers apart a and b are.
 func units(a, b float64) uint64 {
 	switch {
 	case a == b || math.IsNaN(a) && math.IsNaN(b):

@@ -32,8 +32,8 @@ node n2 web z a.large on-demand
 	}
 }
 
-// TestQuietUncommitted: of a spot node it is said what it would cost where some
-// of what was paid for is unused.
+// TestQuietUncommitted: for a Spot node the output has the cost of an on-demand node while some of
+// what was paid for is unused.
 func TestQuietUncommitted(t *testing.T) {
 	s, m, err := policytest.Parse(`
 type a.large 4

@@ -353,7 +353,7 @@ func TestUnfinishedSegmentIsReported(t *testing.T) {
 	if got := read(t, dir); len(got) != 4 || got[3].Snapshot.Now != 4 {
 		t.Errorf("%d steps read, want the 4 of the complete segments", len(got))
 	}
-	again := newWriter(t, dir, testMeta) // a restart goes on after the last complete step
+	again := newWriter(t, dir, testMeta) // a restart continues after the last complete step
 	write(t, again, []*Step{small(9)})
 	got := read(t, dir)
 	if len(got) != 5 || got[4].Number != 5 || got[4].Snapshot.Now != 9 {

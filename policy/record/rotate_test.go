@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// resumed returns a writer whose segments have two steps and begin anew each hour.
+// resumed returns a writer whose segments have two steps, with a full segment each hour.
 func resumed(t *testing.T, dir string, meta Meta) *Writer {
 	t.Helper()
 	w, err := Resume(dir, meta, Limits{Steps: 2, Whole: time.Hour})
@@ -63,9 +63,9 @@ func whole(t *testing.T, dir string) (numbers []int) {
 	return numbers
 }
 
-// Segments that continue each other give back the very steps, also across a
-// restart in the middle, under another version and policy, which leaves out a
-// number and begins anew.
+// Segments that continue each other return exactly the recorded steps, also across a restart in the
+// middle, under another version and policy, that leaves out a number and starts with a full
+// segment.
 func TestSegmentsContinue(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
@@ -97,8 +97,8 @@ func TestSegmentsContinue(t *testing.T) {
 	if got[12].Number != 13 || got[13].Number != 15 || *got[12].Meta != testMeta || *got[13].Meta != later {
 		t.Errorf("around the restart: steps %d and %d, of %+v and %+v", got[12].Number, got[13].Number, *got[12].Meta, *got[13].Meta)
 	}
-	// 13 steps are segments 1…7, anew at the first, seventh and thirteenth step;
-	// those after the restart 8…11, anew at once and six steps later.
+	// 13 steps are segments 1…7, full at the first, seventh and thirteenth step; those after the
+	// restart are 8…11, full at once and six steps later.
 	if got := fmt.Sprint(whole(t, dir)); got != "[1 4 7 8 11]" {
 		t.Errorf("segments %s begin anew", got)
 	}
@@ -113,8 +113,8 @@ func TestSegmentsContinue(t *testing.T) {
 	equalSteps(t, want[20:], []*Step{last}, seed)
 }
 
-// What retention leaves begins with a segment that begins anew, and a reader that
-// listed the folder before reads that much.
+// What retention leaves starts with a full segment, and a reader that listed the folder before
+// reads that much.
 func TestPrune(t *testing.T) {
 	dir := t.TempDir()
 	w := resumed(t, dir, testMeta)
@@ -128,7 +128,7 @@ func TestPrune(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	before, err := Open(dir) // segments 1…10, anew at 1, 4, 7 and 10
+	before, err := Open(dir) // segments 1…10, full at 1, 4, 7 and 10
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestSegmentsMissing(t *testing.T) {
 	}
 }
 
-// Discard gives the room back, and the writer after it goes on with a gap.
+// Discard frees the space, and the next writer continues with a gap.
 func TestDiscard(t *testing.T) {
 	dir := t.TempDir()
 	w := resumed(t, dir, testMeta)

@@ -7,9 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Reading from an instant on begins with the last segment before it that begins anew,
-// and leaves out what is older; an instant before the begin leaves out nothing. At
-// returns the step in force.
+// Reading from an instant on starts with the last full segment before it, and leaves out what is
+// older; an instant before the start leaves out nothing. At returns the step in force.
 func TestSince(t *testing.T) {
 	dir := t.TempDir()
 	const minute = policy.Time(60_000)
@@ -18,7 +17,7 @@ func TestSince(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := policy.Time(1_700_000_000_000)
-	for i := range 20 { // segments of two steps, of which every second begins anew
+	for i := range 20 { // segments of two steps, of which every second is full
 		s := &policy.Snapshot{Now: begin + policy.Time(i)*10*minute, Pods: []policy.Pod{{Name: "p", Phase: policy.PodReady}}}
 		if err := w.Record(t.Context(), s, &policy.Memory{Decisions: uint64(i)}, &policy.Plan{Wake: s.Now + 1}); err != nil {
 			t.Fatal(err)

@@ -182,8 +182,8 @@ market z b.4 on-demand 0.20
 market z b.4 spot 0.06 confidence=0.9
 `
 
-// TestGuarded shows which policies stand behind guardrails: those that do let
-// one node of three go, and hold the others.
+// TestGuarded shows which policies run behind guardrails: those that do drain one node of three,
+// and hold the others.
 func TestGuarded(t *testing.T) {
 	s, m, err := policytest.Parse(market + `pool web steer=1
 app one 1

@@ -64,8 +64,8 @@ pod one n1`)
 	}
 }
 
-// TestConsolidateHoldsTheShare empties no spot node where that would take the
-// pool from its share of one half.
+// TestConsolidateHoldsTheShare drains no Spot node where that would move the pool away from its
+// share of one half.
 func TestConsolidateHoldsTheShare(t *testing.T) {
 	s := parse(t, `type b.4 4
 market z b.4 on-demand 0.20
@@ -137,7 +137,7 @@ func TestReplaceManyHolds(t *testing.T) {
 		"the pool would be nine tenths full, and room is wanted": func(s *policy.Snapshot, o *replan.ConsolidateOptions) {
 			o.Tight = false
 			s.Templates[0].Requests.CPU = 3600
-			s.Markets[1].Price = policy.Dollars(.35) // two of them save less than 15 %
+			s.Markets[1].Price = policy.Dollars(.35) // two of them save less than 15%
 		},
 		"the saving is small against what the nodes cost on demand": func(s *policy.Snapshot, _ *replan.ConsolidateOptions) {
 			for i := range s.Markets {
@@ -147,13 +147,13 @@ func TestReplaceManyHolds(t *testing.T) {
 		"no replacement is wanted": func(_ *policy.Snapshot, o *replan.ConsolidateOptions) { o.Keep = true },
 		"two may go at once": func(s *policy.Snapshot, _ *replan.ConsolidateOptions) {
 			s.Pools[0].Budgets = []policy.DisruptionBudget{{Nodes: policy.Quantity{Set: true, N: 2}, Active: true}}
-			s.Markets[0].Price = policy.Dollars(.17) // two of them save less than 15 %
+			s.Markets[0].Price = policy.Dollars(.17) // two of them save less than 15%
 		},
 		"a disruption budget lets one go at a time, too slowly": func(s *policy.Snapshot, _ *replan.ConsolidateOptions) {
 			s.PDBs = []policy.PDB{{Name: "one", Allowed: 1}}
 			s.Templates[0].PDBs = []policy.PDBID{0}
 			s.Templates[0].Startup = 6 * time.Minute
-			s.Markets[1].Price = policy.Dollars(.35) // two of them save less than 15 %
+			s.Markets[1].Price = policy.Dollars(.35) // two of them save less than 15%
 		},
 		"the pool is full": func(s *policy.Snapshot, _ *replan.ConsolidateOptions) {
 			s.Pools[0].Limits.CPU, s.Pools[0].Used.CPU = 20_000, 12_000

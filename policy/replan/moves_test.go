@@ -76,9 +76,9 @@ func TestLeavingInTime(t *testing.T) {
 	}
 }
 
-// TestOrder replaces an on-demand node of 4 by two spot nodes of 2: the pool holds as much as
-// before, all of it on spot, and the drain waits for both. Where the provisioner buys, nothing
-// is launched, and what it will buy counts against the limits all the same.
+// TestOrder replaces an on-demand node of 4 by two Spot nodes of 2: the pool holds as much as
+// before, all of it on Spot, and the drain waits for both. Where the provisioner buys, nothing is
+// launched, and what it will buy counts against the limits all the same.
 func TestOrder(t *testing.T) {
 	const markets = "type a.2 2\ntype b.4 4\nmarket z a.2 spot 0.03\nmarket z b.4 on-demand 0.20\n"
 	for pool, launched := range map[string]int{"pool web none\n": 2, "pool web\n": 0} {

@@ -139,8 +139,8 @@ func checkReplacement(t *rapid.T, s *policy.Snapshot, launches []policy.Launch, 
 	}
 }
 
-// TestRebalanceDisplaces moves the pod of a node to a spot node that has room: no
-// node is bought for it.
+// TestRebalanceDisplaces moves the pod of a node to a Spot node that has free capacity: no node is
+// bought for it.
 func TestRebalanceDisplaces(t *testing.T) {
 	s := parse(t, `type b.4 4
 market z b.4 on-demand 0.20
@@ -292,7 +292,7 @@ func large() *policy.Snapshot {
 	return s
 }
 
-// bids turns the spot markets of s into auctions.
+// bids turns the Spot markets of s into auctions.
 func bids(s *policy.Snapshot, reserve policy.Money) {
 	for i := range s.Markets {
 		m := &s.Markets[i]

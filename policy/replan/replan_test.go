@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// TestWanted holds that a share that is asked for lies within the range of its pool, and
-// that without one the most that the range allows is wanted.
+// TestWanted holds that a requested share stays within the range of its pool, and that without one
+// the largest share of the range is wanted.
 func TestWanted(t *testing.T) {
 	for _, c := range []struct {
 		x    policy.ShareRange

@@ -101,7 +101,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// Each change breaks one rule, which is told by field.
+// Each change breaks one rule, which the error names by field.
 func TestValidatePool(t *testing.T) {
 	for field, change := range map[string]func(*CapacityPoolSpec){
 		"spec.backend":           func(s *CapacityPoolSpec) { s.Backend = Backend{} },
@@ -213,8 +213,8 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// Exotic types are taken only when they are asked for; the memory that counts
-// is that of the machine as sold.
+// Exotic types are taken only when they are requested; the memory that counts is that of the
+// machine as sold.
 func TestTakeType(t *testing.T) {
 	plain := policy.InstanceType{Name: "m5.large", Family: "m5", Category: "m", Arch: "amd64", VCPU: 2,
 		Capacity: policy.Resources{Memory: 7577 << 20},

@@ -304,8 +304,8 @@ func TestStableShare(t *testing.T) {
 	})
 }
 
-// TestSafety checks what is mended: a pool without budgets is unconstrained, and
-// slack lowers the cap without freezing.
+// TestSafety checks the corrected formula: a pool without budgets is unconstrained, and slack
+// lowers the cap without freezing.
 func TestSafety(t *testing.T) {
 	in := workload.SafetyInput{OnDemandNodes: 10, Pods: 30, Evictable: 30, ZoneCount: 3, Restart: 30}
 	if p := workload.Safety(in, false); p.SafeMax != 1 || p.Risk != 0 || p.Slack1 != 30 {

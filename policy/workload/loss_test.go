@@ -57,8 +57,8 @@ func describe(s *policy.Snapshot, l workload.Loss) string {
 	return fmt.Sprintf("%d of %d required: %s; %s", l.Required, l.Desired, kind(l.Market), kind(l.Zone))
 }
 
-// TestLoss computes what the loss of a market and of a zone would do, and what of
-// it a better spread would mend.
+// TestLoss computes what the loss of a market and of a zone would do, and how much of that a better
+// spread would avoid.
 func TestLoss(t *testing.T) {
 	budget := func(minAvailable int32) func(*policy.Snapshot) {
 		return func(s *policy.Snapshot) {
@@ -72,8 +72,8 @@ func TestLoss(t *testing.T) {
 		want          string
 	}{
 		{
-			// Six pods may miss one. Four stand in one spot market and five in
-			// its zone; two to a zone is the best there is.
+			// Six pods may miss one. Four are in one Spot market and five in its zone; two to a
+			// zone is the best possible.
 			"crowded", "app x 1\nnode n1 web a m spot\nnode n2 web a m on-demand\nnode n3 web b m spot\npod x n1 4\npod x n2\npod x n3\n", nil,
 			"5 of 6 required: 4 of aws/region/a/m/spot, at best 0, short 3, unavoidable 0, mendable 3; 5 of zone a, at best 2, short 4, unavoidable 1, mendable 3",
 		},
@@ -125,7 +125,7 @@ func TestLoss(t *testing.T) {
 			"3 of 4 required: 0 of nowhere, at best 0, short 0, unavoidable 0, mendable 0; 4 of zone a, at best 2, short 3, unavoidable 1, mendable 2",
 		},
 		{
-			// No on-demand: over two spot markets half is the best.
+			// No on-demand: over two Spot markets half is the best.
 			"spot alone", "app x 1 on=karpenter.sh/capacity-type:spot\nnode n1 web a m spot\npod x n1 4\n", budget(2),
 			"2 of 4 required: 4 of aws/region/a/m/spot, at best 2, short 2, unavoidable 0, mendable 2; 4 of zone a, at best 2, short 2, unavoidable 0, mendable 2",
 		},
@@ -328,7 +328,7 @@ func TestExposureOfSomePods(t *testing.T) {
 	}
 }
 
-// TestZoneByLabel finds the zone of nodes that no pool of ours holds.
+// TestZoneByLabel finds the zone of nodes that no pool holds.
 func TestZoneByLabel(t *testing.T) {
 	s := parse(t, threeZones+"app x 1\nnode n1 web b m on-demand\npod x n1 2\n", func(s *policy.Snapshot) {
 		s.Nodes[0].Pool, s.Nodes[0].Market = policy.None, policy.None

@@ -8,11 +8,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// What the kubelet leaves of an m5.large, by hand: 2,000 millicores less 6 % of
-// the first and 1 % of the second are 1,930. Of 8,192 MiB the kernel sees
-// 92.5 %, 614.4 rounded up to 615 less: 7,577 MiB. 3 interfaces of 10 addresses
-// give 29 pods, so 255 + 11·29 + 100 = 674 MiB are kept back: 6,903 MiB. Of
-// 20 GiB of disk one and a tenth are: 17 GiB.
+// What the kubelet leaves of an m5.large, by hand: 2,000 millicores less 6% of the first core and
+// 1% of the second are 1,930. Of 8,192 MiB the kernel sees 92.5%, 614.4 rounded up to 615 less:
+// 7,577 MiB. 3 interfaces of 10 addresses allow 29 pods, so 255 + 11·29 + 100 = 674 MiB are
+// reserved: 6,903 MiB. Of 20 GiB of disk 1 GiB and a tenth are reserved: 17 GiB.
 func TestLookup(t *testing.T) {
 	m, ok := Lookup(AWS, "m5.large")
 	if !ok {

@@ -257,8 +257,8 @@ var notNodes = map[string]*regexp.Regexp{
 	Rackspace: regexp.MustCompile(`^$`),
 }
 
-// Every type whose prices were recorded can be a node; recordings are not part
-// of the project and lie next to it where they are.
+// Every type with recorded prices can be a node. Recordings are not part of the project; they are
+// read from a folder next to it, if there is one.
 func TestRecordedTypes(t *testing.T) {
 	for file, provider := range map[string]string{
 		"aws_bidding_era_us-east-1_2016-02-24_2016-03-25.csv.gz":   AWS,

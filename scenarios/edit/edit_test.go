@@ -130,8 +130,8 @@ metadata: {name: a}
 spec: old
 `
 
-// TestReplacePools: pools of the same name are replaced, new ones added, and of the kinds that
-// come the others go where that is asked for.
+// TestReplacePools: pools of the same name are replaced and new ones added. With prune, the other
+// pools of the kinds that are added are removed.
 func TestReplacePools(t *testing.T) {
 	const news = "{kind: NodePool, metadata: {name: a}, spec: new}\n---\n{kind: CapacityPool, metadata: {name: c}}\n---\n{kind: Deployment, metadata: {name: a}, spec: new}\n"
 	for prune, want := range map[bool]string{

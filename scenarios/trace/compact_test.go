@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// inParts makes a compact trace of the one at src with at most so many rows in memory.
+// inParts makes a compact trace of the one at src with no more than `most` rows in memory.
 func inParts(t testing.TB, src, dir string, most int64) *Index {
 	t.Helper()
 	c, err := newCompaction(t.Context(), src, nil)

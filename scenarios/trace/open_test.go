@@ -139,7 +139,7 @@ func place(t *testing.T, path, dir, region string, date int) {
 	}
 }
 
-// A market may have more rows than are read at once, and go on in the next row group.
+// A market may have more rows than are read at once, and continue in the next row group.
 func TestLongRegion(t *testing.T) {
 	const rows = 66_000
 	var series []Series

@@ -228,7 +228,7 @@ func TestFolderLayout(t *testing.T) {
 	}
 }
 
-// Each date begins with the prices in force, sorted by zone, type and time.
+// Each date starts with the prices in force, sorted by zone, type and time.
 func TestDateFileStandsAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "t")
 	if err := Write(dir, small(t)); err != nil {
@@ -359,8 +359,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Digests that were printed before a column came to be must go on naming the
-// same trace.
+// Digests that were printed before a column was added must keep identifying the same trace.
 func TestDigestIsKept(t *testing.T) {
 	tr := small(t)
 	tr.Series[2].ProbeGap, tr.Series[2].Bids = nil, [3][]policy.Money{}
@@ -395,8 +394,8 @@ func TestRestatedRowsHaveNoProbeGap(t *testing.T) {
 	}
 }
 
-// Where another program has rewritten the files, nobody knows any more whether
-// the prices were recorded. To write them once more must not make them so.
+// If another program has rewritten the files, it is unknown whether the prices were recorded.
+// Writing them once more must not mark them as recorded.
 func TestUnmarked(t *testing.T) {
 	dir := t.TempDir()
 	path := writeRows(t, []foreignRow{foreign(0, "z", 1), foreign(1, "z", 2)})

@@ -41,7 +41,7 @@ func TestMonthlyReclaimsOfBand(t *testing.T) {
 	}
 }
 
-// regional returns spot markets of a region each, which share no shortage.
+// regional returns Spot markets of a region each, which share no shortage.
 func regional(n int) []Market {
 	markets := spotMarkets(n)
 	for i := range markets {

@@ -102,7 +102,7 @@ func TestZonesFailTogether(t *testing.T) {
 	}
 }
 
-// A longer draw begins as a shorter one does.
+// A longer draw starts as a shorter one does.
 func TestLawLongerDraw(t *testing.T) {
 	l := scarceLaw()
 	long := l.Outages(nil, lawPlace(5, 0, 0), begin, begin+days(60))

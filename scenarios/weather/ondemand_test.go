@@ -26,8 +26,8 @@ func closedTime(w *Weather, m int) (sum policy.Time) {
 	return sum
 }
 
-// Where launches on demand are refused, the spot market of the same type and zone
-// sells nothing either, and no node on demand is ever taken.
+// Where on-demand launches are refused, the Spot market of the same type and zone sells nothing
+// either, and no on-demand node is ever taken.
 func TestOnDemandShortagesLieWithinThoseOfSpot(t *testing.T) {
 	for seed := uint64(1); seed <= 12; seed++ {
 		cfg := config(seed)
@@ -62,8 +62,8 @@ func TestOnDemandShortagesLieWithinThoseOfSpot(t *testing.T) {
 	}
 }
 
-// Shortages on demand move nothing else: every spot market meets what it met
-// without them, and without the setting nothing on demand is refused.
+// On-demand shortages change nothing else: every Spot market has the same weather as without them,
+// and without the setting no on-demand launch is refused.
 func TestOnDemandShortagesMoveNothingElse(t *testing.T) {
 	cfg, spot := config(5), spotMarkets(60)
 	cfg.Intensity = 3

@@ -59,8 +59,8 @@ func TestRecordedAvailability(t *testing.T) {
 	}
 }
 
-// A change lies anywhere in the gap before the probe that found it; without
-// gaps it is where the recording says, and a gap ends at the sample before.
+// A change is drawn anywhere in the gap before the probe that found it; without gaps it is where
+// the recording says, and a gap ends at the sample before.
 func TestRecordedGaps(t *testing.T) {
 	at := []policy.Time{begin, begin + 2*hour, begin + 2*hour + 60_000, begin + 5*hour}
 	up := []bool{true, false, true, false}

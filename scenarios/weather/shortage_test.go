@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A market is closed exactly in its shortages, and whoever is taken by one is taken
-// within the window in which it begins.
+// A market is closed exactly during its shortages, and a node that a shortage takes is taken within
+// its first three minutes.
 func TestShortages(t *testing.T) {
 	cfg := config(9)
 	cfg.Intensity = 30
@@ -169,8 +169,8 @@ func TestScarceLaw(t *testing.T) {
 	}
 }
 
-// Common types are nearly always to be had. Accelerators in the open band are
-// as scarce as the V100 recordings, whose zones had .17–.91.
+// Common types are nearly always available. Accelerators in the open band are as scarce as the V100
+// recordings, whose zones had .17–.91.
 func TestAvailability(t *testing.T) {
 	cfg := config(12)
 	markets := spotMarkets(1800)

@@ -126,7 +126,7 @@ func TestHazardOfTruth(t *testing.T) {
 	}
 }
 
-// banded returns spot markets of all bands, those with accelerators of the worst.
+// banded returns Spot markets of all bands, those with accelerators of the worst.
 func banded(n int) []Market {
 	markets := spotMarkets(n)
 	for i := range markets {

@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// begin is a Monday, at 00:17 so that the run begins within an hour.
+// begin is a Monday, at 00:17 so that the run starts within an hour.
 var begin = policy.TimeOf(time.Date(2023, 1, 2, 0, 17, 0, 0, time.UTC))
 
 func days(n int) policy.Time { return policy.Time(n) * 24 * hour }
@@ -21,8 +21,8 @@ func config(seed uint64) Config {
 	return Config{Seed: seed, From: begin, To: begin + days(8), Intensity: 1, Params: DefaultParams()}
 }
 
-// spotMarkets returns spot markets of several families in the six zones of a
-// region, a tenth of them with accelerators.
+// spotMarkets returns Spot markets of several families in the six zones of a region, a tenth of
+// them with accelerators.
 func spotMarkets(n int) []Market {
 	out := make([]Market, n)
 	for i := range out {

@@ -9,9 +9,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// large returns a cluster of 1,000 nodes, 10,000 pods and 300 markets, in which
-// every fourth spot market has become cheap enough to move to. In a pool that
-// nobody else serves several nodes are replaced together as well.
+// large returns a cluster of 1,000 nodes, 10,000 pods and 300 markets, in which every fourth Spot
+// market has become cheap enough to move to. In a pool without another provisioner several nodes
+// are also replaced together.
 func large(p policy.Provisioner, spread bool) *policy.Snapshot {
 	s := &policy.Snapshot{Now: policytest.Epoch.Add(time.Hour), Zones: []string{"a", "b", "c"}}
 	pool := policy.Pool{Name: "web", Provisioner: p, Mode: policy.ModeActive, Share: policy.ShareRange{Max: 1},
@@ -71,8 +71,8 @@ func large(p policy.Provisioner, spread bool) *policy.Snapshot {
 	return s
 }
 
-// BenchmarkDecide measures a decision on a large cluster: one in which there is
-// much to replace, and one in which the whole pool is packed anew in vain.
+// BenchmarkDecide measures a decision on a large cluster: one with much to replace, and one in
+// which the whole pool is repacked in vain.
 func BenchmarkDecide(b *testing.B) {
 	for name, p := range map[string]policy.Provisioner{"karpenter": policy.ProvisionerKarpenter, "none": policy.ProvisionerNone} {
 		for _, spread := range []bool{false, true} {

@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// TestNodeIndex: an index that is kept while nodes and pods change holds the nodes that one
-// holds which is read anew, and its bounds are below all of them, whatever was asked before.
+// TestNodeIndex: an index that is updated as nodes and pods change holds the same nodes as a
+// rebuilt one, and its bounds are below all of them, whatever was queried before.
 func TestNodeIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := policytest.Snapshot().Draw(t, "snapshot")
@@ -50,7 +50,7 @@ func TestNodeIndex(t *testing.T) {
 			checkAsked(t, s, &kept, &sp)
 			if p := &s.Pods[rapid.IntRange(0, len(s.Pods)-1).Draw(t, "moved")]; p.Phase > policy.PodPending {
 				sp.Unbind(p, p.Node)
-				for pool := range s.Pools { // while a pod is moved on paper
+				for pool := range s.Pools { // while a pod is moved tentatively
 					kept.asked(&sp, policy.PoolID(pool), func(policy.MarketID, policy.Resources) bool { return true }, func(policy.NodeID) {})
 				}
 			}
@@ -58,7 +58,7 @@ func TestNodeIndex(t *testing.T) {
 	})
 }
 
-// agedAnew lists what aged does of an index that is read anew.
+// agedAnew lists the nodes that aged returns for a rebuilt index.
 func agedAnew(s *policy.Snapshot, pool policy.PoolID, age time.Duration) (nodes []policy.NodeID) {
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; movable(s, n) && n.Pool == pool && s.Now.Sub(n.Launched) >= age {

@@ -239,7 +239,7 @@ func TestWaveOver(t *testing.T) {
 	for _, c := range []struct {
 		about, nodes, wave string
 		over               bool
-		rests              time.Duration // until the pool is packed anew
+		rests              time.Duration // until the pool is repacked
 	}{
 		{"its machine was lost", "node n1 web z b.4 spot\npod one n1 3", "21m/n1+n2/t0", true, 6 * time.Hour},
 		{"its nodes are gone", "node new web z b.4 spot token=t0\npod one new 3", "21m/n1+n2/t0", true, 9 * time.Minute},

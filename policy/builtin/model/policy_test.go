@@ -101,10 +101,9 @@ func numbers(t *testing.T, list string) []float64 {
 	return all
 }
 
-// TestStaysWithinBounds draws any values: the target lies within what the pool
-// allows, more is never bought because less is valued, and a pool without values
-// keeps its target. No provisioner may put back on spot what stands on demand for the floor,
-// which is on by default.
+// TestStaysWithinBounds draws any values: the target stays within what the pool allows, more is
+// never bought because less is valued, and a pool without values keeps its target. No provisioner
+// may move back to Spot what is on demand for the floor, which is on by default.
 func TestStaysWithinBounds(t *testing.T) {
 	steered := 0
 	rapid.Check(t, func(t *rapid.T) {

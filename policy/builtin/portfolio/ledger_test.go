@@ -9,9 +9,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestLedger: a market that refuses while nodes of ours run there is full until ours
-// leave or a growing wait has passed; one that runs none is asked again soon, and one
-// in which more run than it refused at is not full.
+// TestLedger: a market that refuses while Spotter's nodes run there is full until they leave or a
+// growing wait has passed. A market without such nodes is tried again soon, and one with more of
+// them than when it refused is not full.
 func TestLedger(t *testing.T) {
 	s := &policy.Snapshot{Now: policy.Time(time.Hour.Milliseconds())}
 	s.Pools = []policy.Pool{{Name: "web", Markets: []policy.MarketID{0}}}

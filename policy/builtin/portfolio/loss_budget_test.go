@@ -113,7 +113,7 @@ func TestNoLossBudget(t *testing.T) {
 		t.Errorf("without a budget the pool is at %v: %+v", x.m.Pool("web").Target, b)
 	}
 	x = newLossStory(t, 0.05)
-	x.s.Pools[0].HasLossBudget = true // of zero, which is none
+	x.s.Pools[0].HasLossBudget = true // of zero, which means no budget
 	x.step(10 * time.Hour)
 	x.lose()
 	if x.step(0); x.m.Pool("web").Target == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// expectedLoss returns what is expected to be lost in dollars an hour with markets and
-// zones as pods stand on paper, counted group by group.
+// expectedLoss returns the loss in dollars per hour that is expected with markets and zones for the
+// tentative placement of the pods, counted group by group.
 func expectedLoss(d *planState, c *moveCosts) float64 {
 	sum := 0.0
 	for w := range d.s.Workloads {
@@ -34,9 +34,8 @@ func expectedLoss(d *planState, c *moveCosts) float64 {
 	return sum
 }
 
-// TestRisk: what moves put at risk is by how much the expected loss grows with them, also
-// where pods that have moved on paper go to another market instead, and what is taken
-// back leaves pods where they were.
+// TestRisk: the risk of moves is the growth of the expected loss, also where pods that were moved
+// tentatively go to another market instead, and undone moves leave pods where they were.
 func TestRisk(t *testing.T) {
 	grew, fell := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestNameOrder: whatever nodes come and go, the order is that of all names sorted anew.
+// TestNameOrder: whatever nodes come and go, the order is that of sorting all names again.
 func TestNameOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var x nameOrder

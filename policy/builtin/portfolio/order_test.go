@@ -83,7 +83,7 @@ func TestOrderKeepsSpread(t *testing.T) {
 	}
 }
 
-// TestOrderOnce: what a plan asks for is not asked for again once it is so.
+// TestOrderOnce: what a plan orders is not ordered again once it has happened.
 func TestOrderOnce(t *testing.T) {
 	p, err := New(DefaultConfig())
 	if err != nil {

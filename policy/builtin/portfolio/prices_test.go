@@ -80,8 +80,8 @@ func TestValueByPool(t *testing.T) {
 	}
 }
 
-// TestConcentration: all that the pool has stands in one market, so one more node there is
-// taken to be dearer by the three risks together.
+// TestConcentration: all nodes of the pool are in one market, so one more node there counts as more
+// expensive by the three risks together.
 func TestConcentration(t *testing.T) {
 	d := planStateOf(t, twoMarkets)
 	cfg := d.e.cfg
@@ -112,8 +112,8 @@ func TestResourceValue(t *testing.T) {
 }
 
 // TestLargest: a node of more than 8 vCPUs is at most half, and one of more than 16 at most a
-// quarter, of what the pods ask for that may stand in the pool, wherever they stand, and
-// none is more than is configured.
+// quarter, of the requests of all pods that may run in the pool, wherever they run now, and no node
+// is larger than configured.
 func TestLargest(t *testing.T) {
 	of := func(cores string) string { return strings.ReplaceAll(twoMarkets, "app api 1", "app api "+cores) }
 	beside := func() string {
@@ -142,7 +142,7 @@ func TestLargest(t *testing.T) {
 				d.demand.reach()/1000, got, c.cores, c.want)
 		}
 	}
-	// What may not come to the pool does not count.
+	// Pods that may not run in the pool do not count.
 	d := planStateOf(t, beside())
 	d.pool.Taints = []policy.Taint{{Key: "team", Value: "web", Effect: policy.NoSchedule}}
 	if got := d.demand.reach(); got != 3000 {
@@ -150,7 +150,7 @@ func TestLargest(t *testing.T) {
 	}
 }
 
-// TestPeak: what was asked for counts for a day after it was last asked for.
+// TestPeak: the peak of requests counts for a day after it was last reached.
 func TestPeak(t *testing.T) {
 	d := planStateOf(t, strings.ReplaceAll(twoMarkets, "app api 1", "app api 7"))
 	most, since := d.demand.reach(), d.s.Now

@@ -28,9 +28,8 @@ pod api n2 4
 pod api n3 4
 pod api n4 4`
 
-// TestShockIsBridged loses all spot nodes twice within a day: a service of which
-// half suffices is then kept half on demand, nearly, and goes back to spot once
-// days have passed in which nothing happened.
+// TestShockIsBridged loses all Spot nodes twice within a day: a service for which half of its pods
+// suffice is then kept nearly half on demand, and returns to Spot after days without a loss.
 func TestShockIsBridged(t *testing.T) {
 	s, m, err := policytest.Parse(sixteen)
 	if err != nil {
@@ -174,8 +173,8 @@ func TestGangLoss(t *testing.T) {
 	}
 }
 
-// TestSingleMoves: the only pod of a service leaves a dear node if it is back within
-// a minute, as is stated or as it was last, and stays where it would not be.
+// TestSingleMoves: the only pod of a service leaves an expensive node if it is back within a
+// minute, according to its stated or its last startup time, and stays if it would not be.
 func TestSingleMoves(t *testing.T) {
 	for _, x := range []struct {
 		startup, took time.Duration

@@ -8,11 +8,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// TestReturns follows a pool that spot has become too dear for: it leaves at
-// once, and comes back only when spot has been cheaper by the margin for so long that
-// what was forgone, $0.05 an hour, comes to what it costs to go there and back: $0.0083
-// for two pods that are missed for 2.5 minutes each and $0.005 for nodes that overlap,
-// twice.
+// TestReturns follows a pool for which Spot has become too expensive: it leaves Spot at once, and
+// returns only when Spot has been cheaper by the margin for long enough that the savings forgone,
+// $0.05 an hour, equal the cost of a round trip: twice $0.0083 for two pods that are missed for 2.5
+// minutes each, and $0.005 for nodes that overlap.
 func TestReturns(t *testing.T) {
 	s, m, err := policytest.Parse(`
 type a.4 4
@@ -37,9 +36,9 @@ pod api n1 2`)
 	}{
 		{0, 0.25, 0},
 		{10 * time.Minute, 0.19, 0}, // cheaper, but not by the margin
-		{10 * time.Minute, 0.10, 0}, // the time begins
+		{10 * time.Minute, 0.10, 0}, // the time starts
 		{30 * time.Minute, 0.10, 0},
-		{10 * time.Minute, 0.19, 0}, // and begins again
+		{10 * time.Minute, 0.19, 0}, // and starts again
 		{10 * time.Minute, 0.10, 0},
 		{31 * time.Minute, 0.10, 0},
 		{2 * time.Minute, 0.10, 1},

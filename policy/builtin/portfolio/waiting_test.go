@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// jobsOf makes the pods of [sixteen] those of a job that is due in so many hours: each works
-// ten hours, with a checkpoint every hour, and has worked for three and a half.
+// jobsOf makes the pods of [sixteen] those of a job whose deadline is in due hours: each works ten
+// hours, with a checkpoint every hour, and has worked for three and a half.
 func jobsOf(t *testing.T, due float64, change func(s *policy.Snapshot)) *planState {
 	t.Helper()
 	d := planStateOf(t, sixteen)
@@ -51,11 +51,12 @@ func TestSlack(t *testing.T) {
 	}
 }
 
-// TestWaits: a gang is set back by 62.5 minutes at most. While one loss leaves it twice that
-// and ten minutes, 2.25 hours, spot is bought. It waits for it from there on where it stays in
-// its place. Else it keeps besides what it loses in the seven hours that are left, twice 62.5
-// minutes for each loss. Its four nodes are lost two at a time, each once in 2.7 hours where
-// nothing is known: 10.80 hours. Where three nodes were lost in six hours these are 13.41.
+// TestWaits: a loss sets a gang back by 62.5 minutes at most. Spot is bought while, after one loss,
+// twice that and ten minutes are left to spare, 2.25 hours. A gang that may not be moved waits for
+// Spot from there on. Any other gang also reserves what it loses in the seven hours of work that
+// are left, twice 62.5 minutes for each loss. Its four nodes are lost two at a time, each pair once
+// in 2.7 hours if nothing is known: 10.80 hours. After three losses in six hours the reserve is
+// 13.41 hours.
 func TestWaits(t *testing.T) {
 	for _, x := range []struct {
 		due           float64

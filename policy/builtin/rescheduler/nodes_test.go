@@ -11,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// TestNodeIndex: an index that is kept while nodes and pods change says the same as one that
-// is read anew, whichever snapshots it read and whatever was moved in its space.
+// TestNodeIndex: an index that is updated as nodes and pods change reports the same as a rebuilt
+// one, whichever snapshots it read and whatever was moved in its space.
 func TestNodeIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := policytest.Snapshot().Draw(t, "snapshot")

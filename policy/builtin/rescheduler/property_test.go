@@ -25,8 +25,8 @@ func byChoice(plan *policy.Plan) []policy.Drain {
 	})
 }
 
-// drawSnapshot draws clusters of on-demand and spot nodes that pods of six kinds
-// share, some with a disruption budget, some that must stay.
+// drawSnapshot draws clusters of on-demand and Spot nodes shared by pods of six kinds, some with a
+// disruption budget, some that must stay.
 func drawSnapshot(t *rapid.T) *policy.Snapshot {
 	var b strings.Builder
 	b.WriteString("type a.2 2\ntype b.4 4\n")
@@ -135,8 +135,8 @@ func gone(p *policy.Pod) policy.Pod {
 	return policy.Pod{ID: p.ID, Template: p.Template, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
 }
 
-// spotNodes returns the spot nodes that take pods, the fullest first: a round keeps
-// to the order that they have at its start.
+// spotNodes returns the Spot nodes that take pods, the fullest first: a round keeps the order that
+// they have at its start.
 func spotNodes(s *policy.Snapshot) []policy.NodeID {
 	sp := placement.FromSnapshot(s)
 	var nodes []policy.NodeID
@@ -217,9 +217,8 @@ func sound(s *policy.Snapshot, plan *policy.Plan, d *policy.Drain) error {
 	return nil
 }
 
-// large returns a cluster of 1,000 nodes, half of them on demand, 10,000 pods and
-// 300 markets. With full spot nodes nothing that is tried finds room there, and
-// new ones are too dear.
+// large returns a cluster of 1,000 nodes, half of them on demand, 10,000 pods and 300 markets. With
+// full Spot nodes no attempt finds free capacity there, and new nodes are too expensive.
 func large(full bool) *policy.Snapshot {
 	s := &policy.Snapshot{Now: policytest.Epoch.Add(time.Hour), Zones: []string{"a", "b", "c"}}
 	for i := range 50 {

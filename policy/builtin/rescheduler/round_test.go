@@ -89,7 +89,7 @@ func quota(s *policy.Snapshot, kind policy.CapacityType, vcpu int64) {
 	s.Quotas = []policy.Quota{{Name: "q", Region: "region", Capacity: kind, VCPU: vcpu}}
 }
 
-// TestSavingsThreshold takes the pool's own: $0.06 saves 70 % of $0.20.
+// TestSavingsThreshold uses the pool's own threshold: $0.06 saves 70% of $0.20.
 func TestSavingsThreshold(t *testing.T) {
 	for threshold, want := range map[float64]int{0.70: 1, 0.71: 0} {
 		change := func(s *policy.Snapshot, _ *policy.Memory) { s.Pools[0].SavingsThreshold = threshold }

@@ -12,12 +12,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/guard"
 )
 
-// TestDecide runs the decisions written in testdata/decide. After a wanted
-// change of behaviour run "go test ./policy/builtin/spotvortex -rewrite" and read the
-// diff. "world" sets what the decisions after it have in common; each adds
-// lines of its own. Arguments of "decide" are parameters of the policy; besides
-// them "dollars" shows what is at stake and "guarded" puts the guardrails around
-// it, whose accounts are then shown.
+// TestDecide runs the decisions written in testdata/decide. After a wanted change of behaviour run
+// "go test ./policy/builtin/spotvortex -rewrite" and read the diff. `world` sets what the decisions
+// after it have in common; each adds lines of its own. Arguments of `decide` are parameters of the
+// policy, except `dollars`, which shows what is at stake, and `guarded`, which puts the guardrails
+// around the policy and shows their accounts.
 func TestDecide(t *testing.T) {
 	datadriven.Walk(t, "testdata/decide", func(t *testing.T, path string) {
 		base := ""

@@ -19,7 +19,7 @@ const epoch = policy.Time(1_767_225_600_000) // 2026-01-01
 //
 //	type NAME vcpu=N mem=GIB [gpu=N]
 //	market TYPE ZONE spot=$ od=$ [c=P] [r=P] [model] [closed]    (in place of an earlier one)
-//	scores c=P r=P                  of every spot market so far
+//	scores c=P r=P                  of every Spot market so far
 //	pool NAME [min=] [max=] [target=] [exact=] [none|groups] [budget=N|N%] [steer=] [cooldown=] [shadow]
 //	nodes N POOL TYPE ZONE spot|od [notice=DUR] [recommended[=DUR ago]] [boot=DUR] [launching] [karpenter]
 //	pdb NAME allowed=N healthy=N desired=N expected=N

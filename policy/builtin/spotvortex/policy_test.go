@@ -25,7 +25,7 @@ func TestPolicyCompat(t *testing.T) {
 	}, policytest.Leaves)
 }
 
-// drawScores gives every spot market a risk, few different ones.
+// drawScores gives every Spot market a risk, with few different values.
 func drawScores(t *rapid.T, s *policy.Snapshot) {
 	for i := range s.Markets {
 		if m := &s.Markets[i]; m.Capacity == policy.Spot {

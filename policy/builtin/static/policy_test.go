@@ -22,8 +22,8 @@ func TestRules(t *testing.T) {
 
 func TestDecide(t *testing.T) { policytest.Cases(t, "testdata/decide", build) }
 
-// TestComesToRest carries plans out at once, again and again: the pool must
-// come to rest and be no further from the share than before.
+// TestComesToRest carries out plans at once, again and again: the pool must settle and be no
+// further from the share than before.
 func TestComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := policytest.Snapshot().Draw(t, "snapshot")

@@ -83,8 +83,8 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// A longer trace begins as a shorter one does, one market more changes no
-// other, and another seed gives another trace.
+// A longer trace starts as a shorter one does, an additional market changes no other, and another
+// seed results in another trace.
 func TestPrefixes(t *testing.T) {
 	for _, p := range Presets() {
 		short := byPreset(t, p.Law.Name, 3, 20, 12)

@@ -168,7 +168,7 @@ aws/us-east-1/us-east-1a/p3.2xlarge 02T00:13:00 spot=0.918 up=0 gap=195
 		!strings.HasPrefix(tr.About, "recorded prices and availability") {
 		t.Errorf("to %v: %+v; %q", tr.To, report, tr.About)
 	}
-	// Counts above one are of nodes; a sample that is none widens the gap.
+	// Counts above one are numbers of nodes; an invalid sample widens the gap.
 	src := put(t, "us-central1-c_c3-88.json", `{"metadata":{"gap_seconds":2.5},"data":[3,null,-1,0.5,0]}`)
 	_, report = checkImport(t, Options{Provider: "gcp", From: at(3, 0), PriceRatio: 0.5}, `
 gcp/us-central1/us-central1-c/c3-highcpu-88 03T00:00:00 spot=1.896048 up=1
@@ -190,8 +190,7 @@ gcp/us-central1/us-central1-c/c3-highcpu-88 03T00:00:10 spot=1.896048 up=0 gap=1
 	}
 }
 
-// Prices that nobody recorded are said to be modelled, in the trace itself,
-// wherever it goes.
+// Prices that were not recorded are marked as modelled, in the trace itself, wherever it goes.
 func TestModelledPricesSaySo(t *testing.T) {
 	src := put(t, "aws-01-02-2026/us-east-1a_v100_1.json", `{"metadata":{"gap_seconds":60},"data":[1,0]}`)
 	tr, report := checkImport(t, Options{}, `
@@ -251,7 +250,7 @@ aws/us-west-2/us-west-2a/p3.2xlarge 01T00:02:00 spot=0.918 up=1 gap=60
 	if report.Rows != 12 || report.Bad != 5 || !reflect.DeepEqual(report.BadRows[:4], want) || report.Repeats != 4 {
 		t.Errorf("%+v", report)
 	}
-	// Sold by region; and instants that are no whole minutes are exact.
+	// Sold by region; instants that are not whole minutes are exact.
 	checkImport(t, Options{From: at(1, 0), Region: "us-west-2", Type: "m5.large"}, `
 aws/us-west-2/us-west-2/m5.large 01T00:00:00 spot=0.0288 up=1
 aws/us-west-2/us-west-2/m5.large 01T00:00:01 spot=0.0288 up=0
@@ -323,7 +322,7 @@ aws/us-west-2/us-west-2a/a 01T00:00:00 spot=0.4 od=1
 aws/us-west-2/us-west-2a/a 01T00:01:00 spot=0.5 od=1
 aws/us-west-2/us-west-2a/b 01T00:00:00 spot=0.5 od=1
 `, src)
-	// Run to its end, which two markets come to in half as many calls.
+	// The script runs to its end, which two markets reach in half as many calls.
 	shared := put(t, "s.json", `{"series":{"*:us-west-2a":[{"current_price":1},{"current_price":2},{"current_price":3},{"current_price":4}]}}`)
 	tr, _ = checkImport(t, Options{From: at(1, 0), Script: ScriptOptions{Markets: []string{"a:us-west-2a", "b:us-west-2a"}}}, `
 aws/us-west-2/us-west-2a/a 01T00:00:00 spot=1
@@ -334,7 +333,7 @@ aws/us-west-2/us-west-2a/b 01T00:00:30 spot=4
 	if tr.To != at(1, 0)+60_000 {
 		t.Errorf("to %v", tr.To)
 	}
-	// Behind the end of what is not repeated, the last price goes on.
+	// After the end of a script that does not repeat, the last price stays in force.
 	o.Script.Markets = nil
 	o.Script.For = 10 * time.Minute
 	tr, report = checkImport(t, o, `

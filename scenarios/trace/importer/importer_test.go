@@ -242,9 +242,8 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// What stands in quotes may hold commas and quotes; a quote that is left open
-// spoils its own row only. The mark that spreadsheets put first is no data, in
-// whatever format.
+// A quoted field may hold commas and quotes; a quote that is left open spoils only its own row. The
+// byte order mark that spreadsheets put first is not data, in any format.
 func TestImportQuoted(t *testing.T) {
 	const header = "\ufefft,region,generation,serverclass,category,cpu,memory,market_price,bid_p20,bid_p50,bid_p80\r\n"
 	src := put(t, "r.csv", header+

@@ -96,7 +96,7 @@ func timeColumns() map[string]struct {
 	}
 }
 
-// decimal returns the two's complement of n in so many bytes, or in as few as it takes.
+// decimal returns the two's complement of n in size bytes, or in as few as it takes if size is 0.
 func decimal(n int64, size int) []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 8), uint64(n))
 	if size == 0 { // a byte of zeros stays, so that the first bit is no sign
@@ -207,8 +207,8 @@ func TestImportNestedParquet(t *testing.T) {
 	}
 }
 
-// Damage, other columns and what needs no import are errors that say so. None of them asks
-// for memory without end.
+// Damaged files, other columns and files that need no import result in errors that say so. No such
+// file makes the importer allocate memory without bound.
 func TestImportParquetRefuses(t *testing.T) {
 	columns := parquet.Group{"Timestamp": parquet.String(), "InstanceTyp": parquet.String(),
 		"AvailabilityZone": parquet.String(), "SpotPrice": parquet.String()}

@@ -173,7 +173,7 @@ func rawChanges(t *testing.T, path string, columns rawColumns) (changes map[stri
 					t.Fatal(err)
 				}
 				if texts[i] = strconv.FormatInt(int64(x*1e6+0.5), 10); i > 0 && x == 0 {
-					texts[i] = "-" // no node costs nothing on demand, and nobody bids it
+					texts[i] = "-" // 0 is neither an on-demand price nor a bid
 				}
 			}
 		}

@@ -26,8 +26,8 @@ func flips(zone string, hours ...float64) trace.Series {
 	return s
 }
 
-// The market is down for 1 h, up for 3, down for 2, up for ¼, down for 1¾, and
-// then up for 4 h until the end, which is no loss.
+// The market is down for 1 h, up for 3, down for 2, up for ¼, down for 1¾, and then up for 4 h
+// until the end, which does not count as a loss.
 func TestIntervals(t *testing.T) {
 	tr := made(t, "x", at(1, 12), flips("r-1a", 1, 4, 6, 6.25, 8))
 	a := Measure(tr, Options{}).Availability

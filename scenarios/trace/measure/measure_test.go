@@ -71,8 +71,8 @@ func BenchmarkMeasure(b *testing.B) {
 	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// A market begins above 0.9, which is no rise; it rises twice, once after a
-// interval without offer, which is none either, and is above until the end.
+// A market starts above 0.9, which does not count as a rise; it rises twice, once after an interval
+// without an offer, which does not count either, and is above until the end.
 func TestSpikes(t *testing.T) {
 	tr := made(t, "x", at(11, 0), trace.Series{
 		Provider: "p", Region: "r", Zone: "z", Type: "t",
@@ -128,7 +128,7 @@ func TestZoneCorrelation(t *testing.T) {
 	}
 }
 
-// What was fetched four times a day is told from what lists every change.
+// Prices fetched four times a day are distinguished from a list of every change.
 func TestSampling(t *testing.T) {
 	fine := walks(t, "fine", 1, 8, 30, 2*time.Hour, 0.4)
 	if s := SamplingOf(fine); s.Interval != 0 {

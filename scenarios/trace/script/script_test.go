@@ -20,7 +20,7 @@ func read(t *testing.T, text string) *Script {
 	return s
 }
 
-// A call is what is asked of a script and what it answers.
+// A call is a query to a script and its answer.
 type call struct {
 	ask  string // spot or od
 	kind string
@@ -76,8 +76,8 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// A spot price goes one step on, an on-demand price looks at the next step and
-// stays, and each key has a place of its own, which markets share.
+// A query for a Spot price advances by a step. One for an on-demand price reads the next step and
+// does not advance. Each key has its own position, which markets share.
 func TestCursors(t *testing.T) {
 	s := read(t, `{"default":{"current_price":0.5,"on_demand_price":1},"series":{
 		"a:z":[{"current_price":0.01,"on_demand_price":0.1},{"current_price":0.02,"on_demand_price":0.2}],
@@ -106,7 +106,7 @@ func TestExhaustion(t *testing.T) {
 	play(t, s, []call{{"spot", "a", "z", 0, &InjectedError{"down"}}, {"spot", "a", "z", 0, &InjectedError{"down"}}})
 }
 
-// A fault is answered by both calls, and passed by the one that goes on.
+// Both calls return a fault, and the one that advances moves past it.
 func TestInjectedErrors(t *testing.T) {
 	s := read(t, `{"default":{"current_price":0.5,"error":"all down"},"series":{
 		"a:z":[{"current_price":0.01,"error":""},{"error":"throttled"},{"current_price":0.02,"error":""},{"current_price":0.03}]}}`)
