@@ -4,7 +4,7 @@
 // It holds facts that AWS, Google, Microsoft and Rackspace publish, each as of [Date], in one table
 // per provider. A table is cut into lines when its provider is first used, and read in place:
 // looking up a type parses one line. Where a provider publishes no figure, the rule that replaces
-// it is marked as modelled.
+// it is marked as modelled. The tables are written by .ci/tools/lab/catalog.
 package catalog
 
 import (
@@ -13,8 +13,6 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 )
-
-//go:generate go run gen.go gen_aws.go gen_gcp.go gen_azure.go gen_rackspace.go
 
 // The providers whose types the catalog holds.
 const (
