@@ -89,7 +89,7 @@ acceptance: build ## hold portfolio to docs/acceptance.md on recorded weeks: TRA
 # cases than in make nightly: see test/nightly.
 PURE  := ./policy/... ./sim/cluster ./sim/controller ./sim/engine ./sim/fleet ./sim/groups ./sim/karpenter ./sim/machines ./sim/nodepools ./sim/result ./sim/scheduler \
   ./models ./eval/chart ./eval/oracle ./eval/report ./eval/shard ./eval/stats ./scenarios/catalog ./scenarios/chance \
-  ./scenarios/weather ./scenarios/trace ./scenarios/trace/measure ./scenarios/trace/importer ./scenarios/trace/script \
+  ./scenarios/weather ./scenarios/trace ./scenarios/trace/measure ./scenarios/trace/importer \
   ./cmd/spotter/internal/capture ./cmd/spotter/internal/catalog ./cmd/spotter/internal/convert \
   ./cmd/spotter/internal/sim ./cmd/spotter/internal/try ./cmd/spotter/internal/tui/draw ./live/aws/wire ./test/e2e/bill
 MIXED := ./sim ./eval ./eval/format ./eval/timeline ./scenarios ./scenarios/trace/generate
