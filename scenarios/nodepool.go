@@ -22,7 +22,6 @@ type nodePool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              karpv1.NodePoolSpec `json:"spec"`
-	Status            anything            `json:"status"`
 }
 
 // A NodePool is what a NodePool of Karpenter requests in addition to the fields of a policy.Pool.
