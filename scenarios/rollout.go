@@ -25,16 +25,6 @@ type rolloutSpec struct {
 	Selector    *metav1.LabelSelector  `json:"selector"`
 	Template    corev1.PodTemplateSpec `json:"template"`
 	WorkloadRef *workloadRef           `json:"workloadRef"`
-
-	Paused                  anything `json:"paused"`
-	Strategy                anything `json:"strategy"`
-	MinReadySeconds         anything `json:"minReadySeconds"`
-	RevisionHistoryLimit    anything `json:"revisionHistoryLimit"`
-	ProgressDeadlineSeconds anything `json:"progressDeadlineSeconds"`
-	ProgressDeadlineAbort   anything `json:"progressDeadlineAbort"`
-	RestartAt               anything `json:"restartAt"`
-	RollbackWindow          anything `json:"rollbackWindow"`
-	Analysis                anything `json:"analysis"`
 }
 
 // A workloadRef names the Deployment that has the pods of a Rollout.
@@ -44,6 +34,11 @@ type workloadRef struct {
 	Name       string `json:"name"`
 	ScaleDown  string `json:"scaleDown"`
 }
+
+func (*rolloutSpec) unreadKeys() map[string]unreadKey { return rolloutKeys }
+
+var rolloutKeys = unreadAll(meaningless, "paused", "strategy", "minReadySeconds", "revisionHistoryLimit",
+	"progressDeadlineSeconds", "progressDeadlineAbort", "restartAt", "rollbackWindow", "analysis")
 
 func (*rolloutSpec) openEnded() {}
 func (*workloadRef) openEnded() {}

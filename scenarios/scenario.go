@@ -65,9 +65,9 @@ type Settings struct {
 	// NodeFee is what a node of a pool that states no fee costs per hour on top of its price.
 	NodeFee policy.Money
 
-	// Budgets bound the accelerators that pods may use, ascending by name. They are the same for
+	// GPUBudgets bound the accelerators that pods may use, ascending by name. They are the same for
 	// every policy.
-	Budgets []policy.Budget
+	GPUBudgets []policy.Budget
 
 	// Warnings say what has no effect or was left out, and why.
 	Warnings []string
@@ -357,7 +357,7 @@ func (sc *Scenario) read(objects []object) []error {
 		case *nodeOverlay:
 			errs = append(errs, sc.readNodeOverlay(doc, v)...)
 		case *v1alpha1.GPUBudget:
-			errs = append(errs, sc.readBudget(doc, v)...)
+			errs = append(errs, sc.readGPUBudget(doc, v)...)
 		}
 	}
 	for i := range objects {
@@ -381,7 +381,7 @@ func (sc *Scenario) readCapacityPool(doc *document, o *v1alpha1.CapacityPool) []
 	return errs
 }
 
-func (sc *Scenario) readBudget(doc *document, o *v1alpha1.GPUBudget) []error {
+func (sc *Scenario) readGPUBudget(doc *document, o *v1alpha1.GPUBudget) []error {
 	var errs []error
 	o.Default()
 	for _, e := range o.Validate() {
@@ -391,7 +391,7 @@ func (sc *Scenario) readBudget(doc *document, o *v1alpha1.GPUBudget) []error {
 	if err != nil {
 		errs = append(errs, doc.problem([]string{"spec", "selector"}, "%v", err))
 	}
-	sc.Budgets = append(sc.Budgets, o.Budget(cmp.Or(o.Namespace, "default"), selector))
+	sc.GPUBudgets = append(sc.GPUBudgets, o.Budget(cmp.Or(o.Namespace, "default"), selector))
 	return errs
 }
 
@@ -488,8 +488,8 @@ func (sc *Scenario) readPDB(doc *document, o *policyv1.PodDisruptionBudget) []er
 
 // limits warns of what in the scenario has no effect on a run.
 func (sc *Scenario) limits() {
-	for i := range sc.Budgets {
-		b := &sc.Budgets[i]
+	for i := range sc.GPUBudgets {
+		b := &sc.GPUBudgets[i]
 		if !slices.ContainsFunc(sc.templates, func(t policy.Template) bool { return b.Counts(&t) > 0 }) {
 			sc.warn("GPUBudget %s selects no workload that requests %s", b.Name, b.Resource)
 		}
@@ -503,7 +503,7 @@ func (sc *Scenario) order() {
 	slices.SortFunc(sc.templates, func(a, b policy.Template) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(sc.loads, func(a, b load) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(sc.pdbs, func(a, b policy.PDB) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(sc.Budgets, func(a, b policy.Budget) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(sc.GPUBudgets, func(a, b policy.Budget) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range sc.templates {
 		sc.templates[i].ID, sc.templates[i].Workload = policy.TemplateID(i), policy.WorkloadID(i)
 		sc.loads[i].ID = policy.WorkloadID(i)

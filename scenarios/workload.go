@@ -234,7 +234,7 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 		l.loadUnused = doc.problem(a.path[AnnotationLoad],
 			"means nothing: no HorizontalPodAutoscaler or ScaledObject scales it")
 	}
-	l.cpu, l.containerCPU = cpuRequests(t, &s.pod.Spec)
+	l.cpu, l.containerCPU = t.Requests.CPU, cpuRequests(&s.pod.Spec)
 	l.utilisation = a.CPUUtilisation()
 	return t, l, a, errs
 }

@@ -205,7 +205,7 @@ func drawBudgets(t *rapid.T, w *scenarios.BoundScenario) {
 		if b.HasDollars = !b.HasGPUHours || rapid.Bool().Draw(t, "dollars"); b.HasDollars {
 			b.Dollars = policy.Money(rapid.IntRange(0, 300_000).Draw(t, "dollars"))
 		}
-		w.Budgets = append(w.Budgets, b)
+		w.GPUBudgets = append(w.GPUBudgets, b)
 	}
 }
 
