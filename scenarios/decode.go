@@ -81,7 +81,7 @@ type document struct {
 	// states none itself.
 	listed, listedVersion string
 
-	// unread are the values that are known and not read, as far as the document was decoded.
+	// unread are the values of known keys that the decoder met and does not read.
 	unread []unreadValue
 
 	// pods is how many pods of a controller that is not in the file a Pod represents; 0 for one.

@@ -125,7 +125,7 @@ func (w writtenStep) step(place string) (st scriptStep, err error) {
 		}
 		price, ok := trace.Price(*x.from)
 		if !ok {
-			return st, fmt.Errorf("%w: %s: %s is %v, which is no price", trace.ErrFormat, place, x.name, *x.from)
+			return st, fmt.Errorf("%w: %s: %s is %v, must be from 0 to 1000000", trace.ErrFormat, place, x.name, *x.from)
 		}
 		*x.to = price
 	}
