@@ -89,7 +89,7 @@ acceptance: build ## hold portfolio to docs/acceptance.md on recorded weeks: TRA
 # cases than in make nightly: see test/nightly.
 PURE  := ./policy/... ./sim/cluster ./sim/controller ./sim/engine ./sim/fleet ./sim/groups ./sim/karpenter ./sim/machines ./sim/nodepools ./sim/result ./sim/scheduler \
   ./models ./eval/bill ./eval/chart ./eval/oracle ./eval/report ./eval/shard ./eval/stats ./scenarios/catalog ./scenarios/chance \
-  ./scenarios/weather ./scenarios/trace ./scenarios/trace/measure ./scenarios/trace/importer ./scenarios/trace/script \
+  ./scenarios/weather ./scenarios/trace ./scenarios/trace/measure ./scenarios/trace/importer \
   ./cmd/spotter/internal/capture ./cmd/spotter/internal/catalog ./cmd/spotter/internal/convert \
   ./cmd/spotter/internal/sim ./cmd/spotter/internal/try ./cmd/spotter/internal/tui/draw ./live/aws/wire ./test/e2e/bill
 MIXED := ./cmd/spotter/internal/history ./cmd/spotter/internal/tui ./cmd/spotter/internal/tui/screen ./eval ./eval/format ./eval/timeline ./internal/input \
@@ -101,7 +101,7 @@ RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cl
 PLAIN_TESTS    := ^Test(MemoryIsBounded|SavingsDoNotDependOnReadings)$$
 
 # MOST_TESTS play fewer seeds under the race detector than without it. make nightly runs
-# them without it too, and every property (rapid) ten times as often as a commit does, by
+# them without it too, and every property (rapid) twenty times as often as a commit does, by
 # SPOTTER_NIGHTLY and RAPID_CHECKS.
 MOST_TESTS    := ^Test(Rule16Rival|RandomDrains|KilledAtRandomPoints|Rule11Killed|NoLeak)$$
 
@@ -169,7 +169,6 @@ test-raced:
 	$(call gotestsum,raced-commands) --packages '$(COMMANDS)' -- -vet=off -race -run '$(RACED_COMMANDS)' -timeout 20m || failed=1; \
 	$(call gotestsum,raced-mixed) --packages '$(MIXED)' -- -vet=off -race -run '$(RACED_TESTS)' -timeout 20m || failed=1; exit $$failed
 
-# Properties have half as many cases as rapid gives them by itself; make nightly has ten times as many.
 test-plain: export RAPID_CHECKS ?= 50
 test-plain:
 	@mkdir -p $(TIMES)

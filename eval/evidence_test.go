@@ -11,7 +11,7 @@ import (
 // TestEvidence: which part of a scenario is in which digest.
 func TestEvidence(t *testing.T) {
 	made := func() *scenarios.BoundScenario {
-		return &scenarios.BoundScenario{Duration: time.Hour, Intensity: 1, Workloads: make([]scenarios.Workload, 1),
+		return &scenarios.BoundScenario{Settings: scenarios.Settings{Duration: time.Hour, Intensity: 1}, Workloads: make([]scenarios.Workload, 1),
 			Templates: make([]policy.Template, 1), PDBs: make([]policy.PDB, 1), Markets: make([]policy.Market, 1), Pools: make([]policy.Pool, 1)}
 	}
 	base := EvidenceOf(made())

@@ -55,7 +55,7 @@ func CompareRecorded(older, newer *Recorded) (*Comparison, error) {
 	cases = slices.DeleteFunc(cases, func(k CaseReport) bool { return !older.has(k.Scenario) })
 	for i := range cases {
 		k := &cases[i]
-		w := &scenarios.BoundScenario{Start: policy.Time(k.From), Duration: k.Duration()}
+		w := &scenarios.BoundScenario{Settings: scenarios.Settings{Start: policy.Time(k.From), Duration: k.Duration()}}
 		cfg.Cases = append(cfg.Cases, Case{Scenario: k.Scenario, Window: k.Window, Bound: w})
 	}
 	switch {

@@ -28,7 +28,7 @@ var flapping = []string{"as-is", "karpenter", "leftover", "rescheduler", "spot"}
 // are those of the start, and there are no jobs, faults or rollouts. An hour of it is metered.
 func unchanging(w *scenarios.BoundScenario) *scenarios.BoundScenario {
 	w.Duration, w.Intensity, w.OnDemandShortages = time.Hour, 0, false
-	w.Faults, w.Available, w.Gangs, w.Budgets, w.Commitments = nil, nil, nil, nil, nil
+	w.Faults, w.Available, w.Gangs, w.GPUBudgets, w.Commitments = nil, nil, nil, nil, nil
 	begin := w.Start.Add(-w.WarmUp)
 	w.Prices, w.Workloads = slices.Clone(w.Prices), slices.Clone(w.Workloads)
 	for i := range w.Prices {

@@ -13,7 +13,7 @@ import (
 // hours: $1,460 is $336 a week, half of it $168, of which a bill of $42 saves three quarters.
 func TestSavedToday(t *testing.T) {
 	c := &Config{Policies: []string{"x"}, Today: &Today{Name: "today's bill", Month: 1460, Times: 2}}
-	w := &scenarios.BoundScenario{Duration: 7 * 24 * time.Hour}
+	w := &scenarios.BoundScenario{Settings: scenarios.Settings{Duration: 7 * 24 * time.Hour}}
 	run := RunRow{Job: Job{Case: Case{Bound: w}, Policy: "x"}, Result: &sim.Result{Bill: 42 * policy.Dollar}}
 	run.Values = match{run: run.Result, today: c.Today.Month / c.Today.PerMonth(w.Duration)}.measure()
 	usd, pct := c.Saved(&run)

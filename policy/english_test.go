@@ -65,7 +65,7 @@ var labels = []string{"spot share", "spot price", "spot nodes"}
 // unread are files whose texts users do not read, or not in this program's name: tests,
 // generators, imitations of other services. Their comments are read all the same.
 var unread = []string{
-	"policy/policytest/", "/fake/", "/testdata/", "test/", ".ci/", "scenarios/catalog/gen", "/evaltest/", "/clitest/", "_test.go",
+	"policy/policytest/", "/fake/", "/testdata/", "test/", ".ci/", "/evaltest/", "/clitest/", "_test.go",
 }
 
 // written are pages that a program writes from texts that are checked at their source.

@@ -39,40 +39,21 @@ func catalogLabel(key string) (string, bool) {
 	return name, name != key
 }
 
-// An eksNodeClass is a NodeClass of EKS Auto Mode. All fields of which nothing is simulated
-// are named, so that an unknown one is still an error.
+// An eksNodeClass is a NodeClass of EKS Auto Mode.
 type eksNodeClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              eksNodeClassSpec `json:"spec"`
-	Status            anything         `json:"status"` // subnets and reservations are read by name
 }
 
 type eksNodeClassSpec struct {
 	EphemeralStorage eksStorage `json:"ephemeralStorage"`
-
-	SubnetSelectorTerms              anything `json:"subnetSelectorTerms"`
-	CapacityReservationSelectorTerms anything `json:"capacityReservationSelectorTerms"` // by status
-	SecurityGroupSelectorTerms       anything `json:"securityGroupSelectorTerms"`
-	PodSubnetSelectorTerms           anything `json:"podSubnetSelectorTerms"`
-	PodSecurityGroupSelectorTerms    anything `json:"podSecurityGroupSelectorTerms"`
-	PlacementGroupSelector           anything `json:"placementGroupSelector"`
-	Role                             anything `json:"role"`
-	InstanceProfile                  anything `json:"instanceProfile"`
-	SNATPolicy                       anything `json:"snatPolicy"`
-	NetworkPolicy                    anything `json:"networkPolicy"`
-	NetworkPolicyEventLogs           anything `json:"networkPolicyEventLogs"`
-	AdvancedNetworking               anything `json:"advancedNetworking"`
-	AdvancedSecurity                 anything `json:"advancedSecurity"`
-	CertificateBundles               anything `json:"certificateBundles"`
-	Tags                             anything `json:"tags"`
 }
 
 type eksStorage struct {
 	Size       *resource.Quantity `json:"size"`
 	IOPS       *int64             `json:"iops"`
 	Throughput *int64             `json:"throughput"`
-	KMSKeyID   anything           `json:"kmsKeyID"`
 }
 
 // readEKSNodeClass reads a NodeClass of EKS Auto Mode.

@@ -58,27 +58,11 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) 
 	if err := sc.CoveredBy(tr.Name, tr.From, tr.To, start); err != nil {
 		return nil, err
 	}
-	w := &BoundScenario{
-		Name:        sc.Name,
-		Digest:      sc.Digest,
-		Captured:    sc.Captured,
-		Deviation:   sc.Deviation,
-		TraceDigest: windowDigest(tr, start, end),
-		Start:       start,
-		Duration:    sc.Duration,
-		WarmUp:      sc.WarmUp,
-		ReadyGrace:  sc.ReadyGrace,
-		Templates:   slices.Clone(sc.templates),
-		PDBs:        sc.pdbs,
-		Budgets:     sc.Budgets,
-		Intensity:   sc.Intensity,
-		Slots:       sc.Slots,
-		Karpenter:   cmp.Or(o.Karpenter, sc.Karpenter),
-		Groups:      sc.Groups,
-		Warnings:    slices.Concat(sc.Warnings, tr.Warnings),
-	}
-	w.OnDemandShortages = sc.OnDemandShortages
-	if w.NodeFee = sc.NodeFee; o.NodeFee != nil {
+	w := &BoundScenario{Settings: sc.Settings, TraceDigest: windowDigest(tr, start, end),
+		Templates: slices.Clone(sc.templates), PDBs: sc.pdbs}
+	w.Start, w.Karpenter = start, cmp.Or(o.Karpenter, sc.Karpenter)
+	w.Warnings = slices.Concat(sc.Warnings, tr.Warnings)
+	if o.NodeFee != nil {
 		w.NodeFee = *o.NodeFee
 	}
 	if o.Intensity != nil {

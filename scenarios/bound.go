@@ -13,26 +13,10 @@ import (
 // in dense tables whose ids are those of every Snapshot of the run. It is read
 // by any number of runs at once and never written.
 type BoundScenario struct {
-	Name string
+	Settings
 
-	// Digest is the SHA-256 of the scenario file, TraceDigest that of the
-	// trace's content in the window. Both go into every run's hash.
-	Digest, TraceDigest [32]byte
-
-	// Captured says that it is a cluster that was captured.
-	Captured bool
-
-	// Deviation says how far a simulation of it is from what happened; empty where
-	// that is not known.
-	Deviation string
-
-	// The run is metered from Start to Start+Duration, after WarmUp before it.
-	Start            policy.Time
-	Duration, WarmUp time.Duration
-
-	// ReadyGrace is how long a change of desired replicas upward does not
-	// count.
-	ReadyGrace time.Duration
+	// TraceDigest is the SHA-256 of the trace's content in the window. It goes into every run's hash.
+	TraceDigest [32]byte
 
 	Types []policy.InstanceType
 	Zones []string
@@ -59,9 +43,6 @@ type BoundScenario struct {
 	// and if no pool is an Auto Scaling group.
 	ScalingGroups []*ScalingGroup
 
-	// NodeFee is what a node of a pool that states no fee costs per hour on top of its price.
-	NodeFee policy.Money `json:",omitempty"`
-
 	// sizes are, by pool, what nodes of a type have for pods where that is not what Types
 	// has; nil where it is everywhere.
 	sizes []map[policy.TypeID]policy.Resources
@@ -73,14 +54,8 @@ type BoundScenario struct {
 	// Gangs are jobs whose pods work only all together, ascending by name.
 	Gangs []Gang
 
-	// Budgets bound what pods may use, ascending by name. They are the same for
-	// every policy.
-	Budgets []policy.Budget
-
-	// StartCluster is the cluster in which the warm-up starts. Seeds are its nodes where it is
-	// StartNodes, and empty otherwise.
-	StartCluster StartCluster
-	Seeds        []NodeSeed
+	// Seeds are the nodes of a StartCluster of StartNodes.
+	Seeds []NodeSeed
 
 	// Commitments are what was paid for in advance, ascending by name. They are
 	// the same for every policy.
@@ -91,29 +66,11 @@ type BoundScenario struct {
 
 	Faults []Fault
 
-	// Intensity multiplies reclaim rates and the frequency of shortages.
-	// Slots, when above zero, replaces every market's seeded cap.
-	Intensity float64
-	Slots     int
-
-	// OnDemandShortages has launches on demand of scarce types refused at times,
-	// which is modelled.
-	OnDemandShortages bool
-
-	// Karpenter is the version that serves pools of Karpenter.
-	Karpenter KarpenterVersion
-
 	// Truth is how what is drawn departs from the model that policies know; see
 	// [BoundScenario.Under].
 	Truth weather.Truth
 
-	// Groups bound the size of every Auto Scaling group that is not described.
-	Groups GroupBounds
-
 	Trace TraceInfo
-
-	// Warnings say what was left out, and why.
-	Warnings []string
 }
 
 // GroupBounds bound the desired size of an Auto Scaling group; a Max of 0 leaves

@@ -81,6 +81,9 @@ type document struct {
 	// states none itself.
 	listed, listedVersion string
 
+	// unread are the values of known keys that the decoder met and does not read.
+	unread []unreadValue
+
 	// pods is how many pods of a controller that is not in the file a Pod represents; 0 for one.
 	pods int32
 }
@@ -188,22 +191,6 @@ func (d *document) items() (docs []document) {
 
 var yamlLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: line (\d+): (.*)`) })
 
-// DecodeFile reads the one object of a file other than a scenario into v, a pointer to a struct
-// with JSON tags, as strictly as a scenario is read. It returns what makes an error about a field
-// of the file, with its line.
-func DecodeFile(file string, data []byte, v any) (problem func(path []string, format string, args ...any) error,
-	err error) {
-	docs, err := split(file, data)
-	if err != nil {
-		return nil, err
-	}
-	if len(docs) != 1 {
-		return nil, &FieldError{File: file, Line: 1, Problem: fmt.Sprintf("the file holds %d objects, want one", len(docs))}
-	}
-	d := &docs[0]
-	return d.problem, d.decode(v, map[reflect.Type]map[string][]int{})
-}
-
 // problem returns an error about the field at path.
 func (d *document) problem(path []string, format string, args ...any) error {
 	return &FieldError{d.file, d.line(path), joinPath(path), fmt.Sprintf(format, args...)}
@@ -291,11 +278,10 @@ type decoder struct {
 // openEnded is a type of an object of another project, of which only some keys are read.
 type openEnded interface{ openEnded() }
 
-// decode reads the document into v, a pointer to a struct with JSON tags.
-func (d *document) decode(v any, fields map[reflect.Type]map[string][]int) error {
-	dec := &decoder{doc: d, fields: fields}
-	dec.value(d.node, reflect.ValueOf(v).Elem(), nil)
-	return errors.Join(dec.errs...)
+// into reads the document into v, a pointer to a struct with JSON tags.
+func (d *decoder) into(v any) error {
+	d.value(d.doc.node, reflect.ValueOf(v).Elem(), nil)
+	return errors.Join(d.errs...)
 }
 
 func (d *decoder) fail(n *yaml.Node, path []string, format string, args ...any) {
@@ -399,6 +385,11 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path []string) {
 			d.fail(key, at, "unknown key%s", suggestion(key.Value, known))
 			continue
 		}
+		if index == nil {
+			use := v.Addr().Interface().(partlyRead).unreadKeys()[key.Value]
+			d.doc.unread = append(d.doc.unread, unreadValue{use, at, resolve(n.Content[i+1])})
+			continue
+		}
 		d.value(n.Content[i+1], v.FieldByIndex(index), at)
 	}
 }
@@ -475,7 +466,7 @@ func (d *decoder) leaf(n *yaml.Node, v reflect.Value, path []string) {
 	}
 }
 
-// fieldsOf maps the JSON names of a struct's fields to their index.
+// fieldsOf maps the JSON names of a struct's fields to their index, and keys that are not read to nil.
 func (d *decoder) fieldsOf(t reflect.Type) map[string][]int {
 	if f, ok := d.fields[t]; ok {
 		return f
@@ -489,6 +480,11 @@ func (d *decoder) fieldsOf(t reflect.Type) map[string][]int {
 		}
 		if name != "" {
 			all[name] = f.Index
+		}
+	}
+	if x, partly := reflect.New(t).Interface().(partlyRead); partly {
+		for name := range x.unreadKeys() {
+			all[name] = nil
 		}
 	}
 	d.fields[t] = all

@@ -6,15 +6,7 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// describedKinds are what AWS describes, by the key under which its answer has them. No
-// manifest can be of these kinds.
-var describedKinds = map[string]kind{
-	"AutoScalingGroups": {"", true, func() (any, *metav1.ObjectMeta) { o := &awsGroup{}; return o, &o.ObjectMeta }},
-	"nodegroup":         {"", true, func() (any, *metav1.ObjectMeta) { o := &eksGroup{}; return o, &o.ObjectMeta }},
-}
 
 // kind returns the kind of the object.
 func (d *document) kind() string { return cmp.Or(d.is, d.scalar("kind"), d.listed) }

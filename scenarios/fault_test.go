@@ -55,7 +55,7 @@ func TestFaultSidecarsNotCounted(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		if got := sc.Budgets[0].Counts(&sc.templates[0]); got != c.want {
+		if got := sc.GPUBudgets[0].Counts(&sc.templates[0]); got != c.want {
 			t.Errorf("%s: %d thousandths of a device are counted, want %d", c.name, got, c.want)
 		}
 	}

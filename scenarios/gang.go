@@ -3,7 +3,6 @@ package scenarios
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -40,7 +39,7 @@ type gangLoad struct {
 // gangOfJob returns the gang of a job on its own: all of its pods where these have
 // a rank each and run at once; see [kube.Ranked]. Kueue's queue, if it has one,
 // bounds how long it waits.
-func (sc *Scenario) gangOfJob(doc *document, l *load, s *batchv1.JobSpec, labels map[string]string, a *annotations) {
+func gangOfJob(doc *document, l *load, s *batchv1.JobSpec, labels map[string]string, a *annotations) {
 	queued := labels[labelQueue] != ""
 	l.suspended = l.suspended && !queued // Kueue lets it continue
 	if !kube.Ranked(s) {
@@ -83,23 +82,19 @@ func (sc *Scenario) readPodObject(doc *document, o *corev1.Pod) []error {
 	if group == "" {
 		return sc.readBarePod(doc, o)
 	}
-	s := source{policy.KindJob, &o.ObjectMeta, &corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}, nil, nil,
-		nil, nil}
-	t, l, a, errs := sc.readWorkload(doc, &s)
-	errs = append(errs, sc.readJobSpec(doc, l, []string{"spec"}, &batchv1.JobSpec{}, a)...)
-	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
-	l.listed = a.releases()
-	at := []string{"metadata", "annotations", kube.AnnotationPodGroupTotal}
-	l.gang = &gangLoad{name: t.Namespace + "/" + group, restartsMax: -1, doc: doc, totalPath: at}
-	l.gang.queue(o.Labels[labelQueue] != "", a)
-	total, err := strconv.Atoi(o.Annotations[kube.AnnotationPodGroupTotal])
-	if err != nil || total < 1 || total > podsMax {
-		errs = append(errs, doc.problem(at, "want the number of pods of the group %q, from 1 to %d, got %q", group, podsMax,
-			o.Annotations[kube.AnnotationPodGroupTotal]))
-	}
-	l.gang.total = total
-	sc.keep(t, l)
-	return append(errs, a.errs...)
+	s := &source{kind: policy.KindJob, meta: &o.ObjectMeta,
+		pod: &corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}}
+	return sc.readWork(doc, s, []string{"spec"}, &batchv1.JobSpec{}, func(l *load, a *annotations) []error {
+		at := []string{"metadata", "annotations", kube.AnnotationPodGroupTotal}
+		total, err := strconv.Atoi(o.Annotations[kube.AnnotationPodGroupTotal])
+		l.gang = &gangLoad{name: doc.qualified(group), restartsMax: -1, doc: doc, total: total, totalPath: at}
+		l.gang.queue(o.Labels[labelQueue] != "", a)
+		if err != nil || total < 1 || total > podsMax {
+			return []error{doc.problem(at, "want the number of pods of the group %q, from 1 to %d, got %q", group, podsMax,
+				o.Annotations[kube.AnnotationPodGroupTotal])}
+		}
+		return nil
+	})
 }
 
 // checkGangs refuses gangs whose parts do not go together: pods that are missing
@@ -175,13 +170,4 @@ func (sc *Scenario) gangs() []Gang {
 	}
 	slices.SortFunc(all, func(a, b Gang) int { return cmp.Compare(a.Name, b.Name) })
 	return all
-}
-
-// outsideGang says why a job of a JobSet cannot be part of a gang; empty if it can.
-func outsideGang(j *Job) string {
-	if j.Pods != j.Completions {
-		return fmt.Sprintf("%d is not parallelism %d: a JobSet is read where all of its pods run at once",
-			j.Completions, j.Pods)
-	}
-	return ""
 }

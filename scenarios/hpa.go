@@ -93,13 +93,13 @@ func (sc *Scenario) readHPA(doc *document, o *horizontalPodAutoscaler) []error {
 		sc.withoutLoad(l, doc)
 		return errs
 	}
-	at, err := sc.metricOf(doc, l, metrics)
+	at, err := metricOf(doc, l, metrics)
 	if err != nil {
 		return append(errs, err)
 	}
 	if len(metrics) > 1 {
-		sc.warn("%s: only metric %s is simulated, which %s is taken for", doc.title(), metricName(&metrics[at.index]),
-			AnnotationLoad)
+		name, _ := metricTargetOf(&metrics[at.index])
+		sc.warn("%s: only metric %s is simulated, which %s is taken for", doc.title(), name, AnnotationLoad)
 	}
 	a.targets = []scaleTarget{{schedule.steps, at.perReplica}}
 	l.scaler = a
@@ -129,26 +129,27 @@ type metricTarget struct {
 
 // metricOf returns the metric that a load schedule describes: CPU where the list has it, else the
 // first other than memory.
-func (sc *Scenario) metricOf(doc *document, l *load, metrics []autoscalingv2.MetricSpec) (metricTarget, error) {
-	best := -1
-	for i := range metrics {
-		m := &metrics[i]
-		switch {
-		case metricName(m) == "cpu":
-			best = i
-		case best < 0 && metricName(m) != "memory":
-			best = i
-		}
-		if metricName(m) == "cpu" {
-			break
-		}
+func metricOf(doc *document, l *load, metrics []autoscalingv2.MetricSpec) (metricTarget, error) {
+	called := func(name string) func(autoscalingv2.MetricSpec) bool {
+		return func(m autoscalingv2.MetricSpec) bool { n, _ := metricTargetOf(&m); return n == name }
+	}
+	best := slices.IndexFunc(metrics, called("cpu"))
+	if best < 0 {
+		isMemory := called("memory")
+		best = slices.IndexFunc(metrics, func(m autoscalingv2.MetricSpec) bool { return !isMemory(m) })
 	}
 	if best < 0 {
 		return metricTarget{}, doc.problem([]string{"spec", "metrics"},
 			"there is no metric of CPU or of another load that %s could state", AnnotationLoad)
 	}
 	m, path := &metrics[best], []string{"spec", "metrics", Index(best)}
-	target, request := sc.targetOf(m, l)
+	_, target := metricTargetOf(m)
+	request := int64(0) // of a pod for CPU, in thousandths of a core, that the target is a share of
+	if m.Resource != nil {
+		request = l.cpu
+	} else if m.ContainerResource != nil {
+		request = l.containerCPU[m.ContainerResource.Container]
+	}
 	var each float64
 	switch {
 	case target.AverageUtilization != nil && request == 0:
@@ -166,38 +167,21 @@ func (sc *Scenario) metricOf(doc *document, l *load, metrics []autoscalingv2.Met
 	return metricTarget{best, each}, nil
 }
 
-// targetOf returns the target of a metric, and the requests of a pod for CPU in thousandths of
-// a core that it is a share of.
-func (sc *Scenario) targetOf(m *autoscalingv2.MetricSpec, l *load) (autoscalingv2.MetricTarget, int64) {
+// metricTargetOf returns the name of a metric and its target.
+func metricTargetOf(m *autoscalingv2.MetricSpec) (name string, target autoscalingv2.MetricTarget) {
 	switch {
 	case m.Resource != nil:
-		return m.Resource.Target, l.cpu
+		return string(m.Resource.Name), m.Resource.Target
 	case m.ContainerResource != nil:
-		return m.ContainerResource.Target, l.containerCPU[m.ContainerResource.Container]
+		return string(m.ContainerResource.Name), m.ContainerResource.Target
 	case m.Pods != nil:
-		return m.Pods.Target, 0
+		return m.Pods.Metric.Name, m.Pods.Target
 	case m.Object != nil:
-		return m.Object.Target, 0
+		return m.Object.Metric.Name, m.Object.Target
 	case m.External != nil:
-		return m.External.Target, 0
+		return m.External.Metric.Name, m.External.Target
 	}
-	return autoscalingv2.MetricTarget{}, 0
-}
-
-func metricName(m *autoscalingv2.MetricSpec) string {
-	switch {
-	case m.Resource != nil:
-		return string(m.Resource.Name)
-	case m.ContainerResource != nil:
-		return string(m.ContainerResource.Name)
-	case m.Pods != nil:
-		return m.Pods.Metric.Name
-	case m.Object != nil:
-		return m.Object.Metric.Name
-	case m.External != nil:
-		return m.External.Metric.Name
-	}
-	return string(m.Type)
+	return string(m.Type), target
 }
 
 // checkReplicas checks the bounds of an autoscaler.
@@ -261,15 +245,15 @@ func valueOf[T any](p *T) (v T) {
 }
 
 // cpuRequests returns the requests of each container for CPU, in thousandths of a core.
-func cpuRequests(t *policy.Template, s *corev1.PodSpec) (pod int64, containers map[string]int64) {
-	containers = map[string]int64{}
+func cpuRequests(s *corev1.PodSpec) map[string]int64 {
+	requests := map[string]int64{}
 	for i := range s.Containers {
 		c := &s.Containers[i]
 		q, ok := c.Resources.Requests[corev1.ResourceCPU]
 		if !ok {
 			q = c.Resources.Limits[corev1.ResourceCPU]
 		}
-		containers[c.Name] = q.MilliValue()
+		requests[c.Name] = q.MilliValue()
 	}
-	return t.Requests.CPU, containers
+	return requests
 }

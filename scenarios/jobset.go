@@ -14,23 +14,20 @@ type jobSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              jobSetSpec `json:"spec"`
-
-	// Status is that of another cluster; FieldsV1 is what the decoder skips.
-	Status metav1.FieldsV1 `json:"status"`
 }
 
 // A jobSetSpec is what a JobSet wants. StartupPolicy, Network, Coordinator,
 // TTLSeconds and ManagedBy may be there and change nothing.
 type jobSetSpec struct {
-	ReplicatedJobs []replicatedJob    `json:"replicatedJobs"`
-	SuccessPolicy  *jobSetSuccess     `json:"successPolicy"`
-	FailurePolicy  *jobSetFailure     `json:"failurePolicy"`
-	StartupPolicy  *jobSetStartup     `json:"startupPolicy"`
-	Suspend        *bool              `json:"suspend"`
-	Network        *jobSetNetwork     `json:"network"`
-	Coordinator    *jobSetCoordinator `json:"coordinator"`
-	TTLSeconds     *int32             `json:"ttlSecondsAfterFinished"`
-	ManagedBy      *string            `json:"managedBy"`
+	ReplicatedJobs []replicatedJob `json:"replicatedJobs"`
+	SuccessPolicy  *jobSetSuccess  `json:"successPolicy"`
+	FailurePolicy  *jobSetFailure  `json:"failurePolicy"`
+	StartupPolicy  anything        `json:"startupPolicy"`
+	Suspend        *bool           `json:"suspend"`
+	Network        anything        `json:"network"`
+	Coordinator    anything        `json:"coordinator"`
+	TTLSeconds     anything        `json:"ttlSecondsAfterFinished"`
+	ManagedBy      anything        `json:"managedBy"`
 }
 
 // A replicatedJob is a number of equal jobs.
@@ -65,22 +62,6 @@ type jobSetRule struct {
 	TargetReplicatedJobs []string `json:"targetReplicatedJobs"`
 }
 
-type jobSetStartup struct {
-	StartupPolicyOrder string `json:"startupPolicyOrder"`
-}
-
-type jobSetNetwork struct {
-	EnableDNSHostnames       *bool  `json:"enableDNSHostnames"`
-	Subdomain                string `json:"subdomain"`
-	PublishNotReadyAddresses *bool  `json:"publishNotReadyAddresses"`
-}
-
-type jobSetCoordinator struct {
-	ReplicatedJob string `json:"replicatedJob"`
-	JobIndex      int32  `json:"jobIndex"`
-	PodIndex      int32  `json:"podIndex"`
-}
-
 // readJobSet reads a JobSet as a gang of all of its pods, with one workload for
 // each of its replicated jobs.
 func (sc *Scenario) readJobSet(doc *document, o *jobSet) []error {
@@ -109,35 +90,37 @@ func (sc *Scenario) readReplicatedJob(doc *document, o *jobSet, i int, restarts 
 	at := []string{"spec", "replicatedJobs", Index(i)}
 	template := slices.Concat(at[:3], []string{"template"})
 	meta := metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name + "-" + r.Name, Annotations: o.Annotations}
-	s := source{policy.KindJob, &meta, &r.Template.Spec.Template, append(template[:4:4], "spec", "template"), nil,
-		r.Template.Annotations, template}
-	t, l, a, errs := sc.readWorkload(doc, &s)
-	if r.Name == "" {
-		errs = append(errs, doc.problem(append(at[:3:3], "name"), "must be set"))
-	}
-	if slices.ContainsFunc(o.Spec.ReplicatedJobs[:i], func(x replicatedJob) bool { return x.Name == r.Name }) {
-		errs = append(errs, doc.problem(append(at[:3:3], "name"), "%q is listed twice", r.Name))
-	}
-	errs = append(errs, sc.readJobSpec(doc, l, append(template[:4:4], "spec"), &r.Template.Spec, a)...)
-	if why := outsideGang(l.Job); why != "" {
-		errs = append(errs, doc.problem(append(template[:4:4], "spec", "completions"), "%s", why))
-	}
-	if r.Replicas != nil {
-		if why := outside(*r.Replicas, 1, podsMax/max(l.Job.Pods, 1)); why != "" {
-			errs = append(errs, doc.problem(append(at[:3:3], "replicas"), "%s", why))
-		} else {
-			l.Job.Pods *= *r.Replicas
-			l.Job.Completions, l.Replicas = l.Job.Pods, l.Job.Pods
+	s := &source{kind: policy.KindJob, meta: &meta, pod: &r.Template.Spec.Template,
+		podPath: append(template[:4:4], "spec", "template"), between: r.Template.Annotations, betweenPath: template}
+	spec := append(template[:4:4], "spec")
+	return sc.readWork(doc, s, spec, &r.Template.Spec, func(l *load, a *annotations) (errs []error) {
+		fail := func(path []string, format string, args ...any) {
+			errs = append(errs, doc.problem(path, format, args...))
 		}
-	}
-	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
-	l.listed = a.releases()
-	queued := o.Labels[labelQueue] != ""
-	l.suspended = (l.suspended || o.Spec.Suspend != nil && *o.Spec.Suspend) && !queued
-	l.gang = &gangLoad{name: t.Namespace + "/" + o.Name, restartsMax: restarts, doc: doc}
-	l.gang.queue(queued, a)
-	sc.keep(t, l)
-	return append(errs, a.errs...)
+		if r.Name == "" {
+			fail(append(at[:3:3], "name"), "must be set")
+		}
+		if slices.ContainsFunc(o.Spec.ReplicatedJobs[:i], func(x replicatedJob) bool { return x.Name == r.Name }) {
+			fail(append(at[:3:3], "name"), "%q is listed twice", r.Name)
+		}
+		if l.Job.Pods != l.Job.Completions {
+			fail(append(spec[:5:5], "completions"), "%d is not parallelism %d: a JobSet is read where all of its pods run at once",
+				l.Job.Completions, l.Job.Pods)
+		}
+		if r.Replicas != nil {
+			if why := outside(*r.Replicas, 1, podsMax/max(l.Job.Pods, 1)); why != "" {
+				fail(append(at[:3:3], "replicas"), "%s", why)
+			} else {
+				l.Job.Pods *= *r.Replicas
+				l.Job.Completions, l.Replicas = l.Job.Pods, l.Job.Pods
+			}
+		}
+		queued := o.Labels[labelQueue] != ""
+		l.suspended = (l.suspended || o.Spec.Suspend != nil && *o.Spec.Suspend) && !queued
+		l.gang = &gangLoad{name: doc.qualified(o.Name), restartsMax: restarts, doc: doc}
+		l.gang.queue(queued, a)
+		return errs
+	})
 }
 
 // check refuses what a gang that starts and ends as a whole does not do.

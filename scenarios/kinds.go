@@ -16,114 +16,48 @@ import (
 type kind struct {
 	apiVersion string
 	cluster    bool // has no namespace
-	make       func() (any, *metav1.ObjectMeta)
+	make       func() metav1.Object
+}
+
+// newObject returns a new object of type T.
+func newObject[T any, P interface {
+	*T
+	metav1.Object
+}]() metav1.Object {
+	return P(new(T))
 }
 
 var kinds = map[string]kind{
-	"Scenario": {"spotter.dev/v1alpha1", true, func() (any, *metav1.ObjectMeta) {
-		o := &manifest{}
-		return o,
-			&o.ObjectMeta
-	}},
-	"CapacityPool": {"spotter.dev/v1alpha1", true, func() (any,
-		*metav1.ObjectMeta) {
-		o := &v1alpha1.CapacityPool{}
-		return o, &o.ObjectMeta
-	}},
-	"NodePool": {"karpenter.sh/v1", true, func() (any, *metav1.ObjectMeta) {
-		o := &nodePool{}
-		return o,
-			&o.ObjectMeta
-	}},
-	"NodeOverlay": {"karpenter.sh/v1alpha1", true, func() (any,
-		*metav1.ObjectMeta) {
-		o := &nodeOverlay{}
-		return o, &o.ObjectMeta
-	}},
-	"EC2NodeClass": {"karpenter.k8s.aws/v1", true, func() (any,
-		*metav1.ObjectMeta) {
-		o := &ec2NodeClass{}
-		return o, &o.ObjectMeta
-	}},
-	"NodeClass": {"eks.amazonaws.com/v1", true, func() (any,
-		*metav1.ObjectMeta) {
-		o := &eksNodeClass{}
-		return o, &o.ObjectMeta
-	}},
-	"KWOKNodeClass": {"karpenter.kwok.sh/v1alpha1", true, func() (any,
-		*metav1.ObjectMeta) {
-		o := &kwokNodeClass{}
-		return o, &o.ObjectMeta
-	}},
-	"GPUBudget": {"spotter.dev/v1alpha1", false, func() (any,
-		*metav1.ObjectMeta) {
-		o := &v1alpha1.GPUBudget{}
-		return o, &o.ObjectMeta
-	}},
-	"Deployment": {"apps/v1", false, func() (any, *metav1.ObjectMeta) {
-		o := &appsv1.Deployment{}
-		return o,
-			&o.ObjectMeta
-	}},
-	"StatefulSet": {"apps/v1", false, func() (any, *metav1.ObjectMeta) {
-		o := &appsv1.StatefulSet{}
-		return o,
-			&o.ObjectMeta
-	}},
-	"DaemonSet": {"apps/v1", false, func() (any, *metav1.ObjectMeta) {
-		o := &appsv1.DaemonSet{}
-		return o,
-			&o.ObjectMeta
-	}},
-	"Job": {"batch/v1", false, func() (any, *metav1.ObjectMeta) {
-		o := &batchv1.Job{}
-		return o,
-			&o.ObjectMeta
-	}},
-	"JobSet": {"jobset.x-k8s.io/v1alpha2", false, func() (any,
-		*metav1.ObjectMeta) {
-		o := &jobSet{}
-		return o, &o.ObjectMeta
-	}},
-	"Pod": {"v1", false, func() (any, *metav1.ObjectMeta) { o := &corev1.Pod{}; return o, &o.ObjectMeta }},
-	"CronJob": {"batch/v1", false, func() (any, *metav1.ObjectMeta) {
-		o := &batchv1.CronJob{}
-		return o,
-			&o.ObjectMeta
-	}},
-	"PodDisruptionBudget": {"policy/v1", false,
-		func() (any, *metav1.ObjectMeta) { o := &policyv1.PodDisruptionBudget{}; return o, &o.ObjectMeta }},
-	"ReplicaSet": {"apps/v1", false, func() (any, *metav1.ObjectMeta) {
-		o := &appsv1.ReplicaSet{}
-		return o,
-			&o.ObjectMeta
-	}},
-	"Rollout": {"argoproj.io/v1alpha1", false, func() (any, *metav1.ObjectMeta) {
-		o := &rollout{}
-		return o,
-			&o.ObjectMeta
-	}},
-	"ScaledObject": {"keda.sh/v1alpha1", false, func() (any, *metav1.ObjectMeta) {
-		o := &scaledObject{}
-		return o,
-			&o.ObjectMeta
-	}},
-	"LimitRange": {"v1", false, func() (any, *metav1.ObjectMeta) {
-		o := &corev1.LimitRange{}
-		return o,
-			&o.ObjectMeta
-	}},
-	"RuntimeClass": {"node.k8s.io/v1", true,
-		func() (any, *metav1.ObjectMeta) { o := &nodev1.RuntimeClass{}; return o, &o.ObjectMeta }},
+	"CapacityPool":            {"spotter.dev/v1alpha1", true, newObject[v1alpha1.CapacityPool]},
+	"CronJob":                 {"batch/v1", false, newObject[batchv1.CronJob]},
+	"DaemonSet":               {"apps/v1", false, newObject[appsv1.DaemonSet]},
+	"Deployment":              {"apps/v1", false, newObject[appsv1.Deployment]},
+	"EC2NodeClass":            {"karpenter.k8s.aws/v1", true, newObject[ec2NodeClass]},
+	"GPUBudget":               {"spotter.dev/v1alpha1", false, newObject[v1alpha1.GPUBudget]},
+	"HorizontalPodAutoscaler": {"autoscaling/v2", false, newObject[horizontalPodAutoscaler]},
+	"Job":                     {"batch/v1", false, newObject[batchv1.Job]},
+	"JobSet":                  {"jobset.x-k8s.io/v1alpha2", false, newObject[jobSet]},
+	"KWOKNodeClass":           {"karpenter.kwok.sh/v1alpha1", true, newObject[kwokNodeClass]},
+	"LimitRange":              {"v1", false, newObject[corev1.LimitRange]},
+	"NodeClass":               {"eks.amazonaws.com/v1", true, newObject[eksNodeClass]},
+	"NodeOverlay":             {"karpenter.sh/v1alpha1", true, newObject[nodeOverlay]},
+	"NodePool":                {"karpenter.sh/v1", true, newObject[nodePool]},
+	"Pod":                     {"v1", false, newObject[corev1.Pod]},
+	"PodDisruptionBudget":     {"policy/v1", false, newObject[policyv1.PodDisruptionBudget]},
+	"PriorityClass":           {"scheduling.k8s.io/v1", true, newObject[schedulingv1.PriorityClass]},
+	"ReplicaSet":              {"apps/v1", false, newObject[appsv1.ReplicaSet]},
+	"Rollout":                 {"argoproj.io/v1alpha1", false, newObject[rollout]},
+	"RuntimeClass":            {"node.k8s.io/v1", true, newObject[nodev1.RuntimeClass]},
+	"ScaledObject":            {"keda.sh/v1alpha1", false, newObject[scaledObject]},
+	"Scenario":                {"spotter.dev/v1alpha1", true, newObject[manifest]},
+	"StatefulSet":             {"apps/v1", false, newObject[appsv1.StatefulSet]},
+}
 
-	"HorizontalPodAutoscaler": {"autoscaling/v2", false, func() (any,
-		*metav1.ObjectMeta) {
-		o := &horizontalPodAutoscaler{}
-		return o, &o.ObjectMeta
-	}},
-
-	"PriorityClass": {"scheduling.k8s.io/v1", true,
-		func() (any, *metav1.ObjectMeta) { o := &schedulingv1.PriorityClass{}; return o, &o.ObjectMeta }},
+// describedKinds are what AWS describes, by the key under which its answer has them. No manifest can
+// be of these kinds.
+var describedKinds = map[string]kind{
+	"AutoScalingGroups": {"", true, newObject[awsGroup]},
+	"nodegroup":         {"", true, newObject[eksGroup]},
 }
 
 // otherVersions are those of a kind that are read in addition to the one in kinds.

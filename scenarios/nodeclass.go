@@ -18,12 +18,11 @@ import (
 type anything = metav1.FieldsV1
 
 // An ec2NodeClass is an EC2NodeClass of Karpenter: the fields that determine the size of nodes and
-// their zones. All other fields are listed by name, so that an unknown field is still an error.
+// their zones. Of the status, subnets and reservations are read by name.
 type ec2NodeClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              ec2NodeClassSpec `json:"spec"`
-	Status            anything         `json:"status"` // of which subnets and reservations are read by name
 }
 
 type ec2NodeClassSpec struct {
@@ -32,33 +31,10 @@ type ec2NodeClassSpec struct {
 	Kubelet             kubeletSpec   `json:"kubelet"`
 	BlockDeviceMappings []blockDevice `json:"blockDeviceMappings"`
 	InstanceStorePolicy string        `json:"instanceStorePolicy"`
-
-	// Fields that nothing is simulated of: see classFields.
-	SubnetSelectorTerms              anything `json:"subnetSelectorTerms"`
-	SecurityGroupSelectorTerms       anything `json:"securityGroupSelectorTerms"`
-	CapacityReservationSelectorTerms anything `json:"capacityReservationSelectorTerms"` // by status
-	PlacementGroupSelector           anything `json:"placementGroupSelector"`
-	AssociatePublicIPAddress         anything `json:"associatePublicIPAddress"`
-	IPPrefixCount                    anything `json:"ipPrefixCount"`
-	UserData                         anything `json:"userData"`
-	Role                             anything `json:"role"`
-	InstanceProfile                  anything `json:"instanceProfile"`
-	Tags                             anything `json:"tags"`
-	NetworkInterfaces                anything `json:"networkInterfaces"`
-	DetailedMonitoring               anything `json:"detailedMonitoring"`
-	MetadataOptions                  anything `json:"metadataOptions"`
-	ConnectionTracking               anything `json:"connectionTracking"`
-	Context                          anything `json:"context"`
-	CPUOptions                       anything `json:"cpuOptions"`
 }
 
 type amiTerm struct {
-	Alias        string   `json:"alias"`
-	Tags         anything `json:"tags"`
-	ID           anything `json:"id"`
-	Name         anything `json:"name"`
-	Owner        anything `json:"owner"`
-	SSMParameter anything `json:"ssmParameter"`
+	Alias string `json:"alias"`
 }
 
 type kubeletSpec struct {
@@ -67,15 +43,6 @@ type kubeletSpec struct {
 	SystemReserved map[string]string `json:"systemReserved"`
 	KubeReserved   map[string]string `json:"kubeReserved"`
 	EvictionHard   map[string]string `json:"evictionHard"`
-
-	// Karpenter does not count these (types.go, evictionThreshold and pods).
-	EvictionSoft                anything `json:"evictionSoft"`
-	EvictionSoftGracePeriod     anything `json:"evictionSoftGracePeriod"`
-	EvictionMaxPodGracePeriod   anything `json:"evictionMaxPodGracePeriod"`
-	ClusterDNS                  anything `json:"clusterDNS"`
-	ImageGCHighThresholdPercent anything `json:"imageGCHighThresholdPercent"`
-	ImageGCLowThresholdPercent  anything `json:"imageGCLowThresholdPercent"`
-	CPUCFSQuota                 anything `json:"cpuCFSQuota"`
 }
 
 type blockDevice struct {
@@ -89,28 +56,6 @@ type ebsSpec struct {
 	VolumeType string             `json:"volumeType"`
 	IOPS       *int64             `json:"iops"`
 	Throughput *int64             `json:"throughput"` // MiB/s
-
-	DeleteOnTermination      anything `json:"deleteOnTermination"`
-	Encrypted                anything `json:"encrypted"`
-	KMSKeyID                 anything `json:"kmsKeyID"`
-	SnapshotID               anything `json:"snapshotID"`
-	VolumeInitializationRate anything `json:"volumeInitializationRate"`
-}
-
-// classFields says of fields of a class why one is refused; an empty reason says
-// that it changes nothing in a run.
-var classFields = map[string]string{
-	"placementGroupSelector": "placement groups are not simulated",
-	"networkInterfaces":      "network interfaces, which take addresses of pods, are not simulated",
-	"cpuOptions":             "it leaves out instance types, and which is not known",
-
-	"subnetSelectorTerms": "", "securityGroupSelectorTerms": "", "associatePublicIPAddress": "", "ipPrefixCount": "", "userData": "",
-	"role": "", "instanceProfile": "", "tags": "", "detailedMonitoring": "", "metadataOptions": "", "connectionTracking": "", "context": "",
-	"kubelet.evictionSoft": "", "kubelet.evictionSoftGracePeriod": "", "kubelet.evictionMaxPodGracePeriod": "", "kubelet.clusterDNS": "",
-	"podSubnetSelectorTerms": "", "podSecurityGroupSelectorTerms": "", "snatPolicy": "", "networkPolicy": "", "networkPolicyEventLogs": "",
-	"advancedNetworking": "", "advancedSecurity": "", "certificateBundles": "",
-	"ephemeralStorage.iops": "", "ephemeralStorage.throughput": "", "ephemeralStorage.kmsKeyID": "",
-	"kubelet.imageGCHighThresholdPercent": "", "kubelet.imageGCLowThresholdPercent": "", "kubelet.cpuCFSQuota": "",
 }
 
 // A nodeClass is what nodes of a NodePool have of its class, an EC2NodeClass or a NodeClass of
@@ -156,20 +101,7 @@ func (sc *Scenario) readNodeClass(doc *document, o *ec2NodeClass) []error {
 // newNodeClass adds a class, with what an EC2NodeClass and a NodeClass state alike.
 func (sc *Scenario) newNodeClass(doc *document, kind, name string) (*nodeClass, []error) {
 	c := &nodeClass{doc: doc, kind: kind, name: name, zones: map[string]string{}}
-	var errs []error
-	var idle []string
-	for _, field := range slices.Sorted(maps.Keys(classFields)) {
-		path := strings.Split(field, ".")
-		if n := doc.at(append([]string{"spec"}, path...)); n == nil ||
-			len(n.Content) == 0 && (n.Value == "" || n.Value == "null") {
-			continue
-		}
-		if why := classFields[field]; why != "" {
-			errs = append(errs, doc.problem(append([]string{"spec"}, path...), "%s", why))
-		} else if field != "subnetSelectorTerms" {
-			idle = append(idle, field)
-		}
-	}
+	idle, errs := doc.unreadValues()
 	for i := 0; doc.at([]string{"status", "subnets", Index(i)}) != nil; i++ {
 		if zone := doc.scalar("status", "subnets", Index(i), "zone"); zone != "" {
 			c.zones[cmp.Or(doc.scalar("status", "subnets", Index(i), "zoneID"), zone)] = zone
@@ -392,5 +324,4 @@ type kwokNodeClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct{} `json:"spec"`
-	Status            anything `json:"status"`
 }

@@ -23,7 +23,6 @@ type nodeOverlay struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              karpv1alpha1.NodeOverlaySpec `json:"spec"`
-	Status            anything                     `json:"status"`
 }
 
 // A PriceChange is what a NodeOverlay makes of a price: Value dollars an hour, that much more,

@@ -22,7 +22,6 @@ type nodePool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              karpv1.NodePoolSpec `json:"spec"`
-	Status            anything            `json:"status"`
 }
 
 // A NodePool is what a NodePool of Karpenter requests in addition to the fields of a policy.Pool.
@@ -231,20 +230,20 @@ func (r *poolReader) readDisruption() {
 	}
 	r.pool.Budgets = nil
 	for i := range d.Budgets {
-		r.readBudget(&d.Budgets[i], []string{"disruption", "budgets", Index(i)})
+		r.readDisruptionBudget(&d.Budgets[i], []string{"disruption", "budgets", Index(i)})
 	}
 }
 
-// budgetNodes is what Karpenter takes for the number of nodes of a budget.
-var budgetNodes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^((100|[0-9]{1,2})%|[0-9]{1,9})$`) })
+// disruptionBudgetNodes is what Karpenter takes for the number of nodes of a disruption budget.
+var disruptionBudgetNodes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^((100|[0-9]{1,2})%|[0-9]{1,9})$`) })
 
 var disruptionReasons = map[karpv1.DisruptionReason]policy.DisruptionReason{
 	karpv1.DisruptionReasonUnderutilized: policy.Underutilized, karpv1.DisruptionReasonEmpty: policy.Empty, karpv1.DisruptionReasonDrifted: policy.Drifted,
 }
 
-func (r *poolReader) readBudget(b *karpv1.Budget, path []string) {
+func (r *poolReader) readDisruptionBudget(b *karpv1.Budget, path []string) {
 	at := func(field string) []string { return append(slices.Clip(path), field) }
-	if !budgetNodes().MatchString(b.Nodes) {
+	if !disruptionBudgetNodes().MatchString(b.Nodes) {
 		r.fail(at("nodes"), "%q is not a number of nodes, nor a percentage up to 100%%", b.Nodes)
 		return
 	}

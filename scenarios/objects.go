@@ -143,9 +143,8 @@ func (r *objectReader) decode(d *document) (o Object, known bool, err error) {
 	}
 	o.Value = k.Make()
 	dec := &decoder{doc: d, fields: r.fields, openStatus: true}
-	dec.value(d.node, reflect.ValueOf(o.Value).Elem(), nil)
-	if len(dec.errs) > 0 {
-		return o, false, InOrder(dec.errs)
+	if err := dec.into(o.Value); err != nil {
+		return o, false, InOrder([]error{err})
 	}
 	if o.Name = d.name(); o.Name == "" {
 		return o, false, d.problem([]string{"metadata", "name"}, "must be set")

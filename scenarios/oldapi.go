@@ -22,7 +22,7 @@ const obtainV1 = "; a cluster of Karpenter 1.0 prints the objects as v1 with " +
 // apiVersion and kind. They follow Karpenter's own conversion.
 var oldForms = map[[2]string]func(*conversion){
 	{"karpenter.sh/v1beta1", "NodePool"}:              (*conversion).betaNodePool,
-	{"karpenter.k8s.aws/v1beta1", "EC2NodeClass"}:     (*conversion).betaNodeClass,
+	{"karpenter.k8s.aws/v1beta1", "EC2NodeClass"}:     func(c *conversion) { c.becomeNodeClass(c.doc.node) },
 	{"karpenter.sh/v1alpha5", "Provisioner"}:          (*conversion).provisioner,
 	{"karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate"}: (*conversion).nodeTemplate,
 }
@@ -181,10 +181,6 @@ func (c *conversion) classRef(path []string) {
 	if child(ref, "kind") == nil {
 		put(ref, text(ref, "EC2NodeClass"), "kind")
 	}
-}
-
-func (c *conversion) betaNodeClass() {
-	c.becomeNodeClass(c.doc.node)
 }
 
 // ubuntuRoot is the root volume of Ubuntu, which v1 has as an image of one's own.

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -25,6 +26,20 @@ func RawObjects(file string, data []byte) ([]RawObject, error) {
 		all[i] = RawObject{d}
 	}
 	return all, nil
+}
+
+// DecodeFile reads the one object of a file other than a scenario into v, as [RawObject.Decode] does. It
+// returns what makes an error about a field of the file, with its line.
+func DecodeFile(file string, data []byte, v any) (problem func(path []string, format string, args ...any) error,
+	err error) {
+	objects, err := RawObjects(file, data)
+	if err != nil {
+		return nil, err
+	}
+	if len(objects) != 1 {
+		return nil, &FieldError{File: file, Line: 1, Problem: fmt.Sprintf("the file holds %d objects, want one", len(objects))}
+	}
+	return objects[0].Problem, objects[0].Decode(v)
 }
 
 // File returns the name of the file that contains the object.
@@ -51,7 +66,7 @@ func (o *RawObject) Line(path ...string) int {
 // error is a *FieldError that includes the value; several are joined.
 func (o *RawObject) Decode(v any) error {
 	dec := &decoder{doc: &o.doc, fields: map[reflect.Type]map[string][]int{}}
-	dec.value(o.doc.node, reflect.ValueOf(v).Elem(), nil)
+	err := dec.into(v)
 	for _, err := range dec.errs {
 		var f *FieldError
 		if errors.As(err, &f) && strings.HasPrefix(f.Problem, unknownKey) {
@@ -60,7 +75,7 @@ func (o *RawObject) Decode(v any) error {
 			}
 		}
 	}
-	return errors.Join(dec.errs...)
+	return err
 }
 
 // unknownKey is the start of the message about a key that a type does not have.

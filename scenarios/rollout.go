@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,16 +25,6 @@ type rolloutSpec struct {
 	Selector    *metav1.LabelSelector  `json:"selector"`
 	Template    corev1.PodTemplateSpec `json:"template"`
 	WorkloadRef *workloadRef           `json:"workloadRef"`
-
-	Paused                  anything `json:"paused"`
-	Strategy                anything `json:"strategy"`
-	MinReadySeconds         anything `json:"minReadySeconds"`
-	RevisionHistoryLimit    anything `json:"revisionHistoryLimit"`
-	ProgressDeadlineSeconds anything `json:"progressDeadlineSeconds"`
-	ProgressDeadlineAbort   anything `json:"progressDeadlineAbort"`
-	RestartAt               anything `json:"restartAt"`
-	RollbackWindow          anything `json:"rollbackWindow"`
-	Analysis                anything `json:"analysis"`
 }
 
 // A workloadRef names the Deployment that has the pods of a Rollout.
@@ -44,17 +35,21 @@ type workloadRef struct {
 	ScaleDown  string `json:"scaleDown"`
 }
 
+func (*rolloutSpec) unreadKeys() map[string]unreadKey { return rolloutKeys }
+
+var rolloutKeys = unreadAll(meaningless, "paused", "strategy", "minReadySeconds", "revisionHistoryLimit",
+	"progressDeadlineSeconds", "progressDeadlineAbort", "restartAt", "rollbackWindow", "analysis")
+
 func (*rolloutSpec) openEnded() {}
 func (*workloadRef) openEnded() {}
 
 // readRollout reads a Rollout with pods of its own, or with those of a Deployment, which it scales
 // down unless it says never.
 func (sc *Scenario) readRollout(doc *document, o *rollout, objects []object) []error {
-	path := []string{"spec", "template"}
 	ref := o.Spec.WorkloadRef
 	if ref == nil {
-		s := source{policy.KindDeployment, &o.ObjectMeta, &o.Spec.Template, path, o.Spec.Selector, nil, nil}
-		return sc.readService(doc, &s, o.Spec.Replicas, nil)
+		s := templated(policy.KindDeployment, &o.ObjectMeta, &o.Spec.Template, o.Spec.Selector)
+		return sc.readService(doc, s, o.Spec.Replicas, nil)
 	}
 	if kind := cmp.Or(ref.Kind, "Deployment"); kind != "Deployment" {
 		return []error{doc.problem([]string{"spec", "workloadRef", "kind"}, "%q is not read; a Deployment is", kind)}
@@ -68,16 +63,10 @@ func (sc *Scenario) readRollout(doc *document, o *rollout, objects []object) []e
 			ref.ScaleDown != "never" {
 			l.replicas, l.schedule = 0, nil
 		}
-		s := source{policy.KindDeployment, &o.ObjectMeta, &d.Spec.Template, path, d.Spec.Selector, nil, nil}
-		return sc.readService(doc, &s, o.Spec.Replicas, nil)
+		s := templated(policy.KindDeployment, &o.ObjectMeta, &d.Spec.Template, d.Spec.Selector)
+		return sc.readService(doc, s, o.Spec.Replicas, nil)
 	}
 	return []error{doc.problem([]string{"spec", "workloadRef", "name"}, "there is no Deployment %q here", ref.Name)}
-}
-
-func (sc *Scenario) readReplicaSet(doc *document, o *appsv1.ReplicaSet) []error {
-	s := source{policy.KindDeployment, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector,
-		nil, nil}
-	return sc.readService(doc, &s, o.Spec.Replicas, nil)
 }
 
 // readBarePod reads a Pod on its own: as a job if it is expected to end, and otherwise as one
@@ -96,13 +85,13 @@ func (sc *Scenario) readBarePod(doc *document, o *corev1.Pod) []error {
 		owner == "Job" {
 		kind = policy.KindJob
 	}
-	s := source{kind, &meta, &pod, nil, nil, nil, nil}
+	s := &source{kind: kind, meta: &meta, pod: &pod}
 	if kind == policy.KindJob {
-		return sc.readPodsOfJob(doc, &s, pods)
+		return sc.readWork(doc, s, []string{"spec"}, &batchv1.JobSpec{Parallelism: &pods}, nil)
 	}
 	if !owned {
 		sc.note("pods without a controller are simulated as one replica each, which is recreated when it is lost",
 			doc.qualified(meta.Name))
 	}
-	return sc.readService(doc, &s, &pods, nil)
+	return sc.readService(doc, s, &pods, nil)
 }

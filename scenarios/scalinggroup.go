@@ -57,7 +57,7 @@ func (g *ScalingGroup) OnDemandOf(n int) int {
 }
 
 // An awsGroup is an Auto Scaling group as `aws autoscaling describe-auto-scaling-groups` prints it.
-// All fields are listed by name, so that an unknown field is an error.
+// Keys that are neither fields here nor in awsGroupKeys are errors.
 type awsGroup struct {
 	metav1.TypeMeta   `json:"-"`
 	metav1.ObjectMeta `json:"-"`
@@ -67,7 +67,6 @@ type awsGroup struct {
 	MaxSize              *int32      `json:"MaxSize"`
 	DesiredCapacity      *int32      `json:"DesiredCapacity"`
 	AvailabilityZones    []string    `json:"AvailabilityZones"`
-	LaunchTemplate       *anything   `json:"LaunchTemplate"`
 	MixedInstancesPolicy *awsMixed   `json:"MixedInstancesPolicy"`
 	Tags                 []awsTag    `json:"Tags"`
 	SuspendedProcesses   []suspended `json:"SuspendedProcesses"`
@@ -76,37 +75,6 @@ type awsGroup struct {
 	DesiredCapacityType  string      `json:"DesiredCapacityType"`
 	Instances            []instance  `json:"Instances"`
 	Status               string      `json:"Status"`
-
-	// Fields that nothing is simulated of: see awsGroupKeys.
-	ARN                              anything `json:"AutoScalingGroupARN"`
-	LaunchConfigurationName          anything `json:"LaunchConfigurationName"`
-	PredictedCapacity                anything `json:"PredictedCapacity"`
-	DefaultCooldown                  anything `json:"DefaultCooldown"`
-	AvailabilityZoneIDs              anything `json:"AvailabilityZoneIds"`
-	LoadBalancerNames                anything `json:"LoadBalancerNames"`
-	TargetGroupARNs                  anything `json:"TargetGroupARNs"`
-	HealthCheckType                  anything `json:"HealthCheckType"`
-	HealthCheckGracePeriod           anything `json:"HealthCheckGracePeriod"`
-	CreatedTime                      anything `json:"CreatedTime"`
-	PlacementGroup                   anything `json:"PlacementGroup"`
-	VPCZoneIdentifier                anything `json:"VPCZoneIdentifier"`
-	EnabledMetrics                   anything `json:"EnabledMetrics"`
-	TerminationPolicies              anything `json:"TerminationPolicies"`
-	NewInstancesProtected            anything `json:"NewInstancesProtectedFromScaleIn"`
-	ServiceLinkedRoleARN             anything `json:"ServiceLinkedRoleARN"`
-	WarmPoolConfiguration            anything `json:"WarmPoolConfiguration"`
-	WarmPoolSize                     anything `json:"WarmPoolSize"`
-	Context                          anything `json:"Context"`
-	Operator                         anything `json:"Operator"`
-	DefaultInstanceWarmup            anything `json:"DefaultInstanceWarmup"`
-	TrafficSources                   anything `json:"TrafficSources"`
-	InstanceMaintenancePolicy        anything `json:"InstanceMaintenancePolicy"`
-	DeletionProtection               anything `json:"DeletionProtection"`
-	AvailabilityZoneDistribution     anything `json:"AvailabilityZoneDistribution"`
-	AvailabilityZoneImpairmentPolicy anything `json:"AvailabilityZoneImpairmentPolicy"`
-	SkipZonalShiftValidation         anything `json:"SkipZonalShiftValidation"`
-	CapacityReservationSpecification anything `json:"CapacityReservationSpecification"`
-	InstanceLifecyclePolicy          anything `json:"InstanceLifecyclePolicy"`
 }
 
 type awsMixed struct {
@@ -138,30 +106,14 @@ type awsDistribution struct {
 type awsTag struct {
 	Key   string `json:"Key"`
 	Value string `json:"Value"`
-
-	ResourceID   anything `json:"ResourceId"`
-	ResourceType anything `json:"ResourceType"`
-	Propagate    anything `json:"PropagateAtLaunch"`
 }
 
 type suspended struct {
-	Name   string   `json:"ProcessName"`
-	Reason anything `json:"SuspensionReason"`
+	Name string `json:"ProcessName"`
 }
 
 type instance struct {
 	Type string `json:"InstanceType"`
-
-	ID                anything `json:"InstanceId"`
-	Zone              anything `json:"AvailabilityZone"`
-	State             anything `json:"LifecycleState"`
-	Health            anything `json:"HealthStatus"`
-	LaunchTemplate    anything `json:"LaunchTemplate"`
-	Configuration     anything `json:"LaunchConfigurationName"`
-	Protected         anything `json:"ProtectedFromScaleIn"`
-	WeightedCapacity  anything `json:"WeightedCapacity"`
-	ImageID           anything `json:"ImageId"`
-	AvailabilityZone2 anything `json:"AvailabilityZoneId"`
 }
 
 // Tags by which the Cluster Autoscaler learns what a new node of a group is like.
@@ -209,7 +161,7 @@ func (sc *Scenario) readGroup(doc *document, o *awsGroup, managed *eksGroup) []e
 		r.pool.Name = managed.Name
 		r.readManaged(managed)
 	}
-	r.sort(awsGroupKeys)
+	r.leaveOut()
 	if o.Status != "" {
 		r.fail([]string{"Status"}, "%q: the group is being deleted", o.Status)
 	}
@@ -255,22 +207,10 @@ func (sc *Scenario) readGroup(doc *document, o *awsGroup, managed *eksGroup) []e
 	return r.keep()
 }
 
-// sort refuses the keys without which a run would be another, and warns of those that it is
-// without.
-func (r *groupReader) sort(keys map[string]describedKey) {
-	var idle []string
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		n := r.doc.at([]string{key})
-		if n == nil || len(n.Content) == 0 && slices.Contains([]string{"", "null", "false", "0"}, n.Value) {
-			continue
-		}
-		switch x := keys[key]; x.use {
-		case denied:
-			r.fail([]string{key}, "%s", x.why)
-		case warned:
-			idle = append(idle, key+" ("+x.why+")")
-		}
-	}
+// leaveOut reports the keys that are not read.
+func (r *groupReader) leaveOut() {
+	idle, errs := r.doc.unreadValues()
+	r.errs = append(r.errs, errs...)
 	if len(idle) > 0 {
 		r.warn("not simulated: %s", strings.Join(idle, ", "))
 	}

@@ -3,7 +3,6 @@ package scenarios
 import (
 	"cmp"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -26,60 +25,70 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
+// Settings are what a file states that needs no prices.
+type Settings struct {
+	Name string
+
+	// Digest is the SHA-256 of the scenario file. It goes into every run's hash.
+	Digest [32]byte
+
+	// Captured says that the scenario is a cluster that was captured, and not one that was made up.
+	// Deviation says how far a simulation of it is from what happened; empty where that is not known.
+	Captured  bool
+	Deviation string
+
+	// The run is metered from Start to Start+Duration, after WarmUp before it. A Start of 0 in a file
+	// means the trace's first time.
+	Start            policy.Time
+	Duration, WarmUp time.Duration
+
+	// StartCluster is the cluster in which the warm-up starts.
+	StartCluster StartCluster
+
+	// ReadyGrace is how long a change of desired replicas upward does not count.
+	ReadyGrace time.Duration
+
+	// Intensity multiplies reclaim rates and the frequency of shortages. Slots, when above zero,
+	// replaces every market's seeded cap.
+	Intensity float64
+	Slots     int
+
+	// OnDemandShortages has launches on demand of scarce types refused at times, which is modelled.
+	OnDemandShortages bool
+
+	// Karpenter is the version that serves pools of Karpenter.
+	Karpenter KarpenterVersion
+
+	// Groups bound the size of every Auto Scaling group that is not described.
+	Groups GroupBounds
+
+	// NodeFee is what a node of a pool that states no fee costs per hour on top of its price.
+	NodeFee policy.Money
+
+	// GPUBudgets bound the accelerators that pods may use, ascending by name. They are the same for
+	// every policy.
+	GPUBudgets []policy.Budget
+
+	// Warnings say what has no effect or was left out, and why.
+	Warnings []string
+}
+
 // A Scenario is what a file states, before it is bound to prices. It is not
 // changed after it was loaded.
 type Scenario struct {
-	Name   string
-	Digest [32]byte
-
-	// Start is when metering starts; zero means the trace's first time.
-	Start policy.Time
-
-	// StartCluster is the cluster in which the warm-up starts where the file lists no nodes.
-	StartCluster StartCluster
-
-	Duration, WarmUp, ReadyGrace time.Duration
-
-	// Captured says that the scenario is a cluster that was captured, and not one that
-	// was made up.
-	Captured bool
-
-	// Deviation says how far a simulation of what was captured is from what happened;
-	// empty where that is not known.
-	Deviation string
+	Settings
 
 	// Trace is the file or folder that the scenario names, or the name of an embedded
 	// trace; empty leaves it to the caller.
 	Trace string
 
-	Intensity float64
-	Slots     int
-
-	// Karpenter is the version that serves pools of Karpenter.
-	Karpenter KarpenterVersion
-
-	// OnDemandShortages lets launches on demand of scarce types be refused.
-	OnDemandShortages bool
-
-	// Groups bound the size of every Auto Scaling group.
-	Groups GroupBounds
-
 	// Reserve is the least that a node of an auction is charged per hour.
 	Reserve policy.Money
-
-	// NodeFee is what every node costs per hour on top of its price, unless its pool states it.
-	NodeFee policy.Money
 
 	// CPUUtilisation is the part of its CPU request that a pod uses on average where its
 	// annotation does not say so. CPUCredits is the mode of burstable types.
 	CPUUtilisation float64
 	CPUCredits     CreditMode
-
-	// Budgets are the accelerator budgets, ascending by name.
-	Budgets []policy.Budget
-
-	// Warnings say what of the file has no effect.
-	Warnings []string
 
 	// Skipped names in one line the objects that are not simulated; empty for none.
 	Skipped string
@@ -159,8 +168,7 @@ func Parse(file string, data []byte) (*Scenario, error) {
 		return nil, InOrder([]error{err})
 	}
 	sc := &Scenario{
-		Digest:   sha256.Sum256(data),
-		Warnings: notes,
+		Settings: Settings{Digest: sha256.Sum256(data), Warnings: notes},
 		file:     file,
 
 		CPUUtilisation: kube.CPUUtilisation,
@@ -242,8 +250,7 @@ func (sc *Scenario) warnOfNotes() {
 // An object is one decoded document.
 type object struct {
 	doc   *document
-	value any
-	meta  *metav1.ObjectMeta
+	value metav1.Object
 }
 
 // decodeAll decodes every document and refuses two of one kind and name.
@@ -259,16 +266,16 @@ func decodeAll(docs []document) ([]object, []error) {
 			errs = append(errs, err)
 			continue
 		}
-		if o.meta.Name == "" {
-			o.meta.Name = d.name()
+		if o.value.GetName() == "" {
+			o.value.SetName(d.name())
 		}
-		if o.meta.Name == "" {
+		if o.value.GetName() == "" {
 			errs = append(errs, d.problem([]string{"metadata", "name"}, "must be set"))
 			continue
 		}
-		name := d.kind() + " " + o.meta.Name
+		name := d.kind() + " " + o.value.GetName()
 		if !kinds[d.kind()].cluster {
-			name = d.kind() + " " + cmp.Or(o.meta.Namespace, "default") + "/" + o.meta.Name
+			name = d.kind() + " " + cmp.Or(o.value.GetNamespace(), "default") + "/" + o.value.GetName()
 		}
 		if first := firsts[name]; first != nil {
 			errs = append(errs, d.problem([]string{"metadata", "name"}, "%s appears twice, first %s", name, first.place(d)))
@@ -309,17 +316,16 @@ func (d *document) object(fields map[reflect.Type]map[string][]int) (object, err
 	if v := d.version(); v != k.apiVersion && !slices.Contains(otherVersions[name], v) {
 		return object{}, d.problem([]string{"apiVersion"}, "%q of a %s, want %q%s", v, name, k.apiVersion, newVersion(v))
 	}
-	value, meta := k.make()
+	value := k.make()
 	dec := &decoder{doc: d, fields: fields, skipStatus: d.is == ""}
-	dec.value(d.node, reflect.ValueOf(value).Elem(), nil)
-	err := errors.Join(dec.errs...)
+	err := dec.into(value)
 	switch v := value.(type) {
 	case *awsGroup:
-		meta.Name = v.Name
+		v.SetName(v.Name)
 	case *eksGroup:
-		meta.Name = v.Name
+		v.SetName(v.Name)
 	}
-	return object{d, value, meta}, err
+	return object{d, value}, err
 }
 
 // read fills sc from objects, in the order in which they need each other:
@@ -351,7 +357,7 @@ func (sc *Scenario) read(objects []object) []error {
 		case *nodeOverlay:
 			errs = append(errs, sc.readNodeOverlay(doc, v)...)
 		case *v1alpha1.GPUBudget:
-			errs = append(errs, sc.readBudget(doc, v)...)
+			errs = append(errs, sc.readGPUBudget(doc, v)...)
 		}
 	}
 	for i := range objects {
@@ -375,7 +381,7 @@ func (sc *Scenario) readCapacityPool(doc *document, o *v1alpha1.CapacityPool) []
 	return errs
 }
 
-func (sc *Scenario) readBudget(doc *document, o *v1alpha1.GPUBudget) []error {
+func (sc *Scenario) readGPUBudget(doc *document, o *v1alpha1.GPUBudget) []error {
 	var errs []error
 	o.Default()
 	for _, e := range o.Validate() {
@@ -385,20 +391,23 @@ func (sc *Scenario) readBudget(doc *document, o *v1alpha1.GPUBudget) []error {
 	if err != nil {
 		errs = append(errs, doc.problem([]string{"spec", "selector"}, "%v", err))
 	}
-	sc.Budgets = append(sc.Budgets, o.Budget(cmp.Or(o.Namespace, "default"), selector))
+	sc.GPUBudgets = append(sc.GPUBudgets, o.Budget(cmp.Or(o.Namespace, "default"), selector))
 	return errs
 }
 
 func (sc *Scenario) readLoad(o *object) []error {
 	switch v := o.value.(type) {
 	case *appsv1.Deployment:
-		return sc.readDeployment(o.doc, v)
+		s := templated(policy.KindDeployment, &v.ObjectMeta, &v.Spec.Template, v.Spec.Selector)
+		return sc.readService(o.doc, s, v.Spec.Replicas, nil)
 	case *appsv1.StatefulSet:
-		return sc.readStatefulSet(o.doc, v)
+		s := templated(policy.KindStatefulSet, &v.ObjectMeta, &v.Spec.Template, v.Spec.Selector)
+		return sc.readService(o.doc, s, v.Spec.Replicas, v.Spec.VolumeClaimTemplates)
+	case *appsv1.ReplicaSet:
+		s := templated(policy.KindDeployment, &v.ObjectMeta, &v.Spec.Template, v.Spec.Selector)
+		return sc.readService(o.doc, s, v.Spec.Replicas, nil)
 	case *appsv1.DaemonSet:
 		return sc.readDaemonSet(o.doc, v)
-	case *appsv1.ReplicaSet:
-		return sc.readReplicaSet(o.doc, v)
 	case *batchv1.Job:
 		return sc.readJob(o.doc, v)
 	case *batchv1.CronJob:
@@ -479,8 +488,8 @@ func (sc *Scenario) readPDB(doc *document, o *policyv1.PodDisruptionBudget) []er
 
 // limits warns of what in the scenario has no effect on a run.
 func (sc *Scenario) limits() {
-	for i := range sc.Budgets {
-		b := &sc.Budgets[i]
+	for i := range sc.GPUBudgets {
+		b := &sc.GPUBudgets[i]
 		if !slices.ContainsFunc(sc.templates, func(t policy.Template) bool { return b.Counts(&t) > 0 }) {
 			sc.warn("GPUBudget %s selects no workload that requests %s", b.Name, b.Resource)
 		}
@@ -494,7 +503,7 @@ func (sc *Scenario) order() {
 	slices.SortFunc(sc.templates, func(a, b policy.Template) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(sc.loads, func(a, b load) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(sc.pdbs, func(a, b policy.PDB) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(sc.Budgets, func(a, b policy.Budget) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(sc.GPUBudgets, func(a, b policy.Budget) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range sc.templates {
 		sc.templates[i].ID, sc.templates[i].Workload = policy.TemplateID(i), policy.WorkloadID(i)
 		sc.loads[i].ID = policy.WorkloadID(i)

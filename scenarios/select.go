@@ -149,10 +149,7 @@ func (x *selection) onDemandOf(s *trace.Series) (price policy.Money, basis strin
 		}
 	}
 	if price == 0 {
-		price, _ = catalog.OnDemand(s.Provider, s.Region, s.Type)
-	}
-	if price == 0 {
-		price, basis, _ = catalog.OnDemandModelled(s.Provider, s.Region, s.Type)
+		price, basis = catalog.OnDemandOrModelled(s.Provider, s.Region, s.Type)
 	}
 	return price, basis
 }

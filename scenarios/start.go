@@ -56,7 +56,6 @@ func ParseStartCluster(text string) (StartCluster, error) {
 
 // startIn chooses the cluster in which the warm-up starts; wanted is nil for that of sc.
 func (w *BoundScenario) startIn(sc *Scenario, wanted *StartCluster) error {
-	w.StartCluster = sc.StartCluster
 	switch {
 	case len(sc.nodes) > 0 && wanted != nil:
 		return fmt.Errorf("%w: %v contradicts spec.nodes of %s, which lists the nodes that every policy starts from",

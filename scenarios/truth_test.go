@@ -45,7 +45,7 @@ func logOf(p policy.Money) float64 { return math.Log(p.Float()) }
 // more than on-demand.
 func priced(seed uint64) *BoundScenario {
 	start := policy.TimeOf(time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC))
-	w := &BoundScenario{Start: start, Duration: 48 * time.Hour, WarmUp: 24 * time.Hour,
+	w := &BoundScenario{Settings: Settings{Start: start, Duration: 48 * time.Hour, WarmUp: 24 * time.Hour},
 		Markets: []policy.Market{{Name: "od", Price: policy.Dollar, OnDemand: policy.Dollar}},
 		Prices:  []PriceCurve{{At: []policy.Time{start.Add(-24 * time.Hour)}, Price: []policy.Money{policy.Dollar}}}}
 	for i := range 4 {

@@ -72,22 +72,14 @@ type source struct {
 	betweenPath []string
 }
 
-func (sc *Scenario) readDeployment(doc *document, o *appsv1.Deployment) []error {
-	s := source{policy.KindDeployment, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector,
-		nil, nil}
-	return sc.readService(doc, &s, o.Spec.Replicas, nil)
-}
-
-func (sc *Scenario) readStatefulSet(doc *document, o *appsv1.StatefulSet) []error {
-	s := source{policy.KindStatefulSet, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector,
-		nil, nil}
-	return sc.readService(doc, &s, o.Spec.Replicas, o.Spec.VolumeClaimTemplates)
+// templated returns the source of a workload whose pod template is spec.template.
+func templated(kind policy.WorkloadKind, meta *metav1.ObjectMeta, pod *corev1.PodTemplateSpec,
+	selector *metav1.LabelSelector) *source {
+	return &source{kind: kind, meta: meta, pod: pod, podPath: []string{"spec", "template"}, selector: selector}
 }
 
 func (sc *Scenario) readDaemonSet(doc *document, o *appsv1.DaemonSet) []error {
-	s := source{policy.KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector,
-		nil, nil}
-	t, l, a, errs := sc.readWorkload(doc, &s)
+	t, l, a, errs := sc.readWorkload(doc, templated(policy.KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, o.Spec.Selector))
 	a.refuse("DaemonSet", AnnotationReplicas, AnnotationRollouts, kube.AnnotationDuration, kube.AnnotationCheckpoint,
 		kube.AnnotationDeadline, AnnotationReleases)
 	t.DaemonSet = true
@@ -119,50 +111,51 @@ func (sc *Scenario) readService(doc *document, s *source, replicas *int32,
 	return append(errs, a.errs...)
 }
 
-func (sc *Scenario) readJob(doc *document, o *batchv1.Job) []error {
-	s := source{policy.KindJob, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, nil, nil, nil}
-	t, l, a, errs := sc.readWorkload(doc, &s)
-	errs = append(errs, sc.readJobSpec(doc, l, []string{"spec"}, &o.Spec, a)...)
+// readWork reads a workload whose pods end. spec is at path at; finish, unless nil, completes the
+// workload before it is kept.
+func (sc *Scenario) readWork(doc *document, s *source, at []string, spec *batchv1.JobSpec,
+	finish func(l *load, a *annotations) []error) []error {
+	t, l, a, errs := sc.readWorkload(doc, s)
+	errs = append(errs, sc.readJobSpec(doc, l, at, spec, a)...)
 	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
 	l.listed = a.releases()
-	sc.gangOfJob(doc, l, &o.Spec, o.Labels, a)
+	if finish != nil {
+		errs = append(errs, finish(l, a)...)
+	}
 	sc.keep(t, l)
 	return append(errs, a.errs...)
 }
 
-// readPodsOfJob reads a number of equal pods that end and whose Job is not in the input.
-func (sc *Scenario) readPodsOfJob(doc *document, s *source, pods int32) []error {
-	t, l, a, errs := sc.readWorkload(doc, s)
-	errs = append(errs, sc.readJobSpec(doc, l, []string{"spec"}, &batchv1.JobSpec{Parallelism: &pods}, a)...)
-	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
-	l.listed = a.releases()
-	sc.keep(t, l)
-	return append(errs, a.errs...)
+func (sc *Scenario) readJob(doc *document, o *batchv1.Job) []error {
+	s := templated(policy.KindJob, &o.ObjectMeta, &o.Spec.Template, nil)
+	return sc.readWork(doc, s, []string{"spec"}, &o.Spec, func(l *load, a *annotations) []error {
+		gangOfJob(doc, l, &o.Spec, o.Labels, a)
+		return nil
+	})
 }
 
 func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
-	job := []string{"spec", "jobTemplate"}
-	s := source{policy.KindJob, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template, append(job, "spec", "template"), nil,
-		o.Spec.JobTemplate.Annotations, job}
-	t, l, a, errs := sc.readWorkload(doc, &s)
-	errs = append(errs, sc.readJobSpec(doc, l, []string{"spec", "jobTemplate", "spec"}, &o.Spec.JobTemplate.Spec, a)...)
-	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
-	text := o.Spec.Schedule
-	if o.Spec.TimeZone != nil {
-		text = "CRON_TZ=" + *o.Spec.TimeZone + " " + text
-	}
-	a.refuse("CronJob", AnnotationReleases)
-	var err error
-	if l.releases, err = cron.ParseStandard(text); err != nil {
-		errs = append(errs, doc.problem([]string{"spec", "schedule"}, "%q is not a cron schedule: %v", o.Spec.Schedule, err))
-	}
-	if p := o.Spec.ConcurrencyPolicy; p == batchv1.ForbidConcurrent || p == batchv1.ReplaceConcurrent {
-		sc.warn("%s: concurrencyPolicy %s is taken as Allow", t.Name, p)
-	}
-	sc.gangOfJob(doc, l, &o.Spec.JobTemplate.Spec, o.Spec.JobTemplate.Labels, a)
-	l.suspended = l.suspended || o.Spec.Suspend != nil && *o.Spec.Suspend
-	sc.keep(t, l)
-	return append(errs, a.errs...)
+	job := &o.Spec.JobTemplate
+	at := []string{"spec", "jobTemplate", "spec"}
+	s := &source{kind: policy.KindJob, meta: &o.ObjectMeta, pod: &job.Spec.Template, podPath: append(at[:3:3], "template"),
+		between: job.Annotations, betweenPath: at[:2:2]}
+	return sc.readWork(doc, s, at, &job.Spec, func(l *load, a *annotations) (errs []error) {
+		text := o.Spec.Schedule
+		if o.Spec.TimeZone != nil {
+			text = "CRON_TZ=" + *o.Spec.TimeZone + " " + text
+		}
+		a.refuse("CronJob", AnnotationReleases)
+		var err error
+		if l.releases, err = cron.ParseStandard(text); err != nil {
+			errs = append(errs, doc.problem([]string{"spec", "schedule"}, "%q is not a cron schedule: %v", o.Spec.Schedule, err))
+		}
+		if p := o.Spec.ConcurrencyPolicy; p == batchv1.ForbidConcurrent || p == batchv1.ReplaceConcurrent {
+			sc.warn("%s: concurrencyPolicy %s is taken as Allow", l.Name, p)
+		}
+		gangOfJob(doc, l, &job.Spec, job.Labels, a)
+		l.suspended = l.suspended || o.Spec.Suspend != nil && *o.Spec.Suspend
+		return errs
+	})
 }
 
 // assumedWork is the running time of a job that states none.
@@ -241,7 +234,7 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 		l.loadUnused = doc.problem(a.path[AnnotationLoad],
 			"means nothing: no HorizontalPodAutoscaler or ScaledObject scales it")
 	}
-	l.cpu, l.containerCPU = cpuRequests(t, &s.pod.Spec)
+	l.cpu, l.containerCPU = t.Requests.CPU, cpuRequests(&s.pod.Spec)
 	l.utilisation = a.CPUUtilisation()
 	return t, l, a, errs
 }

@@ -22,7 +22,7 @@ func budgeted(b policy.Budget) *builder {
 	w.workload("infer", policy.KindDeployment, 3, policy.Resources{CPU: 1800, Memory: gib, GPU: 2})
 	b.Name, b.Namespace, b.Resource = "default/b", "default", "nvidia.com/gpu"
 	b.Selector = policy.Selector{Everything: true}
-	w.w.Budgets = []policy.Budget{b}
+	w.w.GPUBudgets = []policy.Budget{b}
 	return w
 }
 
@@ -56,7 +56,7 @@ func (b *builder) randomBudgets(rnd *rand.Rand) {
 			x.Selector = policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpNotIn,
 				Values: []string{b.w.Templates[k].Labels[0].Value}}}}
 		}
-		b.w.Budgets = append(b.w.Budgets, x)
+		b.w.GPUBudgets = append(b.w.GPUBudgets, x)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestBudgetPauses(t *testing.T) {
 	b.markets(1, 1, true)
 	b.pool("p")
 	b.trainer()
-	b.w.Budgets = []policy.Budget{{
+	b.w.GPUBudgets = []policy.Budget{{
 		Name: "default/b", Namespace: "default", Resource: "nvidia.com/gpu", Selector: policy.Selector{Everything: true},
 		HasGPUHours: true, GPUHours: 9, Window: 6 * time.Hour, Action: policy.BudgetPause,
 	}}

@@ -22,8 +22,8 @@ const day = 24 * time.Hour
 // spot takes $0.04, over a day. Windows count from 0.
 func Scenario(name string, window int) *scenarios.BoundScenario {
 	return &scenarios.BoundScenario{
-		Name: name, Start: Monday.Add(time.Duration(window) * day), Duration: day, WarmUp: day, ReadyGrace: 10 * time.Minute,
-		Digest: [32]byte{0xab, byte(len(name))}, Intensity: 1,
+		Settings: scenarios.Settings{Name: name, Start: Monday.Add(time.Duration(window) * day), Duration: day, WarmUp: day,
+			ReadyGrace: 10 * time.Minute, Digest: [32]byte{0xab, byte(len(name))}, Intensity: 1},
 		Types: []policy.InstanceType{{Name: "m5.large", VCPU: 2, Allocatable: policy.Resources{CPU: 2000, Memory: 8 << 30,
 			Pods: 20}}},
 		Zones: []string{"a"},

@@ -79,5 +79,5 @@ func boundOf(r *eval.Report, g *eval.Group) (cost, saved, savedPct float64, ok b
 
 // budgeted reports whether a case of g has budgets.
 func budgeted(r *eval.Report, g *eval.Group) bool {
-	return slices.ContainsFunc(g.Cases, func(k int) bool { return len(r.Config.Cases[k].Bound.Budgets) > 0 })
+	return slices.ContainsFunc(g.Cases, func(k int) bool { return len(r.Config.Cases[k].Bound.GPUBudgets) > 0 })
 }

@@ -45,7 +45,7 @@ func Notes(r *eval.Report) []string {
 	notes = append(notes, fmt.Sprintf("Commitments are modelled as %s off on-demand for one year and %s for three.",
 		figures.Share(r.Config.Discount1y, figures.Few), figures.Share(r.Config.Discount3y,
 			figures.Few)), billNote(&r.Config))
-	if i := slices.IndexFunc(r.Config.Cases, func(k eval.Case) bool { return len(k.Bound.Budgets) > 0 }); i >= 0 {
+	if i := slices.IndexFunc(r.Config.Cases, func(k eval.Case) bool { return len(k.Bound.GPUBudgets) > 0 }); i >= 0 {
 		notes = append(notes,
 			fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
 	}

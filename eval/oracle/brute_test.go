@@ -17,9 +17,9 @@ import (
 // capacity type and perhaps an agent on every node, over 1 to 4 hours in which
 // prices change on the hour.
 func drawTiny(t *rapid.T) *scenarios.BoundScenario {
-	w := &scenarios.BoundScenario{Start: evaltest.Monday, WarmUp: time.Hour,
-		Duration: time.Duration(rapid.IntRange(1, 4).Draw(t, "hours")) * time.Hour,
-		Zones:    []string{"a"}, Pools: []policy.Pool{{Name: "general"}}}
+	w := &scenarios.BoundScenario{Settings: scenarios.Settings{Start: evaltest.Monday, WarmUp: time.Hour,
+		Duration: time.Duration(rapid.IntRange(1, 4).Draw(t, "hours")) * time.Hour},
+		Zones: []string{"a"}, Pools: []policy.Pool{{Name: "general"}}}
 	for i := range rapid.IntRange(1, 2).Draw(t, "types") {
 		size := policy.Resources{CPU: int64(rapid.IntRange(3, 6).Draw(t, "cpu")) * 1000,
 			Memory: int64(rapid.IntRange(3, 6).Draw(t, "memory")) << 30, Pods: int64(rapid.IntRange(2, 5).Draw(t, "slots"))}

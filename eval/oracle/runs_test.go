@@ -149,11 +149,11 @@ func TestNoRunBeatsOracle(t *testing.T) {
 // sizes, curves, services that grow and shrink, jobs, an agent, recorded
 // availability, and orders of trouble.
 func drawScenario(t *rapid.T) *scenarios.BoundScenario {
-	w := &scenarios.BoundScenario{
+	w := &scenarios.BoundScenario{Settings: scenarios.Settings{
 		Name: "random", Start: evaltest.Monday, WarmUp: time.Hour, Duration: time.Duration(rapid.IntRange(1, 3).Draw(t, "hours")) * time.Hour,
 		ReadyGrace: time.Duration(rapid.IntRange(0, 20).Draw(t, "grace")) * time.Minute,
 		Intensity:  float64(rapid.SampledFrom([]int{0, 1, 10, 100}).Draw(t, "intensity")), Slots: rapid.IntRange(0, 3).Draw(t, "slots"),
-	}
+	}}
 	for z := range rapid.IntRange(1, 2).Draw(t, "zones") {
 		w.Zones = append(w.Zones, fmt.Sprintf("z%d", z))
 	}
@@ -205,7 +205,7 @@ func drawBudgets(t *rapid.T, w *scenarios.BoundScenario) {
 		if b.HasDollars = !b.HasGPUHours || rapid.Bool().Draw(t, "dollars"); b.HasDollars {
 			b.Dollars = policy.Money(rapid.IntRange(0, 300_000).Draw(t, "dollars"))
 		}
-		w.Budgets = append(w.Budgets, b)
+		w.GPUBudgets = append(w.GPUBudgets, b)
 	}
 }
 

@@ -19,8 +19,8 @@ func New(prepared *sim.Prepared, spec string, seed uint64) *Timeline {
 	for i := range w.Workloads {
 		t.addWorkload(&w.Workloads[i].Workload, prepared.PodValue(policy.WorkloadID(i)))
 	}
-	for i := range w.Budgets {
-		t.addBudget(&w.Budgets[i])
+	for i := range w.GPUBudgets {
+		t.addBudget(&w.GPUBudgets[i])
 	}
 	begin, metered := prepared.Span()
 	t.warmup, t.from, t.to = begin, metered.From, metered.To

@@ -15,7 +15,7 @@ const podsAKS = 250
 const diskAKS = 128 * gib
 
 // describeAzure fills in what the name of a size says.
-func describeAzure(t *policy.InstanceType, memoryMiB int64) {
+func describeAzure(t *policy.InstanceType, _ []string, memoryMiB int64) {
 	n := parseAzure(t.Name)
 	t.Family, t.Category, t.Arch = n.series(), n.category(), "amd64"
 	if strings.Contains(n.features, "p") {

@@ -4,7 +4,7 @@
 // It holds facts that AWS, Google, Microsoft and Rackspace publish, each as of [Date], in one table
 // per provider. A table is cut into lines when its provider is first used, and read in place:
 // looking up a type parses one line. Where a provider publishes no figure, the rule that replaces
-// it is marked as modelled.
+// it is marked as modelled. The tables are written by .ci/tools/lab/catalog.
 package catalog
 
 import (
@@ -14,8 +14,6 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-//go:generate go run gen.go gen_aws.go gen_gcp.go gen_azure.go gen_rackspace.go
-
 // The providers whose types the catalog holds.
 const (
 	AWS       = policy.AWS
@@ -24,38 +22,54 @@ const (
 	Rackspace = policy.Rackspace
 )
 
+// A source is what the catalog has of a provider.
+type source struct {
+	provider string
+
+	// date is that of the newest list that the table was made from, and facts says in one line where
+	// its facts come from.
+	date, facts string
+
+	table    func() *table
+	describe func(t *policy.InstanceType, f []string, memoryMiB int64)
+}
+
+// sources are in the order in which providers are listed.
+var sources = []source{
+	{AWS, "2026-08-21",
+		"AWS public pricing as listed by SkyPilot (2024-06-13), Coroot (2024-08-09) and Karpenter (2026-08-21); labels of types by EC2's descriptions (2026-05)",
+		lazily(awsText, fixedColumnsAWS), describeAWS},
+	{GCP, "2024-08-09", "Google Cloud public pricing as listed by SkyPilot (2024-06-13) and Coroot (2024-08-09)",
+		lazily(gcpText, fixedColumns), describeGCP},
+	{Azure, "2024-08-09", "Azure public pricing as listed by SkyPilot (2024-06-13) and Coroot (2024-08-09), Linux",
+		lazily(azureText, fixedColumns), describeAzure},
+	{Rackspace, "2026-07-13",
+		"Rackspace Spot's public feed (2026-05-26 to 2026-07-13); on-demand prices are modelled: " + modelledRule,
+		lazily(rackspaceText, fixedColumns), describeRackspace},
+}
+
+// sourceOf returns the source of a provider, an empty one for a provider that is not in the catalog.
+func sourceOf(provider string) source {
+	i := slices.IndexFunc(sources, func(s source) bool { return s.provider == provider })
+	if i < 0 {
+		return source{table: func() *table { return nil }}
+	}
+	return sources[i]
+}
+
+// tableOf returns the table of provider, nil for one that has none.
+func tableOf(provider string) *table { return sourceOf(provider).table() }
+
 // Providers returns the providers in the order in which they are listed.
 func Providers() []string { return []string{AWS, GCP, Azure, Rackspace} }
 
 // Date returns the date of the newest list that the table of provider was made
 // from; empty for a provider that is not in the catalog.
-func Date(provider string) string {
-	switch provider {
-	case AWS:
-		return "2026-08-21"
-	case GCP, Azure:
-		return "2024-08-09"
-	case Rackspace:
-		return "2026-07-13"
-	}
-	return ""
-}
+func Date(provider string) string { return sourceOf(provider).date }
 
 // Sources says in one line where the facts about provider come from; empty for
 // a provider that is not in the catalog.
-func Sources(provider string) string {
-	switch provider {
-	case AWS:
-		return "AWS public pricing as listed by SkyPilot (2024-06-13), Coroot (2024-08-09) and Karpenter (2026-08-21); labels of types by EC2's descriptions (2026-05)"
-	case GCP:
-		return "Google Cloud public pricing as listed by SkyPilot (2024-06-13) and Coroot (2024-08-09)"
-	case Azure:
-		return "Azure public pricing as listed by SkyPilot (2024-06-13) and Coroot (2024-08-09), Linux"
-	case Rackspace:
-		return "Rackspace Spot's public feed (2026-05-26 to 2026-07-13); on-demand prices are modelled: " + modelledRule
-	}
-	return ""
-}
+func Sources(provider string) string { return sourceOf(provider).facts }
 
 // Types returns the names of the types of provider in order; none for a
 // provider that is not in the catalog.
@@ -126,16 +140,7 @@ func lookup(provider string, f []string) policy.InstanceType {
 	}
 	memoryMiB := number(f[colMemory])
 	t.Capacity = policy.Resources{CPU: t.VCPU * 1000, GPU: number(f[colGPUs])}
-	switch provider {
-	case AWS:
-		describeAWS(&t, f, memoryMiB)
-	case GCP:
-		describeGCP(&t, memoryMiB)
-	case Azure:
-		describeAzure(&t, memoryMiB)
-	case Rackspace:
-		describeRackspace(&t, memoryMiB)
-	}
+	sourceOf(provider).describe(&t, f, memoryMiB)
 	return t
 }
 

@@ -11,7 +11,7 @@ import (
 const podsGKE = 110
 
 // describeGCP fills in what the name of a machine type says.
-func describeGCP(t *policy.InstanceType, memoryMiB int64) {
+func describeGCP(t *policy.InstanceType, _ []string, memoryMiB int64) {
 	t.Family, _, _ = strings.Cut(t.Name, "-")
 	t.Category, _ = split(t.Family)
 	t.Arch = "amd64"

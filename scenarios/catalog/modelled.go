@@ -34,7 +34,7 @@ func OnDemandModelled(provider, region, name string) (price policy.Money, basis 
 	if provider != Rackspace {
 		return 0, "", false
 	}
-	t := rackspaceTable()
+	t := tableOf(Rackspace)
 	f, known := t.line(name)
 	r, sold := slices.BinarySearch(t.regions, region)
 	if !known || !sold || f[t.fixed+r] == "" {
@@ -49,6 +49,16 @@ func OnDemandModelled(provider, region, name string) (price policy.Money, basis 
 	}
 	s := standIns()[i]
 	return s.price, "modelled: " + s.name + ", " + modelledRule, true
+}
+
+// OnDemandOrModelled returns the published price of one node for one hour on demand, else the modelled
+// one with a description of its derivation; 0 where neither is known.
+func OnDemandOrModelled(provider, region, name string) (price policy.Money, basis string) {
+	if price, published := OnDemand(provider, region, name); published {
+		return price, ""
+	}
+	price, basis, _ = OnDemandModelled(provider, region, name)
+	return price, basis
 }
 
 // A portion is a machine that is a part of a larger one, which alone is sold on
@@ -95,7 +105,7 @@ type standIn struct {
 // standIns returns those of AWS, the cheapest first.
 var standIns = sync.OnceValue(func() []standIn {
 	var all []standIn
-	t := awsTable()
+	t := tableOf(AWS)
 	r, _ := slices.BinarySearch(t.regions, modelledRegion)
 	for _, name := range t.names {
 		f, _ := t.line(name)

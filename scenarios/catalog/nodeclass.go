@@ -1,6 +1,10 @@
 package catalog
 
-import "github.com/spotter-dev/spotter/policy"
+import (
+	"math"
+
+	"github.com/spotter-dev/spotter/policy"
+)
 
 // A NodeClass is what an EC2NodeClass of Karpenter changes of the nodes of a type: what of
 // the machine is left for pods. The zero value changes nothing. The rules are those of
@@ -44,17 +48,9 @@ func (h Threshold) of(all int64) int64 {
 	case h.Percent == 100:
 		return 0
 	case h.Percent > 0:
-		return ceil(float64(all) / 100 * h.Percent)
+		return int64(math.Ceil(float64(all) / 100 * h.Percent))
 	}
 	return h.Amount
-}
-
-func ceil(x float64) int64 {
-	n := int64(x)
-	if float64(n) < x {
-		n++
-	}
-	return n
 }
 
 // Apply sets what a type of AWS as the catalog has it offers to pods under c.

@@ -180,7 +180,7 @@ func TestOnDemandModelled(t *testing.T) {
 
 func checkStandIn(t *testing.T, sellers []Row, m *policy.InstanceType, price policy.Money, name string) {
 	t.Helper()
-	f, _ := rackspaceTable().line(m.Name)
+	f, _ := tableOf(Rackspace).line(m.Name)
 	name = strings.TrimSuffix(name, ",")
 	for i := range sellers {
 		o, p := &sellers[i].Type, sellers[i].OnDemand

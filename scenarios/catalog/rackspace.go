@@ -23,7 +23,7 @@ const (
 // The table deliberately has no reserve price. Rackspace says that there is one for each class and
 // that the lowest is $0.001 an hour, and publishes no more. The lowest bids that its API was seen
 // to accept are market prices of their day.
-func describeRackspace(t *policy.InstanceType, memoryMiB int64) {
+func describeRackspace(t *policy.InstanceType, _ []string, memoryMiB int64) {
 	t.Family, _, _ = strings.Cut(t.Name, "-")
 	if i := strings.LastIndex(t.Family, "."); strings.Count(t.Family, ".") > 1 {
 		t.Family = t.Family[:i]

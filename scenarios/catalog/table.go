@@ -55,27 +55,10 @@ type table struct {
 	zones []string
 }
 
-// A run that meets one provider does not pay for the others.
-var (
-	awsTable       = sync.OnceValue(func() *table { return cut(awsText, fixedColumnsAWS) })
-	gcpTable       = sync.OnceValue(func() *table { return cut(gcpText, fixedColumns) })
-	azureTable     = sync.OnceValue(func() *table { return cut(azureText, fixedColumns) })
-	rackspaceTable = sync.OnceValue(func() *table { return cut(rackspaceText, fixedColumns) })
-)
-
-// tableOf returns the table of provider, nil for one that has none.
-func tableOf(provider string) *table {
-	switch provider {
-	case AWS:
-		return awsTable()
-	case GCP:
-		return gcpTable()
-	case Azure:
-		return azureTable()
-	case Rackspace:
-		return rackspaceTable()
-	}
-	return nil
+// lazily returns the table of a text, cut when it is first used: a run that meets one provider does
+// not pay for the others.
+func lazily(text string, fixed int) func() *table {
+	return sync.OnceValue(func() *table { return cut(text, fixed) })
 }
 
 func cut(text string, fixed int) *table {

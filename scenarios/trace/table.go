@@ -176,21 +176,31 @@ func (t *Table) row(
 // and without a zone where the type says so.
 func textOf(t parquet.Type) func(b []byte, v parquet.Value) []byte {
 	kind := t.Kind()
-	if unit, utc := timeUnit(t); unit > 0 && kind == parquet.Int64 {
-		return func(b []byte, v parquet.Value) []byte { return appendTime(b, v.Int64(), unit, utc) }
+	var logical any
+	if l := t.LogicalType(); l != nil {
+		logical = l.Value
 	}
-	if scale, ok := decimalScale(t); ok {
-		return func(b []byte, v parquet.Value) []byte { return appendDecimal(b, unscaled(v), scale) }
+	switch l := logical.(type) {
+	case *format.TimestampType:
+		if scale := timeScale(t); scale > 0 && kind == parquet.Int64 {
+			unit, utc := time.Millisecond/time.Duration(scale), l.IsAdjustedToUTC
+			return func(b []byte, v parquet.Value) []byte { return appendTime(b, v.Int64(), unit, utc) }
+		}
+	case *format.DecimalType:
+		if scale := int(l.Scale); scale >= 0 && scale <= 76 {
+			return func(b []byte, v parquet.Value) []byte { return appendDecimal(b, unscaled(v), scale) }
+		}
+	case *format.DateType:
+		if kind == parquet.Int32 {
+			return func(b []byte, v parquet.Value) []byte {
+				return time.Unix(int64(v.Int32())*86400, 0).UTC().AppendFormat(b, time.DateOnly)
+			}
+		}
 	}
 	switch kind {
 	case parquet.Boolean:
 		return func(b []byte, v parquet.Value) []byte { return strconv.AppendBool(b, v.Boolean()) }
 	case parquet.Int32:
-		if isDate(t) {
-			return func(b []byte, v parquet.Value) []byte {
-				return time.Unix(int64(v.Int32())*86400, 0).UTC().AppendFormat(b, time.DateOnly)
-			}
-		}
 		return func(b []byte, v parquet.Value) []byte { return strconv.AppendInt(b, int64(v.Int32()), 10) }
 	case parquet.Int64:
 		return func(b []byte, v parquet.Value) []byte { return strconv.AppendInt(b, v.Int64(), 10) }
@@ -204,21 +214,7 @@ func textOf(t parquet.Type) func(b []byte, v parquet.Value) []byte {
 	return func(b []byte, v parquet.Value) []byte { return append(b, v.ByteArray()...) }
 }
 
-// timeUnit returns the unit of a timestamp, 0 if t is not a timestamp, and whether it counts from
-// 1970 in UTC rather than in an unknown local time.
-func timeUnit(t parquet.Type) (unit time.Duration, utc bool) {
-	if scale := timeScale(t); scale > 0 {
-		unit = time.Millisecond / time.Duration(scale)
-	}
-	if logical := t.LogicalType(); logical != nil {
-		if stamp, ok := logical.Value.(*format.TimestampType); ok {
-			return unit, stamp.IsAdjustedToUTC
-		}
-	}
-	return unit, true
-}
-
-// appendTime writes an instant that is n units after 1970.
+// appendTime writes an instant that is n units after 1970, in UTC or an unknown local time.
 func appendTime(b []byte, n int64, unit time.Duration, utc bool) []byte {
 	second := int64(time.Second / unit)
 	at := time.Unix(n/second, n%second*int64(unit)).UTC()
@@ -235,25 +231,6 @@ func appendInt96(b []byte, v deprecated.Int96) []byte {
 	nanos := int64(uint64(v[1])<<32 | uint64(v[0]))
 	at := time.Unix((int64(v[2])-julianOf1970)*86400, nanos).UTC()
 	return at.AppendFormat(b, "2006-01-02 15:04:05.999999999")
-}
-
-func isDate(t parquet.Type) bool {
-	logical := t.LogicalType()
-	if logical == nil {
-		return false
-	}
-	_, ok := logical.Value.(*format.DateType)
-	return ok
-}
-
-// decimalScale returns how many digits of a decimal number follow the point.
-func decimalScale(t parquet.Type) (scale int, ok bool) {
-	if logical := t.LogicalType(); logical != nil {
-		if d, ok := logical.Value.(*format.DecimalType); ok && d.Scale >= 0 && d.Scale <= 76 {
-			return int(d.Scale), true
-		}
-	}
-	return 0, false
 }
 
 // unscaled returns a decimal number without its point.

@@ -35,7 +35,7 @@ type budgetState struct {
 }
 
 func (gb *GPUBudgets) init() {
-	gb.All = slices.Clone(gb.Scenario.Budgets)
+	gb.All = slices.Clone(gb.Scenario.GPUBudgets)
 	gb.state = make([]budgetState, len(gb.All))
 	gb.of = make([][]int32, len(gb.Scenario.Templates))
 	gb.Jobs.suspendedBy = make([]string, len(gb.Scenario.Workloads))

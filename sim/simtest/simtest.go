@@ -21,8 +21,8 @@ const GiB = int64(1) << 30
 
 // New returns a scenario of the given duration with no markets yet.
 func New(duration time.Duration) scenarios.BoundScenario {
-	return scenarios.BoundScenario{Name: "test", Start: Start, Duration: duration, WarmUp: 24 * time.Hour,
-		ReadyGrace: 10 * time.Minute, Intensity: 1}
+	return scenarios.BoundScenario{Settings: scenarios.Settings{Name: "test", Start: Start, Duration: duration,
+		WarmUp: 24 * time.Hour, ReadyGrace: 10 * time.Minute, Intensity: 1}}
 }
 
 // AddMarkets adds every zone × type × capacity type. Types have 4, 8, 16 … vCPUs.

@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spotter-dev/spotter/.ci/tools/lab/check"
+	"github.com/spotter-dev/spotter/.ci/tools/lab/measure"
 	"github.com/spotter-dev/spotter/eval/chart"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/internal/lab"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/importer"
-	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
 // formMarkdown is an output format of trace check in addition to those of all commands.

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/.ci/tools/lab/check"
+	"github.com/spotter-dev/spotter/.ci/tools/lab/measure"
 	"github.com/spotter-dev/spotter/eval/chart"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/pictures"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
 	"github.com/spotter-dev/spotter/scenarios/trace"
-	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
 // draw writes the pictures of r into dir.

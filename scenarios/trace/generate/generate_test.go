@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -38,36 +37,6 @@ func generated(t testing.TB, c Config) *trace.Trace {
 		t.Fatal(err)
 	}
 	return tr
-}
-
-// The embedded traces are what the generator draws, so nothing was put in by
-// hand.
-func TestEmbeddedIsGenerated(t *testing.T) {
-	for _, file := range []string{"synthetic", "rackspace"} {
-		embedded, ok, err := trace.EmbeddedNamed(file)
-		if err != nil || !ok {
-			t.Fatal(ok, err)
-		}
-		c, err := Embedded(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		drawn := generated(t, c)
-		drawn.Name = embedded.Name
-		if !reflect.DeepEqual(embedded, drawn) {
-			t.Errorf("the embedded trace %s (%x) is not what the generator draws (%x); run go generate ./scenarios/trace/generate",
-				file, embedded.Digest[:8], drawn.Digest[:8])
-		}
-		if !embedded.Synthetic || !strings.Contains(embedded.About, "synthetic") {
-			t.Errorf("%s does not say that it is synthetic: %q", file, embedded.About)
-		}
-		if info, err := os.Stat("../embedded/" + file + ".parquet"); err != nil || info.Size() > 110_000 {
-			t.Errorf("%s: %v, %v", file, info, err)
-		}
-	}
-	if _, err := Embedded("none"); !errors.Is(err, ErrPreset) {
-		t.Error(err)
-	}
 }
 
 // Changing the draws by accident would change every figure that was published,
@@ -171,7 +140,7 @@ func TestHidden(t *testing.T) {
 			c.Markets[i].OnDemand = onDemand
 		}
 		w.Hidden = hidden
-		return measure.Measure(generated(t, c), measure.Options{}).Prices.RateMean
+		return measure.Measure(generated(t, c), nil).Prices.RateMean
 	}
 	for _, x := range []struct {
 		onDemand            policy.Money
@@ -218,7 +187,7 @@ func TestPresetFigures(t *testing.T) {
 			if name != "aws-auction-2016" {
 				markets = 240
 			}
-			s := measure.Measure(generated(t, byPreset(t, name, seed, markets, min(p.Days, 60))), measure.Options{}).Prices
+			s := measure.Measure(generated(t, byPreset(t, name, seed, markets, min(p.Days, 60))), nil).Prices
 			for _, f := range []struct {
 				name string
 				got  float64

@@ -16,8 +16,6 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-//go:generate go run gen_embedded.go
-
 // presetFiles hold one law each. They were fitted by .ci/tools/lab/fit, which
 // needs the recordings.
 //
@@ -148,8 +146,8 @@ func takeMarkets(provider string, before, families []string, n int) ([]Market, e
 	for _, region := range regions {
 		zones := catalog.Zones(provider, region)
 		for _, kind := range types {
-			onDemand, ok := onDemandOf(provider, region, kind)
-			if !ok {
+			onDemand, _ := catalog.OnDemandOrModelled(provider, region, kind)
+			if onDemand == 0 {
 				continue
 			}
 			for _, zone := range zones {
@@ -164,16 +162,6 @@ func takeMarkets(provider string, before, families []string, n int) ([]Market, e
 		ErrMarkets, n, len(markets), provider, len(regions))
 }
 
-// onDemandOf returns the on-demand price of a type, modelled where none is
-// published.
-func onDemandOf(provider, region, kind string) (policy.Money, bool) {
-	if price, ok := catalog.OnDemand(provider, region, kind); ok {
-		return price, true
-	}
-	price, _, ok := catalog.OnDemandModelled(provider, region, kind)
-	return price, ok && price > 0
-}
-
 // CatalogMarkets returns all markets of the provider's catalog, those of the
 // regions before first.
 func CatalogMarkets(provider string, before []string) ([]Market, error) {
@@ -186,7 +174,7 @@ func catalogSize(provider string) int {
 	for _, region := range catalog.Regions(provider) {
 		zones := len(catalog.Zones(provider, region))
 		for _, kind := range catalog.Types(provider) {
-			if _, ok := onDemandOf(provider, region, kind); ok {
+			if price, _ := catalog.OnDemandOrModelled(provider, region, kind); price > 0 {
 				n += zones
 			}
 		}

@@ -136,8 +136,8 @@ func (a *assembly) modelPrices(series []trace.Series) string {
 		if s.Available == nil || priced {
 			continue
 		}
-		onDemand, ok := onDemandOf(s)
-		if !ok {
+		onDemand, _ := catalog.OnDemandOrModelled(s.Provider, s.Region, s.Type)
+		if onDemand == 0 {
 			a.warn("%s has no price: neither a recording nor the catalog knows one on demand", s.Name())
 			continue
 		}
@@ -170,21 +170,11 @@ func (a *assembly) fill(t *trace.Trace) {
 				r.UnknownTypes = append(r.UnknownTypes, name)
 			}
 		}
-		if _, known := onDemandOf(s); s.OnDemand == nil && !known {
+		if price, _ := catalog.OnDemandOrModelled(s.Provider, s.Region, s.Type); s.OnDemand == nil && price == 0 {
 			r.WithoutOnDemand = append(r.WithoutOnDemand, s.Name())
 		}
 	}
 	slices.Sort(r.UnknownTypes)
-}
-
-// onDemandOf returns the on-demand price that the catalog has of a market, published
-// or derived.
-func onDemandOf(s *trace.Series) (policy.Money, bool) {
-	price, ok := catalog.OnDemand(s.Provider, s.Region, s.Type)
-	if !ok {
-		price, _, ok = catalog.OnDemandModelled(s.Provider, s.Region, s.Type)
-	}
-	return price, ok
 }
 
 // some returns the first names, and how many there are beyond them.

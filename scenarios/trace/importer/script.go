@@ -5,145 +5,174 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
-	"github.com/spotter-dev/spotter/scenarios/trace/script"
 )
 
-// ScriptOptions say how a script of prices is run.
-type ScriptOptions struct {
-	// Tick is the time from one call to the next; 0 means DefaultTick.
-	Tick time.Duration
-
-	// For is how long the script is run; 0 means until each market has reached its last step.
-	For time.Duration
-
-	// Markets are markets to query, as TYPE:ZONE, in addition to those that the script names in
-	// full.
-	Markets []string
+// A script is prices that were written in advance: the JSON files in which users of SpotVortex describe
+// what a market does in a test. It has steps for markets, written "type:zone", where either may be "*",
+// and the next step of each.
+type script struct {
+	fallback *scriptStep
+	repeat   bool
+	series   map[scriptKey][]scriptStep
+	next     map[scriptKey]int
 }
 
-// DefaultTick is how often a controller queries prices.
-const DefaultTick = 30 * time.Second
+// A scriptKey is a market to which steps belong; either name may be "*".
+type scriptKey struct{ kind, zone string }
 
-// formatScript is what the report calls a script.
-const formatScript = "script of prices"
+// String returns the key as it is written.
+func (k scriptKey) String() string { return k.kind + ":" + k.zone }
 
-// fromScript reports whether any source is a script.
-func (n *notes) fromScript() bool { return slices.Contains(n.report.Formats, formatScript) }
+// exact reports whether k is one market.
+func (k scriptKey) exact() bool { return k.kind != "*" && k.zone != "*" }
 
-// ticksMax bounds how often a script is asked.
-const ticksMax = 10_000_000
+// A scriptStep is the result of one call: prices, of which onDemand is 0 where the script has none, or a
+// fault that the script orders, as of an API that throttles.
+type scriptStep struct {
+	spot, onDemand policy.Money
+	fault          string
+}
 
-// script runs a script: at each tick it queries the on-demand price and then the Spot price of
-// every market, ascending by name, so that both prices are from the same step. After an error the
-// previous price stays in force.
-func (im *importer) script(r io.Reader) error {
-	im.took(formatScript)
-	s, err := script.Read(r)
-	if err != nil {
-		return fmt.Errorf("%w: %w", trace.ErrFormat, err)
+// A writtenStep is a step as it is stored in a file. Values that it omits are those of the default;
+// the last two say nothing of prices.
+type writtenStep struct {
+	Current    *float64  `json:"current_price"`
+	OnDemand   *float64  `json:"on_demand_price"`
+	Error      *string   `json:"error"`
+	History    []float64 `json:"price_history"`
+	Volatility *float64  `json:"volatility"`
+}
+
+// readScript reads a script. Members that no script has are refused, since one mistyped would silently
+// do nothing.
+func readScript(r io.Reader) (*script, error) {
+	var file struct {
+		Default *writtenStep             `json:"default"`
+		Repeat  *bool                    `json:"repeat_last"`
+		Series  map[string][]writtenStep `json:"series"`
 	}
-	if im.o.From == 0 {
-		return fmt.Errorf("%w: a script has no start time", trace.ErrUnnamed)
+	if err := whole(r, &file, true); err != nil {
+		return nil, err
 	}
-	keys, err := im.scripted(s)
-	if err != nil {
-		return err
+	if file.Default == nil && len(file.Series) == 0 {
+		return nil, fmt.Errorf("%w: a script needs default, series or both", trace.ErrFormat)
 	}
-	markets := make([]int32, len(keys))
-	for i, key := range keys {
-		markets[i], err = im.market("", catalog.AWS, nil, []byte(key.Zone), []byte(key.Type), nil)
+	s := &script{repeat: file.Repeat == nil || *file.Repeat, series: map[scriptKey][]scriptStep{}, next: map[scriptKey]int{}}
+	base := writtenStep{}
+	if file.Default != nil {
+		base = *file.Default
+		fallback, err := base.step("default")
 		if err != nil {
-			return fmt.Errorf("%w: %w", trace.ErrNoRegion, err)
+			return nil, err
 		}
+		s.fallback = &fallback
 	}
-	tick := cmp.Or(im.o.Script.Tick, DefaultTick)
-	ticks := int64(scriptTicks(s, keys))
-	if im.o.Script.For > 0 {
-		ticks = int64((im.o.Script.For + tick - 1) / tick)
-	}
-	if tick < time.Millisecond || ticks*int64(len(keys)) > ticksMax {
-		return fmt.Errorf("%w: %d markets asked %d times, every %v", trace.ErrValue, len(keys), ticks, tick)
-	}
-	failed, first := 0, error(nil)
-	for n := range ticks {
-		at := im.o.From.Add(time.Duration(n) * tick)
-		for i, key := range keys {
-			im.report.Rows++
-			e, err := quoted(s, key)
+	for _, name := range slices.Sorted(maps.Keys(file.Series)) {
+		key, err := parseScriptKey(name)
+		if err != nil {
+			return nil, err
+		}
+		if len(file.Series[name]) == 0 {
+			return nil, fmt.Errorf("%w: series %q has no step", trace.ErrFormat, name)
+		}
+		for i, w := range file.Series[name] {
+			st, err := w.over(base).step(fmt.Sprintf("series %q, step %d", name, i+1))
 			if err != nil {
-				failed, first = failed+1, cmp.Or(first, err)
-				continue
+				return nil, err
 			}
-			e.market, e.at = markets[i], at
-			im.add(e)
+			s.series[key] = append(s.series[key], st)
 		}
 	}
-	im.from, im.to = min(im.from, im.o.From), max(im.to, im.o.From.Add(time.Duration(ticks)*tick))
-	if failed > 0 {
-		im.warn("%s: %d of %d calls failed, where the last price is kept (the first: %v)",
-			filepath.Base(im.path), failed, int(ticks)*len(keys), first)
-	}
-	return nil
+	return s, nil
 }
 
-// quoted asks s for the prices of a market.
-func quoted(s *script.Script, key script.Key) (e event, err error) {
-	e.onDemand, err = s.OnDemandPrice(key.Type, key.Zone)
-	q, faulty := s.SpotPrice(key.Type, key.Zone) // also after an error, which it passes by
-	if err = errors.Join(err, faulty); err != nil {
-		return e, faulty
+// parseScriptKey reads a key of the form type:zone.
+func parseScriptKey(text string) (scriptKey, error) {
+	kind, zone, ok := strings.Cut(text, ":")
+	if !ok || kind == "" || zone == "" {
+		return scriptKey{}, fmt.Errorf("%w: market %q is not of the form TYPE:ZONE", trace.ErrFormat, text)
 	}
-	e.spot, e.says = q.Spot, saysSpot
-	if e.onDemand > 0 {
-		e.says |= saysOnDemand
-	}
-	return e, nil
+	return scriptKey{kind, zone}, nil
 }
 
-// scripted returns the markets to query, ascending.
-func (im *importer) scripted(s *script.Script) ([]script.Key, error) {
-	var keys []script.Key
-	for _, key := range s.Keys() {
-		if key.Exact() {
-			keys = append(keys, key)
-		}
-	}
-	for _, text := range im.o.Script.Markets {
-		key, err := script.ParseKey(text)
-		if err == nil && !key.Exact() {
-			err = fmt.Errorf("market %q names no single one", text)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", trace.ErrUnnamed, err)
-		}
-		keys = append(keys, key)
-	}
-	if len(keys) == 0 {
-		return nil, fmt.Errorf("%w: the script names no market in full", trace.ErrUnnamed)
-	}
-	slices.SortFunc(keys, func(a, b script.Key) int { return strings.Compare(a.String(), b.String()) })
-	return slices.Compact(keys), nil
+// over returns w with what it leaves out taken from base.
+func (w writtenStep) over(base writtenStep) writtenStep {
+	return writtenStep{Current: cmp.Or(w.Current, base.Current), OnDemand: cmp.Or(w.OnDemand, base.OnDemand),
+		Error: cmp.Or(w.Error, base.Error)}
 }
 
-// scriptTicks returns the number of ticks after which every series of steps that the markets in
-// keys follow has reached its last step.
-func scriptTicks(s *script.Script, keys []script.Key) int {
-	sharing := map[script.Key]int{}
-	for _, m := range keys {
-		key, _ := s.Steps(m)
-		sharing[key]++
+// step checks w and returns it as a step. Place is where w is in the file, for errors.
+func (w writtenStep) step(place string) (st scriptStep, err error) {
+	if w.Error != nil {
+		st.fault = *w.Error
 	}
-	most := 1
-	for _, m := range keys {
-		key, n := s.Steps(m)
-		most = max(most, (n+sharing[key]-1)/sharing[key])
+	if w.Current == nil && st.fault == "" {
+		return st, fmt.Errorf("%w: %s has neither current_price nor error", trace.ErrFormat, place)
 	}
-	return most
+	for _, x := range []struct {
+		name string
+		from *float64
+		to   *policy.Money
+	}{{"current_price", w.Current, &st.spot}, {"on_demand_price", w.OnDemand, &st.onDemand}} {
+		if x.from == nil {
+			continue
+		}
+		price, ok := trace.Price(*x.from)
+		if !ok {
+			return st, fmt.Errorf("%w: %s: %s is %v, must be from 0 to 1000000", trace.ErrFormat, place, x.name, *x.from)
+		}
+		*x.to = price
+	}
+	return st, nil
+}
+
+// keys returns the keys that have steps of their own, ascending.
+func (s *script) keys() []scriptKey {
+	return slices.SortedFunc(maps.Keys(s.series), func(a, b scriptKey) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// steps returns how many steps the key has whose steps market m follows, and
+// the key itself; none if m follows the default.
+func (s *script) steps(m scriptKey) (scriptKey, int) {
+	for _, key := range [...]scriptKey{m, {m.kind, "*"}, {"*", m.zone}, {"*", "*"}} {
+		if steps := s.series[key]; len(steps) > 0 {
+			return key, len(steps)
+		}
+	}
+	return scriptKey{}, 0
+}
+
+// errNoPrice is returned for a market of which a script says nothing, errExhausted behind the last step
+// of a script that does not repeat it.
+var (
+	errNoPrice   = errors.New("the script has no price")
+	errExhausted = errors.New("the script is at its end")
+)
+
+// call returns what the next step of market m says, and advances, even if that step is an error.
+// Markets that share a key share its steps.
+func (s *script) call(m scriptKey) (scriptStep, error) {
+	key, n := s.steps(m)
+	st := s.fallback
+	if n > 0 {
+		at := s.next[key]
+		if at >= n && !s.repeat {
+			return scriptStep{}, fmt.Errorf("%w: %s after %d steps of %s", errExhausted, m, n, key)
+		}
+		st = &s.series[key][min(at, n-1)]
+		s.next[key] = min(at+1, n)
+	}
+	switch {
+	case st == nil:
+		return scriptStep{}, fmt.Errorf("%w: %s", errNoPrice, m)
+	case st.fault != "":
+		return scriptStep{}, errors.New(st.fault)
+	}
+	return *st, nil
 }

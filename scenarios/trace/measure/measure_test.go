@@ -66,7 +66,7 @@ func BenchmarkMeasure(b *testing.B) {
 		rows += len(tr.Series[i].At)
 	}
 	for b.Loop() {
-		Measure(tr, Options{})
+		Measure(tr, nil)
 	}
 	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }
@@ -80,7 +80,7 @@ func TestSpikes(t *testing.T) {
 		Spot:     cents(95, 90, 91, 99, 50, -1, 92, 93),
 		OnDemand: cents(100, 100, 100, 100, 100, 100, 100, 100),
 	})
-	p := Measure(tr, Options{}).Prices
+	p := Measure(tr, nil).Prices
 	years := 9.0 / 365.25
 	if p.Spikes != 3 || math.Abs(p.SpikeEntries-1/years) > 1e-9 || p.SpikeHours[1] != 24 || math.Abs(p.Above90-6.0/9) > 1e-12 {
 		t.Errorf("%d spikes, %v entries, %v h, %v above", p.Spikes, p.SpikeEntries, p.SpikeHours, p.Above90)
@@ -101,7 +101,7 @@ func TestRateNeedsADay(t *testing.T) {
 		}
 		return s
 	}
-	p := Measure(made(t, "x", at(3, 0), series("a", 0, 24), series("b", 42, 43, 44)), Options{}).Prices
+	p := Measure(made(t, "x", at(3, 0), series("a", 0, 24), series("b", 42, 43, 44)), nil).Prices
 	if p.RateMean != 0.5 || p.Changes != 3 {
 		t.Errorf("%v a day, %d changes", p.RateMean, p.Changes)
 	}
@@ -118,7 +118,7 @@ func TestZoneCorrelation(t *testing.T) {
 				s.At, s.Spot, s.OnDemand = s.At[:1], s.Spot[:1], s.OnDemand[:1]
 			}
 		}
-		p := Measure(tr, Options{}).Prices
+		p := Measure(tr, nil).Prices
 		if p.ZonePairs != want || want == 1 && math.Abs(p.ZoneCorrelation-1) > 1e-9 {
 			t.Errorf("%d days: %d pairs, %v", days, p.ZonePairs, p.ZoneCorrelation)
 		}
@@ -148,7 +148,7 @@ func TestSampling(t *testing.T) {
 	if found.Interval != 6*time.Hour {
 		t.Fatalf("sampling of %v found instead of 6 h", found.Interval)
 	}
-	if a, b := Measure(fine, Options{}).Prices.Changes, Measure(coarse, Options{}).Prices.Changes; a < 2*b {
+	if a, b := Measure(fine, nil).Prices.Changes, Measure(coarse, nil).Prices.Changes; a < 2*b {
 		t.Errorf("%d changes and %d seen every 6 h", a, b)
 	}
 }
@@ -161,7 +161,7 @@ func TestFigures(t *testing.T) {
 		Spot:     cents(50, 25, -1, 25),
 		OnDemand: cents(100, 100, 100, 100),
 	})
-	p := Measure(tr, Options{}).Prices
+	p := Measure(tr, nil).Prices
 	if p.Changes != 1 || p.Rate[1] != 1.0/4 || p.RateMean != 1.0/4 || p.Unmoved != 0 || math.Abs(p.StepMedian-math.Ln2) > 1e-12 {
 		t.Errorf("%+v", p)
 	}

@@ -16,12 +16,6 @@ func OnDemand(s *trace.Series) (price policy.Money, modelled bool) {
 	default:
 		return 0, false
 	}
-	if price, ok := catalog.OnDemand(s.Provider, s.Region, s.Type); ok {
-		return price, false
-	}
-	price, _, ok := catalog.OnDemandModelled(s.Provider, s.Region, s.Type)
-	if !ok || price <= 0 {
-		return 0, false
-	}
-	return price, true
+	price, basis := catalog.OnDemandOrModelled(s.Provider, s.Region, s.Type)
+	return price, basis != ""
 }

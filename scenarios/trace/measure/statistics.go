@@ -11,21 +11,6 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// Options say how a trace is seen. The zero value sees it as it is.
-type Options struct {
-	// Sampling, when set, is how prices are seen: only what is in force at its
-	// instants. A Sampling that is coarser than the trace hides changes.
-	Sampling *Sampling
-
-	// Probe, when above 0, is how often availability is seen. An interval shorter
-	// than it may go unseen.
-	Probe time.Duration
-
-	// Classes are those of the zones of the trace that this one is compared
-	// with, by name; see [DepthClass].
-	Classes map[string]int
-}
-
 // Statistics are a trace in figures. A figure that nothing could be computed
 // for is NaN inside and is left out of every output.
 type Statistics struct {
@@ -40,12 +25,14 @@ type Statistics struct {
 
 	Prices Prices
 
-	// Availability is nil when no market of the trace records whether a node
-	// could be had.
-	Availability *Availability
+	// Available is the share of time in which a node could be had, of the time for which that is
+	// recorded.
+	Available float64
 
-	// Depth is nil when no market records how many nodes came up.
-	Depth *Depth
+	// NoneLaunched and AllLaunched are the shares of time in which none and all of the nodes
+	// requested at once came up, in DepthMarkets markets that record it.
+	NoneLaunched, AllLaunched float64
+	DepthMarkets              int
 }
 
 // Prices are the statistics of the Spot price.
@@ -120,8 +107,9 @@ type Prices struct {
 // percentiles of Prices.Ratio.
 var ratioPercentiles = [7]float64{0.01, 0.05, 0.25, 0.50, 0.75, 0.95, 0.99}
 
-// Measure computes the statistics of t.
-func Measure(t *trace.Trace, o Options) *Statistics {
+// Measure computes the statistics of t. Sampling, unless nil, is how prices are seen: only what is
+// in force at its instants. One that is coarser than the trace hides changes.
+func Measure(t *trace.Trace, sampling *Sampling) *Statistics {
 	s := &Statistics{Name: t.Name, Synthetic: t.Synthetic, Scripted: t.Scripted, From: t.From, To: t.To}
 	var zones, types []string
 	for i := range t.Series {
@@ -131,14 +119,48 @@ func Measure(t *trace.Trace, o Options) *Statistics {
 		}
 		s.Markets++
 		s.Rows += len(m.At)
+		if m.Launched != nil {
+			s.DepthMarkets++
+		}
 		zones = append(zones, m.Provider+"/"+m.Region+"/"+m.Zone)
 		types = append(types, m.Provider+"/"+m.Type)
 	}
 	s.Zones, s.Types = len(names(zones)), len(names(types))
-	s.Prices = measurePrices(t, o.Sampling)
-	s.Availability = measureAvailability(t, o.Probe)
-	s.Depth = measureDepth(t, o.Classes)
+	s.Prices = measurePrices(t, sampling)
+	s.Available = shareOfTime(t, func(m *trace.Series, i int) int8 { return m.Sample(i).Available })
+	launched := func(want func(v trace.Sample) bool) float64 {
+		return shareOfTime(t, func(m *trace.Series, i int) int8 {
+			switch v := m.Sample(i); {
+			case v.Launched < 0:
+				return -1
+			case want(v):
+				return 1
+			}
+			return 0
+		})
+	}
+	s.NoneLaunched = launched(func(v trace.Sample) bool { return v.Launched == 0 })
+	s.AllLaunched = launched(func(v trace.Sample) bool { return v.Launched == v.Requested })
 	return s
+}
+
+// shareOfTime returns the share of time in which a state is 1, of the time in which it is 1 or 0,
+// over all markets; NaN where it never is.
+func shareOfTime(t *trace.Trace, state func(m *trace.Series, i int) int8) float64 {
+	var spans [2]policy.Time
+	for k := range t.Series {
+		m := &t.Series[k]
+		for i, at := range m.At {
+			end := t.To
+			if i+1 < len(m.At) {
+				end = m.At[i+1]
+			}
+			if is := state(m, i); is >= 0 {
+				spans[is] += end - at
+			}
+		}
+	}
+	return float64(spans[1]) / float64(spans[0]+spans[1])
 }
 
 // names returns each of all once, in order.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/.ci/tools/lab/measure"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
-	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
 // flips makes a market that is up and down in turn, beginning down at hour 0

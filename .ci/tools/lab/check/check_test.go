@@ -12,9 +12,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/spotter-dev/spotter/.ci/tools/lab/measure"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
-	"github.com/spotter-dev/spotter/scenarios/trace/measure"
+	prices "github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
 // noise is a fixed sequence of numbers that look random, 0…1.
@@ -307,7 +308,7 @@ func TestCoarser(t *testing.T) {
 // Where most markets stand still the mean rate is judged, else the median.
 func TestJudgedRate(t *testing.T) {
 	for rate, want := range map[float64]string{0: "change-rate-mean", 2: "change-rate-p50"} {
-		s := &measure.Statistics{Prices: measure.Prices{Rate: [3]float64{0, rate, 3}}}
+		s := &measure.Statistics{Statistics: &prices.Statistics{Prices: measure.Prices{Rate: [3]float64{0, rate, 3}}}}
 		var judged []string
 		for _, f := range Figures(s) {
 			if f.Tolerance == tolRate {

@@ -6,9 +6,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/spotter-dev/spotter/.ci/tools/lab/measure"
 	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios/trace"
-	"github.com/spotter-dev/spotter/scenarios/trace/measure"
+	prices "github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
 // A Comparison is how far a trace A is from a trace B. B is what A should be
@@ -113,7 +114,7 @@ func (c *Comparison) both(f *Figure) bool {
 func (c *Comparison) eyes(a, b *trace.Trace, o Options) (oa, ob measure.Options) {
 	oa, ob = o.Options, o.Options
 	if o.Sampling == nil {
-		sa, sb := measure.SamplingOf(a), measure.SamplingOf(b)
+		sa, sb := prices.SamplingOf(a), prices.SamplingOf(b)
 		switch {
 		case coarser(&sa, &sb):
 			ob.Sampling = &sa

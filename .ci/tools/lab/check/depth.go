@@ -1,7 +1,7 @@
 package check
 
 import (
-	"github.com/spotter-dev/spotter/scenarios/trace/measure"
+	"github.com/spotter-dev/spotter/.ci/tools/lab/measure"
 )
 
 // classesOf returns the class of every market by its name.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spotter-dev/spotter/.ci/tools/lab/check"
 	"github.com/spotter-dev/spotter/.ci/tools/lab/fit"
+	"github.com/spotter-dev/spotter/.ci/tools/lab/measure"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/importer"
-	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
 // depthTrace returns a trace of a type in zones of one region in which the

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/spotter-dev/spotter/scenarios/trace/measure"
+	"github.com/spotter-dev/spotter/.ci/tools/lab/measure"
 )
 
 // A Figure is one of the statistics of a trace, with how it may be compared.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spotter-dev/spotter/scenarios/trace/measure"
+	"github.com/spotter-dev/spotter/.ci/tools/lab/measure"
 )
 
 // Options say how traces are seen and judged. The zero value sees them as they

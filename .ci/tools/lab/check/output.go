@@ -11,8 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spotter-dev/spotter/.ci/tools/lab/measure"
 	"github.com/spotter-dev/spotter/policy/figures"
-	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
 // kindOf says where prices come from.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/.ci/tools/lab/measure"
 	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/scenarios/trace/importer"
-	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
 // published are the figures that were measured on a recording by another

@@ -1,5 +1,5 @@
-// Package embedded makes the embedded trace of recorded prices out of the recording that it is a part
-// of, which is not in the repository.
+// Package embedded makes the embedded traces: that of recorded prices out of the recording that it is
+// a part of, which is not in the repository, and the synthetic ones.
 package embedded
 
 import (

@@ -1,17 +1,17 @@
 //go:build ignore
 
-// This program makes the embedded trace of recorded prices: in .ci/tools/lab, go run embedded/gen.go DATA, where DATA is the
-// folder of recordings.
+// This program makes the embedded traces: in .ci/tools/lab, go run embedded/gen.go DATA, where DATA is the folder of
+// recordings. Without DATA it draws the synthetic ones alone.
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/spotter-dev/spotter/.ci/tools/lab/embedded"
 	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/generate"
 )
 
 func main() {
@@ -22,12 +22,25 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 1 {
-		return errors.New("give the folder of recordings")
-	}
-	t, err := embedded.Make(filepath.Join(args[0], embedded.Source))
+	drawn, err := embedded.Drawn()
 	if err != nil {
 		return err
 	}
-	return trace.WriteFile("../../../scenarios/trace/embedded/"+trace.Recorded+".parquet", t)
+	traces := map[string]*trace.Trace{}
+	for name, c := range drawn {
+		if traces[name], err = generate.Generate(c); err != nil {
+			return err
+		}
+	}
+	if len(args) > 0 {
+		if traces[trace.Recorded], err = embedded.Make(filepath.Join(args[0], embedded.Source)); err != nil {
+			return err
+		}
+	}
+	for name, t := range traces {
+		if err := trace.WriteFile("../../../scenarios/trace/embedded/"+name+".parquet", t); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,11 +4,11 @@ import (
 	"math"
 	"slices"
 
+	"github.com/spotter-dev/spotter/.ci/tools/lab/measure"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
 	"github.com/spotter-dev/spotter/scenarios/chance"
 	"github.com/spotter-dev/spotter/scenarios/trace"
-	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 

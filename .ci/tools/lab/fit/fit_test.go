@@ -113,7 +113,7 @@ func TestPresetsLikeRecordings(t *testing.T) {
 func TestFitRecovers(t *testing.T) {
 	c := byPreset(t, "aws-2021", 11, 90, 30)
 	truth := generated(t, c)
-	want := measure.Measure(truth, measure.Options{}).Prices
+	want := measure.Measure(truth, nil).Prices
 	views := map[string]*trace.Trace{"four looks a day": polled(t, truth), "every change": truth}
 	for name, tr := range views {
 		law := fit(t, tr).Law
@@ -122,7 +122,7 @@ func TestFitRecovers(t *testing.T) {
 		for seed := uint64(1); seed <= draws; seed++ {
 			// Unseen, the draws must be like the truth, of which the fit saw less.
 			s := measure.Measure(generated(t, generate.Config{Seed: seed, From: c.From, To: c.To, Markets: c.Markets,
-				Law: law}), measure.Options{}).Prices
+				Law: law}), nil).Prices
 			for i, v := range [...]float64{s.RateMean, s.Unmoved, s.Ratio[3], s.Ratio[5], s.Autocorrelation, s.ZoneCorrelation, s.StepMedian} {
 				mean[i] += v / draws
 			}
@@ -164,11 +164,11 @@ func TestFitForOtherMarkets(t *testing.T) {
 		mean := 0.0
 		for seed := uint64(1); seed <= draws; seed++ {
 			d := generate.Config{Seed: seed, From: c.From, To: c.To, Markets: markets, Law: law}
-			mean += measure.Measure(generated(t, d), measure.Options{}).Prices.RateMean / draws
+			mean += measure.Measure(generated(t, d), nil).Prices.RateMean / draws
 		}
 		return mean
 	}
-	want := measure.Measure(truth, measure.Options{}).Prices.RateMean
+	want := measure.Measure(truth, nil).Prices.RateMean
 	fitted, err := Of(truth, cheap)
 	if err != nil {
 		t.Fatal(err)

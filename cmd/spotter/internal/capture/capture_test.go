@@ -49,7 +49,7 @@ func bind(t *testing.T, file string, text []byte, tr *trace.Trace) (*scenarios.B
 func snapshot(w *scenarios.BoundScenario) *policy.Snapshot {
 	s := &policy.Snapshot{
 		Now: w.Start, Types: w.Types, Zones: w.Zones, Markets: w.Markets, Pools: w.Pools, Templates: w.Templates, PDBs: w.PDBs,
-		Budgets: w.Budgets, Commitments: w.Commitments,
+		Budgets: w.GPUBudgets, Commitments: w.Commitments,
 	}
 	for i := range w.Pools {
 		for _, capacity := range []policy.CapacityType{policy.Spot, policy.OnDemand, policy.OnDemand} {
@@ -225,8 +225,8 @@ func compare(t *testing.T, before, after *scenarios.BoundScenario) {
 			t.Errorf("PDB %+v, want %+v", b, a)
 		}
 	}
-	if !reflect.DeepEqual(before.Budgets, after.Budgets) {
-		t.Errorf("budgets %+v, want %+v", after.Budgets, before.Budgets)
+	if !reflect.DeepEqual(before.GPUBudgets, after.GPUBudgets) {
+		t.Errorf("budgets %+v, want %+v", after.GPUBudgets, before.GPUBudgets)
 	}
 	for i := range before.Pools {
 		a, b := before.Pools[i], after.Pools[i]

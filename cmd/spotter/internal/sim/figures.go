@@ -155,7 +155,7 @@ func budgets(bound *scenarios.BoundScenario, r *sim.Result) format.Grid {
 		"MIN CLOSED", "EVICTED", "PAUSED")}
 	for i := range r.Budgets {
 		x := &r.Budgets[i]
-		t.Rows = append(t.Rows, format.Cells(x.Name, fmt.Sprint(x.Action), quota(&bound.Budgets[i]),
+		t.Rows = append(t.Rows, format.Cells(x.Name, fmt.Sprint(x.Action), quota(&bound.GPUBudgets[i]),
 			figures.Number(x.GPUHours, 1), figures.Share(x.Peak, 0),
 			figures.Integer(x.OverMinutes), figures.Integer(x.ClosedMinutes), figures.Integer(x.Evictions), figures.Integer(x.Pauses)))
 	}

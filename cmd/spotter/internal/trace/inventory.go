@@ -42,8 +42,7 @@ type inventory struct {
 // inventoryOf describes t.
 func inventoryOf(t *trace.Trace) *inventory {
 	v := &inventory{
-		Statistics: measure.Measure(t,
-			measure.Options{}), About: t.About, Markets: len(t.Series), Warnings: t.Warnings, Digest: t.Digest,
+		Statistics: measure.Measure(t, nil), About: t.About, Markets: len(t.Series), Warnings: t.Warnings, Digest: t.Digest,
 		meta: t.Meta, unmarked: t.Unmarked,
 	}
 	var types []string
@@ -141,13 +140,10 @@ func (v *inventory) object() object {
 		Types: v.Types, Markets: v.Markets, Rows: v.Rows, Changes: p.Changes, SampleS: p.Sampling.Interval.Seconds(),
 		Offered: known(p.Offered), ChangesPerDay: known(p.Rate[1]), GapHours: allKnown(p.GapHours[:3]), Ratio: allKnown([]float64{p.Ratio[1], p.Ratio[3], p.Ratio[5]}),
 		OnDemand:  onDemandOf{v.WithOnDemand, v.Catalog, v.Derived, append([]string{}, v.Unpriced...)},
-		BytesRead: v.Traffic.Read, BytesStored: v.Traffic.Stored,
+		Available: known(v.Available), BytesRead: v.Traffic.Read, BytesStored: v.Traffic.Stored,
 		Warnings: append([]string{}, v.Warnings...), Digest: hex.EncodeToString(v.Digest[:]),
 	}
 	out.Scores = v.scores.object()
-	if v.Availability != nil {
-		out.Available = known(v.Availability.Share)
-	}
 	return out
 }
 
@@ -211,9 +207,9 @@ func (v *inventory) text(wide bool) string {
 		line("", "unknown: %s; runs leave these out", cli.FirstOf(v.Unpriced, fewer))
 	}
 	line("availability", "%s", v.availability())
-	if d := v.Depth; d != nil {
-		line("depth", "recorded in %d markets: none in %s, all requested in %s of the time", len(d.Zones),
-			figures.Share(d.None, 2), figures.Share(d.All, 2))
+	if v.DepthMarkets > 0 {
+		line("depth", "recorded in %d markets: none in %s, all requested in %s of the time", v.DepthMarkets,
+			figures.Share(v.NoneLaunched, 2), figures.Share(v.AllLaunched, 2))
 	}
 	line("placement scores", "%s", v.scores.text())
 	if b := v.Traffic; b.Stored > 0 {
@@ -249,16 +245,15 @@ func (v *inventory) onDemand() string {
 }
 
 func (v *inventory) availability() string {
-	a := v.Availability
-	switch {
-	case a == nil:
+	if v.WithAvailability == 0 {
 		return "none: reclaims are modelled"
-	case v.Synthetic:
-		return fmt.Sprintf("generated for %d markets, a node available in %s of the time", v.WithAvailability,
-			figures.Share(a.Share, 2))
 	}
-	return fmt.Sprintf("recorded for %d markets, a node available in %s of the time", v.WithAvailability,
-		figures.Share(a.Share, 2))
+	how := "recorded"
+	if v.Synthetic {
+		how = "generated"
+	}
+	return fmt.Sprintf("%s for %d markets, a node available in %s of the time", how, v.WithAvailability,
+		figures.Share(v.Available, 2))
 }
 
 func dash(s string) string {

@@ -1,10 +1,8 @@
-//go:build ignore
-
-// Gen writes the tables of the catalog from recordings of the providers' public
-// lists. It needs the folder of recordings and the output of
-// `aws ec2 describe-instance-types`, which are not part of the project:
+// Catalog writes the tables of scenarios/catalog from recordings of the providers' public lists. It
+// needs the folder of recordings and the output of `aws ec2 describe-instance-types`, which are not
+// part of the project. In .ci/tools/lab:
 //
-//	SPOTTER_DATA=/path/to/data SPOTTER_EC2_TYPES=types.json go run gen.go gen_aws.go gen_gcp.go gen_azure.go gen_rackspace.go
+//	SPOTTER_DATA=/path/to/data SPOTTER_EC2_TYPES=types.json go run ./catalog
 package main
 
 import (
@@ -55,7 +53,7 @@ const coroot = "aws_gcp_azure_ondemand_coroot_2024-08-09.csv"
 
 func main() {
 	log.SetFlags(0)
-	dir := cmp.Or(os.Getenv("SPOTTER_DATA"), filepath.Join("..", "..", "..", "shared", "data"))
+	dir := cmp.Or(os.Getenv("SPOTTER_DATA"), filepath.Join("..", "..", "..", "..", "shared", "data"))
 	generateAWS(filepath.Join(dir, "catalog"))
 	generateGCP(filepath.Join(dir, "catalog"))
 	generateAzure(filepath.Join(dir, "catalog"))
@@ -226,10 +224,10 @@ func write(path string, t map[string]*machine, shape table) {
 	}
 	slices.Sort(names)
 	columns := slices.Sorted(maps.Keys(regions))
-	f, err := os.Create(path)
+	f, err := os.Create(filepath.Join("..", "..", "..", "scenarios", "catalog", path))
 	check(err)
 	w := bufio.NewWriter(f)
-	for _, line := range append(shape.head, "Written by gen.go.") {
+	for _, line := range append(shape.head, "Written by .ci/tools/lab/catalog.") {
 		fmt.Fprintln(w, "# "+line)
 	}
 	fixed := append([]string{"type", "vcpu", "memory_mib", "gpus", "gpu", "kind"}, shape.own...)

@@ -1,51 +1,49 @@
-package generate
+package embedded
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace/generate"
 )
 
-// embeddedBegin is when the synthetic traces begin.
-var embeddedBegin = policy.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-
-// Embedded returns the configuration that the embedded trace of a name is
-// drawn with: "synthetic" or "rackspace".
-func Embedded(name string) (Config, error) {
-	switch name {
-	case "synthetic":
-		return embedded("aws-2024", 22, defaultMarkets())
-	case "rackspace":
-		return embedded("rackspace-2026", 13*7, rackspaceMarkets()) // a comparison takes twelve weeks
+// Drawn returns the configurations that the embedded synthetic traces are drawn with, by their names.
+func Drawn() (map[string]generate.Config, error) {
+	all := map[string]generate.Config{}
+	begin := policy.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	for _, x := range []struct {
+		name, preset string
+		days         int
+		markets      []generate.Market
+	}{
+		{"synthetic", "aws-2024", 22, defaultMarkets()},
+		{"rackspace", "rackspace-2026", 13 * 7, rackspaceMarkets()}, // a comparison takes twelve weeks
+	} {
+		p, err := generate.FindPreset(x.preset)
+		if err != nil {
+			return nil, err
+		}
+		all[x.name] = generate.Config{Seed: 1, From: begin, To: begin.Add(time.Duration(x.days) * 24 * time.Hour),
+			Markets: x.markets, Law: p.Law}
 	}
-	return Config{}, fmt.Errorf("%w: there is no embedded trace %q", ErrPreset, name)
-}
-
-func embedded(preset string, days policy.Time, markets []Market) (Config, error) {
-	p, err := FindPreset(preset)
-	if err != nil {
-		return Config{}, err
-	}
-	return Config{
-		Seed: 1, From: embeddedBegin, To: embeddedBegin + days*day, Markets: markets, Law: p.Law,
-	}, nil
+	return all, nil
 }
 
 // cross returns a market for each type and zone that has an on-demand price.
-func cross(provider string, regions, types []string) []Market {
-	var markets []Market
+func cross(provider string, regions, types []string) []generate.Market {
+	var markets []generate.Market
 	for _, region := range regions {
 		zones := catalog.Zones(provider, region)
 		zones = zones[:min(len(zones), 3)]
 		for _, kind := range types {
-			onDemand, ok := onDemandOf(provider, region, kind)
-			if !ok {
+			onDemand, _ := catalog.OnDemandOrModelled(provider, region, kind)
+			if onDemand == 0 {
 				continue
 			}
 			for _, zone := range zones {
-				markets = append(markets, Market{Provider: provider, Region: region, Zone: zone, Type: kind, OnDemand: onDemand})
+				markets = append(markets,
+					generate.Market{Provider: provider, Region: region, Zone: zone, Type: kind, OnDemand: onDemand})
 			}
 		}
 	}
@@ -53,7 +51,7 @@ func cross(provider string, regions, types []string) []Market {
 }
 
 // defaultMarkets are types that clusters often run on, in three zones.
-func defaultMarkets() []Market {
+func defaultMarkets() []generate.Market {
 	var types []string
 	for _, family := range []string{
 		"c5", "c6i", "c7i", "m5", "m6i", "m7i", "r5", "r6i", "r7i", "m5a", "c6g", "m6g", "r6g",
@@ -68,8 +66,8 @@ func defaultMarkets() []Market {
 
 // rackspaceMarkets are server classes of three regions. A class carries the
 // region in its name.
-func rackspaceMarkets() []Market {
-	var markets []Market
+func rackspaceMarkets() []generate.Market {
+	var markets []generate.Market
 	for _, r := range []struct{ region, suffix string }{
 		{"us-east-iad-1", "iad"}, {"us-central-dfw-1", "dfw"}, {"us-central-ord-1", "ord"},
 	} {

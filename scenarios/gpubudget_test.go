@@ -46,8 +46,8 @@ func TestBudgetsOfAScenario(t *testing.T) {
 		t.Fatal(err)
 	}
 	var counted []string
-	for i := range w.Budgets {
-		b := &w.Budgets[i]
+	for i := range w.GPUBudgets {
+		b := &w.GPUBudgets[i]
 		for k := range w.Templates {
 			if n := b.Counts(&w.Templates[k]); n > 0 {
 				counted = append(counted, strings.Join([]string{b.Name, b.Action.String(), w.Templates[k].Name}, " "))
@@ -62,7 +62,7 @@ func TestBudgetsOfAScenario(t *testing.T) {
 	if got := strings.Join(counted, ", "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if b := w.Budgets[1]; b.Dollars != 40*policy.Dollar || b.HasGPUHours || b.Window != 24*time.Hour || b.OverQuotaDelay != 10*time.Minute {
+	if b := w.GPUBudgets[1]; b.Dollars != 40*policy.Dollar || b.HasGPUHours || b.Window != 24*time.Hour || b.OverQuotaDelay != 10*time.Minute {
 		t.Errorf("%+v", b)
 	}
 	text, err := Source("gpu-budget")
