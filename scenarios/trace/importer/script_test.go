@@ -21,7 +21,8 @@ func scriptOf(t *testing.T, text string) *script {
 	return s
 }
 
-// A call is a market that a script is asked for and the prices that it returns, in cents, or the error.
+// A call is a market that the script must price, and the prices in cents that it returns, or the
+// error.
 type call struct {
 	kind, zone     string
 	spot, onDemand policy.Money
