@@ -12,7 +12,6 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/nearest"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/budget"
 	"github.com/spotter-dev/spotter/policy/builtin/asis"
 	"github.com/spotter-dev/spotter/policy/builtin/karpenter"
 	"github.com/spotter-dev/spotter/policy/builtin/karpetrack"
@@ -24,6 +23,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/builtin/spot"
 	"github.com/spotter-dev/spotter/policy/builtin/spotvortex"
 	"github.com/spotter-dev/spotter/policy/builtin/static"
+	"github.com/spotter-dev/spotter/policy/gpubudget"
 	"github.com/spotter-dev/spotter/policy/guard"
 )
 
@@ -210,7 +210,7 @@ func New(spec string, o Options) (policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return budget.Around(p, budget.DefaultConfig()), nil
+	return gpubudget.Around(p, gpubudget.DefaultConfig()), nil
 }
 
 // newGuarded returns the policy of spec without budgets.
