@@ -43,8 +43,8 @@ type nodeClaim struct {
 
 // begin prepares the set for an attempt. Claims of earlier attempts are discarded if the layout of
 // labels was rebuilt.
-func (cs *claimSet) begin(anew bool) {
-	if anew {
+func (cs *claimSet) begin(rebuilt bool) {
+	if rebuilt {
 		cs.spare = nil
 	}
 	cs.cand = resize(cs.cand, len(cs.sv.offerTable.all))

@@ -53,8 +53,8 @@ func (pl *poolSet) learn() {
 
 // begin opens the pools for an attempt. It reads them if they were not read yet, or if the layout
 // of labels was rebuilt.
-func (pl *poolSet) begin(anew bool) {
-	if anew || !pl.pooled {
+func (pl *poolSet) begin(rebuilt bool) {
+	if rebuilt || !pl.pooled {
 		pl.makePools()
 		pl.pooled = true
 	}
