@@ -24,9 +24,5 @@ func (r *renewal) nodes() (list []policy.NodeID) {
 
 // backedOff reports whether the drain of a node is not to be tried again now.
 func (r *renewal) backedOff(id policy.NodeID) bool {
-	if r.filter == nil {
-		r.filter = r.memory.Filter(r.S.Now)
-	}
-	name := r.S.Nodes[id].Name
-	return r.filter.May(name) && r.memory.BackedOff(name, r.S.Now)
+	return r.memory.BackedOff(r.S.Nodes[id].Name, r.S.Now)
 }

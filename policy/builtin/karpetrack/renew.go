@@ -102,13 +102,11 @@ func (r *renewal) cooldown() time.Duration {
 // A renewal works out which nodes of one pool are replaced, and by what.
 type renewal struct {
 	replan.Moves
-	e      *Policy
-	share  float64             // of Spot that the pool should have
-	sold   [2]*replan.Offering // by capacity type; made when first needed
-	memory *policy.PoolMemory
-
-	filter  *policy.BackoffFilter // of the memory; made when first needed
-	changed bool                  // the memory was written
+	e       *Policy
+	share   float64             // of Spot that the pool should have
+	sold    [2]*replan.Offering // by capacity type; made when first needed
+	memory  *policy.PoolMemory
+	changed bool // the memory was written
 }
 
 func newRenewal(e *Policy, s *policy.Snapshot, plan *policy.Plan, id policy.PoolID, pm *policy.PoolMemory) *renewal {
