@@ -78,10 +78,7 @@ func (r *survey) leastCapacity(markets []policy.MarketID) policy.Resources {
 			least = x
 			continue
 		}
-		least = policy.Resources{
-			CPU: min(least.CPU, x.CPU), Memory: min(least.Memory, x.Memory), Storage: min(least.Storage, x.Storage),
-			GPU: min(least.GPU, x.GPU), Pods: min(least.Pods, x.Pods),
-		}
+		least = least.Min(x)
 	}
 	return least
 }

@@ -189,10 +189,7 @@ func (pl *poolSet) take(x *poolState, c *nodeClaim) {
 	var most policy.Resources
 	for at := c.alive.next(0); at >= 0; at = c.alive.next(at + 1) {
 		r := &pl.sv.b.Offers[pl.sv.offerTable.rank[at]].Capacity
-		most = policy.Resources{
-			CPU: max(most.CPU, r.CPU), Memory: max(most.Memory, r.Memory), Storage: max(most.Storage, r.Storage),
-			GPU: max(most.GPU, r.GPU), Pods: max(most.Pods, r.Pods),
-		}
+		most = most.Max(*r)
 	}
 	x.left = x.left.Minus(most)
 	pl.keepWithin(x)

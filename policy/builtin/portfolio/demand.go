@@ -197,10 +197,6 @@ func (d *demand) readPeak() {
 // admits reports whether pods of t tolerate the pool's taints, and one of its markets has the
 // size for them and the labels that they select.
 func (d *demand) admits(t *policy.Template) bool {
-	for i := range d.pool.Taints {
-		if x := &d.pool.Taints[i]; x.Effect != policy.PreferNoSchedule && !placement.Tolerates(t.Tolerations, x) {
-			return false
-		}
-	}
-	return slices.ContainsFunc(d.pool.Markets, func(id policy.MarketID) bool { return d.holds(id, t) })
+	return policy.TolerateAll(t.Tolerations, d.pool.Taints) &&
+		slices.ContainsFunc(d.pool.Markets, func(id policy.MarketID) bool { return d.holds(id, t) })
 }

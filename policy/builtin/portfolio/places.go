@@ -1,7 +1,6 @@
 package portfolio
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -126,17 +125,9 @@ func (l *places) unload(n policy.NodeID) (pods []policy.Pod, alone bool) {
 		}
 		pods = append(pods, *p)
 	}
-	largestFirst(s, pods)
+	placement.LargestFirst(s, pods)
 	for i := range pods {
 		l.sp.Unbind(&pods[i], n)
 	}
 	return pods, true
-}
-
-// largestFirst sorts pods by their requests, CPU before memory.
-func largestFirst(s *policy.Snapshot, pods []policy.Pod) {
-	slices.SortFunc(pods, func(a, b policy.Pod) int {
-		x, y := &s.Templates[a.Template].Requests, &s.Templates[b.Template].Requests
-		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a.ID, b.ID))
-	})
 }

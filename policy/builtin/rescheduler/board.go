@@ -1,7 +1,6 @@
 package rescheduler
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -179,10 +178,7 @@ func (b *board) paid(n *policy.Node) bool {
 // memory.
 func (b *board) leavers(n *policy.Node) ([]policy.Pod, bool, policy.Why) {
 	pods, careful, hold := b.pools[n.Pool].Leaving(n.ID)
-	slices.SortFunc(pods, func(p, q policy.Pod) int {
-		x, y := &b.s.Templates[p.Template].Requests, &b.s.Templates[q.Template].Requests
-		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(p.ID, q.ID))
-	})
+	placement.LargestFirst(b.s, pods)
 	return pods, careful, hold
 }
 
