@@ -85,9 +85,6 @@ type marketView struct {
 	// clock is what the hour and the day say, the same for all rows.
 	clock [featureWeekend - featureNoon + 1]float64
 
-	// kept are parts of the last row of each market that cost the most to make.
-	kept []keptMarket
-
 	// members[first[g]:first[g+1]] are the Spot markets of group g of others.
 	members []policy.MarketID
 	first   []int32
@@ -184,7 +181,7 @@ func (v *marketView) group(s *policy.Snapshot) {
 	n := len(s.Markets)
 	v.names = make([]string, n)
 	v.others, v.class, v.region = make([]int32, n), make([]int32, n), make([]int32, n)
-	v.gpu, v.vcpu, v.kept = make([]bool, n), make([]float64, n), make([]keptMarket, n)
+	v.gpu, v.vcpu = make([]bool, n), make([]float64, n)
 	type key struct {
 		region string
 		id     int32
@@ -241,8 +238,7 @@ func (b *MarketRows) Row(s *policy.Snapshot, id policy.MarketID, row []float32) 
 	v, m := &b.view, &s.Markets[id]
 	x := &v.met[id]
 	var f [marketFeatures]float64
-	kept := &v.kept[id]
-	kept.pricesInto(&f, m)
+	pricesInto(&f, m)
 	copy(f[featureNoon:], v.clock[:])
 	if v.gpu[id] {
 		f[featureGPU] = 1
@@ -260,7 +256,7 @@ func (b *MarketRows) Row(s *policy.Snapshot, id policy.MarketID, row []float32) 
 	b.othersInto(&f, s, id)
 	f[featureZoneTrouble] = grid(v.zones[v.class[id]].share(x), sixteenths)
 	f[featureRegionTrouble] = grid(v.regions[v.region[id]].share(x), sixteenths)
-	f[featureClosedHazard] = kept.logOf(m.Forecast.Hazard)
+	f[featureClosedHazard] = grid(portable.Log(max(m.Forecast.Hazard, 1e-7)), sixteenths)
 	f[featureClosedCapacity] = grid(m.Forecast.Capacity, 8*sixteenths)
 	for i := range f {
 		row[i] = float32(f[i])

@@ -42,7 +42,7 @@ var architecture = []rule{
 	{pkg: "policy/billing", ours: []string{"policy"}, decides: true},
 	{pkg: "policy/workload", ours: []string{"policy", "policy/share", "policy/scratch"}, decides: true},
 	{pkg: "policy/placement", ours: []string{"policy", "policy/share", "policy/billing", "policy/scratch"}, decides: true},
-	{pkg: "policy/budget", ours: []string{"policy/figures", "policy", "policy/billing"}, decides: true},
+	{pkg: "policy/gpubudget", ours: []string{"policy/figures", "policy", "policy/billing"}, decides: true},
 	{pkg: "policy/registry", ours: []string{"policy/...", "internal/nearest"},
 		except: []string{"policy/driver", "policy/record", "policy/v1alpha1", "policy/kube", "policy/policytest"}},
 	{pkg: "policy/driver", ours: []string{"policy"}},

@@ -117,6 +117,9 @@ func (m *Market) Auction() bool { return m.Provider == Rackspace && m.Capacity =
 // reserve price where that is higher.
 func (m *Market) Charge() Money { return max(m.Price, m.Reserve) }
 
+// Outpriced reports whether m is an auction whose nodes cost more than they do on demand.
+func (m *Market) Outpriced() bool { return m.Auction() && m.OnDemand > 0 && m.Charge() > m.OnDemand }
+
 // ConfidenceMin is the least confidence of a forecast for which a Spot market is bought by choice,
 // unless the guardrails are set to another. In [0, 1].
 const ConfidenceMin = 0.5

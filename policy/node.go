@@ -1,5 +1,7 @@
 package policy
 
+import "slices"
+
 // A NodePhase is where a node is in its life.
 type NodePhase uint8
 
@@ -56,6 +58,24 @@ const (
 	PreferNoSchedule
 	NoExecute
 )
+
+// Tolerates reports whether one of tolerations matches taint.
+func Tolerates(tolerations []Toleration, taint *Taint) bool {
+	return slices.ContainsFunc(tolerations, func(t Toleration) bool {
+		return (t.Effect == EffectAny || t.Effect == taint.Effect) && (t.Key == "" || t.Key == taint.Key) &&
+			(t.Exists || t.Value == taint.Value)
+	})
+}
+
+// TolerateAll reports whether tolerations match all taints that keep pods away.
+func TolerateAll(tolerations []Toleration, taints []Taint) bool {
+	for i := range taints {
+		if taints[i].Effect != PreferNoSchedule && !Tolerates(tolerations, &taints[i]) {
+			return false
+		}
+	}
+	return true
+}
 
 // A Node is one machine, from the order to its end, as seen at Snapshot.Now.
 type Node struct {

@@ -34,6 +34,18 @@ func (r Resources) Scale(n int64) Resources {
 	return Resources{r.CPU * n, r.Memory * n, r.Storage * n, r.GPU * n, r.Pods * n}
 }
 
+// Max returns the larger amount of each component.
+func (r Resources) Max(x Resources) Resources {
+	return Resources{max(r.CPU, x.CPU), max(r.Memory, x.Memory), max(r.Storage, x.Storage), max(r.GPU, x.GPU),
+		max(r.Pods, x.Pods)}
+}
+
+// Min returns the smaller amount of each component.
+func (r Resources) Min(x Resources) Resources {
+	return Resources{min(r.CPU, x.CPU), min(r.Memory, x.Memory), min(r.Storage, x.Storage), min(r.GPU, x.GPU),
+		min(r.Pods, x.Pods)}
+}
+
 // Within reports whether every component of r is at most that of x.
 func (r Resources) Within(x Resources) bool {
 	return r.CPU <= x.CPU && r.Memory <= x.Memory && r.Storage <= x.Storage && r.GPU <= x.GPU && r.Pods <= x.Pods

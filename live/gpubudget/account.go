@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spotter-dev/spotter/policy"
-	policybudget "github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/gpubudget"
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
@@ -16,8 +16,8 @@ import (
 // that requests none of the resource is tracked and uses nothing. The devices of the pods in
 // held are known; the others hold the devices that they request.
 func Count(b *policy.Budget, resource string, pods []corev1.Pod, held map[types.UID]float64,
-	now time.Time) policybudget.Account {
-	var objects []policybudget.Object
+	now time.Time) gpubudget.Account {
+	var objects []gpubudget.Object
 	for i := range pods {
 		p := &pods[i]
 		if p.Namespace != b.Namespace || !b.Selector.Matches(kube.Labels(p.Labels)) {
@@ -29,17 +29,17 @@ func Count(b *policy.Budget, resource string, pods []corev1.Pod, held map[types.
 		}
 		objects = append(objects, o)
 	}
-	return policybudget.CountObjects(b.Window, b.GPUHours, objects)
+	return gpubudget.CountObjects(b.Window, b.GPUHours, objects)
 }
 
 // object returns a pod as the account sees it. One that has not started uses
 // nothing yet.
-func object(p *corev1.Pod, resource string, now time.Time) policybudget.Object {
+func object(p *corev1.Pod, resource string, now time.Time) gpubudget.Object {
 	start := p.Status.StartTime
 	if start == nil {
-		return policybudget.Object{}
+		return gpubudget.Object{}
 	}
-	o := policybudget.Object{Start: start.Sub(now), Devices: devices(&p.Spec, resource)}
+	o := gpubudget.Object{Start: start.Sub(now), Devices: devices(&p.Spec, resource)}
 	if end, ended := endOf(p); ended {
 		o.End, o.Ended = end.Sub(now), true
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
-	policybudget "github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/gpubudget"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -56,7 +56,7 @@ func (k *Enforcer) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate)
 	now := metav1.NewTime(s.Now.Std().Truncate(time.Second))
 	next.Status.CountedAt = &now
 	if m := findMemory(k.ledgers.remembered(), x.Budget); m != nil && i >= 0 {
-		look := policybudget.Look(k.cfg.Policy, s, s.Budgets[i:i+1], func(string) *policy.BudgetMemory { return m })
+		look := gpubudget.Look(k.cfg.Policy, s, s.Budgets[i:i+1], func(string) *policy.BudgetMemory { return m })
 		if err := k.fill(ctx, s, &s.Budgets[i], m, &look[0], &podLists{}, next); err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/packed"
-	policybudget "github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/gpubudget"
 )
 
 // GateLabel is the label, and GateEnabled the value, of namespaces in which a closed
@@ -41,7 +41,7 @@ type Config struct {
 	Idle func() bool
 
 	// Policy is the configuration of the decisions, for when a gate will open.
-	Policy policybudget.Config
+	Policy gpubudget.Config
 
 	// SaveEvery is how long a ledger is kept back of which only the use has
 	// changed. Raising it writes less and, when the controller is killed, loses
@@ -61,7 +61,7 @@ type Config struct {
 // enforces nothing.
 func DefaultConfig(namespace string) Config {
 	return Config{
-		Namespace: namespace, Policy: policybudget.DefaultConfig(), SaveEvery: time.Minute, StatusEvery: time.Minute,
+		Namespace: namespace, Policy: gpubudget.DefaultConfig(), SaveEvery: time.Minute, StatusEvery: time.Minute,
 		Clock: clock.RealClock{}, Log: slog.Default(),
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/policy"
-	policybudget "github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/gpubudget"
 	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/testenv"
@@ -68,7 +68,7 @@ var goldenNow = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 const goldenDevices = "cpu"
 
 // same reports whether two accounts are the same but for the last bits of their sums.
-func same(a, b policybudget.Account) bool {
+func same(a, b gpubudget.Account) bool {
 	return math.Abs(a.Consumed-b.Consumed) <= 1e-9 && math.Abs(a.Remaining-b.Remaining) <= 1e-9 && a.Tracked == b.Tracked && a.Over == b.Over
 }
 
@@ -85,7 +85,7 @@ func TestGoldenToTheNanosecond(t *testing.T) {
 			pod.Status = status
 			pods = append(pods, *pod)
 		}
-		want := policybudget.Account{Consumed: c.Want.Consumed, Remaining: c.Want.Remaining, Over: c.Want.Over, Tracked: c.Want.Tracked}
+		want := gpubudget.Account{Consumed: c.Want.Consumed, Remaining: c.Want.Remaining, Over: c.Want.Over, Tracked: c.Want.Tracked}
 		if got := Count(c.budget("ns", name), goldenDevices, pods, nil, goldenNow); !same(got, want) {
 			t.Errorf("case %d: %+v, and gpu-k8s-operator has %+v", i, got, want)
 		}
@@ -107,9 +107,9 @@ func TestGolden(t *testing.T) {
 	}
 	for i, c := range cases {
 		rounding := 0.0
-		var objects []policybudget.Object
+		var objects []gpubudget.Object
 		for _, p := range c.Pods {
-			o := policybudget.Object{Start: time.Duration(p.Start).Round(time.Second), Devices: max(0, p.GPUs)}
+			o := gpubudget.Object{Start: time.Duration(p.Start).Round(time.Second), Devices: max(0, p.GPUs)}
 			if p.End != nil {
 				o.End, o.Ended = time.Duration(*p.End).Round(time.Second), true
 			}
@@ -118,7 +118,7 @@ func TestGolden(t *testing.T) {
 		}
 		b := c.budget(ns, fmt.Sprint("case-", i))
 		got := Count(b, goldenDevices, pods.Items, nil, goldenNow)
-		if want := policybudget.CountObjects(b.Window, c.Quota, objects); !same(got, want) {
+		if want := gpubudget.CountObjects(b.Window, c.Quota, objects); !same(got, want) {
 			t.Errorf("case %d: %+v, want %+v", i, got, want)
 		}
 		if math.Abs(got.Consumed-c.Want.Consumed) > rounding+1e-9 || got.Tracked != c.Want.Tracked {

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spotter-dev/spotter/policy"
-	policybudget "github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/gpubudget"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/nightly"
 	"github.com/spotter-dev/spotter/test/testenv"
@@ -335,7 +335,7 @@ func TestRule14Restarts(t *testing.T) {
 	w := &workforce{r: rand.New(rand.NewPCG(seed, 1)), now: policy.Time(start.UnixMilli())}
 	clk := testingclock.NewFakeClock(start)
 	c := fakeClient(t, noFuncs, budgetObject("ml", "a"))
-	p := policybudget.Around(bystander{}, policybudget.DefaultConfig())
+	p := gpubudget.Around(bystander{}, gpubudget.DefaultConfig())
 	var m policy.Memory
 	k, restarts := newEnforcer(t, clk, c, false), 0
 	for w.now < policy.Time(start.Add(time.Duration(nightly.Count(24, 48))*time.Hour).UnixMilli()) {

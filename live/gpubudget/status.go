@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/policy"
-	policybudget "github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/gpubudget"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -47,7 +47,7 @@ func (k *Enforcer) Report(ctx context.Context, s *policy.Snapshot) error {
 		return errors.Join(saved, fmt.Errorf("listing GPUBudgets: %w", err))
 	}
 	x := report{s: s, memory: policy.Memory{Budgets: k.ledgers.remembered()}}
-	x.looks = policybudget.Look(k.cfg.Policy, s, s.Budgets, x.memory.Budget)
+	x.looks = gpubudget.Look(k.cfg.Policy, s, s.Budgets, x.memory.Budget)
 	all, errs := make([]policy.Budget, len(list.Items)), make([]error, len(list.Items))
 	for i := range list.Items {
 		all[i], errs[i] = Read(&list.Items[i])
@@ -63,8 +63,8 @@ func (k *Enforcer) Report(ctx context.Context, s *policy.Snapshot) error {
 type report struct {
 	s        *policy.Snapshot
 	memory   policy.Memory
-	looks    []policybudget.Outlook // of the budgets of s
-	enforced []policy.Budget        // those that exist, but for what is beyond NamespaceMax
+	looks    []gpubudget.Outlook // of the budgets of s
+	enforced []policy.Budget     // those that exist, but for what is beyond NamespaceMax
 	pods     podLists
 	leftOut  atomic.Int32 // the statuses written of what is beyond
 }
@@ -135,7 +135,7 @@ func placeOf(all []policy.Budget, name string) (int, bool) {
 
 // fill writes what is known of a budget into the status of o.
 func (k *Enforcer) fill(
-	ctx context.Context, s *policy.Snapshot, b *policy.Budget, m *policy.BudgetMemory, look *policybudget.Outlook, pods *podLists, o *v1alpha1.GPUBudget,
+	ctx context.Context, s *policy.Snapshot, b *policy.Budget, m *policy.BudgetMemory, look *gpubudget.Outlook, pods *podLists, o *v1alpha1.GPUBudget,
 ) error {
 	st := &o.Status
 	used, cost := float64(m.Used)/(1000*3.6e6), m.Cost
@@ -196,7 +196,7 @@ func heldDevices(s *policy.Snapshot, b *policy.Budget) map[types.UID]float64 {
 }
 
 // notCounted returns what a budget does not count and why; empty where it counts everything.
-func notCounted(resource string, look *policybudget.Outlook) string {
+func notCounted(resource string, look *gpubudget.Outlook) string {
 	switch of, counted := kube.SliceOf(resource); {
 	case counted:
 		return fmt.Sprintf("nothing is enforced: requests of %s count in budgets of %s, in parts of a device", resource, of)

@@ -163,13 +163,8 @@ func gpuOf(s *policy.Snapshot, pool *policy.Pool) string {
 
 // mayServe reports whether pods of t may run in pool, by its own labels and taints.
 func mayServe(pool *policy.Pool, t *policy.Template) bool {
-	if t.DaemonSet {
+	if t.DaemonSet || !policy.TolerateAll(t.Tolerations, pool.Taints) {
 		return false
-	}
-	for i := range pool.Taints {
-		if x := &pool.Taints[i]; x.Effect != policy.PreferNoSchedule && !placement.Tolerates(t.Tolerations, x) {
-			return false
-		}
 	}
 	for _, want := range t.NodeSelector {
 		if v, found := policy.FindLabel(pool.Labels, want.Key); found && v != want.Value {

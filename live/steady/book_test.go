@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/gpubudget"
 )
 
 // A still policy wants nothing.
@@ -30,7 +30,7 @@ func TestNothingIsBookedForAJump(t *testing.T) {
 	} {
 		m, memory := start(noon, noon), policy.Memory{}
 		m.answer()
-		p := budget.Around(still{}, budget.DefaultConfig())
+		p := gpubudget.Around(still{}, gpubudget.DefaultConfig())
 		s := &policy.Snapshot{
 			Templates: []policy.Template{{Namespace: "ml", Workload: policy.None, GPUResource: "nvidia.com/gpu",
 				Requests: policy.Resources{GPU: 1}}},

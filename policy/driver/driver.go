@@ -76,14 +76,14 @@ type Dependencies struct {
 
 // A Driver connects one policy with its dependencies.
 type Driver struct {
-	world  Dependencies
+	deps   Dependencies
 	policy policy.Policy
 	memory policy.Memory
 }
 
 // New returns a driver that starts from memory m.
-func New(w Dependencies, p policy.Policy, m policy.Memory) *Driver {
-	return &Driver{world: w, policy: p, memory: m}
+func New(deps Dependencies, p policy.Policy, m policy.Memory) *Driver {
+	return &Driver{deps: deps, policy: p, memory: m}
 }
 
 // A Step is what one step saw and did. Its fields are valid for as long as the
@@ -106,14 +106,14 @@ type Step struct {
 // An action that fails does not stop those after it: a refused launch must
 // not keep a node under notice from being drained.
 func (d *Driver) Step(ctx context.Context) (Step, error) {
-	snap, err := d.world.Observer.Observe(ctx)
+	snap, err := d.deps.Observer.Observe(ctx)
 	if err != nil {
 		return Step{}, fmt.Errorf("observing: %w", err)
 	}
 	snap.EstimateUse()
 	var warnings []error
-	if d.world.Forecaster != nil {
-		if err := d.world.Forecaster.Forecast(snap, &d.memory); err != nil {
+	if d.deps.Forecaster != nil {
+		if err := d.deps.Forecaster.Forecast(snap, &d.memory); err != nil {
 			warnings = append(warnings, fmt.Errorf("forecasting: %w", err))
 		}
 		roundForecasts(snap)
@@ -123,13 +123,13 @@ func (d *Driver) Step(ctx context.Context) (Step, error) {
 	if plan.Wake <= snap.Now {
 		return Step{}, fmt.Errorf("policy %s at %v wakes at %v, which is not later", d.policy.Name(), snap.Now, plan.Wake)
 	}
-	if err := d.world.Store.Save(ctx, &memory); err != nil {
+	if err := d.deps.Store.Save(ctx, &memory); err != nil {
 		return Step{}, fmt.Errorf("saving memory: %w", err)
 	}
 	d.memory = memory
 	warnings = d.act(ctx, snap, &plan, warnings)
-	if d.world.Recorder != nil {
-		if err := d.world.Recorder.Record(ctx, snap, &before, &plan); err != nil {
+	if d.deps.Recorder != nil {
+		if err := d.deps.Recorder.Record(ctx, snap, &before, &plan); err != nil {
 			return Step{}, fmt.Errorf("recording: %w", err)
 		}
 	}
@@ -137,7 +137,7 @@ func (d *Driver) Step(ctx context.Context) (Step, error) {
 }
 
 func (d *Driver) act(ctx context.Context, s *policy.Snapshot, p *policy.Plan, errs []error) []error {
-	a := d.world.Actuator
+	a := d.deps.Actuator
 	for i := range p.Steers {
 		if err := a.Steer(ctx, s, &p.Steers[i]); err != nil {
 			errs = append(errs, fmt.Errorf("steering %s: %w", s.Pools[p.Steers[i].Pool].Name, err))
@@ -153,14 +153,14 @@ func (d *Driver) act(ctx context.Context, s *policy.Snapshot, p *policy.Plan, er
 			errs = append(errs, fmt.Errorf("draining %s: %w", s.Nodes[p.Drains[i].Node].Name, err))
 		}
 	}
-	if d.world.Ranker != nil {
+	if d.deps.Ranker != nil {
 		for i := range p.DeletionCosts {
-			if err := d.world.Ranker.DeletionCost(ctx, s, &p.DeletionCosts[i]); err != nil {
+			if err := d.deps.Ranker.DeletionCost(ctx, s, &p.DeletionCosts[i]); err != nil {
 				errs = append(errs, fmt.Errorf("ranking the pods of %s: %w", s.Nodes[p.DeletionCosts[i].Node].Name, err))
 			}
 		}
 	}
-	if d.world.Enforcer == nil {
+	if d.deps.Enforcer == nil {
 		return errs
 	}
 	return d.enforce(ctx, s, p, errs)
@@ -169,17 +169,17 @@ func (d *Driver) act(ctx context.Context, s *policy.Snapshot, p *policy.Plan, er
 // enforce carries out the actions of budgets.
 func (d *Driver) enforce(ctx context.Context, s *policy.Snapshot, p *policy.Plan, errs []error) []error {
 	for i := range p.Gates {
-		if err := d.world.Enforcer.Gate(ctx, s, &p.Gates[i]); err != nil {
+		if err := d.deps.Enforcer.Gate(ctx, s, &p.Gates[i]); err != nil {
 			errs = append(errs, fmt.Errorf("gating %s: %w", p.Gates[i].Budget, err))
 		}
 	}
 	for i := range p.Pauses {
-		if err := d.world.Enforcer.Pause(ctx, s, &p.Pauses[i]); err != nil {
+		if err := d.deps.Enforcer.Pause(ctx, s, &p.Pauses[i]); err != nil {
 			errs = append(errs, fmt.Errorf("pausing %s: %w", s.Workloads[p.Pauses[i].Workload].Name, err))
 		}
 	}
 	for i := range p.Evicts {
-		if err := d.world.Enforcer.Evict(ctx, s, &p.Evicts[i]); err != nil {
+		if err := d.deps.Enforcer.Evict(ctx, s, &p.Evicts[i]); err != nil {
 			errs = append(errs, fmt.Errorf("evicting %s: %w", s.Pods[p.Evicts[i].Pod].Name, err))
 		}
 	}

@@ -30,7 +30,7 @@ func (r *survey) listFree() {
 	r.listed = true
 	for i := range r.s.Nodes {
 		if n := &r.s.Nodes[i]; n.Pool != policy.None && n.Usable() && r.slot[i] == 0 && n.ActedBy == policy.ActorNone {
-			r.freeNodes = append(r.freeNodes, freeNode{n.Pool, n.Allocatable.Minus(r.placed.nodes[i].all)})
+			r.freeNodes = append(r.freeNodes, freeNode{n.Pool, n.Allocatable.Minus(r.nodes[i].all)})
 		}
 	}
 }
@@ -78,10 +78,7 @@ func (r *survey) leastCapacity(markets []policy.MarketID) policy.Resources {
 			least = x
 			continue
 		}
-		least = policy.Resources{
-			CPU: min(least.CPU, x.CPU), Memory: min(least.Memory, x.Memory), Storage: min(least.Storage, x.Storage),
-			GPU: min(least.GPU, x.GPU), Pods: min(least.Pods, x.Pods),
-		}
+		least = least.Min(x)
 	}
 	return least
 }
@@ -114,20 +111,19 @@ func (r *survey) countDrain(d *policy.Drain) {
 }
 
 // replacing returns the positions of the replacements of what d drains: those that are for
-// the node, and those that d waits for. They are valid until the next call.
-func (r *survey) replacing(d *policy.Drain) []int32 {
-	r.found = r.found[:0]
+// the node, and those that d waits for.
+func (r *survey) replacing(d *policy.Drain) (found []int32) {
 	for at := r.node(d.Node).forNode; at > 0; at = r.replacements[at-1].forNode {
-		r.found = append(r.found, at-1)
+		found = append(found, at-1)
 	}
 	for _, token := range d.After {
 		for at := r.byToken[token]; at > 0; at = r.replacements[at-1].forToken {
-			if !slices.Contains(r.found, at-1) {
-				r.found = append(r.found, at-1)
+			if !slices.Contains(found, at-1) {
+				found = append(found, at-1)
 			}
 		}
 	}
-	return r.found
+	return found
 }
 
 // countReplacements marks the replacements of d as counted.

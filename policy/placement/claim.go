@@ -43,8 +43,8 @@ type nodeClaim struct {
 
 // begin prepares the set for an attempt. Claims of earlier attempts are discarded if the layout of
 // labels was rebuilt.
-func (cs *claimSet) begin(anew bool) {
-	if anew {
+func (cs *claimSet) begin(rebuilt bool) {
+	if rebuilt {
 		cs.spare = nil
 	}
 	cs.cand = resize(cs.cand, len(cs.sv.offerTable.all))
@@ -145,10 +145,7 @@ func (ot *offerTable) shapesOf(positions bitset, list []int32) []int32 {
 func (ot *offerTable) most(shapes []int32) (most policy.Resources) {
 	for _, s := range shapes {
 		r := &ot.shapes[s].free
-		most = policy.Resources{
-			CPU: max(most.CPU, r.CPU), Memory: max(most.Memory, r.Memory), Storage: max(most.Storage, r.Storage),
-			GPU: max(most.GPU, r.GPU), Pods: max(most.Pods, r.Pods),
-		}
+		most = most.Max(*r)
 	}
 	return most
 }

@@ -94,7 +94,7 @@ func (ct *classTable) suits(t policy.TemplateID, c int32, host, name string) Res
 	v := OK
 	view := nodeView{ct.classes[c].labels, host, name}
 	switch {
-	case blockedBy(ct.classes[c].taints, ct.kinds[t].tolerations):
+	case !policy.TolerateAll(ct.kinds[t].tolerations, ct.classes[c].taints):
 		v = Tainted
 	case !view.wantedBy(&ct.templates[t]):
 		v = Unselected

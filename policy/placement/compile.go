@@ -100,7 +100,7 @@ func (sp *Space) compile() {
 		if t.DaemonSet {
 			k.tolerations = slices.Concat(t.Tolerations, daemonTolerations)
 		}
-		k.unready, k.cordoned = Tolerates(k.tolerations, &unreadyTaint), Tolerates(k.tolerations, &cordonTaint)
+		k.unready, k.cordoned = policy.Tolerates(k.tolerations, &unreadyTaint), policy.Tolerates(k.tolerations, &cordonTaint)
 		sp.table.compilePorts(t, k)
 		sp.occupancy.compileVolumes(t, k)
 	}

@@ -100,7 +100,7 @@ func (ct *classTable) classCounts(a *among, c int32, host, name string) bool {
 			return false
 		}
 	}
-	if a.honorTaints && blockedBy(cl.taints, ct.kinds[a.owner].tolerations) {
+	if a.honorTaints && !policy.TolerateAll(ct.kinds[a.owner].tolerations, cl.taints) {
 		return false
 	}
 	if a.ignoreAffinity {

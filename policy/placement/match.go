@@ -20,33 +20,6 @@ var daemonTolerations = []policy.Toleration{
 	{Key: "node.kubernetes.io/unschedulable", Exists: true, Effect: policy.NoSchedule},
 }
 
-// Tolerates reports whether one of tolerations matches taint.
-func Tolerates(tolerations []policy.Toleration, taint *policy.Taint) bool {
-	for i := range tolerations {
-		t := &tolerations[i]
-		switch {
-		case t.Effect != policy.EffectAny && t.Effect != taint.Effect:
-		case t.Key != "" && t.Key != taint.Key:
-		case t.Exists || t.Value == taint.Value:
-			return true
-		}
-	}
-	return false
-}
-
-// blockedBy reports whether a taint keeps pods with these tolerations away.
-func blockedBy(taints []policy.Taint, tolerations []policy.Toleration) bool {
-	for i := range taints {
-		if taints[i].Effect == policy.PreferNoSchedule {
-			continue
-		}
-		if !Tolerates(tolerations, &taints[i]) {
-			return true
-		}
-	}
-	return false
-}
-
 // A nodeView is what selectors see of a node. Its host name is stored outside of the labels, since
 // it alone differs between nodes that are otherwise alike. That of a node not yet bought is empty:
 // it will have one, but no pod can name it.

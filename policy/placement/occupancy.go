@@ -150,11 +150,7 @@ func (oc *occupancy) burden(k *kind, n policy.NodeID, delta int64) {
 
 // daemonsMissing returns what DaemonSet pods not yet bound to n will request.
 func (oc *occupancy) daemonsMissing(n policy.NodeID) policy.Resources {
-	m := oc.table.daemonsOf(oc.slots[n].class).Minus(oc.nodes[n].daemons)
-	return policy.Resources{
-		CPU: max(0, m.CPU), Memory: max(0, m.Memory), Storage: max(0, m.Storage),
-		GPU: max(0, m.GPU), Pods: max(0, m.Pods),
-	}
+	return oc.table.daemonsOf(oc.slots[n].class).Minus(oc.nodes[n].daemons).Max(policy.Resources{})
 }
 
 func (oc *occupancy) portTaken(k *kind, n policy.NodeID) bool {

@@ -153,13 +153,7 @@ func MarketsOf(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityT
 func Open(s *policy.Snapshot, m policy.MarketID) bool {
 	x := &s.Markets[m]
 	refused := x.Experience.Refused
-	return x.Offered && (refused == 0 || s.Now.Sub(refused) >= refusalMemory) && !outpriced(x)
-}
-
-// outpriced reports whether m is an auction whose nodes cost more than they do
-// on demand.
-func outpriced(m *policy.Market) bool {
-	return m.Auction() && m.OnDemand > 0 && m.Charge() > m.OnDemand
+	return x.Offered && (refused == 0 || s.Now.Sub(refused) >= refusalMemory) && !x.Outpriced()
 }
 
 // OfferOf returns the offer for pool in market m at the price that cover leaves.

@@ -229,17 +229,9 @@ func (cs *claimSet) bound(c *nodeClaim) {
 	switch {
 	case !f.bounds || f.claims > 0 && int(c.host)-len(cs.occupancy.slots) >= f.claims:
 	case c.used.Within(f.size):
-		c.most = least(&c.most, &f.size)
+		c.most = c.most.Min(f.size)
 	case f.tight:
-		c.most = least(&c.most, &ot.shapes[ot.shape[c.alive.next(0)]].free)
-	}
-}
-
-// least returns the smaller amount of each resource.
-func least(x, y *policy.Resources) policy.Resources {
-	return policy.Resources{
-		CPU: min(x.CPU, y.CPU), Memory: min(x.Memory, y.Memory), Storage: min(x.Storage, y.Storage),
-		GPU: min(x.GPU, y.GPU), Pods: min(x.Pods, y.Pods),
+		c.most = c.most.Min(ot.shapes[ot.shape[c.alive.next(0)]].free)
 	}
 }
 

@@ -106,7 +106,7 @@ func (w *checkedCluster) held(t *rapid.T, all []policy.Pod, pods []int, o *place
 			t.Fatalf("%s requests %s of a node with %q", x.Name, x.GPUResource, o.GPUResource)
 		}
 		for i := range o.Taints {
-			if o.Taints[i].Effect != policy.PreferNoSchedule && !placement.Tolerates(x.Tolerations, &o.Taints[i]) {
+			if o.Taints[i].Effect != policy.PreferNoSchedule && !policy.Tolerates(x.Tolerations, &o.Taints[i]) {
 				t.Fatalf("%s does not tolerate %+v", x.Name, o.Taints[i])
 			}
 		}

@@ -53,8 +53,8 @@ func (pl *poolSet) learn() {
 
 // begin opens the pools for an attempt. It reads them if they were not read yet, or if the layout
 // of labels was rebuilt.
-func (pl *poolSet) begin(anew bool) {
-	if anew || !pl.pooled {
+func (pl *poolSet) begin(rebuilt bool) {
+	if rebuilt || !pl.pooled {
 		pl.makePools()
 		pl.pooled = true
 	}
@@ -189,10 +189,7 @@ func (pl *poolSet) take(x *poolState, c *nodeClaim) {
 	var most policy.Resources
 	for at := c.alive.next(0); at >= 0; at = c.alive.next(at + 1) {
 		r := &pl.sv.b.Offers[pl.sv.offerTable.rank[at]].Capacity
-		most = policy.Resources{
-			CPU: max(most.CPU, r.CPU), Memory: max(most.Memory, r.Memory), Storage: max(most.Storage, r.Storage),
-			GPU: max(most.GPU, r.GPU), Pods: max(most.Pods, r.Pods),
-		}
+		most = most.Max(*r)
 	}
 	x.left = x.left.Minus(most)
 	pl.keepWithin(x)

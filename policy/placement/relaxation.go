@@ -233,7 +233,7 @@ func (ct *classTable) relaxationSuits(s *relaxation, c int32, host, name string)
 // asks not to be used does too, unless the pod is lenient (pkg/scheduling/taints.go).
 func taintedFor(taints []policy.Taint, tolerations []policy.Toleration, lenient bool) bool {
 	for i := range taints {
-		if !Tolerates(tolerations, &taints[i]) && !(lenient && taints[i].Effect == policy.PreferNoSchedule) {
+		if !policy.Tolerates(tolerations, &taints[i]) && !(lenient && taints[i].Effect == policy.PreferNoSchedule) {
 			return true
 		}
 	}

@@ -123,7 +123,7 @@ func (sc Scoring) Zonal(t policy.TemplateID) bool { return sc.sp.table.kinds[t].
 func (sc Scoring) Disliked(t policy.TemplateID, n policy.NodeID) int32 {
 	taints, count := sc.sp.table.classes[sc.sp.occupancy.slots[n].class].taints, int32(0)
 	for i := range taints {
-		if taints[i].Effect == policy.PreferNoSchedule && !Tolerates(sc.sp.table.kinds[t].tolerations, &taints[i]) {
+		if taints[i].Effect == policy.PreferNoSchedule && !policy.Tolerates(sc.sp.table.kinds[t].tolerations, &taints[i]) {
 			count++
 		}
 	}

@@ -22,7 +22,7 @@ func (ot *offerTable) shareDaemons(table *classTable, rules []Pool) {
 		}
 		var list []policy.TemplateID
 		for t := range table.kinds {
-			if table.kinds[t].daemon && !blockedBy(x.offers[0].Taints, table.kinds[t].tolerations) &&
+			if table.kinds[t].daemon && policy.TolerateAll(table.kinds[t].tolerations, x.offers[0].Taints) &&
 				x.let(&table.templates[t]) {
 				list = append(list, policy.TemplateID(t))
 			}

@@ -75,11 +75,16 @@ func pending(s *policy.Snapshot) []policy.Pod {
 			pods = append(pods, *p)
 		}
 	}
+	LargestFirst(s, pods)
+	return pods
+}
+
+// LargestFirst sorts pods by their requests, CPU before memory.
+func LargestFirst(s *policy.Snapshot, pods []policy.Pod) {
 	slices.SortFunc(pods, func(a, b policy.Pod) int {
 		x, y := &s.Templates[a.Template].Requests, &s.Templates[b.Template].Requests
 		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a.ID, b.ID))
 	})
-	return pods
 }
 
 // Awaited returns the nodes of a pool for which empty holds that pending pods fit on, one for

@@ -110,11 +110,11 @@ func (sv *Solver) begin() {
 	}
 	sv.leave(-1)
 	sv.pools.learn()
-	anew := sp.groups.layRelaxations()
+	rebuilt := sp.groups.layRelaxations()
 	sv.offerTable.divideAll(sp)
-	sv.claims.begin(anew)
-	sv.domains.begin(anew)
-	sv.pools.begin(anew)
+	sv.claims.begin(rebuilt)
+	sv.domains.begin(rebuilt)
+	sv.pools.begin(rebuilt)
 	sv.reserved.begin(b.AwaitReserved)
 	sv.queue, sv.asks.list = sv.queue[:0], sv.asks.list[:0]
 	sv.pushed = resize(sv.pushed, len(b.Pods))
@@ -188,8 +188,8 @@ func resize[T any](list []T, n int) []T {
 
 // layRelaxations builds the requirements of relaxations and filters by topology key, and reports
 // whether it rebuilt all of them, as keys or their values were added.
-func (gt *groupTable) layRelaxations() (anew bool) {
-	if anew = gt.layOut(); anew {
+func (gt *groupTable) layRelaxations() (rebuilt bool) {
+	if rebuilt = gt.layOut(); rebuilt {
 		gt.relaxationsLaid, gt.groupsLaid = 0, 0
 	}
 	for ; gt.relaxationsLaid < len(gt.relaxations); gt.relaxationsLaid++ {
@@ -200,7 +200,7 @@ func (gt *groupTable) layRelaxations() (anew bool) {
 			gt.termsOf(f)
 		}
 	}
-	return anew
+	return rebuilt
 }
 
 // order fills the queue: the pods of this attempt are put among those of all.

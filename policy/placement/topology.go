@@ -30,8 +30,8 @@ type domainChooser struct {
 type addition struct{ group, domain int32 }
 
 // begin readies the chooser for an attempt: no group is in force.
-func (dc *domainChooser) begin(anew bool) {
-	if l := &dc.groups.layout; anew {
+func (dc *domainChooser) begin(rebuilt bool) {
+	if l := &dc.groups.layout; rebuilt {
 		dc.base, dc.sets = l.make(), l.make()
 		dc.forget()
 	}

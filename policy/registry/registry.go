@@ -12,7 +12,6 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/nearest"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/budget"
 	"github.com/spotter-dev/spotter/policy/builtin/asis"
 	"github.com/spotter-dev/spotter/policy/builtin/karpenter"
 	"github.com/spotter-dev/spotter/policy/builtin/karpetrack"
@@ -24,6 +23,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/builtin/spot"
 	"github.com/spotter-dev/spotter/policy/builtin/spotvortex"
 	"github.com/spotter-dev/spotter/policy/builtin/static"
+	"github.com/spotter-dev/spotter/policy/gpubudget"
 	"github.com/spotter-dev/spotter/policy/guard"
 )
 
@@ -67,10 +67,13 @@ type Options struct {
 // A Parameter is a key and its value.
 type Parameter struct{ Key, Value string }
 
-// A maker makes one policy, and says whether it stands without guardrails.
+// A makeFunc makes a policy, and says whether it stands without guardrails.
+type makeFunc func(params []Parameter, o *Options) (p policy.Policy, bare bool, err error)
+
+// A maker is a policy that can be made.
 type maker struct {
 	name string
-	make func(params []Parameter, o *Options) (p policy.Policy, bare bool, err error)
+	make makeFunc
 
 	// about says in one sentence what the policy does.
 	about string
@@ -82,23 +85,27 @@ type maker struct {
 // makers returns the known policies by name.
 func makers() []maker {
 	return []maker{
-		{"as-is", newAsIs, "A captured cluster as it runs, with the capacity types that its own pools allow.", nil},
-		{"karpenter", newKarpenter, "Karpenter, or the cluster's own autoscaler, alone with Spot allowed.", nil},
-		{"karpetrack", newKarpetrack, "Keeps a pool on the cheapest machines that hold its pods.", karpetrackSettings()},
-		{"leftover", newLeftover, "Keeps to the instance types and zones with the best placement scores.",
-			leftoverSettings()},
+		{"as-is", baseline(asis.New()),
+			"A captured cluster as it runs, with the capacity types that its own pools allow.", nil},
+		{"karpenter", baseline(karpenter.New()), "Karpenter, or the cluster's own autoscaler, alone with Spot allowed.", nil},
+		{"karpetrack", configured(karpetrack.DefaultConfig, karpetrack.New),
+			"Keeps a pool on the cheapest machines that hold its pods.", karpetrackSettings()},
+		{"leftover", configured(leftover.DefaultConfig, leftover.New),
+			"Keeps to the instance types and zones with the best placement scores.", leftoverSettings()},
 		{Manifest, newManifest, "The policy that the manifest of each pool names.", nil},
-		{trained, newModel, "Follows the action values of a bundle of trained models.", modelSettings()},
-		{"on-demand", newOnDemand, "On-demand only: the reference for savings.", nil},
-		{DefaultPolicy, newPortfolio, "Spreads over markets, weighing the cost of losses against savings; the default.",
-			portfolioSettings()},
-		{"rescheduler", newRescheduler, "Moves pods from on-demand to Spot nodes, as the K8s Spot Rescheduler does.",
-			reschedulerSettings()},
-		{"spot", newSpot, "Spot only, on demand where Spot is refused and the pool allows it.", nil},
+		{trained, configured(model.DefaultConfig, model.New),
+			"Follows the action values of a bundle of trained models.", modelSettings()},
+		{"on-demand", baseline(ondemand.New()), "On-demand only: the reference for savings.", nil},
+		{DefaultPolicy, configured(portfolio.DefaultConfig, portfolio.New),
+			"Spreads over markets, weighing the cost of losses against savings; the default.", portfolioSettings()},
+		{"rescheduler", configured(rescheduler.DefaultConfig, rescheduler.New),
+			"Moves pods from on-demand to Spot nodes, as the K8s Spot Rescheduler does.", reschedulerSettings()},
+		{"spot", baseline(spot.New()), "Spot only, on demand where Spot is refused and the pool allows it.", nil},
 		{"spotvortex", newSpotVortex, "The rules of the SpotVortex agent, fixed; compat=true reproduces it exactly.",
 			spotvortexSettings()},
-		{"static", newStatic, "A fixed share of Spot in every pool.", []KnownSetting{setting("share", "0.5",
-			"the share of Spot in every pool, 0 to 1; raising it saves more and risks more")}},
+		{"static", configured(static.DefaultConfig, static.New), "A fixed share of Spot in every pool.",
+			[]KnownSetting{setting("share", "0.5",
+				"the share of Spot in every pool, 0 to 1; raising it saves more and risks more")}},
 	}
 }
 
@@ -210,7 +217,7 @@ func New(spec string, o Options) (policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return budget.Around(p, budget.DefaultConfig()), nil
+	return gpubudget.Around(p, gpubudget.DefaultConfig()), nil
 }
 
 // newGuarded returns the policy of spec without budgets.
@@ -292,90 +299,24 @@ func set(params []Parameter, config interface{ Set(key, value string) error }) e
 	return nil
 }
 
-func newLeftover(params []Parameter, _ *Options) (policy.Policy, bool, error) {
-	cfg := leftover.DefaultConfig()
-	if err := set(params, &cfg); err != nil {
-		return nil, false, err
+// configured returns what makes a policy from its parameters, with guardrails.
+func configured[C any, S interface {
+	*C
+	Set(key, value string) error
+}, P policy.Policy](config func() C, build func(C) (P, error)) makeFunc {
+	return func(params []Parameter, _ *Options) (policy.Policy, bool, error) {
+		cfg := config()
+		if err := set(params, S(&cfg)); err != nil {
+			return nil, false, err
+		}
+		p, err := build(cfg)
+		return p, false, err
 	}
-	p, err := leftover.New(cfg)
-	return p, false, err
 }
 
-func newAsIs(params []Parameter, _ *Options) (policy.Policy, bool, error) {
-	cfg := asis.DefaultConfig()
-	if err := set(params, &cfg); err != nil {
-		return nil, false, err
-	}
-	return asis.New(cfg), true, nil
-}
-
-func newKarpenter(params []Parameter, _ *Options) (policy.Policy, bool, error) {
-	cfg := karpenter.DefaultConfig()
-	if err := set(params, &cfg); err != nil {
-		return nil, false, err
-	}
-	return karpenter.New(cfg), true, nil
-}
-
-func newKarpetrack(params []Parameter, _ *Options) (policy.Policy, bool, error) {
-	cfg := karpetrack.DefaultConfig()
-	if err := set(params, &cfg); err != nil {
-		return nil, false, err
-	}
-	p, err := karpetrack.New(cfg)
-	return p, false, err
-}
-
-func newModel(params []Parameter, _ *Options) (policy.Policy, bool, error) {
-	cfg := model.DefaultConfig()
-	if err := set(params, &cfg); err != nil {
-		return nil, false, err
-	}
-	p, err := model.New(cfg)
-	return p, false, err
-}
-
-func newOnDemand(params []Parameter, _ *Options) (policy.Policy, bool, error) {
-	cfg := ondemand.DefaultConfig()
-	if err := set(params, &cfg); err != nil {
-		return nil, false, err
-	}
-	return ondemand.New(cfg), true, nil
-}
-
-func newPortfolio(params []Parameter, _ *Options) (policy.Policy, bool, error) {
-	cfg := portfolio.DefaultConfig()
-	if err := set(params, &cfg); err != nil {
-		return nil, false, err
-	}
-	p, err := portfolio.New(cfg)
-	return p, false, err
-}
-
-func newRescheduler(params []Parameter, _ *Options) (policy.Policy, bool, error) {
-	cfg := rescheduler.DefaultConfig()
-	if err := set(params, &cfg); err != nil {
-		return nil, false, err
-	}
-	p, err := rescheduler.New(cfg)
-	return p, false, err
-}
-
-func newSpot(params []Parameter, _ *Options) (policy.Policy, bool, error) {
-	cfg := spot.DefaultConfig()
-	if err := set(params, &cfg); err != nil {
-		return nil, false, err
-	}
-	return spot.New(cfg), true, nil
-}
-
-func newStatic(params []Parameter, _ *Options) (policy.Policy, bool, error) {
-	cfg := static.DefaultConfig()
-	if err := set(params, &cfg); err != nil {
-		return nil, false, err
-	}
-	p, err := static.New(cfg)
-	return p, false, err
+// baseline returns what makes a policy without parameters and guardrails.
+func baseline(p policy.Policy) makeFunc {
+	return func([]Parameter, *Options) (policy.Policy, bool, error) { return p, true, nil }
 }
 
 // newSpotVortex reads the runtime file first, so that the other parameters

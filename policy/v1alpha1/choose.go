@@ -127,15 +127,15 @@ func (o *Offer) scored(m *Markets) bool {
 // can be bought now.
 func cheapestTypes(offers []Offer, taken []int, m *Markets, n int) []int {
 	var best []*Offer
-	dear := map[*policy.InstanceType]int{} // 0 where one of its offers can be bought now
+	unavailable := map[*policy.InstanceType]int{} // 0 where one of its offers can be bought now
 	for _, i := range taken {
 		o := &offers[i]
 		k := slices.IndexFunc(best, func(b *Offer) bool { return b.Type == o.Type })
 		if k < 0 {
-			dear[o.Type] = 1
+			unavailable[o.Type] = 1
 		}
 		if m.MaxPrice == nil || o.least() <= policy.Dollars(*m.MaxPrice) {
-			dear[o.Type] = 0
+			unavailable[o.Type] = 0
 		}
 		switch {
 		case k < 0:
@@ -145,7 +145,7 @@ func cheapestTypes(offers []Offer, taken []int, m *Markets, n int) []int {
 		}
 	}
 	slices.SortFunc(best, func(a, b *Offer) int {
-		return cmp.Or(cmp.Compare(dear[a.Type], dear[b.Type]), cmp.Compare(int64(a.OnDemand)*b.Type.VCPU,
+		return cmp.Or(cmp.Compare(unavailable[a.Type], unavailable[b.Type]), cmp.Compare(int64(a.OnDemand)*b.Type.VCPU,
 			int64(b.OnDemand)*a.Type.VCPU), cmp.Compare(a.Type.Name, b.Type.Name))
 	})
 	best = best[:min(n, len(best))]

@@ -110,7 +110,7 @@ func (r *access) of(t *policy.Template) []policy.MarketID {
 	r.known = scratch.Zeroed(r.known, len(r.s.Markets))
 	for p := range r.s.Pools {
 		pool := &r.s.Pools[p]
-		if pool.Mode == policy.ModeOff || !tolerated(t, pool.Taints) {
+		if pool.Mode == policy.ModeOff || !policy.TolerateAll(t.Tolerations, pool.Taints) {
 			continue
 		}
 		for _, m := range pool.Markets {
@@ -156,20 +156,6 @@ func alike(a, b *policy.Template) bool {
 
 func sameRequirement(a, b policy.Requirement) bool {
 	return a.Key == b.Key && a.Op == b.Op && slices.Equal(a.Values, b.Values)
-}
-
-// tolerated reports whether t tolerates all taints that keep pods away.
-func tolerated(t *policy.Template, taints []policy.Taint) bool {
-	for i := range taints {
-		x := &taints[i]
-		if x.Effect != policy.PreferNoSchedule && !slices.ContainsFunc(t.Tolerations, func(o policy.Toleration) bool {
-			return (o.Effect == policy.EffectAny || o.Effect == x.Effect) && (o.Key == "" || o.Key == x.Key) &&
-				(o.Exists || o.Value == x.Value)
-		}) {
-			return false
-		}
-	}
-	return true
 }
 
 // wanted reports whether node selector and required affinity of t let its pods

@@ -108,7 +108,7 @@ func (r *run) refusal(p *policy.Pod, n policy.NodeID) (reasons []string, resolva
 	case placement.TooManyPods, placement.NoCPU, placement.NoMemory, placement.NoStorage, placement.NoExtended:
 		return r.insufficient(t, n)
 	case placement.Tainted:
-		if r.nodes[n].cordoned && !placement.Tolerates(t.Tolerations, &policy.Taint{Key: corev1.TaintNodeUnschedulable,
+		if r.nodes[n].cordoned && !policy.Tolerates(t.Tolerations, &policy.Taint{Key: corev1.TaintNodeUnschedulable,
 			Effect: policy.NoSchedule}) {
 			return []string{cordonedReason}, false
 		}

@@ -105,7 +105,7 @@ func (s *plainScheduler) taints(t *policy.Template, nodes []*policy.Node) []int6
 	raw, most := make([]int64, len(nodes)), int64(0)
 	for i, n := range nodes {
 		for k := range n.Taints {
-			if n.Taints[k].Effect == policy.PreferNoSchedule && !placement.Tolerates(t.Tolerations, &n.Taints[k]) {
+			if n.Taints[k].Effect == policy.PreferNoSchedule && !policy.Tolerates(t.Tolerations, &n.Taints[k]) {
 				raw[i]++
 			}
 		}

@@ -231,7 +231,7 @@ func (s *search) taints() string {
 	for i := range s.left {
 		for _, x := range s.left[i].Taints {
 			text := strings.TrimSuffix(x.Key+"="+x.Value, "=")
-			if x.Effect != policy.PreferNoSchedule && !placement.Tolerates(s.t.Tolerations, &x) && !slices.Contains(keys, text) {
+			if x.Effect != policy.PreferNoSchedule && !policy.Tolerates(s.t.Tolerations, &x) && !slices.Contains(keys, text) {
 				keys = append(keys, text)
 			}
 		}

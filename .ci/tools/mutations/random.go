@@ -16,7 +16,7 @@ import (
 
 // guarding are the files whose lines are drawn at random: those that decide whether something is done to a cluster, and do it.
 var guarding = []string{
-	"policy/guard/*.go", "policy/budget/*.go", "live/permit/*.go", "live/drain/*.go", "live/gpubudget/*.go",
+	"policy/guard/*.go", "policy/gpubudget/*.go", "live/permit/*.go", "live/drain/*.go", "live/gpubudget/*.go",
 	"live/asg/write.go", "live/karpenter/write.go", "live/rackspace/write.go",
 }
 

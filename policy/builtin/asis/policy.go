@@ -24,7 +24,7 @@ import (
 type Policy struct{}
 
 // New returns the policy.
-func New(Config) *Policy { return &Policy{} }
+func New() *Policy { return &Policy{} }
 
 // Name returns "as-is".
 func (*Policy) Name() string { return "as-is" }

@@ -9,18 +9,11 @@ import (
 )
 
 func TestRules(t *testing.T) {
-	policytest.Run(t, func() policy.Policy { return asis.New(asis.DefaultConfig()) })
+	policytest.Run(t, func() policy.Policy { return asis.New() })
 }
 
 func TestDecide(t *testing.T) {
 	policytest.Cases(t, "testdata/decide", func(string) (policy.Policy, error) {
-		return asis.New(asis.DefaultConfig()), nil
+		return asis.New(), nil
 	})
-}
-
-func TestNoParameters(t *testing.T) {
-	cfg := asis.DefaultConfig()
-	if err := cfg.Set("share", "1"); err == nil {
-		t.Error("a parameter that does not exist was set")
-	}
 }

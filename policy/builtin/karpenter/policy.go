@@ -27,7 +27,7 @@ import (
 type Policy struct{}
 
 // New returns the policy.
-func New(Config) *Policy { return &Policy{} }
+func New() *Policy { return &Policy{} }
 
 // Name returns "karpenter".
 func (*Policy) Name() string { return "karpenter" }

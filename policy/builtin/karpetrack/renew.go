@@ -61,7 +61,7 @@ func (r *renewal) improve(pm policy.PoolMemory) policy.PoolMemory {
 		return pm
 	}
 	r.load()
-	if r.replaceDear() {
+	if r.replaceExpensive() {
 		return pm
 	}
 	if !c.Periodic || !r.Pool.SelfProvisioned() ||
@@ -82,7 +82,7 @@ func (r *renewal) beginWave() (policy.Wave, bool) {
 	for _, c := range [...]policy.CapacityType{policy.Spot, policy.OnDemand} {
 		x := repacking{r, c}
 		nodes := x.candidates()
-		if len(nodes) < 2 || !x.paysOnPaper(nodes) {
+		if len(nodes) < 2 || !x.pays(nodes) {
 			continue
 		}
 		if g, ok := x.bestGroup(nodes); ok {
@@ -102,13 +102,11 @@ func (r *renewal) cooldown() time.Duration {
 // A renewal works out which nodes of one pool are replaced, and by what.
 type renewal struct {
 	replan.Moves
-	e      *Policy
-	share  float64             // of Spot that the pool should have
-	sold   [2]*replan.Offering // by capacity type; made when first needed
-	memory *policy.PoolMemory
-
-	filter  *policy.BackoffFilter // of the memory; made when first needed
-	changed bool                  // the memory was written
+	e       *Policy
+	share   float64             // of Spot that the pool should have
+	sold    [2]*replan.Offering // by capacity type; made when first needed
+	memory  *policy.PoolMemory
+	changed bool // the memory was written
 }
 
 func newRenewal(e *Policy, s *policy.Snapshot, plan *policy.Plan, id policy.PoolID, pm *policy.PoolMemory) *renewal {
@@ -121,7 +119,6 @@ func newRenewal(e *Policy, s *policy.Snapshot, plan *policy.Plan, id policy.Pool
 func (r *renewal) load() {
 	r.Space = &r.e.space
 	r.Space.Load(r.S)
-	r.e.nodes.readSpace(r.S, r.Space)
 }
 
 // unsettled reports whether the pool changes anyway: pods wait for nodes that no provisioner buys,
@@ -139,27 +136,13 @@ func (r *renewal) unsettled() bool {
 			}
 		}
 	}
-	return in(r.S, r.Pool.ID, r.e.nodes.noticed.All()) ||
-		r.Pool.SelfProvisioned() && in(r.S, r.Pool.ID, r.e.nodes.coming.All())
-}
-
-// nodes returns the nodes that may be replaced.
-func (r *renewal) nodes() (list []policy.NodeID) {
-	for _, id := range r.e.nodes.movable.All() {
-		if r.S.Nodes[id].Pool == r.Pool.ID && !r.backedOff(id) {
-			list = append(list, id)
+	for i := range r.S.Nodes {
+		if n := &r.S.Nodes[i]; n.Pool == r.Pool.ID && n.Live() &&
+			(n.ReclaimAt != 0 || r.Pool.SelfProvisioned() && n.Phase < policy.NodeInitialized) {
+			return true
 		}
 	}
-	return list
-}
-
-// backedOff reports whether the drain of a node is not to be tried again now.
-func (r *renewal) backedOff(id policy.NodeID) bool {
-	if r.filter == nil {
-		r.filter = r.memory.Filter(r.S.Now)
-	}
-	name := r.S.Nodes[id].Name
-	return r.filter.May(name) && r.memory.BackedOff(name, r.S.Now)
+	return false
 }
 
 // price returns what is saved per hour without n: its price, or the rest of it that was not paid in
@@ -186,28 +169,26 @@ func (r *renewal) prices(nodes []policy.NodeID) policy.Money {
 	return total
 }
 
-// replaceDear plans to replace the nodes whose pods others hold for less by the
+// replaceExpensive plans to replace the nodes whose pods others hold for less by the
 // threshold, those that save most first, and reports whether there are any.
-func (r *renewal) replaceDear() bool {
+func (r *renewal) replaceExpensive() bool {
 	if r.Left <= 0 {
 		return false
 	}
-	type dear struct {
+	type candidate struct {
 		node   policy.NodeID
 		saving policy.Money // at most
 	}
-	var list []dear
+	var list []candidate
 	spot, fixed := r.offering(policy.Spot).Floor, r.offering(policy.OnDemand).Floor
-	least := func(need policy.Resources) float64 { return min(spot.Cost(need), fixed.Cost(need)) }
-	may := func(m policy.MarketID, need policy.Resources) bool {
-		return least(need) <= r.limit(r.priceIn(m)).Float()
-	}
-	r.e.nodes.asked(r.Space, r.Pool.ID, may, func(id policy.NodeID) {
-		if need, m := r.Space.Requested(id), r.S.Nodes[id].Market; may(m, need) && !r.backedOff(id) {
-			list = append(list, dear{id, r.priceIn(m) - policy.Dollars(least(need))})
+	for _, id := range r.nodes() {
+		need, price := r.Space.Requested(id), r.priceIn(r.S.Nodes[id].Market)
+		least := min(spot.Cost(need), fixed.Cost(need))
+		if need.Pods > 0 && least <= r.limit(price).Float() {
+			list = append(list, candidate{id, price - policy.Dollars(least)})
 		}
-	})
-	slices.SortFunc(list, func(x, y dear) int {
+	}
+	slices.SortFunc(list, func(x, y candidate) int {
 		return cmp.Or(cmp.Compare(y.saving, x.saving), cmp.Compare(r.S.Nodes[x.node].Name, r.S.Nodes[y.node].Name))
 	})
 	list = replan.Rotate(list, triesMax, uint64(r.S.Now/policy.DefaultStep))
@@ -233,8 +214,8 @@ func (r *renewal) expire() bool {
 	if r.Pool.ExpireAfter == 0 {
 		return false
 	}
-	old := r.e.nodes.aged(r.S, r.Pool.ID, r.Pool.ExpireAfter-min(expireLead, r.Pool.ExpireAfter/2))
-	old = slices.DeleteFunc(old, r.backedOff)
+	age := r.Pool.ExpireAfter - min(expireLead, r.Pool.ExpireAfter/2)
+	old := slices.DeleteFunc(r.nodes(), func(id policy.NodeID) bool { return r.S.Now.Sub(r.S.Nodes[id].Launched) < age })
 	slices.SortFunc(old, func(x, y policy.NodeID) int {
 		return cmp.Or(cmp.Compare(r.S.Nodes[x].Launched, r.S.Nodes[y].Launched),
 			cmp.Compare(r.S.Nodes[x].Name, r.S.Nodes[y].Name))

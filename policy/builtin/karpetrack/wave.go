@@ -57,9 +57,9 @@ func (r *repacking) leaving(nodes []policy.NodeID) (all []policy.Pod) {
 	return all
 }
 
-// paysOnPaper reports whether the pods of nodes, when repacked, cost less by the threshold. If they
+// pays reports whether the pods of nodes, when repacked, cost less by the threshold. If they
 // do not, it adds to the plan what they would cost.
-func (r *repacking) paysOnPaper(nodes []policy.NodeID) bool {
+func (r *repacking) pays(nodes []policy.NodeID) bool {
 	offers := r.offering(r.capacity).Offers()
 	if len(offers) == 0 {
 		return false

@@ -95,11 +95,11 @@ func (e *Policy) steer(s *policy.Snapshot, p *policy.Pool, c *choice, memory *po
 	published := union(c.markets, c.kept)
 	same := slices.Equal(names(s, published), merged(memory.Selected, memory.Kept)) && c.spotOnly == memory.SpotOnly
 	// A steer that was held or failed leaves the pool as it was: it is steered again.
-	anew := !p.Steer.Set || p.Steer.Share != c.share || p.Steer.Since < memory.Steered || len(memory.Selected) == 0
-	if same && !anew {
+	resend := !p.Steer.Set || p.Steer.Share != c.share || p.Steer.Since < memory.Steered || len(memory.Selected) == 0
+	if same && !resend {
 		return false
 	}
-	if due := memory.Steered.Add(steerEvery); !anew && !c.urgent && due > s.Now {
+	if due := memory.Steered.Add(steerEvery); !resend && !c.urgent && due > s.Now {
 		plan.Wake = min(plan.Wake, due)
 		return false
 	}

@@ -17,7 +17,7 @@ import (
 type Policy struct{}
 
 // New returns the policy.
-func New(Config) *Policy { return &Policy{} }
+func New() *Policy { return &Policy{} }
 
 // Name returns "on-demand".
 func (*Policy) Name() string { return "on-demand" }

@@ -9,18 +9,11 @@ import (
 )
 
 func TestRules(t *testing.T) {
-	policytest.Run(t, func() policy.Policy { return ondemand.New(ondemand.DefaultConfig()) })
+	policytest.Run(t, func() policy.Policy { return ondemand.New() })
 }
 
 func TestDecide(t *testing.T) {
 	policytest.Cases(t, "testdata/decide", func(string) (policy.Policy, error) {
-		return ondemand.New(ondemand.DefaultConfig()), nil
+		return ondemand.New(), nil
 	})
-}
-
-func TestNoParameters(t *testing.T) {
-	cfg := ondemand.DefaultConfig()
-	if err := cfg.Set("share", "1"); err == nil {
-		t.Error("a parameter that does not exist was set")
-	}
 }

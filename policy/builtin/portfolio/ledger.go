@@ -142,13 +142,6 @@ func (l *ledger) depthLeft(id policy.MarketID) int {
 	return x.Nodes + probes - l.held[id]
 }
 
-// outpriced reports whether market id is an auction whose nodes cost more than they
-// do on demand.
-func (l *ledger) outpriced(id policy.MarketID) bool {
-	m := &l.s.Markets[id]
-	return m.Auction() && m.OnDemand > 0 && m.Charge() > m.OnDemand
-}
-
 // closed reports by market which are believed to have no node. Where all spot of the
 // pool is full, what we hold there still says what the demand costs on spot, so that
 // these count as open: a pool does not leave spot because it has all of it.

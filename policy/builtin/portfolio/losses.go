@@ -253,11 +253,8 @@ func readPoolLosses(d *demand, j *jobs) *poolLosses {
 // readServices collects the services that have pods in the pool.
 func (l *poolLosses) readServices() {
 	s := l.s
-	x := &l.kept.sums
-	x.left = append(x.left[:0], l.demand.pods...)
-	pods, some := x.left, false
-	x.anchors, x.serviceOf = scratch.Zeroed(x.anchors, len(s.Templates)), scratch.Zeroed(x.serviceOf, len(s.Templates))
-	l.anchors, l.serviceOf, l.services = x.anchors, x.serviceOf, x.services[:0]
+	pods, some := slices.Clone(l.demand.pods), false
+	l.anchors, l.serviceOf = make([]bool, len(s.Templates)), make([]int32, len(s.Templates))
 	for i := range s.Templates {
 		l.anchors[i] = pods[i] > 0 && l.needsAll(&s.Templates[i])
 		some = some || l.anchors[i]
@@ -288,7 +285,6 @@ func (l *poolLosses) readServices() {
 			penalty: float64(l.perPod.values[i] * t.PenaltyHours()), rate: t.OutageCost.Float(),
 		})
 	}
-	x.services = l.services
 }
 
 // needsAll reports whether t is of a service that can spare no pod.
@@ -329,9 +325,7 @@ func (l *poolLosses) ofNode() float64 {
 	if l.demand.total.CPU == 0 {
 		return 0
 	}
-	x := &l.kept.sums
-	losses := scratch.Zeroed(x.losses, len(l.serviceOf))
-	x.losses = losses
+	losses := make([]nodeLoss, len(l.serviceOf))
 	for t, v := range l.serviceOf {
 		if v >= 0 {
 			losses[t] = nodeLoss{l.services[v], true, l.anchors[t]}
@@ -340,15 +334,6 @@ func (l *poolLosses) ofNode() float64 {
 	}
 	sum := overNodes(&l.e.pods, l.pool.ID, losses, l.jobs.all)
 	return sum / (float64(l.demand.total.CPU) / 1000)
-}
-
-// A lossSums is memory in which demand and poolLosses add up what a pool may lose.
-type lossSums struct {
-	left      []int32
-	services  []service
-	serviceOf []int32
-	anchors   []bool
-	losses    []nodeLoss
 }
 
 // A nodeLoss is what decides what pods of a template add to the loss of their nodes.

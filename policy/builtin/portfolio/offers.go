@@ -49,7 +49,7 @@ func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer 
 	for _, r := range m.prices.ranked {
 		id := r.market
 		wanted := r.capacity == capacity && r.unit != 0 && !r.falling
-		if wanted && !m.ledger.outpriced(id) && m.ledger.depthLeft(id) > 0 && m.headroom.Has(id) {
+		if wanted && !s.Markets[id].Outpriced() && m.ledger.depthLeft(id) > 0 && m.headroom.Has(id) {
 			markets = append(markets, id)
 		}
 	}

@@ -1,7 +1,6 @@
 package portfolio
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -22,7 +21,7 @@ type places struct {
 // findPlaces reads the nodes of the pool with pods that may have free capacity for one more.
 func findPlaces(x *poolContext) places {
 	l := places{poolContext: x}
-	for _, id := range l.e.roomy.nodes {
+	for _, id := range l.e.roomy {
 		if l.e.nodes.all[id].pool == l.pool.ID && len(l.e.pods.on(id)) > 0 {
 			l.available = append(l.available, id)
 		}
@@ -30,34 +29,20 @@ func findPlaces(x *poolContext) places {
 	return l
 }
 
-// A roomyNodes holds the nodes, ascending, that stay and may have free capacity for a pod: their
-// free resources are at least the smallest request of a pod. It is kept from decision to decision,
-// and nodes that changed, or whose pods did, are examined again.
-type roomyNodes struct {
-	nodes []policy.NodeID
-	least policy.Resources
-}
-
-// read brings it to s, of which e has read the nodes and pods; the others are as they were in
-// the given snapshot.
-func (x *roomyNodes) read(e *Policy, s *policy.Snapshot, since policy.Mark) {
+// readRoomy lists the nodes, ascending, that stay and may have free capacity for a pod: their free
+// resources are at least the smallest request of a pod.
+func (e *Policy) readRoomy(s *policy.Snapshot) {
 	least := policy.Resources{CPU: math.MaxInt64, Memory: math.MaxInt64}
 	for i := range s.Templates {
 		if t := &s.Templates[i]; !t.DaemonSet {
 			least.CPU, least.Memory = min(least.CPU, t.Requests.CPU), min(least.Memory, t.Requests.Memory)
 		}
 	}
-	if e.pods.anew || !s.Follows(since) || least != x.least {
-		x.nodes, x.least, since = x.nodes[:0], least, policy.Mark{}
-	}
-	look := func(id policy.NodeID) {
-		x.nodes = listed(x.nodes, id, e.nodes.all[id].stays() && holdsBoth(e.pods.free(s, id), least))
-	}
-	for c := s.NodesSince(since); c.Next(); {
-		look(c.ID)
-	}
-	for _, id := range e.pods.touched {
-		look(id)
+	e.roomy = e.roomy[:0]
+	for i := range e.nodes.all {
+		if id := policy.NodeID(i); e.nodes.all[i].stays() && holdsBoth(e.pods.free(s, id), least) {
+			e.roomy = append(e.roomy, id)
+		}
 	}
 }
 
@@ -140,17 +125,9 @@ func (l *places) unload(n policy.NodeID) (pods []policy.Pod, alone bool) {
 		}
 		pods = append(pods, *p)
 	}
-	largestFirst(s, pods)
+	placement.LargestFirst(s, pods)
 	for i := range pods {
 		l.sp.Unbind(&pods[i], n)
 	}
 	return pods, true
-}
-
-// largestFirst sorts pods by their requests, CPU before memory.
-func largestFirst(s *policy.Snapshot, pods []policy.Pod) {
-	slices.SortFunc(pods, func(a, b policy.Pod) int {
-		x, y := &s.Templates[a.Template].Requests, &s.Templates[b.Template].Requests
-		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a.ID, b.ID))
-	})
 }

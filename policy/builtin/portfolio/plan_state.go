@@ -123,7 +123,6 @@ type poolContext struct {
 // A poolScratch is memory of one pool that is kept from decision to decision.
 type poolScratch struct {
 	losses podLosses
-	sums   lossSums
 	tags   placement.Tags
 }
 
@@ -157,9 +156,6 @@ func (x *poolContext) holds(p *policy.Pod) bool {
 	if p.Phase == policy.PodGone || p.Phase == policy.PodTerminating {
 		return false
 	}
-	at := p.Node
-	if at < 0 {
-		at = p.Nominated
-	}
+	at := placeOf(p)
 	return at >= 0 && x.s.Nodes[at].Pool == x.pool.ID || at < 0 && len(x.s.Pools) == 1
 }

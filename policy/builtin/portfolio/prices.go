@@ -126,7 +126,7 @@ func (p *prices) readFalling(l *ledger) {
 		m := &s.Markets[r.market]
 		at := m.Experience.Reclaimed
 		lost[r.market] = lost[r.market] || at != 0 && s.Now.Sub(at) < shockSpan
-		if m.Capacity == policy.Spot && !lost[r.market] && !l.outpriced(r.market) {
+		if m.Capacity == policy.Spot && !lost[r.market] && !m.Outpriced() {
 			open[m.Zone] = true
 		}
 	}

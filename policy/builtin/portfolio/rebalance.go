@@ -276,7 +276,7 @@ func (d *planState) replace() {
 		there, _ := m.places.unload(n)
 		pods = append(pods, there...)
 	}
-	largestFirst(s, pods)
+	placement.LargestFirst(s, pods)
 	t := trial{node: &s.Nodes[nodes[0]], pods: pods}
 	for i := range pods {
 		to := m.places.target(&pods[i], policy.None)

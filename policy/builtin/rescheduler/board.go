@@ -1,14 +1,12 @@
 package rescheduler
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/replan"
-	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // triesMax is the most nodes that one round tries to empty. If there are more on-demand nodes, the
@@ -27,7 +25,7 @@ type board struct {
 	plan    *policy.Plan
 	pools   []pool
 	cover   *billing.Coverage // of the nodes that are left after the drains planned so far
-	targets []rankedNode      // see fullestFirst; nil until it is needed
+	targets []policy.NodeID   // see fullestFirst; nil until it is needed
 
 	// full[t] says that no target has room for a pod of template t, whose
 	// place depends on no other pod: that stays so for the round.
@@ -35,8 +33,6 @@ type board struct {
 
 	// placed is where pods of the node at hand were put, and yielded the pods that made room.
 	placed, yielded []placement.Binding
-
-	candidates []policy.NodeID // scratch
 }
 
 // A pool is what a round knows of a pool.
@@ -49,12 +45,8 @@ type pool struct {
 // newBoard returns the board of a round whose drains are added to plan.
 func (e *Policy) newBoard(s *policy.Snapshot, plan *policy.Plan) *board {
 	e.space.Load(s)
-	e.nodes.readSpace(s, &e.space, &e.cfg)
-	b := &e.board
-	*b = board{
-		e: e, s: s, plan: plan, pools: scratch.Zeroed(b.pools, len(s.Pools)), cover: billing.CoverageOf(s),
-		full: scratch.Zeroed(b.full, len(s.Templates)), candidates: b.candidates,
-	}
+	b := &board{e: e, s: s, plan: plan, pools: make([]pool, len(s.Pools)), cover: billing.CoverageOf(s),
+		full: make([]bool, len(s.Templates))}
 	allowed, headrooms := replan.Evictions(s), placement.Headrooms(s)
 	for i := range b.pools {
 		p := &b.pools[i]
@@ -69,9 +61,16 @@ func (e *Policy) newBoard(s *policy.Snapshot, plan *policy.Plan) *board {
 // fullestFirst returns the Spot nodes that take pods by the largest share of one resource that was
 // requested on them when the round started, the fullest first, then by name: filling nodes that are
 // nearly full keeps the free capacity of the others contiguous.
-func (b *board) fullestFirst() []rankedNode {
+func (b *board) fullestFirst() []policy.NodeID {
 	if b.targets == nil {
-		b.targets = b.e.nodes.fullest.order()
+		b.targets = make([]policy.NodeID, 0, len(b.s.Nodes))
+		for i := range b.s.Nodes {
+			n := &b.s.Nodes[i]
+			if n.Usable() && n.ActedBy == policy.ActorNone && n.Recommended == 0 && b.e.cfg.isSpot(b.s, n) {
+				b.targets = append(b.targets, n.ID)
+			}
+		}
+		placement.FullestFirst(b.s, &b.e.space, b.targets)
 	}
 	return b.targets
 }
@@ -179,10 +178,7 @@ func (b *board) paid(n *policy.Node) bool {
 // memory.
 func (b *board) leavers(n *policy.Node) ([]policy.Pod, bool, policy.Why) {
 	pods, careful, hold := b.pools[n.Pool].Leaving(n.ID)
-	slices.SortFunc(pods, func(p, q policy.Pod) int {
-		x, y := &b.s.Templates[p.Template].Requests, &b.s.Templates[q.Template].Requests
-		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(p.ID, q.ID))
-	})
+	placement.LargestFirst(b.s, pods)
 	return pods, careful, hold
 }
 
@@ -210,9 +206,9 @@ func plain(t *policy.Template) bool {
 // settle puts p on the first Spot node that takes it, and reports whether there is such a node.
 func (b *board) settle(p *policy.Pod) bool {
 	for _, n := range b.fullestFirst() {
-		if b.takes(n.id, p) {
-			b.e.space.Bind(p, n.id)
-			b.placed = append(b.placed, placement.Binding{Pod: *p, Node: n.id})
+		if b.takes(n, p) {
+			b.e.space.Bind(p, n)
+			b.placed = append(b.placed, placement.Binding{Pod: *p, Node: n})
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
@@ -140,13 +141,12 @@ func (c *cluster) board(t *testing.T) *board {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.nodes.read(&c.s, &e.cfg)
 	return e.newBoard(&c.s, &policy.Plan{})
 }
 
 // byID puts the targets of b into the order of their ids.
 func (b *board) byID() {
-	slices.SortFunc(b.fullestFirst(), func(x, y rankedNode) int { return int(x.id - y.id) })
+	slices.SortFunc(b.fullestFirst(), func(x, y policy.NodeID) int { return int(x - y) })
 }
 
 func TestGoldenLabels(t *testing.T) {
@@ -239,16 +239,18 @@ func TestGoldenNodeMap(t *testing.T) {
 		c.node(o.Node, policy.Spot, 2000, parts(o))
 	}
 	b := c.board(t)
+	sources := b.e.sources(&c.s, &policy.Memory{})
+	placement.EmptiestFirst(&c.s, &b.e.space, sources)
 	for _, x := range []struct {
 		kind string
-		got  []rankedNode
+		got  []policy.NodeID
 		want []goldenOrder
-	}{{"on-demand", b.e.nodes.emptiest.order(), g.OnDemand}, {"spot", b.fullestFirst(), g.Spot}} {
+	}{{"on-demand", sources, g.OnDemand}, {"spot", b.fullestFirst(), g.Spot}} {
 		if len(x.got) != len(x.want) {
 			t.Fatalf("%d %s nodes, want %d", len(x.got), x.kind, len(x.want))
 		}
 		for i := range x.got {
-			n := x.got[i].id
+			n := x.got[i]
 			if name, sum := c.s.Nodes[n].Name, b.e.space.Requested(n).CPU; name != x.want[i].Node || sum != x.want[i].Requested {
 				t.Errorf("%s node %d is %s with %d, want %s with %d", x.kind, i, name, sum, x.want[i].Node, x.want[i].Requested)
 			}

@@ -8,8 +8,6 @@
 package rescheduler
 
 import (
-	"slices"
-
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/replan"
@@ -24,8 +22,6 @@ type Policy struct {
 	cfg   Config
 	name  string
 	space placement.Space // the memory of the last one
-	nodes nodeIndex
-	board board // the memory of the last one
 }
 
 // New returns the policy, or says which parameter is out of range.
@@ -55,9 +51,8 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 // round adds a round of drains to plan if it is time for one, and returns m with
 // the pools that were moved.
 func (e *Policy) round(s *policy.Snapshot, m policy.Memory, plan *policy.Plan) policy.Memory {
-	e.nodes.read(s, &e.cfg)
-	may := mayTry(s, &m)
-	if !slices.ContainsFunc(e.nodes.sources.All(), may) {
+	sources := e.sources(s, &m)
+	if len(sources) == 0 {
 		return m
 	}
 	if next := e.due(s, &m); next > s.Now {
@@ -75,7 +70,9 @@ func (e *Policy) round(s *policy.Snapshot, m policy.Memory, plan *policy.Plan) p
 		return m
 	}
 	drains := len(plan.Drains)
-	e.newBoard(s, plan).empty(e.candidates(may), m.Decisions)
+	b := e.newBoard(s, plan)
+	placement.EmptiestFirst(s, &e.space, sources)
+	b.empty(sources, m.Decisions)
 	for _, d := range plan.Drains[drains:] {
 		pool := m.Pool(s.Pools[s.Nodes[d.Node].Pool].Name)
 		pool.Moved = s.Now
@@ -118,8 +115,9 @@ func unschedulable(s *policy.Snapshot) bool {
 // moving reports whether a node is on its way out by our choice, or one that we
 // bought in place of another on its way in.
 func (e *Policy) moving(s *policy.Snapshot) bool {
-	for _, id := range e.nodes.leaving.All() {
-		if s.Pools[s.Nodes[id].Pool].Mode != policy.ModeOff {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Live() && n.ActedBy == policy.ActorUs && n.ReclaimAt == 0 && n.Pool != policy.None &&
+			s.Pools[n.Pool].Mode != policy.ModeOff {
 			return true
 		}
 	}
@@ -132,31 +130,19 @@ func (e *Policy) moving(s *policy.Snapshot) bool {
 	return false
 }
 
-// candidates returns the on-demand nodes for which may holds, the emptiest first.
-func (e *Policy) candidates(may func(policy.NodeID) bool) []policy.NodeID {
-	list := e.board.candidates[:0]
-	for _, n := range e.nodes.emptiest.order() {
-		if may(n.id) {
-			list = append(list, n.id)
-		}
-	}
-	e.board.candidates = list
-	return list
-}
-
-// mayTry returns what reports whether a node of a pool may be tried: the pool is managed,
-// and no drain of the node was given up lately.
-func mayTry(s *policy.Snapshot, m *policy.Memory) func(policy.NodeID) bool {
-	memories, filters := make([]policy.PoolMemory, len(s.Pools)), make([]*policy.BackoffFilter, len(s.Pools))
+// sources returns the on-demand nodes that may be emptied: those of managed pools that another
+// controller does not hold, and whose drain was not given up lately.
+func (e *Policy) sources(s *policy.Snapshot, m *policy.Memory) (nodes []policy.NodeID) {
+	memories := make([]policy.PoolMemory, len(s.Pools))
 	for i := range s.Pools {
-		if memories[i] = m.Pool(s.Pools[i].Name); len(memories[i].Backoff) > 0 {
-			filters[i] = memories[i].Filter(s.Now)
+		memories[i] = m.Pool(s.Pools[i].Name)
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool != policy.None && s.Pools[n.Pool].Mode != policy.ModeOff && replan.MayLeave(n) && e.cfg.isOnDemand(s, n) &&
+			!memories[n.Pool].BackedOff(n.Name, s.Now) {
+			nodes = append(nodes, n.ID)
 		}
 	}
-	return func(id policy.NodeID) bool {
-		n := &s.Nodes[id]
-		f := filters[n.Pool]
-		return s.Pools[n.Pool].Mode != policy.ModeOff && !(f != nil && f.May(n.Name) &&
-			memories[n.Pool].BackedOff(n.Name, s.Now))
-	}
+	return nodes
 }

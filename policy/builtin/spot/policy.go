@@ -21,7 +21,7 @@ import (
 type Policy struct{}
 
 // New returns the policy.
-func New(Config) *Policy { return &Policy{} }
+func New() *Policy { return &Policy{} }
 
 // Name returns "spot".
 func (*Policy) Name() string { return "spot" }

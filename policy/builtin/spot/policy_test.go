@@ -9,18 +9,11 @@ import (
 )
 
 func TestRules(t *testing.T) {
-	policytest.Run(t, func() policy.Policy { return spot.New(spot.DefaultConfig()) })
+	policytest.Run(t, func() policy.Policy { return spot.New() })
 }
 
 func TestDecide(t *testing.T) {
 	policytest.Cases(t, "testdata/decide", func(string) (policy.Policy, error) {
-		return spot.New(spot.DefaultConfig()), nil
+		return spot.New(), nil
 	})
-}
-
-func TestNoParameters(t *testing.T) {
-	cfg := spot.DefaultConfig()
-	if err := cfg.Set("share", "1"); err == nil {
-		t.Error("a parameter that does not exist was set")
-	}
 }
