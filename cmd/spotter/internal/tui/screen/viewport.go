@@ -70,7 +70,7 @@ func (v *viewport) layout(of *show, story bool) layout {
 	s := shape{story: story, w: v.width, h: v.height, pane: v.pane, run: v.focus, both: v.sideBySide(), zoom: v.zoom,
 		inspecting: v.inspecting()}
 	if of != nil {
-		s.workloads, s.budgets = len(of.workloads), len(of.budgets)
+		s.workloads, s.gpuBudgets = len(of.workloads), len(of.gpuBudgets)
 	}
 	if s.both {
 		s.first = v.first()
