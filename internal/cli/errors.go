@@ -37,6 +37,12 @@ func Invalid(err error, next string) error {
 	return &InvalidError{err, next}
 }
 
+// FirstLine returns the first line of an error that may have several.
+func FirstLine(err error) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	return first
+}
+
 // ErrGate means that everything ran and a gate failed.
 var ErrGate = errors.New("a gate failed")
 

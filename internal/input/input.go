@@ -80,12 +80,8 @@ const marketSection = "Prices, time and weather"
 // Options returns how to bind a scenario.
 func (m *MarketFlags) Options() (scenarios.BindOptions, error) {
 	var o scenarios.BindOptions
-	if m.from != "" {
-		from, err := ParseTime(m.from)
-		if err != nil {
-			return o, cli.Invalid(fmt.Errorf("--from: %w", err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
-		}
-		o.From = from
+	if err := TimeFlag("from", m.from, &o.From); err != nil {
+		return o, err
 	}
 	if m.Flags.Changed("intensity") {
 		if !(m.intensity >= 0 && m.intensity <= intensityMax) {
@@ -130,6 +126,19 @@ func TruthNames() []string {
 // intensityMax bounds --intensity. A thousand times the reclaims of the scenario
 // as it is leaves no node running for an hour.
 const intensityMax = 1000
+
+// TimeFlag reads the time that was given to a flag. Without a text nothing changes.
+func TimeFlag(flag, text string, at *policy.Time) error {
+	if text == "" {
+		return nil
+	}
+	t, err := ParseTime(text)
+	if err != nil {
+		return cli.Invalid(fmt.Errorf("--%s: %w", flag, err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
+	}
+	*at = t
+	return nil
+}
 
 // ParseTime reads a date, which means 00:00 UTC, or a time as in RFC 3339.
 func ParseTime(s string) (policy.Time, error) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/gpubudget"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/gpubudget"
+	budgetpolicy "github.com/spotter-dev/spotter/policy/gpubudget"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -49,7 +49,7 @@ func TestBudgetKeepsItsHistory(t *testing.T) {
 		"missing": func(l *lab, b *v1alpha1.GPUBudget) { l.remove(b) },
 	} {
 		l := newLab(t, node("n"), gpuBudget("g"))
-		p := gpubudget.Around(still{}, gpubudget.DefaultConfig())
+		p := budgetpolicy.Around(still{}, budgetpolicy.DefaultConfig())
 		m := policy.Memory{Budgets: []policy.BudgetMemory{{Name: "a/g", UID: "1", Counted: at(0), Used: 9 * 3_600_000_000,
 			Buckets: []policy.BudgetBucket{{Hour: at(0) - at(0)%3_600_000, Used: 9 * 3_600_000_000}}}}}
 		used := func(after time.Duration) int64 {
@@ -92,12 +92,12 @@ func TestBudgetFlood(t *testing.T) {
 // workloads of its name.
 func TestPausedJobBesideADeployment(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "j",
-		Annotations: map[string]string{gpubudget.PausedBy: "a/b"}}}
+		Annotations: map[string]string{budgetpolicy.PausedBy: "a/b"}}}
 	job.Spec.Suspend = ptr.To(true)
 	meta := metav1.ObjectMeta{Namespace: "a", Name: "train"}
 	l := newLab(t, node("n"), job, &appsv1.Deployment{ObjectMeta: meta}, &appsv1.StatefulSet{ObjectMeta: meta})
 	s := l.observe(time.Minute)
-	plan, _ := gpubudget.Around(still{}, gpubudget.DefaultConfig()).Decide(s, policy.Memory{})
+	plan, _ := budgetpolicy.Around(still{}, budgetpolicy.DefaultConfig()).Decide(s, policy.Memory{})
 	if len(plan.Pauses) != 1 || plan.Pauses[0].Paused || plan.Pauses[0].Budget != "a/b" {
 		t.Fatalf("%+v", plan.Pauses)
 	}

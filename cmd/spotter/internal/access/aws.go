@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/aws"
 )
 
@@ -66,6 +66,5 @@ func AWSRefusal(err error, wait time.Duration) string {
 	case errors.Is(err, aws.ErrNothing):
 		return "AWS has none for these types"
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-	return first
+	return cli.FirstLine(err)
 }

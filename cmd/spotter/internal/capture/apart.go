@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
@@ -12,9 +11,9 @@ import (
 // nothing that a market of the catalog sells.
 func (l *listed) apart() map[string]string {
 	out := map[string]string{}
-	for _, o := range l.objects[reflect.TypeFor[*corev1.Node]()] {
-		if why := apartOf(o.(*corev1.Node)); why != "" { //nolint:forcetypeassert // it is filed by its type
-			out[o.GetName()] = why
+	for _, n := range objectsOf[*corev1.Node](l) {
+		if why := apartOf(n); why != "" {
+			out[n.Name] = why
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -34,20 +36,16 @@ func (c *podWriter) prioritise(s *corev1.PodSpec, t *policy.Template) {
 	}
 	switch never := c.classes[t.PriorityClass].never; {
 	case t.PreemptionNever && !never:
-		s.PreemptionPolicy = ptr(corev1.PreemptNever)
+		s.PreemptionPolicy = ptr.To(corev1.PreemptNever)
 	case !t.PreemptionNever && never:
-		s.PreemptionPolicy = ptr(corev1.PreemptLowerPriority)
+		s.PreemptionPolicy = ptr.To(corev1.PreemptLowerPriority)
 	}
 }
 
 // priorityClasses returns the classes that pods have, less those that every cluster
 // has.
 func (c *podWriter) priorityClasses() (out []any) {
-	names := map[string]bool{}
-	for name := range c.classes {
-		names[name] = true
-	}
-	for _, name := range keysOf(names) {
+	for _, name := range slices.Sorted(maps.Keys(c.classes)) {
 		if strings.HasPrefix(name, "system-") {
 			continue
 		}
@@ -57,7 +55,7 @@ func (c *podWriter) priorityClasses() (out []any) {
 			ObjectMeta: metav1.ObjectMeta{Name: c.names.class(name)}, Value: k.value,
 		}
 		if k.never {
-			p.PreemptionPolicy = ptr(corev1.PreemptNever)
+			p.PreemptionPolicy = ptr.To(corev1.PreemptNever)
 		}
 		out = append(out, p)
 	}
@@ -82,7 +80,7 @@ func (c *workWriter) disruptionBudgets() (out []any) {
 			},
 		}
 		if b.AlwaysAllowUnhealthy {
-			x.Spec.UnhealthyPodEvictionPolicy = ptr(policyv1.AlwaysAllow)
+			x.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 		}
 		out = append(out, x)
 	}
@@ -92,29 +90,29 @@ func (c *workWriter) disruptionBudgets() (out []any) {
 	return out
 }
 
-// budgets returns the accelerator budgets, as their manifests state them or as the
+// gpuBudgets returns the accelerator budgets, as their manifests state them or as the
 // snapshot has them.
-func (c *source) budgets() (out []any) {
+func (c *source) gpuBudgets() (out []any) {
 	stated := map[string]bool{}
-	for i := range c.o.Budgets {
-		b := c.o.Budgets[i].DeepCopy()
+	for i := range c.o.GPUBudgets {
+		b := c.o.GPUBudgets[i].DeepCopy()
 		b.Default()
 		if len(b.Validate()) > 0 {
 			c.leave(1, "GPUBudgets that are not valid, such as %s/%s", b.Namespace, b.Name)
 			continue
 		}
 		stated[b.Namespace+"/"+b.Name] = true
-		out = append(out, c.budget(b.Namespace+"/"+b.Name, &b.Spec))
+		out = append(out, c.gpuBudget(b.Namespace+"/"+b.Name, &b.Spec))
 	}
 	for i := range c.s.Budgets {
 		if b := &c.s.Budgets[i]; !stated[b.Name] {
-			out = append(out, c.budget(b.Name, restateBudget(b)))
+			out = append(out, c.gpuBudget(b.Name, restateGPUBudget(b)))
 		}
 	}
 	return out
 }
 
-func (c *source) budget(name string, spec *v1alpha1.GPUBudgetSpec) *v1alpha1.GPUBudget {
+func (c *source) gpuBudget(name string, spec *v1alpha1.GPUBudgetSpec) *v1alpha1.GPUBudget {
 	namespace, short := split(c.names.qualified(name, "budget"))
 	b := &v1alpha1.GPUBudget{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "spotter.dev/v1alpha1", Kind: "GPUBudget"},
@@ -124,9 +122,9 @@ func (c *source) budget(name string, spec *v1alpha1.GPUBudgetSpec) *v1alpha1.GPU
 	return b
 }
 
-// restateBudget makes a manifest of a budget of a snapshot, whose names are still its
+// restateGPUBudget makes a manifest of a budget of a snapshot, whose names are still its
 // own.
-func restateBudget(b *policy.Budget) *v1alpha1.GPUBudgetSpec {
+func restateGPUBudget(b *policy.Budget) *v1alpha1.GPUBudgetSpec {
 	s := &v1alpha1.GPUBudgetSpec{
 		ResourceName: b.Resource, Gate: b.Gate, Quota: v1alpha1.Quota{WindowHours: int32(b.Window.Hours())},
 		Enforcement: v1alpha1.Enforcement{
@@ -143,7 +141,7 @@ func restateBudget(b *policy.Budget) *v1alpha1.GPUBudgetSpec {
 		s.Quota.GPUHours = &b.GPUHours
 	}
 	if b.HasDollars {
-		s.Quota.Dollars = ptr(b.Dollars.Float())
+		s.Quota.Dollars = ptr.To(b.Dollars.Float())
 	}
 	if b.HasPodGrace {
 		s.Enforcement.PodGracePeriod = &metav1.Duration{Duration: b.PodGrace}
@@ -180,7 +178,7 @@ func (c *source) commitmentsOf() (out []commitment) {
 		x := commitment{Name: c.names.of("commitment", k.Name), InstanceType: k.Type, Count: &k.Amount, Region: k.Region,
 			Zone: k.Zone}
 		if k.Fee != policy.NoPrice {
-			x.Fee = ptr(k.Fee.Float())
+			x.Fee = ptr.To(k.Fee.Float())
 		}
 		out = append(out, x)
 	}

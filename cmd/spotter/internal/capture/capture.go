@@ -21,10 +21,10 @@ type Options struct {
 	// Name is that of the scenario.
 	Name string
 
-	// Pools and Budgets are the manifests of the cluster where they are known. A
+	// Pools and GPUBudgets are the manifests of the cluster where they are known. A
 	// snapshot alone says of a pool which markets it buys in and not why.
-	Pools   []v1alpha1.CapacityPool
-	Budgets []v1alpha1.GPUBudget
+	Pools      []v1alpha1.CapacityPool
+	GPUBudgets []v1alpha1.GPUBudget
 
 	// NodePools are those of Karpenter, where they may be read.
 	NodePools []karpv1.NodePool
@@ -127,7 +127,7 @@ func Take(s *policy.Snapshot, o Options) (*Captured, error) {
 		return nil, fmt.Errorf("nothing is wanted: there is no workload with pods on nodes that are captured%s", c.reasons())
 	}
 	pools.checkSelectors()
-	c.out.objects = slices.Concat(manifests, w.pods.priorityClasses(), work, w.disruptionBudgets(), c.budgets())
+	c.out.objects = slices.Concat(manifests, w.pods.priorityClasses(), work, w.disruptionBudgets(), c.gpuBudgets())
 	c.out.seeds, c.out.seen, c.out.commitments = pools.seeds(w.onNodes(), false), pools.seeds(nil,
 		true), slices.Concat(c.commitmentsOf(), pools.paidFor())
 	c.out.Left = append(c.out.Left, c.reasonList()...)

@@ -264,13 +264,10 @@ func compared(was, is *figure) []string {
 		lines = append(lines, fmt.Sprintf("  %-34s %10.*f %10.*f  %s", name, digits, got, digits, want, relative(got, want)))
 	}
 	line("node-hours", is.total, was.total, 1)
-	keys := map[string]bool{}
-	for _, m := range []map[string]float64{was.hours, is.hours} {
-		for k := range m {
-			keys[k] = true
-		}
-	}
-	order := keysOf(keys)
+	types := map[string]float64{}
+	maps.Copy(types, was.hours)
+	maps.Copy(types, is.hours)
+	order := slices.Sorted(maps.Keys(types))
 	slices.SortStableFunc(order, func(a, b string) int {
 		return cmp.Compare(max(was.hours[b], is.hours[b]), max(was.hours[a], is.hours[a]))
 	})

@@ -228,28 +228,36 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 	out.readBeta(ctx, c)
 	f.Apart = out.apart()
 	f.Instances = map[string]string{}
-	for _, o := range out.objects[reflect.TypeFor[*corev1.Node]()] {
-		f.Instances[o.GetName()] = history.LastOf(o.(*corev1.Node).Spec.ProviderID) //nolint:forcetypeassert // it is filed by its type
+	for _, n := range objectsOf[*corev1.Node](out) {
+		f.Instances[n.Name] = history.LastOf(n.Spec.ProviderID)
 	}
 	f.DoNotDisrupt = map[string]string{}
-	for _, o := range out.objects[reflect.TypeFor[*corev1.Pod]()] {
-		if value := o.GetAnnotations()[kube.AnnotationDoNotDisrupt]; value != "" {
-			f.DoNotDisrupt[o.GetNamespace()+"/"+o.GetName()] = value
+	for _, p := range objectsOf[*corev1.Pod](out) {
+		if value := p.Annotations[kube.AnnotationDoNotDisrupt]; value != "" {
+			f.DoNotDisrupt[p.Namespace+"/"+p.Name] = value
 		}
 	}
-	for _, o := range out.objects[reflect.TypeFor[*v1alpha1.CapacityPool]()] {
-		f.Pools = append(f.Pools, *o.(*v1alpha1.CapacityPool)) //nolint:forcetypeassert // it is filed by its type
+	for _, p := range objectsOf[*v1alpha1.CapacityPool](out) {
+		f.Pools = append(f.Pools, *p)
 	}
-	for _, o := range out.objects[reflect.TypeFor[*karpv1.NodePool]()] {
-		f.NodePools = append(f.NodePools, *o.(*karpv1.NodePool)) //nolint:forcetypeassert // it is filed by its type
+	for _, p := range objectsOf[*karpv1.NodePool](out) {
+		f.NodePools = append(f.NodePools, *p)
 	}
-	for _, o := range out.objects[reflect.TypeFor[*unstructured.Unstructured]()] {
-		f.NodeClasses = append(f.NodeClasses, *o.(*unstructured.Unstructured)) //nolint:forcetypeassert // it is filed by its type
+	for _, c := range objectsOf[*unstructured.Unstructured](out) {
+		f.NodeClasses = append(f.NodeClasses, *c)
 	}
-	for _, o := range out.objects[reflect.TypeFor[*v1alpha1.GPUBudget]()] {
-		f.Budgets = append(f.Budgets, *o.(*v1alpha1.GPUBudget)) //nolint:forcetypeassert // it is filed by its type
+	for _, b := range objectsOf[*v1alpha1.GPUBudget](out) {
+		f.GPUBudgets = append(f.GPUBudgets, *b)
 	}
 	return out, nil
+}
+
+// objectsOf returns the objects of a type.
+func objectsOf[T client.Object](l *listed) (all []T) {
+	for _, o := range l.objects[reflect.TypeFor[T]()] {
+		all = append(all, o.(T)) //nolint:forcetypeassert // it is filed by its type
+	}
+	return all
 }
 
 // isAnswer reports whether err is an answer of the API server: that the kind does not exist or

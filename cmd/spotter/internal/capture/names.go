@@ -2,6 +2,7 @@ package capture
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -146,11 +147,7 @@ func (n *names) hidden(m map[string]string) map[string]string {
 		return nil
 	}
 	out := make(map[string]string, len(m))
-	set := map[string]bool{}
-	for k := range m {
-		set[k] = true
-	}
-	for _, k := range keysOf(set) {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
 		out[n.key(k)] = n.value(k, m[k])
 	}
 	return out

@@ -3,10 +3,8 @@ package capture
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -121,8 +119,7 @@ func (c *poolSet) ownPools() {
 // defaults serves them: in karpv1.NodePool these cannot be distinguished from Never.
 func (l *listed) fillDefaults(ctx context.Context, c client.Reader) {
 	open := map[string]*karpv1.NodePool{}
-	for _, o := range l.objects[reflect.TypeFor[*karpv1.NodePool]()] {
-		p := o.(*karpv1.NodePool) //nolint:forcetypeassert // it is filed by its type
+	for _, p := range objectsOf[*karpv1.NodePool](l) {
 		if p.Spec.Template.Spec.ExpireAfter.Duration == nil || p.Spec.Disruption.ConsolidateAfter.Duration == nil {
 			open[p.Name] = p
 		}
@@ -226,13 +223,10 @@ func (c *poolSet) objects(p *pool, written map[string]bool) []any {
 	if x.class != nil && !written[x.class.Kind+x.class.Metadata.Name] {
 		written[x.class.Kind+x.class.Metadata.Name] = true
 		c.hideClass(x.class)
-		out = append(out, whole{x.class})
+		out = append(out, x.class)
 	}
 	return out
 }
-
-// whole is an object of which the status is written, too.
-type whole struct{ *nodeClass }
 
 // hidePool replaces the names in a NodePool.
 func (n *names) hidePool(p *nodePool) {
@@ -313,9 +307,6 @@ func (c *poolSet) hideClass(x *nodeClass) {
 		c.out.Left = append(c.out.Left, fmt.Sprintf("%s of %s %s", strings.Join(left, ", "), x.Kind, x.Metadata.Name))
 	}
 }
-
-// MarshalJSON leaves the marker out.
-func (w whole) MarshalJSON() ([]byte, error) { return json.Marshal(w.nodeClass) }
 
 // takes reports whether a pool may buy what a node is of.
 func (p *pool) takes(at *place) bool {

@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/history"
 	"github.com/spotter-dev/spotter/policy"
@@ -260,7 +261,7 @@ func (c *workWriter) jobThen(x *load, j *history.Job) any {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	spec := batchv1.JobSpec{Parallelism: &j.Parallelism, Completions: &j.Completions, Template: pod}
 	if x.t.Gang > 1 && j.Parallelism == j.Completions {
-		spec.CompletionMode = ptr(batchv1.IndexedCompletion)
+		spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
 	}
 	c.out.Pods += len(j.Runs) * int(j.Completions)
 	return &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: m, Spec: spec}

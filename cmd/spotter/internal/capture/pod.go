@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -34,7 +35,7 @@ func (c *podWriter) spec(x *load) corev1.PodSpec {
 		NodeSelector: c.nodeSelector(t), Affinity: c.affinity(t), Tolerations: c.tolerations(t), TopologySpreadConstraints: c.spread(t),
 	}
 	if t.Grace != graceDefault {
-		s.TerminationGracePeriodSeconds = ptr(int64(t.Grace / time.Second))
+		s.TerminationGracePeriodSeconds = ptr.To(int64(t.Grace / time.Second))
 	}
 	c.prioritise(&s, t)
 	if len(t.Devices) > 0 || t.Uncounted {
@@ -56,8 +57,6 @@ func (c *podWriter) spec(x *load) corev1.PodSpec {
 	}
 	return s
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func volumeName(i int) string { return "volume-" + string(rune('a'+i%26)) }
 
@@ -152,10 +151,10 @@ func (c *podWriter) spread(t *policy.Template) (out []corev1.TopologySpreadConst
 			y.MinDomains = &x.MinDomains
 		}
 		if x.IgnoreAffinity {
-			y.NodeAffinityPolicy = ptr(corev1.NodeInclusionPolicyIgnore)
+			y.NodeAffinityPolicy = ptr.To(corev1.NodeInclusionPolicyIgnore)
 		}
 		if x.HonorTaints {
-			y.NodeTaintsPolicy = ptr(corev1.NodeInclusionPolicyHonor)
+			y.NodeTaintsPolicy = ptr.To(corev1.NodeInclusionPolicyHonor)
 		}
 		out = append(out, y)
 	}

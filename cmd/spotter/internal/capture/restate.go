@@ -2,6 +2,7 @@ package capture
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -78,7 +79,8 @@ func (c *source) marketsOf(p *policy.Pool) (m v1alpha1.Markets) {
 			note(id)
 		}
 	}
-	m.InstanceTypes, m.Zones, m.Regions, m.Architectures = keysOf(types), keysOf(zones), keysOf(regions), keysOf(arches)
+	m.InstanceTypes, m.Zones = slices.Sorted(maps.Keys(types)), slices.Sorted(maps.Keys(zones))
+	m.Regions, m.Architectures = slices.Sorted(maps.Keys(regions)), slices.Sorted(maps.Keys(arches))
 	if p.PriceMax > 0 {
 		most := p.PriceMax.Float()
 		m.MaxPrice = &most
@@ -94,15 +96,6 @@ func (c *source) marketsOf(p *policy.Pool) (m v1alpha1.Markets) {
 		m.MinPlacementScore = &n
 	}
 	return m
-}
-
-func keysOf(set map[string]bool) []string {
-	all := make([]string, 0, len(set))
-	for k := range set {
-		all = append(all, k)
-	}
-	slices.Sort(all)
-	return all
 }
 
 func capacityOf(p *policy.Pool) v1alpha1.Capacity {

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -209,7 +210,7 @@ func (p *pool) requires(key string) bool { return p.own != nil && slices.Contain
 
 // checkSelectors reports the labels that pods require and no node of a run will have.
 func (c *poolSet) checkSelectors() {
-	missing := map[string]int{}
+	missing := map[string]bool{}
 	for i := range c.s.Templates {
 		for _, key := range asked(&c.s.Templates[i]) {
 			known := c.carried(key) || slices.ContainsFunc(c.all, func(p *pool) bool {
@@ -218,20 +219,12 @@ func (c *poolSet) checkSelectors() {
 				return stated || found || p.carries(key) || p.requires(key)
 			})
 			if !known {
-				missing[key]++
+				missing[key] = true
 			}
 		}
 	}
-	for _, key := range keysOf(truths(missing)) {
+	for _, key := range slices.Sorted(maps.Keys(missing)) {
 		c.out.Left = append(c.out.Left,
 			"the label "+c.names.key(key)+" of nodes, which pods select and which not all nodes of any pool have: these pods stay pending")
 	}
-}
-
-func truths(counts map[string]int) map[string]bool {
-	out := map[string]bool{}
-	for k := range counts {
-		out[k] = true
-	}
-	return out
 }

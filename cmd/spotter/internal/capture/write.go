@@ -92,7 +92,7 @@ func (c *Captured) Write(r Run) ([]byte, error) {
 			b.WriteString("---\n")
 		}
 		write := manifest.Write
-		if _, all := o.(whole); all {
+		if _, ok := o.(*nodeClass); ok { // with its status
 			write = manifest.WriteWhole
 		}
 		if err := write(&b, o); err != nil {

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"math"
 	"path/filepath"
 	"slices"
@@ -22,7 +23,7 @@ const poolTag = "spotvortex.io/pool"
 func (a *agent) backend(s *source, p *v1alpha1.CapacityPool, nodeClass string, stated bool) {
 	c := &a.config
 	if c.Karpenter.Enabled {
-		p.Spec.Backend.Karpenter = &v1alpha1.KarpenterBackend{NodeClassName: orElse(nodeClass, "default")}
+		p.Spec.Backend.Karpenter = &v1alpha1.KarpenterBackend{NodeClassName: cmp.Or(nodeClass, "default")}
 		if nodeClass == "" {
 			s.warnOnce("",
 				`spec.backend.karpenter.nodeClassName is "default": the agent steered node pools that were there and knew no node class; give --node-class`)
@@ -34,7 +35,7 @@ func (a *agent) backend(s *source, p *v1alpha1.CapacityPool, nodeClass string, s
 		return
 	}
 	p.Spec.Backend.AutoScalingGroups = &v1alpha1.AutoScalingGroupsBackend{
-		DiscoveryTags: map[string]string{orElse(c.Autoscaling.Tags.Pool, poolTag): p.Name},
+		DiscoveryTags: map[string]string{cmp.Or(c.Autoscaling.Tags.Pool, poolTag): p.Name},
 	}
 	zero := metav1.Duration{} // the Cluster Autoscaler replaces no node for its age
 	p.Spec.Disruption.ExpireAfter = &zero
@@ -66,8 +67,8 @@ func (a *agent) disruption(p *v1alpha1.CapacityPool) {
 	c := &a.config
 	if ratio := c.Controller.MaxDrainRatio; ratio != nil && *ratio > 0 {
 		percent := max(1, int(math.Floor(100*(*ratio)+1e-9)))
-		budget := intstr.FromString(strconv.Itoa(percent) + "%")
-		p.Spec.Disruption.Budget = &budget
+		disruptionBudget := intstr.FromString(strconv.Itoa(percent) + "%")
+		p.Spec.Disruption.Budget = &disruptionBudget
 		if *ratio != 0.10 {
 			set(p, "drain_share", strconv.FormatFloat(*ratio, 'g', -1, 64))
 		}

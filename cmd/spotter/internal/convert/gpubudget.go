@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -10,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// An oldBudget is a GPUWorkloadBudget, budget.zxuhan.dev/v1alpha1.
-type oldBudget struct {
+// An oldGPUBudget is a GPUWorkloadBudget, budget.zxuhan.dev/v1alpha1.
+type oldGPUBudget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -35,7 +36,7 @@ type oldBudget struct {
 const defaultGrace = 30
 
 func (r *reader) gpuBudget(o *scenarios.RawObject) {
-	var old oldBudget
+	var old oldGPUBudget
 	if err := o.Decode(&old); err != nil {
 		r.fail(err)
 		return
@@ -44,8 +45,8 @@ func (r *reader) gpuBudget(o *scenarios.RawObject) {
 	b := &v1alpha1.GPUBudget{ObjectMeta: named(&old.ObjectMeta)}
 	b.APIVersion, b.Kind = v1alpha1.GroupVersion.String(), "GPUBudget"
 	q, e := &old.Spec.Quota, &old.Spec.Enforcement
-	b.Spec.Selector, b.Spec.ResourceName = old.Spec.Selector, orElse(old.Spec.Resource, "nvidia.com/gpu")
-	s.checkBudget(&old)
+	b.Spec.Selector, b.Spec.ResourceName = old.Spec.Selector, cmp.Or(old.Spec.Resource, "nvidia.com/gpu")
+	s.checkGPUBudget(&old)
 	if q.GPUHours != nil {
 		hours := q.GPUHours.AsApproximateFloat64()
 		b.Spec.Quota.GPUHours = &hours
@@ -59,12 +60,12 @@ func (r *reader) gpuBudget(o *scenarios.RawObject) {
 	}
 	period := metav1.Duration{Duration: time.Duration(grace) * time.Second}
 	b.Spec.Enforcement = v1alpha1.Enforcement{Action: v1alpha1.EnforcementAction(e.Action)}
-	s.warnBudget(b, &old, period)
+	s.warnGPUBudget(b, &old, period)
 	r.add(s, b)
 }
 
-// checkBudget holds what the old webhook held.
-func (s *source) checkBudget(old *oldBudget) {
+// checkGPUBudget holds what the old webhook held.
+func (s *source) checkGPUBudget(old *oldGPUBudget) {
 	q := &old.Spec.Quota
 	if len(old.Spec.Selector.MatchLabels)+len(old.Spec.Selector.MatchExpressions) == 0 {
 		s.fail("spec.selector", "must not be empty: it would choose every pod of the namespace")
@@ -94,8 +95,8 @@ func (s *source) checkBudget(old *oldBudget) {
 	}
 }
 
-// warnBudget says what the same words mean from now on.
-func (s *source) warnBudget(b *v1alpha1.GPUBudget, old *oldBudget, period metav1.Duration) {
+// warnGPUBudget says what the same words mean from now on.
+func (s *source) warnGPUBudget(b *v1alpha1.GPUBudget, old *oldGPUBudget, period metav1.Duration) {
 	s.warn("spec.quota.gpuHours",
 		"%s: pods that were deleted, evicted or restarted count until their hours leave the window, where the "+
 			"operator forgot them at once; so the same quota is spent sooner", old.Spec.Quota.GPUHours)
@@ -126,12 +127,4 @@ func (s *source) warnBudget(b *v1alpha1.GPUBudget, old *oldBudget, period metav1
 	if b.Spec.ResourceName == "cpu" {
 		s.warn("spec.gpuResourceName", "cpu is counted in cores, so a GPU-hour is a core-hour")
 	}
-}
-
-func orElse[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }

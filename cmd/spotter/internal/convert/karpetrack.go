@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -124,7 +125,7 @@ func (r *reader) readController(s *source, c *corev1.Container, args []string) {
 			k.org = e.Value
 		case "RACKSPACE_SPOT_REFRESH_TOKEN":
 			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
-				k.secret = orElse(s.object.Scalar("metadata", "namespace"), "default") + "/" + e.ValueFrom.SecretKeyRef.Name
+				k.secret = cmp.Or(s.object.Scalar("metadata", "namespace"), "default") + "/" + e.ValueFrom.SecretKeyRef.Name
 			}
 		}
 	}
@@ -205,10 +206,10 @@ const unknown = "replace-me"
 // rackspace fills in the backend: flags first, then the controller's Deployment.
 func (r *reader) rackspace(s *source, p *v1alpha1.CapacityPool) {
 	b := &v1alpha1.RackspaceBackend{
-		Cloudspace: orElse(r.o.Cloudspace, orElse(r.controller.cloudspace, unknown)),
-		Org:        orElse(r.o.Org, orElse(r.controller.org, unknown)),
+		Cloudspace: cmp.Or(r.o.Cloudspace, r.controller.cloudspace, unknown),
+		Org:        cmp.Or(r.o.Org, r.controller.org, unknown),
 	}
-	secret := orElse(r.o.Secret, orElse(r.controller.secret, unknown))
+	secret := cmp.Or(r.o.Secret, r.controller.secret, unknown)
 	if namespace, name, ok := strings.Cut(secret, "/"); ok {
 		b.CredentialsSecretRef = corev1.SecretReference{Namespace: namespace, Name: name}
 	} else {

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -199,15 +200,15 @@ func (s *source) leftoverCapacity(p *v1alpha1.CapacityPool, old *leftoverPool) {
 var percentage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,3}%$`) })
 
 func (s *source) leftoverDisruption(p *v1alpha1.CapacityPool, old *leftoverPool) {
-	d, text := &p.Spec.Disruption, orElse(old.Spec.BudgetsNodes, "10%")
-	budget := intstr.FromString(text)
+	d, text := &p.Spec.Disruption, cmp.Or(old.Spec.BudgetsNodes, "10%")
+	disruptionBudget := intstr.FromString(text)
 	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n >= 0 {
-		budget = intstr.FromInt32(int32(n))
+		disruptionBudget = intstr.FromInt32(int32(n))
 	} else if !percentage().MatchString(text) {
 		s.fail("spec.budgetsNodes", "%q is not a number or a percentage such as 10%%", text)
 	}
-	d.Budget = &budget
-	after := s.duration("spec.consolidateAfter", orElse(old.Spec.ConsolidateAfter, "2m"))
+	d.Budget = &disruptionBudget
+	after := s.duration("spec.consolidateAfter", cmp.Or(old.Spec.ConsolidateAfter, "2m"))
 	d.ConsolidateAfter = &after
 }
 

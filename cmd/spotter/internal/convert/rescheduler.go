@@ -198,8 +198,8 @@ func (s *source) reschedulerPool(f *reschedulerFlags, name string) *v1alpha1.Cap
 		DiscoveryTags: map[string]string{"k8s.io/cluster-autoscaler/enabled": "true"},
 	}
 	d := &p.Spec.Disruption
-	budget := intstr.FromInt32(1)
-	d.Budget, d.ExpireAfter = &budget, &metav1.Duration{}
+	disruptionBudget := intstr.FromInt32(1)
+	d.Budget, d.ExpireAfter = &disruptionBudget, &metav1.Duration{}
 	d.Cooldown = &metav1.Duration{Duration: f.drainDelay}
 	return p
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/aws"
 	"github.com/spotter-dev/spotter/live/rights"
 	"github.com/spotter-dev/spotter/policy"
@@ -45,7 +46,7 @@ func checkAWS(ctx context.Context, r *report, regions []string, nodes bool) {
 	c.Regions, c.Types = regions, []string{probeType}
 	reader, err := aws.NewReader(c)
 	if err != nil {
-		r.fail(nameCredentials, "give --region as us-east-1", "%s", firstLine(err))
+		r.fail(nameCredentials, "give --region as us-east-1", "%s", cli.FirstLine(err))
 		return
 	}
 	wait := access.AWSWait()

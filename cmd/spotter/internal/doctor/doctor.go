@@ -86,7 +86,7 @@ func (f *doctorCall) checkCluster(ctx context.Context, p *cli.Program, r *report
 	cfg, err := f.cluster.Config(p.Version)
 	if err != nil {
 		r.fail("kubeconfig", "give --kubeconfig, set KUBECONFIG, or run in a pod with a service account", "%s",
-			firstLine(err))
+			cli.FirstLine(err))
 		r.unreachable = err
 		return f.skipCluster(r, "no cluster is known")
 	}
@@ -101,7 +101,7 @@ func (f *doctorCall) checkCluster(ctx context.Context, p *cli.Program, r *report
 	checkClock(r, &server)
 	c, err := clientOf(cfg)
 	if err != nil {
-		r.fail("API server", "check that `kubectl api-resources` works", "%s", firstLine(err))
+		r.fail("API server", "check that `kubectl api-resources` works", "%s", cli.FirstLine(err))
 		return f.skipCluster(r, "the API server does not list its resources")
 	}
 	karpenter := checkKarpenter(ctx, r, c, cfg)
@@ -182,10 +182,4 @@ func regionsOf(given []string, nodes []corev1.Node) []string {
 	}
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(s string) bool { return s == "" })
-}
-
-// firstLine returns the first line of an error that may have several.
-func firstLine(err error) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-	return first
 }

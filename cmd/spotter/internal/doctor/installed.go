@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/crd"
 )
 
@@ -32,7 +33,7 @@ func checkKarpenter(ctx context.Context, r *report, c client.Client, cfg *rest.C
 	served, err := karpenterAPIs(cfg)
 	switch {
 	case err != nil:
-		r.fail(name, "check that `kubectl api-resources` works", "the API groups cannot be read: %s", firstLine(err))
+		r.fail(name, "check that `kubectl api-resources` works", "the API groups cannot be read: %s", cli.FirstLine(err))
 		return true
 	case len(served) == 0:
 		r.skip(name, "not installed; Auto Scaling groups and Rackspace Spot do not need it")
@@ -117,7 +118,7 @@ func checkDefinitions(ctx context.Context, r *report, c client.Client) {
 			r.skip(name, "not checked: this user may not read CustomResourceDefinitions")
 			return
 		case err != nil:
-			r.fail(name, "check that `kubectl get crd` works", "they cannot be read: %s", firstLine(err))
+			r.fail(name, "check that `kubectl get crd` works", "they cannot be read: %s", cli.FirstLine(err))
 			return
 		case !sameSchemas(want, &have):
 			others = append(others, want.Spec.Names.Kind)

@@ -108,7 +108,7 @@ func (f *doctorCall) checkRights(ctx context.Context, r *report, c client.Client
 		lacking, err := missing(ctx, c, all)
 		if err != nil {
 			r.fail(name,
-				"request the right to create selfsubjectaccessreviews.authorization.k8s.io, which every user has by default", "they cannot be read: %s", firstLine(err))
+				"request the right to create selfsubjectaccessreviews.authorization.k8s.io, which every user has by default", "they cannot be read: %s", cli.FirstLine(err))
 			continue
 		}
 		var required, optional []string

@@ -2,6 +2,7 @@
 package explain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -105,18 +106,9 @@ func run(p *cli.Program, f *explainFlags) error {
 		return cli.Invalid(errors.New("--node and --pool exclude each other"), next)
 	}
 	var from, to policy.Time
-	for _, x := range []struct {
-		flag, text string
-		to         *policy.Time
-	}{{"--at", f.at, &f.query.At}, {"--from", f.from, &from}, {"--to", f.to, &to}} {
-		if x.text == "" {
-			continue
-		}
-		at, err := input.ParseTime(x.text)
-		if err != nil {
-			return cli.Invalid(fmt.Errorf("%s: %w", x.flag, err), "give a date as 2026-01-03 or a time as 2026-01-03T14:00:00Z")
-		}
-		*x.to = at
+	err := cmp.Or(input.TimeFlag("at", f.at, &f.query.At), input.TimeFlag("from", f.from, &from), input.TimeFlag("to", f.to, &to))
+	if err != nil {
+		return err
 	}
 	r, err := input.OpenRecording(p, f.run)
 	if err != nil {

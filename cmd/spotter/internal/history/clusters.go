@@ -77,7 +77,7 @@ func (r *reading) survey(ctx context.Context) error {
 		renamed = append(renamed, fmt.Sprintf(`label_replace(%s, "renamed", %q, "", "")`, x, l))
 	}
 	r.use.exported = map[string]bool{}
-	note := func(labels map[string]string) func(policy.Time, float64) {
+	note := func(labels map[string]string) sink {
 		r.use.exported[labels["renamed"]] = true
 		return nil
 	}
@@ -135,7 +135,7 @@ func newNodeSet(labels map[string]string) *nodeSet {
 // nodeSets are the nodes by the labels of their series.
 type nodeSets map[string]*nodeSet
 
-func (s nodeSets) fold(labels map[string]string) func(policy.Time, float64) {
+func (s nodeSets) fold(labels map[string]string) sink {
 	name := cmp.Or(labels["exported_node"], labels["node"])
 	var key strings.Builder
 	others := map[string]string{}

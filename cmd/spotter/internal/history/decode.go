@@ -14,7 +14,9 @@ import (
 
 // A fold takes the series of an answer, one after the other: it is given the labels and
 // returns what takes the points, in the order of time; nil for a series of no use.
-type fold func(labels map[string]string) func(at policy.Time, v float64)
+type fold = func(labels map[string]string) sink
+
+type sink = func(at policy.Time, v float64)
 
 // read folds an answer, of which it never holds more than a series' labels.
 func (a *answer) read(f fold) error {

@@ -63,7 +63,8 @@ func (p *Prometheus) Read(ctx context.Context, from, to policy.Time) (*History, 
 	unit := policy.Time(step / time.Millisecond)
 	from, to = from-from%unit, to-to%unit
 	r := &reading{builder: newBuilder(from, to, step), p: p, answered: map[string]bool{},
-		counters: map[string]*counter{}, owned: map[string]workloadKey{}, unread: map[string]error{}}
+		counters: map[string]*counter{}, owned: map[string]workloadKey{}, unread: map[string]error{},
+		requested: map[workloadKey]map[string]*asked{}}
 	r.use.match = p.Match
 	if p.Cache != "" {
 		if err := os.MkdirAll(p.Cache, 0o755); err != nil {
@@ -114,7 +115,7 @@ type reading struct {
 
 	unread map[string]error // why a metric could not be read at times
 
-	after []func() // what is left to do when the answer that is read was
+	requested map[workloadKey]map[string]*asked // by the name of their owner, while the answer is read
 }
 
 // slice reads one slice of time, in two where it is too much at once. Nothing is folded
@@ -150,13 +151,14 @@ func (r *reading) slice(ctx context.Context, from, to policy.Time) error {
 		if answers[i] == nil {
 			continue
 		}
-		if err := answers[i].read(all[i].fold(r)); err != nil {
+		err := answers[i].read(func(labels map[string]string) sink {
+			r.answered[all[i].metric] = true
+			return all[i].fold(r, labels)
+		})
+		if err != nil {
 			return fmt.Errorf("reading %s: %w", all[i].metric, err)
 		}
-		for _, f := range r.after {
-			f()
-		}
-		r.after = nil
+		r.settleRequests()
 	}
 	r.nodes.settle()
 	r.jobs.settle(to)

@@ -18,8 +18,8 @@ type query struct {
 
 	asked moment
 
-	// fold makes what takes the answer.
-	fold func(r *reading) fold
+	// fold takes a series of the answer.
+	fold func(r *reading, labels map[string]string) sink
 
 	// without says what is not known where the metric is not there, and of which flag of
 	// kube-state-metrics; empty where nothing is lost.
@@ -241,22 +241,16 @@ func workloadQueries() []query {
 	return []query{
 		{"kube_deployment_spec_replicas", func(e *expressions) string {
 			return "max by (namespace, deployment) (" + e.of("kube_deployment_spec_replicas") + ")"
-		}, atSteps, func(r *reading) fold {
-			return r.replicas(policy.KindDeployment, "deployment",
-				"")
-		}, "how many replicas Deployments had is not known"},
+		}, atSteps, replicas(policy.KindDeployment, "deployment"), "how many replicas Deployments had is not known"},
 		{"kube_statefulset_replicas", func(e *expressions) string {
 			return "max by (namespace, statefulset) (" + e.of("kube_statefulset_replicas") + ")"
-		}, atSteps, func(r *reading) fold {
-			return r.replicas(policy.KindStatefulSet, "statefulset",
-				"")
-		}, "how many replicas StatefulSets had is not known"},
+		}, atSteps, replicas(policy.KindStatefulSet, "statefulset"), "how many replicas StatefulSets had is not known"},
 		{"kube_replicaset_spec_replicas", func(e *expressions) string {
 			return "sum by (namespace, owner_name) (max by (namespace, replicaset) (" + e.of("kube_replicaset_spec_replicas") +
 				") * on (namespace, replicaset) group_left (owner_name) " +
 				"topk by (namespace, replicaset) (1, max by (namespace, replicaset, owner_name) (" +
 				e.of("kube_replicaset_owner", `owner_kind!="Deployment"`, `owner_kind!=""`, `owner_kind!="<none>"`) + ")))"
-		}, atSteps, func(r *reading) fold { return r.replicas(policy.KindDeployment, "owner_name", "") }, ""},
+		}, atSteps, replicas(policy.KindDeployment, "owner_name"), ""},
 		{"kube_pod_info", func(e *expressions) string {
 			return "count by (namespace, created_by_kind, created_by_name) (max by (namespace, pod, created_by_kind, created_by_name) (" +
 				e.of("kube_pod_info", `created_by_kind!~"ReplicaSet|StatefulSet|DaemonSet|Job|Node"`) +
@@ -292,21 +286,20 @@ func jobQueries(first bool) []query {
 	job := func(x string) string { return "max by (namespace, job_name) (" + x + ")" }
 	begun := func(e *expressions) string { return " and on (namespace, job_name) (" + e.jobsBegun(first) + ")" }
 	return []query{
-		{"kube_job_status_start_time", func(e *expressions) string { return e.jobsBegun(first) }, atEnd, foldJobStarts,
+		{"kube_job_status_start_time", func(e *expressions) string { return e.jobsBegun(first) }, atEnd,
+			ofJob("job_name", func(s *jobs, name string, _ policy.Time, v float64) { s.begin(name, instant(v)) }),
 			"jobs are those of now"},
 		{"kube_job_status_completion_time", func(e *expressions) string {
 			return job(e.last("kube_job_status_completion_time")) + " >= " + e.since()
-		}, atEnd, foldJobEnds, ""},
+		}, atEnd, ofJob("job_name", func(s *jobs, name string, _ policy.Time, v float64) { s.end(name, instant(v)) }), ""},
 		{"kube_job_status_active", func(e *expressions) string { return job(e.of("kube_job_status_active")) + " > 0" },
-			atSteps, foldJobActive, ""},
+			atSteps, ofOpenJob("job_name", func(j *jobRun, at policy.Time, _ float64) { j.last = max(j.last, at) }), ""},
 		{"kube_job_spec_parallelism", func(e *expressions) string {
-			return job(e.last("kube_job_spec_parallelism")) +
-				begun(e)
-		}, atEnd, foldJobPods, ""},
+			return job(e.last("kube_job_spec_parallelism")) + begun(e)
+		}, atEnd, ofOpenJob("job_name", func(j *jobRun, _ policy.Time, v float64) { j.pods = int32(v) }), ""},
 		{"kube_job_spec_completions", func(e *expressions) string {
-			return job(e.last("kube_job_spec_completions")) +
-				begun(e)
-		}, atEnd, foldJobWork, ""},
+			return job(e.last("kube_job_spec_completions")) + begun(e)
+		}, atEnd, ofOpenJob("job_name", func(j *jobRun, _ policy.Time, v float64) { j.work = int32(v) }), ""},
 		{"kube_job_owner", func(e *expressions) string {
 			return "max by (namespace, job_name, owner_name) (" + e.last("kube_job_owner", `owner_kind="CronJob"`) + ")" +
 				begun(e)
@@ -315,23 +308,25 @@ func jobQueries(first bool) []query {
 			return "avg by (namespace, created_by_name) (((" + byPod(e.last("kube_pod_completion_time")) + " >= " + e.begin() +
 				") - on (namespace, pod) " +
 				byPod(e.last("kube_pod_start_time")) + ") " + e.owner(`created_by_kind="Job"`) + ")"
-		}, atEnd, foldJobRan, ""},
+		}, atEnd, ofOpenJob("created_by_name", func(j *jobRun, _ policy.Time, v float64) {
+			j.ran = time.Duration(v * float64(time.Second))
+		}), ""},
 	}
+}
+
+// counts asks how often something happened, which a counter counts.
+func counts(metric string, matchers ...string) query {
+	return query{metric, func(e *expressions) string { return e.counter(metric, matchers...) }, atSteps,
+		func(r *reading, labels map[string]string) sink { return r.counter(metric, labels) }, ""}
 }
 
 func karpenterQueries() []query {
 	return []query{
 		{"karpenter_nodeclaims_disrupted_total",
 			func(e *expressions) string { return e.counter("karpenter_nodeclaims_disrupted_total") }, atSteps, (*reading).disrupted, ""},
-		{"karpenter_interruption_received_messages_total", func(e *expressions) string {
-			return e.counter("karpenter_interruption_received_messages_total", `message_type="spot_interrupted"`)
-		}, atSteps, counted("karpenter_interruption_received_messages_total"), ""},
-		{"apiserver_request_total", func(e *expressions) string {
-			return e.counter("apiserver_request_total", `resource="pods"`, `subresource="eviction"`, `code="201"`)
-		}, atSteps, counted("apiserver_request_total"), ""},
-		{"karpenter_pods_eviction_requests_total", func(e *expressions) string {
-			return e.counter("karpenter_pods_eviction_requests_total", `code="200"`)
-		}, atSteps, counted("karpenter_pods_eviction_requests_total"), ""},
+		counts("karpenter_interruption_received_messages_total", `message_type="spot_interrupted"`),
+		counts("apiserver_request_total", `resource="pods"`, `subresource="eviction"`, `code="201"`),
+		counts("karpenter_pods_eviction_requests_total", `code="200"`),
 		{"karpenter_nodepools_cost_total", func(e *expressions) string {
 			return "sum(max by (nodepool) (" + e.of("karpenter_nodepools_cost_total") + "))"
 		}, atSteps, (*reading).cost, "dollars are not compared"},

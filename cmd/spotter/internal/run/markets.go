@@ -81,7 +81,7 @@ func (w *wiring) observe(ctx context.Context) error {
 	w.parts.Experience, w.parts.Referee = w.book, w.observer
 	w.parts.Judges = append(w.parts.Judges, w.observer, judged(w.pricesRead))
 	w.parts.Reporters = append(w.parts.Reporters, &zoneNamer{reader: w.manager.GetClient(), provider: w.f.Provider,
-		book: w.book})
+		name: w.book.NameZone})
 	return errors.Join(w.everywhere(w.readPrices()), w.everywhere(w.readUsage), w.observer.SetupWithManager(w.manager))
 }
 
@@ -154,13 +154,8 @@ func (w *wiring) pricesRead(string) []metav1.Condition {
 type zoneNamer struct {
 	reader   client.Reader
 	provider string
-	book     zoneBook
+	name     func(livemarket.Zone)
 	reported map[livemarket.Zone]bool
-}
-
-// A zoneBook joins the name and the ID of a zone; [livemarket.Book] is one.
-type zoneBook interface {
-	NameZone(livemarket.Zone)
 }
 
 // labelZoneID is the ID of a node's zone at AWS; the name of one zone differs between
@@ -184,7 +179,7 @@ func (z *zoneNamer) Report(ctx context.Context, _ *policy.Snapshot) error {
 			z.reported = map[livemarket.Zone]bool{}
 		}
 		z.reported[zone] = true
-		z.book.NameZone(zone)
+		z.name(zone)
 	}
 	return nil
 }

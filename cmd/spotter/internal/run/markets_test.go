@@ -106,11 +106,6 @@ func TestConditionPricesRead(t *testing.T) {
 	}
 }
 
-// zonesNamed remembers which zones were named.
-type zonesNamed []livemarket.Zone
-
-func (z *zonesNamed) NameZone(x livemarket.Zone) { *z = append(*z, x) }
-
 // zonedNode is a node with labels for its zone and, unless id is empty, the ID of the zone.
 func zonedNode(name, zone, id string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
@@ -127,14 +122,14 @@ func TestZonesAreNamedByNodes(t *testing.T) {
 	nodes := kubefake.NewClientBuilder().WithObjects(
 		zonedNode("a", "us-east-1a", "use1-az6"), zonedNode("b", "us-east-1a", "use1-az6"), zonedNode("c", "us-east-1b",
 			"use1-az1"), zonedNode("d", "us-east-1c", "")).Build()
-	var named zonesNamed
-	z := &zoneNamer{reader: nodes, provider: "aws", book: &named}
+	var named []livemarket.Zone
+	z := &zoneNamer{reader: nodes, provider: "aws", name: func(x livemarket.Zone) { named = append(named, x) }}
 	for range 3 {
 		if err := z.Report(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := zonesNamed{{Provider: "aws", Region: "us-east-1", Name: "us-east-1a", ID: "use1-az6"},
+	want := []livemarket.Zone{{Provider: "aws", Region: "us-east-1", Name: "us-east-1a", ID: "use1-az6"},
 		{Provider: "aws", Region: "us-east-1", Name: "us-east-1b", ID: "use1-az1"}}
 	if !slices.Equal(named, want) {
 		t.Errorf("named %v, want %v", named, want)

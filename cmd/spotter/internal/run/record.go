@@ -85,7 +85,11 @@ func (w *wiring) records(context.Context) error {
 	w.parts.Recorder = r
 	w.parts.Judges = append(w.parts.Judges, judged(func(string) []metav1.Condition { return recording(r, &c) }))
 	w.parts.Workers = append(w.parts.Workers, func(ctx context.Context) error { return w.handOverRecord(ctx, r) })
-	w.closers = append(w.closers, recordEnd{r})
+	w.closers = append(w.closers, func() error {
+		ctx, stop := context.WithTimeout(context.Background(), recordClose)
+		defer stop()
+		return r.Close(ctx)
+	})
 	return registerRecord(ctrlmetrics.Registry, r, c.Bucket != "")
 }
 
@@ -100,16 +104,6 @@ func (w *wiring) handOverRecord(ctx context.Context, r *keep.Recorder) error {
 		w.log.Warn("the record is not complete when the lease is given up", "error", err)
 	}
 	return nil
-}
-
-// A recordEnd ends a record.
-type recordEnd struct{ *keep.Recorder }
-
-// Close writes and uploads what is left.
-func (r recordEnd) Close() error {
-	ctx, stop := context.WithTimeout(context.Background(), recordClose)
-	defer stop()
-	return r.Recorder.Close(ctx)
 }
 
 // ConditionRecording says whether what is decided is kept.

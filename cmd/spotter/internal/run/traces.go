@@ -66,19 +66,13 @@ func (w *wiring) traces(ctx context.Context) error {
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { w.log.Warn("sending traces", "error", err) }))
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
-	w.closers = append(w.closers, tracer{provider})
+	w.closers = append(w.closers, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), traceFlush)
+		defer cancel()
+		return provider.Shutdown(ctx)
+	})
 	w.parts.Tracer = provider.Tracer("spotter", trace.WithInstrumentationVersion(w.f.version))
 	return nil
-}
-
-// A tracer is closed by sending what is left.
-type tracer struct{ *sdktrace.TracerProvider }
-
-// Close sends what is left.
-func (t tracer) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), traceFlush)
-	defer cancel()
-	return t.Shutdown(ctx)
 }
 
 // A traceClient is an otlptrace.Client that sends spans by OTLP over HTTP, as protobuf.

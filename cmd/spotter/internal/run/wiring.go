@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -65,12 +64,12 @@ type wiring struct {
 	controller *live.Controller
 	parts      live.Parts
 
-	closers []io.Closer
+	closers []func() error
 }
 
 func (w *wiring) close() {
-	for _, c := range slices.Backward(w.closers) {
-		if err := c.Close(); err != nil {
+	for _, end := range slices.Backward(w.closers) {
+		if err := end(); err != nil {
 			w.log.Error("closing", "error", err)
 		}
 	}
@@ -121,7 +120,7 @@ func (w *wiring) connect(ctx context.Context) error {
 		Urgent: urgent, Lease: w.lease, Clock: w.clock, Log: w.log, Metrics: w.metrics,
 	}
 	for _, make := range []func(context.Context) error{
-		w.observe, w.forecast, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.notifications, w.decide, w.reload,
+		w.observe, w.forecast, w.provision, w.drain, w.gpuBudgets, w.notices, w.records, w.traces, w.notifications, w.decide, w.reload,
 	} {
 		if err := make(ctx); err != nil {
 			return err
@@ -181,8 +180,8 @@ func (w *wiring) drain(ctx context.Context) error {
 	return drain.SetupIndexes(ctx, w.manager.GetFieldIndexer())
 }
 
-// budgets makes what keeps GPUBudgets.
-func (w *wiring) budgets(context.Context) error {
+// gpuBudgets makes what keeps GPUBudgets.
+func (w *wiring) gpuBudgets(context.Context) error {
 	cfg := gpubudget.DefaultConfig(w.f.Namespace)
 	cfg.Log, cfg.Events, cfg.Clock = w.log, w.parts.Events, w.clock
 	cfg.Enforcing = func() bool {

@@ -5,6 +5,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -26,15 +27,18 @@ import (
 // policy: a prepared scenario, and the weather of a seed in it. It may be
 // used by several goroutines.
 type Runner struct {
-	mu     sync.Mutex
-	stages map[*scenarios.BoundScenario]func() (*sim.Prepared, error)
+	stages each[*scenarios.BoundScenario, *sim.Prepared]
+
+	// files are runtime files of the SpotVortex agent. All runs of a comparison have the same even if
+	// a file changes.
+	files   each[string, spotvortex.Config]
+	bundles bundles.Cache
+
+	mu sync.Mutex // of weathers and answered
 
 	// weathers are the last ones used, oldest first. All runs of a scenario and seed
 	// follow each other, so a few are enough, and all of them would be gigabytes.
 	weathers []weatherOf
-
-	files   runtimeFiles
-	bundles bundles.Cache
 
 	// Models is the folder of a controller that pools name models in.
 	Models ModelsDir
@@ -50,20 +54,31 @@ type weatherOf struct {
 }
 
 // New returns a runner that shares nothing yet.
-func New() *Runner {
-	return &Runner{stages: map[*scenarios.BoundScenario]func() (*sim.Prepared, error){}}
+func New() *Runner { return &Runner{} }
+
+// An each has a value of each key, made once. The zero each has none.
+type each[K comparable, V any] struct {
+	mu   sync.Mutex
+	made map[K]func() (V, error)
+}
+
+func (e *each[K, V]) get(key K, create func() (V, error)) (V, error) {
+	e.mu.Lock()
+	get := e.made[key]
+	if get == nil {
+		if e.made == nil {
+			e.made = map[K]func() (V, error){}
+		}
+		get = sync.OnceValues(create)
+		e.made[key] = get
+	}
+	e.mu.Unlock()
+	return get()
 }
 
 // prepared returns what all runs of w share.
 func (r *Runner) prepared(w *scenarios.BoundScenario) (*sim.Prepared, error) {
-	r.mu.Lock()
-	get := r.stages[w]
-	if get == nil {
-		get = sync.OnceValues(func() (*sim.Prepared, error) { return sim.Prepare(w) })
-		r.stages[w] = get
-	}
-	r.mu.Unlock()
-	return get()
+	return r.stages.get(w, func() (*sim.Prepared, error) { return sim.Prepare(w) })
 }
 
 // weather returns the weather of a seed in w.
@@ -97,7 +112,9 @@ func (r *Runner) Policy(spec string, w *scenarios.BoundScenario) (policy.Policy,
 }
 
 // ReadRuntime reads a runtime file of the SpotVortex agent, each once.
-func (r *Runner) ReadRuntime(path string) (spotvortex.Config, error) { return r.files.read(path) }
+func (r *Runner) ReadRuntime(path string) (spotvortex.Config, error) {
+	return r.files.get(path, func() (spotvortex.Config, error) { return readRuntime(path, os.ReadFile) })
+}
 
 // Config returns a run that lacks what only one command needs.
 func (r *Runner) Config(j eval.Job) (sim.Config, error) {

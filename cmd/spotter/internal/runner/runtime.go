@@ -5,35 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"sync"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/spotter-dev/spotter/policy/builtin/spotvortex"
 )
-
-// runtimeFiles are runtime files of the SpotVortex agent. Each is read once,
-// so that all runs of a comparison have the same even if the file changes.
-type runtimeFiles struct {
-	mu    sync.Mutex
-	files map[string]func() (spotvortex.Config, error)
-}
-
-func (r *runtimeFiles) read(path string) (spotvortex.Config, error) {
-	r.mu.Lock()
-	get := r.files[path]
-	if get == nil {
-		get = sync.OnceValues(func() (spotvortex.Config, error) { return readRuntime(path, os.ReadFile) })
-		if r.files == nil {
-			r.files = map[string]func() (spotvortex.Config, error){}
-		}
-		r.files[path] = get
-	}
-	r.mu.Unlock()
-	return get()
-}
 
 // readRuntime reads a runtime.json and the distributions that its
 // feature_buckets.source names.

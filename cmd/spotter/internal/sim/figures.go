@@ -27,7 +27,7 @@ func answer(w *scenarios.BoundScenario, r, onDemand *sim.Result) *format.Answer 
 	hashes := []string{fmt.Sprintf("weather %x", r.Weather), fmt.Sprintf("hash %x", r.Hash)}
 	return &format.Answer{
 		Verdicts: []format.Verdict{{Text: verdict(r, onDemand)}},
-		Tables:   []format.Grid{lines(w, r), workloads(r), budgets(w, r)},
+		Tables:   []format.Grid{lines(w, r), workloads(r), gpuBudgets(w, r)},
 		About:    about,
 		Legend:   hashes,
 		Details:  []format.Section{{Table: more(r)}, {Items: hashes}},
@@ -149,8 +149,8 @@ func workloads(r *sim.Result) format.Grid {
 	return t
 }
 
-// budgets has what the budgets of the scenario came to.
-func budgets(bound *scenarios.BoundScenario, r *sim.Result) format.Grid {
+// gpuBudgets has what the budgets of the scenario came to.
+func gpuBudgets(bound *scenarios.BoundScenario, r *sim.Result) format.Grid {
 	t := format.Grid{Headings: format.Headings("BUDGET", "ACTION", "QUOTA", "GPU-HOURS", "PEAK", "MIN SPENT",
 		"MIN CLOSED", "EVICTED", "PAUSED")}
 	for i := range r.Budgets {

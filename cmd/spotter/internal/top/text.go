@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -24,8 +25,8 @@ var columns = []struct {
 	cell    func(region string, n *Node, wide bool) string
 }{
 	{"NODE", false, false, func(_ string, n *Node, wide bool) string { return nameOf(n, wide) }},
-	{"POOL", false, false, func(_ string, n *Node, _ bool) string { return orNone(n.Pool) }},
-	{"TYPE", false, false, func(_ string, n *Node, _ bool) string { return orNone(n.Type) }},
+	{"POOL", false, false, func(_ string, n *Node, _ bool) string { return cmp.Or(n.Pool, none) }},
+	{"TYPE", false, false, func(_ string, n *Node, _ bool) string { return cmp.Or(n.Type, none) }},
 	{"ZONE", false, false, func(region string, n *Node, wide bool) string { return zoneOf(n, region, wide) }},
 	{"BUY", false, false, func(_ string, n *Node, _ bool) string { return n.Capacity }},
 	{"vCPU", true, true, func(_ string, n *Node, _ bool) string { return fmt.Sprintf("%.4g", n.VCPU) }},
@@ -41,8 +42,8 @@ var columns = []struct {
 		}
 		return fmt.Sprint(*n.Pods)
 	}},
-	{"PROVIDER", true, false, func(_ string, n *Node, _ bool) string { return orNone(n.Provider) }},
-	{"PRICE OF", true, false, func(_ string, n *Node, _ bool) string { return orNone(n.PriceOf) }},
+	{"PROVIDER", true, false, func(_ string, n *Node, _ bool) string { return cmp.Or(n.Provider, none) }},
+	{"PRICE OF", true, false, func(_ string, n *Node, _ bool) string { return cmp.Or(n.PriceOf, none) }},
 }
 
 // Lines returns the table as text. Names are cut so that lines have at most width runes; 0 is
@@ -213,7 +214,7 @@ func (t *Table) region() string {
 // one region, which the summary names, it is the rest of the name, as "a".
 func zoneOf(n *Node, region string, wide bool) string {
 	if n.Zone == "" {
-		return orNone(n.Region)
+		return cmp.Or(n.Region, none)
 	}
 	if rest, inside := strings.CutPrefix(n.Zone, region); inside && rest != "" && !wide {
 		return strings.TrimPrefix(rest, "-")
@@ -229,13 +230,6 @@ func priceOf(n *Node) string {
 	text := fmt.Sprintf("%.3f", *n.Price)
 	if n.PriceOf == sourceRecorded || n.PriceOf == sourceModelled {
 		return "~" + text
-	}
-	return text
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return none
 	}
 	return text
 }

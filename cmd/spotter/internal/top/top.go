@@ -131,9 +131,8 @@ func watch(ctx context.Context, p *cli.Program, f *topCall, c client.Reader, pri
 		}
 		frame := last.fit(width, height-1, f.form.String() == cli.FormWide)
 		if err != nil {
-			first, _, _ := strings.Cut(err.Error(), "\n")
 			frame = append(frame[:min(len(frame), height-2)], fmt.Sprintf("as of %s; later reads failed: %s",
-				last.At.Format(time.TimeOnly), first))
+				last.At.Format(time.TimeOnly), cli.FirstLine(err)))
 		}
 		if err := draw(screen, frame, width); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
-	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 )
@@ -77,19 +77,8 @@ func (im *importing) complete() error {
 	if im.dir == "" {
 		return cli.Invalid(errors.New("--out is missing: where the trace should go"), "run `spotter trace import --help`")
 	}
-	for _, f := range []struct {
-		name, text string
-		into       *policy.Time
-	}{{"from", im.from, &o.From}, {"at", im.at, &o.At}} {
-		if f.text == "" {
-			continue
-		}
-		at, err := input.ParseTime(f.text)
-		if err != nil {
-			return cli.Invalid(fmt.Errorf("--%s: %w", f.name, err),
-				"give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
-		}
-		*f.into = at
+	if err := cmp.Or(input.TimeFlag("from", im.from, &o.From), input.TimeFlag("at", im.at, &o.At)); err != nil {
+		return err
 	}
 	switch {
 	case !(o.PriceRatio > 0 && o.PriceRatio <= 10):

@@ -2,6 +2,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -9,7 +10,6 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
-	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
@@ -67,19 +67,8 @@ func InfoCommand(p *cli.Program) *cobra.Command {
 
 // parseSpan puts the span that the flags name into o.
 func parseSpan(o *trace.ReadOptions, from, to string) error {
-	for _, f := range []struct {
-		flag, text string
-		into       *policy.Time
-	}{{"from", from, &o.From}, {"to", to, &o.To}} {
-		if f.text == "" {
-			continue
-		}
-		at, err := input.ParseTime(f.text)
-		if err != nil {
-			return cli.Invalid(fmt.Errorf("--%s: %w", f.flag, err),
-				"give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
-		}
-		*f.into = at
+	if err := cmp.Or(input.TimeFlag("from", from, &o.From), input.TimeFlag("to", to, &o.To)); err != nil {
+		return err
 	}
 	if o.To != 0 && o.To < o.From {
 		return cli.Invalid(fmt.Errorf("--to: %s is before --from %s", to, from), "give the later one to --to")

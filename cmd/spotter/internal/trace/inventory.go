@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -175,7 +176,7 @@ func (v *inventory) text(wide bool) string {
 	}
 	p := &v.Prices
 	line("trace", "%s", v.Name)
-	line("about", "%s", dash(v.About))
+	line("about", "%s", cmp.Or(v.About, "-"))
 	line("prices", "%s", v.origin())
 	for _, key := range []string{trace.MetaSource, trace.MetaDates, trace.MetaFetcher, trace.MetaSampling} {
 		if text := v.meta[key]; text != "" {
@@ -254,11 +255,4 @@ func (v *inventory) availability() string {
 	}
 	return fmt.Sprintf("%s for %d markets, a node available in %s of the time", how, v.WithAvailability,
 		figures.Share(v.Available, 2))
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

@@ -3,7 +3,6 @@ package try
 import (
 	"context"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -141,9 +140,3 @@ func (t *trial) on(ctx context.Context, staged *staged) (*result, error) {
 
 // say informs the user on standard error, where programs do not read.
 func (t *trial) say(format string, args ...any) { sayTo(t.p.Stderr, format, args...) }
-
-// firstLine returns the first line of an error that may have many.
-func firstLine(err error) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-	return first
-}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/manifest"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -275,7 +276,7 @@ func (p *poolPlan) add(groups []*group, backend v1alpha1.Backend, labels map[str
 	whole.Default()
 	if errs := whole.Validate(); len(errs) > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("a CapacityPool for the nodes of %s: %s", namesOf(groups),
-			firstLine(errs.ToAggregate())))
+			cli.FirstLine(errs.ToAggregate())))
 		return
 	}
 	p.pools = append(p.pools, c)

@@ -74,7 +74,7 @@ func (t *trial) scenario(ctx context.Context, seen *sight) (*staged, error) {
 		if err == nil {
 			return s, nil
 		}
-		why = "the recorded ones do not cover the cluster: " + firstLine(err)
+		why = "the recorded ones do not cover the cluster: " + cli.FirstLine(err)
 	}
 	s.why = why
 	end := seen.Snapshot.Now - seen.Snapshot.Now%policy.Time(day/time.Millisecond)
@@ -190,11 +190,11 @@ func (t *trial) recorded(ctx context.Context, taken *capture.Captured) (*trace.T
 	}
 	types, err := taken.Types(catalog.AWS, typesMax)
 	if err != nil {
-		return nil, firstLine(err)
+		return nil, cli.FirstLine(err)
 	}
 	dir, err := os.MkdirTemp("", "spotter-try-")
 	if err != nil {
-		return nil, "they could not be stored: " + firstLine(err)
+		return nil, "they could not be stored: " + cli.FirstLine(err)
 	}
 	defer os.RemoveAll(dir)
 	t.say("asking AWS for the Spot prices of the last week, of %d instance types in %s", len(types),
@@ -215,7 +215,7 @@ func (t *trial) recorded(ctx context.Context, taken *capture.Captured) (*trace.T
 	}
 	tr, err := trace.Open(c.Dir, trace.ReadOptions{})
 	if err != nil {
-		return nil, firstLine(err)
+		return nil, cli.FirstLine(err)
 	}
 	if tr.To.Sub(tr.From) < 2*day {
 		return nil, "AWS has less than two days of them"

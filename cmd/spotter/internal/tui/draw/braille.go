@@ -25,9 +25,9 @@ func (p plot) set(x, y int, i Ink) {
 	p.inks[at] = i
 }
 
-// line sets the dots from x0, y0 to x1, y1, every other one when dotted. It does not walk the part
+// line sets the dots from x0, y0 to x1, y1. It does not walk the part
 // outside the plot: the ends come from data that may be far away.
-func (p plot) line(x0, y0, x1, y1 int, i Ink, dotted bool) {
+func (p plot) line(x0, y0, x1, y1 int, i Ink) {
 	if x0 < -1 && x1 > x0 {
 		y0 += (y1 - y0) * (-1 - x0) / (x1 - x0)
 	}
@@ -35,17 +35,11 @@ func (p plot) line(x0, y0, x1, y1 int, i Ink, dotted bool) {
 	y0, y1 = min(max(y0, -1), p.h*4), min(max(y1, -1), p.h*4)
 	steps := max(x1-x0, x0-x1, y1-y0, y0-y1)
 	if steps == 0 {
-		p.dot(x0, y0, i, dotted)
+		p.set(x0, y0, i)
 		return
 	}
 	for n := range steps + 1 {
-		p.dot(x0+((x1-x0)*n*2+steps)/(steps*2), y0+((y1-y0)*n*2+steps)/(steps*2), i, dotted)
-	}
-}
-
-func (p plot) dot(x, y int, i Ink, dotted bool) {
-	if !dotted || (x+y)&3 < 2 {
-		p.set(x, y, i)
+		p.set(x0+((x1-x0)*n*2+steps)/(steps*2), y0+((y1-y0)*n*2+steps)/(steps*2), i)
 	}
 }
 

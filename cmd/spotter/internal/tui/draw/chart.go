@@ -33,9 +33,8 @@ type Series struct {
 	At    []policy.Time
 	Value []float64
 
-	// Straight joins values by straight lines instead of steps. Dotted leaves
-	// gaps in the line.
-	Straight, Dotted bool
+	// Straight joins values by straight lines instead of steps.
+	Straight bool
 }
 
 // A Mark is an instant at which something happened.
@@ -265,15 +264,15 @@ func (ch Chart) trace(p plot, s Series, sc scale) (endX, endY int) {
 		x, y := column(s.At[i], ch.From, ch.To, p.w*2), sc.y(s.Value[i])
 		switch {
 		case joined && s.Straight:
-			p.line(endX, endY, x, y, s.Ink, s.Dotted)
+			p.line(endX, endY, x, y, s.Ink)
 		case joined:
-			p.line(x, endY, x, y, s.Ink, s.Dotted)
+			p.line(x, endY, x, y, s.Ink)
 		}
 		endX, endY, joined = x, y, true
 		if !s.Straight {
 			endX = column(end, ch.From, ch.To, p.w*2)
 		}
-		p.line(x, y, endX, y, s.Ink, s.Dotted)
+		p.line(x, y, endX, y, s.Ink)
 	}
 	return endX, endY
 }

@@ -44,7 +44,6 @@ func specimens() map[string]specimen {
 		"savings":    {fixtureSavings(), [][2]int{{100, 14}, {50, 10}}},
 		"workloads":  {fixtureWorkloads(), [][2]int{{100, 7}, {60, 7}, {36, 5}}},
 		"markets":    {fixtureMarkets(11), [][2]int{{100, 16}, {60, 9}, {36, 6}}},
-		"budgets":    {fixtureBudgets(), [][2]int{{90, 4}, {50, 4}}},
 		"log":        {fixtureLog(), [][2]int{{180, 14}, {100, 10}, {60, 8}}},
 		"panel":      {fixturePanel(), [][2]int{{60, 20}, {34, 14}}},
 		"scrub":      {fixtureScrub(), [][2]int{{118, 3}, {60, 2}, {40, 1}}},

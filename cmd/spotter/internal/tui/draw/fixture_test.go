@@ -118,43 +118,34 @@ func fixtureSavings() Chart {
 }
 
 func fixtureWorkloads() Table {
-	return Workloads([]WorkloadRow{
-		{Name: "shop/checkout", Kind: "Deployment", Ready: 12, Required: 9, Desired: 12, OnSpot: 8},
-		{Name: "shop/search-indexer-with-a-long-name", Kind: "Deployment", Ready: 5, Required: 6, Desired: 8, OnSpot: 5, Out: true, Outage: 14},
-		{Name: "data/kafka", Kind: "StatefulSet", Ready: 3, Required: 2, Desired: 3, Outage: 3},
-		{Name: "web/frontend", Kind: "Deployment", Ready: 117, Required: 90, Desired: 120, OnSpot: 110},
-		{Name: "night/report", Kind: "Job", Outage: -1},
-	}, 1)
+	t := Table{Selected: 1, Columns: []Column{
+		{Title: "Workload", Middle: true, Min: 10, Max: 44}, {Title: "Kind", Rank: 4}, {Title: "Ready of desired"},
+		{Title: "Required", Right: true, Rank: 3}, {Title: "On Spot", Right: true, Rank: 1}, {Title: "State", Rank: 2},
+	}}
+	row := func(name, kind string, ready, required, desired int, spot, state string) {
+		t.Rows = append(t.Rows, []Field{{Text: name}, {Text: kind, Ink: Muted}, {Text: fmt.Sprintf("%d/%d", ready, desired),
+			Bar: &Meter{float64(ready), float64(required), float64(desired), Warn}}, {Text: fmt.Sprint(required)}, {Text: spot},
+			{Text: state, Bold: true}})
+	}
+	row("shop/checkout", "Deployment", 12, 9, 12, "67%", "ok")
+	row("shop/search-indexer-with-a-long-name", "Deployment", 5, 6, 8, "100%", "OUTAGE")
+	row("data/kafka", "StatefulSet", 3, 2, 3, "0%", "ok")
+	row("web/frontend", "Deployment", 117, 90, 120, "94%", "short 3")
+	row("night/report", "Job", 0, 0, 0, figures.Unknown, "idle")
+	return t
 }
 
 func fixtureMarkets(selected int) Table {
-	var rows []MarketRow
+	t := Table{Selected: selected, Columns: []Column{
+		{Title: ""}, {Title: "Market", Middle: true, Min: 12, Max: 24}, {Title: "Zone", Middle: true, Min: 5, Max: 18},
+		{Title: "$/h", Right: true}, {Title: "of on-demand", Right: true, Rank: 2}, {Title: "Nodes", Right: true, Rank: 1},
+	}}
 	for i := range 14 {
-		m := MarketRow{
-			Type: fmt.Sprintf("m5.%dxlarge", 1<<(i%4)), Zone: "us-east-1" + string(rune('a'+i%5)), Spot: i%5 != 4,
-			Price: policy.Dollars(0.031 * float64(i+1)), OnDemand: policy.Dollars(0.096 * float64(i+1)),
-			Hazard: 0.00004 * float64(i*i), Nodes: (20 - i) % 13, Reclaims: i % 3,
-		}
-		if !m.Spot {
-			m.Price = m.OnDemand
-		}
-		if i == 6 {
-			m.Price = policy.NoPrice
-		}
-		if i < 3 {
-			m.Key, m.Ink = rune('A'+i), SeriesInk(i)
-		}
-		rows = append(rows, m)
+		t.Rows = append(t.Rows, []Field{{Text: string(rune('A' + i)), Ink: SeriesInk(i), Bold: true},
+			{Text: fmt.Sprintf("m5.%dxlarge", 1<<(i%4))}, {Text: "us-east-1" + string(rune('a'+i%5))},
+			{Text: Price(policy.Dollars(0.031 * float64(i+1)))}, {Text: "32%"}, {Text: fmt.Sprint((20 - i) % 13)}})
 	}
-	return Markets(rows, selected)
-}
-
-func fixtureBudgets() Table {
-	return Budgets([]BudgetRow{
-		{Name: "team-a/training", GPUHours: 61.5, HourMax: 100},
-		{Name: "team-b/research", GPUHours: 48, HourMax: 48, Dollars: policy.Dollars(312.4), MoneyMax: policy.Dollars(500),
-			Spent: true, Closed: true},
-	}, 0)
+	return t
 }
 
 // fixtureLog returns decisions of a few steps around wednesday.
@@ -234,7 +225,7 @@ func (s screenful) Draw(c Canvas) {
 	fixtureSavings().Draw(Box{Key: '3', Title: "Net savings $", Right: "against on-demand"}.Frame(savings))
 	left, right = lower.Split(lower.Width() / 2)
 	fixtureLog().Draw(Box{Key: '5', Title: "Decisions"}.Frame(left))
-	workloads, budgets := right.Cut(right.Height() / 2)
+	workloads, markets := right.Cut(right.Height() / 2)
 	fixtureWorkloads().Draw(Box{Key: '4', Title: "Workloads"}.Frame(workloads))
-	fixtureBudgets().Draw(Box{Key: '6', Title: "Budgets"}.Frame(budgets))
+	fixtureMarkets(0).Draw(Box{Key: '6', Title: "Markets"}.Frame(markets))
 }

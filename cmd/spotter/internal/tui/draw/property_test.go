@@ -68,7 +68,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 			Name: words.Draw(t, "name"), Short: words.Draw(t, "short"), Key: rapid.SampledFrom([]rune{0, 'A', 'B', '語',
 				'\x1b'}).Draw(t, "key"), Ink: SeriesInk(rapid.IntRange(-2, 9).Draw(t, "ink")),
 			At: slice(instants, 9).Draw(t, "at"), Value: slice(values, 9).Draw(t, "value"),
-			Straight: rapid.Bool().Draw(t, "straight"), Dotted: rapid.Bool().Draw(t, "dotted"),
+			Straight: rapid.Bool().Draw(t, "straight"),
 		}
 	}), 5).Draw(t, "series")
 	ch.Levels = slice(rapid.Custom(func(t *rapid.T) Level {
@@ -80,45 +80,37 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 	return ch
 })
 
+var meters = rapid.Custom(func(t *rapid.T) *Meter {
+	return &Meter{values.Draw(t, "value"), values.Draw(t, "tick"), values.Draw(t, "whole"), Good}
+})
+
 var tables = rapid.Custom(func(t *rapid.T) Table {
 	selected := rapid.IntRange(-1, 30).Draw(t, "selected")
-	switch rapid.IntRange(0, 3).Draw(t, "kind") {
-	case 0:
-		return Workloads(slice(rapid.Custom(func(t *rapid.T) WorkloadRow {
-			return WorkloadRow{
-				words.Draw(t, "name"), words.Draw(t, "kind"), rapid.Int32().Draw(t, "ready"), rapid.Int32().Draw(t,
-					"required"), rapid.Int32().Draw(t, "desired"),
-				rapid.Int32().Draw(t, "spot"), rapid.Bool().Draw(t, "out"), rapid.Int64().Draw(t, "outage"),
-			}
-		}), 30).Draw(t, "rows"), selected)
-	case 1:
-		return Markets(slice(rapid.Custom(func(t *rapid.T) MarketRow {
-			return MarketRow{
-				words.Draw(t, "type"), words.Draw(t, "zone"), rapid.Bool().Draw(t, "spot"), amounts.Draw(t,
-					"price"), amounts.Draw(t, "on-demand"), values.Draw(t, "hazard"),
-				rapid.Int().Draw(t, "nodes"), rapid.Int().Draw(t, "reclaims"), 'A', Series0,
-			}
-		}), 30).Draw(t, "rows"), selected)
-	case 2:
-		return Budgets(slice(rapid.Custom(func(t *rapid.T) BudgetRow {
-			return BudgetRow{words.Draw(t, "name"), values.Draw(t, "used"), values.Draw(t, "quota"),
-				amounts.Draw(t, "dollars"), amounts.Draw(t, "most"), true, rapid.Bool().Draw(t, "closed")}
-		}), 30).Draw(t, "rows"), selected)
-	default:
-		var at []policy.Time
-		entries := slice(rapid.Custom(func(t *rapid.T) timeline.Entry {
-			return timeline.Entry{
-				Verb: timeline.Verb(rapid.IntRange(0, int(timeline.Hold)).Draw(t, "verb")), Subject: words.Draw(t,
-					"subject"), Pool: words.Draw(t, "pool"), Market: words.Draw(t, "market"),
-				Why: policy.Why{Reason: "cheaper", Text: words.Draw(t, "text"), Before: amounts.Draw(t, "before"),
-					After: amounts.Draw(t, "after"), RunnerUp: words.Draw(t, "second")},
-			}
-		}), 30).Draw(t, "entries")
-		for range entries {
-			at = append(at, instants.Draw(t, "at"))
-		}
-		return Log{Entries: Group(at, entries), Now: wednesday, Selected: selected}.table()
+	if rapid.Bool().Draw(t, "plain") {
+		cols := slice(rapid.Custom(func(t *rapid.T) Column {
+			least := rapid.IntRange(0, 20).Draw(t, "min")
+			return Column{Title: words.Draw(t, "title"), Right: rapid.Bool().Draw(t, "right"), Middle: rapid.Bool().Draw(t, "middle"),
+				Min: least, Max: least + rapid.IntRange(0, 20).Draw(t, "more"), Rank: rapid.IntRange(0, 5).Draw(t, "rank")}
+		}), 9).Draw(t, "columns")
+		row := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Field {
+			return Field{Text: words.Draw(t, "text"), Bold: rapid.Bool().Draw(t, "bold"),
+				Bar: rapid.OneOf(rapid.Just[*Meter](nil), meters).Draw(t, "bar")}
+		}), len(cols), len(cols))
+		return Table{Columns: cols, Rows: slice(row, 30).Draw(t, "rows"), Selected: selected, Empty: words.Draw(t, "empty")}
 	}
+	var at []policy.Time
+	entries := slice(rapid.Custom(func(t *rapid.T) timeline.Entry {
+		return timeline.Entry{
+			Verb: timeline.Verb(rapid.IntRange(0, int(timeline.Hold)).Draw(t, "verb")), Subject: words.Draw(t,
+				"subject"), Pool: words.Draw(t, "pool"), Market: words.Draw(t, "market"),
+			Why: policy.Why{Reason: "cheaper", Text: words.Draw(t, "text"), Before: amounts.Draw(t, "before"),
+				After: amounts.Draw(t, "after"), RunnerUp: words.Draw(t, "second")},
+		}
+	}), 30).Draw(t, "entries")
+	for range entries {
+		at = append(at, instants.Draw(t, "at"))
+	}
+	return Log{Entries: Group(at, entries), Now: wednesday, Selected: selected}.table()
 })
 
 var panels = rapid.Custom(func(t *rapid.T) Widget {
@@ -126,7 +118,7 @@ var panels = rapid.Custom(func(t *rapid.T) Widget {
 		return Section{words.Draw(t, "title"), slice(rapid.Custom(func(t *rapid.T) Item {
 			i := Item{Key: words.Draw(t, "key"), Value: words.Draw(t, "value")}
 			if rapid.Bool().Draw(t, "bar") {
-				i.Bar = &Meter{values.Draw(t, "value"), values.Draw(t, "tick"), values.Draw(t, "whole"), Good}
+				i.Bar = meters.Draw(t, "meter")
 			}
 			return i
 		}), 5).Draw(t, "items")}

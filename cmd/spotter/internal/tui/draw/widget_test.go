@@ -241,32 +241,11 @@ func TestTimeAt(t *testing.T) {
 	}
 }
 
-// TestWorkloadStates shows that an outage is shown in words, and that the bar
-// marks what is required.
-func TestWorkloadStates(t *testing.T) {
-	for _, c := range []struct {
-		row  WorkloadRow
-		want []string
-	}{
-		{WorkloadRow{Name: "w", Ready: 5, Required: 8, Desired: 10, Out: true, Outage: 7, OnSpot: 5},
-			[]string{"OUTAGE", "█████···│·", "5/10", "100%", "7"}},
-		{WorkloadRow{Name: "w", Ready: 9, Required: 8, Desired: 10, Outage: 0}, []string{"short 1", "████████│·", "9/10", "0%"}},
-		{WorkloadRow{Name: "w", Ready: 10, Required: 8, Desired: 10, Outage: -1}, []string{"ok", "████████│█"}},
-	} {
-		got := render(Workloads([]WorkloadRow{c.row}, -1), 100, 3, Plain)
-		for _, want := range c.want {
-			if !strings.Contains(got, want) {
-				t.Errorf("%q is not in\n%s", want, got)
-			}
-		}
-	}
-}
-
 // TestTableLeavesOut drops columns by rank, never those of rank 0, and cuts
 // names in the middle.
 func TestTableLeavesOut(t *testing.T) {
 	wide, narrow := render(fixtureMarkets(0), 110, 16, Plain), render(fixtureMarkets(0), 30, 16, Plain)
-	for _, title := range []string{"Market", "Zone", "$/h", "of on-demand", "Hazard/month", "Nodes", "Reclaims"} {
+	for _, title := range []string{"Market", "Zone", "$/h", "of on-demand", "Nodes"} {
 		if !strings.Contains(wide, title) {
 			t.Errorf("%q is missing in 110 columns", title)
 		}
@@ -274,8 +253,8 @@ func TestTableLeavesOut(t *testing.T) {
 			t.Errorf("%q in 30 columns: %t, want %t", title, !want, want)
 		}
 	}
-	got := render(Workloads([]WorkloadRow{{Name: "shop/search-indexer-blue"}}, -1), 44, 3, Plain)
-	if !strings.Contains(got, "shop/") || !strings.Contains(got, "…") || !strings.Contains(got, "blue ") {
+	got := render(Table{Columns: fixtureWorkloads().Columns[:1], Rows: [][]Field{{{Text: "shop/search-indexer-blue"}}}}, 20, 3, Plain)
+	if !strings.Contains(got, "shop/") || !strings.Contains(got, "…") || !strings.Contains(got, "blue") {
 		t.Errorf("both ends of the name should stay:\n%s", got)
 	}
 }

@@ -1,44 +1,14 @@
 package screen
 
 import (
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/charmbracelet/bubbles/key"
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 )
-
-// TestHelpHasEveryKey holds that every key that is bound is written in the help.
-func TestHelpHasEveryKey(t *testing.T) {
-	written := map[string]string{} // by what it does
-	for _, g := range keys.groups() {
-		for _, b := range g.keys {
-			h := b.Help()
-			written[h.Desc] += " " + strings.TrimSpace(h.Key) + " " + strings.ReplaceAll(h.Key, "/", " ")
-		}
-	}
-	all := reflect.ValueOf(&keys).Elem()
-	for i := range all.NumField() {
-		b := (*key.Binding)(all.Field(i).Addr().UnsafePointer())
-		names := strings.Fields(written[b.Help().Desc])
-		if slices.Contains(names, "1-6") {
-			names = []string{"1", "2", "3", "4", "5", "6"}
-		}
-		for _, k := range b.Keys() {
-			if label, ok := labels[k]; ok {
-				k = label
-			}
-			if !slices.Contains(names, k) {
-				t.Errorf("%s: the help lacks %q of %q", b.Help().Desc, k, b.Keys())
-			}
-		}
-	}
-}
 
 // TestCommands types commands, whole, cut short and completed.
 func TestCommands(t *testing.T) {

@@ -175,7 +175,7 @@ func (c *comparison) saved(s *show) (policy.Money, bool) {
 // is not the limit of any policy: a closed gate lowers a bill.
 func (c *comparison) attainable() (saved, bill policy.Money, ok bool) {
 	b := c.baseline
-	if c.bound <= 0 || b == nil || !b.done || b.err != nil || len(b.costs) == 0 || len(b.budgets) > 0 {
+	if c.bound <= 0 || b == nil || !b.done || b.err != nil || len(b.costs) == 0 || len(b.gpuBudgets) > 0 {
 		return 0, 0, false
 	}
 	last := &b.costs[len(b.costs)-1].Costs

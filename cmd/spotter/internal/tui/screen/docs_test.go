@@ -15,7 +15,7 @@ func TestPageHasEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, g := range keys.groups() {
+	for _, g := range groups() {
 		for _, b := range g.keys {
 			n++
 			if line := fmt.Sprintf("* `%s` %s\n", strings.TrimSpace(b.Help().Key), b.Help().Desc); !strings.Contains(string(page), line) {

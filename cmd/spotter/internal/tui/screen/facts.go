@@ -34,8 +34,8 @@ func (s *facts) onward(from *subject) (subject, bool) {
 		return subject{}, false
 	case s.workload(e.Subject) >= 0:
 		return subject{pane: Workloads, name: e.Subject}, true
-	case s.budget(e.Subject) >= 0:
-		return subject{pane: Budgets, name: e.Subject}, true
+	case s.gpuBudget(e.Subject) >= 0:
+		return subject{pane: GPUBudgets, name: e.Subject}, true
 	case e.Market != "" && s.market(e.Market) >= 0:
 		return subject{pane: Markets, name: e.Market}, true
 	case e.Verb == timeline.Drain || nodeIn(&s.frame, e.Subject) != nil:
@@ -254,7 +254,7 @@ func (s *facts) priced(market int32) string {
 
 // taken says a hazard in words.
 func taken(hazard float64) string {
-	return figures.RoughShare(draw.PerMonth(hazard)) + " of nodes taken in a month"
+	return figures.RoughShare(perMonth(hazard)) + " of nodes taken in a month"
 }
 
 // possible are the other markets of the same instance type, cheapest first.

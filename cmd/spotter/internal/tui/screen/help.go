@@ -20,7 +20,7 @@ type helpPage struct {
 
 func newHelpPage() helpPage {
 	h := helpPage{view: pager.New(0, 0)}
-	h.view.KeyMap = pager.KeyMap{Up: keys.up, Down: keys.down, PageUp: keys.pageUp, PageDown: keys.page}
+	h.view.KeyMap = pager.KeyMap{Up: keyUp, Down: keyDown, PageUp: keyPageUp, PageDown: keyPage}
 	return h
 }
 
@@ -32,7 +32,7 @@ func (h *helpPage) toggle() {
 
 // press handles the keys while the page is open.
 func (h *helpPage) press(k tea.KeyMsg) {
-	if key.Matches(k, keys.back) {
+	if key.Matches(k, keyBack) {
 		h.open = false
 	}
 	h.view, _ = h.view.Update(k)
@@ -58,7 +58,7 @@ func helpIn(t *draw.Theme) help.Model {
 func keyColumns(t *draw.Theme, w int) string {
 	h, title := helpIn(t), t.Style(draw.Style{Ink: draw.Title, Attr: draw.Bold})
 	var parts []string
-	for _, g := range append(keys.groups(), more...) {
+	for _, g := range append(groups(), more...) {
 		parts = append(parts, title.Render(g.title)+"\n"+h.FullHelpView([][]key.Binding{g.keys})+"\n")
 	}
 	var page string

@@ -42,8 +42,8 @@ func (i *inspector) know(x *subject, p *playback, side rect) {
 			i.known, i.panel.Sections = "Market "+f.place(x.name), f.ofMarket(x.name)
 		case Workloads:
 			i.known, i.panel.Sections = "Workload "+x.name, f.ofWorkload(x.name)
-		case Budgets:
-			i.known, i.panel.Sections = "Budget "+x.name, f.ofBudget(x.name)
+		case GPUBudgets:
+			i.known, i.panel.Sections = "Budget "+x.name, f.ofGPUBudget(x.name)
 		case Decisions:
 			i.known, i.panel.Sections = "Decision", f.ofDecision(x.entry)
 		case Savings:

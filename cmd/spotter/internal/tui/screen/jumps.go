@@ -21,17 +21,14 @@ type jumps struct {
 }
 
 // begin takes g or G.
-func (j *jumps) begin(k tea.KeyMsg) string {
-	j.prefix = k.Runes[0]
+func (j *jumps) begin(prefix rune) string {
+	j.prefix = prefix
 	return "o outage · r reclaim · n notice · d decision that moves something · s the story"
 }
 
-// again jumps as before, forward or back.
-func (j *jumps) again(back bool) string {
-	j.prefix = 'g'
-	if back {
-		j.prefix = 'G'
-	}
+// again jumps as before, forward after g and back after G.
+func (j *jumps) again(prefix rune) string {
+	j.prefix = prefix
 	return j.complete(j.last)
 }
 
@@ -42,25 +39,25 @@ func (j *jumps) complete(k tea.KeyMsg) string {
 		by = -1
 	}
 	j.prefix = 0
-	if key.Matches(k, keys.outage, keys.reclaim, keys.notice, keys.decision) {
+	if key.Matches(k, keyOutage, keyReclaim, keyNotice, keyDecision) {
 		j.last = k
 	}
 	switch {
-	case key.Matches(k, keys.outage):
+	case key.Matches(k, keyOutage):
 		return j.step(by, "outage", timeline.OutageBegan)
-	case key.Matches(k, keys.notice):
+	case key.Matches(k, keyNotice):
 		return j.step(by, "notice", timeline.Noticed)
-	case key.Matches(k, keys.story):
+	case key.Matches(k, keyStory):
 		return j.toStory()
-	case key.Matches(k, keys.reclaim):
+	case key.Matches(k, keyReclaim):
 		return j.step(by, "reclaim", timeline.Reclaimed)
-	case key.Matches(k, keys.decision):
+	case key.Matches(k, keyDecision):
 		return j.play.stepDecision(by, "decision that moves something", moving...)
-	case key.Matches(k, keys.start) && k.Runes[0] == 'g':
+	case key.Matches(k, keyStart) && k.Runes[0] == 'g':
 		j.play.seek(j.play.shown().from)
-	case key.Matches(k, keys.start):
+	case key.Matches(k, keyStart):
 		j.play.seek(j.play.shown().to)
-	case key.Matches(k, keys.back):
+	case key.Matches(k, keyBack):
 	default:
 		return "after g or G comes o, r, n, d or s"
 	}

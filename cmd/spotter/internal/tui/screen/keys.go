@@ -3,24 +3,16 @@ package screen
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/bubbles/key"
 )
 
-// A keyMap holds all keys. It is never changed.
-type keyMap struct {
-	play, faster, slower                           key.Binding
-	nextEvent, lastEvent, nextDecision, lastDecide key.Binding
-	hour, hourBack, day, dayBack                   key.Binding
-	begin, end, goTo, jump, jumpBack               key.Binding
-	outage, reclaim, notice, decision, story       key.Binding // after jump or jumpBack
-	start                                          key.Binding // likewise, the start or the end
-	again, againBack                               key.Binding
-
-	run, both, pane, panes, zoom, command  key.Binding
-	up, down, next, previous, page, pageUp key.Binding
-	inspect, back, filter, holds           key.Binding
-	help, quit, runs, sort                 key.Binding
+// A shortcut is a key, or several, and what it does while nothing else takes keys. It is nil where the
+// keys are matched by themselves, as those after g or G are.
+type shortcut struct {
+	key.Binding
+	do func(*Model)
 }
 
 // labels are how the help writes keys that are not letters.
@@ -43,54 +35,94 @@ func then(does string, keys ...string) key.Binding {
 	return b
 }
 
-var keys = keyMap{
-	play:         bind("play, pause", " "),
-	faster:       bind("faster", "+", "="),
-	slower:       bind("slower", "-", "_"),
-	nextEvent:    bind("next event", "right"),
-	lastEvent:    bind("event before", "left"),
-	nextDecision: bind("next decision", "]", "shift+right"),
-	lastDecide:   bind("decision before", "[", "shift+left"),
-	hour:         bind("an hour on", "l"),
-	hourBack:     bind("an hour back", "h"),
-	day:          bind("a day on", "L"),
-	dayBack:      bind("a day back", "H"),
-	begin:        bind("the start", "0", "home"),
-	end:          bind("the end", "$", "end"),
-	goTo:         bind("go to a time", "t"),
-	jump:         bind("next o, r, n, d or s:", "g"),
-	jumpBack:     bind("the one before, likewise", "G"),
+// Keys that mean something in more than one place, or after g or G.
+var (
+	keyBegin   = bind("the start", "0", "home")
+	keyEnd     = bind("the end", "$", "end")
+	keyUp      = bind("up", "up", "k")
+	keyDown    = bind("down", "down", "j")
+	keyPage    = bind("a page down", "pgdown", "ctrl+f")
+	keyPageUp  = bind("a page up", "pgup", "ctrl+b")
+	keyInspect = bind("inspect", "enter")
+	keyBack    = bind("back", "esc")
+	keyFilter  = bind("filter", "/")
+	keySort    = bind("sort nodes, or listed runs", "s")
+	keyPane    = key.NewBinding(key.WithKeys("1", "2", "3", "4", "5", "6"), key.WithHelp("1-6", "focus a pane"))
+	keyRuns    = bind("runs of a results file", "r")
+	keyHelp    = bind("help", "?")
+	keyQuit    = bind("quit", "q", "ctrl+c")
 
-	outage:   then("outage", "o", "O"),
-	reclaim:  then("reclaim", "r", "R"),
-	notice:   then("notice", "n", "N"),
-	decision: then("decision that moves", "d", "D"),
-	story:    then("the story", "s", "S"),
-	start:    then("the start, the end", "g", "G"),
+	keyOutage   = then("outage", "o", "O")
+	keyReclaim  = then("reclaim", "r", "R")
+	keyNotice   = then("notice", "n", "N")
+	keyDecision = then("decision that moves", "d", "D")
+	keyStory    = then("the story", "s", "S")
+	keyStart    = then("the start, the end", "g", "G")
+)
 
-	again:     bind("the same jump again", "n"),
-	againBack: bind("the same back", "N"),
+// timeKeys move or drive the clock.
+func timeKeys() []shortcut {
+	seek := func(by time.Duration) func(*Model) {
+		return func(m *Model) { m.play.seek(m.play.time().Add(by)) }
+	}
+	event := func(by int) func(*Model) {
+		return func(m *Model) { m.prompt.note = m.jumps.step(by, "event") }
+	}
+	decision := func(by int) func(*Model) {
+		return func(m *Model) { m.prompt.note = m.play.stepDecision(by, "decision", m.selection.stepped()...) }
+	}
+	return []shortcut{
+		{bind("play, pause", " "), func(m *Model) { m.play.playOrPause() }},
+		{bind("faster", "+", "="), func(m *Model) { m.play.clock.faster(1) }},
+		{bind("slower", "-", "_"), func(m *Model) { m.play.clock.faster(-1) }},
+		{bind("next event", "right"), event(1)},
+		{bind("event before", "left"), event(-1)},
+		{bind("next decision", "]", "shift+right"), decision(1)},
+		{bind("decision before", "[", "shift+left"), decision(-1)},
+		{bind("an hour on", "l"), seek(time.Hour)},
+		{bind("an hour back", "h"), seek(-time.Hour)},
+		{bind("a day on", "L"), seek(24 * time.Hour)},
+		{bind("a day back", "H"), seek(-24 * time.Hour)},
+		{keyBegin, func(m *Model) { m.play.seek(m.play.shown().from) }},
+		{keyEnd, func(m *Model) { m.play.seek(m.play.shown().to) }},
+		{bind("go to a time", "t"), func(m *Model) { m.prompt.ask(forMoment, "") }},
+		{bind("next o, r, n, d or s:", "g"), func(m *Model) { m.prompt.note = m.jumps.begin('g') }},
+		{bind("the one before, likewise", "G"), func(m *Model) { m.prompt.note = m.jumps.begin('G') }},
+		{keyOutage, nil}, {keyReclaim, nil}, {keyNotice, nil}, {keyDecision, nil}, {keyStory, nil}, {keyStart, nil},
+		{bind("the same jump again", "n"), func(m *Model) { m.prompt.note = m.jumps.again('g') }},
+		{bind("the same back", "N"), func(m *Model) { m.prompt.note = m.jumps.again('G') }},
+	}
+}
 
-	run:      bind("other policy", "tab"),
-	both:     bind("two side by side", "b"),
-	pane:     bind("focus a pane", "1", "2", "3", "4", "5", "6"),
-	panes:    bind("focus the next pane", "shift+tab"),
-	zoom:     bind("full screen", "z"),
-	command:  bind("a command, tab completes", ":"),
-	up:       bind("up", "up", "k"),
-	down:     bind("down", "down", "j"),
-	next:     bind("next", "."),
-	previous: bind("previous", ","),
-	page:     bind("a page down", "pgdown", "ctrl+f"),
-	pageUp:   bind("a page up", "pgup", "ctrl+b"),
-	inspect:  bind("inspect", "enter"),
-	back:     bind("back", "esc"),
-	filter:   bind("filter", "/"),
-	holds:    bind("all decisions, holds too", "a"),
-	runs:     bind("runs of a results file", "r"),
-	sort:     bind("sort nodes, or listed runs", "s"),
-	help:     bind("help", "?"),
-	quit:     bind("quit", "q", "ctrl+c"),
+// screenKeys change what is on the screen.
+func screenKeys() []shortcut {
+	return []shortcut{
+		{bind("a command, tab completes", ":"), func(m *Model) { m.prompt.ask(forCommand, "", m.suggestions()...) }},
+		{bind("other policy", "tab"), func(m *Model) { m.prompt.note = m.port.otherRun() }},
+		{bind("two side by side", "b"), func(m *Model) { m.prompt.note = m.port.toggleBoth() }},
+		{keyPane, nil},
+		{bind("focus the next pane", "shift+tab"), func(m *Model) { m.port.pane = (m.port.pane + 1) % Pane(paneCount) }},
+		{bind("full screen", "z"), func(m *Model) { m.port.zoom = !m.port.zoom }},
+		{keyRuns, nil}, {keyHelp, nil}, {keyQuit, nil},
+	}
+}
+
+// paneKeys are for the pane with the focus or the inspector.
+func paneKeys() []shortcut {
+	page := func(m *Model) int { return max(m.port.height/2, 1) }
+	return []shortcut{
+		{keyUp, func(m *Model) { m.scrollOrMove(-1) }},
+		{keyDown, func(m *Model) { m.scrollOrMove(1) }},
+		{bind("previous", ","), func(m *Model) { m.choose(-1, 0) }},
+		{bind("next", "."), func(m *Model) { m.choose(1, 0) }},
+		{keyPageUp, func(m *Model) { m.scrollOrMove(-page(m)) }},
+		{keyPage, func(m *Model) { m.scrollOrMove(page(m)) }},
+		{keyInspect, (*Model).inspect},
+		{keyBack, (*Model).goBack},
+		{keyFilter, func(m *Model) { m.prompt.ask(forFilter, m.selection.filters[m.port.pane]) }},
+		{keySort, func(m *Model) { m.prompt.note = m.sortNodes((m.selection.order + 1) % nodeOrder(len(nodeOrders))) }},
+		{bind("all decisions, holds too", "a"), func(m *Model) { m.prompt.note = m.toggleHolds() }},
+	}
 }
 
 // hints are keys and what they do in a word or two, for one line of help.
@@ -120,18 +152,17 @@ type group struct {
 	keys  []key.Binding
 }
 
-// groups are all keys, in the order of the help.
-func (k *keyMap) groups() []group {
-	pane := k.pane
-	pane.SetHelp("1-6", pane.Help().Desc)
-	return []group{
-		{"Time", []key.Binding{k.play, k.faster, k.slower, k.nextEvent, k.lastEvent, k.nextDecision, k.lastDecide,
-			k.hour, k.hourBack, k.day, k.dayBack, k.begin, k.end, k.goTo, k.jump, k.jumpBack, k.outage, k.reclaim, k.notice, k.decision, k.story,
-			k.start, k.again, k.againBack}},
-		{"Screen", []key.Binding{k.command, k.run, k.both, pane, k.panes, k.zoom, k.runs, k.help, k.quit}},
-		{"Pane", []key.Binding{k.up, k.down, k.previous, k.next, k.pageUp, k.page, k.inspect, k.back, k.filter, k.sort,
-			k.holds}},
+func groupOf(title string, shortcuts []shortcut) group {
+	g := group{title: title}
+	for _, s := range shortcuts {
+		g.keys = append(g.keys, s.Binding)
 	}
+	return g
+}
+
+// groups are all keys, in the order of the help.
+func groups() []group {
+	return []group{groupOf("Time", timeKeys()), groupOf("Screen", screenKeys()), groupOf("Pane", paneKeys())}
 }
 
 // more is what the help says of the mouse, and of times.

@@ -10,7 +10,7 @@ const (
 	Savings
 	Workloads
 	Decisions
-	Budgets
+	GPUBudgets
 
 	paneCount int = iota
 )
@@ -75,8 +75,8 @@ type shape struct {
 	first      int // of the two runs side by side
 	inspecting bool
 	story      bool
-	// workloads and budgets are how many the scenario has.
-	workloads, budgets int
+	// workloads and gpuBudgets are how many the scenario has.
+	workloads, gpuBudgets int
 }
 
 // size is how large a pane of a run is inside its border.
@@ -157,13 +157,13 @@ func arrange(s shape) layout {
 func some(all rect, s shape) []area {
 	left, right := all.split(all.w * 11 / 20)
 	nodes, decisions := left.cut(left.h / 2)
-	right, budgets := right.cut(right.h - tableHeight(s.budgets, right.h/5))
+	right, gpuBudgets := right.cut(right.h - tableHeight(s.gpuBudgets, right.h/5))
 	charts, workloads := right.cut(right.h - tableHeight(s.workloads, right.h/4))
 	markets, savings := charts.cut(charts.h * 11 / 20)
 	areas := []area{{nodes, Nodes, s.run}, {markets, Markets, s.run}, {savings, Savings, s.run},
 		{workloads, Workloads, s.run}}
-	if s.budgets > 0 {
-		areas = append(areas, area{budgets, Budgets, s.run})
+	if s.gpuBudgets > 0 {
+		areas = append(areas, area{gpuBudgets, GPUBudgets, s.run})
 	}
 	return append(areas, area{decisions, Decisions, s.run})
 }
@@ -174,11 +174,11 @@ func wide(all rect, s shape) []area {
 	left, right := all.split(all.w * 2 / 5)
 	middle, right := right.split(right.w * 11 / 20)
 	markets, savings := middle.cut(middle.h * 11 / 20)
-	workloads, budgets := right.cut(right.h - tableHeight(s.budgets, right.h/3))
+	workloads, gpuBudgets := right.cut(right.h - tableHeight(s.gpuBudgets, right.h/3))
 	areas := []area{{left, Nodes, s.run}, {markets, Markets, s.run}, {savings, Savings, s.run},
 		{workloads, Workloads, s.run}}
-	if s.budgets > 0 {
-		areas = append(areas, area{budgets, Budgets, s.run})
+	if s.gpuBudgets > 0 {
+		areas = append(areas, area{gpuBudgets, GPUBudgets, s.run})
 	}
 	return append(areas, area{decisions, Decisions, s.run})
 }

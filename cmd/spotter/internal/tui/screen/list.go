@@ -115,28 +115,28 @@ func (l *listPage) gather() {
 // show.
 func (l *listPage) press(k tea.KeyMsg, height int, loaded bool) string {
 	switch {
-	case key.Matches(k, keys.up):
+	case key.Matches(k, keyUp):
 		l.move(-1)
-	case key.Matches(k, keys.down):
+	case key.Matches(k, keyDown):
 		l.move(1)
-	case key.Matches(k, keys.page):
+	case key.Matches(k, keyPage):
 		l.move(height / 2)
-	case key.Matches(k, keys.pageUp):
+	case key.Matches(k, keyPageUp):
 		l.move(-height / 2)
-	case key.Matches(k, keys.begin):
+	case key.Matches(k, keyBegin):
 		l.at = 0
-	case key.Matches(k, keys.end):
+	case key.Matches(k, keyEnd):
 		l.move(len(l.shown))
-	case key.Matches(k, keys.sort):
+	case key.Matches(k, keySort):
 		l.order = (l.order + 1) % order(orderCount)
 		l.gather()
 		l.at = 0
 		return "runs: " + l.order.String()
-	case key.Matches(k, keys.inspect):
+	case key.Matches(k, keyInspect):
 		return l.watch()
-	case key.Matches(k, keys.back) && l.filter != "":
+	case key.Matches(k, keyBack) && l.filter != "":
 		l.setFilter("")
-	case key.Matches(k, keys.back, keys.runs) && loaded:
+	case key.Matches(k, keyBack, keyRuns) && loaded:
 		l.open = false
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
+	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/test/golden"
 )
@@ -108,5 +109,29 @@ func TestListAndRun(t *testing.T) {
 	v = sit(t, 80, 24)
 	if v.press("r"); v.list.open || !strings.Contains(v.prompt.note, "results.json") {
 		t.Errorf("without results r says %q", v.prompt.note)
+	}
+}
+
+// TestWorkloadStates shows that an outage is shown in words, and that the bar
+// marks what is required.
+func TestWorkloadStates(t *testing.T) {
+	for _, c := range []struct {
+		f       timeline.Workload
+		minutes int64
+		want    []string
+	}{
+		{timeline.Workload{Ready: 5, Required: 8, Desired: 10, OnSpot: 5}, 7,
+			[]string{"OUTAGE", "█████···│·", "5/10", "100%", "7"}},
+		{timeline.Workload{Ready: 9, Required: 8, Desired: 10}, 0, []string{"short 1", "████████│·", "9/10", "0%"}},
+		{timeline.Workload{Ready: 10, Required: 8, Desired: 10}, 0, []string{"ok", "████████│█"}},
+	} {
+		table, canvas := workloadTable, draw.New(100, 3)
+		table.Rows = [][]draw.Field{workloadRow(&timeline.WorkloadInfo{Name: "w"}, &c.f, c.minutes)}
+		table.Draw(canvas)
+		for _, want := range c.want {
+			if got := canvas.Render(draw.Plain); !strings.Contains(got, want) {
+				t.Errorf("%q is not in\n%s", want, got)
+			}
+		}
 	}
 }

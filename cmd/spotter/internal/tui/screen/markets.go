@@ -37,18 +37,12 @@ func (p *marketsPane) list(now policy.Time, sel *selection) {
 	slices.SortStableFunc(p.ids, func(a, b int32) int { return cmp.Compare(s.inUse[b], s.inUse[a]) })
 	p.chart(now, sel.chosen[Markets])
 	var names []string
-	var rows []draw.MarketRow
+	t := marketTable
 	for _, id := range p.ids {
-		m, f := &s.markets[id], &s.frame.Markets[id]
-		row := draw.MarketRow{Type: m.Type, Zone: s.shortZone(m.Zone), Spot: m.Spot, Price: f.Price, OnDemand: m.OnDemand,
-			Hazard: f.Hazard,
-			Nodes:  int(s.inUse[id]), Reclaims: s.reclaimed(id, now)}
-		if i := slices.Index(p.charted, id); i >= 0 {
-			row.Key, row.Ink = letter(i), draw.SeriesInk(i)
-		}
-		rows, names = append(rows, row), append(names, m.Name)
+		t.Rows = append(t.Rows, p.row(id, slices.Index(p.charted, id), s.reclaimed(id, now)))
+		names = append(names, s.markets[id].Name)
 	}
-	p.show(draw.Markets(rows, -1), names, len(s.markets), sel)
+	p.show(t, names, len(s.markets), sel)
 	inUse := 0
 	for _, n := range s.inUse {
 		if n > 0 {
@@ -98,7 +92,7 @@ func (p *marketsPane) chart(now policy.Time, selected string) {
 		line.At, line.Value = s.Timeline.Hazards(int(id), s.from, s.until, chartPoints)
 		line.Value = slices.Clone(line.Value)
 		for k := range line.Value {
-			line.Value[k] = draw.PerMonth(line.Value[k])
+			line.Value[k] = perMonth(line.Value[k])
 		}
 		hazard.Series = append(hazard.Series, line)
 		price.Marks = append(price.Marks, p.reclaimsOf(id, i)...)

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -186,26 +187,30 @@ func (m *Model) press(k tea.KeyMsg) tea.Cmd {
 		return nil
 	}
 	switch {
-	case key.Matches(k, keys.quit):
+	case key.Matches(k, keyQuit):
 		return tea.Quit
-	case key.Matches(k, keys.help):
+	case key.Matches(k, keyHelp):
 		m.help.toggle()
 	case m.help.open:
 		m.help.press(k)
-	case m.list.open && key.Matches(k, keys.filter):
+	case m.list.open && key.Matches(k, keyFilter):
 		m.prompt.ask(forRuns, m.list.filter)
 	case m.list.open:
 		m.prompt.note = m.list.press(k, m.port.height, m.play.shown() != nil)
-	case key.Matches(k, keys.runs):
+	case key.Matches(k, keyRuns):
 		if m.list.open = len(m.list.rows) > 0; !m.list.open {
 			m.prompt.note = "there are no other runs; spotter tui results.json has those of spotter eval"
 		}
 	case m.play.shown() == nil:
-	case key.Matches(k, keys.command):
-		m.prompt.ask(forCommand, "", m.suggestions()...)
-	case m.pressTime(k), m.pressPane(k):
+	case key.Matches(k, keyPane):
+		m.port.pane = Pane(k.Runes[0] - '1')
 	default:
-		m.prompt.note = m.port.press(k)
+		for _, s := range slices.Concat(timeKeys(), screenKeys(), paneKeys()) {
+			if s.do != nil && key.Matches(k, s.Binding) {
+				s.do(m)
+				break
+			}
+		}
 	}
 	return nil
 }

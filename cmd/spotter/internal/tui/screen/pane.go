@@ -130,18 +130,18 @@ func pickTime(c draw.Chart, at rect, x, y int) hit {
 type show struct {
 	*run
 
-	nodePane     nodesPane
-	marketPane   marketsPane
-	workloadPane tablePane
-	budgetPane   tablePane
-	decisionPane decisionsPane
+	nodePane      nodesPane
+	marketPane    marketsPane
+	workloadPane  tablePane
+	gpuBudgetPane tablePane
+	decisionPane  decisionsPane
 }
 
 func newShow(r Run) *show {
 	x := newRun(r)
 	return &show{run: x, nodePane: nodesPane{run: x}, marketPane: marketsPane{tablePane: tablePane{run: x, pane: Markets}},
-		workloadPane: tablePane{run: x, pane: Workloads},
-		budgetPane:   tablePane{run: x, pane: Budgets}, decisionPane: decisionsPane{run: x, entry: follow}}
+		workloadPane:  tablePane{run: x, pane: Workloads},
+		gpuBudgetPane: tablePane{run: x, pane: GPUBudgets}, decisionPane: decisionsPane{run: x, entry: follow}}
 }
 
 // list makes what the panes show of the frame.
@@ -149,7 +149,7 @@ func (s *show) list(now policy.Time, sel *selection) {
 	s.nodePane.list(now, sel)
 	s.marketPane.list(now, sel)
 	s.workloadPane.listWorkloads(now, sel)
-	s.budgetPane.listBudgets(sel)
+	s.gpuBudgetPane.listGPUBudgets(sel)
 	s.decisionPane.list(now, sel)
 }
 

@@ -3,56 +3,9 @@ package screen
 import (
 	"fmt"
 	"strings"
-	"time"
-
-	"github.com/charmbracelet/bubbles/key"
-	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/spotter-dev/spotter/eval/timeline"
 )
-
-// pressTime handles the keys that move or drive the clock.
-func (m *Model) pressTime(k tea.KeyMsg) bool {
-	p := &m.play
-	now := p.time()
-	switch {
-	case key.Matches(k, keys.play):
-		p.playOrPause()
-	case key.Matches(k, keys.faster):
-		p.clock.faster(1)
-	case key.Matches(k, keys.slower):
-		p.clock.faster(-1)
-	case key.Matches(k, keys.nextEvent):
-		m.prompt.note = m.jumps.step(1, "event")
-	case key.Matches(k, keys.lastEvent):
-		m.prompt.note = m.jumps.step(-1, "event")
-	case key.Matches(k, keys.nextDecision):
-		m.prompt.note = p.stepDecision(1, "decision", m.selection.stepped()...)
-	case key.Matches(k, keys.lastDecide):
-		m.prompt.note = p.stepDecision(-1, "decision", m.selection.stepped()...)
-	case key.Matches(k, keys.hour):
-		p.seek(now.Add(time.Hour))
-	case key.Matches(k, keys.hourBack):
-		p.seek(now.Add(-time.Hour))
-	case key.Matches(k, keys.day):
-		p.seek(now.Add(24 * time.Hour))
-	case key.Matches(k, keys.dayBack):
-		p.seek(now.Add(-24 * time.Hour))
-	case key.Matches(k, keys.begin):
-		p.seek(p.shown().from)
-	case key.Matches(k, keys.end):
-		p.seek(p.shown().to)
-	case key.Matches(k, keys.goTo):
-		m.prompt.ask(forMoment, "")
-	case key.Matches(k, keys.jump), key.Matches(k, keys.jumpBack):
-		m.prompt.note = m.jumps.begin(k)
-	case key.Matches(k, keys.again), key.Matches(k, keys.againBack):
-		m.prompt.note = m.jumps.again(key.Matches(k, keys.againBack))
-	default:
-		return false
-	}
-	return true
-}
 
 // tally says what a decision does, as "2 drains, 3 holds".
 func tally(d *timeline.Decision) string {
@@ -67,38 +20,6 @@ func tally(d *timeline.Decision) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// pressPane handles the keys that the focused pane or the inspector gets.
-func (m *Model) pressPane(k tea.KeyMsg) bool {
-	page := max(m.port.height/2, 1)
-	switch {
-	case key.Matches(k, keys.up):
-		m.scrollOrMove(-1)
-	case key.Matches(k, keys.down):
-		m.scrollOrMove(1)
-	case key.Matches(k, keys.page):
-		m.scrollOrMove(page)
-	case key.Matches(k, keys.pageUp):
-		m.scrollOrMove(-page)
-	case key.Matches(k, keys.next):
-		m.choose(1, 0)
-	case key.Matches(k, keys.previous):
-		m.choose(-1, 0)
-	case key.Matches(k, keys.inspect):
-		m.inspect()
-	case key.Matches(k, keys.back):
-		m.goBack()
-	case key.Matches(k, keys.filter):
-		m.prompt.ask(forFilter, m.selection.filters[m.port.pane])
-	case key.Matches(k, keys.sort):
-		m.prompt.note = m.sortNodes((m.selection.order + 1) % nodeOrder(len(nodeOrders)))
-	case key.Matches(k, keys.holds):
-		m.prompt.note = m.toggleHolds()
-	default:
-		return false
-	}
-	return true
 }
 
 // toggleHolds lists what was held back among the decisions, or leaves it out. It returns

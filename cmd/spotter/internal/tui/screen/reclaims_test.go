@@ -105,7 +105,7 @@ func TestNoOracleUnderBudgets(t *testing.T) {
 	if !strings.Contains(v.View(), "oracle ≤") {
 		t.Fatalf("there is no oracle:\n%s", v.View())
 	}
-	v.play.baseline.budgets = append(v.play.baseline.budgets, timeline.BudgetInfo{})
+	v.play.baseline.gpuBudgets = append(v.play.baseline.gpuBudgets, timeline.BudgetInfo{})
 	if s := v.View(); strings.Contains(s, "oracle ≤") || strings.Contains(s, "◁ oracle") || !strings.Contains(s, "no oracle under budgets") {
 		t.Errorf("under a budget it shows:\n%s", s)
 	}

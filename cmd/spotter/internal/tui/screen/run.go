@@ -72,7 +72,7 @@ type inventory struct {
 	pools            []string
 	markets          []timeline.MarketInfo // by name
 	workloads        []timeline.WorkloadInfo
-	budgets          []timeline.BudgetInfo
+	gpuBudgets       []timeline.BudgetInfo
 
 	// region is what the names of all zones begin with.
 	region string
@@ -80,7 +80,7 @@ type inventory struct {
 
 func newInventory(t *timeline.Timeline) inventory {
 	v := inventory{about: t.About(), pools: t.Pools(), markets: t.Markets(), workloads: t.Workloads(),
-		budgets: t.Budgets()}
+		gpuBudgets: t.Budgets()}
 	v.warmup, v.from, v.to = t.Span()
 	v.region = region(v.markets)
 	return v
@@ -105,7 +105,7 @@ func region(markets []timeline.MarketInfo) string {
 func (v *inventory) shortZone(zone string) string { return strings.TrimPrefix(zone, v.region) }
 
 // market returns the place of a market in the table of them, -1 without it;
-// likewise workload and budget.
+// likewise workload and gpuBudget.
 func (v *inventory) market(name string) int32 {
 	i, ok := slices.BinarySearchFunc(v.markets, name, func(m timeline.MarketInfo,
 		name string) int {
@@ -121,8 +121,8 @@ func (v *inventory) workload(name string) int32 {
 	return int32(slices.IndexFunc(v.workloads, func(w timeline.WorkloadInfo) bool { return w.Name == name }))
 }
 
-func (v *inventory) budget(name string) int32 {
-	return int32(slices.IndexFunc(v.budgets, func(b timeline.BudgetInfo) bool { return b.Name == name }))
+func (v *inventory) gpuBudget(name string) int32 {
+	return int32(slices.IndexFunc(v.gpuBudgets, func(b timeline.BudgetInfo) bool { return b.Name == name }))
 }
 
 func (v *inventory) poolName(i int32) string {

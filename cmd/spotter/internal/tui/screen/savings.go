@@ -118,7 +118,7 @@ func (p *savingsPane) against() (text, short string) {
 	case ok:
 		short = "oracle ≤ " + figures.DollarChange(saved.Float())
 		return short + share(saved, bill), short
-	case len(p.baseline.budgets) > 0:
+	case len(p.baseline.gpuBudgets) > 0:
 		text = "no oracle under budgets"
 		return text, text
 	}

@@ -119,13 +119,13 @@ func (s *facts) outagesOf(workload int32) draw.Section {
 	return section
 }
 
-// ofBudget is what is known of a budget.
-func (s *facts) ofBudget(name string) []draw.Section {
-	id := s.budget(name)
+// ofGPUBudget is what is known of a budget.
+func (s *facts) ofGPUBudget(name string) []draw.Section {
+	id := s.gpuBudget(name)
 	if id < 0 {
 		return []draw.Section{{Title: "What", Items: []draw.Item{{Value: "this run has no such budget", Ink: draw.Warn}}}}
 	}
-	b, f := &s.budgets[id], &s.frame.Budgets[id]
+	b, f := &s.gpuBudgets[id], &s.frame.Budgets[id]
 	what := draw.Section{Title: "What", Items: []draw.Item{{Key: "action", Value: b.Action.String()},
 		{Key: "window", Value: figures.Duration(b.Window)}}}
 	if b.HasGPUHours {

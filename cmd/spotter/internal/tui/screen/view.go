@@ -102,7 +102,7 @@ func tabAt(x int) (Pane, bool) {
 func (p *playback) pane(of Pane, run int) pane {
 	s := p.shows[run]
 	return [...]pane{&s.nodePane, &s.marketPane, &savingsPane{&p.comparison, p.shown()},
-		&s.workloadPane, &s.decisionPane, &s.budgetPane}[of]
+		&s.workloadPane, &s.decisionPane, &s.gpuBudgetPane}[of]
 }
 
 // drawPane draws a pane in its box: with the policy where two stand side by side.

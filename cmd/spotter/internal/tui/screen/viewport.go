@@ -1,10 +1,5 @@
 package screen
 
-import (
-	"github.com/charmbracelet/bubbles/key"
-	tea "github.com/charmbracelet/bubbletea"
-)
-
 // A viewport is what the viewer sees of the runs: how large the screen is, which
 // pane of which run keys are for, and what is looked at more closely.
 type viewport struct {
@@ -35,24 +30,12 @@ func (v *viewport) sideBySide() bool {
 // neighbour.
 func (v *viewport) first() int { return min(v.focus/2*2, v.runs-2) }
 
-// press handles the keys that change what is on the screen. It returns what there is
-// to say.
-func (v *viewport) press(k tea.KeyMsg) string {
-	switch {
-	case key.Matches(k, keys.run):
-		if v.runs == 1 {
-			return onlyRun
-		}
-		v.focus = (v.focus + 1) % v.runs
-	case key.Matches(k, keys.both):
-		return v.toggleBoth()
-	case key.Matches(k, keys.pane):
-		v.pane = Pane(k.Runes[0] - '1')
-	case key.Matches(k, keys.panes):
-		v.pane = (v.pane + 1) % Pane(paneCount)
-	case key.Matches(k, keys.zoom):
-		v.zoom = !v.zoom
+// otherRun moves the focus to the next run. It returns why it cannot.
+func (v *viewport) otherRun() string {
+	if v.runs == 1 {
+		return onlyRun
 	}
+	v.focus = (v.focus + 1) % v.runs
 	return ""
 }
 
@@ -87,7 +70,7 @@ func (v *viewport) layout(of *show, story bool) layout {
 	s := shape{story: story, w: v.width, h: v.height, pane: v.pane, run: v.focus, both: v.sideBySide(), zoom: v.zoom,
 		inspecting: v.inspecting()}
 	if of != nil {
-		s.workloads, s.budgets = len(of.workloads), len(of.budgets)
+		s.workloads, s.gpuBudgets = len(of.workloads), len(of.gpuBudgets)
 	}
 	if s.both {
 		s.first = v.first()

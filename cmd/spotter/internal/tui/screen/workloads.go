@@ -39,54 +39,38 @@ func (p *tablePane) pick(size rect, _, y int, sel *selection) hit {
 func (p *tablePane) listWorkloads(now policy.Time, sel *selection) {
 	s, filter, out := p.run, sel.filters[Workloads], 0
 	var names []string
-	var rows []draw.WorkloadRow
+	t := workloadTable
 	// Nobody misses a DaemonSet: they come last.
 	for _, last := range []bool{false, true} {
 		for i := range s.workloads {
 			w, f := &s.workloads[i], &s.frame.Workloads[i]
-			daemon := w.Kind == policy.KindDaemonSet
-			if daemon != last {
+			if (w.Kind == policy.KindDaemonSet) != last {
 				continue
 			}
 			if f.Ready < f.Required {
 				out++
 			}
-			if !matches(filter, w.Name, w.Kind.String()) {
-				continue
+			if matches(filter, w.Name, w.Kind.String()) {
+				names = append(names, w.Name)
+				t.Rows = append(t.Rows, workloadRow(w, f, sim.OutageMinutes(s.outageOf(int32(i), s.from, now).total)))
 			}
-			desired := f.Desired
-			if daemon {
-				desired = max(desired, f.Ready) // it wants a pod on every node, whatever is written
-			}
-			names = append(names, w.Name)
-			rows = append(rows, draw.WorkloadRow{Name: w.Name, Kind: w.Kind.String(), Ready: f.Ready, Required: f.Required,
-				Desired: desired, OnSpot: f.OnSpot, Out: f.Ready < f.Required, Outage: sim.OutageMinutes(s.outageOf(int32(i),
-					s.from, now).total)})
 		}
 	}
-	p.show(draw.Workloads(rows, -1), names, len(s.workloads), sel)
+	p.show(t, names, len(s.workloads), sel)
 	if out > 0 {
 		p.status = figures.Count(out, "outage") + " · " + p.status
 	}
 }
 
-// listBudgets shows what is used of each GPU budget of the run.
-func (p *tablePane) listBudgets(sel *selection) {
+// listGPUBudgets shows what is used of each GPU budget of the run.
+func (p *tablePane) listGPUBudgets(sel *selection) {
 	var names []string
-	var rows []draw.BudgetRow
-	for i := range p.run.budgets {
-		b, f := &p.run.budgets[i], &p.run.frame.Budgets[i]
-		if !matches(sel.filters[Budgets], b.Name) {
-			continue
+	t := gpuBudgetTable
+	for i := range p.run.gpuBudgets {
+		if b := &p.run.gpuBudgets[i]; matches(sel.filters[GPUBudgets], b.Name) {
+			names = append(names, b.Name)
+			t.Rows = append(t.Rows, gpuBudgetRow(b, &p.run.frame.Budgets[i]))
 		}
-		row := draw.BudgetRow{Name: b.Name, GPUHours: f.GPUHours, Dollars: f.Dollars, Spent: f.Spent, Closed: f.Closed}
-		if b.HasGPUHours {
-			row.HourMax = b.GPUHours
-		}
-		if b.HasDollars {
-			row.MoneyMax = b.Dollars
-		}
-		names, rows = append(names, b.Name), append(rows, row)
 	}
-	p.show(draw.Budgets(rows, -1), names, len(p.run.budgets), sel)
+	p.show(t, names, len(p.run.gpuBudgets), sel)
 }
