@@ -17,13 +17,6 @@ type Across struct {
 	// The run with the most outage minutes.
 	Outage *WorstOutage `json:"worst_outage,omitempty"`
 
-	// Shortfall is the largest difference over all scenarios between the median net savings of the
-	// first policy of a scenario and those of this one, in points of the on-demand bill. Behind is
-	// the index in Report.Groups of the scenario with that difference. Shortfall is below 0 if the
-	// policy is marked and saves more everywhere. Behind is -1 if no shortfall is known.
-	Shortfall float64 `json:"-"`
-	Behind    int     `json:"-"`
-
 	// WorstOutage indexes Report.Runs: the run with the most outage minutes, the
 	// first among equals. It is -1 without runs.
 	WorstOutage int `json:"-"`
@@ -56,7 +49,7 @@ func (r *Report) Across() []Across {
 	out := make([]Across, len(r.Config.Policies))
 	for p, name := range r.Config.Policies {
 		x := &out[p]
-		*x = Across{Policy: name, Behind: -1, WorstOutage: -1}
+		*x = Across{Policy: name, WorstOutage: -1}
 		for i := range r.Groups {
 			g := &r.Groups[i]
 			if g.Policies[p].Marked() {
@@ -69,18 +62,14 @@ func (r *Report) Across() []Across {
 				if points == 0 && !g.Policies[p].Marked() {
 					x.First++
 				}
-				if x.Behind < 0 || points > x.Shortfall {
-					x.Shortfall, x.Behind = points, i
+				if x.Worst == nil || points > x.Worst.Points {
+					x.Worst = &Shortfall{points, g.Scenario, r.Config.Policies[r.Best(g)]}
 				}
 			}
 			if run := r.worstOutage(g, p); run >= 0 && (x.WorstOutage < 0 ||
 				r.Runs[run].Result.Outage > r.Runs[x.WorstOutage].Result.Outage) {
 				x.WorstOutage = run
 			}
-		}
-		if x.Behind >= 0 {
-			g := &r.Groups[x.Behind]
-			x.Worst = &Shortfall{x.Shortfall, g.Scenario, r.Config.Policies[r.Best(g)]}
 		}
 		if i := x.WorstOutage; i >= 0 {
 			x.Outage = &WorstOutage{r.Runs[i].Value("outage_minutes").V, r.Runs[i].Value("outage_spot_minutes").V, r.Place(i)}

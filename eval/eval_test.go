@@ -75,7 +75,7 @@ func TestConfigErrors(t *testing.T) {
 		{func(c *Config) { c.Discount3y = 1.5 }, "discount3y is 1.5"},
 		{func(c *Config) { c.Gates = []Gate{{Policy: "portfolio", Metric: "regret", Statistic: Max, Op: "<"}} },
 			`"portfolio" is not compared; compared are on-demand, spot`},
-		{func(c *Config) { c.Policies, c.Gates = []string{"spotvortex"}, ReferenceGates() }, "holds for no policy"},
+		{func(c *Config) { c.Policies, c.Gates = []string{"spotvortex"}, shown().Gates }, "holds for no policy"},
 	} {
 		c := shown()
 		x.change(&c)

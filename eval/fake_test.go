@@ -42,10 +42,13 @@ func (f fake) run(_ context.Context, j Job) (*sim.Result, error) {
 // shown is a configuration with gates.
 func shown() Config {
 	c := DefaultConfig()
-	c.Policies, c.Baseline = []string{OnDemand, "spot", "static", "spotvortex"}, ReferenceBaseline
+	c.Policies, c.Baseline = []string{OnDemand, "spot", "static", "spotvortex"}, "spotvortex"
 	c.Cases = cases(2, "web-week")
 	c.Seeds = DefaultSeeds(5)
-	c.Gates = ReferenceGates()
+	c.Gates = []Gate{
+		{Metric: "net_profit_improvement_pct", Statistic: Median, Op: ">=", Value: 2},
+		{Metric: "outage_delta", Statistic: Max, Op: "<=", Value: 0},
+	}
 	return c
 }
 

@@ -96,7 +96,7 @@ func (r *Report) FirstAcross() *Across {
 	}
 	slices.SortStableFunc(first, func(a, b *Across) int {
 		return cmp.Or(cmp.Compare(b.First, a.First), cmp.Compare(min(a.Marked, 1), min(b.Marked, 1)),
-			cmp.Compare(a.Shortfall, b.Shortfall))
+			cmp.Compare(a.Worst.Points, b.Worst.Points))
 	})
 	if len(first) == 0 {
 		return nil

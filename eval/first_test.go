@@ -62,7 +62,7 @@ func TestFirstAcross(t *testing.T) {
 	r := savingsOf("net_savings_pct", 10, 50, 20)
 	r.Groups = append(r.Groups, savingsOf("net_savings_pct", 10, 20, 90).Groups[0], savingsOf("net_savings_pct", 99, 5, 4).Groups[0])
 	r.Groups[1].Scenario, r.Groups[2].Scenario = "b", "c"
-	if x := r.FirstAcross(); x == nil || x.Policy != "p0" && x.Shortfall > 94 {
+	if x := r.FirstAcross(); x == nil || x.Policy != "p0" && x.Worst.Points > 94 {
 		t.Errorf("%+v is first of three that win one scenario each", x)
 	}
 	r.Groups = append(r.Groups, savingsOf("net_savings_pct", 1, 2, 3).Groups[0])

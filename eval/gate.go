@@ -40,19 +40,6 @@ type Gate struct {
 	Value float64 `json:"value"`
 }
 
-// ReferenceBaseline is the policy that ReferenceGates are held against, whatever the
-// baseline of other comparisons.
-const ReferenceBaseline = "spotvortex"
-
-// ReferenceGates are the gates that a policy must pass to count as better than ReferenceBaseline:
-// it improves net profit by 2% in the median run and adds no minute of outage in any run.
-func ReferenceGates() []Gate {
-	return []Gate{
-		{Metric: "net_profit_improvement_pct", Statistic: Median, Op: ">=", Value: 2},
-		{Metric: "outage_delta", Statistic: Max, Op: "<=", Value: 0},
-	}
-}
-
 // gateForm is [WHO:]METRIC.STAT OP VALUE. A policy and the path of a scenario
 // may hold colons and equal signs of their own; a metric holds neither.
 var gateForm = sync.OnceValue(func() *regexp.Regexp {

@@ -3,7 +3,6 @@ package eval
 import (
 	"github.com/spotter-dev/spotter/eval/oracle"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -16,10 +15,10 @@ type match struct {
 	// results from which they are computed are.
 	savings, baseSavings policy.Money
 
-	// oracle, slotsOracle and onDemandOracle are the bounds of the case and seed.
-	oracle, slotsOracle, onDemandOracle policy.Money
-
-	discount1y, discount3y float64
+	// bound is that of the case and seed, nil where it is open, and config has the discounts of the
+	// comparison, nil for a run outside one.
+	bound  *oracle.Bound
+	config *Config
 
 	// today is what the cluster costs as it is for as long as the window; 0 where that is
 	// not known.
@@ -50,16 +49,6 @@ func Savings(r, onDemand *sim.Result) policy.Money { return cost(onDemand) - cos
 // cost is what a policy is to make small.
 func cost(r *sim.Result) policy.Money { return r.Bill + r.OutageCost }
 
-// committed returns the net savings against on-demand's nodes under a
-// commitment that saves the share discount of their price.
-func (m *match) committed(discount float64) policy.Money {
-	if m.onDemand == nil {
-		return 0
-	}
-	return billing.Committed(m.onDemand.Bill-m.onDemand.Fees.Total(), discount) + m.onDemand.Fees.Total() +
-		m.onDemand.OutageCost - cost(m.run)
-}
-
 // percentOfBill returns amount in percent of the on-demand bill, unknown where
 // nothing was billed.
 func (m *match) percentOfBill(amount policy.Money) (float64, bool) {
@@ -77,25 +66,17 @@ func (m *match) floored() bool {
 // RowOf returns a single run with its figures, measured against the on-demand run of the same case
 // and seed, which may be nil.
 func RowOf(j Job, r, onDemand *sim.Result) RunRow {
-	row := RunRow{Job: j, Result: r, Values: match{run: r, onDemand: onDemand}.measure()}
-	forgetBounds(row.Values)
-	for _, name := range commitmentMetrics {
-		row.Values[mustMetric(name)] = Value{}
-	}
-	return row
+	return RunRow{Job: j, Result: r, Values: match{run: r, onDemand: onDemand}.measure()}
 }
-
-// commitmentMetrics are those that say something of commitments that a comparison assumes.
-var commitmentMetrics = []string{"net_savings_vs_1y_usd", "net_savings_vs_1y_pct", "net_savings_vs_3y_usd",
-	"net_savings_vs_3y_pct"}
 
 // measure fills the values of all runs.
 func measure(c *Config, runs []RunRow, seeded []oracle.Bound) {
 	n := len(c.Policies)
 	for i := 0; i < len(runs); i += n {
-		bound := seeded[i/n]
-		m := match{oracle: bound.Cost, slotsOracle: bound.Slots, onDemandOracle: bound.OnDemand, discount1y: c.Discount1y,
-			discount3y: c.Discount3y}
+		m := match{config: c}
+		if bound := &seeded[i/n]; !bound.Open {
+			m.bound = bound
+		}
 		if c.Today != nil {
 			m.today = c.Today.Month / c.Today.PerMonth(runs[i].Bound.Duration)
 		}
@@ -111,22 +92,7 @@ func measure(c *Config, runs []RunRow, seeded []oracle.Bound) {
 			if runs[j].Err == nil {
 				m.run = runs[j].Result
 				runs[j].Values = m.measure()
-				if bound.Open {
-					forgetBounds(runs[j].Values)
-				}
 			}
 		}
-	}
-}
-
-// boundMetrics are those that say something of the oracle.
-var boundMetrics = []string{
-	"oracle_usd", "oracle_on_demand_usd", "oracle_slots_usd", "packing_overhead", "regret", "regret_slots", "attainable_share", "attainable_share_slots",
-}
-
-// forgetBounds makes what is measured against the oracle unknown.
-func forgetBounds(values []Value) {
-	for _, name := range boundMetrics {
-		values[mustMetric(name)] = Value{}
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"math"
 	"time"
 
+	"github.com/spotter-dev/spotter/eval/oracle"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -72,13 +74,13 @@ var metrics = []Metric{
 			return yes(m.floored()), ok
 		}},
 	{"net_savings_vs_1y_usd", "$", "Net savings against the on-demand nodes under a one-year commitment.", false,
-		func(m *match) (float64, bool) { return m.committed(m.discount1y).Float(), m.onDemand != nil }},
+		committed(func(c *Config) float64 { return c.Discount1y }, inDollars)},
 	{"net_savings_vs_1y_pct", "%", "net_savings_vs_1y_usd in percent of the on-demand bill.", false,
-		func(m *match) (float64, bool) { return m.percentOfBill(m.committed(m.discount1y)) }},
+		committed(func(c *Config) float64 { return c.Discount1y }, (*match).percentOfBill)},
 	{"net_savings_vs_3y_usd", "$", "Net savings against the on-demand nodes under a three-year commitment.", false,
-		func(m *match) (float64, bool) { return m.committed(m.discount3y).Float(), m.onDemand != nil }},
+		committed(func(c *Config) float64 { return c.Discount3y }, inDollars)},
 	{"net_savings_vs_3y_pct", "%", "net_savings_vs_3y_usd in percent of the on-demand bill.", false,
-		func(m *match) (float64, bool) { return m.percentOfBill(m.committed(m.discount3y)) }},
+		committed(func(c *Config) float64 { return c.Discount3y }, (*match).percentOfBill)},
 	{"outage_minutes", "min",
 		"Minutes with fewer ready pods than required, summed over incidents and workloads and rounded once, half up.", true,
 		func(m *match) (float64, bool) { return float64(m.run.OutageMinutes), true }},
@@ -154,36 +156,30 @@ var metrics = []Metric{
 	{"gang_requeues", "count", "How often a gang was evicted since not all of its pods were ready in time.", false,
 		count(func(r *sim.Result) int64 { return r.Gangs.Requeues })},
 	{"oracle_usd", "$", "A lower bound on bill and outage cost over every policy.", false,
-		func(m *match) (float64, bool) { return m.oracle.Float(), true }},
+		bounded(func(m *match) (float64, bool) { return m.bound.Cost.Float(), true })},
 	{"oracle_on_demand_usd", "$",
 		"A lower bound on bill and outage cost over the policies that buy on demand only.", false,
-		func(m *match) (float64, bool) { return m.onDemandOracle.Float(), true }},
+		bounded(func(m *match) (float64, bool) { return m.bound.OnDemand.Float(), true })},
 	{"packing_overhead", "share",
 		"The on-demand bill as a share of oracle_on_demand_usd: 1 is nodes that are full at all times; unknown with budgets, since the bill is without what they keep out.", false,
-		func(m *match) (float64, bool) {
-			if m.onDemand == nil || m.onDemandOracle <= 0 || len(m.onDemand.Budgets) > 0 {
+		bounded(func(m *match) (float64, bool) {
+			if m.onDemand == nil || m.bound.OnDemand <= 0 || len(m.onDemand.Budgets) > 0 {
 				return 0, false
 			}
-			return float64(m.onDemand.Bill) / float64(m.onDemandOracle), true
-		}},
+			return float64(m.onDemand.Bill) / float64(m.bound.OnDemand), true
+		})},
 	{"regret", "share", "Bill and outage cost above the oracle, as a share of the on-demand bill.", true,
-		func(m *match) (float64, bool) {
-			v, ok := m.percentOfBill(m.run.Bill + m.run.OutageCost - m.oracle)
-			return v / 100, ok
-		}},
+		regret(func(b *oracle.Bound) policy.Money { return b.Cost })},
 	{"attainable_share", "share", "On-demand's cost less the run's, as a share of on-demand's cost less the oracle.", true,
-		attainable(func(m *match) policy.Money { return m.oracle })},
+		attainable(func(b *oracle.Bound) policy.Money { return b.Cost })},
 	{"oracle_slots_usd", "$",
 		"A lower bound on bill and outage cost over every policy, for which a market has no more nodes at once than its slots and shortages allow in the weather of the seed.", false,
-		func(m *match) (float64, bool) { return m.slotsOracle.Float(), true }},
+		bounded(func(m *match) (float64, bool) { return m.bound.Slots.Float(), true })},
 	{"regret_slots", "share", "Bill and outage cost above oracle_slots_usd, as a share of the on-demand bill.", true,
-		func(m *match) (float64, bool) {
-			v, ok := m.percentOfBill(m.run.Bill + m.run.OutageCost - m.slotsOracle)
-			return v / 100, ok
-		}},
+		regret(func(b *oracle.Bound) policy.Money { return b.Slots })},
 	{"attainable_share_slots", "share",
 		"On-demand's cost less the run's, as a share of on-demand's cost less oracle_slots_usd.", true,
-		attainable(func(m *match) policy.Money { return m.slotsOracle })},
+		attainable(func(b *oracle.Bound) policy.Money { return b.Slots })},
 	{"spared_usd", "$", "What the nodes would have cost more without commitments; it is in no bill.", false,
 		func(m *match) (float64, bool) { return m.run.Spared.Float(), true }},
 	{"commitment_fee_usd", "$",
@@ -261,15 +257,47 @@ func improvement(m *match) (float64, bool) {
 	return float64(m.savings-m.baseSavings) / float64(denominator) * 100, true
 }
 
-// attainable makes the part of a figure: of what a bound leaves to be saved, how
-// much is. It is unknown where nothing is left.
-func attainable(bound func(*match) policy.Money) func(*match) (float64, bool) {
+// committed makes the net savings against on-demand's nodes under a commitment that saves a share of
+// their price. Outside a comparison, which assumes the share, they are unknown.
+func committed(discount func(*Config) float64, unit func(*match, policy.Money) (float64, bool)) func(*match) (float64, bool) {
 	return func(m *match) (float64, bool) {
-		if m.onDemand == nil || cost(m.onDemand) <= bound(m) {
+		if m.onDemand == nil || m.config == nil {
 			return 0, false
 		}
-		return float64(m.savings) / float64(cost(m.onDemand)-bound(m)), true
+		od := m.onDemand
+		return unit(m, billing.Committed(od.Bill-od.Fees.Total(), discount(m.config))+od.Fees.Total()+od.OutageCost-cost(m.run))
 	}
+}
+
+func inDollars(_ *match, amount policy.Money) (float64, bool) { return amount.Float(), true }
+
+// bounded makes a figure unknown where the bound is open.
+func bounded(value func(*match) (float64, bool)) func(*match) (float64, bool) {
+	return func(m *match) (float64, bool) {
+		if m.bound == nil {
+			return 0, false
+		}
+		return value(m)
+	}
+}
+
+// regret makes the cost above a bound, as a share of the on-demand bill.
+func regret(of func(*oracle.Bound) policy.Money) func(*match) (float64, bool) {
+	return bounded(func(m *match) (float64, bool) {
+		v, ok := m.percentOfBill(cost(m.run) - of(m.bound))
+		return v / 100, ok
+	})
+}
+
+// attainable makes the part that is saved of what a bound leaves to be saved. It is unknown where
+// nothing is left.
+func attainable(of func(*oracle.Bound) policy.Money) func(*match) (float64, bool) {
+	return bounded(func(m *match) (float64, bool) {
+		if m.onDemand == nil || cost(m.onDemand) <= of(m.bound) {
+			return 0, false
+		}
+		return float64(m.savings) / float64(cost(m.onDemand)-of(m.bound)), true
+	})
 }
 
 func onDemand(m *match, amount func(*sim.Result) policy.Money) (float64, bool) {

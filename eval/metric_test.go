@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/spotter-dev/spotter/eval/oracle"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -25,7 +26,7 @@ func TestMeasure(t *testing.T) {
 			if len(d.CmdArgs) > 0 {
 				only = strings.Join(d.CmdArgs[0].Vals, ",")
 			}
-			m := match{discount1y: 0.29, discount3y: 0.45}
+			m := match{config: &Config{Discount1y: 0.29, Discount3y: 0.45}, bound: &oracle.Bound{}}
 			for _, line := range strings.Split(d.Input, "\n") {
 				m.read(t, strings.Fields(line))
 			}
@@ -52,7 +53,7 @@ func figure(m *Metric, v Value) string {
 // read takes a line of a test case into the match.
 func (m *match) read(t *testing.T, words []string) {
 	if words[0] == "oracle" {
-		m.oracle, m.slotsOracle = amount(t, words[1]), amount(t, words[len(words)-1])
+		m.bound.Cost, m.bound.Slots = amount(t, words[1]), amount(t, words[len(words)-1])
 		return
 	}
 	r := &sim.Result{}

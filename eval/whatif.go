@@ -316,49 +316,44 @@ func (r whatIfRun) evictions() (float64, bool) {
 	return float64(r.VoluntaryEvictions+r.ReclaimEvictions) / r.PodDays, true
 }
 
-// whatIfFigures are the figures of a WhatIfRow: of run b, or its change on a. Changes have
-// intervals.
-var whatIfFigures = []struct {
+// A whatIfFigure is one figure of a WhatIfRow: of run b, or its change on a, which has an interval.
+type whatIfFigure struct {
 	place  func(*WhatIfRow) *Figure
 	change bool
 	of     func(a, b whatIfRun) (float64, bool)
-}{
-	{func(r *WhatIfRow) *Figure { return &r.Cost }, false, func(_, b whatIfRun) (float64, bool) { return b.cost(), true }},
-	{func(r *WhatIfRow) *Figure { return &r.OutageCost }, false, func(_, b whatIfRun) (float64,
-		bool) {
-		return b.outageCost(), true
-	}},
-	{func(r *WhatIfRow) *Figure { return &r.Incidents }, false, func(_, b whatIfRun) (float64,
-		bool) {
-		return float64(b.Incidents), true
-	}},
-	{func(r *WhatIfRow) *Figure { return &r.OutageMinutes }, false,
-		func(_, b whatIfRun) (float64, bool) { return float64(b.Result.OutageMinutes), true }},
-	{func(r *WhatIfRow) *Figure { return &r.SpotMinutes }, false,
-		func(_, b whatIfRun) (float64, bool) { return float64(b.SpotMinutes()), true }},
-	{func(r *WhatIfRow) *Figure { return &r.Evictions }, false, func(_, b whatIfRun) (float64,
-		bool) {
-		return b.evictions()
-	}},
-	{func(r *WhatIfRow) *Figure { return &r.Nodes }, false, func(_, b whatIfRun) (float64, bool) {
-		return b.NodeHours / b.Window.To.Sub(b.Window.From).Hours(), true
-	}},
-	{func(r *WhatIfRow) *Figure { return &r.SpotShare }, false, func(_, b whatIfRun) (float64,
-		bool) {
-		return b.Result.SpotShare, true
-	}},
-	{func(r *WhatIfRow) *Figure { return &r.Change }, true, func(a, b whatIfRun) (float64,
-		bool) {
-		return b.cost() - a.cost(), true
-	}},
+}
+
+// ofRun makes a figure of one run.
+func ofRun(place func(*WhatIfRow) *Figure, of func(whatIfRun) float64) whatIfFigure {
+	return whatIfFigure{place, false, func(_, b whatIfRun) (float64, bool) { return of(b), true }}
+}
+
+// changeOf makes a change of a figure.
+func changeOf(place func(*WhatIfRow) *Figure, of func(whatIfRun) float64) whatIfFigure {
+	return whatIfFigure{place, true, func(a, b whatIfRun) (float64, bool) { return of(b) - of(a), true }}
+}
+
+var whatIfFigures = []whatIfFigure{
+	ofRun(func(r *WhatIfRow) *Figure { return &r.Cost }, whatIfRun.cost),
+	ofRun(func(r *WhatIfRow) *Figure { return &r.OutageCost }, whatIfRun.outageCost),
+	ofRun(func(r *WhatIfRow) *Figure { return &r.Incidents }, func(x whatIfRun) float64 { return float64(x.Incidents) }),
+	ofRun(func(r *WhatIfRow) *Figure { return &r.OutageMinutes },
+		func(x whatIfRun) float64 { return float64(x.OutageMinutes) }),
+	ofRun(func(r *WhatIfRow) *Figure { return &r.SpotMinutes },
+		func(x whatIfRun) float64 { return float64(x.SpotMinutes()) }),
+	{func(r *WhatIfRow) *Figure { return &r.Evictions }, false,
+		func(_, b whatIfRun) (float64, bool) { return b.evictions() }},
+	ofRun(func(r *WhatIfRow) *Figure { return &r.Nodes },
+		func(x whatIfRun) float64 { return x.NodeHours / x.Window.To.Sub(x.Window.From).Hours() }),
+	ofRun(func(r *WhatIfRow) *Figure { return &r.SpotShare }, func(x whatIfRun) float64 { return x.SpotShare }),
+	changeOf(func(r *WhatIfRow) *Figure { return &r.Change }, whatIfRun.cost),
 	{func(r *WhatIfRow) *Figure { return &r.ChangePct }, true, func(a, b whatIfRun) (float64, bool) {
 		if a.cost() <= 0 {
 			return 0, false
 		}
 		return (b.cost() - a.cost()) / a.cost() * 100, true
 	}},
-	{func(r *WhatIfRow) *Figure { return &r.OutageChange }, true,
-		func(a, b whatIfRun) (float64, bool) { return b.outageCost() - a.outageCost(), true }},
+	changeOf(func(r *WhatIfRow) *Figure { return &r.OutageChange }, whatIfRun.outageCost),
 	{func(r *WhatIfRow) *Figure { return &r.EvictionChange }, true, func(a, b whatIfRun) (float64, bool) {
 		x, known := a.evictions()
 		y, both := b.evictions()

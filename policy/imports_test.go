@@ -97,7 +97,7 @@ var architecture = []rule{
 	{pkg: "eval/evaltest", ours: []string{"sim", "models", "policy", "policy/billing", "policy/registry", "scenarios",
 		"scenarios/chance", "scenarios/trace"}},
 	{pkg: "eval/tabular", ours: []string{"policy"}},
-	{pkg: "eval/shard", ours: []string{"eval", "eval/oracle", "eval/tabular", "sim", "policy", "scenarios"}},
+	{pkg: "eval/shard", ours: []string{"eval", "eval/oracle", "sim", "policy", "scenarios"}},
 	{pkg: "eval/bill", ours: []string{"eval/tabular", "sim", "policy", "policy/billing", "policy/record"}},
 	{pkg: "eval/sweep", ours: []string{"internal/ranges", "eval", "eval/format", "eval/stats", "eval/tabular", "sim",
 		"scenarios", "scenarios/chance", "scenarios/edit"}},

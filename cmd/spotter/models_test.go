@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
-	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/test/nightly"
 )
@@ -216,7 +215,7 @@ func TestActionsGate(t *testing.T) {
 	scenariosOf := []string{"mixed-pool", "web-week", "batch-night"}
 	for _, scenario := range scenariosOf[:nightly.Count(1, len(scenariosOf))] {
 		code, out, stderr := call(t, "eval", scenario, "--seeds", "3", "--policies", "model:bundle=builtin-actions",
-			"--baseline", eval.ReferenceBaseline, "--gate", "net_profit_improvement_pct.median >= 2", "--gate", "outage_delta.mean <= 0.1")
+			"--baseline", "spotvortex", "--gate", "net_profit_improvement_pct.median >= 2", "--gate", "outage_delta.mean <= 0.1")
 		if code != cli.ExitOK || !strings.Contains(out, "2 gates passed") {
 			t.Errorf("%s: exit %d: %s%s", scenario, code, out, stderr)
 		}

@@ -3,6 +3,7 @@ package bill
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -141,18 +142,29 @@ func (u *Usage) Allocate(by string, every time.Duration) ([]Set, error) {
 		return nil, err
 	}
 	pods := u.podsByNode()
+	period := func(t policy.Time) billing.Span { return periodOf(t, every) }
+	if every == 0 {
+		period = func(policy.Time) billing.Span { return u.Window }
+	}
 	var sets []Set
-	for len(charges) > 0 {
-		window, n := u.Window, len(charges)
-		if every > 0 {
-			p := periodOf(charges[0].Period.From, every)
-			window = p.Clip(u.Window)
-			n, _ = slices.BinarySearchFunc(charges, p.To, func(c Charge, t policy.Time) int { return int(c.Period.From - t) })
-		}
-		sets = append(sets, u.allocate(charges[:n], window, pods, named))
-		charges = charges[n:]
+	for charges, window := range u.periods(charges, period) {
+		sets = append(sets, u.allocate(charges, window, pods, named))
 	}
 	return sets, nil
+}
+
+// periods divides charges, which ascend, into those of each period, with its part of the window.
+func (u *Usage) periods(charges []Charge, of func(policy.Time) billing.Span) iter.Seq2[[]Charge, billing.Span] {
+	return func(yield func([]Charge, billing.Span) bool) {
+		for len(charges) > 0 {
+			p := of(charges[0].Period.From)
+			n, _ := slices.BinarySearchFunc(charges, p.To, func(c Charge, t policy.Time) int { return int(c.Period.From - t) })
+			if !yield(charges[:n], p.Clip(u.Window)) {
+				return
+			}
+			charges = charges[n:]
+		}
+	}
 }
 
 // podsByNode returns the pods of each node.

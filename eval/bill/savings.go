@@ -35,22 +35,15 @@ func (u *Usage) Savings(by string) ([]Saving, error) {
 	}
 	pods := u.podsByNode()
 	var out []Saving
-	for len(charges) > 0 {
-		month := monthOf(charges[0].Period.From)
-		n, _ := slices.BinarySearchFunc(charges, month.To, func(c Charge,
-			t policy.Time) int {
-			return int(c.Period.From - t)
-		})
-		window := month.Clip(u.Window)
-		cost := u.allocate(u.priced(charges[:n], false), window, pods, named)
-		onDemand := u.allocate(u.priced(charges[:n], true), window, pods, named)
+	for charges, window := range u.periods(charges, monthOf) {
+		cost := u.allocate(u.priced(charges, false), window, pods, named)
+		onDemand := u.allocate(u.priced(charges, true), window, pods, named)
 		for _, name := range slices.Sorted(maps.Keys(cost)) {
 			out = append(out, Saving{
-				Month: month.From.Std().Format("2006-01"), Name: name,
+				Month: window.From.Std().Format("2006-01"), Name: name,
 				Cost: policy.Dollars(cost[name].TotalCost), OnDemand: policy.Dollars(onDemand[name].TotalCost),
 			})
 		}
-		charges = charges[n:]
 	}
 	u.warnUnlisted()
 	return out, nil

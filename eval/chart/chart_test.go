@@ -26,7 +26,7 @@ func examples(theme Theme) map[string]Picture {
 	return map[string]Picture{
 		"lines": &Lines{dates, []Line{
 			{Name: "a", X: []float64{begin, begin + 1e5, begin + 2e5, begin + 3e5}, Y: []float64{1, 2, nan, 3}, Step: true},
-			{Name: "b", X: []float64{begin, begin + 3e5}, Y: []float64{2, 1}, Low: []float64{1, 0.5}, High: []float64{3, 1.5}, Dashed: true},
+			{Name: "b", X: []float64{begin, begin + 3e5}, Y: []float64{2, 1}, Dashed: true},
 		}, false},
 		"points": &Points{log, []Cloud{
 			{Name: "a", X: []float64{0.25, 1, 30}, Y: []float64{0.9, 0.4, 0.02}, YLow: []float64{0.8, 0.3, 0.01},
@@ -129,7 +129,6 @@ func TestRefused(t *testing.T) {
 		"nothing":        &Lines{Frame: frame},
 		"only NaN":       &Lines{frame, []Line{{X: []float64{1}, Y: []float64{math.NaN()}}}, false},
 		"lengths":        &Lines{frame, []Line{{X: []float64{1, 2}, Y: []float64{1}}}, false},
-		"bounds":         &Lines{frame, []Line{{X: []float64{1}, Y: []float64{1}, Low: []float64{1}}}, false},
 		"log of 0":       &Lines{log, []Line{{X: []float64{0, 1}, Y: []float64{1, 2}}}, false},
 		"log of a bound": &Points{Frame{X: Axis{Log: true, From: 1, To: 10}}, []Cloud{{X: []float64{0, 2}, Y: []float64{1, 2}}}},
 		"infinite":       &Lines{frame, []Line{{X: []float64{0, 1}, Y: []float64{1, math.Inf(1)}}}, false},

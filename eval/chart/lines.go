@@ -45,18 +45,14 @@ type Line struct {
 
 	// Dashed marks what is compared with.
 	Dashed bool
-
-	// Low and High, when set, are the ends of an interval around each value.
-	Low, High []float64
 }
 
 func (l *Lines) compose() (*plot, error) {
 	p := l.newPlot()
 	for i := range l.Series {
 		s := &l.Series[i]
-		if len(s.X) != len(s.Y) || len(s.Low) != len(s.High) || s.Low != nil && len(s.Low) != len(s.X) {
-			return nil, fmt.Errorf("%w: line %q has %d x, %d y and %d, %d bounds", ErrValue, s.Name, len(s.X), len(s.Y),
-				len(s.Low), len(s.High))
+		if len(s.X) != len(s.Y) {
+			return nil, fmt.Errorf("%w: line %q has %d x and %d y", ErrValue, s.Name, len(s.X), len(s.Y))
 		}
 		parts := s.pieces()
 		for _, part := range parts {
@@ -65,7 +61,6 @@ func (l *Lines) compose() (*plot, error) {
 				p.y.show([]float64{v.y})
 			}
 		}
-		p.y.show(s.Low, s.High)
 		at := place(i, s.Colour)
 		k := key{name: s.Name, colour: l.Theme.palette().hue(at), dashes: l.pattern(i, at), line: true}
 		if l.Distinct {
@@ -73,9 +68,6 @@ func (l *Lines) compose() (*plot, error) {
 		}
 		p.keys = append(p.keys, k)
 		p.series(func(c canvas) {
-			if s.Low != nil {
-				c.fill(veil(k.colour, 0x38), c.places(s.band()))
-			}
 			for _, part := range parts {
 				c.stroke(pen{k.colour, 1.8, k.dashes}, c.places(part))
 			}
@@ -123,11 +115,4 @@ func (s *Line) mark(c canvas, k *key, phase float64) {
 			k.glyph.draw(c, k.colour, point{c.x(s.X[n]), c.y(s.Y[n])}, markRadius)
 		}
 	}
-}
-
-// band returns the outline of the interval around a line.
-func (s *Line) band() []point {
-	below := zip(s.X, s.Low)
-	slices.Reverse(below)
-	return append(zip(s.X, s.High), below...)
 }

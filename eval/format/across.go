@@ -56,12 +56,12 @@ func acrossColumns(r *eval.Report) []column[eval.Across] {
 		of("FIRST IN", "", func(x eval.Across) string { return fmt.Sprintf("%d of %d", x.First, x.Of) }),
 		of("WORST SHORTFALL", "points", func(x eval.Across) string {
 			switch {
-			case x.Behind < 0:
+			case x.Worst == nil:
 				return figures.Unknown
-			case x.Shortfall == 0:
-				return percent(x.Shortfall)
+			case x.Worst.Points == 0:
+				return percent(0)
 			}
-			return percent(x.Shortfall) + " in " + r.Groups[x.Behind].Scenario
+			return percent(x.Worst.Points) + " in " + x.Worst.Scenario
 		}),
 		of("WORST OUTAGE", "min", func(x eval.Across) string {
 			if x.WorstOutage < 0 {
@@ -100,8 +100,8 @@ func acrossLines(r *eval.Report) []string {
 		if x.Marked > 0 {
 			line += fmt.Sprintf(", does not keep the manifests in %d", x.Marked)
 		}
-		if x.Behind >= 0 && x.Shortfall != 0 {
-			line += ", at worst " + percent(x.Shortfall) + " points behind in " + r.Groups[x.Behind].Scenario
+		if x.Worst != nil && x.Worst.Points != 0 {
+			line += ", at worst " + percent(x.Worst.Points) + " points behind in " + x.Worst.Scenario
 		}
 		if x.WorstOutage >= 0 {
 			line += ", worst outage " + figures.Whole(outageOf(r, x.WorstOutage)) + " min" + fromSpot(r, x.WorstOutage)

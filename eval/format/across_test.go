@@ -76,10 +76,9 @@ func TestAcross(t *testing.T) {
 	var got []string
 	for _, x := range r.Across() {
 		run := &r.Runs[x.WorstOutage]
-		behind := r.Groups[x.Behind]
 		got = append(got, fmt.Sprintf("%s: first %d of %d, marked %d, %.0f behind %s in %s, %d min in %s seed %d window %d",
 			x.Policy, x.First, x.Of, x.Marked,
-			x.Shortfall, r.Config.Policies[r.Best(&behind)], behind.Scenario, run.Result.OutageMinutes, run.Scenario, run.Seed, run.Window))
+			x.Worst.Points, x.Worst.Best, x.Worst.Scenario, run.Result.OutageMinutes, run.Scenario, run.Seed, run.Window))
 	}
 	want := []string{
 		"on-demand: first 0 of 3, marked 0, 60 behind spot in calm, 0 min in calm seed 1 window 0",

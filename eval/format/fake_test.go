@@ -45,10 +45,13 @@ func (f fake) run(_ context.Context, j eval.Job) (*sim.Result, error) {
 // shown is the configuration that outputs are shown with.
 func shown() eval.Config {
 	c := eval.DefaultConfig()
-	c.Policies, c.Baseline = []string{eval.OnDemand, "spot", "static", "spotvortex"}, eval.ReferenceBaseline
+	c.Policies, c.Baseline = []string{eval.OnDemand, "spot", "static", "spotvortex"}, "spotvortex"
 	c.Cases = cases(2, "web-week")
 	c.Seeds = eval.DefaultSeeds(5)
-	c.Gates = eval.ReferenceGates()
+	c.Gates = []eval.Gate{
+		{Metric: "net_profit_improvement_pct", Statistic: eval.Median, Op: ">=", Value: 2},
+		{Metric: "outage_delta", Statistic: eval.Max, Op: "<=", Value: 0},
+	}
 	c.Version = "v0.1.0"
 	c.Invocation = "spotter eval web-week --windows 2 --seeds 5"
 	return c

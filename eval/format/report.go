@@ -292,8 +292,8 @@ func foundAcross(r *eval.Report) string {
 		return "No scenario has policies that can be compared"
 	}
 	text := fmt.Sprintf("%s saves most in %d of %s", x.Policy, x.First, figures.Count(len(r.Groups), "scenario"))
-	if x.Behind >= 0 && x.Shortfall > 0 {
-		text += ", at worst " + percent(x.Shortfall) + " points less than the first in " + r.Groups[x.Behind].Scenario
+	if x.Worst != nil && x.Worst.Points > 0 {
+		text += ", at worst " + percent(x.Worst.Points) + " points less than the first in " + x.Worst.Scenario
 	}
 	if x.WorstOutage < 0 {
 		return text

@@ -83,11 +83,14 @@ func (f fake) run(_ context.Context, j eval.Job) (*sim.Result, error) {
 // shown is the comparison that pages are shown with.
 func shown(names ...string) eval.Config {
 	c := eval.DefaultConfig()
-	c.Baseline = eval.ReferenceBaseline
+	c.Baseline = "spotvortex"
 	c.Policies = []string{eval.OnDemand, "spotvortex", "spot", "static:share=0.3", "static:share=0.7", "portfolio"}
 	c.Cases = cases(2, names...)
 	c.Seeds = eval.DefaultSeeds(5)
-	c.Gates = eval.ReferenceGates()
+	c.Gates = []eval.Gate{
+		{Metric: "net_profit_improvement_pct", Statistic: eval.Median, Op: ">=", Value: 2},
+		{Metric: "outage_delta", Statistic: eval.Max, Op: "<=", Value: 0},
+	}
 	c.Version, c.Invocation = "v0.1.0", "spotter eval web-week --windows 2 --seeds 5"
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -67,16 +68,9 @@ func medianCourse(r *eval.Report, g *eval.Group, p int, of func(sim.Sample) (flo
 		}
 		if len(values) > 0 {
 			c.x = append(c.x, float64(at)/3_600_000)
-			c.y = append(c.y, middle(values))
+			c.y = append(c.y, stats.Median(values))
 		}
 	}
-}
-
-// middle returns the median of values, which it sorts.
-func middle(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
 // A reclaimMap counts the nodes that the provider took, by market and time.

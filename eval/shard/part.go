@@ -13,7 +13,6 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/spotter-dev/spotter/eval"
-	"github.com/spotter-dev/spotter/eval/tabular"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -76,43 +75,23 @@ const sumMark = "sha256 of this file with zeros here: "
 // noSum replaces the digest while it is not known.
 var noSum = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
-// A row is a cell as it is read from a file.
+// A row is a cell in a file: its identity, its inputs and its results. Run and bounds are JSON, empty
+// if missing.
 type row struct {
-	Truth    string `parquet:"truth"`
-	Scenario string `parquet:"scenario"`
+	Truth    string `parquet:"truth,dict"`
+	Scenario string `parquet:"scenario,dict"`
 	Window   int64  `parquet:"window"`
 	From     int64  `parquet:"from,timestamp(millisecond)"`
 	Seed     uint64 `parquet:"seed"`
-	Policy   string `parquet:"policy"`
+	Policy   string `parquet:"policy,dict"`
 	Key      string `parquet:"key"`
-	File     string `parquet:"scenario_digest"`
-	Trace    string `parquet:"trace_digest"`
-	Bound    string `parquet:"bound_digest"`
-	Files    string `parquet:"files_digest"`
+	File     string `parquet:"scenario_digest,dict"`
+	Trace    string `parquet:"trace_digest,dict"`
+	Bound    string `parquet:"bound_digest,dict"`
+	Files    string `parquet:"files_digest,dict"`
 	Err      string `parquet:"error"`
 	Result   string `parquet:"result"`
 	Bounds   string `parquet:"bounds"`
-}
-
-// columns are those of a cell: its identity, its inputs and its results. Run and bounds are JSON,
-// empty if missing.
-func columns() []tabular.Column[*row] {
-	return []tabular.Column[*row]{
-		tabular.Of("truth", "dict", func(r *row) string { return r.Truth }),
-		tabular.Of("scenario", "dict", func(r *row) string { return r.Scenario }),
-		tabular.Of("window", "", func(r *row) int64 { return r.Window }),
-		tabular.Time("from", func(r *row) policy.Time { return policy.Time(r.From) }),
-		tabular.Of("seed", "", func(r *row) uint64 { return r.Seed }),
-		tabular.Of("policy", "dict", func(r *row) string { return r.Policy }),
-		tabular.Of("key", "", func(r *row) string { return r.Key }),
-		tabular.Of("scenario_digest", "dict", func(r *row) string { return r.File }),
-		tabular.Of("trace_digest", "dict", func(r *row) string { return r.Trace }),
-		tabular.Of("bound_digest", "dict", func(r *row) string { return r.Bound }),
-		tabular.Of("files_digest", "dict", func(r *row) string { return r.Files }),
-		tabular.Of("error", "", func(r *row) string { return r.Err }),
-		tabular.Of("result", "", func(r *row) string { return r.Result }),
-		tabular.Of("bounds", "", func(r *row) string { return r.Bounds }),
-	}
 }
 
 // Write writes p as Parquet. Equal parts give equal bytes. Run and bounds are stored as JSON, which
@@ -122,17 +101,17 @@ func Write(w io.Writer, p *Part) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]*row, len(p.Cells))
+	rows := make([]row, len(p.Cells))
 	for i := range p.Cells {
 		if rows[i], err = rowOf(&p.Cells[i]); err != nil {
 			return err
 		}
 	}
 	var out bytes.Buffer
-	if err := tabular.WriteParquet(&out, columns(), slices.Values(rows),
+	if err := parquet.Write(&out, rows, parquet.Compression(&parquet.Zstd),
 		parquet.DataPageStatistics(false), parquet.SkipPageBounds("result"), // the least and the greatest run, whole
-		parquet.KeyValueMetadata(keyFormat, partFormat), parquet.KeyValueMetadata(keyHead,
-			string(head)), parquet.KeyValueMetadata(keySum, sumMark+noSum)); err != nil {
+		parquet.KeyValueMetadata(keyFormat, partFormat), parquet.KeyValueMetadata(keyHead, string(head)),
+		parquet.KeyValueMetadata(keySum, sumMark+noSum)); err != nil {
 		return err
 	}
 	data := out.Bytes()
@@ -143,8 +122,8 @@ func Write(w io.Writer, p *Part) error {
 	return err
 }
 
-func rowOf(c *Cell) (*row, error) {
-	r := &row{c.Truth, c.Scenario, int64(c.Window), int64(c.From), c.Seed, c.Policy, c.Key, c.Input.Scenario,
+func rowOf(c *Cell) (row, error) {
+	r := row{c.Truth, c.Scenario, int64(c.Window), int64(c.From), c.Seed, c.Policy, c.Key, c.Input.Scenario,
 		c.Input.Trace, c.Input.Bound, c.Input.Files, c.Err, "", ""}
 	for _, x := range []struct {
 		there bool
@@ -156,7 +135,7 @@ func rowOf(c *Cell) (*row, error) {
 		}
 		text, err := json.Marshal(x.value)
 		if err != nil {
-			return nil, fmt.Errorf("%s, seed %d, %s: %w", c.Scenario, c.Seed, c.Policy, err)
+			return r, fmt.Errorf("%s, seed %d, %s: %w", c.Scenario, c.Seed, c.Policy, err)
 		}
 		*x.to = string(text)
 	}

@@ -60,21 +60,14 @@ func (l *costLog) addCosts(at policy.Time, c Costs) {
 // costsAt returns the costs at an instant.
 func (l *costLog) costsAt(at policy.Time) Costs {
 	n, _ := l.counts.value(at)
-	low, high := 0, len(l.costs) // the first point after at
-	for low < high {
-		if middle := (low + high) / 2; l.costs[middle].At <= at {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	if low == 0 {
+	last := lastAt(l.costs, at, func(p *CostPoint) policy.Time { return p.At })
+	if last < 0 {
 		return Costs{}.with(n)
 	}
-	a := &l.costs[low-1]
+	a := &l.costs[last]
 	c := a.Costs
-	if low < len(l.costs) {
-		b := &l.costs[low]
+	if last+1 < len(l.costs) {
+		b := &l.costs[last+1]
 		gone, all := policy.Money(at-a.At), policy.Money(b.At-a.At)
 		c.Bill += (b.Bill - a.Bill) * gone / all
 		c.OutageCost += (b.OutageCost - a.OutageCost) * gone / all

@@ -3,7 +3,6 @@ package timeline
 import (
 	"fmt"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -64,11 +63,11 @@ func (l *decisionLog) addDecision(s *policy.Snapshot, p *policy.Plan) {
 func (l *decisionLog) addLimits(s *policy.Snapshot, p *policy.Plan) {
 	for i := range p.Gates {
 		x := &p.Gates[i]
-		l.addEntry(Gate, x.Budget, "", "", choose(x.Closed, "close it to new pods", "open it again"), &x.Why)
+		l.addEntry(Gate, x.Budget, "", "", pick(x.Closed, "close it to new pods", "open it again"), &x.Why)
 	}
 	for i := range p.Pauses {
 		x := &p.Pauses[i]
-		l.addEntry(Pause, s.Workloads[x.Workload].Name, "", "", choose(x.Paused, "suspend it for ",
+		l.addEntry(Pause, s.Workloads[x.Workload].Name, "", "", pick(x.Paused, "suspend it for ",
 			"let it continue for ")+x.Budget, &x.Why)
 	}
 	for i := range p.Evicts {
@@ -165,13 +164,6 @@ func drainDetail(now policy.Time, x *policy.Drain) string {
 	return detail
 }
 
-func choose(yes bool, a, b string) string {
-	if yes {
-		return a
-	}
-	return b
-}
-
 func joined(a, b string) string {
 	if a == "" {
 		return b
@@ -205,7 +197,7 @@ func (l *decisionLog) entriesOf(i int) (first, end int) {
 // lastDecision returns the place of the last decision at or before an instant, -1
 // for none.
 func (l *decisionLog) lastDecision(at policy.Time) int {
-	return sort.Search(len(l.decisions), func(i int) bool { return l.decisions[i].at > at }) - 1
+	return lastAt(l.decisions, at, func(d *decisionRow) policy.Time { return d.at })
 }
 
 // Decisions returns how many decisions are there.
@@ -237,12 +229,7 @@ func (l *decisionLog) Decision(i int) Decision {
 func (l *decisionLog) NextDecision(after policy.Time, verbs ...Verb) (int, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	for i := l.lastDecision(after) + 1; i < len(l.decisions); i++ {
-		if l.does(i, verbs) {
-			return i, true
-		}
-	}
-	return 0, false
+	return seek(l.lastDecision(after)+1, 1, len(l.decisions), l.does(verbs))
 }
 
 // PreviousDecision returns the place of the last decision before an instant
@@ -250,19 +237,16 @@ func (l *decisionLog) NextDecision(after policy.Time, verbs ...Verb) (int, bool)
 func (l *decisionLog) PreviousDecision(before policy.Time, verbs ...Verb) (int, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	for i := l.lastDecision(before - 1); i >= 0; i-- {
-		if l.does(i, verbs) {
-			return i, true
-		}
-	}
-	return 0, false
+	return seek(l.lastDecision(before-1), -1, len(l.decisions), l.does(verbs))
 }
 
-// does reports whether decision i has an entry of one of the verbs, or any entry if verbs is empty.
-func (l *decisionLog) does(i int, verbs []Verb) bool {
-	first, end := l.entriesOf(i)
-	return len(verbs) == 0 || slices.ContainsFunc(l.entries[first:end],
-		func(e entryRow) bool { return slices.Contains(verbs, e.verb) })
+// does reports of a decision whether it has an entry of one of verbs, or any entry if verbs is empty.
+func (l *decisionLog) does(verbs []Verb) func(i int) bool {
+	return func(i int) bool {
+		first, end := l.entriesOf(i)
+		return len(verbs) == 0 || slices.ContainsFunc(l.entries[first:end],
+			func(e entryRow) bool { return slices.Contains(verbs, e.verb) })
+	}
 }
 
 // DecisionAbout returns the last decision at or before an instant that has an

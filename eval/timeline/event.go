@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"slices"
-	"sort"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -51,7 +50,7 @@ func (l *eventLog) addEvent(at policy.Time, kind Kind, subject, object string, a
 // lastEvent returns the place of the last event at or before an instant, -1 for
 // none.
 func (l *eventLog) lastEvent(at policy.Time) int {
-	return sort.Search(len(l.events), func(i int) bool { return l.events[i].at > at }) - 1
+	return lastAt(l.events, at, func(e *eventRow) policy.Time { return e.at })
 }
 
 // Events returns how many events are there.
@@ -75,24 +74,19 @@ func (l *eventLog) Event(i int) Event {
 func (l *eventLog) NextEvent(after policy.Time, kinds ...Kind) (int, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	for i := l.lastEvent(after) + 1; i < len(l.events); i++ {
-		if len(kinds) == 0 || slices.Contains(kinds, l.events[i].kind) {
-			return i, true
-		}
-	}
-	return 0, false
+	return seek(l.lastEvent(after)+1, 1, len(l.events), l.isOf(kinds))
 }
 
 // PreviousEvent returns the place of the last event before an instant likewise.
 func (l *eventLog) PreviousEvent(before policy.Time, kinds ...Kind) (int, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	for i := l.lastEvent(before - 1); i >= 0; i-- {
-		if len(kinds) == 0 || slices.Contains(kinds, l.events[i].kind) {
-			return i, true
-		}
-	}
-	return 0, false
+	return seek(l.lastEvent(before-1), -1, len(l.events), l.isOf(kinds))
+}
+
+// isOf reports of an event whether it is of one of kinds, or of any if kinds is empty.
+func (l *eventLog) isOf(kinds []Kind) func(i int) bool {
+	return func(i int) bool { return len(kinds) == 0 || slices.Contains(kinds, l.events[i].kind) }
 }
 
 // EventsAbout appends to into the places of the last events, at most most and newest first, at or

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -29,7 +30,10 @@ func (h *history[T]) add(t policy.Time, x T) {
 }
 
 // find returns the place of the value at t, -1 before the first.
-func (h *history[T]) find(t policy.Time) int { return lastAt(h.at, t) }
+func (h *history[T]) find(t policy.Time) int {
+	i, _ := slices.BinarySearch(h.at, t+1)
+	return i - 1
+}
 
 // value returns the value at t, and whether there is one.
 func (h *history[T]) value(t policy.Time) (x T, ok bool) {
@@ -41,9 +45,26 @@ func (h *history[T]) value(t policy.Time) (x T, ok bool) {
 }
 
 // lastAt returns the last place whose instant is at or before t, -1 for none.
-func lastAt(at []policy.Time, t policy.Time) int {
-	i, _ := slices.BinarySearch(at, t+1)
-	return i - 1
+func lastAt[T any](rows []T, t policy.Time, at func(*T) policy.Time) int {
+	return sort.Search(len(rows), func(i int) bool { return at(&rows[i]) > t }) - 1
+}
+
+// seek returns the first place from one on, in steps of 1 or −1, that is wanted, and whether there
+// is one among n.
+func seek(from, step, n int, wanted func(i int) bool) (int, bool) {
+	for i := from; i >= 0 && i < n; i += step {
+		if wanted(i) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func pick[T any](yes bool, a, b T) T {
+	if yes {
+		return a
+	}
+	return b
 }
 
 // names gives each string a number, so that it is held once.

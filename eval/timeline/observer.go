@@ -116,13 +116,6 @@ func (w *observer) Happened(e sim.Entry) {
 	}
 }
 
-func pick(yes bool, a, b Kind) Kind {
-	if yes {
-		return a
-	}
-	return b
-}
-
 // ownerOf returns the workload of a pod of the simulator, which names pods after
 // their workload and a number.
 func ownerOf(pod string) string {
