@@ -4,6 +4,7 @@ package groups
 
 import (
 	"github.com/spotter-dev/spotter/policy"
+	ca "github.com/spotter-dev/spotter/sim/autoscaler"
 	"github.com/spotter-dev/spotter/sim/cluster"
 	"github.com/spotter-dev/spotter/sim/engine"
 	"github.com/spotter-dev/spotter/sim/machines"
@@ -12,20 +13,16 @@ import (
 // An Autoscaler is the Cluster Autoscaler of a run and the groups that it works on.
 type Autoscaler struct {
 	*machines.Machines
-	*Settings
+	ca.Options // the defaults
 
 	loop      *loop
 	groups    *scalingGroups
 	scaleDown *scaleDown
 }
 
-// New returns the Cluster Autoscaler of a run. Nil settings are the defaults.
-func New(ms *machines.Machines, settings *Settings) *Autoscaler {
-	if settings == nil {
-		defaults := DefaultSettings()
-		settings = &defaults
-	}
-	a := &Autoscaler{Machines: ms, Settings: settings}
+// New returns the Cluster Autoscaler of a run.
+func New(ms *machines.Machines) *Autoscaler {
+	a := &Autoscaler{Machines: ms, Options: ca.DefaultOptions()}
 	a.loop = &loop{Autoscaler: a}
 	a.groups = &scalingGroups{Autoscaler: a}
 	a.scaleDown = &scaleDown{Autoscaler: a}
