@@ -317,14 +317,14 @@ func TestGroupScalesInToLeastSize(t *testing.T) {
 // A node that is about to go is tainted softly, and no longer once it is needed
 // again.
 func TestGroupSoftTaint(t *testing.T) {
-	b := grouped(8, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 1},
-		scenarios.ReplicaStep{At: at(6*time.Hour + 7*time.Minute), Replicas: 8})
+	b := grouped(8, scenarios.ReplicaStep{At: at(6*time.Hour + 5*time.Minute), Replicas: 1},
+		scenarios.ReplicaStep{At: at(6*time.Hour + 14*time.Minute), Replicas: 8})
 	tainted := map[bool]int{}
 	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		for i := range s.Nodes {
 			if s.Nodes[i].Live() && len(s.Nodes[i].Taints) > 0 {
-				tainted[s.Now > at(6*time.Hour) && s.Now < at(6*time.Hour+8*time.Minute)]++
+				tainted[s.Now > at(6*time.Hour+5*time.Minute) && s.Now < at(6*time.Hour+15*time.Minute)]++
 			}
 		}
 	}
