@@ -20,7 +20,7 @@ const (
 // changes (Scheduler.Changed), or a budget in a way that a node can show (budgets.changed).
 // A template for whose pods other nodes matter keeps nothing from one pod to the next.
 type memory struct {
-	read  int    // entries of the scheduler's log that were read
+	read  int    // entries of the scheduler's changes that were read
 	drops uint64 // Scheduler.drops when it was last used
 
 	outcomes []outcome // by node
@@ -32,15 +32,14 @@ func (m *memory) remember(s *Scheduler, p *policy.Pod, pdbs []policy.PDB) {
 	if s.budgets.changed(pdbs) {
 		s.drops++
 	}
-	end := s.base + len(s.log)
-	if m.read < s.base || m.drops != s.drops || !s.indexes[p.Template].local {
-		clear(m.outcomes)
-		m.read, m.drops = end, s.drops
-	}
-	for ; m.read < end; m.read++ {
-		if n := s.log[m.read-s.base]; int(n) < len(m.outcomes) {
+	follows := s.changes.since(&m.read, func(n policy.NodeID) {
+		if int(n) < len(m.outcomes) {
 			m.outcomes[n] = unknown
 		}
+	})
+	if !follows || m.drops != s.drops || !s.indexes[p.Template].local {
+		clear(m.outcomes)
+		m.drops = s.drops
 	}
 	if more := s.space.Nodes() - len(m.outcomes); more > 0 {
 		m.outcomes, m.ranks = append(m.outcomes, make([]outcome, more)...), append(m.ranks, make([]rank, more)...)
