@@ -102,9 +102,6 @@ type Watches struct {
 	// removed, while its name is still known.
 	NodeReady, NodeGone engine.Topic[policy.NodeID]
 
-	// NodeHeld has a node that counts as capacity held from now on, or no longer.
-	NodeHeld engine.Topic[policy.NodeID]
-
 	// Nominations and Disowned have a node on which one more pending pod was promised a place,
 	// or one fewer.
 	Nominations, Disowned engine.Topic[policy.NodeID]

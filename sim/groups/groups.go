@@ -45,7 +45,12 @@ func (a *Autoscaler) watch() {
 			a.Want()
 		}
 	})
-	a.NodeReady.Subscribe(func(policy.NodeID) { a.Want() })
+	a.NodeReady.Subscribe(func(n policy.NodeID) {
+		if g := a.groups.groupOf(n); g != nil {
+			g.recover(a.Clock.Now)
+		}
+		a.Want()
+	})
 	a.NodeGone.Subscribe(func(policy.NodeID) {
 		if len(a.Queue.Pending) > 0 {
 			a.Want()
@@ -54,11 +59,6 @@ func (a *Autoscaler) watch() {
 	a.Launched.Subscribe(func(n policy.NodeID) {
 		a.loop.memory.Forget(n)
 		a.groups.join(n)
-	})
-	a.Initialized.Subscribe(func(n policy.NodeID) {
-		if g := a.groups.groupOf(n); g != nil {
-			g.recover(a.Clock.Now)
-		}
 	})
 	a.Terminating.Subscribe(a.groups.release)
 	a.Stopped.Subscribe(a.groups.leave)

@@ -6,6 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/market"
 )
 
 // Pools are what the pools of nodes may buy and hold.
@@ -39,8 +40,14 @@ func (pl *Pools) Buy(pool policy.PoolID, markets []policy.MarketID, choice int, 
 	if len(markets) == 0 || pl.Full(pool, nil) {
 		return policy.None, false // they were cheaper when they were chosen, or there were fewer nodes
 	}
-	bid := pl.StandingBid(pool, markets)
-	m, slot, ok := pl.Market.Allocate(markets, bid, pl.Launches.Number)
+	return pl.BuyAt(pool, markets, pl.StandingBid(pool, markets), choice, token)
+}
+
+// BuyAt launches one node in one of the markets at a bid. It reports false when the provider has none
+// to give.
+func (pl *Pools) BuyAt(pool policy.PoolID, markets []policy.MarketID, bid policy.Money, choice int,
+	token string) (policy.NodeID, bool) {
+	m, slot, ok := pl.Market.Allocate(markets, market.Allocation{Bid: bid, Number: pl.Launches.Number})
 	if !ok {
 		pl.Refuse(pool, markets)
 		return policy.None, false
