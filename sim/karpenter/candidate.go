@@ -132,23 +132,15 @@ func (c *Cluster) blocked(n *policy.Node) block {
 // A nodeCache is what the pods of a node mean for its disruption, as long as they are
 // the same.
 type nodeCache struct {
-	version   uint64
-	known     bool
-	held      bool // a pod is never evicted
-	cost      float64
-	pdbs      []policy.PDBID   // those that must allow an eviction
-	displaced []alike          // that must find another place
-	need      policy.Resources // of these in all
-	cpu       int64            // the smallest request of one of them
-	starting  bool             // one of them may be placed on nodes under consolidateAfter
-	queue     []queuedPod      // they, in the order in which they are tried
-	single    bool             // more than queue counts in simulations
-}
-
-// An alike is how many pods of one template there are.
-type alike struct {
-	template policy.TemplateID
-	n        int32
+	version  uint64
+	known    bool
+	held     bool // a pod is never evicted
+	cost     float64
+	pdbs     []policy.PDBID // those that must allow an eviction
+	queue    []queuedPod    // that must find another place, in the order in which they are tried
+	cpu      int64          // their requests
+	starting bool           // one of them may be placed on nodes under consolidateAfter
+	single   bool           // more than queue counts in simulations
 }
 
 // about returns what the pods of n mean.
@@ -160,8 +152,7 @@ func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 	if x.known && x.version == version {
 		return x
 	}
-	*x = nodeCache{version: version, known: true, cost: c.cost(n), pdbs: x.pdbs[:0], displaced: x.displaced[:0],
-		queue: x.queue[:0], cpu: math.MaxInt64}
+	*x = nodeCache{version: version, known: true, cost: c.cost(n), pdbs: x.pdbs[:0], queue: x.queue[:0]}
 	for _, id := range c.Space.Pods(n) {
 		b, ok := c.evictable(&c.Pods[id])
 		x.held = x.held || !ok
@@ -169,10 +160,8 @@ func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 			x.pdbs = append(x.pdbs, b)
 		}
 		if p := &c.Pods[id]; c.reschedulable(p) {
-			r := &c.Templates[p.Template].Requests
-			x.cpu, x.need = min(x.cpu, r.CPU), x.need.Plus(*r)
+			x.cpu += c.Templates[p.Template].Requests.CPU
 			x.starting = x.starting || p.Phase == policy.PodStarting
-			x.count(p.Template)
 			x.queue = append(x.queue, queuedPod{p.Template, placement.QueueKeyOf(&c.Templates[p.Template], p)})
 			x.single = x.single || x.starting || p.VolumeZone >= 0 || len(c.Templates[p.Template].Volumes) > 0
 		}
@@ -184,19 +173,9 @@ func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 // empty reports whether the node counts as empty.
 func (x *nodeCache) empty(c *Cluster) bool {
 	if c.Version.Before(14) {
-		return len(x.displaced) == 0
+		return len(x.queue) == 0
 	}
 	return x.cost <= nodeCost
-}
-
-func (x *nodeCache) count(t policy.TemplateID) {
-	for i := range x.displaced {
-		if x.displaced[i].template == t {
-			x.displaced[i].n++
-			return
-		}
-	}
-	x.displaced = append(x.displaced, alike{t, 1})
 }
 
 // disruptable reports whether all pods of a node may be evicted now, one by one.
