@@ -197,7 +197,7 @@ func (c *Cluster) FillResult(saved *policy.Memory) {
 	}
 	slices.SortFunc(c.Serving.readyTimes, cmp.Compare[int64])
 	res.TimeToReadyP50, res.TimeToReadyP95 = percentile(c.Serving.readyTimes, 50), percentile(c.Serving.readyTimes, 95)
-	c.Budgets.fill(saved)
+	c.GPUBudgets.fill(saved)
 	c.Gangs.fill()
 }
 

@@ -223,7 +223,7 @@ func (cl *candidateList) gather(c *Cluster) {
 	cl.marks.next(len(c.Nodes))
 	cl.nodes = cl.nodes[:0]
 	repriced := cl.readPrices(c)
-	if flipped := cl.readBudgets(c); cl.remembers(c) {
+	if flipped := cl.readPDBs(c); cl.remembers(c) {
 		cl.changed(c, flipped, repriced)
 	} else {
 		cl.empty, cl.used, cl.digest = cl.empty[:0], cl.used[:0], 0
@@ -317,8 +317,8 @@ func (cl *candidateList) changed(c *Cluster, flipped, repriced bool) {
 	}
 }
 
-// readBudgets notes which budgets allow nothing, and reports whether that changed.
-func (cl *candidateList) readBudgets(c *Cluster) bool {
+// readPDBs notes which budgets allow nothing, and reports whether that changed.
+func (cl *candidateList) readPDBs(c *Cluster) bool {
 	flipped := false
 	for b := range c.PDBs {
 		if b >= len(cl.spent) {

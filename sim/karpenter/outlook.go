@@ -88,7 +88,7 @@ func (ol *outlook) begin(c *Cluster, d *Disruptor) {
 // digestOf returns the digest of everything that a search reads except what is marked as a change.
 func (d *Disruptor) digestOf() uint64 {
 	digest := portable.Mix(portable.Mix(uint64(len(d.candidates.used)), d.outlook.offered), d.candidates.digest)
-	for _, left := range d.budgets.allowance {
+	for _, left := range d.disruptionBudgets.allowance {
 		digest = portable.Mix(digest, uint64(left))
 	}
 	for at, shut := range d.nodes.shut {

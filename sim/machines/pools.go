@@ -216,10 +216,10 @@ func (pl *Pools) EmptyOnly(pool policy.PoolID) bool {
 	return pl.State[pool].EmptyOnly || pl.State[pool].Exact
 }
 
-// RefreshBudgets sets which disruption budgets of pool are in force now. The
+// RefreshDisruptionBudgets sets which disruption budgets of pool are in force now. The
 // list is shared with snapshots and with other runs, so a change makes a new
 // one.
-func (pl *Pools) RefreshBudgets(pool policy.PoolID) {
+func (pl *Pools) RefreshDisruptionBudgets(pool policy.PoolID) {
 	p := &pl.All[pool]
 	for i := range p.Budgets {
 		b := &p.Budgets[i]

@@ -39,9 +39,9 @@ type Scheduler struct {
 type preemption struct {
 	preemptibles []preemptible // by node
 
-	memories []memory // by template
-	budgets  budgets
-	drops    uint64 // how often all memories were dropped
+	memories  []memory // by template
+	pdbStates pdbStates
+	drops     uint64 // how often all memories were dropped
 
 	// What follows is scratch of Preempt.
 	candidate candidate
