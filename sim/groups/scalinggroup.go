@@ -53,8 +53,12 @@ type scalingGroup struct {
 	// fillAt when the group tries again.
 	failedAt, fillAt policy.Time
 
-	// The group is not grown until backedOff, after a failure at brokenAt that
-	// cost it wait.
+	growthBackoff
+}
+
+// A growthBackoff keeps a group from being grown until backedOff, after a failure at brokenAt that
+// cost it wait.
+type growthBackoff struct {
 	backedOff, brokenAt policy.Time
 	wait                time.Duration
 }
@@ -63,7 +67,7 @@ type scalingGroup struct {
 func (g *scalingGroup) missing() int { return max(0, g.desired-g.live) }
 
 // backOff keeps the Cluster Autoscaler from growing g for a while.
-func (g *scalingGroup) backOff(now policy.Time) {
+func (g *growthBackoff) backOff(now policy.Time) {
 	switch {
 	case g.brokenAt == 0 || now.Sub(g.brokenAt) > backoffReset:
 		g.wait = backoffMin

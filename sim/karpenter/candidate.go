@@ -318,7 +318,7 @@ func (cl *candidateList) changed(c *Cluster, flipped, repriced bool) {
 }
 
 // readPDBs notes which budgets allow nothing, and reports whether that changed.
-func (cl *candidateList) readPDBs(c *Cluster) bool {
+func (cl *pdbChanges) readPDBs(c *Cluster) bool {
 	flipped := false
 	for b := range c.PDBs {
 		if b >= len(cl.spent) {
@@ -332,7 +332,7 @@ func (cl *candidateList) readPDBs(c *Cluster) bool {
 }
 
 // readPrices reads what nodes of candidates cost, and reports whether that changed.
-func (cl *candidateList) readPrices(c *Cluster) (changed bool) {
+func (cl *priceList) readPrices(c *Cluster) (changed bool) {
 	for i := range cl.prices {
 		x := &cl.prices[i]
 		if price := c.View.Price(x.pool, x.market); price != x.price {
@@ -350,7 +350,7 @@ type nodePrice struct {
 }
 
 // price returns what a node of p in market m costs, and has it read at every look from then on.
-func (cl *candidateList) price(c *Cluster, p policy.PoolID, m policy.MarketID) policy.Money {
+func (cl *priceList) price(c *Cluster, p policy.PoolID, m policy.MarketID) policy.Money {
 	for len(cl.priced) < len(c.Pools)*len(c.Markets) {
 		cl.priced = append(cl.priced, false)
 	}
@@ -362,7 +362,7 @@ func (cl *candidateList) price(c *Cluster, p policy.PoolID, m policy.MarketID) p
 }
 
 // reread lists a node once.
-func (cl *candidateList) reread(id policy.NodeID) {
+func (cl *rereads) reread(id policy.NodeID) {
 	if !cl.marks.has(id) {
 		cl.marks.set(id)
 		cl.nodes = append(cl.nodes, id)
@@ -466,13 +466,27 @@ type candidateList struct {
 	held        bool           // a node is kept by its pods alone
 	waiting     []wait
 	kept        []bool // by node: it would be a candidate but for its pods
-	spent       []bool // by budget: it allows nothing
 	modes       []mode // by pool
-	nodes       []policy.NodeID
-	marks       marks
 	added       []Candidate
-	flips       []bool      // by budget: it allows something, or no more
-	prices      []nodePrice // of candidates so far
-	priced      []bool      // by pool and market: it is among prices
 	cache       []nodeCache
+
+	rereads
+	pdbChanges
+	priceList
+}
+
+// The nodes that a look reads, each once.
+type rereads struct {
+	nodes []policy.NodeID
+	marks marks
+}
+
+// What PodDisruptionBudgets allow: by budget, spent allow nothing, and of flips that is another than
+// at the last look.
+type pdbChanges struct{ spent, flips []bool }
+
+// A priceList has what nodes of candidates so far cost.
+type priceList struct {
+	prices []nodePrice
+	priced []bool // by pool and market: it is among prices
 }

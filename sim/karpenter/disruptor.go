@@ -15,11 +15,7 @@ type Disruptor struct {
 	seen  [Methods]uint64
 	found [Methods]fruitless
 
-	// Of the last look: took is how long Karpenter takes for it, marked which methods found
-	// nothing, and again that another look follows although nothing changes.
-	took   time.Duration
-	marked [Methods]bool
-	again  bool
+	lastLook
 
 	digest uint64
 
@@ -34,6 +30,14 @@ type Disruptor struct {
 	pace              pace
 }
 
+// A lastLook says how long Karpenter takes for the last look, which methods found nothing, and that
+// another look follows although nothing changes.
+type lastLook struct {
+	took   time.Duration
+	marked [Methods]bool
+	again  bool
+}
+
 // Next looks for something to do, beginning with method from. It returns a command
 // to validate, or nil (controller.go, Reconcile).
 func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Command {
@@ -41,7 +45,7 @@ func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Co
 	d.disruptionBudgets.read(c)
 	d.candidates.gather(c)
 	// A command that is not valid any more marks nothing.
-	d.took, d.marked, d.again = 0, [Methods]bool{}, from > Emptiness
+	d.lastLook = lastLook{again: from > Emptiness}
 	if from <= Emptiness {
 		if cmd := d.emptiness(c); cmd != nil {
 			return cmd
