@@ -166,32 +166,30 @@ func TestGroupEmptyNodesAreNoRoom(t *testing.T) {
 	}
 }
 
-// The replacement of a node is bought, and then the budget allows no eviction for ten minutes,
-// because a new pod takes that long to start. The replacement stays empty and is protected,
-// however soon other nodes are released.
+// The replacement of a node is bought, and then the budget allows no eviction for 13 minutes,
+// because a new pod takes that long to start. The replacement stays empty and is protected, though
+// it is not needed for longer than the ten minutes that nodes are kept.
 func TestGroupKeepsReplacements(t *testing.T) {
 	b := grouped(4).startOnDemand()
 	b.w.WarmUp = 0
 	late := b.workload("late", policy.KindDeployment, 0, policy.Resources{CPU: 50, Memory: gib})
-	late.Startup = 10 * time.Minute
+	late.Startup = 13 * time.Minute
 	late.PodAffinity = []policy.PodTerm{{TopologyKey: labelHost, Weight: 100, Selector: policy.Selector{ // not on the node that is drained
 		Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"first"}}}}}}
 	b.w.Workloads[1].Schedule = append(b.w.Workloads[1].Schedule, scenarios.ReplicaStep{At: at(20 * time.Second), Replicas: 1})
 	b.budget(0, policy.Quantity{Set: true, N: 1})
 	b.w.Templates[1].PDBs = b.w.Templates[0].PDBs
 	b.workload("first", policy.KindDeployment, 1, policy.Resources{CPU: 200, Memory: gib})
-	a := DefaultAutoscaler()
-	a.UnneededTime = 20 * time.Second
 	var out bytes.Buffer
 	mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "static:share=1"),
-		Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
+		Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out})
 	log := slices.Collect(strings.Lines(out.String()))
 	ready, evicted, gone := when(t, log, " initialized "), when(t, log, " evicted default/web"), when(t, log, " deleted ")
 	if len(ready) == 0 || len(evicted) == 0 || len(gone) == 0 {
 		t.Fatalf("%d nodes joined, %d pods were evicted, %d nodes went; want some", len(ready), len(evicted), len(gone))
 	}
-	if ready[0] > at(2*time.Minute) || evicted[0] < at(10*time.Minute) || gone[0] < evicted[0] {
-		t.Errorf("the replacement joined at %v, the first pod moved at %v and the first node went at %v, want 00:01, 00:10 and later",
+	if ready[0] > at(2*time.Minute) || evicted[0] < at(13*time.Minute) || gone[0] < evicted[0] {
+		t.Errorf("the replacement joined at %v, the first pod moved at %v and the first node went at %v, want 00:01, 00:13 and later",
 			ready[0], evicted[0], gone[0])
 	}
 }
@@ -233,11 +231,14 @@ func TestGroupBacksOff(t *testing.T) {
 // A node that cannot be emptied in time is given up, and for three minutes no
 // other is tried.
 func TestGroupDelayAfterFailure(t *testing.T) {
-	a := DefaultAutoscaler()
-	a.EvictionMax = time.Second // pods take five to end
+	b, delays := thinned(), DefaultDelays()
+	delays.Terminate = 3 * time.Minute // evictions are tried for two
+	for i := range b.w.Templates {
+		b.w.Templates[i].Grace = delays.Terminate
+	}
 	var out bytes.Buffer
-	mustRun(t, Config{Prepared: mustPrepare(t, thinned().scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1,
-		Check: true, Log: &out, Autoscaler: &a})
+	mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1,
+		Check: true, Log: &out, Delays: &delays})
 	log := slices.Collect(strings.Lines(out.String()))
 	begun, undone := when(t, log, "T06:", " draining "), when(t, log, "T06:", " undrained ")
 	if len(begun) < 2 || len(undone) == 0 {
@@ -316,16 +317,14 @@ func TestGroupScalesInToLeastSize(t *testing.T) {
 // A node that is about to go is tainted softly, and no longer once it is needed
 // again.
 func TestGroupSoftTaint(t *testing.T) {
-	b := grouped(8, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 1},
-		scenarios.ReplicaStep{At: at(6*time.Hour + 17*time.Minute), Replicas: 8})
-	a := DefaultAutoscaler()
-	a.UnneededTime = time.Hour
+	b := grouped(8, scenarios.ReplicaStep{At: at(6*time.Hour + 5*time.Minute), Replicas: 1},
+		scenarios.ReplicaStep{At: at(6*time.Hour + 14*time.Minute), Replicas: 8})
 	tainted := map[bool]int{}
-	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Autoscaler: &a}
+	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		for i := range s.Nodes {
 			if s.Nodes[i].Live() && len(s.Nodes[i].Taints) > 0 {
-				tainted[s.Now > at(6*time.Hour) && s.Now < at(6*time.Hour+18*time.Minute)]++
+				tainted[s.Now > at(6*time.Hour+5*time.Minute) && s.Now < at(6*time.Hour+15*time.Minute)]++
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/sim/cluster"
 	"github.com/spotter-dev/spotter/sim/controller"
-	"github.com/spotter-dev/spotter/sim/groups"
 	"github.com/spotter-dev/spotter/sim/result"
 	"github.com/spotter-dev/spotter/sim/setup"
 )
@@ -18,8 +17,6 @@ type (
 	Unschedulable = setup.Unschedulable
 	// Delays are how long things take in the simulated cluster.
 	Delays = setup.Delays
-	// Autoscaler has the settings of the Cluster Autoscaler and its groups.
-	Autoscaler = groups.Settings
 	// Breakable is a forecaster whose model fails on demand.
 	Breakable = controller.Breakable
 )
@@ -29,9 +26,6 @@ func Prepare(w *scenarios.BoundScenario) (*Prepared, error) { return setup.Prepa
 
 // DefaultDelays returns the delays of a cluster on EC2, and those of Rackspace Spot where they differ.
 func DefaultDelays() Delays { return setup.DefaultDelays() }
-
-// DefaultAutoscaler returns the defaults of the Cluster Autoscaler: see [groups.DefaultSettings].
-func DefaultAutoscaler() Autoscaler { return groups.DefaultSettings() }
 
 type (
 	// Result is what a run did and what it cost.

@@ -53,9 +53,6 @@ type Config struct {
 	// Delays replace DefaultDelays when set.
 	Delays *Delays
 
-	// Autoscaler replaces DefaultAutoscaler when set.
-	Autoscaler *Autoscaler
-
 	// OnDemandStart has the nodes that the scenario starts with be on demand where it has
 	// them on Spot. It is for the run that others are measured against, which holds no Spot
 	// node even where budgets or pods keep nodes from being replaced.
@@ -114,7 +111,7 @@ func newRun(cfg Config) (*run, error) {
 	r.cluster = cluster.New(shared)
 	r.machines = machines.New(r.cluster, r.market)
 	r.karpenter = nodepools.New(r.machines)
-	r.autoscaler = groups.New(r.machines, cfg.Autoscaler)
+	r.autoscaler = groups.New(r.machines)
 	r.controller = controller.New(controller.Config{Policy: cfg.Policy, Forecaster: cfg.Forecaster, Recorder: cfg.Recorder,
 		Observed: cfg.Observed}, r.machines, r.karpenter, r.autoscaler)
 	r.faults = &faults{Run: shared, karpenter: r.karpenter, autoscaler: r.autoscaler, controller: r.controller}

@@ -62,12 +62,12 @@ func (m *Moment) Workload(id policy.WorkloadID) WorkloadState {
 }
 
 // Budgets returns how many budgets there are.
-func (m *Moment) Budgets() int { return len(m.watch.cluster.Budgets.All) }
+func (m *Moment) Budgets() int { return len(m.watch.cluster.GPUBudgets.All) }
 
 // Budget returns what the ledger had of budget i at the last decision, nil before
 // it had anything, and whether its gate is closed.
 func (m *Moment) Budget(i int) (ledger *policy.BudgetMemory, closed bool) {
-	b := &m.watch.cluster.Budgets.All[i]
+	b := &m.watch.cluster.GPUBudgets.All[i]
 	return m.watch.controller.Saved().Budget(b.Name), b.Closed
 }
 

@@ -92,7 +92,7 @@ func TestBudgetFlood(t *testing.T) {
 // workloads of its name.
 func TestPausedJobBesideADeployment(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "j",
-		Annotations: map[string]string{budgetpolicy.PausedBy: "a/b"}}}
+		Annotations: map[string]string{gpubudget.PausedBy: "a/b"}}}
 	job.Spec.Suspend = ptr.To(true)
 	meta := metav1.ObjectMeta{Namespace: "a", Name: "train"}
 	l := newLab(t, node("n"), job, &appsv1.Deployment{ObjectMeta: meta}, &appsv1.StatefulSet{ObjectMeta: meta})

@@ -40,20 +40,11 @@ func (c *Cluster) BalanceOption(o *Option) []Addition {
 	return out
 }
 
-// Labels in which similar groups may differ: the usual ones, and those of groups on AWS
-// (processors/nodegroupset/compare_nodegroups.go, aws_nodegroups.go).
-var (
-	ignoredLabels = []string{labelHost, "failure-domain.beta.kubernetes.io/zone",
-		"failure-domain.beta.kubernetes.io/region",
-		"topology.kubernetes.io/zone", "topology.kubernetes.io/region", "beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup"}
-	ignoredLabelsAWS = []string{"alpha.eksctl.io/instance-id", "alpha.eksctl.io/nodegroup-name",
-		"eks.amazonaws.com/nodegroup",
-		"k8s.amazonaws.com/eniConfig", "lifecycle", "topology.ebs.csi.aws.com/zone"}
-)
-
-// IgnoredOnAWS returns the labels, in addition to the usual ones, that do not distinguish similar
-// groups on AWS.
-func IgnoredOnAWS() []string { return slices.Clone(ignoredLabelsAWS) }
+// ignoredLabels are those in which similar groups may differ
+// (processors/nodegroupset/compare_nodegroups.go).
+var ignoredLabels = []string{labelHost, "failure-domain.beta.kubernetes.io/zone",
+	"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
+	"beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup"}
 
 // By which part similar groups may differ in memory, in what pods may use, and in what is free.
 const (

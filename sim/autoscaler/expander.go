@@ -1,7 +1,6 @@
 package autoscaler
 
 import (
-	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -20,20 +19,6 @@ const (
 	ByPriority
 	Random
 )
-
-var expanders = []string{LeastWaste: "least-waste", MostPods: "most-pods", LeastNodes: "least-nodes",
-	ByPriority: "priority", Random: "random"}
-
-// String returns the name that the flag --expander takes.
-func (e Expander) String() string { return expanders[e] }
-
-// ParseExpander returns the expander of a name.
-func ParseExpander(name string) (Expander, error) {
-	if i := slices.Index(expanders, name); i >= 0 {
-		return Expander(i), nil
-	}
-	return 0, fmt.Errorf("expander %q is not one of %v", name, expanders)
-}
 
 // A Priority is one entry of the ConfigMap of the expander priority.
 type Priority struct {

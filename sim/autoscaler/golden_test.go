@@ -170,7 +170,8 @@ func (s *goldenState) load(version autoscaler.Version, daemons bool) *goldenClus
 	c.Version, c.Balance = version, s.Balance
 	c.Draw = rand.New(rand.NewPCG(uint64(s.Seed), 1)).IntN
 	if s.Similarity == "aws" {
-		c.Ignored = autoscaler.IgnoredOnAWS()
+		c.Ignored = []string{"alpha.eksctl.io/instance-id", "alpha.eksctl.io/nodegroup-name", "eks.amazonaws.com/nodegroup",
+			"k8s.amazonaws.com/eniConfig", "lifecycle", "topology.ebs.csi.aws.com/zone"} // aws_nodegroups.go
 	}
 	for _, value := range slices.Sorted(maps.Keys(s.Priorities)) {
 		n, _ := strconv.Atoi(value)

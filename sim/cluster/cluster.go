@@ -22,15 +22,15 @@ type Cluster struct {
 	Space *placement.Space
 	sched *scheduler.Scheduler
 
-	Nodes     *Nodes
-	Pods      *Pods
-	Queue     *SchedulingQueue
-	Workloads *Workloads
-	PDBs      *DisruptionBudgets
-	Jobs      *Jobs
-	Gangs     *Gangs
-	Serving   *Serving
-	Budgets   *GPUBudgets
+	Nodes      *Nodes
+	Pods       *Pods
+	Queue      *SchedulingQueue
+	Workloads  *Workloads
+	PDBs       *DisruptionBudgets
+	Jobs       *Jobs
+	Gangs      *Gangs
+	Serving    *Serving
+	GPUBudgets *GPUBudgets
 
 	checked recount
 }
@@ -41,17 +41,18 @@ func New(run *setup.Run) *Cluster {
 	c.sched = scheduler.New(c.Space, run.Scenario.Templates, c.spreadTogether)
 	c.Nodes = &Nodes{Cluster: c, Sizes: make([]PoolSize, len(run.Scenario.Pools))}
 	c.Pods = &Pods{Cluster: c}
-	c.Queue = &SchedulingQueue{Cluster: c}
+	c.Queue = &SchedulingQueue{Cluster: c, failed: make([]bool, len(run.Scenario.Templates)),
+		stays: make([]bool, len(run.Scenario.Templates))}
 	c.Workloads = &Workloads{Cluster: c}
 	c.PDBs = &DisruptionBudgets{Cluster: c}
 	c.Jobs = &Jobs{Cluster: c}
 	c.Gangs = &Gangs{Cluster: c}
 	c.Serving = &Serving{Cluster: c}
-	c.Budgets = &GPUBudgets{Cluster: c}
+	c.GPUBudgets = &GPUBudgets{Cluster: c}
 	c.Workloads.init()
 	c.Jobs.init()
 	c.Gangs.init()
-	c.Budgets.init()
+	c.GPUBudgets.init()
 	c.subscribe()
 	return c
 }
@@ -101,9 +102,6 @@ type Watches struct {
 	// NodeReady has a node that takes pods from now on, NodeGone one whose object is being
 	// removed, while its name is still known.
 	NodeReady, NodeGone engine.Topic[policy.NodeID]
-
-	// NodeHeld has a node that counts as capacity held from now on, or no longer.
-	NodeHeld engine.Topic[policy.NodeID]
 
 	// Nominations and Disowned have a node on which one more pending pod was promised a place,
 	// or one fewer.

@@ -124,7 +124,7 @@ func (gs *Gangs) reconcile(i int32) {
 		return
 	}
 	for _, w := range spec.Workloads {
-		if gs.Budgets.shut(w) {
+		if gs.GPUBudgets.shut(w) {
 			gs.Workloads.deny(w)
 			return
 		}

@@ -17,13 +17,13 @@ type GPUBudgets struct {
 	*Cluster
 
 	All   []policy.Budget // as every snapshot shows them
-	state []budgetState
+	state []gpuBudgetState
 	of    [][]int32 // by template, and so by workload, those that count its pods
 }
 
-// A budgetState is what the simulator knows of a budget beyond its
+// A gpuBudgetState is what the simulator knows of a budget beyond its
 // policy.Budget, counted within the metered window.
-type budgetState struct {
+type gpuBudgetState struct {
 	since   policy.Time // up to which the integrals below are complete
 	devices int64       // thousandths of a device that its pods hold now
 	over    bool        // the policy takes it for spent
@@ -36,7 +36,7 @@ type budgetState struct {
 
 func (gb *GPUBudgets) init() {
 	gb.All = slices.Clone(gb.Scenario.GPUBudgets)
-	gb.state = make([]budgetState, len(gb.All))
+	gb.state = make([]gpuBudgetState, len(gb.All))
 	gb.of = make([][]int32, len(gb.Scenario.Templates))
 	gb.Jobs.suspendedBy = make([]string, len(gb.Scenario.Workloads))
 	for i := range gb.All {

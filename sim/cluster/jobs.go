@@ -94,7 +94,7 @@ func (js *Jobs) reconcile(i int) {
 			if js.suspendedBy[j.work] != "" {
 				break
 			}
-			if js.Budgets.shut(j.work) {
+			if js.GPUBudgets.shut(j.work) {
 				js.Workloads.deny(j.work)
 				break
 			}

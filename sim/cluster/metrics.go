@@ -25,23 +25,31 @@ type Readiness struct {
 	// was lost still count until that is noticed.
 	seen int32
 
-	// gated says that a closed gate keeps new pods out. Until spared, after it has
-	// opened, no more is required than the pods that were admitted then.
-	gated    bool
-	spared   policy.Time
-	admitted int32
-
-	missingMS int64 // pod-milliseconds of max(0, desired − ready)
-	gatedMS   int64 // of them those behind a closed gate
-	fullMS    int64 // milliseconds with ready ≥ desired
-	readyMS   int64 // pod-milliseconds ready
-	spotMS    int64 // of them on spot
+	gateState
+	readyIntegrals
 
 	// Missing are the pods that are made or to be made and do not serve, by why.
 	Missing [result.OutageCauses]int32
 
 	outages  result.Outages // over the incidents that are over
 	incident incidentInHand
+}
+
+// A gateState says that a closed gate keeps new pods out. Until spared, after it has
+// opened, no more is required than the pods that were admitted then.
+type gateState struct {
+	gated    bool
+	spared   policy.Time
+	admitted int32
+}
+
+// The readyIntegrals of a workload over the metered window.
+type readyIntegrals struct {
+	missingMS int64 // pod-milliseconds of max(0, desired − ready)
+	gatedMS   int64 // of them those behind a closed gate
+	fullMS    int64 // milliseconds with ready ≥ desired
+	readyMS   int64 // pod-milliseconds ready
+	spotMS    int64 // of them on spot
 }
 
 // An incidentInHand is an incident that may continue, if it is open: it is over when the workload
@@ -197,7 +205,7 @@ func (c *Cluster) FillResult(saved *policy.Memory) {
 	}
 	slices.SortFunc(c.Serving.readyTimes, cmp.Compare[int64])
 	res.TimeToReadyP50, res.TimeToReadyP95 = percentile(c.Serving.readyTimes, 50), percentile(c.Serving.readyTimes, 95)
-	c.Budgets.fill(saved)
+	c.GPUBudgets.fill(saved)
 	c.Gangs.fill()
 }
 

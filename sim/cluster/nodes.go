@@ -212,12 +212,9 @@ func (ns *Nodes) Remove(id policy.NodeID) {
 	ns.free = append(ns.free, id)
 }
 
-// Hold counts a node as capacity held, or no longer.
+// Hold counts a node as capacity held, or no longer, where it was not so before.
 func (ns *Nodes) Hold(id policy.NodeID, held bool) {
 	x := &ns.State[id]
-	if x.Held == held {
-		return
-	}
 	x.Held = held
 	h, d := &ns.Holding, int64(1)
 	if !held {
@@ -230,7 +227,6 @@ func (ns *Nodes) Hold(id policy.NodeID, held bool) {
 		h.SpotNodes += d
 		h.SpotSize += d * x.Size
 	}
-	ns.NodeHeld.Publish(id)
 }
 
 // recount counts a node that changed in Sizes, or no longer, and says how it is planned with.

@@ -83,7 +83,7 @@ func (ps *Pods) bind(id policy.PodID, n policy.NodeID) {
 	p.Node, p.Phase, p.Bound = n, policy.PodStarting, ps.Clock.Now
 	ps.Space.Bind(p, n)
 	ps.sched.Changed(n)
-	ps.Budgets.hold(p.Template, 1)
+	ps.GPUBudgets.hold(p.Template, 1)
 	x.spot = ps.Nodes.State[n].Spot
 	t := &ps.Scenario.Templates[p.Template]
 	if len(t.Volumes) > 0 && p.VolumeZone == policy.None {
@@ -285,7 +285,7 @@ func (ps *Pods) remove(id policy.PodID, cause policy.EndCause) {
 		ps.Space.Unbind(p, n)
 		ps.sched.Changed(n)
 		ps.PodsOfNode.Publish(n)
-		ps.Budgets.hold(p.Template, -1)
+		ps.GPUBudgets.hold(p.Template, -1)
 		if !ps.Scenario.Templates[p.Template].DaemonSet {
 			ps.Nodes.State[n].Pods--
 			ps.Nodes.Holding.advance(ps.Clock.Now, ps.Window)

@@ -147,7 +147,8 @@ func (sq *SchedulingQueue) schedule() {
 	moved, nodes := sq.moved, sq.Nodes.anyRegistered()
 	sq.scheduling, sq.moved = false, false
 	slices.SortFunc(sq.Pending, sq.byQueue())
-	failed := sq.failedScratch()
+	failed := sq.failed
+	clear(failed)
 	clear(sq.stays)
 	bound, watching := false, false
 	rest := sq.Pending[:0]
@@ -245,15 +246,6 @@ func (sq *SchedulingQueue) disown(id policy.PodID) {
 		sq.Disowned.Publish(n)
 		sq.Pods.All[id].Nominated = policy.None
 	}
-}
-
-func (sq *SchedulingQueue) failedScratch() []bool {
-	if sq.failed == nil {
-		sq.failed = make([]bool, len(sq.Scenario.Templates))
-		sq.stays = make([]bool, len(sq.Scenario.Templates))
-	}
-	clear(sq.failed)
-	return sq.failed
 }
 
 // Promise has a pod wait for a node that is on its way, or for none.

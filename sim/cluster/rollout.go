@@ -37,7 +37,7 @@ func (wl *Workloads) roll(w policy.WorkloadID) {
 	ws, g := &wl.State[w], &wl.Serving.Of[w]
 	more, fewer := wl.rolling(w)
 	for ws.Active < g.wanted+more && ws.Active-ws.old < g.wanted {
-		if wl.Budgets.shut(w) {
+		if wl.GPUBudgets.shut(w) {
 			wl.deny(w)
 			break
 		}

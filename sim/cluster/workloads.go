@@ -225,7 +225,7 @@ func (wl *Workloads) reconcile(w policy.WorkloadID) {
 
 // add makes a pod, and reports false where a gate denies it.
 func (wl *Workloads) add(w policy.WorkloadID) bool {
-	if wl.Budgets.shut(w) {
+	if wl.GPUBudgets.shut(w) {
 		wl.deny(w)
 		return false
 	}
@@ -256,7 +256,7 @@ func (wl *Workloads) reconcileOrdered(w policy.WorkloadID) {
 			return
 		}
 	}
-	if wl.Budgets.shut(w) {
+	if wl.GPUBudgets.shut(w) {
 		wl.deny(w)
 		return
 	}

@@ -132,13 +132,10 @@ func (ac *Actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Laun
 	if ac.autoscaler.Serves(l.Pool) {
 		return ac.autoscaler.Launch(l.Pool, fit, l.Token)
 	}
-	m, slot, ok := ac.Market.Allocate(fit, bid, ac.Launches.Number)
-	if !ok {
-		ac.Pools.Refuse(l.Pool, fit)
+	if _, ok := ac.Pools.BuyAt(l.Pool, fit, bid, ac.choiceOf(l), l.Token); !ok {
 		ac.Serving.RefusedMarkets(l.Pool, fit)
 		return driver.ErrNoCapacity
 	}
-	ac.Launches.Launch(machines.Order{Pool: l.Pool, Market: m, Slot: slot, Choice: ac.choiceOf(l)}, l.Token, bid)
 	return nil
 }
 

@@ -37,7 +37,7 @@ type decider struct {
 // newDriver returns a driver of the run's policy that starts from memory m.
 func (dc *decider) newDriver(m policy.Memory) *driver.Driver {
 	w := driver.Dependencies{Observer: dc.Observer, Actuator: dc.Actuator, Ranker: dc.Actuator,
-		Enforcer: dc.Budgets, Store: dc, Recorder: dc.Recorder}
+		Enforcer: dc.GPUBudgets, Store: dc, Recorder: dc.Recorder}
 	if dc.Forecaster != nil {
 		w.Forecaster = faultyForecaster{dc.Forecaster, dc}
 		if slices.ContainsFunc(dc.Scenario.Signals, func(c scenarios.SignalCurve) bool { return c.Hazard != nil }) {
@@ -94,7 +94,7 @@ func (dc *decider) step() {
 // Save keeps the memory, as a store that survives the controller does.
 func (dc *decider) Save(_ context.Context, m *policy.Memory) error {
 	dc.saved = *m
-	dc.Budgets.Note(m)
+	dc.GPUBudgets.Note(m)
 	dc.countBarred(dc.Clock.Now)
 	dc.barred = 0
 	for i := range m.Pools {

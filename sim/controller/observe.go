@@ -112,10 +112,10 @@ func (ob *Observer) Observe(context.Context) (*policy.Snapshot, error) {
 		s.Commitments[i].Unused = ob.Bills.Unused(i)
 	}
 	for i := range ob.Pools.All {
-		ob.Pools.RefreshBudgets(policy.PoolID(i))
+		ob.Pools.RefreshDisruptionBudgets(policy.PoolID(i))
 	}
 	copy(s.Pools, ob.Pools.All)
-	s.Budgets = ob.Budgets.All
+	s.Budgets = ob.GPUBudgets.All
 	for i := range s.Pools {
 		s.Pools[i].Actions = nil
 	}
@@ -123,7 +123,7 @@ func (ob *Observer) Observe(context.Context) (*policy.Snapshot, error) {
 	v.nodes.take(func(id policy.NodeID) { s.Nodes[id] = ob.Nodes.All[id] })
 	s.Pods = append(s.Pods, ob.Pods.All[len(s.Pods):]...)
 	v.pods.take(func(id policy.PodID) { s.Pods[id] = ob.Pods.All[id] })
-	v.work.take(func(id policy.WorkloadID) { ob.observeWork(s, id) })
+	v.work.take(func(id policy.WorkloadID) { ob.Workloads.Observe(id, &s.Workloads[id]) })
 	if ob.pdbsDirty[ob.turn] {
 		copy(s.PDBs, ob.PDBs.All)
 		ob.pdbsDirty[ob.turn] = false
@@ -136,9 +136,4 @@ func (ob *Observer) Observe(context.Context) (*policy.Snapshot, error) {
 	ob.turn = 1 - ob.turn
 	ob.changes.Publish(s)
 	return s, nil
-}
-
-// observeWork brings what can be seen of a workload up to now.
-func (ob *Observer) observeWork(s *policy.Snapshot, id policy.WorkloadID) {
-	ob.Workloads.Observe(id, &s.Workloads[id])
 }

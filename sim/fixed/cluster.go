@@ -53,7 +53,7 @@ type Cluster struct {
 	workloads  []*workload
 	services   []*corev1.Service
 	namespaces []*corev1.Namespace
-	budgets    []policy.PDB
+	pdbs       []policy.PDB
 	claims     map[string]*corev1.PersistentVolumeClaim // by "namespace/name"
 	zones      map[string]string                        // of volumes, by name
 
@@ -154,7 +154,7 @@ func (c *Cluster) take(o scenarios.Object) error {
 			c.defaultClass = p
 		}
 	case *policyv1.PodDisruptionBudget:
-		return c.addBudget(o, v)
+		return c.addPDB(o, v)
 	default:
 		return c.addWorkload(o, namespace)
 	}
@@ -228,10 +228,10 @@ func (c *Cluster) addPod(p pod) {
 	}
 }
 
-func (c *Cluster) addBudget(o scenarios.Object, v *policyv1.PodDisruptionBudget) (err error) {
+func (c *Cluster) addPDB(o scenarios.Object, v *policyv1.PodDisruptionBudget) (err error) {
 	b := kube.PDB(v, func(path []string, format string, args ...any) { err = o.Problem(path, format, args...) })
-	b.ID = policy.PDBID(len(c.budgets))
-	c.budgets = append(c.budgets, b)
+	b.ID = policy.PDBID(len(c.pdbs))
+	c.pdbs = append(c.pdbs, b)
 	return err
 }
 

@@ -183,8 +183,8 @@ func (r *run) open() {
 
 // allowDisruptions sets how many disruptions each budget allows whose status does not state it.
 func (r *run) allowDisruptions() {
-	for i := range r.budgets {
-		b := &r.budgets[i]
+	for i := range r.pdbs {
+		b := &r.pdbs[i]
 		if b.Expected > 0 {
 			continue
 		}
@@ -276,7 +276,7 @@ func (r *run) fixZone(p *policy.Pod) {
 
 // preempt ends pods of lower priority, if that makes room for p.
 func (r *run) preempt(p *policy.Pod) bool {
-	n, victims := r.Preempt(p, r.pods, r.budgets)
+	n, victims := r.Preempt(p, r.pods, r.pdbs)
 	if n == policy.None {
 		return false
 	}

@@ -121,8 +121,8 @@ func (t *templateTable) read(p *pod) (policy.Template, []placement.Amount) {
 			extended = append(extended, placement.Amount{Resource: t.number(name), Quantity: q.Value()})
 		}
 	}
-	for i := range t.cluster.budgets {
-		if b := &t.cluster.budgets[i]; b.Namespace == x.Namespace && b.Selector.Matches(x.Labels) {
+	for i := range t.cluster.pdbs {
+		if b := &t.cluster.pdbs[i]; b.Namespace == x.Namespace && b.Selector.Matches(x.Labels) {
 			x.PDBs = append(x.PDBs, b.ID)
 		}
 	}

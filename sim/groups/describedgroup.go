@@ -86,5 +86,5 @@ func (sg *scalingGroups) allocate(g *scalingGroup, markets []policy.MarketID, bi
 			a.Rank = sg.rankOf(g.own)
 		}
 	}
-	return sg.Market.AllocateBy(markets, a)
+	return sg.Market.Allocate(markets, a)
 }

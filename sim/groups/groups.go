@@ -4,6 +4,7 @@ package groups
 
 import (
 	"github.com/spotter-dev/spotter/policy"
+	ca "github.com/spotter-dev/spotter/sim/autoscaler"
 	"github.com/spotter-dev/spotter/sim/cluster"
 	"github.com/spotter-dev/spotter/sim/engine"
 	"github.com/spotter-dev/spotter/sim/machines"
@@ -12,20 +13,16 @@ import (
 // An Autoscaler is the Cluster Autoscaler of a run and the groups that it works on.
 type Autoscaler struct {
 	*machines.Machines
-	*Settings
+	ca.Options // the defaults
 
 	loop      *loop
 	groups    *scalingGroups
 	scaleDown *scaleDown
 }
 
-// New returns the Cluster Autoscaler of a run. Nil settings are the defaults.
-func New(ms *machines.Machines, settings *Settings) *Autoscaler {
-	if settings == nil {
-		defaults := DefaultSettings()
-		settings = &defaults
-	}
-	a := &Autoscaler{Machines: ms, Settings: settings}
+// New returns the Cluster Autoscaler of a run.
+func New(ms *machines.Machines) *Autoscaler {
+	a := &Autoscaler{Machines: ms, Options: ca.DefaultOptions()}
 	a.loop = &loop{Autoscaler: a}
 	a.groups = &scalingGroups{Autoscaler: a}
 	a.scaleDown = &scaleDown{Autoscaler: a}
@@ -48,7 +45,12 @@ func (a *Autoscaler) watch() {
 			a.Want()
 		}
 	})
-	a.NodeReady.Subscribe(func(policy.NodeID) { a.Want() })
+	a.NodeReady.Subscribe(func(n policy.NodeID) {
+		if g := a.groups.groupOf(n); g != nil {
+			g.recover(a.Clock.Now)
+		}
+		a.Want()
+	})
 	a.NodeGone.Subscribe(func(policy.NodeID) {
 		if len(a.Queue.Pending) > 0 {
 			a.Want()
@@ -57,11 +59,6 @@ func (a *Autoscaler) watch() {
 	a.Launched.Subscribe(func(n policy.NodeID) {
 		a.loop.memory.Forget(n)
 		a.groups.join(n)
-	})
-	a.Initialized.Subscribe(func(n policy.NodeID) {
-		if g := a.groups.groupOf(n); g != nil {
-			g.recover(a.Clock.Now)
-		}
 	})
 	a.Terminating.Subscribe(a.groups.release)
 	a.Stopped.Subscribe(a.groups.leave)

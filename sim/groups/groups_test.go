@@ -41,7 +41,7 @@ func TestGroupMayScaleIn(t *testing.T) {
 		w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
 		simtest.SortMarkets(&w)
 		run, m := simtest.NewRun(t, &w, 1)
-		a := New(machines.New(cluster.New(run), m), nil)
+		a := New(machines.New(cluster.New(run), m))
 		a.Workloads.Start()
 		a.Launches.Start(false)
 		a.Queue.Start()
@@ -65,17 +65,17 @@ func considers(a *Autoscaler, id policy.NodeID) bool {
 }
 
 func TestBackOffDoubles(t *testing.T) {
-	a, now := DefaultSettings(), simtest.Start
+	now := simtest.Start
 	var g scalingGroup
 	for i, want := range []time.Duration{5, 10, 20, 30, 30} {
-		g.backOff(&a, now)
+		g.backOff(now)
 		if got := g.backedOff.Sub(now); got != want*time.Minute {
 			t.Errorf("failure %d costs %v, want %v min", i, got, want)
 		}
 		now = g.backedOff
 	}
-	if g.backOff(&a, now.Add(4*time.Hour)); g.wait != a.BackoffMin {
-		t.Errorf("four hours later a failure costs %v, want %v", g.wait, a.BackoffMin)
+	if g.backOff(now.Add(4 * time.Hour)); g.wait != backoffMin {
+		t.Errorf("four hours later a failure costs %v, want %v", g.wait, backoffMin)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestGroupPerZone(t *testing.T) {
 		}
 		simtest.SortMarkets(&w)
 		run, m := simtest.NewRun(t, &w, 1)
-		if n := len(New(machines.New(cluster.New(run), m), nil).groups.all); n != want {
+		if n := len(New(machines.New(cluster.New(run), m)).groups.all); n != want {
 			t.Errorf("spread over zones: %v, %d groups, want %d", spread, n, want)
 		}
 	}

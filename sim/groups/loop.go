@@ -113,22 +113,18 @@ func (a *loop) scan() {
 // refused, and instances that do not join in time. It returns when to look
 // again, 0 for no need.
 func (a *loop) giveUp() (next policy.Time) {
-	soon := func(t policy.Time) {
-		if next == 0 || t < next {
-			next = t
-		}
-	}
+	soon := func(t policy.Time) { next = sooner(next, t) }
 	for i := range a.groups.all {
 		g := &a.groups.all[i]
 		if g.missing() == 0 || g.failedAt == 0 {
 			continue
 		}
-		if due := g.failedAt.Add(a.CapacityCheck); due > a.Clock.Now {
+		if due := g.failedAt.Add(capacityCheck); due > a.Clock.Now {
 			soon(due)
 			continue
 		}
 		a.groups.setDesired(g, max(g.live, g.least))
-		g.backOff(a.Settings, a.Clock.Now)
+		g.backOff(a.Clock.Now)
 		g.failedAt = 0
 		soon(a.Clock.Now.Add(a.ScanInterval))
 	}
@@ -137,12 +133,12 @@ func (a *loop) giveUp() (next policy.Time) {
 		if g == nil || a.Nodes.All[id].Phase >= policy.NodeRegistered || !a.Runs(id) {
 			continue
 		}
-		if due := a.Nodes.All[id].Launched.Add(a.ProvisionMax); due > a.Clock.Now {
+		if due := a.Nodes.All[id].Launched.Add(provisionMax); due > a.Clock.Now {
 			soon(due)
 			continue
 		}
 		a.Removals.Delete(id)
-		g.backOff(a.Settings, a.Clock.Now)
+		g.backOff(a.Clock.Now)
 		soon(a.Clock.Now.Add(a.ScanInterval))
 	}
 	return next
@@ -404,7 +400,7 @@ func (a *loop) resize(g int32) bool {
 	if !a.Market.CallFails() {
 		return true
 	}
-	a.groups.all[g].backOff(a.Settings, a.Clock.Now)
+	a.groups.all[g].backOff(a.Clock.Now)
 	a.Pools.Refused(a.groups.all[g].pool)
 	return false
 }

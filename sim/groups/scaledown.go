@@ -50,7 +50,7 @@ func (s *scaleDown) shrink() (next policy.Time) {
 	all, draining := s.deleting()
 	first, then := s.Crop(empty, drain, all, draining)
 	for _, id := range slices.Concat(first, then) {
-		s.Drains.Start(id, nil, s.Clock.Now.Add(s.EvictionMax), policy.ActorClusterAutoscaler)
+		s.Drains.Start(id, nil, s.Clock.Now.Add(evictionMax), policy.ActorClusterAutoscaler)
 	}
 	return next
 }
@@ -58,10 +58,10 @@ func (s *scaleDown) shrink() (next policy.Time) {
 // restUntil returns until when no node is deleted, since a group grew or a node could not be emptied.
 func (s *scaleDown) restUntil() (t policy.Time) {
 	if s.grown != 0 {
-		t = max(t, s.grown.Add(s.DelayAfterAdd))
+		t = max(t, s.grown.Add(delayAfterAdd))
 	}
 	if s.failed != 0 {
-		t = max(t, s.failed.Add(s.DelayAfterFailure))
+		t = max(t, s.failed.Add(delayAfterFailure))
 	}
 	return t
 }

@@ -53,8 +53,12 @@ type scalingGroup struct {
 	// fillAt when the group tries again.
 	failedAt, fillAt policy.Time
 
-	// The group is not grown until backedOff, after a failure at brokenAt that
-	// cost it wait.
+	growthBackoff
+}
+
+// A growthBackoff keeps a group from being grown until backedOff, after a failure at brokenAt that
+// cost it wait.
+type growthBackoff struct {
 	backedOff, brokenAt policy.Time
 	wait                time.Duration
 }
@@ -63,12 +67,12 @@ type scalingGroup struct {
 func (g *scalingGroup) missing() int { return max(0, g.desired-g.live) }
 
 // backOff keeps the Cluster Autoscaler from growing g for a while.
-func (g *scalingGroup) backOff(s *Settings, now policy.Time) {
+func (g *growthBackoff) backOff(now policy.Time) {
 	switch {
-	case g.brokenAt == 0 || now.Sub(g.brokenAt) > s.BackoffReset:
-		g.wait = s.BackoffMin
+	case g.brokenAt == 0 || now.Sub(g.brokenAt) > backoffReset:
+		g.wait = backoffMin
 	case g.backedOff <= now:
-		g.wait = min(2*g.wait, s.BackoffMax)
+		g.wait = min(2*g.wait, backoffMax)
 	}
 	g.brokenAt, g.backedOff = now, now.Add(g.wait)
 }
@@ -275,7 +279,7 @@ func (sg *scalingGroups) leave(id policy.NodeID) {
 	g := &sg.all[i]
 	g.live--
 	if g.missing() > 0 {
-		sg.planFill(i, sg.Clock.Now.Add(sg.GroupHealth))
+		sg.planFill(i, sg.Clock.Now.Add(groupHealth))
 	}
 }
 
@@ -403,7 +407,7 @@ func (sg *scalingGroups) shortOf(i int32) {
 		g.failedAt = sg.Clock.Now
 		sg.refuse(g)
 	}
-	sg.planFill(i, sg.Clock.Now.Add(sg.GroupRetry))
+	sg.planFill(i, sg.Clock.Now.Add(groupRetry))
 	sg.loop.scanBy(sg.Clock.Now)
 }
 

@@ -132,23 +132,15 @@ func (c *Cluster) blocked(n *policy.Node) block {
 // A nodeCache is what the pods of a node mean for its disruption, as long as they are
 // the same.
 type nodeCache struct {
-	version   uint64
-	known     bool
-	held      bool // a pod is never evicted
-	cost      float64
-	pdbs      []policy.PDBID   // those that must allow an eviction
-	displaced []alike          // that must find another place
-	need      policy.Resources // of these in all
-	cpu       int64            // the smallest request of one of them
-	starting  bool             // one of them may be placed on nodes under consolidateAfter
-	queue     []queuedPod      // they, in the order in which they are tried
-	single    bool             // more than queue counts in simulations
-}
-
-// An alike is how many pods of one template there are.
-type alike struct {
-	template policy.TemplateID
-	n        int32
+	version  uint64
+	known    bool
+	held     bool // a pod is never evicted
+	cost     float64
+	pdbs     []policy.PDBID // those that must allow an eviction
+	queue    []queuedPod    // that must find another place, in the order in which they are tried
+	cpu      int64          // their requests
+	starting bool           // one of them may be placed on nodes under consolidateAfter
+	single   bool           // more than queue counts in simulations
 }
 
 // about returns what the pods of n mean.
@@ -160,8 +152,7 @@ func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 	if x.known && x.version == version {
 		return x
 	}
-	*x = nodeCache{version: version, known: true, cost: c.cost(n), pdbs: x.pdbs[:0], displaced: x.displaced[:0],
-		queue: x.queue[:0], cpu: math.MaxInt64}
+	*x = nodeCache{version: version, known: true, cost: c.cost(n), pdbs: x.pdbs[:0], queue: x.queue[:0]}
 	for _, id := range c.Space.Pods(n) {
 		b, ok := c.evictable(&c.Pods[id])
 		x.held = x.held || !ok
@@ -169,10 +160,8 @@ func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 			x.pdbs = append(x.pdbs, b)
 		}
 		if p := &c.Pods[id]; c.reschedulable(p) {
-			r := &c.Templates[p.Template].Requests
-			x.cpu, x.need = min(x.cpu, r.CPU), x.need.Plus(*r)
+			x.cpu += c.Templates[p.Template].Requests.CPU
 			x.starting = x.starting || p.Phase == policy.PodStarting
-			x.count(p.Template)
 			x.queue = append(x.queue, queuedPod{p.Template, placement.QueueKeyOf(&c.Templates[p.Template], p)})
 			x.single = x.single || x.starting || p.VolumeZone >= 0 || len(c.Templates[p.Template].Volumes) > 0
 		}
@@ -184,19 +173,9 @@ func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 // empty reports whether the node counts as empty.
 func (x *nodeCache) empty(c *Cluster) bool {
 	if c.Version.Before(14) {
-		return len(x.displaced) == 0
+		return len(x.queue) == 0
 	}
 	return x.cost <= nodeCost
-}
-
-func (x *nodeCache) count(t policy.TemplateID) {
-	for i := range x.displaced {
-		if x.displaced[i].template == t {
-			x.displaced[i].n++
-			return
-		}
-	}
-	x.displaced = append(x.displaced, alike{t, 1})
 }
 
 // disruptable reports whether all pods of a node may be evicted now, one by one.
@@ -244,7 +223,7 @@ func (cl *candidateList) gather(c *Cluster) {
 	cl.marks.next(len(c.Nodes))
 	cl.nodes = cl.nodes[:0]
 	repriced := cl.readPrices(c)
-	if flipped := cl.readBudgets(c); cl.remembers(c) {
+	if flipped := cl.readPDBs(c); cl.remembers(c) {
 		cl.changed(c, flipped, repriced)
 	} else {
 		cl.empty, cl.used, cl.digest = cl.empty[:0], cl.used[:0], 0
@@ -338,8 +317,8 @@ func (cl *candidateList) changed(c *Cluster, flipped, repriced bool) {
 	}
 }
 
-// readBudgets notes which budgets allow nothing, and reports whether that changed.
-func (cl *candidateList) readBudgets(c *Cluster) bool {
+// readPDBs notes which budgets allow nothing, and reports whether that changed.
+func (cl *pdbChanges) readPDBs(c *Cluster) bool {
 	flipped := false
 	for b := range c.PDBs {
 		if b >= len(cl.spent) {
@@ -353,7 +332,7 @@ func (cl *candidateList) readBudgets(c *Cluster) bool {
 }
 
 // readPrices reads what nodes of candidates cost, and reports whether that changed.
-func (cl *candidateList) readPrices(c *Cluster) (changed bool) {
+func (cl *priceList) readPrices(c *Cluster) (changed bool) {
 	for i := range cl.prices {
 		x := &cl.prices[i]
 		if price := c.View.Price(x.pool, x.market); price != x.price {
@@ -371,7 +350,7 @@ type nodePrice struct {
 }
 
 // price returns what a node of p in market m costs, and has it read at every look from then on.
-func (cl *candidateList) price(c *Cluster, p policy.PoolID, m policy.MarketID) policy.Money {
+func (cl *priceList) price(c *Cluster, p policy.PoolID, m policy.MarketID) policy.Money {
 	for len(cl.priced) < len(c.Pools)*len(c.Markets) {
 		cl.priced = append(cl.priced, false)
 	}
@@ -383,7 +362,7 @@ func (cl *candidateList) price(c *Cluster, p policy.PoolID, m policy.MarketID) p
 }
 
 // reread lists a node once.
-func (cl *candidateList) reread(id policy.NodeID) {
+func (cl *rereads) reread(id policy.NodeID) {
 	if !cl.marks.has(id) {
 		cl.marks.set(id)
 		cl.nodes = append(cl.nodes, id)
@@ -487,13 +466,27 @@ type candidateList struct {
 	held        bool           // a node is kept by its pods alone
 	waiting     []wait
 	kept        []bool // by node: it would be a candidate but for its pods
-	spent       []bool // by budget: it allows nothing
 	modes       []mode // by pool
-	nodes       []policy.NodeID
-	marks       marks
 	added       []Candidate
-	flips       []bool      // by budget: it allows something, or no more
-	prices      []nodePrice // of candidates so far
-	priced      []bool      // by pool and market: it is among prices
 	cache       []nodeCache
+
+	rereads
+	pdbChanges
+	priceList
+}
+
+// The nodes that a look reads, each once.
+type rereads struct {
+	nodes []policy.NodeID
+	marks marks
+}
+
+// What PodDisruptionBudgets allow: by budget, spent allow nothing, and of flips that is another than
+// at the last look.
+type pdbChanges struct{ spent, flips []bool }
+
+// A priceList has what nodes of candidates so far cost.
+type priceList struct {
+	prices []nodePrice
+	priced []bool // by pool and market: it is among prices
 }

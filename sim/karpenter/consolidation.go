@@ -132,7 +132,7 @@ const multiMax = 100
 // is up. It also reports whether a budget kept some out.
 func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
 	ends := d.took + multiTimeout
-	left := d.budgets.allowances()
+	left := d.disruptionBudgets.allowances()
 	allowed := d.allowed[:0]
 	for i := range d.candidates.used {
 		if p := d.candidates.used[i].Pool; left[p] > 0 {
@@ -168,7 +168,7 @@ func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
 // the same state: a budget excluded some, or it did not reach all. Karpenter starts the next time
 // with pools of which it tried no candidate, which takes a thousand of them.
 func (d *Disruptor) single(c *Cluster) (cmd *Command, open bool) {
-	left := d.budgets.allowances()
+	left := d.disruptionBudgets.allowances()
 	used := d.candidates.inTurn(c)
 	ends := d.took + singleTimeout
 	for _, at := range d.turns.of(c, used) {
@@ -235,7 +235,7 @@ func (d *Disruptor) emptiness(c *Cluster) *Command {
 	if len(d.candidates.empty) == 0 {
 		return nil
 	}
-	left := d.budgets.count(c, Emptiness)
+	left := d.disruptionBudgets.count(c, Emptiness)
 	var gone []Candidate
 	for _, x := range d.candidates.empty {
 		if left[x.Pool] > 0 {
@@ -250,20 +250,20 @@ func (d *Disruptor) emptiness(c *Cluster) *Command {
 }
 
 // begin counts for the searches of a look.
-func (bc *budgetCounts) begin(c *Cluster) {
+func (bc *disruptionBudgets) begin(c *Cluster) {
 	bc.allowance = append(bc.allowance[:0], bc.count(c, SingleNode)...) // that of several nodes, too
 }
 
 // allowances returns how many more nodes of each pool the searches of this look may
 // disrupt.
-func (bc *budgetCounts) allowances() []int {
+func (bc *disruptionBudgets) allowances() []int {
 	bc.left = append(bc.left[:0], bc.allowance...)
 	return bc.left
 }
 
 // count returns how many more nodes of each pool may be disrupted (helpers.go,
 // BuildDisruptionBudgetMapping).
-func (bc *budgetCounts) count(c *Cluster, m Method) []int {
+func (bc *disruptionBudgets) count(c *Cluster, m Method) []int {
 	bc.read(c)
 	bc.left = bc.left[:0]
 	for p := range c.Pools {
@@ -277,7 +277,7 @@ func (bc *budgetCounts) count(c *Cluster, m Method) []int {
 }
 
 // read counts the nodes that may have changed.
-func (bc *budgetCounts) read(c *Cluster) {
+func (bc *disruptionBudgets) read(c *Cluster) {
 	if !c.Tracked {
 		bc.counts = policy.PoolCounts{}
 		for id := range c.Nodes {
@@ -289,8 +289,8 @@ func (bc *budgetCounts) read(c *Cluster) {
 	}
 }
 
-// budgetCounts are how many more nodes of each pool may be disrupted.
-type budgetCounts struct {
+// disruptionBudgets are how many more nodes of each pool may be disrupted.
+type disruptionBudgets struct {
 	left      []int
 	allowance []int // by pool, for the searches of a look
 	counts    policy.PoolCounts

@@ -15,33 +15,37 @@ type Disruptor struct {
 	seen  [Methods]uint64
 	found [Methods]fruitless
 
-	// Of the last look: took is how long Karpenter takes for it, marked which methods found
-	// nothing, and again that another look follows although nothing changes.
-	took   time.Duration
-	marked [Methods]bool
-	again  bool
+	lastLook
 
 	digest uint64
 
 	allowed []Candidate
 
-	candidates candidateList
-	nodes      nodeOrder
-	simulator  simulator
-	outlook    outlook
-	budgets    budgetCounts
-	turns      rotation
-	pace       pace
+	candidates        candidateList
+	nodes             nodeOrder
+	simulator         simulator
+	outlook           outlook
+	disruptionBudgets disruptionBudgets
+	turns             rotation
+	pace              pace
+}
+
+// A lastLook says how long Karpenter takes for the last look, which methods found nothing, and that
+// another look follows although nothing changes.
+type lastLook struct {
+	took   time.Duration
+	marked [Methods]bool
+	again  bool
 }
 
 // Next looks for something to do, beginning with method from. It returns a command
 // to validate, or nil (controller.go, Reconcile).
 func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Command {
 	d.nodes.forget(c)
-	d.budgets.read(c)
+	d.disruptionBudgets.read(c)
 	d.candidates.gather(c)
 	// A command that is not valid any more marks nothing.
-	d.took, d.marked, d.again = 0, [Methods]bool{}, from > Emptiness
+	d.lastLook = lastLook{again: from > Emptiness}
 	if from <= Emptiness {
 		if cmd := d.emptiness(c); cmd != nil {
 			return cmd
@@ -102,7 +106,7 @@ func (d *Disruptor) Settle(now policy.Time, state *ConsolidationState) {
 func (d *Disruptor) begin(c *Cluster) {
 	d.beginSimulations(c)
 	d.outlook.begin(c, d)
-	d.budgets.begin(c)
+	d.disruptionBudgets.begin(c)
 	d.digest = d.digestOf()
 }
 
@@ -153,7 +157,7 @@ func (d *Disruptor) searched(state *ConsolidationState) bool {
 // Valid reports whether cmd, decided a while ago, may still be carried out, and cuts
 // what may not out of a removal of empty nodes (validation.go).
 func (d *Disruptor) Valid(c *Cluster, cmd *Command) bool {
-	left := d.budgets.count(c, cmd.Method)
+	left := d.disruptionBudgets.count(c, cmd.Method)
 	valid := make([]Candidate, 0, len(cmd.Candidates))
 	for _, was := range cmd.Candidates {
 		n := &c.Nodes[was.Node]

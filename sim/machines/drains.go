@@ -145,7 +145,7 @@ func (ds *Drains) deleteClaim(i int) {
 		return
 	}
 	if d.Actor != policy.ActorKarpenter {
-		ds.ClaimDeleted.Publish(d.Node)
+		ds.Changed.Publish(struct{}{})
 	}
 	d.least = ds.Clock.Now.Add(ds.Delays.DrainMin)
 	ds.Clock.Add(d.least, engine.DrainContinues, int32(i), 0, d.gen)

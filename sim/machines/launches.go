@@ -115,7 +115,6 @@ func (la *Launches) initialize(id policy.NodeID) {
 	la.Log.Add(la.Clock.Now, engine.RecordInitialized, n.Name, "", 0)
 	la.Nodes.Ready(id)
 	la.Drains.wake(n.Token)
-	la.Initialized.Publish(id)
 }
 
 // arrive takes a node out of those in flight.

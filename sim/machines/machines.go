@@ -46,28 +46,22 @@ type Events struct {
 	// Stopped one that costs nothing any more.
 	Launched, Terminating, Stopped engine.Topic[policy.NodeID]
 
-	// Initialized has a launched node that takes pods from now on.
-	Initialized engine.Topic[policy.NodeID]
-
 	// Noticed has a node that the provider will take, Recommended one with a rebalance
 	// recommendation, and Reclaimed one that the provider takes.
 	Noticed, Recommended, Reclaimed engine.Topic[policy.NodeID]
 
-	// Expired has a node that is drained for its age.
-	Expired engine.Topic[policy.NodeID]
-
-	// ClaimGone: a NodeClaim is gone, at the end of Shutdown or with a lost node.
-	// CommitmentEnded: something is no longer paid for in advance.
-	ClaimGone, CommitmentEnded engine.Topic[struct{}]
+	// Changed is published at what else may let Karpenter save: a NodeClaim is gone, at the end of
+	// Shutdown or with a lost node, or was deleted after another controller drained the node; a node is
+	// drained for its age; something is no longer paid for in advance.
+	Changed engine.Topic[struct{}]
 
 	// PoolRefused has a pool that was refused a node, for whatever reason, and NoCapacity one
 	// for whose NodeClaim no market had a node.
 	PoolRefused, NoCapacity engine.Topic[policy.PoolID]
 
 	// DrainBegun has a node that will be emptied, DrainUndone one whose drain was cancelled, and
-	// DrainEnded one whose drain was cancelled or is complete. ClaimDeleted has a node of Karpenter
-	// that another controller drained, and whose NodeClaim is deleted.
-	DrainBegun, DrainUndone, DrainEnded, ClaimDeleted engine.Topic[policy.NodeID]
+	// DrainEnded one whose drain was cancelled or is complete.
+	DrainBegun, DrainUndone, DrainEnded engine.Topic[policy.NodeID]
 }
 
 // New returns the machines of a run, which has no nodes yet.
@@ -105,17 +99,17 @@ func (ms *Machines) subscribe() {
 	ofNode(engine.NodeReclaimed, ms.Reclaims.Reclaim)
 	ofNode(engine.NodeGone, func(id policy.NodeID) {
 		ms.Removals.Forget(id)
-		ms.ClaimGone.Publish(struct{}{})
+		ms.Changed.Publish(struct{}{})
 	})
 	ofNode(engine.NodeExpires, ms.Removals.expire)
-	ms.Clock.On(engine.ClaimGone, func(*engine.Event) { ms.ClaimGone.Publish(struct{}{}) })
+	ms.Clock.On(engine.ClaimGone, func(*engine.Event) { ms.Changed.Publish(struct{}{}) })
 	ms.Clock.On(engine.CommitmentEnds, func(e *engine.Event) {
 		ms.Bills.account.Lapse(int(e.A), ms.Clock.Now)
-		ms.CommitmentEnded.Publish(struct{}{})
+		ms.Changed.Publish(struct{}{})
 	})
 	ms.Clock.On(engine.DrainContinues, func(e *engine.Event) { ms.Drains.proceed(int(e.A), e.Gen) })
 
-	ms.NodeHeld.Subscribe(ms.Pools.hold)
+	ms.NodeReady.Subscribe(ms.Pools.hold)
 	ms.PodBound.Subscribe(func(p policy.PodID) { ms.Bills.use(ms.Pods.All[p].Node, ms.Pods.All[p].Template, 1) })
 	ms.PodEnded.Subscribe(func(p cluster.EndedPod) {
 		if p.Node != policy.None {

@@ -6,6 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/market"
 )
 
 // Pools are what the pools of nodes may buy and hold.
@@ -39,8 +40,14 @@ func (pl *Pools) Buy(pool policy.PoolID, markets []policy.MarketID, choice int, 
 	if len(markets) == 0 || pl.Full(pool, nil) {
 		return policy.None, false // they were cheaper when they were chosen, or there were fewer nodes
 	}
-	bid := pl.StandingBid(pool, markets)
-	m, slot, ok := pl.Market.Allocate(markets, bid, pl.Launches.Number)
+	return pl.BuyAt(pool, markets, pl.StandingBid(pool, markets), choice, token)
+}
+
+// BuyAt launches one node in one of the markets at a bid. It reports false when the provider has none
+// to give.
+func (pl *Pools) BuyAt(pool policy.PoolID, markets []policy.MarketID, bid policy.Money, choice int,
+	token string) (policy.NodeID, bool) {
+	m, slot, ok := pl.Market.Allocate(markets, market.Allocation{Bid: bid, Number: pl.Launches.Number})
 	if !ok {
 		pl.Refuse(pool, markets)
 		return policy.None, false
@@ -209,10 +216,10 @@ func (pl *Pools) EmptyOnly(pool policy.PoolID) bool {
 	return pl.State[pool].EmptyOnly || pl.State[pool].Exact
 }
 
-// RefreshBudgets sets which disruption budgets of pool are in force now. The
+// RefreshDisruptionBudgets sets which disruption budgets of pool are in force now. The
 // list is shared with snapshots and with other runs, so a change makes a new
 // one.
-func (pl *Pools) RefreshBudgets(pool policy.PoolID) {
+func (pl *Pools) RefreshDisruptionBudgets(pool policy.PoolID) {
 	p := &pl.All[pool]
 	for i := range p.Budgets {
 		b := &p.Budgets[i]

@@ -13,7 +13,10 @@ type Removals struct {
 // stop ends what a node costs and frees its slot.
 func (rm *Removals) stop(id policy.NodeID) {
 	rm.Bills.charge(id, rm.Clock.Now)
-	rm.Nodes.Hold(id, false)
+	if rm.Nodes.State[id].Held {
+		rm.Nodes.Hold(id, false)
+		rm.Pools.hold(id)
+	}
 	rm.Market.Free(rm.Nodes.All[id].Market, rm.of[id].slot)
 	rm.Stopped.Publish(id)
 }
@@ -72,6 +75,6 @@ func (rm *Removals) expire(id policy.NodeID) {
 	}
 	if n.Phase == policy.NodeInitialized && rm.of[id].drain < 0 {
 		rm.Drains.Start(id, nil, 0, actor)
-		rm.Expired.Publish(id)
+		rm.Changed.Publish(struct{}{})
 	}
 }

@@ -154,19 +154,6 @@ func (m *Market) Close(id policy.MarketID) {
 // CallFails reports whether a call of the provider's API fails now.
 func (m *Market) CallFails() bool { return m.weather.CallFails(m.clock.Now) }
 
-// Allocate asks the provider for one node in one of the markets, all of one
-// capacity type unless Config.LowestPrice is set. For spot it chooses as price-capacity-optimised does: of the
-// markets that are open it drops the third with the most pressure, unless
-// Config.LowestPrice is set, and takes the cheapest of the rest. An auction knows
-// no such choice: it takes the cheapest that bid is enough for. Among equal prices,
-// such as those of a type on demand in all zones, any is drawn by the number of the launch: Karpenter's kwok
-// provider does so (kwok/cloudprovider/cloudprovider.go of 1.14.1), and EC2 says
-// nothing of it.
-func (m *Market) Allocate(markets []policy.MarketID, bid policy.Money, number int) (id policy.MarketID, slot int32,
-	ok bool) {
-	return m.AllocateBy(markets, Allocation{Bid: bid, Number: number})
-}
-
 // An Allocation is how the provider chooses among markets.
 type Allocation struct {
 	Bid    policy.Money
@@ -181,8 +168,15 @@ type Allocation struct {
 	Rank func(policy.MarketID) int
 }
 
-// AllocateBy is Allocate by another strategy.
-func (m *Market) AllocateBy(markets []policy.MarketID, a Allocation) (id policy.MarketID, slot int32, ok bool) {
+// Allocate asks the provider for one node in one of the markets, all of one
+// capacity type unless Config.LowestPrice is set. For spot it chooses as price-capacity-optimised does,
+// without another strategy: of the markets that are open it drops the third with the most pressure,
+// unless Config.LowestPrice is set, and takes the cheapest of the rest. An auction knows
+// no such choice: it takes the cheapest that bid is enough for. Among equal prices,
+// such as those of a type on demand in all zones, any is drawn by the number of the launch: Karpenter's kwok
+// provider does so (kwok/cloudprovider/cloudprovider.go of 1.14.1), and EC2 says
+// nothing of it.
+func (m *Market) Allocate(markets []policy.MarketID, a Allocation) (id policy.MarketID, slot int32, ok bool) {
 	type offer struct {
 		market   policy.MarketID
 		slot     int32

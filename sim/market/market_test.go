@@ -53,7 +53,7 @@ func TestAllocateLeavesTheWorstThird(t *testing.T) {
 		}
 		m.prices.curves[id].Price[0] = policy.Money(1000 - rank)
 	}
-	if id, _, ok := m.Allocate(ids, 0, 1); !ok || id != bySafety[2] {
+	if id, _, ok := m.Allocate(ids, Allocation{Number: 1}); !ok || id != bySafety[2] {
 		t.Errorf("market %d is chosen, %v; from the safest on they are %v", id, ok, bySafety)
 	}
 }
@@ -66,13 +66,13 @@ func TestPressureOfDepth(t *testing.T) {
 	ids := []policy.MarketID{0, 1, 2}
 	cheapest := slices.SortedFunc(slices.Values(ids), func(a, b policy.MarketID) int { return cmp.Compare(m.pressure(a), m.pressure(b)) })[1]
 	m.prices.curves[cheapest].Price[0] = 900
-	if id, _, _ := m.Allocate(ids, 0, 1); id != cheapest {
+	if id, _, _ := m.Allocate(ids, Allocation{Number: 1}); id != cheapest {
 		t.Fatalf("market %d is chosen, want %d, the cheapest", id, cheapest)
 	}
 	for slot := range int32(4) {
 		m.Launch(cheapest, slot)
 	}
-	if id, _, ok := m.Allocate(ids, 0, 1); !ok || id == cheapest {
+	if id, _, ok := m.Allocate(ids, Allocation{Number: 1}); !ok || id == cheapest {
 		t.Errorf("market %d is chosen, %v, though it has one node left and others have five", id, ok)
 	}
 }

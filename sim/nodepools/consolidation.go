@@ -147,8 +147,7 @@ func (k *consolidation) disrupt() {
 		k.command = nil
 		if k.disruptor.Valid(c, cmd) && k.carryOut(cmd) {
 			// Karpenter looks again at once.
-			k.poll.at = k.Clock.Now + 1
-			k.Clock.Add(k.poll.at, engine.Disrupt, 0, 0, 0)
+			k.plan(time.Millisecond)
 			return
 		}
 		from = cmd.Method + 1
@@ -208,7 +207,7 @@ func (k *consolidation) idle() bool {
 func (k *consolidation) cluster() *karpenter.Cluster {
 	k.modes = k.modes[:0]
 	for p := range k.Pools.All {
-		k.Pools.RefreshBudgets(policy.PoolID(p))
+		k.Pools.RefreshDisruptionBudgets(policy.PoolID(p))
 		mode := k.Pools.All[p].Consolidation
 		if mode != policy.ConsolidateNever && (k.Pools.State[p].Exact || k.Pools.State[p].EmptyOnly) {
 			mode = policy.WhenEmpty

@@ -73,16 +73,13 @@ func (k *Karpenter) watch() {
 			kp.want()
 		}
 	})
-	k.ClaimGone.Subscribe(func(struct{}) { cs.noteChange() })
-	k.CommitmentEnded.Subscribe(func(struct{}) { cs.noteChange() })
-	k.Expired.Subscribe(func(policy.NodeID) { cs.noteChange() })
+	k.Changed.Subscribe(func(struct{}) { cs.noteChange() })
 	k.DrainBegun.Subscribe(func(n policy.NodeID) {
 		if x := &k.Nodes.All[n]; x.ActedBy == policy.ActorKarpenter {
 			kp.wantReplicas(x.Pool)
 			kp.want()
 		}
 	})
-	k.ClaimDeleted.Subscribe(func(policy.NodeID) { cs.noteChange() })
 	k.DrainEnded.Subscribe(func(policy.NodeID) { cs.look() })
 	k.NoCapacity.Subscribe(func(policy.PoolID) { cs.offers.forget() })
 }

@@ -17,7 +17,7 @@ const (
 // A nodeIndex is what the scheduler knows of all nodes for one template.
 type nodeIndex struct {
 	pod  policy.Pod // represents any pod of the template
-	read int        // entries of the scheduler's log that were read
+	read int        // entries of the scheduler's changes that were read
 
 	// softs are the spread constraints that only score; requireAll says that
 	// a node must have all of their keys to gain by them.
@@ -36,9 +36,15 @@ type nodeIndex struct {
 	// which pod of the template it is.
 	local bool
 
-	cpu, memory             int64 // requests
-	scoredCPU, scoredMemory int64 // what scoring assumes of them
+	requests
+	grouping
+}
 
+// The requests of a pod, and what scoring assumes of them.
+type requests struct{ cpu, memory, scoredCPU, scoredMemory int64 }
+
+// A grouping is the groups of all nodes for one template.
+type grouping struct {
 	// prefixes are the lists of numbers met so far that tell groups apart, and
 	// all that they begin with; see groupOf.
 	groups   []group
@@ -96,11 +102,10 @@ func newNodeIndex(sp *placement.Space, templates []policy.Template, t *policy.Te
 	r := &nodeIndex{
 		pod:  policy.Pod{ID: policy.None, Template: t.ID, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None},
 		read: -1, zonal: sp.Scoring().Zonal(t.ID),
-		cpu: t.Requests.CPU, memory: t.Requests.Memory,
-		prefixes: make([]prefix, 1),
+		grouping: grouping{prefixes: make([]prefix, 1)},
 	}
 	cpu, memory := placement.Assumptions(t)
-	r.scoredCPU, r.scoredMemory = r.cpu+cpu, r.memory+memory
+	r.requests = requests{t.Requests.CPU, t.Requests.Memory, t.Requests.CPU + cpu, t.Requests.Memory + memory}
 	if t.DaemonSet {
 		return r // its pods are bound to their nodes, never chosen
 	}
@@ -275,7 +280,7 @@ func (r *nodeIndex) groupOf(sp *placement.Space, n policy.NodeID, alone bool) in
 	return r.prefixes[at].group - 1
 }
 
-func (r *nodeIndex) step(at, x int32) int32 {
+func (r *grouping) step(at, x int32) int32 {
 	p := &r.prefixes[at]
 	if int(x+1) < len(p.longer) && p.longer[x+1] != 0 {
 		return p.longer[x+1]
@@ -332,7 +337,7 @@ func (r *nodeIndex) balanceScore(have, used policy.Resources) int32 {
 
 // top returns the best entry that still holds. There is one while the group
 // has nodes.
-func (g *group) top(r *nodeIndex) entry {
+func (g *group) top(r *grouping) entry {
 	for {
 		e := g.heap[0]
 		if s := r.nodes[e.node]; s.score == e.score && s.group > 0 && &r.groups[s.group-1] == g {
@@ -343,7 +348,7 @@ func (g *group) top(r *nodeIndex) entry {
 }
 
 // prune drops the entries that no longer hold, and those written twice.
-func (r *nodeIndex) prune(g *group, id int32) {
+func (r *grouping) prune(g *group, id int32) {
 	r.round++
 	kept := g.heap[:0]
 	for _, e := range g.heap {

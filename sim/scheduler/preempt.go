@@ -249,12 +249,12 @@ func (s *Scheduler) byImportance(pods []policy.Pod, pdbs []policy.PDB) {
 		return cmp.Or(cmp.Compare(s.templates[pods[b].Template].Priority, s.templates[pods[a].Template].Priority),
 			cmp.Compare(pods[a].Bound, pods[b].Bound), cmp.Compare(a, b))
 	})
-	s.budgets.grow(pdbs)
+	s.pdbStates.grow(pdbs)
 	s.spared = s.spared[:0]
 	for _, id := range s.lower {
 		v := spared{id: id}
 		for _, b := range s.templates[pods[id].Template].PDBs {
-			x := &s.budgets[b]
+			x := &s.pdbStates[b]
 			x.used++
 			x.most = max(x.most, x.used)
 			v.violates = v.violates || x.used > pdbs[b].Allowed
@@ -263,7 +263,7 @@ func (s *Scheduler) byImportance(pods []policy.Pod, pdbs []policy.PDB) {
 	}
 	for _, id := range s.lower {
 		for _, b := range s.templates[pods[id].Template].PDBs {
-			s.budgets[b].used = 0
+			s.pdbStates[b].used = 0
 		}
 	}
 	slices.SortStableFunc(s.spared, func(a, b spared) int {

@@ -38,7 +38,7 @@ func (s *Scheduler) plainFits(p *policy.Pod, n policy.NodeID) bool {
 // of lower priority off its node.
 func (s *Scheduler) plainPreempt(p *policy.Pod, pods []policy.Pod, pdbs []policy.PDB) candidate {
 	var best candidate
-	defer func(b budgets) { s.budgets = b }(slices.Clone(s.budgets)) // Preempt is to learn of them itself
+	defer func(b pdbStates) { s.pdbStates = b }(slices.Clone(s.pdbStates)) // Preempt is to learn of them itself
 	for n := range policy.NodeID(s.space.Nodes()) {
 		if unresolvable(s.space.Check(p, n)) {
 			continue

@@ -17,10 +17,10 @@ const (
 
 // A memory keeps what preemption by pods of one template came to on each node, since
 // many of them ask at one instant and each changes one node. It holds until that node
-// changes (Scheduler.Changed), or a budget in a way that a node can show (budgets.changed).
+// changes (Scheduler.Changed), or a budget in a way that a node can show (pdbStates.changed).
 // A template for whose pods other nodes matter keeps nothing from one pod to the next.
 type memory struct {
-	read  int    // entries of the scheduler's log that were read
+	read  int    // entries of the scheduler's changes that were read
 	drops uint64 // Scheduler.drops when it was last used
 
 	outcomes []outcome // by node
@@ -29,18 +29,17 @@ type memory struct {
 
 // remember readies the memory of p's template for p: what still holds stays.
 func (m *memory) remember(s *Scheduler, p *policy.Pod, pdbs []policy.PDB) {
-	if s.budgets.changed(pdbs) {
+	if s.pdbStates.changed(pdbs) {
 		s.drops++
 	}
-	end := s.base + len(s.log)
-	if m.read < s.base || m.drops != s.drops || !s.indexes[p.Template].local {
-		clear(m.outcomes)
-		m.read, m.drops = end, s.drops
-	}
-	for ; m.read < end; m.read++ {
-		if n := s.log[m.read-s.base]; int(n) < len(m.outcomes) {
+	follows := s.changes.since(&m.read, func(n policy.NodeID) {
+		if int(n) < len(m.outcomes) {
 			m.outcomes[n] = unknown
 		}
+	})
+	if !follows || m.drops != s.drops || !s.indexes[p.Template].local {
+		clear(m.outcomes)
+		m.drops = s.drops
 	}
 	if more := s.space.Nodes() - len(m.outcomes); more > 0 {
 		m.outcomes, m.ranks = append(m.outcomes, make([]outcome, more)...), append(m.ranks, make([]rank, more)...)
@@ -51,25 +50,25 @@ func (m *memory) remember(s *Scheduler, p *policy.Pod, pdbs []policy.PDB) {
 	}
 }
 
-// budgets are what is known of the PodDisruptionBudgets.
-type budgets []budget
+// pdbStates are what is known of the PodDisruptionBudgets.
+type pdbStates []pdbState
 
-type budget struct {
+type pdbState struct {
 	allowed int32 // disruptions, when a pod last asked
 	most    int32 // pods of it that were met on one node
 	used    int32 // disruptions counted on one node
 }
 
-func (x *budgets) grow(pdbs []policy.PDB) {
+func (x *pdbStates) grow(pdbs []policy.PDB) {
 	for len(*x) < len(pdbs) {
-		*x = append(*x, budget{})
+		*x = append(*x, pdbState{})
 	}
 }
 
 // changed reports whether what budgets allow changed so that a node can be another
 // candidate than it was: it makes no difference of those that allow more than they have pods
 // on any node.
-func (x *budgets) changed(pdbs []policy.PDB) (changed bool) {
+func (x *pdbStates) changed(pdbs []policy.PDB) (changed bool) {
 	x.grow(pdbs)
 	for i := range pdbs {
 		b, now := &(*x)[i], pdbs[i].Allowed

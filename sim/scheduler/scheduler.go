@@ -23,12 +23,7 @@ type Scheduler struct {
 	templates []policy.Template
 	indexes   []*nodeIndex
 
-	// log holds the nodes that changed since the entry base; latest is the
-	// last entry of each node, so that one that changed often is looked at
-	// once.
-	log    []policy.NodeID
-	base   int
-	latest []int
+	changes changeLog
 
 	scored []scored
 	seen   []int32 // by domain: the constraint and pick that met it last
@@ -37,11 +32,16 @@ type Scheduler struct {
 	nominations []nomination    // ascending by node
 	nominated   []policy.NodeID // by pod, 1 + the node that it is nominated to, 0 for none
 
+	preemption
+}
+
+// A preemption is what is known of pods that may be ended for others.
+type preemption struct {
 	preemptibles []preemptible // by node
 
-	memories []memory // of preemption, by template
-	budgets  budgets
-	drops    uint64 // how often all memories were dropped
+	memories  []memory // by template
+	pdbStates pdbStates
+	drops     uint64 // how often all memories were dropped
 
 	// What follows is scratch of Preempt.
 	candidate candidate
@@ -49,8 +49,46 @@ type Scheduler struct {
 	spared    []spared
 }
 
-// logMax is how many changes are remembered. An index that is further behind is rebuilt.
+// A changeLog lists the nodes that changed. Each reader keeps the number of entries that it has read.
+type changeLog struct {
+	nodes []policy.NodeID
+	base  int // the number of the first of nodes
+
+	// latest is the number of the last entry of each node, so that one that changed often is
+	// looked at once.
+	latest []int
+}
+
+// logMax is how many changes are remembered. A reader that is further behind reads all nodes.
 const logMax = 1 << 13
+
+func (l *changeLog) add(n policy.NodeID) {
+	if len(l.nodes) >= logMax {
+		l.base += len(l.nodes)
+		l.nodes = l.nodes[:0]
+	}
+	for int(n) >= len(l.latest) {
+		l.latest = append(l.latest, -1)
+	}
+	l.latest[n] = l.base + len(l.nodes)
+	l.nodes = append(l.nodes, n)
+}
+
+// since calls f once with each node that changed after the entries read, and counts all as read. It
+// reports false, and calls nothing, where entries were dropped since: any node may have changed.
+func (l *changeLog) since(read *int, f func(policy.NodeID)) bool {
+	from := *read
+	*read = l.base + len(l.nodes)
+	if from < l.base {
+		return false
+	}
+	for i, n := range l.nodes[from-l.base:] {
+		if l.latest[n] == from+i {
+			f(n)
+		}
+	}
+	return true
+}
 
 // New returns a scheduler of pods of the given templates on the nodes of sp.
 //
@@ -61,7 +99,7 @@ const logMax = 1 << 13
 // Kubernetes 1.35.)
 func New(sp *placement.Space, templates []policy.Template, peers func(t, u *policy.Template) bool) *Scheduler {
 	s := &Scheduler{space: sp, templates: templates, indexes: make([]*nodeIndex, len(templates)),
-		memories: make([]memory, len(templates))}
+		preemption: preemption{memories: make([]memory, len(templates))}}
 	for i := range templates {
 		s.indexes[i] = newNodeIndex(sp, templates, &templates[i], peers)
 	}
@@ -70,15 +108,7 @@ func New(sp *placement.Space, templates []policy.Template, peers func(t, u *poli
 
 // Changed says that node n, or what is bound to it, is not what it was.
 func (s *Scheduler) Changed(n policy.NodeID) {
-	if len(s.log) >= logMax {
-		s.base += len(s.log)
-		s.log = s.log[:0]
-	}
-	for int(n) >= len(s.latest) {
-		s.latest = append(s.latest, -1)
-	}
-	s.latest[n] = s.base + len(s.log)
-	s.log = append(s.log, n)
+	s.changes.add(n)
 	if int(n) < len(s.preemptibles) {
 		s.preemptibles[n].known = false
 	}
@@ -86,23 +116,13 @@ func (s *Scheduler) Changed(n policy.NodeID) {
 
 // catchUp shows r the nodes that changed since it was used last.
 func (s *Scheduler) catchUp(r *nodeIndex) {
-	end := s.base + len(s.log)
-	if r.read < s.base {
-		for n := range s.space.Nodes() {
-			s.update(r, policy.NodeID(n))
-		}
-		r.read = end
+	update := func(n policy.NodeID) { r.update(s.space, n, len(s.nominatedTo(n)) > 0) }
+	if s.changes.since(&r.read, update) {
 		return
 	}
-	for ; r.read < end; r.read++ {
-		if n := s.log[r.read-s.base]; s.latest[n] == r.read {
-			s.update(r, n)
-		}
+	for n := range s.space.Nodes() {
+		update(policy.NodeID(n))
 	}
-}
-
-func (s *Scheduler) update(r *nodeIndex, n policy.NodeID) {
-	r.update(s.space, n, len(s.nominatedTo(n)) > 0)
 }
 
 // Pick returns the best node for p, and whether any passes all filters. A pod that
@@ -121,7 +141,7 @@ func (s *Scheduler) Pick(p *policy.Pod) (policy.NodeID, bool) {
 		if g.nodes == 0 {
 			continue
 		}
-		top := g.top(r)
+		top := g.top(&r.grouping)
 		if s.Fits(p, top.node) {
 			s.scored = append(s.scored, scored{group: g, node: top.node, resource: top.score})
 		}
