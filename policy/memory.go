@@ -240,3 +240,29 @@ func (m *PoolMemory) BackedOff(node string, now Time) bool {
 	i, ok := FindBackoff(m.Backoff, node)
 	return ok && now < m.Backoff[i].Until
 }
+
+// A BackoffFilter knows the ends of the names in a list of Backoff. Who looks up many nodes
+// of which few are there asks it first.
+type BackoffFilter [1 << 12]bool
+
+// Filter returns the filter of the nodes that are not to be tried again at now.
+func (m *PoolMemory) Filter(now Time) *BackoffFilter {
+	var x BackoffFilter
+	for i := range m.Backoff {
+		if now < m.Backoff[i].Until {
+			x[nameEnd(m.Backoff[i].Node)] = true
+		}
+	}
+	return &x
+}
+
+// May reports whether a node of this name may be there: it is not where May says no.
+func (x *BackoffFilter) May(node string) bool { return x[nameEnd(node)] }
+
+// nameEnd returns a hash of the end of a name.
+func nameEnd(name string) (x uint32) {
+	for i := max(0, len(name)-4); i < len(name); i++ {
+		x = x*13 + uint32(name[i])
+	}
+	return x % uint32(len(BackoffFilter{}))
+}

@@ -29,8 +29,9 @@ func (r *review) remember(m policy.Memory) policy.Memory {
 // are drained now.
 func (r *review) backoff(pool policy.PoolID, list []policy.Backoff) []policy.Backoff {
 	there := make([]bool, len(list))
+	filter := (&policy.PoolMemory{Backoff: list}).Filter(-1)
 	for i := range r.s.Nodes {
-		if n := &r.s.Nodes[i]; n.Pool == pool && n.Live() {
+		if n := &r.s.Nodes[i]; n.Pool == pool && n.Live() && filter.May(n.Name) {
 			if at, ok := policy.FindBackoff(list, n.Name); ok {
 				there[at] = true
 			}

@@ -22,6 +22,10 @@ type loaded struct {
 	touched []policy.NodeID
 	is      []bool
 	ids     []policy.PodID // those of one node
+
+	// renewed are the nodes that the last load rebuilt, if it rebuilt only some.
+	renewed []policy.NodeID
+	some    bool
 }
 
 // holder returns the node on which p holds a place, or None.
@@ -39,8 +43,16 @@ func (l *loaded) follows(s *policy.Snapshot) bool {
 	return same && s.Follows(l.mark)
 }
 
+// Renewed lists the nodes, each once, that the last Load rebuilt, and reports whether all other
+// nodes are as the Load before it left them in the space. If it reports false, all nodes may
+// differ.
+func (sp *Space) Renewed() (nodes []policy.NodeID, some bool) {
+	return sp.loaded.renewed, sp.loaded.some
+}
+
 // note remembers that s was loaded.
 func (l *loaded) note(s *policy.Snapshot) {
+	l.renewed, l.some = l.renewed[:0], false
 	for _, n := range l.touched {
 		l.is[n] = false
 	}
@@ -73,7 +85,8 @@ func (l *loaded) touch(n policy.NodeID) {
 func (sp *Space) reload(s *policy.Snapshot) {
 	l := &sp.loaded
 	for c := s.NodesSince(l.mark); c.Next(); {
-		l.touch(c.ID)
+		n := c.ID
+		l.touch(n)
 	}
 	for c := s.PodsSince(l.mark); c.Next(); {
 		id := c.ID
@@ -97,7 +110,8 @@ func (sp *Space) reload(s *policy.Snapshot) {
 	for _, n := range l.touched {
 		l.is[n] = false
 	}
-	l.touched, l.mark, sp.reserved = l.touched[:0], s.Mark(), sp.reserved[:0]
+	l.renewed, l.touched, l.some = l.touched, l.renewed[:0], true
+	l.mark, sp.reserved = s.Mark(), sp.reserved[:0]
 }
 
 // putUp puts node n of s into its slot, which is empty, with its pods.

@@ -35,6 +35,7 @@ type Policy struct {
 	cfg   Config
 	name  string
 	space placement.Space // the memory of the last one
+	nodes nodeIndex
 }
 
 // New returns the policy, or says which parameter is out of range.
@@ -58,6 +59,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 		Steers: replan.Steers(s, wanted, "Spot up to the pool's target share, since it costs least"),
 	}
 	m = e.buy(s, m, &plan, wanted)
+	e.nodes.read(s)
 	for i := range s.Pools {
 		if s.Pools[i].Mode != policy.ModeOff {
 			m = e.renew(s, m, &plan, policy.PoolID(i))

@@ -102,11 +102,13 @@ func (r *renewal) cooldown() time.Duration {
 // A renewal works out which nodes of one pool are replaced, and by what.
 type renewal struct {
 	replan.Moves
-	e       *Policy
-	share   float64             // of Spot that the pool should have
-	sold    [2]*replan.Offering // by capacity type; made when first needed
-	memory  *policy.PoolMemory
-	changed bool // the memory was written
+	e      *Policy
+	share  float64             // of Spot that the pool should have
+	sold   [2]*replan.Offering // by capacity type; made when first needed
+	memory *policy.PoolMemory
+
+	filter  *policy.BackoffFilter // of the memory; made when first needed
+	changed bool                  // the memory was written
 }
 
 func newRenewal(e *Policy, s *policy.Snapshot, plan *policy.Plan, id policy.PoolID, pm *policy.PoolMemory) *renewal {
@@ -119,6 +121,7 @@ func newRenewal(e *Policy, s *policy.Snapshot, plan *policy.Plan, id policy.Pool
 func (r *renewal) load() {
 	r.Space = &r.e.space
 	r.Space.Load(r.S)
+	r.e.nodes.readSpace(r.S, r.Space)
 }
 
 // unsettled reports whether the pool changes anyway: pods wait for nodes that no provisioner buys,
@@ -136,13 +139,27 @@ func (r *renewal) unsettled() bool {
 			}
 		}
 	}
-	for i := range r.S.Nodes {
-		if n := &r.S.Nodes[i]; n.Pool == r.Pool.ID && n.Live() &&
-			(n.ReclaimAt != 0 || r.Pool.SelfProvisioned() && n.Phase < policy.NodeInitialized) {
-			return true
+	return in(r.S, r.Pool.ID, r.e.nodes.noticed.All()) ||
+		r.Pool.SelfProvisioned() && in(r.S, r.Pool.ID, r.e.nodes.coming.All())
+}
+
+// nodes returns the nodes that may be replaced.
+func (r *renewal) nodes() (list []policy.NodeID) {
+	for _, id := range r.e.nodes.movable.All() {
+		if r.S.Nodes[id].Pool == r.Pool.ID && !r.backedOff(id) {
+			list = append(list, id)
 		}
 	}
-	return false
+	return list
+}
+
+// backedOff reports whether the drain of a node is not to be tried again now.
+func (r *renewal) backedOff(id policy.NodeID) bool {
+	if r.filter == nil {
+		r.filter = r.memory.Filter(r.S.Now)
+	}
+	name := r.S.Nodes[id].Name
+	return r.filter.May(name) && r.memory.BackedOff(name, r.S.Now)
 }
 
 // price returns what is saved per hour without n: its price, or the rest of it that was not paid in
@@ -181,13 +198,15 @@ func (r *renewal) replaceExpensive() bool {
 	}
 	var list []candidate
 	spot, fixed := r.offering(policy.Spot).Floor, r.offering(policy.OnDemand).Floor
-	for _, id := range r.nodes() {
-		need, price := r.Space.Requested(id), r.priceIn(r.S.Nodes[id].Market)
-		least := min(spot.Cost(need), fixed.Cost(need))
-		if need.Pods > 0 && least <= r.limit(price).Float() {
-			list = append(list, candidate{id, price - policy.Dollars(least)})
-		}
+	least := func(need policy.Resources) float64 { return min(spot.Cost(need), fixed.Cost(need)) }
+	may := func(m policy.MarketID, need policy.Resources) bool {
+		return least(need) <= r.limit(r.priceIn(m)).Float()
 	}
+	r.e.nodes.asked(r.Space, r.Pool.ID, may, func(id policy.NodeID) {
+		if need, m := r.Space.Requested(id), r.S.Nodes[id].Market; may(m, need) && !r.backedOff(id) {
+			list = append(list, candidate{id, r.priceIn(m) - policy.Dollars(least(need))})
+		}
+	})
 	slices.SortFunc(list, func(x, y candidate) int {
 		return cmp.Or(cmp.Compare(y.saving, x.saving), cmp.Compare(r.S.Nodes[x.node].Name, r.S.Nodes[y.node].Name))
 	})
@@ -214,8 +233,8 @@ func (r *renewal) expire() bool {
 	if r.Pool.ExpireAfter == 0 {
 		return false
 	}
-	age := r.Pool.ExpireAfter - min(expireLead, r.Pool.ExpireAfter/2)
-	old := slices.DeleteFunc(r.nodes(), func(id policy.NodeID) bool { return r.S.Now.Sub(r.S.Nodes[id].Launched) < age })
+	old := r.e.nodes.aged(r.S, r.Pool.ID, r.Pool.ExpireAfter-min(expireLead, r.Pool.ExpireAfter/2))
+	old = slices.DeleteFunc(old, r.backedOff)
 	slices.SortFunc(old, func(x, y policy.NodeID) int {
 		return cmp.Or(cmp.Compare(r.S.Nodes[x].Launched, r.S.Nodes[y].Launched),
 			cmp.Compare(r.S.Nodes[x].Name, r.S.Nodes[y].Name))

@@ -96,10 +96,10 @@ func (d *demand) fixedOn(id policy.NodeID) (sum policy.Resources, all bool) {
 // readPods counts the pods of the pool, and sums what their losses cost.
 func (d *demand) readPods() {
 	s, index := d.s, &d.e.pods
-	d.pods = slices.Clone(index.standingIn(d.pool.ID))
+	d.pods = slices.Clone(standingIn(index, index.standing, d.pool.ID))
 	alone := len(s.Pools) == 1
 	if alone {
-		for t, n := range index.standingIn(policy.None) {
+		for t, n := range standingIn(index, index.standing, policy.None) {
 			d.pods[t] += n
 		}
 	}
@@ -108,11 +108,10 @@ func (d *demand) readPods() {
 		d.lossAll += float64(float64(n) * d.perPod.each[t])
 		jobs = jobs || n > 0 && ofJob(s, &s.Templates[t])
 	}
-	for i := 0; jobs && i < len(s.Pods); i++ {
-		p := &s.Pods[i]
-		if at := placeOf(p); remains(s, p) && ofJob(s, &s.Templates[p.Template]) &&
-			(at < 0 && alone || at >= 0 && s.Nodes[at].Pool == d.pool.ID) {
-			d.lossAll += d.perPod.redone(s, p) // depends on how long it has run
+	for id := 0; jobs && id < len(index.cells); id++ {
+		if x := &index.all[id]; index.cells[id] >= 0 && ofJob(s, &s.Templates[x.template]) &&
+			(x.at < 0 && alone || x.at >= 0 && s.Nodes[x.at].Pool == d.pool.ID) {
+			d.lossAll += d.perPod.redone(s, &s.Pods[id]) // depends on how long it has run
 		}
 	}
 }
@@ -162,9 +161,9 @@ func (d *demand) reach() int64 {
 		return d.total.CPU
 	}
 	count := make([]int64, len(d.s.Templates))
-	for i := range d.s.Pods {
-		if p := &d.s.Pods[i]; remains(d.s, p) {
-			count[p.Template]++
+	for i := range d.e.pods.all {
+		if p := &d.e.pods.all[i]; !p.daemon && p.phase != policy.PodGone && p.phase != policy.PodTerminating {
+			count[p.template]++
 		}
 	}
 	sum := int64(0)

@@ -90,7 +90,7 @@ func (d *planState) newGuard(launches []policy.Launch, drains []policy.Drain) *g
 	goes := func(n policy.NodeID) bool {
 		return slices.ContainsFunc(drains, func(x policy.Drain) bool { return x.Node == n })
 	}
-	for _, id := range g.e.roomy {
+	for _, id := range g.e.roomy.nodes {
 		if g.e.nodes.all[id].pool == g.pool.ID && !goes(id) && !g.leaves(id) {
 			g.places.available = append(g.places.available, id)
 		}

@@ -2,6 +2,7 @@ package portfolio
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -40,7 +41,28 @@ func TestKept(t *testing.T) {
 			if !reflect.DeepEqual(plan, want) || !reflect.DeepEqual(next, wantNext) {
 				t.Fatalf("decided\n%s%+v\nread alone\n%s%+v", plan.Format(s), next, want.Format(s), wantNext)
 			}
+			if got, want := kept.classes.byKey(), fresh.classes.byKey(); !reflect.DeepEqual(got, want) {
+				t.Fatalf("classes are %v, read alone %v", got, want)
+			}
+			if !slices.Equal(kept.roomy.nodes, fresh.roomy.nodes) || !slices.Equal(kept.names.order, fresh.names.order) {
+				t.Fatalf("room is on %v by name %v, read alone %v %v", kept.roomy.nodes, kept.names.order, fresh.roomy.nodes, fresh.names.order)
+			}
+			if x, y := &kept.nodes, &fresh.nodes; !slices.Equal(x.all, y.all) || !slices.Equal(x.plain, y.plain) ||
+				!slices.Equal(x.odd, y.odd) || !slices.Equal(x.recommended, y.recommended) {
+				t.Fatalf("nodes are %+v, read alone %+v", *x, *y)
+			}
 			m = next
 		}
 	})
+}
+
+// byKey returns the nodes of the classes that have any.
+func (x *nodeClasses) byKey() map[classKey][]policy.NodeID {
+	all := map[classKey][]policy.NodeID{}
+	for i := range x.list {
+		if c := &x.list[i]; len(c.nodes) > 0 {
+			all[c.classKey] = c.nodes
+		}
+	}
+	return all
 }

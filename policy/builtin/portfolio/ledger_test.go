@@ -24,7 +24,7 @@ func TestLedger(t *testing.T) {
 		if refused {
 			s.Markets[0].Experience.Refused = s.Now
 		}
-		x.e.nodes.read(s)
+		x.e.nodes.read(s, policy.Mark{})
 		if got := readLedger(x, probeFirst).depthLeft(0); got != want {
 			t.Errorf("%d nodes, refused %v: %d more are believed to be there, want %d", nodes, refused, got, want)
 		}

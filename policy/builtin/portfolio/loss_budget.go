@@ -180,7 +180,7 @@ func (b *lossBudget) counts(t policy.TemplateID) bool {
 		return true
 	}
 	for p := range b.s.Pools {
-		if b.e.pods.standingIn(policy.PoolID(p))[t] > 0 {
+		if standingIn(&b.e.pods, b.e.pods.standing, policy.PoolID(p))[t] > 0 {
 			return false
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // A nodeIndex holds the properties of the nodes of a snapshot that are read most, in little memory.
+// It is kept from decision to decision, and nodes that changed are recounted.
 type nodeIndex struct {
 	all     []nodeEntry // by node
 	markets int
@@ -35,23 +35,50 @@ type nodeEntry struct {
 	recommended policy.Time // as Node.Recommended
 }
 
-// read reads the nodes of s.
-func (x *nodeIndex) read(s *policy.Snapshot) {
-	x.all, x.markets = scratch.Zeroed(x.all, len(s.Nodes)), len(s.Markets)
-	x.plain = scratch.Zeroed(x.plain, (1+len(s.Pools))*len(s.Markets))
-	x.odd, x.recommended = x.odd[:0], x.recommended[:0]
-	for i := range s.Nodes {
-		n, e := &s.Nodes[i], &x.all[i]
-		*e = nodeEntry{n.Pool, n.Market, n.Phase, n.ActedBy, n.Usable(), n.ReclaimAt != 0, n.DoNotDisrupt, n.Recommended}
-		switch {
-		case e.plain():
-			x.plain[int(1+e.pool)*x.markets+int(e.market)]++
-		case e.live():
-			x.odd = append(x.odd, n.ID)
+// read reads the nodes of s. Those that did not change since the given snapshot were read
+// from it.
+func (x *nodeIndex) read(s *policy.Snapshot, since policy.Mark) {
+	cells := (1 + len(s.Pools)) * len(s.Markets)
+	if !s.Follows(since) || len(x.plain) != cells || x.markets != len(s.Markets) {
+		*x = nodeIndex{all: x.all[:0], markets: len(s.Markets), plain: make([]int32, cells), odd: x.odd[:0],
+			recommended: x.recommended[:0]}
+		since = policy.Mark{}
+	}
+	for len(x.all) < len(s.Nodes) {
+		x.all = append(x.all, nodeEntry{pool: policy.None, market: policy.None})
+	}
+	for c := s.NodesSince(since); c.Next(); {
+		id := c.ID
+		n := &s.Nodes[id]
+		was, now := x.all[id], nodeEntry{n.Pool, n.Market, n.Phase, n.ActedBy, n.Usable(), n.ReclaimAt != 0, n.DoNotDisrupt,
+			n.Recommended}
+		if was == now {
+			continue
 		}
-		if e.recommended != 0 {
-			x.recommended = append(x.recommended, n.ID)
-		}
+		x.count(&was, -1)
+		x.count(&now, 1)
+		x.all[id] = now
+		x.odd = listed(x.odd, id, now.live() && !now.plain())
+		x.recommended = listed(x.recommended, id, now.recommended != 0)
+	}
+}
+
+// listed returns list, which ascends, with id or without it.
+func listed(list []policy.NodeID, id policy.NodeID, there bool) []policy.NodeID {
+	at, was := slices.BinarySearch(list, id)
+	switch {
+	case there && !was:
+		return slices.Insert(list, at, id)
+	case was && !there:
+		return slices.Delete(list, at, at+1)
+	}
+	return list
+}
+
+// count counts a node in (1) or out (-1).
+func (x *nodeIndex) count(n *nodeEntry, sign int32) {
+	if n.plain() {
+		x.plain[int(1+n.pool)*x.markets+int(n.market)] += sign
 	}
 }
 
@@ -84,10 +111,14 @@ type classKey struct {
 	pods   int32
 }
 
-// A nodeClasses sorts the nodes with pods that stay into classes.
+// A nodeClasses sorts the nodes with pods that stay into classes. It is kept from decision to
+// decision, and only nodes that changed, or whose pods did, go to other classes.
 type nodeClasses struct {
-	list []nodeClass
-	of   []int32 // by node, its class, or None
+	list  []nodeClass // some are empty
+	empty []int32     // those
+	at    map[classKey]int32
+	of    []int32 // by node, its class, or None
+	moved []policy.NodeID
 }
 
 // keyOf returns the class of node id, or false for a node of none.
@@ -102,23 +133,90 @@ func (x *nodeClasses) keyOf(e *Policy, id policy.NodeID) (classKey, bool) {
 	return classKey{n.pool, n.market, set.kind, set.n}, true
 }
 
-// read sorts the nodes of s, of which e has read the nodes, their order and their pods.
-func (x *nodeClasses) read(e *Policy, s *policy.Snapshot) {
-	at := make(map[classKey]int32)
-	x.list, x.of = x.list[:0], scratch.Zeroed(x.of, len(s.Nodes))
-	for _, id := range e.names.order {
-		key, some := x.keyOf(e, id)
-		if !some {
-			x.of[id] = policy.None
-			continue
+// read brings the classes to s, of which e has read the nodes and pods, and the names of nodes
+// in its order. Those that did not change since the given snapshot were read from it.
+func (x *nodeClasses) read(e *Policy, s *policy.Snapshot, since policy.Mark) {
+	if e.pods.anew || !s.Follows(since) {
+		x.forget(len(s.Nodes))
+		e.names.read(s, since)
+		for _, id := range e.names.order {
+			if key, some := x.keyOf(e, id); some {
+				x.put(id, key, e.names.rank)
+			}
 		}
-		class, known := at[key]
-		if !known {
-			class = int32(len(x.list))
-			at[key], x.list = class, append(x.list, nodeClass{classKey: key})
-		}
-		x.of[id], x.list[class].nodes = class, append(x.list[class].nodes, id)
+		return
 	}
+	for len(x.of) < len(s.Nodes) {
+		x.of = append(x.of, policy.None)
+	}
+	x.moved = x.moved[:0]
+	for c := s.NodesSince(since); c.Next(); {
+		x.look(e, c.ID, int(c.ID) >= len(e.names.names) || e.names.names[c.ID] != s.Nodes[c.ID].Name)
+	}
+	for _, id := range e.pods.touched {
+		x.look(e, id, false)
+	}
+	e.names.read(s, since)
+	slices.Sort(x.moved)
+	for _, id := range slices.Compact(x.moved) {
+		if key, some := x.keyOf(e, id); some {
+			x.put(id, key, e.names.rank)
+		}
+	}
+}
+
+// forget empties all classes.
+func (x *nodeClasses) forget(nodes int) {
+	for i := range x.list {
+		x.list[i].nodes = x.list[i].nodes[:0]
+	}
+	x.list, x.empty, x.at = x.list[:0], x.empty[:0], make(map[classKey]int32)
+	x.of = slices.Grow(x.of[:0], nodes)[:nodes]
+	for i := range x.of {
+		x.of[i] = policy.None
+	}
+}
+
+// look takes a node out of its class that is of another now, or has another name.
+func (x *nodeClasses) look(e *Policy, id policy.NodeID, renamed bool) {
+	key, some := x.keyOf(e, id)
+	at := x.of[id]
+	if at >= 0 && some && !renamed && x.list[at].classKey == key {
+		return
+	}
+	if some {
+		x.moved = append(x.moved, id)
+	}
+	if at < 0 {
+		return
+	}
+	c := &x.list[at]
+	k := slices.Index(c.nodes, id)
+	c.nodes, x.of[id] = slices.Delete(c.nodes, k, k+1), policy.None
+	if len(c.nodes) == 0 {
+		delete(x.at, c.classKey)
+		x.empty = append(x.empty, at)
+	}
+}
+
+// put puts a node into its class, to where its name belongs by the ranks of names.
+func (x *nodeClasses) put(id policy.NodeID, key classKey, rank []int32) {
+	at, known := x.at[key]
+	if !known {
+		if last := len(x.empty) - 1; last >= 0 {
+			at, x.empty = x.empty[last], x.empty[:last]
+		} else {
+			at, x.list = int32(len(x.list)), append(x.list, nodeClass{})
+		}
+		x.at[key], x.list[at].classKey = at, key
+	}
+	x.of[id] = at
+	c := &x.list[at]
+	k := len(c.nodes)
+	if k > 0 && rank[c.nodes[k-1]] > rank[id] {
+		k, _ = slices.BinarySearchFunc(c.nodes, rank[id], func(n policy.NodeID, r int32) int { return int(rank[n] - r) })
+	}
+	c.nodes = slices.Insert(c.nodes, k, id)
 }
 
 // A nameOrder is the order of nodes by name. It is kept from decision to decision, since
@@ -127,25 +225,57 @@ type nameOrder struct {
 	names []string        // by node, as they were read last
 	order []policy.NodeID // ascending by name
 	rank  []int32         // by node, its place in order
+
+	changed, before []policy.NodeID // memory
 }
 
-// read orders the nodes of s.
-func (x *nameOrder) read(s *policy.Snapshot) {
-	same := func(id policy.NodeID) bool {
-		return int(id) < min(len(x.names), len(s.Nodes)) && x.names[id] == s.Nodes[id].Name
-	}
-	x.order = slices.DeleteFunc(x.order, func(id policy.NodeID) bool { return !same(id) })
-	for i := range s.Nodes {
-		if id := policy.NodeID(i); !same(id) {
-			at, _ := slices.BinarySearchFunc(x.order, id, func(a, b policy.NodeID) int {
-				return cmp.Or(cmp.Compare(s.Nodes[a].Name, s.Nodes[b].Name), cmp.Compare(a, b))
-			})
-			x.order = slices.Insert(x.order, at, id)
+// read orders the nodes of s. Those that did not change since the given snapshot were read
+// from it.
+func (x *nameOrder) read(s *policy.Snapshot, since policy.Mark) {
+	known := len(x.names)
+	changed := x.changed[:0]
+	for c := s.NodesSince(since); c.Next(); {
+		id := c.ID
+		if int(id) >= known || x.names[id] != s.Nodes[id].Name {
+			changed = append(changed, id)
 		}
 	}
-	x.names, x.rank = scratch.Zeroed(x.names, len(s.Nodes)), scratch.Zeroed(x.rank, len(s.Nodes))
+	x.changed = changed
+	if len(changed) == 0 && known == len(s.Nodes) {
+		return
+	}
+	x.rank = slices.Grow(x.rank, max(0, len(s.Nodes)-len(x.rank)))[:max(known, len(s.Nodes))]
+	for id := len(s.Nodes); id < known; id++ {
+		x.rank[id] = -1
+	}
+	for _, id := range changed {
+		x.rank[id] = -1
+	}
+	kept := x.order[:0]
+	for _, id := range x.order {
+		if x.rank[id] >= 0 {
+			kept = append(kept, id)
+		}
+	}
+	by := func(a, b policy.NodeID) int {
+		return cmp.Or(cmp.Compare(s.Nodes[a].Name, s.Nodes[b].Name), cmp.Compare(a, b))
+	}
+	slices.SortFunc(changed, by)
+	order := slices.Grow(x.before[:0], len(s.Nodes))
+	x.before = x.order
+	for _, id := range changed {
+		at, _ := slices.BinarySearchFunc(kept, id, by)
+		order = append(append(order, kept[:at]...), id)
+		kept = kept[at:]
+	}
+	order = append(order, kept...)
+	x.order = order
+	x.names, x.rank = slices.Grow(x.names, max(0, len(s.Nodes)-known))[:len(s.Nodes)], x.rank[:len(s.Nodes)]
+	for _, id := range changed {
+		x.names[id] = s.Nodes[id].Name
+	}
 	for i, id := range x.order {
-		x.names[id], x.rank[id] = s.Nodes[id].Name, int32(i)
+		x.rank[id] = int32(i)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestNameOrder(t *testing.T) {
 					s.Nodes[rapid.IntRange(0, len(s.Nodes)-1).Draw(t, "slot")].Name = rapid.StringMatching("[ab]{0,4}").Draw(t, "name")
 				}
 			}
-			x.read(s)
+			x.read(s, policy.Mark{})
 			if len(x.order) != len(s.Nodes) {
 				t.Fatalf("%d of %d nodes are ordered", len(x.order), len(s.Nodes))
 			}

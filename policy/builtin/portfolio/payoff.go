@@ -134,13 +134,13 @@ func moveCostsOf(s *policy.Snapshot, e *Policy, perPod *podLosses) moveCosts {
 			unstated = unstated || t.Startup == 0 && pods > 0
 		}
 	}
-	for i := 0; unstated && i < len(s.Pods); i++ {
-		p := &s.Pods[i]
-		if !bound(p) || p.Phase != policy.PodReady {
+	for i := 0; unstated && i < len(e.pods.all); i++ {
+		p := &e.pods.all[i]
+		if !p.bound || p.daemon || p.phase != policy.PodReady {
 			continue
 		}
-		if t := &s.Templates[p.Template]; !t.DaemonSet && t.Workload >= 0 && t.Startup == 0 {
-			minutes[t.Workload] = max(minutes[t.Workload], (p.ReadySince.Sub(p.Bound) + restartDelay).Minutes())
+		if t := &s.Templates[p.template]; t.Workload >= 0 && t.Startup == 0 {
+			minutes[t.Workload] = max(minutes[t.Workload], (s.Pods[i].ReadySince.Sub(s.Pods[i].Bound) + restartDelay).Minutes())
 		}
 	}
 	for i := range s.Templates {

@@ -21,7 +21,7 @@ type places struct {
 // findPlaces reads the nodes of the pool with pods that may have free capacity for one more.
 func findPlaces(x *poolContext) places {
 	l := places{poolContext: x}
-	for _, id := range l.e.roomy {
+	for _, id := range l.e.roomy.nodes {
 		if l.e.nodes.all[id].pool == l.pool.ID && len(l.e.pods.on(id)) > 0 {
 			l.available = append(l.available, id)
 		}
@@ -29,20 +29,34 @@ func findPlaces(x *poolContext) places {
 	return l
 }
 
-// readRoomy lists the nodes, ascending, that stay and may have free capacity for a pod: their free
-// resources are at least the smallest request of a pod.
-func (e *Policy) readRoomy(s *policy.Snapshot) {
+// A roomyNodes holds the nodes, ascending, that stay and may have free capacity for a pod: their
+// free resources are at least the smallest request of a pod. It is kept from decision to decision,
+// and nodes that changed, or whose pods did, are examined again.
+type roomyNodes struct {
+	nodes []policy.NodeID
+	least policy.Resources
+}
+
+// read brings it to s, of which e has read the nodes and pods; the others are as they were in
+// the given snapshot.
+func (x *roomyNodes) read(e *Policy, s *policy.Snapshot, since policy.Mark) {
 	least := policy.Resources{CPU: math.MaxInt64, Memory: math.MaxInt64}
 	for i := range s.Templates {
 		if t := &s.Templates[i]; !t.DaemonSet {
 			least.CPU, least.Memory = min(least.CPU, t.Requests.CPU), min(least.Memory, t.Requests.Memory)
 		}
 	}
-	e.roomy = e.roomy[:0]
-	for i := range e.nodes.all {
-		if id := policy.NodeID(i); e.nodes.all[i].stays() && holdsBoth(e.pods.free(s, id), least) {
-			e.roomy = append(e.roomy, id)
-		}
+	if e.pods.anew || !s.Follows(since) || least != x.least {
+		x.nodes, x.least, since = x.nodes[:0], least, policy.Mark{}
+	}
+	look := func(id policy.NodeID) {
+		x.nodes = listed(x.nodes, id, e.nodes.all[id].stays() && holdsBoth(e.pods.free(s, id), least))
+	}
+	for c := s.NodesSince(since); c.Next(); {
+		look(c.ID)
+	}
+	for _, id := range e.pods.touched {
+		look(id)
 	}
 }
 

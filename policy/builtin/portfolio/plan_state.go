@@ -156,6 +156,9 @@ func (x *poolContext) holds(p *policy.Pod) bool {
 	if p.Phase == policy.PodGone || p.Phase == policy.PodTerminating {
 		return false
 	}
-	at := placeOf(p)
+	at := p.Node
+	if at < 0 {
+		at = p.Nominated
+	}
 	return at >= 0 && x.s.Nodes[at].Pool == x.pool.ID || at < 0 && len(x.s.Pools) == 1
 }

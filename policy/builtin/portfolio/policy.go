@@ -23,28 +23,23 @@ type Policy struct {
 	cfg  Config
 	name string
 
-	index
 	exposure workload.Exposure
 	spread   capacitySpread
 	moved    []podMove         // tentative, since exposure and spread were read
 	pools    []poolScratch     // by pool
 	cover    *billing.Coverage // of the snapshot in hand and what is planned on it
 
-	ranking    ranking     // of the nodes of the pool in hand
+	pods       podIndex    // of the snapshot in hand
+	nodes      nodeIndex   // its nodes
+	names      nameOrder   // of these
+	classes    nodeClasses // of these
+	roomy      roomyNodes  // of these
+	ranking    ranking     // of those of the pool in hand
+	gangs      gangIndex   // of those pods
 	nodeOffers []nodeOffer // of the pool and capacity type in hand
 	shares     []float64   // by pool, of those that are not off
 
 	space placement.Space // the memory of the last one
-}
-
-// An index holds what is read most of the nodes and pods of the snapshot in hand.
-type index struct {
-	pods    podIndex
-	nodes   nodeIndex
-	names   nameOrder
-	classes nodeClasses
-	roomy   []policy.NodeID // see readRoomy
-	gangs   gangIndex
 }
 
 // New returns the policy, or says which parameter is out of range.
@@ -102,15 +97,15 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 // read reads the parts of s that every pool needs.
 func (e *Policy) read(s *policy.Snapshot) {
 	e.cover = billing.CoverageOf(s)
+	last := e.pods.mark
+	e.pods.read(s)
 	if len(e.pools) != len(s.Pools) {
 		e.pools = make([]poolScratch, len(s.Pools))
 	}
-	e.pods.read(s)
 	e.gangs.read(s)
-	e.nodes.read(s)
-	e.names.read(s)
-	e.classes.read(e, s)
-	e.readRoomy(s)
+	e.nodes.read(s, last)
+	e.classes.read(e, s, last)
+	e.roomy.read(e, s, last)
 }
 
 // readMoves reads where pods run, without tentative moves.

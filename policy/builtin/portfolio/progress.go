@@ -121,12 +121,15 @@ func (j *progress) forgetRefused() {
 // readDue finds whether all pods of the pool, and those that wait for a node of any pool, are
 // of jobs that are due at a time.
 func (j *progress) readDue() {
-	for i := range j.s.Pods {
-		p := &j.s.Pods[i]
-		if at := placeOf(p); !remains(j.s, p) || at >= 0 && j.s.Nodes[at].Pool != j.pool.ID {
+	for i := range j.e.pods.all {
+		x := &j.e.pods.all[i]
+		if x.daemon || x.phase == policy.PodGone || x.phase == policy.PodTerminating {
 			continue
 		}
-		t := &j.s.Templates[p.Template]
+		if x.at >= 0 && j.s.Nodes[x.at].Pool != j.pool.ID {
+			continue
+		}
+		t := &j.s.Templates[x.template]
 		if j.dueOnly = ofJob(j.s, t) && !math.IsInf(j.slack(t), -1); !j.dueOnly {
 			return
 		}
@@ -157,23 +160,22 @@ func readWaiting(j *jobs, share float64) *waiting {
 func (w *waiting) read() {
 	n := len(w.s.Templates)
 	placed, pending, stays := make([]int, n), make([]int, n), make([]bool, n)
-	for i := range w.s.Pods {
-		p := &w.s.Pods[i]
-		if !remains(w.s, p) {
+	for i := range w.e.pods.all {
+		x := &w.e.pods.all[i]
+		switch {
+		case x.daemon || x.phase == policy.PodGone || x.phase == policy.PodTerminating:
 			continue
-		}
-		switch at := placeOf(p); {
-		case at < 0:
-			pending[p.Template]++
-		case w.s.Nodes[at].Pool == w.pool.ID:
-			placed[p.Template]++
+		case x.at < 0:
+			pending[x.template]++
+		case w.s.Nodes[x.at].Pool == w.pool.ID:
+			placed[x.template]++
 		default:
 			continue
 		}
-		if !ofJob(w.s, &w.s.Templates[p.Template]) {
+		if !ofJob(w.s, &w.s.Templates[x.template]) {
 			return
 		}
-		stays[p.Template] = stays[p.Template] || p.DoNotDisrupt
+		stays[x.template] = stays[x.template] || x.doNotDisrupt
 	}
 	asked := pending
 	if !slices.ContainsFunc(asked, func(n int) bool { return n > 0 }) {

@@ -133,14 +133,18 @@ func (e *Policy) moving(s *policy.Snapshot) bool {
 // sources returns the on-demand nodes that may be emptied: those of managed pools that another
 // controller does not hold, and whose drain was not given up lately.
 func (e *Policy) sources(s *policy.Snapshot, m *policy.Memory) (nodes []policy.NodeID) {
-	memories := make([]policy.PoolMemory, len(s.Pools))
+	memories, filters := make([]policy.PoolMemory, len(s.Pools)), make([]*policy.BackoffFilter, len(s.Pools))
 	for i := range s.Pools {
-		memories[i] = m.Pool(s.Pools[i].Name)
+		if memories[i] = m.Pool(s.Pools[i].Name); len(memories[i].Backoff) > 0 {
+			filters[i] = memories[i].Filter(s.Now)
+		}
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.Pool != policy.None && s.Pools[n.Pool].Mode != policy.ModeOff && replan.MayLeave(n) && e.cfg.isOnDemand(s, n) &&
-			!memories[n.Pool].BackedOff(n.Name, s.Now) {
+		if n.Pool == policy.None || s.Pools[n.Pool].Mode == policy.ModeOff || !replan.MayLeave(n) || !e.cfg.isOnDemand(s, n) {
+			continue
+		}
+		if f := filters[n.Pool]; f == nil || !f.May(n.Name) || !memories[n.Pool].BackedOff(n.Name, s.Now) {
 			nodes = append(nodes, n.ID)
 		}
 	}
