@@ -113,7 +113,7 @@ func TestUpdatedIsRebuilt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &follower{t: t, mirror: newMirror(t, manifestsOf(t, c.scenario)), seed: seed, most: nightly.Count(50, 150)}
+			f := &follower{t: t, mirror: newMirror(t, manifestsOf(t, c.scenario)), seed: seed, most: nightly.Count(100, 150)}
 			f.mirror.shuffle = rand.New(rand.NewPCG(seed, 1))
 			_, err = sim.Run(context.Background(), sim.Config{Prepared: stage, Policy: p, Forecaster: forecaster, Seed: 1, Recorder: f})
 			if err != nil && !errors.Is(err, errEnough) {

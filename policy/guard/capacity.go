@@ -30,7 +30,7 @@ func (r *survey) listFree() {
 	r.listed = true
 	for i := range r.s.Nodes {
 		if n := &r.s.Nodes[i]; n.Pool != policy.None && n.Usable() && r.slot[i] == 0 && n.ActedBy == policy.ActorNone {
-			r.freeNodes = append(r.freeNodes, freeNode{n.Pool, n.Allocatable.Minus(r.nodes[i].all)})
+			r.freeNodes = append(r.freeNodes, freeNode{n.Pool, n.Allocatable.Minus(r.placed.nodes[i].all)})
 		}
 	}
 }
@@ -111,19 +111,20 @@ func (r *survey) countDrain(d *policy.Drain) {
 }
 
 // replacing returns the positions of the replacements of what d drains: those that are for
-// the node, and those that d waits for.
-func (r *survey) replacing(d *policy.Drain) (found []int32) {
+// the node, and those that d waits for. They are valid until the next call.
+func (r *survey) replacing(d *policy.Drain) []int32 {
+	r.found = r.found[:0]
 	for at := r.node(d.Node).forNode; at > 0; at = r.replacements[at-1].forNode {
-		found = append(found, at-1)
+		r.found = append(r.found, at-1)
 	}
 	for _, token := range d.After {
 		for at := r.byToken[token]; at > 0; at = r.replacements[at-1].forToken {
-			if !slices.Contains(found, at-1) {
-				found = append(found, at-1)
+			if !slices.Contains(r.found, at-1) {
+				r.found = append(r.found, at-1)
 			}
 		}
 	}
-	return found
+	return r.found
 }
 
 // countReplacements marks the replacements of d as counted.

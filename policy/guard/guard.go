@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // Around returns p with guardrails: an entry of p's plan is left out, and reported in a Hold, if it
@@ -31,6 +32,8 @@ func Around(p policy.Policy, cfg Config) policy.Policy {
 type guarded struct {
 	policy policy.Policy
 	cfg    Config
+
+	surveys scratch.Pool[survey] // memory to work in; no result depends on it
 }
 
 // Name returns the name of the guarded policy, since guardrails are the default.
@@ -49,7 +52,8 @@ func (g *guarded) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, poli
 // costs no allocation.
 func (g *guarded) review(s *policy.Snapshot, m policy.Memory, plan policy.Plan, next policy.Memory) (policy.Plan,
 	policy.Memory) {
-	r := review{trust: trust{s, g.cfg.ConfidenceMin}, before: &m, plan: plan}
+	last := g.surveys.Get()
+	r := review{survey: *last, trust: trust{s, g.cfg.ConfidenceMin}, before: &m, plan: plan}
 	r.cfg, r.s, r.stale = &g.cfg, s, staleText(s)
 	r.plan.Holds = slices.Clip(plan.Holds) // what is appended must not reach the policy's own list
 	if len(plan.Steers) > 0 {
@@ -62,6 +66,8 @@ func (g *guarded) review(s *policy.Snapshot, m policy.Memory, plan policy.Plan, 
 	if len(plan.DeletionCosts) > 0 {
 		r.patches(plan.DeletionCosts)
 	}
+	*last = r.survey.emptied()
+	g.surveys.Put(last)
 	return r.plan, next
 }
 
@@ -85,17 +91,21 @@ type survey struct {
 	cfg *Config
 	s   *policy.Snapshot
 
-	nodes   []nodeLoad    // by NodeID
+	placed  placed
 	pools   []guardedPool // by PoolID
 	leaving []leavingNode
 
 	// replacements are the launches that are not held themselves, byToken the last of each
-	// token, by position.
+	// token, by position. found is what replacing returned last.
 	replacements []replacement
 	byToken      map[string]int32
+	found        []int32
 
 	// slot[n] is 1 + the index in leaving of node n, 0 if it is not there.
 	slot []int32
+
+	// wanted is by node 1 + the entry of the plan that gives its pods a deletion cost, 0 of none.
+	wanted []int32
 
 	// freeNodes are the nodes that stay, less the pods placed there so far. They are listed
 	// when pods are placed first.

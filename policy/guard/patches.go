@@ -5,6 +5,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/figures"
+	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // patches lets deletion costs through for at most PatchesMax pods, in the order of
@@ -12,18 +13,20 @@ import (
 // of nodes in no managed pool keep what they have.
 func (r *review) patches(costs []policy.DeletionCost) {
 	s := r.s
-	wanted := make([]int32, len(s.Nodes)) // by node, 1 + the last entry for it, 0 for none
+	r.wanted = scratch.Zeroed(r.wanted, len(s.Nodes))
 	for i := range costs {
-		wanted[costs[i].Node] = int32(i + 1)
+		r.wanted[costs[i].Node] = int32(i + 1)
 	}
 	pods := make([]int, len(costs))
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		if p.Phase < policy.PodStarting || p.Node < 0 || wanted[p.Node] == 0 {
-			continue
+	r.placed.read(s)
+	for i := range costs {
+		if r.wanted[costs[i].Node] != int32(i+1) {
+			continue // it is wanted twice: the last counts
 		}
-		if at := wanted[p.Node] - 1; costs[at].Ranks(s, p) {
-			pods[at]++
+		for _, id := range r.placed.on(costs[i].Node) {
+			if costs[i].Ranks(s, &s.Pods[id]) {
+				pods[i]++
+			}
 		}
 	}
 	r.plan.DeletionCosts = make([]policy.DeletionCost, 0, len(costs))

@@ -2,25 +2,35 @@ package guard
 
 import (
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// A nodeLoad is the requests on a node: of the pods that run there, and of all, with those that
-// are promised a place there.
-type nodeLoad struct{ running, all policy.Resources }
+// emptied returns a survey of nothing in the memory of r.
+func (r *survey) emptied() survey {
+	clear(r.leaving)
+	clear(r.replacements)
+	clear(r.byToken)
+	return survey{
+		pools: r.pools[:0], leaving: r.leaving[:0], replacements: r.replacements[:0], byToken: r.byToken, found: r.found, slot: r.slot[:0],
+		wanted: r.wanted[:0], freeNodes: r.freeNodes[:0], placed: r.placed,
+	}
+}
 
 // count counts, once for a plan, what the guardrails look at.
 func (r *survey) count(drains []policy.Drain) {
 	s := r.s
-	r.byToken = make(map[string]int32)
-	r.slot = make([]int32, len(s.Nodes))
+	if r.byToken == nil {
+		r.byToken = make(map[string]int32)
+	}
+	r.slot = scratch.Zeroed(r.slot, len(s.Nodes))
 	for i := range drains {
 		if n := drains[i].Node; r.slot[n] == 0 {
 			r.leaving = append(r.leaving, leavingNode{node: n})
 			r.slot[n] = int32(len(r.leaving))
 		}
 	}
-	r.pools = make([]guardedPool, len(s.Pools))
+	r.pools = scratch.Zeroed(r.pools, len(s.Pools))
 	for i := range r.pools {
 		p := &r.pools[i]
 		p.underutilized = s.Disruptable(policy.PoolID(i), policy.Underutilized)
@@ -28,8 +38,11 @@ func (r *survey) count(drains []policy.Drain) {
 		h := share.Of(s, policy.PoolID(i))
 		p.spot, p.total = h.Spot, h.Spot+h.Fixed
 	}
-	r.surveyPods()
+	r.placed.read(s)
 	r.surveyNodes()
+	for i := range r.leaving {
+		r.surveyPods(&r.leaving[i])
+	}
 }
 
 // surveyNodes counts how many nodes may still move. Nodes that other controllers drain count
@@ -45,7 +58,7 @@ func (r *survey) surveyNodes() {
 		nodes++
 		p := &r.pools[n.Pool]
 		if n.Usable() && n.ActedBy == policy.ActorNone {
-			p.requested = p.requested.Plus(r.nodes[i].running)
+			p.requested = p.requested.Plus(r.placed.nodes[i].standing)
 		}
 		switch {
 		case n.ReclaimAt == 0 && n.ActedBy > policy.ActorUs:
@@ -63,42 +76,27 @@ func (r *survey) surveyNodes() {
 	}
 }
 
-// surveyPods sums what pods request by node, and reads those of the nodes that are drained.
-func (r *survey) surveyPods() {
+// surveyPods reads what runs on a node that is drained.
+func (r *survey) surveyPods(l *leavingNode) {
 	s := r.s
-	r.nodes = make([]nodeLoad, len(s.Nodes))
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		switch {
-		case p.Phase == policy.PodPending && p.Nominated >= 0:
-			n := &r.nodes[p.Nominated]
-			n.all = n.all.Plus(s.Templates[p.Template].Requests)
-		case p.Phase >= policy.PodStarting && p.Node >= 0:
-			n, t := &r.nodes[p.Node], &s.Templates[p.Template]
-			n.running, n.all = n.running.Plus(t.Requests), n.all.Plus(t.Requests)
-			if at := r.slot[p.Node]; at > 0 {
-				r.leaving[at-1].add(s, p, t)
-			}
+	for _, id := range r.placed.on(l.node) {
+		p := &s.Pods[id]
+		t := &s.Templates[p.Template]
+		if t.DaemonSet || p.Phase == policy.PodTerminating {
+			l.ending = l.ending.Plus(t.Requests)
+			continue
 		}
+		l.pods++
+		if s.Bare(t) {
+			l.ending = l.ending.Plus(t.Requests)
+		} else {
+			l.requests = l.requests.Plus(t.Requests)
+			l.displaced = append(l.displaced, p.ID)
+		}
+		l.critical = l.critical || t.Critical || t.GracefulOnly
+		l.pinned = l.pinned || p.DoNotDisrupt || t.NotSafeToEvict || s.Bare(t) && !t.SafeToEvict
+		l.unevictable = l.unevictable || unevictable(s, p, t)
 	}
-}
-
-// add counts p, a pod of t that runs on the node.
-func (l *leavingNode) add(s *policy.Snapshot, p *policy.Pod, t *policy.Template) {
-	if t.DaemonSet || p.Phase == policy.PodTerminating {
-		l.ending = l.ending.Plus(t.Requests)
-		return
-	}
-	l.pods++
-	if s.Bare(t) {
-		l.ending = l.ending.Plus(t.Requests)
-	} else {
-		l.requests = l.requests.Plus(t.Requests)
-		l.displaced = append(l.displaced, p.ID)
-	}
-	l.critical = l.critical || t.Critical || t.GracefulOnly
-	l.pinned = l.pinned || p.DoNotDisrupt || t.NotSafeToEvict || s.Bare(t) && !t.SafeToEvict
-	l.unevictable = l.unevictable || unevictable(s, p, t)
 }
 
 // unevictable reports whether the API server would refuse to evict p, and would continue to refuse
