@@ -32,7 +32,7 @@ func TestPackingOverhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	longest := time.Duration(nightly.Count(24, 24*365)) * time.Hour
+	longest := time.Duration(nightly.Count(48, 24*365)) * time.Hour
 	for _, name := range scenarios.Names() {
 		if strings.HasPrefix(name, "bench-") && name != "bench-100" {
 			continue // the same services in greater number
