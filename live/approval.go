@@ -35,7 +35,7 @@ type planState struct {
 }
 
 // readPlans records the approved changes in the pools of s. If the plan of a pool cannot be read,
-// none of its changes counts as approved.
+// its changes do not count as approved.
 func (c *Controller) readPlans(ctx context.Context, s *policy.Snapshot) error {
 	c.current.plans = make([]planState, len(s.Pools))
 	approving := false

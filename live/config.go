@@ -71,8 +71,8 @@ type Config struct {
 	// A value above the pod's termination grace period has no effect.
 	Shutdown time.Duration
 
-	// KillSwitch is the name of the ConfigMap in Namespace that stops all changes; empty means that
-	// there is none. SwitchEvery is the interval at which it is read between steps.
+	// KillSwitch is the name of the ConfigMap in Namespace that stops all changes; empty disables
+	// the kill switch. SwitchEvery is the interval at which it is read between steps.
 	KillSwitch  string
 	SwitchEvery time.Duration
 

@@ -36,7 +36,7 @@ type Controller struct {
 	reporter  *statusReporter
 	spans     *drainSpans
 
-	// broken is the reason that the process must end; nil if there is none.
+	// broken is the reason that the process must end; nil if it need not end.
 	broken atomic.Pointer[error]
 
 	// table is the state that the step shares with the workers.
@@ -62,7 +62,7 @@ type stepState struct {
 	counted   []figures
 	forecast  error
 	kill      permit.Switch
-	rival     string      // namespace of another release that acts; empty if there is none
+	rival     string      // namespace of another release that acts; empty if no other release acts
 	plans     []planState // approvals by users
 	times     phases
 }

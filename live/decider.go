@@ -27,8 +27,8 @@ type decider struct {
 	panicked string
 }
 
-// newDecider builds the policy for pools that name none, so that an invalid configuration is found
-// before the first step.
+// newDecider builds the policy for pools that do not name a policy, so that an invalid
+// configuration is found before the first step.
 func newDecider(mk func([]string) (policy.Policy, error), review func(*policy.Snapshot, *policy.Plan)) (*decider,
 	error) {
 	d := &decider{make: mk, review: review}

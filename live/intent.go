@@ -34,7 +34,7 @@ type intent struct {
 	priority int
 
 	// entries are the remaining entries, in order. running is the entry in progress, which may
-	// belong to an earlier plan; nil if there is none.
+	// belong to an earlier plan; nil if no entry is in progress.
 	entries []*entry
 	running *entry
 

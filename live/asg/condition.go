@@ -39,8 +39,8 @@ func (t *groupTable) names(pool string) bool {
 	return slices.ContainsFunc(t.pools, func(p poolOf) bool { return p.name == pool && !p.gone })
 }
 
-// conditionOf returns the reason that the groups of a pool cannot be read or changed; nil if there
-// is none.
+// conditionOf returns the reason that the groups of a pool cannot be read or changed; nil if they
+// can.
 func (t *groupTable) conditionOf(pool string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

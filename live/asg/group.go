@@ -234,7 +234,7 @@ func launched(token string) func(*group) bool {
 	return func(g *group) bool { return g.launch(token) != nil }
 }
 
-// tokenOf returns the token of the launch that created an instance; empty if there is none.
+// tokenOf returns the token of the launch that created an instance; empty if no known launch did.
 func (g *group) tokenOf(id string) string {
 	for i := range g.launches {
 		if g.launches[i].instance == id {

@@ -263,8 +263,9 @@ func (t *groupTable) groupsFor(pool string, s *policy.Snapshot, markets []policy
 }
 
 // affordable returns the groups among names that cannot launch in a market of pool whose price is
-// above the pool's maximum, because only the group itself chooses among its types and zones. dear
-// describes such a market of the last excluded group; it is empty if no group is excluded.
+// above the pool's maximum, because only the group itself chooses among its types and zones. The
+// returned text describes such a market of the last excluded group; it is empty if no group is
+// excluded.
 func (t *groupTable) affordable(s *policy.Snapshot, pool *policy.Pool, names []string) (left []string, dear string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -108,7 +108,7 @@ const noActivity = "none"
 type activity struct {
 	id       string
 	launches bool   // the activity launches instances; false if it terminates them
-	instance string // the launched instance; empty if there is none
+	instance string // the launched instance; empty if no instance was launched
 	zone     string
 	refused  bool // failed for lack of capacity
 	failed   bool

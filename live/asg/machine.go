@@ -234,8 +234,7 @@ func (r *instanceTable) isSpot(g *group, id string) bool {
 	return g.buys.onDemandPercent == 0
 }
 
-// readBought reads the purchase options of new instances. They never change, so that one read is
-// enough.
+// readBought reads the purchase options of new instances. They never change, so one read is enough.
 func (r *instanceTable) readBought(ctx context.Context, groups []*group) error {
 	r.mu.Lock()
 	known := r.bought

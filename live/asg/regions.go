@@ -285,7 +285,7 @@ func (rs *Regions) Cleanup(ctx context.Context, draining, tokens []string) error
 }
 
 // Notice handles a notice from the provider. It returns the other controller that drains the node
-// because of it; ActorNone if there is none.
+// because of it, or ActorNone.
 func (rs *Regions) Notice(n backend.Notice) policy.Actor {
 	by := policy.ActorNone
 	for _, b := range rs.all {

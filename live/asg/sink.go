@@ -37,9 +37,9 @@ func (t *sinkReport) send(s backend.Sink) {
 }
 
 // Notice handles a notice from the provider. It returns the other controller that drains the node
-// because of it; ActorNone if there is none. EKS drains the Spot instances of its managed node
-// groups after a rebalance recommendation, so Spotter need not. A node that the provider reclaims
-// is prepared whatever its group.
+// because of it, or ActorNone. EKS drains the Spot instances of its managed node groups after a
+// rebalance recommendation, so Spotter need not. A node that the provider reclaims is prepared
+// whatever its group.
 func (b *Backend) Notice(n backend.Notice) policy.Actor {
 	id, ok := instanceID(n.Machine)
 	if !ok {

@@ -108,7 +108,7 @@ func openDay(dir, region string, date policy.Time, zones string) (*dayFile, erro
 	return f, nil
 }
 
-// newestDay returns the last file of a region; nil if there is none.
+// newestDay returns the last file of a region; nil if the region has no files.
 func newestDay(dir, region string) (*dayFile, error) {
 	all, err := dates(dir, region)
 	if err != nil || len(all) == 0 {

@@ -80,8 +80,8 @@ func (r *Recorder) Record(ctx context.Context) (*Summary, error) {
 
 // Follow records until ctx is cancelled, and then returns nil. It first records the missing part of
 // the configured days, and then the new data at every interval. It passes the summary of each
-// recording to done. If a recording other than the first fails because AWS cannot be reached, the
-// next one covers its span.
+// recording to done. If a recording other than the first fails for a temporary reason, the next one
+// covers its span.
 func (r *Recorder) Follow(ctx context.Context, done func(*Summary)) error {
 	release, err := r.open(ctx)
 	if err != nil {

@@ -100,8 +100,8 @@ func Together(tokens []string, of func(token string) (Replacement, error)) (Repl
 type Held struct {
 	Reason, Message string
 
-	// By is the other controller that acts on the object; ActorNone if there is none. After a
-	// notice, a drain continues without its backend unless another controller drains the node.
+	// By is the other controller that acts on the object, or ActorNone. After a notice, a drain
+	// continues without its backend unless another controller drains the node.
 	By policy.Actor
 }
 
@@ -169,8 +169,8 @@ type Notice struct {
 	// takes the machine; zero for a rebalance recommendation, which has no such time.
 	At, ReclaimAt policy.Time
 
-	// ActedBy is the other controller that is expected to drain the node because of the notice;
-	// ActorNone if there is none.
+	// ActedBy is the other controller that is expected to drain the node because of the notice, or
+	// ActorNone.
 	ActedBy policy.Actor
 
 	// Unclaimed means that ActedBy of an earlier notice was wrong: no controller has started to

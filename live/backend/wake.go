@@ -6,7 +6,7 @@ const (
 	WakeLost          = "lost-node"    // the provider has reclaimed a node
 	WakeNotice        = "notice"       // the provider will reclaim a node within minutes
 	WakeOutbid        = "outbid"       // a notice that a higher bid takes a node
-	WakePools         = "pool-changed" // a user has changed the modes of pools
+	WakePools         = "pool-changed" // a CapacityPool was changed or deleted
 	WakeRebalance     = "rebalance"    // the provider recommends leaving a node
 	WakeRefused       = "refused"      // the provider had no capacity
 	WakeState         = "state-change" // a machine stops or terminates

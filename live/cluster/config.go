@@ -83,8 +83,8 @@ type Book interface {
 	// Choose returns the markets of a pool, ascending.
 	Choose(*v1alpha1.CapacityPool) []policy.MarketID
 
-	// Find returns the market of a node, and Lookup the market with a name; None if there is none.
-	// region may be empty.
+	// Find returns the market of a node, and Lookup the market with a name. Both return None if the
+	// market does not exist. region may be empty.
 	Find(provider, region, zone, instanceType string, c policy.CapacityType) policy.MarketID
 	Lookup(name string) policy.MarketID
 

@@ -47,8 +47,8 @@ func ownerOf(key string) policy.Actor {
 
 // Marks are the actions on a Node that its taints, annotations and conditions show.
 type Marks struct {
-	// Actor is the controller or person that acts on the node; ActorNone if there is none. Draining
-	// reports whether the node is being drained.
+	// Actor is the controller or person that acts on the node, or ActorNone. Draining reports
+	// whether the node is being drained.
 	Actor    policy.Actor
 	Draining bool
 

@@ -45,7 +45,7 @@ type nodeEntry struct {
 	// launched and met report whether the launch and the reclaim were counted.
 	launched, met bool
 
-	// noticeAt, reclaimAt and source describe the notice; zero if there is none. recommended is the
+	// noticeAt, reclaimAt and source describe the notice; zero without a notice. recommended is the
 	// time of a rebalance recommendation. actor is the controller that drains the node because of
 	// either.
 	noticeAt, reclaimAt, recommended policy.Time

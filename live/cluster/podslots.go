@@ -22,11 +22,11 @@ type podEntry struct {
 	object   *corev1.Pod
 	dirty    bool
 	template *template
-	workload *workload // nil if there is none
+	workload *workload // nil for a pod without a workload
 	set      string    // name of the ReplicaSet between pod and workload
 	node     string    // name of the node to which it is bound
 	claims   bool      // it has volumes with claims
-	holding  *holding  // devices that its specification does not determine; nil if there are none
+	holding  *holding  // devices that its specification does not determine; nil if its specification is complete
 	ready    bool      // it counts as ready for its workload
 	stuck    bool      // the scheduler found no node
 	until    policy.Time

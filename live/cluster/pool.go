@@ -122,7 +122,7 @@ func (t *poolTable) read() bool {
 	return true
 }
 
-// id returns the pool with a name; None if there is none.
+// id returns the pool with a name; None if it does not exist.
 func (t *poolTable) id(name string) policy.PoolID {
 	return policy.PoolID(slices.IndexFunc(t.valid, func(p *pool) bool { return p.pool.Name == name }))
 }

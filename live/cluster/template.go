@@ -129,7 +129,7 @@ func (tt *templateTable) read(t policy.Template, of map[string]string, mirror bo
 }
 
 // declares reports whether the template in the object of w must be in the table. If w has pods, it
-// would describe none of them. The template of a DaemonSet is needed in any case, since it
+// would not describe any of them. The template of a DaemonSet is needed in any case, since it
 // describes the pods on new nodes.
 func (w *workload) declares() bool {
 	return w.spec != nil && (w.pods == 0 || w.key.kind == policy.KindDaemonSet)

@@ -53,7 +53,7 @@ func (e *UsageError) Error() string { return e.Text }
 
 // A usage is the usage of nodes at the last read.
 type usage struct {
-	at    policy.Time // time of the newest measurement; zero if there is none
+	at    policy.Time // time of the newest measurement; zero before the first
 	nodes map[string]policy.Resources
 
 	// reason and why explain why usage is not known; empty if it is. part describes the part that

@@ -88,7 +88,7 @@ func (t *volumeTable) touchPods(claim string) {
 	})
 }
 
-// claimOf returns the name of the claim of a volume of p; empty if there is none.
+// claimOf returns the name of the claim of a volume of p; empty if the volume has no claim.
 func claimOf(v *corev1.Volume, p *corev1.Pod) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:
@@ -103,7 +103,7 @@ func hasClaims(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return claimOf(&v, p) != "" })
 }
 
-// zoneOf returns the zone of the bound zonal volumes of a pod; None if there is none.
+// zoneOf returns the zone of the bound zonal volumes of a pod; None if the pod has no such volumes.
 func (t *volumeTable) zoneOf(p *corev1.Pod) policy.ZoneID {
 	for i := range p.Spec.Volumes {
 		name := claimOf(&p.Spec.Volumes[i], p)

@@ -61,7 +61,8 @@ func Files() []string {
 	return names
 }
 
-// File returns the manifest with a name, with all [Versions]. It panics if there is none.
+// File returns the manifest with a name, with all [Versions]. It panics if the manifest does not
+// exist.
 func File(name string) []byte {
 	data, err := files.ReadFile(name)
 	if err != nil {

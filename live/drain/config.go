@@ -80,7 +80,7 @@ type Config struct {
 	EvictRetry time.Duration
 
 	// VolumesMax is how long an empty node waits for its volumes to be detached. A higher value
-	// keeps nodes longer whose volumes are never detached.
+	// delays the release of nodes whose volumes are never detached.
 	VolumesMax time.Duration
 
 	// ReleaseMax is how long a backend may take to accept an empty node before the drain is undone.

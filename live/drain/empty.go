@@ -119,7 +119,7 @@ func (d *drain) returned(pods []*corev1.Pod) *corev1.Pod {
 	return last
 }
 
-// workloadKey identifies the controller that recreates p or, if there is none, p by its name.
+// workloadKey identifies the controller that recreates p or, without a controller, p by its name.
 func workloadKey(p *corev1.Pod) string {
 	if o := metav1.GetControllerOf(p); o != nil {
 		return string(o.UID)

@@ -195,8 +195,8 @@ func (r *round) judge(ctx context.Context, d *drain) (wait bool, err error) {
 	return false, nil
 }
 
-// unwanted reports whether an earlier process started the drain and no order of this process
-// continues it.
+// unwanted reports whether an earlier process started the drain and this process has not ordered
+// it. Drains in PhaseReleasing, and current notices, need no order.
 func (d *drain) unwanted(now time.Time, lateMax time.Duration) bool {
 	switch {
 	case d.order.wanted, d.Phase == PhaseReleasing:

@@ -121,7 +121,7 @@ type drain struct {
 	order  order
 	shown  Status
 	over   Outcome            // empty until it has ended
-	cancel context.CancelFunc // ends the current reconciliation; nil if there is none
+	cancel context.CancelFunc // ends the current reconciliation; nil between reconciliations
 
 	// reserved reports whether the drain counts against the disruption budget of its pool.
 	reserved bool

@@ -211,7 +211,8 @@ func paused(job *batchv1.Job, x *policy.Pause) (*batchv1.Job, error) {
 	return next, nil
 }
 
-// suspender returns the name of another controller that suspends a job; empty if there is none.
+// suspender returns the name of another controller that suspends a job; empty if no other
+// controller does.
 func suspender(job *batchv1.Job) string {
 	if job.Labels[queueName] != "" {
 		return "Kueue"

@@ -29,7 +29,7 @@ const fieldOwner = client.FieldOwner("spotter")
 
 // A Config configures an [Enforcer]. Start from [DefaultConfig].
 type Config struct {
-	// Namespace is the namespace of the ledgers, which is that of the controller.
+	// Namespace is the namespace of the controller, in which the ledgers are stored.
 	Namespace string
 
 	// Enforcing reports whether budgets may be enforced now. Nil means never: only ledgers and

@@ -114,7 +114,7 @@ func (k *Enforcer) patch(ctx context.Context, old, next *v1alpha1.GPUBudget) err
 	return k.client.Status().Patch(ctx, next, client.MergeFrom(old), fieldOwner)
 }
 
-// findMemory returns the memory of a budget; nil if there is none.
+// findMemory returns the memory of a budget; nil if the budget has no memory.
 func findMemory(all []policy.BudgetMemory, name string) *policy.BudgetMemory {
 	m := policy.Memory{Budgets: all}
 	return m.Budget(name)
