@@ -16,26 +16,26 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// In mode approve a step reads what a person has approved, from the API server, before it
-// decides: what is approved is in the snapshot, so that a decision can be taken again. What
-// the decision holds for want of approval becomes the SpotPlan of the pool. A notice, and
-// pods that wait for nodes need no approval.
+// In mode approve, each step reads the approved SpotPlans from the API server before it decides.
+// The approved changes are part of the snapshot, so that a recorded decision can be replayed.
+// Changes that are held because they lack approval become the SpotPlan of their pool. The response
+// to a notice, and launches for pending pods, need no approval.
 
-// A planState is the SpotPlan of a pool in one step.
+// A planState is the state of a pool's SpotPlan in one step.
 type planState struct {
 	required bool
 
-	// plan is the SpotPlan as it was read, nil if it does not exist, and err why it could not be
-	// read.
+	// plan is the SpotPlan that was read; nil if it does not exist. err is the reason that it could
+	// not be read.
 	plan *v1alpha1.SpotPlan
 	err  error
 
-	// next is its status from now on; nil leaves it as it is.
+	// next is the new status of the plan; nil leaves the status unchanged.
 	next *v1alpha1.SpotPlanStatus
 }
 
-// readPlans notes in the pools of s which changes are approved. If the plan of a pool cannot be
-// read, no change is.
+// readPlans records the approved changes in the pools of s. If the plan of a pool cannot be read,
+// its changes do not count as approved.
 func (c *Controller) readPlans(ctx context.Context, s *policy.Snapshot) error {
 	c.current.plans = make([]planState, len(s.Pools))
 	approving := false
@@ -68,7 +68,7 @@ func (c *Controller) readPlans(ctx context.Context, s *policy.Snapshot) error {
 	return nil
 }
 
-// propose makes plans of what is left undone for want of approval.
+// propose turns the changes that lack approval into SpotPlans.
 func (c *Controller) propose(s *policy.Snapshot, p *policy.Plan, v *outcomes) {
 	found := proposals{s: s, v: v, wanted: make([][]v1alpha1.SpotPlanChange, len(s.Pools)),
 		busy: make([]bool, len(s.Pools))}
@@ -98,8 +98,8 @@ func (c *Controller) propose(s *policy.Snapshot, p *policy.Plan, v *outcomes) {
 	}
 }
 
-// proposals are the changes of a plan, by PoolID: wanted those that wait for approval, and
-// busy where one that is approved is under way.
+// proposals collects the changes of a plan, indexed by PoolID. wanted contains the changes that
+// wait for approval; busy reports whether an approved change is in progress.
 type proposals struct {
 	s      *policy.Snapshot
 	v      *outcomes
@@ -107,8 +107,8 @@ type proposals struct {
 	busy   []bool
 }
 
-// read collects what a guardrail held for want of approval, and what a policy without
-// guardrails planned.
+// read collects the changes that a guardrail held because they lack approval, and the changes
+// planned by a policy without guardrails.
 func (x *proposals) read(p *policy.Plan) {
 	for i := range p.Holds {
 		if h := &p.Holds[i]; h.Why.Reason == policy.ReasonApproval && h.Pool >= 0 {
@@ -147,9 +147,9 @@ func (x *proposals) want(pool policy.PoolID, change string, why *policy.Why) {
 	x.wanted[pool] = append(x.wanted[pool], c)
 }
 
-// nextPlan has plan become the one that holds from now on, and returns its status. A plan
-// stays while nothing is wanted that it lacks, so that its digest does too, and while it is
-// carried out. One that has expired is made again, with another digest.
+// nextPlan updates plan and returns its new status. A plan, and so its digest, stays the same while
+// it contains every wanted change and while it is being carried out. An expired plan is published
+// again with a new digest.
 func nextPlan(
 	plan *v1alpha1.SpotPlan, wanted []v1alpha1.SpotPlanChange, busy bool, now time.Time, expiry time.Duration,
 ) *v1alpha1.SpotPlanStatus {
@@ -167,14 +167,14 @@ func nextPlan(
 	return &plan.Status
 }
 
-// distinct returns changes ascending and each once, as many as a plan may have.
+// distinct returns changes sorted and without duplicates, at most PlanChangesMax of them.
 func distinct(changes []v1alpha1.SpotPlanChange) []v1alpha1.SpotPlanChange {
 	slices.SortStableFunc(changes, func(a, b v1alpha1.SpotPlanChange) int { return cmp.Compare(a.Change, b.Change) })
 	changes = slices.CompactFunc(changes, func(a, b v1alpha1.SpotPlanChange) bool { return a.Change == b.Change })
 	return changes[:min(len(changes), v1alpha1.PlanChangesMax)]
 }
 
-// planMessage says what a plan waits for.
+// planMessage describes what a plan waits for.
 func planMessage(p *v1alpha1.SpotPlan) string {
 	st, n := &p.Status, len(p.Status.Changes)
 	switch st.State {
@@ -188,8 +188,8 @@ func planMessage(p *v1alpha1.SpotPlan) string {
 		st.Expires.UTC().Format(time.RFC3339))
 }
 
-// writePlans writes the plans that have changed. A plan that was changed meanwhile is
-// written by the next step.
+// writePlans writes the plans that have changed. If another client has changed a plan in the
+// meantime, the next step writes it.
 func (c *Controller) writePlans(ctx context.Context) {
 	for i := range c.current.plans {
 		x := &c.current.plans[i]
@@ -207,7 +207,8 @@ func equalPlans(a, b *v1alpha1.SpotPlanStatus) bool {
 	return a.State == b.State && a.Digest == b.Digest && a.Published.Equal(&b.Published) && a.Expires.Equal(&b.Expires)
 }
 
-// writePlan creates the SpotPlan of a pool, which is deleted with the pool, and writes its status.
+// writePlan creates the SpotPlan of a pool if necessary, and writes its status. The CapacityPool
+// owns the SpotPlan, so the plan is deleted with the pool.
 func (c *Controller) writePlan(ctx context.Context, pool string, x *planState) error {
 	plan := x.plan
 	if plan == nil {
@@ -229,18 +230,17 @@ func (c *Controller) writePlan(ctx context.Context, pool string, x *planState) e
 	return nil
 }
 
-// An approvalWatch remembers what persons have said of the plans.
+// An approvalWatch remembers the approvals in the SpotPlans.
 type approvalWatch struct {
 	known string
 	read  bool
 }
 
-// changed reports whether a person has approved a plan since it was last asked, or has taken
-// that back.
+// changed reports whether an approval was given or withdrawn since the last call.
 func (a *approvalWatch) changed(ctx context.Context, r client.Reader) bool {
 	var list v1alpha1.SpotPlanList
 	if err := r.List(ctx, &list); err != nil {
-		return false // each step reads the plans too
+		return false // each step reads the plans as well
 	}
 	said := ""
 	for i := range list.Items {

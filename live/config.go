@@ -8,93 +8,94 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// KillSwitchAnnotation on the ConfigMap of the kill switch is "true" to stop and "false" to resume.
+// KillSwitchAnnotation is the annotation on the ConfigMap of the kill switch: "true" stops all
+// changes, "false" resumes them.
 const KillSwitchAnnotation = permit.KillSwitchAnnotation
 
-// A Config says how the controller runs. Start from [DefaultConfig].
+// A Config configures the controller. Start from [DefaultConfig].
 type Config struct {
-	// Mode limits the mode of every pool: with ModeShadow nothing is changed whatever the manifests
-	// say, and with ModeActive the mode of each pool is that of its manifest.
+	// Mode limits the mode of every pool. With ModeShadow nothing is changed, whatever the
+	// manifests specify. With ModeActive each pool has the mode of its manifest.
 	Mode policy.Mode
 
-	// PlanExpiry is how long a plan that waits for approval may be approved and carried
-	// out. Raising it gives persons more time, and lets older plans be carried out.
+	// PlanExpiry is how long a plan may be approved and carried out. A higher value gives users
+	// more time, and allows older plans to be carried out.
 	PlanExpiry time.Duration
 
-	// Namespace holds the lease, the memory and the kill switch.
+	// Namespace is the namespace of the lease, the memory and the kill switch.
 	Namespace string
 
-	// Identity names this replica in the lease; no two replicas share one.
+	// Identity identifies this replica in the lease. It must be unique.
 	Identity string
 
-	// LeaderElect lets several replicas run, of which one acts. Without it nothing
-	// keeps a second one from acting as well.
+	// LeaderElect allows several replicas to run, of which one acts. Without it nothing prevents a
+	// second replica from acting as well.
 	LeaderElect bool
 
-	// LeaseDuration is how long after its last sign a leader that died is waited
-	// for, RenewDeadline how long a leader tries to renew before it stops, and
-	// RetryPeriod the time between two tries. Raising them lengthens the time
-	// without a leader after a crash, and asks less of the API server.
+	// LeaseDuration is the time since the last renewal after which another replica may take over
+	// the lease. RenewDeadline is how long a leader tries to renew it before it stops, and
+	// RetryPeriod the time between two attempts. Higher values lengthen the time without a leader
+	// after a crash, and send fewer requests to the API server.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
-	// Collect is how long what happened is gathered before one step answers all of
-	// it; what cannot wait, such as a notice, has its step at once. Raising it
-	// makes fewer steps while pods come and go.
+	// Collect is how long events are collected before one step handles all of them. Urgent events,
+	// such as a notice, cause a step at once. A higher value results in fewer steps while pods come
+	// and go.
 	Collect time.Duration
 
 	// Settings can change while the controller runs.
 	Settings
 
-	// CallMax bounds one call of a backend, or of what enforces budgets. Raising it lets
-	// what hangs hold up the rest of its pool for longer.
+	// CallMax is the maximum duration of one call of a backend or of the enforcement of GPU
+	// budgets. A higher value lets a call that hangs delay the rest of its pool for longer.
 	CallMax time.Duration
 
-	// TendEvery is the longest time between two looks at what the backends hold, also
-	// where no step is due. Raising it leaves launches that got no machine, and limits
-	// that lag behind, for longer.
+	// TendEvery is the maximum time between two checks of the objects of the backends, even if no
+	// step is due. A higher value keeps launches without a machine, and outdated limits, for
+	// longer.
 	TendEvery time.Duration
 
-	// StepHung is how long a step may last before it counts as hung, and the process gives
-	// up the lease. Raising it leaves the cluster without decisions for longer.
+	// StepHung is the duration after which a step counts as hung, and the process gives up the
+	// lease. A higher value leaves the cluster without decisions for longer.
 	StepHung time.Duration
 
-	// PricesWait bounds how long the first step waits for prices: without any it would
-	// decide by what the catalog says alone.
+	// PricesWait is the maximum time that the first step waits for prices. Without prices, it
+	// decides based on the catalog alone.
 	PricesWait time.Duration
 
-	// Retry is how long the next step waits after a failed one. It doubles up to RetryMax while
+	// Retry is the delay of the next step after a failed step. It doubles up to RetryMax while
 	// steps fail.
 	Retry, RetryMax time.Duration
 
-	// Shutdown bounds what is done to finish or undo drains when the process is
-	// asked to end. Raising it above the pod's termination grace does nothing.
+	// Shutdown is the maximum time for finishing or undoing drains when the process is terminated.
+	// A value above the pod's termination grace period has no effect.
 	Shutdown time.Duration
 
-	// KillSwitch names the ConfigMap in Namespace that stops everything; empty
-	// goes without. SwitchEvery is how often it is read between steps.
+	// KillSwitch is the name of the ConfigMap in Namespace that stops all changes; empty disables
+	// the kill switch. SwitchEvery is the interval at which it is read between steps.
 	KillSwitch  string
 	SwitchEvery time.Duration
 
-	// StatusEvery is the least time between two writes of a pool's status that
-	// change figures only; a condition that changes is written at once.
+	// StatusEvery is the minimum time between two writes of a pool's status that change only
+	// figures. A changed condition is written at once.
 	StatusEvery time.Duration
 
-	// ExperienceEvery is how often what was met in the markets is saved. A crash
-	// loses what was met since.
+	// ExperienceEvery is the interval at which the experience of markets is saved. A crash loses
+	// the observations since the last save.
 	ExperienceEvery time.Duration
 
-	// Settle is how long a node that the ramp admitted may stay untouched before its move counts as
-	// failed and another may take its place.
+	// Settle is how long a node that the ramp admitted may remain untouched before its move counts
+	// as failed and another node may be admitted in its place.
 	Settle time.Duration
 }
 
-// Settings are what of a [Config] can change while the controller runs.
+// Settings are the fields of a [Config] that can change while the controller runs.
 type Settings struct {
-	// StepMax is the longest time between two steps, whatever a plan requests.
+	// StepMax is the maximum time between two steps, whatever a plan requests.
 	StepMax time.Duration
 
-	// Discount1y and Discount3y are what commitments of one and three years save
-	// off the price on demand, in [0, 1]. They are for comparison only.
+	// Discount1y and Discount3y are the discounts of commitments of one and three years on the
+	// on-demand price, in [0, 1]. They are used only for comparison.
 	Discount1y, Discount3y float64
 }
 
@@ -113,7 +114,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate names the first field that is out of its range, and its value.
+// Validate returns an error that names the first invalid field and its value.
 func (c *Config) Validate() error {
 	switch {
 	case c.Mode != policy.ModeShadow && c.Mode != policy.ModeActive:

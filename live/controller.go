@@ -18,12 +18,12 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// A Controller takes one decision after the other while its replica leads.
+// A Controller makes one decision after another while its replica leads.
 type Controller struct {
 	cfg   *Config
 	parts *Parts
 
-	// settings are those in force; [Controller.Set] replaces them.
+	// settings are the current settings; [Controller.Set] replaces them.
 	settings atomic.Pointer[Settings]
 
 	store     *Store
@@ -36,25 +36,25 @@ type Controller struct {
 	reporter  *statusReporter
 	spans     *drainSpans
 
-	// broken is why the process must end; nil while it need not.
+	// broken is the reason that the process must end; nil if it need not end.
 	broken atomic.Pointer[error]
 
-	// table is what steps and the reconcilers share, and workers are these.
+	// table is the state that the step shares with the workers.
 	table   *table
 	workers *workers
 
-	// What follows belongs to the step. memory is what was decided with last.
+	// The following fields belong to the step. memory is the memory of the last decision.
 	memory  policy.Memory
 	meter   meter
 	current stepState
 
-	// experience is when what was met in the markets was saved.
+	// experience is the time at which the experience of markets was last saved.
 	experience time.Time
 }
 
-// A stepState is what one step saw, by PoolID where it is a slice, and decided.
+// A stepState contains the observations and the decision of one step. Slices are indexed by PoolID.
 type stepState struct {
-	// plan is what was decided on snapshot and is not saved yet.
+	// plan is the decision on snapshot that has not been saved yet.
 	snapshot *policy.Snapshot
 	plan     *policy.Plan
 
@@ -62,8 +62,8 @@ type stepState struct {
 	counted   []figures
 	forecast  error
 	kill      permit.Switch
-	rival     string      // the namespace of another release that acts; empty without one
-	plans     []planState // what persons have approved
+	rival     string      // namespace of another release that acts; empty if no other release acts
+	plans     []planState // approvals by users
 	times     phases
 }
 
@@ -72,7 +72,7 @@ var (
 	_ manager.LeaderElectionRunnable = (*Controller)(nil)
 )
 
-// New returns a controller that is started by a manager.
+// New returns a controller, which a manager starts.
 func New(cfg Config, parts Parts) (*Controller, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("live: %w", err)
@@ -102,7 +102,7 @@ func New(cfg Config, parts Parts) (*Controller, error) {
 	return c, nil
 }
 
-// validate names the first part that is missing.
+// validate returns an error that names the first missing part.
 func (p *Parts) validate() error {
 	for _, x := range []struct {
 		name  string
@@ -119,19 +119,19 @@ func (p *Parts) validate() error {
 	return nil
 }
 
-// Set replaces the settings while the controller runs. The next step is taken soon, so
-// that a shorter time between steps does not wait for the longer one.
+// Set replaces the settings while the controller runs. It requests a step soon, so that a shorter
+// time between steps takes effect at once.
 func (c *Controller) Set(s Settings) {
 	c.settings.Store(&s)
 	c.waker.wake(wakeSettings)
 }
 
-// NeedLeaderElection keeps all replicas but one from deciding.
+// NeedLeaderElection returns true: only one replica decides.
 func (c *Controller) NeedLeaderElection() bool { return true }
 
-// Start takes over from the leader before, and steps until the context ends. It
-// returns [ErrSuperseded] when it finds another leader, and has then done nothing
-// more; else it finishes or takes back what is half done.
+// Start takes over from the previous leader, and runs steps until the context ends. It returns
+// [ErrSuperseded] if it finds another leader, and then stops acting at once. Otherwise it finishes
+// or undoes unfinished drains before it returns.
 func (c *Controller) Start(ctx context.Context) error {
 	c.parts.Metrics.Leads(true)
 	defer c.parts.Metrics.Leads(false)
@@ -145,15 +145,15 @@ func (c *Controller) Start(ctx context.Context) error {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var all sync.WaitGroup
-	c.startWorkers(running, &all, stop) // drains continue, and notices are obeyed, before the first step
+	c.startWorkers(running, &all, stop) // drains continue and notices are handled before the first step
 	c.awaitPrices(running)
 	var err error
-	if c.awaitCluster(running) == nil { // else the process must end
+	if c.awaitCluster(running) == nil { // otherwise the process must end
 		err = c.loop(running)
 	}
 	stop(nil)
 	if errors.Is(err, errHung) {
-		return err // the step that hangs may still use the memory, and drains what it holds
+		return err // the hung step may still use the memory, and the drains may depend on it
 	}
 	all.Wait()
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	return nil
 }
 
-// takeOver reads what is remembered.
+// takeOver loads the stored state.
 func (c *Controller) takeOver(ctx context.Context) error {
 	begun := c.parts.Clock.Now()
 	memory, experience, err := c.store.Load(ctx)
@@ -195,7 +195,7 @@ func (c *Controller) takeOver(ctx context.Context) error {
 	return nil
 }
 
-// awaitCluster waits until the whole cluster was read once.
+// awaitCluster waits until the whole cluster has been read once.
 func (c *Controller) awaitCluster(ctx context.Context) error {
 	r, is := c.parts.Observer.(Awaited)
 	if !is {
@@ -209,8 +209,8 @@ func (c *Controller) awaitCluster(ctx context.Context) error {
 	return nil
 }
 
-// awaitPrices waits until every source of prices was asked, but not for ever: one
-// that hangs must not keep nodes under notice waiting.
+// awaitPrices waits until every source of prices was queried, for at most PricesWait: a source that
+// hangs must not delay the response to notices.
 func (c *Controller) awaitPrices(ctx context.Context) {
 	if c.parts.Priced == nil {
 		return
@@ -225,7 +225,7 @@ func (c *Controller) awaitPrices(ctx context.Context) {
 	}
 }
 
-// loop steps whenever a step is due.
+// loop runs a step whenever one is due.
 func (c *Controller) loop(ctx context.Context) error {
 	due, reason, delay := c.parts.Clock.Now(), wakeStart, c.cfg.Retry
 	for {
@@ -253,11 +253,11 @@ func (c *Controller) loop(ctx context.Context) error {
 	}
 }
 
-// errHung is the error of a step that does not return, such as of a policy or a model that
-// computes for ever. No context can end it: the process must.
+// errHung is the error of a step that does not return, for example because a policy or a model
+// computes forever. No context can end such a step, so the process must end.
 var errHung = errors.New("the step has not ended")
 
-// boundedStep takes a step, and returns errHung once that lasts for Config.StepHung.
+// boundedStep runs a step. It returns errHung if the step takes longer than Config.StepHung.
 func (c *Controller) boundedStep(ctx context.Context, reasons []string) (time.Time, error) {
 	type result struct {
 		due time.Time
@@ -280,8 +280,8 @@ func (c *Controller) boundedStep(ctx context.Context, reasons []string) (time.Ti
 	}
 }
 
-// Healthy returns why the process must end: a background worker or a step that does not.
-// Such a process ends by itself; should that hang too, the kubelet ends it.
+// Healthy returns the reason that the process must end: a background worker that failed or a step
+// that hangs. Such a process ends by itself; if it hangs, the kubelet restarts it.
 func (c *Controller) Healthy(*http.Request) error {
 	if err := c.broken.Load(); err != nil {
 		return *err
@@ -289,8 +289,7 @@ func (c *Controller) Healthy(*http.Request) error {
 	return nil
 }
 
-// shutDown saves what is remembered and finishes or takes back drains, while the lease
-// is still held.
+// shutDown saves the state, and finishes or undoes drains, while the lease is still held.
 func (c *Controller) shutDown(ctx context.Context) {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Shutdown)
 	defer cancel()
@@ -309,7 +308,7 @@ func (c *Controller) shutDown(ctx context.Context) {
 	c.saveExperience(ending, true)
 	var settled drain.Settled
 	var err error
-	if c.cfg.Mode == policy.ModeActive { // last, since it may take all of the time that is left
+	if c.cfg.Mode == policy.ModeActive { // last, since it may take all of the remaining time
 		if settled, err = c.parts.Drains.Shutdown(ending); err != nil {
 			c.parts.Log.Error("finishing drains before shutdown", "error", err)
 		}
@@ -317,7 +316,7 @@ func (c *Controller) shutDown(ctx context.Context) {
 	c.parts.Log.Info("stopped", "undone", settled.Undone, "left", settled.Left)
 }
 
-// saveExperience saves what was met in the markets when it is time to.
+// saveExperience saves the experience of markets if ExperienceEvery has passed or now is true.
 func (c *Controller) saveExperience(ctx context.Context, now bool) {
 	at := c.parts.Clock.Now()
 	if c.parts.Experience == nil || !now && at.Sub(c.experience) < c.cfg.ExperienceEvery {

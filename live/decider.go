@@ -9,28 +9,26 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A decider is the policy that the driver sees. It rebuilds the real policy when pools name other
-// ones, and replaces it when it panics.
+// A decider is the policy that the driver calls. It wraps the actual policy, rebuilds it when the
+// pools name other policies, and replaces it after a panic.
 type decider struct {
 	make func(manifests []string) (policy.Policy, error)
 
-	// review learns of every plan before the memory is saved, which is before
-	// anything is done.
+	// review is called with every plan before the memory is saved, and so before any action.
 	review func(*policy.Snapshot, *policy.Plan)
 
 	inner     policy.Policy
 	manifests []string
 
-	// refused are the policies that pools name and that cannot be made, each with
-	// what is wrong with it.
+	// refused contains the error of each policy that pools name and that cannot be built.
 	refused map[string]string
 
-	// panicked is what the last decision panicked with; empty when it did not.
+	// panicked describes the panic of the last decision; empty if there was none.
 	panicked string
 }
 
-// newDecider makes the policy for pools that name none, so that what is wrong with
-// the configuration is found before the first step.
+// newDecider builds the policy for pools that do not name a policy, so that an invalid
+// configuration is found before the first step.
 func newDecider(mk func([]string) (policy.Policy, error), review func(*policy.Snapshot, *policy.Plan)) (*decider,
 	error) {
 	d := &decider{make: mk, review: review}
@@ -42,12 +40,12 @@ func newDecider(mk func([]string) (policy.Policy, error), review func(*policy.Sn
 	return d, nil
 }
 
-// Name returns that of the real policy.
+// Name returns the name of the actual policy.
 func (d *decider) Name() string { return d.inner.Name() }
 
-// Decide calls the real policy. If that panics, nodes under notice are drained and nothing else is
-// touched: the memory is unchanged, and the next decision is made by a rebuilt policy, since a
-// policy that panicked may be in any state.
+// Decide calls the actual policy. If the policy panics, Decide drains the nodes under notice, plans
+// nothing else, and leaves the memory otherwise unchanged. The next decision is made by a rebuilt
+// policy, since a policy that panicked may be in any state.
 func (d *decider) Decide(s *policy.Snapshot, m policy.Memory) (plan policy.Plan, next policy.Memory) {
 	d.adopt(s)
 	defer func() { d.review(s, &plan) }()
@@ -62,8 +60,8 @@ func (d *decider) Decide(s *policy.Snapshot, m policy.Memory) (plan policy.Plan,
 	return d.inner.Decide(s, m)
 }
 
-// adopt rebuilds the policy if the pools name others than it was built for. A policy that cannot be
-// built is dropped: the pools that name it are held.
+// adopt rebuilds the policy if the pools name other policies than it was built for. A policy that
+// cannot be built is dropped: the pools that name it are held.
 func (d *decider) adopt(s *policy.Snapshot) {
 	var named []string
 	for i := range s.Pools {
@@ -89,14 +87,14 @@ func (d *decider) adopt(s *policy.Snapshot) {
 		good = append(good, spec)
 	}
 	inner, err := d.make(good)
-	if err != nil { // none of them is at fault alone, and it was made without any
-		inner, _ = d.make(nil) // newDecider made it from the same
+	if err != nil { // no policy is invalid alone, but their combination is
+		inner, _ = d.make(nil) // it succeeded in newDecider
 	}
 	d.inner = inner
 }
 
-// obey plans what must be done even without a decision: the nodes under notice are drained, and
-// changes in progress continue.
+// obey returns the plan that is necessary even without a decision: it drains the nodes under
+// notice. Changes in progress continue.
 func obey(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	m.Decisions++
 	return policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m

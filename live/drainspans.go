@@ -13,10 +13,10 @@ import (
 	"github.com/spotter-dev/spotter/live/drain"
 )
 
-// drainSpans are the spans of the drains that are under way. A drain continues long after the
-// step that decided it, so that its span is a trace of its own with a link to the step. One
-// that a notice ordered has a link once a step plans it; one that this process took over from
-// another has none.
+// drainSpans contains the spans of the current drains. A drain continues long after the step that
+// decided it, so its span is the root of its own trace, with a link to the step. The span of a
+// drain that a notice ordered gets the link once a step plans the drain. The span of a drain that
+// was started by another process has no link.
 type drainSpans struct {
 	tracer trace.Tracer
 	clock  clock.PassiveClock
@@ -30,7 +30,7 @@ type drainSpan struct {
 	linked bool
 }
 
-// begin returns the span of the drain of a node. It starts now unless it is open. The caller holds
+// begin returns the span of the drain of a node, and starts it if necessary. The caller must hold
 // mu.
 func (d *drainSpans) begin(node, pool string) *drainSpan {
 	s := d.open[node]
@@ -44,8 +44,8 @@ func (d *drainSpans) begin(node, pool string) *drainSpan {
 	return s
 }
 
-// ordered notes that a step, whose span is given, orders a drain, and reports whether the span of
-// the drain starts with that.
+// ordered records that a step orders a drain. step is the span of the step. begun reports whether
+// this started the span of the drain.
 func (d *drainSpans) ordered(node, pool, decision string, step trace.SpanContext) (begun bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +58,7 @@ func (d *drainSpans) ordered(node, pool, decision string, step trace.SpanContext
 	return begun
 }
 
-// ended ends the span of a drain. One that was never begun has none.
+// ended ends the span of a drain, if it was started.
 func (d *drainSpans) ended(r *drain.Result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,19 +76,18 @@ func (d *drainSpans) ended(r *drain.Result) {
 	s.End(trace.WithTimestamp(d.clock.Now()))
 }
 
-// left ends the spans of drains that the process leaves to the next.
+// left ends the spans of drains that are left to the next process.
 func (d *drainSpans) left() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for node, s := range d.open { // in no order: spans have none
+	for node, s := range d.open { // the order of spans does not matter
 		s.SetAttributes(attribute.String("spotter.drain.outcome", "left"))
 		s.End(trace.WithTimestamp(d.clock.Now()))
 		delete(d.open, node)
 	}
 }
 
-// DrainEntered takes note of a drain that comes into a phase. It may be called from any
-// goroutine.
+// DrainEntered records that a drain has entered a phase. It is safe for concurrent use.
 func (c *Controller) DrainEntered(node, pool string, phase drain.Phase) {
 	d := c.spans
 	d.mu.Lock()
@@ -96,8 +95,7 @@ func (c *Controller) DrainEntered(node, pool string, phase drain.Phase) {
 	d.begin(node, pool).AddEvent(string(phase), trace.WithTimestamp(d.clock.Now()))
 }
 
-// PodEvicted takes note of the answer to one eviction of a drain. It may be called from any
-// goroutine.
+// PodEvicted records the answer to one eviction of a drain. It is safe for concurrent use.
 func (c *Controller) PodEvicted(node string, pod types.NamespacedName, answer drain.Answer) {
 	d := c.spans
 	d.mu.Lock()

@@ -13,19 +13,18 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An endedDrain is a drain that is over, and since when.
+// An endedDrain is a drain that has ended, and the time of its end.
 type endedDrain struct {
 	drain.Result
 	at time.Time
 }
 
-// endedKept is how long a drain that was held or undone is reported in the conditions of
-// its pool.
+// endedKept is how long a drain that was held or undone is reported in the conditions of its pool.
 const endedKept = 10 * time.Minute
 
-// DrainEnded takes note of a drain that is over. The conditions of its pool report
-// one that came to nothing, until another succeeds or some time has passed. It may be
-// called from any goroutine.
+// DrainEnded records the result of a drain. A drain that was held or undone is reported in the
+// conditions of its pool until another succeeds or endedKept has passed. DrainEnded is safe for
+// concurrent use.
 func (c *Controller) DrainEnded(r drain.Result) {
 	c.spans.ended(&r)
 	c.notifyDrain(&r)
@@ -43,17 +42,17 @@ func (t *table) drainEnded(r drain.Result, now time.Time) {
 	}
 }
 
-// drainRefused notes a drain that did not start. The slot of its node in the ramp becomes free, as
-// after a drain without result.
+// drainRefused records that a drain did not start. The slot of its node in the ramp becomes free,
+// as after a drain that failed.
 func (t *table) drainRefused(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.drained[node] = false
 }
 
-// watchRamps reports the results of admitted nodes to the ramps of all pools. Results of other
-// nodes are dropped. The result of a drain is kept until Spotter no longer acts on its node, or the
-// node is drained again.
+// watchRamps passes the results of admitted nodes to the ramps of all pools. Results of other nodes
+// are dropped. The result of a drain is kept until Spotter no longer acts on its node or the node
+// is drained again.
 func (c *Controller) watchRamps(s *policy.Snapshot, live map[string]*policy.Node) {
 	drains := c.parts.Drains.Status()
 	draining := func(node string) bool {
@@ -75,17 +74,17 @@ func (c *Controller) watchRamps(s *policy.Snapshot, live map[string]*policy.Node
 	maps.DeleteFunc(c.table.drained, func(node string, _ bool) bool { return live[node] == nil && !moving[node] })
 }
 
-// resumeRamps is called once the leader before has ended: of the nodes that ramps have let
-// through, those are on their way that their marks say so of, and no others.
+// resumeRamps prepares the ramps after a change of leader: of the nodes that the ramps have
+// admitted, only those with marks of a drain count as being drained.
 func (c *Controller) resumeRamps() {
-	for _, b := range c.store.books { // in no order: they go into a set
+	for _, b := range c.store.books { // the order does not matter: they are added to a set
 		for _, m := range b.Ramp.Moving {
 			c.table.drainRefused(m.Node)
 		}
 	}
 }
 
-// turnSwitch notes the state of the kill switch, and reports whether it has changed.
+// turnSwitch records the state of the kill switch, and reports whether it has changed.
 func (t *table) turnSwitch(kill permit.Switch) bool {
 	turned := t.isTurned(kill)
 	t.mu.Lock()
@@ -97,24 +96,25 @@ func (t *table) turnSwitch(kill permit.Switch) bool {
 	return turned
 }
 
-// isTurned reports whether the kill switch has changed since it was noted.
+// isTurned reports whether kill differs from the recorded state of the kill switch.
 func (t *table) isTurned(kill permit.Switch) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return kill.On != t.kill.On || kill.Unreadable != t.kill.Unreadable
 }
 
-// stops reports whether nothing may be changed for the state of the kill switch.
+// stops reports whether the state of the kill switch forbids all changes.
 func stops(kill permit.Switch) bool { return kill.On || kill.Unreadable }
 
-// A finding is all that the status of a pool reports, of the last step and since.
+// A finding contains everything that the status of a pool reports, from the last step and since
+// then.
 type finding struct {
 	*report
 	result
-	undone []string // nodes, since the kill switch is on
+	undone []string // nodes whose drains were undone since the kill switch has stopped all changes
 }
 
-// finding returns what is known of a pool; nil where no step has seen it.
+// finding returns the finding of a pool; nil if no step has observed the pool.
 func (t *table) finding(pool string, now time.Time) *finding {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +132,7 @@ func (t *table) finding(pool string, now time.Time) *finding {
 	return x
 }
 
-// stoppedSays reports the effects of the kill switch.
+// stoppedSays returns a sentence about the effects of the kill switch; empty if it is off.
 func (x *finding) stoppedSays(drains []drain.Status) string {
 	if !stops(x.kill) {
 		return ""

@@ -9,11 +9,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// noteMax bounds the words of an Event; the API server refuses more than a
-// kibibyte.
+// noteMax is the maximum length of the note of an Event, in bytes. The API server refuses more than
+// 1 KiB.
 const noteMax = 1000
 
-// event makes an Event of a condition of a pool that is new.
+// event creates an Event for a new condition of a pool.
 func (r *statusReporter) event(pool *v1alpha1.CapacityPool, v verified) {
 	if r.parts.Events == nil {
 		return
@@ -25,7 +25,7 @@ func (r *statusReporter) event(pool *v1alpha1.CapacityPool, v verified) {
 	r.parts.Events.Eventf(pool, nil, kind, v.reason, v.action, "%s", clip(v.kind+": "+oneLine(v.message), noteMax))
 }
 
-// oneLine joins the lines of a text, each once: an error may join several that are equal.
+// oneLine joins the distinct lines of a text: an error may join several equal ones.
 func oneLine(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -36,7 +36,7 @@ func oneLine(text string) string {
 	return strings.Join(lines, "; ")
 }
 
-// clip cuts text that is longer than most bytes, at a letter.
+// clip shortens text to most bytes, without splitting a character.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -2,15 +2,15 @@ package live
 
 import "github.com/spotter-dev/spotter/policy"
 
-// figures are what a pool holds.
+// figures count the nodes of a pool.
 type figures struct {
 	nodes, spot, onDemand int32
 
-	// saving is what its nodes cost less per hour than on demand.
+	// saving is the difference between the on-demand price and the price of its nodes, per hour.
 	saving policy.Money
 }
 
-// countPools counts what each pool holds, by PoolID.
+// countPools counts the nodes of each pool, by PoolID.
 func countPools(s *policy.Snapshot) []figures {
 	all := make([]figures, len(s.Pools))
 	for i := range s.Nodes {

@@ -11,21 +11,21 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The kinds of entries that differ from others in when they may be withdrawn.
+// The kinds of entries with special rules for their withdrawal.
 const (
 	kindSteer  = "steer"
 	kindLaunch = "launch"
 	kindDrain  = "drain"
 )
 
-// An entry is one action of a plan, for a backend or for the Enforcer of budgets.
+// An entry is one action of a plan, for a backend or for the enforcer of GPU budgets.
 type entry struct {
-	kind string // as metrics name it
-	node string // of a drain
+	kind string // name of the kind in metrics
+	node string // node of a drain
 	do   func(context.Context) error
 }
 
-// A target is what an intent is of: a CapacityPool or a GPUBudget.
+// A target is the object of an intent: a CapacityPool or a GPUBudget.
 type target struct{ pool, budget string }
 
 // An intent is the desired state of a CapacityPool or a GPUBudget. A reconciler carries it out
@@ -33,50 +33,50 @@ type target struct{ pool, budget string }
 type intent struct {
 	priority int
 
-	// entries are the remaining ones, in order. running is the one in progress, maybe of an earlier
-	// plan; nil without one.
+	// entries are the remaining entries, in order. running is the entry in progress, which may
+	// belong to an earlier plan; nil if no entry is in progress.
 	entries []*entry
 	running *entry
 
-	// held is the first entry that was left as it is.
+	// held is the first entry that was held.
 	held held
 }
 
-// A held is what was left alone, and why.
+// A held describes an action that was not taken, and the reason.
 type held struct{ reason, message string }
 
 // A result is the result of the last processed intent of a pool. failed is the text of the first
-// failure.
+// error.
 type result struct {
 	held   held
 	failed string
 }
 
-// A table is what steps and reconcilers share.
+// A table contains the state that steps and reconcilers share.
 type table struct {
 	mu sync.Mutex
 
-	// intents are the work to do. ended is closed, and replaced, whenever an entry was done.
+	// intents is the remaining work. ended is closed, and replaced, whenever an entry has ended.
 	intents map[target]*intent
 	ended   chan struct{}
 
-	last    *policy.Snapshot   // that of the last step
+	last    *policy.Snapshot   // snapshot of the last step
 	results map[string]result  // by CapacityPool
-	reports map[string]*report // by CapacityPool, what the last step found
+	reports map[string]*report // findings of the last step, by CapacityPool
 
-	// drains is the last drain of each pool that ended, and drained whether the last drain of a
-	// node succeeded, until the ramps have learned of it.
+	// drains contains the last drain of each pool that has ended. drained reports whether the last
+	// drain of a node succeeded, until the result was passed to the ramps.
 	drains  map[string]endedDrain
 	drained map[string]bool
 
-	// gates are how gates were last written, by budget.
+	// gates contains the last written state of each gate, by budget.
 	gates map[string]bool
 
-	// approving is whether a pool of the last step needs a person's approval.
+	// approving reports whether a pool of the last step requires approval.
 	approving bool
 
-	// kill is the kill switch at the last step, and undone the nodes whose drains were
-	// undone since it stops everything.
+	// kill is the kill switch at the last step. undone contains the nodes whose drains were undone
+	// since it has stopped all changes.
 	kill   permit.Switch
 	undone []string
 }
@@ -104,7 +104,7 @@ func (t *table) withdraw() {
 	}
 }
 
-// launching returns the pools for which a launch is under way, and what is closed when
+// launching returns the pools for which a launch is in progress, and a channel that is closed when
 // the next entry ends.
 func (t *table) launching() (pools map[string]bool, ended <-chan struct{}) {
 	t.mu.Lock()
@@ -118,8 +118,8 @@ func (t *table) launching() (pools map[string]bool, ended <-chan struct{}) {
 	return pools, t.ended
 }
 
-// publish replaces the entries of the step before that have not started by the intent of a step. A
-// pool keeps its steer until a plan changes it.
+// publish replaces the entries of the previous step that have not started with the intents of a
+// step. A pool keeps its steer until a plan changes it.
 func (t *table) publish(s *policy.Snapshot, next map[target]*intent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,7 +151,7 @@ func (t *table) publish(s *policy.Snapshot, next map[target]*intent) {
 	}
 	maps.Copy(t.intents, next)
 	for of, x := range next {
-		if len(x.entries) == 0 { // else it is known once the entries are done
+		if len(x.entries) == 0 { // otherwise the result is known once the entries have ended
 			t.results[of.pool] = result{held: x.held}
 		}
 	}
@@ -161,7 +161,7 @@ func (x *intent) has(kind string) bool {
 	return slices.ContainsFunc(x.entries, func(e *entry) bool { return e.kind == kind })
 }
 
-// remaining returns the entries of an intent that are not done yet.
+// remaining returns the entries of an intent that have not ended.
 func (t *table) remaining(of target) []*entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +171,7 @@ func (t *table) remaining(of target) []*entry {
 	return nil
 }
 
-// begin reports whether an entry is still wanted, and has it count as begun.
+// begin marks an entry as running, and reports whether it is still wanted.
 func (t *table) begin(of target, e *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,8 +183,7 @@ func (t *table) begin(of target, e *entry) bool {
 	return true
 }
 
-// end notes the result of an entry. A failed entry is tried again, unless another replaces it
-// before.
+// end records the result of an entry. A failed entry is retried unless another replaces it first.
 func (t *table) end(of target, e *entry, v outcome, why held) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,14 +200,14 @@ func (t *table) end(of target, e *entry, v outcome, why held) {
 	t.ended = make(chan struct{})
 }
 
-// hold notes that something was left as it is. The first is reported.
+// hold records that an action was not taken. Only the first is reported.
 func (x *intent) hold(h held) {
 	if x.held.reason == "" {
 		x.held = h
 	}
 }
 
-// settle notes what a pool's intent came to, and reports whether that is new.
+// settle records the result of a pool's intent, and reports whether it has changed.
 func (t *table) settle(pool string, failed error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

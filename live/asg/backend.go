@@ -13,11 +13,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// Name is the name by which the sink knows this backend.
+// Name is the name under which this backend reports to the sink.
 const Name = "asg"
 
-// A Backend is the part of the live side that works on Auto Scaling groups. What it does is
-// divided among its parts. Whoever decides about a group, and writes to it, holds its lock.
+// A Backend is the backend for Auto Scaling groups. It delegates to its parts. A caller must hold
+// the lock of a group to decide about the group or to write to it.
 type Backend struct {
 	cfg       *Config
 	kube      *kubeAPI
@@ -36,8 +36,8 @@ var (
 	_ manager.LeaderElectionRunnable = (*Backend)(nil)
 )
 
-// New returns a backend that has read nothing yet. base holds the credentials;
-// c reads from a cache and writes, r reads from the API server.
+// New returns a backend that has not read anything yet. base contains the credentials. c reads from
+// a cache and writes; r reads from the API server.
 func New(cfg Config, base sdk.Config, c client.Client, r client.Reader, sink backend.Sink) (*Backend, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -58,18 +58,18 @@ func New(cfg Config, base sdk.Config, c client.Client, r client.Reader, sink bac
 	return b, nil
 }
 
-// SetupWithManager has a manager run the watching.
+// SetupWithManager adds the backend to a manager, which then runs Start.
 func (b *Backend) SetupWithManager(m manager.Manager) error { return m.Add(b) }
 
-// NeedLeaderElection says that watching needs none: a replica that becomes the
-// leader knows the groups already.
+// NeedLeaderElection returns false: all replicas poll, so that a new leader already knows the
+// groups.
 func (b *Backend) NeedLeaderElection() bool { return false }
 
 // Start polls until the context ends.
 func (b *Backend) Start(ctx context.Context) error { return b.Run(ctx) }
 
-// Run polls until the context ends. A poll that fails is tried again at the next
-// turn, and what was known stays.
+// Run polls until the context ends. A failed poll is retried at the next interval and leaves the
+// known state unchanged.
 func (b *Backend) Run(ctx context.Context) error {
 	wait := b.cfg.Poll
 	for round := uint64(0); ; round++ {
@@ -94,7 +94,7 @@ func (b *Backend) Run(ctx context.Context) error {
 	}
 }
 
-// jittered returns a time within a fifth of d, the same for the same round.
+// jittered returns a duration within a fifth of d, which is the same for the same name and round.
 func jittered(d time.Duration, name string, round uint64) time.Duration {
 	const part = 1 << 16
 	h := int64(portable.Mix(portable.HashString(name), round) % part)

@@ -13,11 +13,12 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Cleanup removes what an unknown swap left: marks on nodes that are not among those being drained,
-// and launches, protection included, that are not among the tokens that drains wait for. A new
-// leader calls it once it knows its drains, and may do so again after every step: if nothing is
-// left it sends no request to AWS. Spotter's changes are undone whatever the mode of their pool,
-// also if it was deleted; then the bounds of groups are removed too.
+// Cleanup removes the remains of unknown replacements: marks on nodes that are not in draining, and
+// launches that are not in tokens (the launches that drains wait for), with their scale-in
+// protection. A new leader calls it once it knows its drains. It may be called after every step: if
+// nothing remains, it sends no request to AWS. Cleanup undoes Spotter's changes in every mode of
+// their pool, even if the pool was deleted. If the pool is not active, Cleanup also removes the
+// bounds of its groups.
 func (b *Backend) Cleanup(ctx context.Context, draining, tokens []string) error {
 	if err := b.groups.known(ctx); err != nil {
 		return err

@@ -21,14 +21,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A cloud is the part of AWS that is used. Reads follow all pages. Every write
-// asks the fence first.
+// A cloud is a client of the AWS APIs that the backend uses. Reads follow all pages. Every write
+// calls the fence first.
 type cloud struct {
 	scaling *autoscaling.Client
 	compute *ec2.Client
 	managed *eks.Client
 	fence   func(context.Context) error
-	keys    sdk.CredentialsProvider // nil where the caller signs nothing
+	keys    sdk.CredentialsProvider // nil if the caller signs no requests
 }
 
 func newCloud(cfg *Config, base sdk.Config) *cloud {
@@ -37,7 +37,7 @@ func newCloud(cfg *Config, base sdk.Config) *cloud {
 			o.MaxAttempts, o.MaxBackoff = cfg.AttemptsMax, cfg.BackoffMax
 		})
 	}
-	at := func(base *string) *string { // of the caller, or of AWS_ENDPOINT_URL
+	at := func(base *string) *string { // base is the endpoint set by the caller or by AWS_ENDPOINT_URL
 		if cfg.Endpoint == "" {
 			return base
 		}
@@ -57,11 +57,11 @@ func newCloud(cfg *Config, base sdk.Config) *cloud {
 	return c
 }
 
-// keysMax is how long credentials may take to be found.
+// keysMax is the maximum time to retrieve credentials.
 const keysMax = 10 * time.Second
 
-// blame returns err, or the fault of the credentials if there are no valid ones: a request that
-// failed for lack of them was never sent.
+// blame returns err, or a credentials error if there are no valid credentials: a request without
+// credentials fails before it is sent.
 func (c *cloud) blame(ctx context.Context, err error) error {
 	if kindOf(err) != kindUnknown || c.keys == nil || ctx.Err() != nil {
 		return err
@@ -74,8 +74,7 @@ func (c *cloud) blame(ctx context.Context, err error) error {
 	return err
 }
 
-// groups returns the groups that carry all of the tags, an empty value standing
-// for any.
+// groups returns the groups that have all of the tags. An empty value matches any value.
 func (c *cloud) groups(ctx context.Context, tags map[string]string) ([]scaling.AutoScalingGroup, error) {
 	in := &autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: sdk.Int32(100)}
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
@@ -96,7 +95,7 @@ func (c *cloud) groups(ctx context.Context, tags map[string]string) ([]scaling.A
 	return all, nil
 }
 
-// group returns one group; nil where it does not exist.
+// group returns one group; nil if it does not exist.
 func (c *cloud) group(ctx context.Context, name string) (*scaling.AutoScalingGroup, error) {
 	out, err := c.scaling.DescribeAutoScalingGroups(ctx,
 		&autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
@@ -106,10 +105,11 @@ func (c *cloud) group(ctx context.Context, name string) (*scaling.AutoScalingGro
 	return &out.AutoScalingGroups[0], nil
 }
 
-// activitiesMax is how many scaling activities are read of a group, the newest.
+// activitiesMax is the number of newest scaling activities that are read for a group.
 const activitiesMax = 50
 
-// activities returns the newest scaling activities of a group, newest first.
+// activities returns the newest scaling activities of a group, newest first; at least activitiesMax
+// of them if there are as many.
 func (c *cloud) activities(ctx context.Context, name string) ([]activity, error) {
 	in := &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(activitiesMax)}
 	var all []activity
@@ -126,7 +126,7 @@ func (c *cloud) activities(ctx context.Context, name string) ([]activity, error)
 	return all, nil
 }
 
-// hooked reports whether a hook of a group holds up the end of its instances.
+// hooked reports whether a lifecycle hook delays the termination of the group's instances.
 func (c *cloud) hooked(ctx context.Context, name string) (bool, error) {
 	out, err := c.scaling.DescribeLifecycleHooks(ctx,
 		&autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &name})
@@ -138,17 +138,17 @@ func (c *cloud) hooked(ctx context.Context, name string) (bool, error) {
 	}), nil
 }
 
-// A bought is how an instance was bought, and when. EC2 still reports one for a
-// while after it has ended.
+// A bought records the purchase option and the launch time of an instance. EC2 still reports an
+// instance for a while after it has ended.
 type bought struct {
 	spot, ended bool
 	at          policy.Time
 }
 
-// instances returns how instances were bought. Those that are not known yet are
-// left out.
+// instances returns the purchase of each instance, by ID. Instances that EC2 does not know yet are
+// omitted.
 func (c *cloud) instances(ctx context.Context, ids []string) (map[string]bought, error) {
-	const filterMax = 200 // values of one filter (AWS documentation, DescribeInstances)
+	const filterMax = 200 // maximum number of values of one filter (AWS documentation, DescribeInstances)
 	found := map[string]bought{}
 	for part := range slices.Chunk(ids, filterMax) {
 		in := &ec2.DescribeInstancesInput{Filters: []compute.Filter{{Name: sdk.String("instance-id"), Values: part}}}
@@ -177,13 +177,13 @@ func timeOf(t *time.Time) policy.Time {
 	return policy.TimeOf(*t)
 }
 
-// A template is what of a launch template says which market a group buys in.
+// A template contains the fields of a launch template that determine the market of a group.
 type template struct {
 	kind string
 	spot bool
 }
 
-// template returns a version of a launch template.
+// template returns a version of a launch template; the zero template if it does not exist.
 func (c *cloud) template(ctx context.Context, id, version string) (template, error) {
 	out, err := c.compute.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
 		LaunchTemplateId: &id, Versions: []string{version}})
@@ -204,8 +204,8 @@ func (c *cloud) nodegroup(ctx context.Context, cluster, name string) (*managed.N
 	return out.Nodegroup, nil
 }
 
-// activityOf reads a scaling activity. Instances and zones are in its description and details in
-// the wording of AWS: "Launching a new EC2 instance: i-…".
+// activityOf converts a scaling activity. It finds the instance and the zone in the description and
+// details, whose wording is that of AWS: "Launching a new EC2 instance: i-…".
 func activityOf(x *scaling.Activity) activity {
 	a := activity{id: sdk.ToString(x.ActivityId), start: timeOf(x.StartTime)}
 	description := sdk.ToString(x.Description)

@@ -9,12 +9,12 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 )
 
-// ConditionGroups is the condition of a CapacityPool that says whether its groups
-// can be read and worked on.
+// ConditionGroups is the condition of a CapacityPool that reports whether its groups can be read
+// and changed.
 const ConditionGroups = "AutoScalingGroupsReady"
 
-// Conditions returns the conditions of a pool that concern its groups. The caller sets times and
-// generation.
+// Conditions returns the conditions of a pool that concern its groups; nil if the pool does not
+// name any groups. The caller sets the times and the generation.
 func (b *Backend) Conditions(pool string) []metav1.Condition {
 	if !b.groups.names(pool) {
 		return nil
@@ -32,15 +32,15 @@ func (b *Backend) Conditions(pool string) []metav1.Condition {
 	return []metav1.Condition{c}
 }
 
-// names reports whether a pool that is there names groups.
+// names reports whether a pool exists and names groups.
 func (t *groupTable) names(pool string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.ContainsFunc(t.pools, func(p poolOf) bool { return p.name == pool && !p.gone })
 }
 
-// conditionOf returns what keeps the groups of a pool from being read or worked
-// on; nil for nothing.
+// conditionOf returns the reason that the groups of a pool cannot be read or changed; nil if they
+// can.
 func (t *groupTable) conditionOf(pool string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,8 +65,8 @@ func (t *groupTable) conditionOf(pool string) error {
 	return t.notes[pool]
 }
 
-// keepHeld keeps what is held of a pool for its condition, until something goes
-// well again.
+// keepHeld records err as the condition of a pool if err is nil or a [backend.Held], and returns
+// it.
 func (t *groupTable) keepHeld(pool string, err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,52 +12,53 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Config says how the groups of a cluster are worked on.
+// A Config configures a Backend.
 type Config struct {
-	// Region is that of the groups.
+	// Region is the region of the groups.
 	Region string
 
-	// Endpoint replaces the endpoints of AWS; empty means its own.
+	// Endpoint replaces the endpoints of AWS; empty means the default endpoints.
 	Endpoint string
 
-	// Poll is the time from one read of all groups to the next, give or take a
-	// fifth by the hash of the region and the round, so that controllers of one account
-	// do not ask together. It doubles up to PollMax while AWS throttles. Raising
-	// it asks less and sees refusals later.
+	// Poll is the time between two reads of all groups. It varies by up to a fifth with the hash of
+	// the region and the round, so that the controllers of one account do not send requests at the
+	// same time. It doubles up to PollMax while AWS throttles. A higher value sends fewer requests
+	// and detects refusals later.
 	Poll, PollMax time.Duration
 
-	// FreshFor is how old a read of a group may be for looking at a replacement.
-	// What is written is always decided on a read of its own.
+	// FreshFor is the maximum age of a read that may be used to look for a replacement. Every write
+	// is based on a new read.
 	FreshFor time.Duration
 
-	// InFlightMax is the most requested instances of one group without a Node. Raising it fills
-	// groups faster, and costs more if they do not start.
+	// InFlightMax is the maximum number of requested instances of one group that have no Node yet.
+	// A higher value fills groups faster, and costs more if the instances do not start.
 	InFlightMax int
 
-	// RaiseEvery is the least time between two raises of one group. The Cluster Autoscaler writes
-	// its own raises as absolute sizes from a cache that is at most a minute old. If the cache
-	// lacks one of Spotter's raises, nothing changes. A second raise would be undone, and the group
-	// would choose which instance to terminate. Lowering it below that minute risks running pods.
+	// RaiseEvery is the minimum time between two increases of one group. The Cluster Autoscaler
+	// writes its own increases as absolute sizes from a cache that is at most a minute old. If the
+	// cache lacks one increase by Spotter, the size stays the same. If it lacks two, the second
+	// would be undone, and the group would choose an instance to terminate. A value below a minute
+	// risks running pods.
 	RaiseEvery time.Duration
 
-	// InstanceMax is how long a launch may be without an instance, JoinMax the time until its Node
-	// must exist, and ReadyMax the time until that must be Ready, all from the request on.
+	// InstanceMax is the maximum time until a launch has an instance, JoinMax until its Node
+	// exists, and ReadyMax until the Node is Ready. All are measured from the request.
 	InstanceMax, JoinMax, ReadyMax time.Duration
 
-	// RefusalInterval is the time within which further refusals in a market count
-	// as one, since a group asks again whenever it likes.
+	// RefusalInterval is the interval in which repeated refusals in a market count as one, since a
+	// group retries at its own pace.
 	RefusalInterval time.Duration
 
-	// VolumesMax is how long a node that is otherwise empty is kept for volumes
-	// that are still attached.
+	// VolumesMax is the maximum time that an otherwise empty node is kept because volumes are still
+	// attached.
 	VolumesMax time.Duration
 
-	// CleanupAfter is how old a launch must be before Cleanup ends one that no drain
-	// waits for, so that it cannot overtake a step.
+	// CleanupAfter is the minimum age of a launch that Cleanup ends because no drain waits for it.
+	// It prevents Cleanup from ending a launch of a step that is still running.
 	CleanupAfter time.Duration
 
-	// AttemptsMax is how often a read, or a write that may be repeated, is sent,
-	// and BackoffMax bounds the wait between two of them.
+	// AttemptsMax is the maximum number of times that a read or a repeatable write is sent, and
+	// BackoffMax the maximum wait between two attempts.
 	AttemptsMax int
 	BackoffMax  time.Duration
 
@@ -69,7 +70,7 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// DefaultConfig returns the configuration but for the region.
+// DefaultConfig returns the default configuration. The caller must set Region.
 func DefaultConfig() Config {
 	return Config{
 		Poll: 30 * time.Second, PollMax: 5 * time.Minute, FreshFor: 5 * time.Second, InFlightMax: 1, RaiseEvery: 90 * time.Second,
@@ -80,10 +81,9 @@ func DefaultConfig() Config {
 	}
 }
 
-// now returns the time.
 func (c *Config) now() policy.Time { return policy.TimeOf(c.Clock.Now()) }
 
-// validate names the field that is wrong and its value.
+// validate returns an error that names the first invalid field and its value.
 func (c *Config) validate() error {
 	if c.Region == "" {
 		return fmt.Errorf("asg: region %q: it must be set", c.Region)

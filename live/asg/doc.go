@@ -1,39 +1,37 @@
-// Package asg works on Auto Scaling groups and EKS managed node groups, together with
-// the Cluster Autoscaler that grows and shrinks them.
+// Package asg works on Auto Scaling groups and EKS managed node groups, together with the Cluster
+// Autoscaler that grows and shrinks them.
 //
-// A group is found by the tags that a CapacityPool names; its types, zones and
-// purchase options say which markets it buys in. Reading never changes anything:
-// [Backend.Poll] reports to the sink every instance, refused launches and
-// the last steer that a pool got. Only the calls of [backend.Backend] and
-// [Backend.Cleanup] write.
+// A CapacityPool names the tags by which its groups are found. The types, zones and purchase
+// options of a group determine the markets in which it buys. Reading never changes anything:
+// [Backend.Poll] reports every instance, refused launches and the last steer of each pool to the
+// sink. Only the methods of [backend.Backend] and [Backend.Cleanup] write.
 //
-// Three rules keep the peace with the Cluster Autoscaler, which writes absolute
-// sizes from a cache. The desired size is only ever raised, by one and from a read
-// made for it; it goes down only by terminating one certain instance with
-// decrement. Nodes that carry its ToBeDeleted taint are its own. And both nodes of
-// a swap carry its scale-down-disabled annotation until the swap has ended, unless
-// the user has set a value there.
+// Three rules avoid conflicts with the Cluster Autoscaler, which writes absolute sizes from a
+// cache. First, Spotter only ever increases the desired size, by one and based on a new read; the
+// size decreases only when Spotter terminates a specific instance with decrement. Second, Spotter
+// leaves nodes with the ToBeDeleted taint to the Cluster Autoscaler. Third, both nodes of a
+// replacement have the scale-down-disabled annotation until the replacement has ended, unless the
+// user has set a value of it.
 //
-// A [Backend] works in one region. [Regions] are several of them as one backend, and
-// what a controller uses: a pool may have groups in all.
+// A [Backend] works in one region. [Regions] combines the backends of several regions, and is what
+// a controller uses: a pool may have groups in all of them.
 //
-// # What a launch leaves behind
+// # Records of launches
 //
-// A launch is recorded before the desired size is raised, as a tag of the group named
+// Spotter records a launch before it increases the desired size, in a tag of the group named
 // spotter.dev/launch-TOKEN (or of the managed node group, whose Auto Scaling group Spotter may not
-// write). The tag lives and dies with the group, is read with it at no cost, needs no other store
-// and can be read by any user. It names the newest scaling activity before the launch, so the
-// instance of the launch is the first one of a later activity that no other launch has. No clock of
-// Spotter is compared with one of AWS. A recorded token is never requested again, so a crash at any
-// point can lose a launch, which then counts as failed, but cannot double one.
+// write). The tag is deleted with the group, is read with it at no cost, needs no other store and
+// can be read by any user. It names the newest scaling activity before the launch. The instance of
+// the launch is therefore the first instance of a later activity that belongs to no other launch.
+// Spotter never compares its own clock with that of AWS. A recorded token is never requested again:
+// a crash can lose a launch, which then counts as failed, but cannot duplicate it.
 //
 // # Permissions
 //
-// [ReadActions] are all that observing needs, and all that shadow mode ever calls. Active pools
-// also need [WriteActions].
+// Observing, and so shadow mode, needs only [ReadActions]. Active pools also need [WriteActions].
 package asg
 
-// ReadActions are the actions of IAM that watching needs.
+// ReadActions are the IAM actions that observing needs.
 var ReadActions = []string{
 	"autoscaling:DescribeAutoScalingGroups",
 	"autoscaling:DescribeLifecycleHooks",
@@ -43,8 +41,8 @@ var ReadActions = []string{
 	"eks:DescribeNodegroup",
 }
 
-// WriteActions are the actions of IAM that active pools need in addition. UpdateAutoScalingGroup is
-// called only for pools that allow it by [AnnotationBounds] or allowGroupReplacement.
+// WriteActions are the IAM actions that active pools need in addition. UpdateAutoScalingGroup is
+// called only for pools that allow it with [AnnotationBounds] or allowGroupReplacement.
 var WriteActions = []string{
 	"autoscaling:CreateOrUpdateTags",
 	"autoscaling:DeleteTags",

@@ -12,48 +12,48 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 )
 
-// The reasons for which something is held, for conditions and Events.
+// Reasons for holding an action, used in conditions and Events.
 const (
-	ReasonAtMin      = "GroupAtMinSize"        // a released node would be replaced
-	ReasonAtMax      = "GroupAtMaxSize"        // the group may not grow
-	ReasonInFlight   = "LaunchInFlight"        // another instance is on its way
+	ReasonAtMin      = "GroupAtMinSize"        // the group would replace a released node
+	ReasonAtMax      = "GroupAtMaxSize"        // the group must not grow
+	ReasonInFlight   = "LaunchInFlight"        // another instance is being launched
 	ReasonAutoscaler = "ClusterAutoscaler"     // the Cluster Autoscaler acts on the node
-	ReasonEKS        = "ManagedNodeGroup"      // EKS does it, or has to
+	ReasonEKS        = "ManagedNodeGroup"      // EKS performs the change, or has to
 	ReasonZones      = "AvailabilityZones"     // the group would rebalance its zones
 	ReasonLifecycle  = "NotInService"          // the instance is not in service
-	ReasonNoGroup    = "NoGroup"               // no group of the pool
+	ReasonNoGroup    = "NoGroup"               // the pool has no group
 	ReasonConflict   = "GroupConflict"         // two pools claim the group
-	ReasonTags       = "TagLimit"              // no room to write a launch down
-	ReasonGone       = "GroupGone"             // the group does not exist any more
-	ReasonBusy       = "GroupBusy"             // AWS is at work on the group
+	ReasonTags       = "TagLimit"              // the group has no room for the tag of a launch
+	ReasonGone       = "GroupGone"             // the group no longer exists
+	ReasonBusy       = "GroupBusy"             // AWS is changing the group
 	ReasonDenied     = "AccessDenied"          // IAM does not allow it
-	ReasonExpired    = "CredentialsExpired"    // the credentials are not, or no longer, accepted
+	ReasonExpired    = "CredentialsExpired"    // the credentials are not accepted, or no longer
 	ReasonNoKeys     = "NoCredentials"         // there are no credentials
 	ReasonThrottled  = "Throttled"             // AWS throttles requests
 	ReasonReplaces   = "GroupReplacesNodes"    // the group would replace nodes itself
 	ReasonUnread     = "GroupsUnread"          // the groups could not be read yet
-	ReasonTooDear    = "MaxPrice"              // the group may buy a node that costs too much
-	ReasonUnbounded  = "GroupBoundsNotAllowed" // nothing allows the bounds to be written
+	ReasonTooDear    = "MaxPrice"              // the group might buy a node above the maximum price
+	ReasonUnbounded  = "GroupBoundsNotAllowed" // writing the bounds is not allowed
 )
 
-// A kind is what sort of answer an error of AWS is.
+// A kind classifies an error of AWS.
 type kind uint8
 
 const (
 	kindNone      kind = iota
-	kindThrottled      // it was refused for now, and changed nothing
-	kindBusy           // the group is at work; it changed nothing
+	kindThrottled      // the request was refused for now, and changed nothing
+	kindBusy           // the group is being changed; the request changed nothing
 	kindDenied
 	kindExpired
 	kindGone    // the group, the node group or the instance does not exist
-	kindAtMin   // termination with decrement would go below the least size
-	kindRefused // refused for another reason, and changed nothing
-	kindUnknown // it may or may not have been carried out
-	kindFenced  // it was never sent
+	kindAtMin   // termination with decrement would go below the minimum size
+	kindRefused // the request was refused for another reason, and changed nothing
+	kindUnknown // the request may or may not have been carried out
+	kindFenced  // the request was never sent
 )
 
-// kindOf distinguishes answers by the code that AWS documents, and the few that
-// share the code ValidationError by the words of their message.
+// kindOf classifies errors by the code that AWS documents. The few that share the code
+// ValidationError are distinguished by their message.
 func kindOf(err error) kind {
 	if err == nil {
 		return kindNone
@@ -100,8 +100,8 @@ func kindOfValidation(message string) kind {
 	return kindRefused
 }
 
-// held returns what to report of a call that failed: a [backend.Held] where the user
-// can do something or time will, else the error with what was being done.
+// held wraps err, which was returned while doing: in a [backend.Held] if the user or time can
+// resolve it, otherwise in a plain error. A nil err is not allowed.
 func held(err error, doing string, args ...any) error {
 	what := fmt.Sprintf(doing, args...)
 	said := ""
@@ -118,15 +118,14 @@ func held(err error, doing string, args ...any) error {
 	return backend.Hold(reason, "%s: %s", what, said)
 }
 
-// isHeld reports whether err is held for one of these reasons.
+// isHeld reports whether err is held for one of the reasons.
 func isHeld(err error, reasons ...string) bool {
 	var h *backend.Held
 	return errors.As(err, &h) && slices.Contains(reasons, h.Reason)
 }
 
-// lacksCapacity reports whether the message of a scaling activity says that the
-// provider had no machine (AWS documentation, "Troubleshoot Amazon EC2 Auto
-// Scaling: Insufficient capacity").
+// lacksCapacity reports whether the message of a scaling activity means that the provider had no
+// capacity (AWS documentation, "Troubleshoot Amazon EC2 Auto Scaling: Insufficient capacity").
 func lacksCapacity(message string) bool {
 	for _, words := range []string{"do not have sufficient", "InsufficientInstanceCapacity", "InsufficientHostCapacity",
 		"UnfulfillableCapacity", "no Spot capacity", "SpotMaxPriceTooLow", "capacity-not-available"} {

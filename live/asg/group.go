@@ -13,83 +13,85 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Tags that say to which managed node group a group belongs (EKS).
+// Tags with which EKS names the managed node group of an Auto Scaling group.
 const (
 	tagNodegroup = "eks:nodegroup-name"
 	tagCluster   = "eks:cluster-name"
 )
 
-// Tags by which the Cluster Autoscaler learns what a new node of a group will be
-// like.
+// Prefixes of the tags that describe the new nodes of a group to the Cluster Autoscaler.
 const (
 	tagNodeLabel = "k8s.io/cluster-autoscaler/node-template/label/"
 	tagNodeTaint = "k8s.io/cluster-autoscaler/node-template/taint/"
 )
 
-// A group is an Auto Scaling group as it was last read.
+// A group is an Auto Scaling group at the last read.
 type group struct {
 	name, pool        string
 	min, max, desired int
 
-	// zones and types are ascending. No types means that they are chosen by
-	// attributes, and any will do.
+	// zones and types are ascending. If types is nil, the group selects types by attributes, and
+	// any type is possible.
 	zones, types []string
 
 	buys purchase
 
-	// rebalances says that the group evens out its zones by ending instances.
+	// rebalances reports whether the group balances its zones by terminating instances.
 	rebalances bool
 
-	// managed is its managed node group; empty for a group of its own. tags are the node
-	// group's then. own are the group's in any case.
+	// managed is the managed node group of the group; empty for a self-managed group. tags are the
+	// tags of the node group if there is one, otherwise of the group. own are the tags of the group
+	// in any case.
 	managed   nodeGroup
 	tags, own map[string]string
 
-	// labels and taints are those expected of its nodes.
+	// labels and taints are those expected on its nodes.
 	labels []policy.Label
 	taints []policy.Taint
 
 	instances []instance
 	launches  []launch
 
-	// activities are the newest first, if they were requested.
+	// activities are the newest activities, newest first, if they were requested.
 	activities []activity
 
 	read policy.Time
 }
 
-// A purchase is how a group buys.
+// A purchase describes how a group buys instances.
 type purchase struct {
-	// onDemandPercent is the part bought on demand: 100 or 0 but for groups that
-	// mix the two. base is how many are on demand before that part counts. policy
-	// says that the group has a mixed-instances policy.
+	// onDemandPercent is the percentage bought on demand above base. It is 100 or 0 unless the
+	// group mixes both capacity types. base is the number of on-demand instances to which the
+	// percentage does not apply. policy reports whether the group has a mixed-instances policy.
 	onDemandPercent, base int
 	policy                bool
 
-	// template and version are the launch template of a group without one.
+	// template and version identify the launch template of the group, or of its mixed-instances
+	// policy.
 	template, version string
 }
 
-// A nodeGroup is a managed node group, and when its tags were read.
+// A nodeGroup is a managed node group. read is the time at which its tags were read.
 type nodeGroup struct {
 	name, cluster, arn string
 	read               policy.Time
 }
 
-// An instance is one of a group.
+// An instance is an instance of a group.
 type instance struct {
 	id, zone, kind string
 	state          scaling.LifecycleState
 	protected      bool
 }
 
-// ending reports whether the group is giving the instance up.
+// ending reports whether the group is terminating or detaching the instance.
 func (i *instance) ending() bool {
 	return strings.HasPrefix(string(i.state), "Terminat") || i.state == scaling.LifecycleStateDetaching ||
 		i.state == scaling.LifecycleStateDetached
 }
 
-// groupOf reads a group. Its launch template and node group are not in it.
+// groupOf converts a group. The result lacks the contents of the launch template and of the node
+// group.
 func groupOf(x *scaling.AutoScalingGroup) *group {
 	g := &group{name: sdk.ToString(x.AutoScalingGroupName), buys: purchase{onDemandPercent: 100},
 		min: int(sdk.ToInt32(x.MinSize)), max: int(sdk.ToInt32(x.MaxSize)), desired: int(sdk.ToInt32(x.DesiredCapacity)),
@@ -119,8 +121,8 @@ func groupOf(x *scaling.AutoScalingGroup) *group {
 	return g
 }
 
-// readMixed reads a mixed-instances policy. What AWS leaves out has its default:
-// nothing before the part counts, and all on demand after that.
+// readMixed reads a mixed-instances policy. Fields that AWS omits have their defaults: a base of
+// zero, and everything above it on demand.
 func (g *group) readMixed(m *scaling.MixedInstancesPolicy) {
 	g.buys.policy = true
 	if d := m.InstancesDistribution; d != nil {
@@ -146,8 +148,7 @@ func (g *group) readMixed(m *scaling.MixedInstancesPolicy) {
 	g.types = slices.Compact(g.types)
 }
 
-// expected returns the labels and taints that the tags for the Cluster Autoscaler
-// state, ascending.
+// expected returns the labels and taints in the tags for the Cluster Autoscaler, ascending.
 func expected(tags map[string]string) (labels []policy.Label, taints []policy.Taint) {
 	for k, v := range tags {
 		if name, ok := strings.CutPrefix(k, tagNodeLabel); ok {
@@ -176,7 +177,7 @@ func effectOf(effect string) policy.TaintEffect {
 	return policy.NoSchedule
 }
 
-// mixes reports whether g buys both on demand and spot.
+// mixes reports whether g buys both on-demand and Spot capacity.
 func (g *group) mixes() bool {
 	return g.buys.onDemandPercent > 0 && g.buys.onDemandPercent < 100 || g.buys.base > 0 && g.buys.onDemandPercent < 100
 }
@@ -189,7 +190,7 @@ func (g *group) offers(zone, kind string, c policy.CapacityType) bool {
 	return g.mixes() || (c == policy.Spot) == (g.buys.onDemandPercent == 0)
 }
 
-// live returns how many instances g has that are not ending.
+// live returns the number of instances that are not ending.
 func (g *group) live() int {
 	n := 0
 	for i := range g.instances {
@@ -200,10 +201,10 @@ func (g *group) live() int {
 	return n
 }
 
-// marked reports whether g carries launches or a maximum size set by Spotter.
+// marked reports whether g has launches or a maximum size that were recorded by Spotter.
 func (g *group) marked() bool { return len(g.launches) > 0 || g.tags[TagMax] != "" }
 
-// missing returns how many instances are still to be launched.
+// missing returns the number of instances that are still to be launched.
 func (g *group) missing() int { return max(0, g.desired-g.live()) }
 
 func (g *group) find(id string) *instance {
@@ -218,7 +219,7 @@ func (g *group) find(id string) *instance {
 
 func (g *group) has(id string) bool { return g.find(id) != nil }
 
-// launch returns the launch of a token; nil if g has none.
+// launch returns the launch with a token; nil if g has no such launch.
 func (g *group) launch(token string) *launch {
 	for i := range g.launches {
 		if g.launches[i].token == token {
@@ -228,12 +229,12 @@ func (g *group) launch(token string) *launch {
 	return nil
 }
 
-// launched returns whether a group has the launch of a token.
+// launched returns a predicate that reports whether a group has the launch with a token.
 func launched(token string) func(*group) bool {
 	return func(g *group) bool { return g.launch(token) != nil }
 }
 
-// tokenOf returns the token of the launch that an instance came from.
+// tokenOf returns the token of the launch that created an instance; empty if no known launch did.
 func (g *group) tokenOf(id string) string {
 	for i := range g.launches {
 		if g.launches[i].instance == id {
@@ -243,8 +244,9 @@ func (g *group) tokenOf(id string) string {
 	return ""
 }
 
-// balanced reports whether the zones of g still differ by at most one instance without those called
-// gone. Otherwise the group would launch in one zone and terminate an instance in another.
+// balanced reports whether the zones of g differ by at most one instance if the instances in gone
+// are not counted. Otherwise the group would launch in one zone and terminate an instance in
+// another.
 func (g *group) balanced(gone func(id string) bool) bool {
 	n := make([]int, len(g.zones))
 	for i := range g.instances {
@@ -256,7 +258,7 @@ func (g *group) balanced(gone func(id string) bool) bool {
 	return len(n) == 0 || slices.Max(n)-slices.Min(n) <= 1
 }
 
-// marketName returns the name of a market as [policy.Market.Name].
+// marketName returns the name of a market in the format of [policy.Market.Name].
 func marketName(region, zone, kind string, c policy.CapacityType) string {
 	return "aws/" + region + "/" + zone + "/" + kind + "/" + c.String()
 }
@@ -268,23 +270,23 @@ func capacityOf(spot bool) policy.CapacityType {
 	return policy.OnDemand
 }
 
-// providerID returns what the Node of an instance carries.
+// providerID returns the provider ID of the Node of an instance.
 func providerID(zone, id string) string { return "aws:///" + zone + "/" + id }
 
-// instanceID returns the instance of a Node, or of anything else that names one by
-// its ID at the end.
+// instanceID returns the instance ID at the end of a provider ID or a similar name, and whether
+// there is one.
 func instanceID(providerID string) (string, bool) {
 	id := providerID[strings.LastIndex(providerID, "/")+1:]
 	return id, strings.HasPrefix(id, "i-")
 }
 
-// A steered is the last steer that a pool got, as the tag TagSteer says.
+// A steered is the last steer of a pool, as recorded in the tag TagSteer.
 type steered struct {
 	share float64
 	since policy.Time
 }
 
-// TagSteer is the tag of the first group of a pool that has its last steer.
+// TagSteer is the key of the tag that records the last steer of a pool, on the pool's first group.
 const TagSteer = "spotter.dev/steer"
 
 func (s steered) encode() string {

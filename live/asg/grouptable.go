@@ -14,9 +14,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A groupTable holds the groups as they were last read, with what was written to them
-// since. A group in it is changed under mu only, and, but for what a poll adds, by the
-// holder of its lock. Slices and maps of a group are replaced, not changed.
+// A groupTable contains the groups as they were last read, together with newer writes. A group in
+// the table may be changed only while mu is held, and, except by a poll, only by the holder of the
+// group's lock. Slices and maps of a group are replaced, never modified.
 type groupTable struct {
 	cfg       *Config
 	cloud     *cloud
@@ -24,17 +24,17 @@ type groupTable struct {
 	templates *templateCache
 	instances *instanceTable
 	sink      backend.Sink
-	locks     locks         // of groups, for writes to them
-	polling   chan struct{} // full while a poll is under way
+	locks     locks         // locks of groups, held for writes
+	polling   chan struct{} // full while a poll is in progress
 
-	mu     sync.Mutex  // guards all below, and the instances
-	polls  int         // how many have begun
-	polled policy.Time // when all groups were last read whole; 0 for never
-	fault  error       // of the last poll
+	mu     sync.Mutex  // guards the fields below, and the instances
+	polls  int         // number of polls that have started
+	polled policy.Time // time of the last complete read of all groups; 0 if there was none
+	fault  error       // error of the last poll
 	pools  []poolOf
 	all    []*group           // ascending by name
-	notes  map[string]error   // by pool, what was last held
-	wrote  map[string]writing // by token, what was last written down
+	notes  map[string]error   // the last hold, by pool
+	wrote  map[string]writing // the last record of a launch, by token
 }
 
 func newGroupTable(cfg *Config, aws *cloud, k *kubeAPI, i *instanceTable, sink backend.Sink) *groupTable {
@@ -47,7 +47,8 @@ func newGroupTable(cfg *Config, aws *cloud, k *kubeAPI, i *instanceTable, sink b
 	return t
 }
 
-// A writing is the record of a launch, since reads may be older than Spotter's write.
+// A writing is a recent record of a launch. It is kept because reads may be older than Spotter's
+// write.
 type writing struct {
 	launch
 	group  string
@@ -55,10 +56,10 @@ type writing struct {
 	when   policy.Time
 }
 
-// writingMax is how long a read may be older than what was written.
+// writingMax is the maximum time by which a read may be older than a write.
 const writingMax = 30 * time.Second
 
-// get returns what is known of a group; nil if it is not.
+// get returns a group; nil if it is not known. The caller must hold mu.
 func (t *groupTable) get(name string) *group {
 	i, ok := slices.BinarySearchFunc(t.all, name, func(g *group, name string) int { return strings.Compare(g.name, name) })
 	if !ok {
@@ -67,7 +68,7 @@ func (t *groupTable) get(name string) *group {
 	return t.all[i]
 }
 
-// find returns the name of the group that f holds for; none if there is no such group.
+// find returns the name of the first group for which f returns true.
 func (t *groupTable) find(f func(*group) bool) (name string, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +78,7 @@ func (t *groupTable) find(f func(*group) bool) (name string, ok bool) {
 	return "", false
 }
 
-// seek is find, and polls for a group that is not known.
+// seek is like find, but polls if no group is found.
 func (t *groupTable) seek(ctx context.Context, f func(*group) bool) (name string, ok bool, err error) {
 	if name, ok := t.find(f); ok {
 		return name, true, nil
@@ -89,7 +90,7 @@ func (t *groupTable) seek(ctx context.Context, f func(*group) bool) (name string
 	return name, ok, nil
 }
 
-// known polls unless that was done within two intervals.
+// known polls unless the last poll was less than two PollMax ago.
 func (t *groupTable) known(ctx context.Context) error {
 	t.mu.Lock()
 	polled := t.polled
@@ -103,8 +104,8 @@ func (t *groupTable) known(ctx context.Context) error {
 	return nil
 }
 
-// fresh reads a group again, with the tags of its managed node group. It is held if the group is
-// gone, or if two pools claim it.
+// fresh reads a group again, with the tags of its managed node group. It returns a [backend.Held]
+// if the group no longer exists or if several pools claim it.
 func (t *groupTable) fresh(ctx context.Context, name string) (*group, error) {
 	x, err := t.cloud.group(ctx, name)
 	if err != nil {
@@ -137,7 +138,7 @@ func (t *groupTable) fresh(ctx context.Context, name string) (*group, error) {
 	return g, nil
 }
 
-// recent returns a group as read at most FreshFor ago.
+// recent returns a group that was read less than FreshFor ago, and reads it again if necessary.
 func (t *groupTable) recent(ctx context.Context, name string) (*group, error) {
 	t.mu.Lock()
 	g := t.get(name)
@@ -149,7 +150,7 @@ func (t *groupTable) recent(ctx context.Context, name string) (*group, error) {
 	return t.fresh(ctx, name)
 }
 
-// readNodegroup reads the managed node group of g, whose tags hold its launches.
+// readNodegroup reads the managed node group of g, whose tags contain its launches.
 func (t *groupTable) readNodegroup(ctx context.Context, g *group) error {
 	n, err := t.cloud.nodegroup(ctx, g.managed.cluster, g.managed.name)
 	if err != nil {
@@ -166,7 +167,7 @@ func (t *groupTable) readNodegroup(ctx context.Context, g *group) error {
 	return nil
 }
 
-// note remembers what was written, and shows it in g.
+// note remembers the record of a launch and applies it to g.
 func (t *groupTable) note(g *group, w writing) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,11 +175,12 @@ func (t *groupTable) note(g *group, w writing) {
 	t.wrote[w.token] = w
 	t.overlay(g)
 	if known := t.get(g.name); known != nil && known != g {
-		t.overlay(known) // a poll has read the group meanwhile
+		t.overlay(known) // a poll has replaced the group in the meantime
 	}
 }
 
-// overlay shows in g what was written so lately that the read may lack it.
+// overlay applies to g the records that are so recent that the read may lack them. The caller must
+// hold mu.
 func (t *groupTable) overlay(g *group) {
 	launches := slices.Clone(g.launches)
 	for token, w := range t.wrote {
@@ -198,15 +200,14 @@ func (t *groupTable) overlay(g *group) {
 	g.launches = launches
 }
 
-// edit changes a group that is known.
+// edit calls change, which modifies known groups, while it holds mu.
 func (t *groupTable) edit(change func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	change()
 }
 
-// resolve reads the newest scaling activities of g, and finds out which instances
-// its launches brought.
+// resolve reads the newest scaling activities of g, and determines the instances of its launches.
 func (t *groupTable) resolve(ctx context.Context, g *group) ([]activity, error) {
 	activities, err := t.cloud.activities(ctx, g.name)
 	if err != nil {
@@ -220,7 +221,7 @@ func (t *groupTable) resolve(ctx context.Context, g *group) ([]activity, error) 
 	return activities, nil
 }
 
-// list returns the groups that are known, as they are now.
+// list returns copies of the known groups.
 func (t *groupTable) list() []group {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,7 +232,7 @@ func (t *groupTable) list() []group {
 	return all
 }
 
-// allowances returns what the owner of a pool allows.
+// allowances returns the entry of a pool, which contains what its owner allows.
 func (t *groupTable) allowances(pool string) poolOf {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -241,8 +242,8 @@ func (t *groupTable) allowances(pool string) poolOf {
 	return poolOf{name: pool}
 }
 
-// groupsFor returns the groups of pool that launch in the markets, in the order in
-// which the markets name them first.
+// groupsFor returns the groups of pool that launch in the markets, in the order in which the
+// markets first name them.
 func (t *groupTable) groupsFor(pool string, s *policy.Snapshot, markets []policy.MarketID) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -262,8 +263,9 @@ func (t *groupTable) groupsFor(pool string, s *policy.Snapshot, markets []policy
 }
 
 // affordable returns the groups among names that cannot launch in a market of pool whose price is
-// above the pool's maximum, and describes that price for one of the others. Only the group itself
-// chooses among its types and zones.
+// above the pool's maximum, because only the group itself chooses among its types and zones. The
+// returned text describes such a market of the last excluded group; it is empty if no group is
+// excluded.
 func (t *groupTable) affordable(s *policy.Snapshot, pool *policy.Pool, names []string) (left []string, dear string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// Launch makes the group of the first market that will do one larger, once for
-// each token. The group, and not the policy, chooses among its types and zones.
-// Groups that may not grow are passed over for the next. An instance that is
-// refused later shows in the sink's events, and as a replacement that failed.
+// Launch increases the size of the first suitable group in the order of the markets, once for each
+// token. The group, not the policy, chooses among its types and zones. Groups that cannot grow are
+// skipped. If AWS refuses the instance later, the refusal appears in the events of the sink and as
+// a failed replacement.
 func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Launch) error {
 	if l.Token == "" || len(l.Markets) == 0 {
 		return fmt.Errorf("launch without a token or a market")
@@ -27,7 +27,7 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	return b.groups.keepHeld(pool, b.launcher.launchIn(ctx, s, l, pool))
 }
 
-// A launcher makes groups larger.
+// A launcher increases the sizes of groups.
 type launcher struct {
 	cfg      *Config
 	cloud    *cloud
@@ -36,7 +36,7 @@ type launcher struct {
 	launches *launchLedger
 
 	mu     sync.Mutex
-	raised map[string]policy.Time // by group, when it was last raised
+	raised map[string]policy.Time // time of the last increase, by group
 }
 
 // passedOver are the reasons for which a launch tries the next group.
@@ -74,13 +74,14 @@ func (lr *launcher) launchIn(ctx context.Context, s *policy.Snapshot, l *policy.
 	return full
 }
 
-// tagsMax is the most tags that AWS lets a group have. Ours leave the user some.
+// tagsMax is the maximum number of tags of a group in AWS. Spotter leaves tagsFree of them to the
+// user.
 const (
 	tagsMax  = 50
 	tagsFree = 4
 )
 
-// raise asks one group for one more instance.
+// raise requests one more instance from a group.
 func (lr *launcher) raise(ctx context.Context, name string, l *policy.Launch) error {
 	unlock, err := lr.groups.locks.lock(ctx, name)
 	if err != nil {
@@ -92,7 +93,7 @@ func (lr *launcher) raise(ctx context.Context, name string, l *policy.Launch) er
 		return err
 	}
 	if g.launch(l.Token) != nil {
-		return nil // it was requested before a restart
+		return nil // requested before a restart
 	}
 	activities, err := lr.groups.resolve(ctx, g)
 	if err != nil {
@@ -115,7 +116,7 @@ func (lr *launcher) raise(ctx context.Context, name string, l *policy.Launch) er
 	return lr.resize(ctx, g, &x)
 }
 
-// mayGrow returns why g is not to be made larger now; nil if it is.
+// mayGrow returns the reason that g must not grow now; nil if it may.
 func (lr *launcher) mayGrow(ctx context.Context, g *group) error {
 	if g.desired >= g.max {
 		return backend.Hold(ReasonAtMax, "the group %s has a desired capacity of %d and a maximum of %d", g.name,
@@ -144,7 +145,7 @@ func (lr *launcher) mayGrow(ctx context.Context, g *group) error {
 	return nil
 }
 
-// nextRaise returns when g may be raised again.
+// nextRaise returns the earliest time of the next increase of g.
 func (lr *launcher) nextRaise(g *group) policy.Time {
 	lr.mu.Lock()
 	last := lr.raised[g.name]
@@ -159,8 +160,8 @@ func (lr *launcher) nextRaise(g *group) policy.Time {
 }
 
 // resize requests one instance more than the group had when x was recorded. If AWS may have applied
-// the size without a response, the group is read again: the size is never sent a second time after
-// another client has changed it.
+// the size without a response, the group is read again: resize does not repeat the request after
+// another client has changed the size.
 func (lr *launcher) resize(ctx context.Context, g *group, x *launch) error {
 	lr.mu.Lock()
 	before := lr.raised[g.name]
@@ -177,7 +178,7 @@ func (lr *launcher) resize(ctx context.Context, g *group, x *launch) error {
 				return errors.Join(held(err, "enlarging the group %s", g.name), readErr)
 			}
 			if again.desired != x.from {
-				return nil // it arrived, or others have raised the size as far
+				return nil // the request arrived, or another client has changed the size
 			}
 			if ctx.Err() != nil {
 				return held(err, "enlarging the group %s", g.name)

@@ -12,12 +12,12 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// abandonedMax limits, as a multiple of InstanceMax, how long an unwanted launch is followed. An
+// abandonedMax limits, as a multiple of InstanceMax, how long an unwanted launch is tracked. An
 // instance that starts later is left to the Cluster Autoscaler.
 const abandonedMax = 12
 
-// A launchLedger records launches at their groups, and follows them until their nodes exist or they
-// are given up. Its records are stored in AWS, so that a restart loses none.
+// A launchLedger records launches in the tags of their groups, and tracks them until their nodes
+// exist or they are abandoned. The records are stored in AWS, so that a restart does not lose any.
 type launchLedger struct {
 	cfg       *Config
 	cloud     *cloud
@@ -27,7 +27,7 @@ type launchLedger struct {
 	releases  *releaser
 }
 
-// keep writes a launch down, here and with the group.
+// keep records a launch in the tags of its group and in the group table.
 func (w *launchLedger) keep(ctx context.Context, g *group, l launch) error {
 	if err := w.cloud.tag(ctx, g, TagLaunch+l.token, l.encode()); err != nil {
 		return held(err, "recording a launch in the tags of the group %s", g.name)
@@ -36,7 +36,7 @@ func (w *launchLedger) keep(ctx context.Context, g *group, l launch) error {
 	return nil
 }
 
-// forget strikes a launch out.
+// forget removes the record of a launch.
 func (w *launchLedger) forget(ctx context.Context, g *group, token string) error {
 	if err := w.cloud.untag(permit.Undo(ctx), g, TagLaunch+token); err != nil {
 		return held(err, "removing the record of a launch from the group %s", g.name)
@@ -45,8 +45,9 @@ func (w *launchLedger) forget(ctx context.Context, g *group, token string) error
 	return nil
 }
 
-// sweep continues with abandoned launches, and removes the records of those that no
-// drain waits for once their nodes exist. After a fault it tries again at the next write.
+// sweep continues with abandoned launches. It removes the records of launches that no drain waits
+// for, once their nodes exist, their instances have gone or ReadyMax has passed. Errors are logged
+// and retried at the next write.
 func (w *launchLedger) sweep(ctx context.Context) {
 	ctx = permit.Undo(ctx)
 	nodes, err := w.kube.nodesByInstance(ctx)
@@ -71,7 +72,7 @@ func (w *launchLedger) sweep(ctx context.Context) {
 	}
 }
 
-// strike strikes a launch out, unless a drain waits for it by now.
+// strike removes the record of a launch unless a drain waits for it by now.
 func (w *launchLedger) strike(ctx context.Context, group, token string) error {
 	unlock, err := w.groups.locks.lock(ctx, group)
 	if err != nil {
@@ -86,11 +87,11 @@ func (w *launchLedger) strike(ctx context.Context, group, token string) error {
 	return nil
 }
 
-// abandon gives a launch up, or as much of it as it can now. It first records that the launch is
-// unwanted. The requested size cannot be lowered before an instance exists, since the group would
-// choose which one to terminate. So the launch is followed until an instance exists or another
-// client has lowered the size. The instance is terminated only if its pool may be changed.
-// Otherwise it is left to the Cluster Autoscaler.
+// abandon gives up a launch, or makes as much progress as it can now. It first records that the
+// launch is unwanted. The requested size cannot be decreased before an instance exists, since the
+// group would choose the instance to terminate. The launch is therefore tracked until an instance
+// exists or another client has decreased the size. The instance is terminated only if its pool may
+// be changed. Otherwise it is left to the Cluster Autoscaler.
 func (w *launchLedger) abandon(ctx context.Context, g *group, l launch) error {
 	ctx = permit.Undo(ctx)
 	if !l.abandoned {
@@ -126,14 +127,14 @@ func (w *launchLedger) abandon(ctx context.Context, g *group, l launch) error {
 	err = w.releases.terminate(permit.Act(ctx, g.pool), i.id)
 	switch {
 	case errors.Is(err, backend.ErrNotYet):
-		return nil // the next time that anything is written
+		return nil // retried at the next write
 	case err != nil && !errors.As(err, new(*permit.Denied)):
 		return err
 	}
 	return w.settle(ctx, g, l)
 }
 
-// each does something with each of the launches of the tokens that there are.
+// each calls do for each existing launch with one of the tokens.
 func (w *launchLedger) each(ctx context.Context, tokens []string,
 	do func(context.Context, *group, launch) error) error {
 	var errs []error
@@ -143,8 +144,8 @@ func (w *launchLedger) each(ctx context.Context, tokens []string,
 	return errors.Join(errs...)
 }
 
-// one calls do with a launch, whose group it has locked and read again. It does nothing if no group
-// has the launch, or if the group is gone.
+// one calls do with the launch of a token, after it has locked the group and read it again. It does
+// nothing if no group has the launch or if the group no longer exists.
 func (w *launchLedger) one(ctx context.Context, token string, do func(context.Context, *group, launch) error) error {
 	name, ok, err := w.groups.seek(ctx, launched(token))
 	if err != nil || !ok {
@@ -175,8 +176,8 @@ func (w *launchLedger) one(ctx context.Context, token string, do func(context.Co
 	return do(ctx, g, *l)
 }
 
-// settle takes the protection off the instance of a launch and strikes it out. The
-// tag goes last, so that a crash before leaves it to be done again.
+// settle removes the protection from the instance of a launch, and then the record. The tag is
+// removed last, so that a crash before leaves it for another attempt.
 func (w *launchLedger) settle(ctx context.Context, g *group, l launch) error {
 	ctx = permit.Undo(ctx)
 	i := g.find(l.instance)

@@ -11,29 +11,30 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TagLaunch is the prefix of the key of the tag in which a launch is recorded, before its token.
+// TagLaunch is the prefix of the key of the tag that records a launch. The token follows.
 const TagLaunch = "spotter.dev/launch-"
 
 // A launch is one requested instance, as its tag records it.
 type launch struct {
 	token string
 
-	// at is when it was requested, to the second. from is the desired size before, and after the
-	// newest scaling activity at that time, "none" if the group had none.
+	// at is the time of the request, truncated to the second. from is the desired size before the
+	// request. after is the ID of the newest scaling activity at that time; noActivity if the group
+	// had none.
 	at    policy.Time
 	from  int
 	after string
 
-	// instance is the instance that was launched; empty while it is not known.
+	// instance is the launched instance; empty while it is not known.
 	instance string
 
-	// replaces means that a drain waits for it, protected that Spotter protected its instance from
-	// scale-in, and abandoned that the launch is unwanted.
+	// replaces reports whether a drain waits for the launch, protected whether Spotter protected
+	// its instance from scale-in, and abandoned whether the launch is unwanted.
 	replaces, protected, abandoned bool
 }
 
-// encode returns the value of the tag. It holds no more than 256 characters, and
-// none that tags may not hold.
+// encode returns the value of the tag. It has at most 256 characters, all of which are allowed in
+// tags.
 func (l *launch) encode() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "at=%d from=%d after=%s", int64(l.at)/1000, l.from, l.after)
@@ -51,8 +52,7 @@ func (l *launch) encode() string {
 	return b.String()
 }
 
-// decodeLaunch reads a tag. Words that it does not know are passed over, so that a
-// later version may add some.
+// decodeLaunch parses a tag. Unknown words are ignored, so that a later version may add some.
 func decodeLaunch(key, value string) (launch, bool) {
 	token, ok := strings.CutPrefix(key, TagLaunch)
 	if !ok || token == "" {
@@ -69,7 +69,7 @@ func decodeLaunch(key, value string) (launch, bool) {
 			}
 			l.at = policy.TimeOf(time.Unix(s, 0))
 		case "from":
-			l.from, _ = strconv.Atoi(v) // only reported, never decided on
+			l.from, _ = strconv.Atoi(v) // only reported, never used for a decision
 		case "after":
 			l.after = v
 		case "instance":
@@ -85,7 +85,7 @@ func decodeLaunch(key, value string) (launch, bool) {
 	return l, true
 }
 
-// decodeLaunches reads the launches among tags, in the order of their requests.
+// decodeLaunches parses the launches among tags, in the order of their requests.
 func decodeLaunches(tags map[string]string) []launch {
 	var all []launch
 	for k, v := range tags {
@@ -101,23 +101,23 @@ func compareLaunches(a, b launch) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.token, b.token))
 }
 
-// noActivity replaces the newest activity of a group that never had one.
+// noActivity is the value of after for a group that never had a scaling activity.
 const noActivity = "none"
 
 // An activity is a scaling activity.
 type activity struct {
 	id       string
-	launches bool   // and does not terminate
-	instance string // that it launched; empty where none came
+	launches bool   // the activity launches instances; false if it terminates them
+	instance string // the launched instance; empty if no instance was launched
 	zone     string
-	refused  bool // for lack of capacity
+	refused  bool // failed for lack of capacity
 	failed   bool
 	start    policy.Time
 }
 
-// claim gives launches without an instance theirs: the oldest that an activity
-// after the launch brought, that is in the group and that no other launch has.
-// activities are the newest first. It returns whether it gave any.
+// claim assigns an instance to each launch that lacks one: the oldest instance that an activity
+// after the launch created, that is in the group and that no other launch has. activities are
+// sorted newest first. claim reports whether it assigned any.
 func claim(launches []launch, activities []activity, in func(id string) bool) bool {
 	taken := map[string]bool{}
 	for i := range launches {
@@ -140,8 +140,8 @@ func claim(launches []launch, activities []activity, in func(id string) bool) bo
 	return gave
 }
 
-// since returns the activities newer than the one called after; all where it is
-// not among them, as they are kept for six weeks.
+// since returns the activities newer than the activity with the ID after; all activities if it is
+// not among them, since AWS keeps activities for six weeks only.
 func since(activities []activity, after string) []activity {
 	for i := range activities {
 		if activities[i].id == after {
@@ -151,8 +151,7 @@ func since(activities []activity, after string) []activity {
 	return activities
 }
 
-// refused reports whether the newest of the activities that launched or tried to
-// was refused for lack of capacity.
+// refused reports whether the newest launch activity was refused for lack of capacity.
 func refused(activities []activity) bool {
 	i := slices.IndexFunc(activities, func(a activity) bool { return a.launches })
 	return i >= 0 && activities[i].refused

@@ -7,22 +7,23 @@ import (
 	"sync"
 )
 
-// Locks let one call at a time decide about a group and write to it, so that no two calls
-// decide on the same read. Groups do not wait for each other.
+// Locks ensure that only one call at a time decides about a group and writes to it, so that no two
+// calls decide on the same read. Different groups do not block each other.
 type locks struct {
 	mu     sync.Mutex
 	byName map[string]*groupLock
 }
 
-// A groupLock is held while its channel is full. It is dropped once it has no users.
+// A groupLock is held while its channel is full. It is deleted once it has no users.
 type groupLock struct {
 	held  chan struct{}
 	users int
 }
 
-// lock waits for the locks of groups until ctx ends. A call that holds one takes no other.
+// lock acquires the locks of groups; it waits until ctx ends. A caller that holds a lock must not
+// acquire another.
 func (l *locks) lock(ctx context.Context, groups ...string) (unlock func(), err error) {
-	groups = slices.Compact(slices.Sorted(slices.Values(groups))) // in one order, against deadlocks
+	groups = slices.Compact(slices.Sorted(slices.Values(groups))) // in a fixed order, to prevent deadlocks
 	var held []string
 	unlock = func() {
 		for _, name := range held {
@@ -42,7 +43,7 @@ func (l *locks) lock(ctx context.Context, groups ...string) (unlock func(), err 
 	return unlock, nil
 }
 
-// use returns the lock of a group, with one user more.
+// use returns the lock of a group and adds a user to it.
 func (l *locks) use(name string) *groupLock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +56,8 @@ func (l *locks) use(name string) *groupLock {
 	return x
 }
 
-// release ends the use of a lock, which was held or only waited for.
+// release removes a user from a lock. held reports whether the user holds the lock or only waited
+// for it.
 func (l *locks) release(name string, held bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,31 +14,32 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// absentMax is how many whole reads in a row must lack an instance that was not
-// seen to end: one of them may be old.
+// absentMax is the number of consecutive complete reads that must lack an instance whose end was
+// not observed, since one of the reads may be old.
 const absentMax = 2
 
-// An ending is an instance that AWS was asked to terminate.
+// An ending records that Spotter requested the termination of an instance.
 type ending struct {
 	at       policy.Time
-	accepted bool // and not only sent
+	accepted bool // AWS has accepted the request; false if it was only sent
 }
 
-// An instanceTable holds what is known of instances that their groups do not say, and what
-// of them the sink knows. Its lock is that of the groups: a report is of both at one instant.
+// An instanceTable contains what is known of instances but missing from the data of their groups,
+// and what was reported to the sink. It shares the lock of the groups, so that a report covers both
+// at one instant.
 type instanceTable struct {
 	cfg     *Config
 	cloud   *cloud
-	started policy.Time // refusals from before are not reported
+	started policy.Time // earlier refusals are not reported
 
-	mu       *sync.Mutex // that of the groups; guards all below
+	mu       *sync.Mutex // lock of the group table; guards the fields below
 	bought   map[string]bought
-	reported map[string]backend.Machine // by instance
-	absent   map[string]int             // reads in a row that lacked an instance
-	refusals map[string]policy.Time     // by market, when last reported
-	advised  map[string]policy.Time     // instances that it is recommended to leave
-	reclaims map[string]policy.Time     // instances that the provider takes, and when
-	endings  map[string]ending          // instances that were asked to end
+	reported map[string]backend.Machine // by instance ID
+	absent   map[string]int             // number of consecutive reads that lacked an instance
+	refusals map[string]policy.Time     // time of the last report, by market
+	advised  map[string]policy.Time     // time of the rebalance recommendation, by instance ID
+	reclaims map[string]policy.Time     // time of the reclaim, by instance ID
+	endings  map[string]ending          // requested terminations, by instance ID
 }
 
 func newInstanceTable(cfg *Config, aws *cloud) *instanceTable {
@@ -48,7 +49,7 @@ func newInstanceTable(cfg *Config, aws *cloud) *instanceTable {
 	}
 }
 
-// ending returns how an instance was asked to end, and whether it was.
+// ending returns the requested termination of an instance, and whether there is one.
 func (r *instanceTable) ending(id string) (ending, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,21 +57,21 @@ func (r *instanceTable) ending(id string) (ending, bool) {
 	return e, asked
 }
 
-// setEnding notes that an instance was asked to end.
+// setEnding records that the termination of an instance was requested.
 func (r *instanceTable) setEnding(id string, e ending) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endings[id] = e
 }
 
-// leftToEKS reports whether EKS is replacing an instance of g by itself.
+// leftToEKS reports whether EKS is replacing an instance of g.
 func (r *instanceTable) leftToEKS(g *group, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.drainsItself(g, id)
 }
 
-// taken reports whether the provider takes an instance.
+// taken reports whether the provider is reclaiming an instance.
 func (r *instanceTable) taken(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,8 +79,9 @@ func (r *instanceTable) taken(id string) bool {
 	return taken
 }
 
-// report collects what the sink does not know yet of the groups. first says that
-// these were never read before: what is there then is not news. r.mu is held.
+// report collects the changes of the groups since the last report to the sink. first reports
+// whether the groups were never read before, in which case existing instances do not count as new
+// launches. The caller must hold r.mu.
 func (r *instanceTable) report(groups []*group, nodes map[string]*corev1.Node, first bool) *sinkReport {
 	t := &sinkReport{steers: map[string]policy.SteerState{}}
 	seen := map[string]bool{}
@@ -121,10 +123,10 @@ func (r *instanceTable) report(groups []*group, nodes map[string]*corev1.Node, f
 	return t
 }
 
-// noticeFor is how long a warning is kept of an instance that no group has.
+// noticeFor is how long a notice is kept for an instance that is in no group.
 const noticeFor = 15 * time.Minute
 
-// forgetNotices drops warnings of instances that are in none of the groups.
+// forgetNotices deletes old notices of instances that are in no group.
 func (r *instanceTable) forgetNotices() {
 	for _, warned := range []map[string]policy.Time{r.reclaims, r.advised} {
 		maps.DeleteFunc(warned, func(id string, at policy.Time) bool {
@@ -134,7 +136,7 @@ func (r *instanceTable) forgetNotices() {
 	}
 }
 
-// machineOf returns an instance as the sink gets it.
+// machineOf returns an instance as it is reported to the sink.
 func (r *instanceTable) machineOf(g *group, i *instance, node *corev1.Node) backend.Machine {
 	m := backend.Machine{
 		Name: i.id, Pool: g.pool, ProviderID: providerID(i.zone, i.id), Phase: policy.NodeLaunching,
@@ -153,7 +155,7 @@ func (r *instanceTable) machineOf(g *group, i *instance, node *corev1.Node) back
 			!known && g.buys.onDemandPercent == 0))
 	}
 	if m.Token == "" {
-		m.Token = r.reported[i.id].Token // its launch has been struck out since
+		m.Token = r.reported[i.id].Token // the record of its launch has been removed
 	}
 	if node != nil {
 		m.Node, m.Phase = node.Name, policy.NodeRegistered
@@ -170,15 +172,15 @@ func (r *instanceTable) machineOf(g *group, i *instance, node *corev1.Node) back
 	return m
 }
 
-// sameMachine reports whether nothing has changed that was reported to the sink.
+// sameMachine reports whether all reported fields are equal.
 func sameMachine(a, b *backend.Machine) bool {
 	return a.Pool == b.Pool && a.Market == b.Market && a.Node == b.Node && a.Phase == b.Phase && a.Token == b.Token &&
 		a.Launched == b.Launched && a.ActedBy == b.ActedBy && a.AtGroupMin == b.AtGroupMin && a.ProviderID == b.ProviderID &&
 		slices.Equal(a.Labels, b.Labels) && slices.Equal(a.Taints, b.Taints)
 }
 
-// reportRefusals reports the refused launches of g, once in RefusalInterval for each market, and
-// requests a step.
+// reportRefusals reports the refused launches of g, at most once per RefusalInterval for each
+// market, and requests a step.
 func (r *instanceTable) reportRefusals(t *sinkReport, g *group) {
 	for _, a := range slices.Backward(g.activities) {
 		if !a.refused || a.start < r.started {
@@ -195,9 +197,9 @@ func (r *instanceTable) reportRefusals(t *sinkReport, g *group) {
 	}
 }
 
-// marketsOf returns the markets of g that a refused launch in zone concerns. A group with several
-// types has requested all of them, on Spot or on demand as it buys. Groups that mix the two do not
-// report which was refused, so Spot is assumed.
+// marketsOf returns the markets of g that are affected by a refused launch in zone. A group with
+// several types has requested all of them, with the capacity type that it buys. For a group that
+// mixes Spot and on-demand, AWS does not report which was refused, so Spot is assumed.
 func (r *instanceTable) marketsOf(g *group, zone string) []string {
 	zones := g.zones
 	if slices.Contains(zones, zone) {
@@ -218,13 +220,13 @@ func (r *instanceTable) reportSteer(t *sinkReport, g *group) {
 	}
 }
 
-// drainsItself reports whether EKS is replacing an instance by itself.
+// drainsItself reports whether EKS is replacing an instance of g. The caller must hold r.mu.
 func (r *instanceTable) drainsItself(g *group, id string) bool {
 	_, advised := r.advised[id]
 	return advised && g.managed.name != ""
 }
 
-// isSpot reports whether an instance of g was bought as spot.
+// isSpot reports whether an instance of g is a Spot instance. The caller must hold r.mu.
 func (r *instanceTable) isSpot(g *group, id string) bool {
 	if how, ok := r.bought[id]; ok {
 		return how.spot
@@ -232,8 +234,7 @@ func (r *instanceTable) isSpot(g *group, id string) bool {
 	return g.buys.onDemandPercent == 0
 }
 
-// readBought finds out how instances that are new were bought. That never changes,
-// so it is asked once.
+// readBought reads the purchase options of new instances. They never change, so one read is enough.
 func (r *instanceTable) readBought(ctx context.Context, groups []*group) error {
 	r.mu.Lock()
 	known := r.bought
@@ -262,8 +263,8 @@ func (r *instanceTable) readBought(ctx context.Context, groups []*group) error {
 	return nil
 }
 
-// seenLately reports whether an instance that a read lacks may only be too new for it: the sink has
-// not yet been informed of its end.
+// seenLately reports whether a read may lack an instance because the instance is too new or the
+// read is old: its launch is recent, or its end has not yet been reported to the sink.
 func (r *instanceTable) seenLately(g *group, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

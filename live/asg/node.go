@@ -13,9 +13,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// AnnotationSwap marks a node that is part of a swap, and its role: the node that is removed or the
-// one that replaces it. AnnotationKept records that Spotter set ScaleDownDisabled on it. Without it
-// the value is not Spotter's.
+// AnnotationSwap marks a node that is part of a replacement, with its role: the node that is
+// removed, or the node that replaces it. AnnotationKept records that Spotter set ScaleDownDisabled
+// on the node; without it, the value is the user's.
 const (
 	AnnotationSwap = "spotter.dev/group-swap"
 	AnnotationKept = "spotter.dev/scale-down-disabled-by"
@@ -25,22 +25,22 @@ const (
 	keptByUs        = "spotter"
 )
 
-// ScaleDownDisabled keeps the Cluster Autoscaler from removing a node, and
-// TaintToBeDeleted is its taint on one that it is removing.
+// ScaleDownDisabled is the annotation that keeps the Cluster Autoscaler from removing a node.
+// TaintToBeDeleted is the taint of a node that the Cluster Autoscaler is removing.
 const (
 	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	TaintToBeDeleted  = "ToBeDeletedByClusterAutoscaler"
 )
 
-// A kubeAPI reads what the cluster says of nodes and pools, and annotates Nodes.
+// A kubeAPI reads Nodes and CapacityPools, and annotates Nodes.
 type kubeAPI struct {
 	region string
 	client client.Client // reads from a cache, and writes
 	reader client.Reader // reads from the API server
 }
 
-// mark makes a node part of a swap, and keeps the Cluster Autoscaler from removing
-// it unless the user has decided on that already.
+// mark makes a node part of a replacement with the role as. It keeps the Cluster Autoscaler from
+// removing the node unless the user has already set ScaleDownDisabled.
 func (k *kubeAPI) mark(ctx context.Context, name, as string) error {
 	return k.annotate(ctx, name, func(a map[string]string) {
 		a[AnnotationSwap] = as
@@ -50,7 +50,8 @@ func (k *kubeAPI) mark(ctx context.Context, name, as string) error {
 	})
 }
 
-// unmark ends a node's role in a swap, if it has that one. Later changes by others are kept.
+// unmark removes the role as of a node in a replacement, if the node has that role. It keeps later
+// changes by other clients.
 func (k *kubeAPI) unmark(ctx context.Context, name, as string) error {
 	return k.annotate(permit.Undo(ctx), name, func(a map[string]string) {
 		if a[AnnotationSwap] != as {
@@ -64,7 +65,7 @@ func (k *kubeAPI) unmark(ctx context.Context, name, as string) error {
 	})
 }
 
-// nodesByInstance returns the Nodes of the region by the instance that each is.
+// nodesByInstance returns the Nodes of the region by instance ID.
 func (k *kubeAPI) nodesByInstance(ctx context.Context) (map[string]*corev1.Node, error) {
 	var list corev1.NodeList
 	if err := k.client.List(ctx, &list); err != nil {

@@ -12,8 +12,7 @@ import (
 // conflicting is the pool of a group that several pools claim. No pool can have this name.
 const conflicting = "\x00"
 
-// nodegroupFor is for how long the tags of a managed node group are taken to stay as they
-// are at which nothing is going on.
+// nodegroupFor is how long the tags of an idle managed node group are assumed to stay the same.
 const nodegroupFor = 10 * time.Minute
 
 // A poolOf is a CapacityPool that names groups.
@@ -21,17 +20,18 @@ type poolOf struct {
 	name string
 	tags map[string]string
 
-	// bounds and replaces are what its annotations allow.
+	// bounds and replaces report whether the pool allows Spotter to bound its groups and to let
+	// them replace nodes.
 	bounds, replaces bool
 
-	active, gone bool // its mode; a deleted pool is kept while its groups carry marks of Spotter
+	active, gone bool // active is the mode; gone marks a deleted pool that is kept while its groups have marks of Spotter
 }
 
-// Poll reads all groups of all pools and reports to the sink what has changed. It
-// changes nothing. When it fails, what was known stays.
+// Poll reads all groups of all pools and reports the changes to the sink. It changes nothing in
+// AWS. If it fails, the known state stays the same.
 func (b *Backend) Poll(ctx context.Context) error { return b.groups.poll(ctx) }
 
-// poll reads all groups, unless another call began to after this one.
+// poll reads all groups, unless another call has started and completed a read since this call.
 func (t *groupTable) poll(ctx context.Context) error {
 	t.mu.Lock()
 	before := t.polls
@@ -71,7 +71,7 @@ func (t *groupTable) readAll(ctx context.Context) error {
 			pools = append(pools, old)
 		}
 	}
-	t.pools = pools // also where their groups cannot be read, which conditions then say
+	t.pools = pools // also if their groups cannot be read, so that conditions can report it
 	t.mu.Unlock()
 	groups, err := t.readGroups(ctx, pools)
 	if err != nil {
@@ -93,7 +93,7 @@ func (t *groupTable) readAll(ctx context.Context) error {
 	first := t.polled == 0
 	for i, g := range groups {
 		if old := t.get(g.name); old != nil && old.read > began {
-			kept := *old // it was read for a write meanwhile
+			kept := *old // it was read for a write in the meantime
 			kept.pool = g.pool
 			groups[i] = &kept
 			continue
@@ -140,8 +140,8 @@ func (t *groupTable) readGroups(ctx context.Context, pools []poolOf) ([]*group, 
 	return groups, nil
 }
 
-// examine reads what the list of groups does not have of g: its launch template,
-// its managed node group, and why instances are missing.
+// examine reads the data of g that the list of groups lacks: its launch template, its managed node
+// group, and the activities of missing instances.
 func (t *groupTable) examine(ctx context.Context, g *group) error {
 	if err := t.templates.complete(ctx, g); err != nil {
 		return err
@@ -164,8 +164,8 @@ func (t *groupTable) examine(ctx context.Context, g *group) error {
 	return nil
 }
 
-// quiet reports whether nothing is going on at the managed node group of g, and
-// shows in g what was read of that not long ago.
+// quiet reports whether the managed node group of g is idle and was read recently. If so, it copies
+// the result of that read to g.
 func (t *groupTable) quiet(g *group) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,7 +177,7 @@ func (t *groupTable) quiet(g *group) bool {
 	return true
 }
 
-// claims reports whether the tags of p are among those of g.
+// claims reports whether g has all tags of p.
 func claims(p poolOf, g *group) bool {
 	for k, v := range p.tags {
 		if has, ok := g.own[k]; !ok || v != "" && v != has {

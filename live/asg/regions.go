@@ -19,9 +19,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// Regions works on the groups of several regions of one cluster. A pool may have groups in all of
-// them. Each region is read by itself, so that a region that does not respond does not delay the
-// others. But a launch waits for each region that it names, since it may already have been
+// Regions works on the groups of one cluster in several regions. A pool may have groups in all of
+// them. Each region is read separately, so that a region that does not respond does not delay the
+// others. A launch, however, waits for each region that it names, since it may already have been
 // requested there.
 type Regions struct {
 	all []*Backend // ascending by region
@@ -29,8 +29,8 @@ type Regions struct {
 
 var _ backend.Backend = (*Regions)(nil)
 
-// NewRegions returns the backend of the groups in regions. Of cfg all but the region
-// holds for each.
+// NewRegions returns the backend of the groups in regions. All fields of cfg except Region apply to
+// each of them.
 func NewRegions(cfg Config, regions []string, base sdk.Config, c client.Client, r client.Reader,
 	sink backend.Sink) (*Regions, error) {
 	names := slices.Sorted(slices.Values(regions))
@@ -49,7 +49,7 @@ func NewRegions(cfg Config, regions []string, base sdk.Config, c client.Client, 
 	return rs, nil
 }
 
-// SetupWithManager has a manager run the watching.
+// SetupWithManager adds the backends of all regions to a manager, which then runs them.
 func (rs *Regions) SetupWithManager(m manager.Manager) error {
 	var errs []error
 	for _, b := range rs.all {
@@ -58,7 +58,7 @@ func (rs *Regions) SetupWithManager(m manager.Manager) error {
 	return errors.Join(errs...)
 }
 
-// names returns those of the regions.
+// names returns the names of the regions, separated by commas.
 func (rs *Regions) names() string {
 	var names []string
 	for _, b := range rs.all {
@@ -67,7 +67,8 @@ func (rs *Regions) names() string {
 	return strings.Join(names, ", ")
 }
 
-// of returns the region of a node, and a Held if it is not in a managed region.
+// of returns the backend of the region of a node. It returns a [backend.Held] if the node is not in
+// a managed region.
 func (rs *Regions) of(node *corev1.Node) (*Backend, error) {
 	for _, b := range rs.all {
 		id, is := instanceID(node.Spec.ProviderID)
@@ -84,9 +85,9 @@ func (rs *Regions) of(node *corev1.Node) (*Backend, error) {
 		node.Labels[corev1.LabelTopologyRegion], rs.names())
 }
 
-// within reports whether a node is in a region, where that is known: by its label, else by the zone
-// in its provider ID, whose name starts with that of its region. A node without either may be in
-// any region.
+// within reports whether a node is in a region, according to its region label or else the zone in
+// its provider ID, which starts with the name of its region. A node without either may be in any
+// region.
 func within(region string, node *corev1.Node) bool {
 	if label := node.Labels[corev1.LabelTopologyRegion]; label != "" {
 		return label == region
@@ -99,8 +100,8 @@ func within(region string, node *corev1.Node) bool {
 	return zone == "" || strings.HasPrefix(zone, region)
 }
 
-// Steer writes to a pool's groups in each region what the pool should buy. If each region keeps the
-// share, the pool does.
+// Steer writes the steer of a pool to its groups in each region. If each region keeps the share, so
+// does the pool.
 func (rs *Regions) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	var errs []error
 	var none error
@@ -118,7 +119,7 @@ func (rs *Regions) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Stee
 	return errors.Join(errs...)
 }
 
-// inRegion says in which region something went wrong.
+// inRegion adds the name of the region to an error; nil stays nil.
 func inRegion(b *Backend, err error) error {
 	var h *backend.Held
 	switch {
@@ -130,11 +131,12 @@ func inRegion(b *Backend, err error) error {
 	return fmt.Errorf("%s: %w", b.cfg.Region, err)
 }
 
-// Launch makes a group larger in the first of the regions that the markets name where
-// one may grow, once for each token. Two launches of one token are not to run at once.
+// Launch increases the size of a group in the first region, in the order of the markets, in which a
+// group may grow, once for each token. Two launches with the same token must not run at the same
+// time.
 func (rs *Regions) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Launch) error {
 	regions := rs.named(s, l)
-	if len(regions) < 2 { // the first says what is wrong with a launch that names none
+	if len(regions) < 2 { // the first region returns the error of a launch that names no region
 		return append(regions, rs.all[0])[0].Launch(ctx, s, l)
 	}
 	for _, b := range regions {
@@ -165,8 +167,8 @@ func (rs *Regions) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Lau
 	return none
 }
 
-// named returns the regions of the markets of a launch, in the order in which they
-// name them first.
+// named returns the regions of the markets of a launch, in the order in which the markets first
+// name them.
 func (rs *Regions) named(s *policy.Snapshot, l *policy.Launch) []*Backend {
 	var regions []*Backend
 	for _, id := range l.Markets {
@@ -179,7 +181,7 @@ func (rs *Regions) named(s *policy.Snapshot, l *policy.Launch) []*Backend {
 	return regions
 }
 
-// asked reports whether a launch was requested in the region of b, as of a recent read.
+// asked reports whether a launch was requested in the region of b, according to a recent read.
 func (b *Backend) asked(ctx context.Context, token string) (bool, error) {
 	if err := b.groups.known(ctx); err != nil {
 		return false, err
@@ -188,7 +190,7 @@ func (b *Backend) asked(ctx context.Context, token string) (bool, error) {
 	return asked, nil
 }
 
-// find returns the region in which a launch was requested. It is nil if all regions were read again
+// find returns the region in which a launch was requested; nil if all regions were read again
 // without finding the launch.
 func (rs *Regions) find(ctx context.Context, token string) (*Backend, error) {
 	for _, b := range rs.all {
@@ -225,8 +227,8 @@ func (rs *Regions) Release(ctx context.Context, node *corev1.Node) error {
 	return b.Release(ctx, node)
 }
 
-// Replaced reports the progress of the launches of the tokens together, in whichever region each
-// was requested.
+// Replaced returns the combined progress of the launches with the tokens, each in the region in
+// which it was requested.
 func (rs *Regions) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
 	return backend.Together(tokens, func(token string) (backend.Replacement, error) {
 		b, err := rs.find(ctx, token)
@@ -238,14 +240,14 @@ func (rs *Regions) Replaced(ctx context.Context, tokens []string) (backend.Repla
 	})
 }
 
-// Undo makes the node available to others again and gives up the launches of the tokens, in
-// whichever region each was requested.
+// Undo removes the marks from the node and abandons the launches with the tokens, each in the
+// region in which it was requested. A nil node has no marks.
 func (rs *Regions) Undo(ctx context.Context, node *corev1.Node, tokens []string) error {
 	var errs []error
 	if node != nil {
 		b, err := rs.of(node)
 		if err != nil {
-			b = rs.all[0] // the marks are removed, wherever the node is
+			b = rs.all[0] // the marks are removed wherever the node is
 		}
 		errs = append(errs, b.Undo(ctx, node, nil))
 	}
@@ -255,13 +257,12 @@ func (rs *Regions) Undo(ctx context.Context, node *corev1.Node, tokens []string)
 	}))...)
 }
 
-// Settle ends the protection of the replacements of the tokens.
+// Settle ends the protection of the replacements with the tokens.
 func (rs *Regions) Settle(ctx context.Context, tokens []string) error {
 	return rs.each(ctx, tokens, func(b *Backend, token []string) error { return b.Settle(ctx, token) })
 }
 
-// each calls f with each token in its region; one of which nothing is known needs
-// nothing.
+// each calls f with each token in its region. Unknown tokens are ignored.
 func (rs *Regions) each(ctx context.Context, tokens []string, f func(*Backend, []string) error) error {
 	var errs []error
 	for _, token := range tokens {
@@ -274,7 +275,7 @@ func (rs *Regions) each(ctx context.Context, tokens []string, f func(*Backend, [
 	return errors.Join(errs...)
 }
 
-// Cleanup ends whatever a swap left behind, in each region.
+// Cleanup removes the remains of unknown replacements in each region.
 func (rs *Regions) Cleanup(ctx context.Context, draining, tokens []string) error {
 	var errs []error
 	for _, b := range rs.all {
@@ -283,8 +284,8 @@ func (rs *Regions) Cleanup(ctx context.Context, draining, tokens []string) error
 	return errors.Join(errs...)
 }
 
-// Notice takes a warning from the provider and returns who else drains the node
-// because of it.
+// Notice handles a notice from the provider. It returns the other controller that drains the node
+// because of it, or ActorNone.
 func (rs *Regions) Notice(n backend.Notice) policy.Actor {
 	by := policy.ActorNone
 	for _, b := range rs.all {
@@ -293,8 +294,8 @@ func (rs *Regions) Notice(n backend.Notice) policy.Actor {
 	return by
 }
 
-// Conditions returns the conditions of a pool that concern its groups: the faults in any region,
-// except those where it has no groups.
+// Conditions returns the conditions of a pool that concern its groups: the errors of all regions,
+// except of those in which the pool has no groups.
 func (rs *Regions) Conditions(pool string) []metav1.Condition {
 	said := map[string]metav1.Condition{}
 	var none, good *metav1.Condition
@@ -321,8 +322,8 @@ func (rs *Regions) Conditions(pool string) []metav1.Condition {
 	return nil
 }
 
-// joined returns one condition for what is wrong by region, with the reason of the
-// first.
+// joined combines the conditions of several regions in one, with the reason of the first region by
+// name.
 func joined(said map[string]metav1.Condition) metav1.Condition {
 	regions := slices.Sorted(maps.Keys(said))
 	c := said[regions[0]]

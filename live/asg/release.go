@@ -16,11 +16,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// Prepare keeps the Cluster Autoscaler from removing the node while it is being drained. It is held
-// if the node could not be released after the drain: the group is at its minimum size or would
-// balance its zones by terminating instances, or another controller is acting on the node. For a
-// node that the provider reclaims it sends no request to AWS and waits for no other call, since
-// many nodes are reclaimed at once.
+// Prepare keeps the Cluster Autoscaler from removing the node while it is being drained. It returns
+// a [backend.Held] if the node could not be released after the drain: the group is at its minimum
+// size or would balance its zones by terminating instances, or another controller is acting on the
+// node. For a node that the provider reclaims, Prepare neither calls AWS nor waits for other calls,
+// since many nodes may be reclaimed at once.
 func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	if err := b.groups.known(ctx); err != nil {
 		return err
@@ -61,10 +61,11 @@ type releaser struct {
 	instances *instanceTable
 
 	mu      sync.Mutex
-	volumes map[string]policy.Time // since when nodes wait for their volumes
+	volumes map[string]policy.Time // time since which a node waits for its volumes, by node
 }
 
-// mayLeave returns why the instance of a node could not be released after a drain; nil if it could.
+// mayLeave returns the reason that the instance of a node could not be released after a drain; nil
+// if it could.
 func (r *releaser) mayLeave(ctx context.Context, node, id string, g *group) error {
 	i := g.find(id)
 	if i == nil || i.state != "InService" {
@@ -92,7 +93,7 @@ func (r *releaser) mayLeave(ctx context.Context, node, id string, g *group) erro
 	return nil
 }
 
-// groupOf returns the instance of a node and the name of the group that has it.
+// groupOf returns the instance ID of a node and the name of its group.
 func (r *releaser) groupOf(ctx context.Context, node *corev1.Node) (id, name string, err error) {
 	id, ok := instanceID(node.Spec.ProviderID)
 	if !ok {
@@ -106,7 +107,7 @@ func (r *releaser) groupOf(ctx context.Context, node *corev1.Node) (id, name str
 	return id, name, err
 }
 
-// leaving returns the other instances of g that Spotter is draining.
+// leaving returns the instances of g, other than but, that Spotter is draining.
 func (r *releaser) leaving(ctx context.Context, g *group, but string) ([]string, error) {
 	nodes, err := r.kube.nodesByInstance(ctx)
 	if err != nil {
@@ -122,9 +123,9 @@ func (r *releaser) leaving(ctx context.Context, g *group, but string) ([]string,
 	return ids, nil
 }
 
-// Release terminates the instance of an emptied node and lowers what its group is
-// to hold. It succeeds once AWS has accepted that, although the instance takes its
-// time to go: from then on nothing can be undone.
+// Release terminates the instance of an empty node and decrements the desired size of its group. It
+// succeeds once AWS has accepted the request, although the termination takes time: from then on it
+// cannot be undone.
 func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	if err := b.groups.known(ctx); err != nil {
 		return notYet(err)
@@ -162,9 +163,9 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	return b.releases.terminate(ctx, id)
 }
 
-// terminate has AWS end an instance and lower what its group is to hold. An
-// instance that a read still shows in service after it was asked to end is not reported
-// again before that read cannot be an old one: the size would be lowered twice.
+// terminate terminates an instance and decrements the desired size of its group. If the result of an
+// earlier request is unknown, it waits for writingMax before it sends another, until reads show the
+// effect of the first. Otherwise the size could be decremented twice.
 func (r *releaser) terminate(ctx context.Context, id string) error {
 	e, reported := r.instances.ending(id)
 	if reported && e.accepted {
@@ -187,8 +188,8 @@ func (r *releaser) terminate(ctx context.Context, id string) error {
 	return notYet(held(err, "terminating instance %s", id))
 }
 
-// released reports on a node whose instance is in no group: it is gone, or was removed from its
-// group, and then Spotter may not terminate it.
+// released handles the release of a node whose instance is in no group. It succeeds if the instance
+// no longer exists. If the instance was removed from its group, Spotter may not terminate it.
 func (r *releaser) released(ctx context.Context, node *corev1.Node, id string) error {
 	if id == "" {
 		return backend.Hold(ReasonNoGroup, "node %s is not an EC2 instance: its provider ID is %q", node.Name,
@@ -204,7 +205,7 @@ func (r *releaser) released(ctx context.Context, node *corev1.Node, id string) e
 	return nil
 }
 
-// notYet turns what passes by itself into [backend.ErrNotYet].
+// notYet adds [backend.ErrNotYet] to errors that resolve without action.
 func notYet(err error) error {
 	if isHeld(err, ReasonThrottled, ReasonBusy, ReasonExpired) {
 		return errors.Join(err, backend.ErrNotYet)
@@ -212,8 +213,7 @@ func notYet(err error) error {
 	return err
 }
 
-// attached reports whether volumes are still attached to a node, for VolumesMax at
-// the most.
+// attached reports whether volumes are still attached to a node, for at most VolumesMax.
 func (r *releaser) attached(ctx context.Context, node string) (bool, error) {
 	var list storagev1.VolumeAttachmentList
 	if err := r.kube.client.List(ctx, &list); err != nil {
@@ -233,10 +233,10 @@ func (r *releaser) attached(ctx context.Context, node string) (bool, error) {
 	return r.cfg.now().Sub(since) < r.cfg.VolumesMax, nil
 }
 
-// Undo lets the Cluster Autoscaler have the node again and gives up the launches
-// of the tokens. An instance that has not become ready, and on which nothing runs,
-// is terminated, that very one; one that has is left to the Cluster Autoscaler. An
-// instance that has not come yet is dealt with when it comes.
+// Undo removes the marks from the node, so that the Cluster Autoscaler may remove it again, and
+// abandons the launches with the tokens. It terminates exactly their instances, if they run no pods
+// and are not prepared. Other instances are left to the Cluster Autoscaler. Instances that do not
+// exist yet are handled when they start.
 func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) error {
 	var errs []error
 	if node != nil {
@@ -245,8 +245,8 @@ func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) 
 	return errors.Join(append(errs, b.launches.each(ctx, tokens, b.launches.abandon))...)
 }
 
-// Settle ends the protection of the replacements of the tokens, once the node that
-// they are for is gone.
+// Settle ends the protection of the replacements with the tokens. Call it once the replaced node is
+// gone.
 func (b *Backend) Settle(ctx context.Context, tokens []string) error {
 	err := b.launches.each(ctx, tokens, b.launches.settle)
 	b.launches.sweep(ctx)

@@ -8,14 +8,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// Replaced reports how far the launches of the tokens have come together. Who asks
-// has a drain that waits for them, so it protects their instances from scale-in as
-// soon as that can be done.
+// Replaced returns the combined progress of the launches with the tokens. Callers have a drain that
+// waits for the launches, so Replaced protects their instances from scale-in as soon as possible.
 func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
 	return backend.Together(tokens, func(token string) (backend.Replacement, error) { return b.progress.of(ctx, token) })
 }
 
-// A progressReader finds out how far launches have come, and protects their instances.
+// A progressReader determines the progress of launches and protects their instances.
 type progressReader struct {
 	cfg       *Config
 	cloud     *cloud
@@ -25,7 +24,7 @@ type progressReader struct {
 	launches  *launchLedger
 }
 
-// of reports how far the launch of a token has come, and protects its instance.
+// of returns the progress of the launch with a token, and protects its instance.
 func (p *progressReader) of(ctx context.Context, token string) (backend.Replacement, error) {
 	if err := p.groups.known(ctx); err != nil {
 		return backend.ReplacementWaiting, err
@@ -56,8 +55,7 @@ func (p *progressReader) of(ctx context.Context, token string) (backend.Replacem
 	return p.stageOf(ctx, g, *l)
 }
 
-// awaitInstance looks whether a launch has brought an instance, and writes down
-// which.
+// awaitInstance determines whether a launch has created an instance, and records the instance.
 func (p *progressReader) awaitInstance(ctx context.Context, g *group, token string) (backend.Replacement, error) {
 	activities, err := p.groups.resolve(ctx, g)
 	if err != nil {
@@ -76,7 +74,7 @@ func (p *progressReader) awaitInstance(ctx context.Context, g *group, token stri
 	return backend.ReplacementWaiting, nil
 }
 
-// stageOf returns how far the instance of a launch has come.
+// stageOf returns the progress of the instance of a launch.
 func (p *progressReader) stageOf(ctx context.Context, g *group, l launch) (backend.Replacement, error) {
 	i := g.find(l.instance)
 	late := p.launches.age(&l) > p.cfg.JoinMax
@@ -114,7 +112,7 @@ func (p *progressReader) stageOf(ctx context.Context, g *group, l launch) (backe
 	return backend.ReplacementReady, nil
 }
 
-// orFailed returns that a replacement is waited for, or has failed if it is late.
+// orFailed returns ReplacementFailed if late, and otherwise ReplacementWaiting.
 func orFailed(late bool) backend.Replacement {
 	if late {
 		return backend.ReplacementFailed
@@ -122,10 +120,10 @@ func orFailed(late bool) backend.Replacement {
 	return backend.ReplacementWaiting
 }
 
-// shield protects the instance of a launch from scale-in, unless its group protects all. The group
-// of a managed node group is not written; for it the annotation of the Node must be enough. The
-// protection is recorded first, so that a crash between the two writes leaves no protection that is
-// never removed.
+// shield protects the instance of a launch from scale-in, unless it is already protected. It does
+// not write to the group of a managed node group, for which the annotation of the Node must be
+// enough. The protection is recorded before it is set, so that a crash between the two writes
+// cannot leave it in place forever.
 func (p *progressReader) shield(ctx context.Context, g *group, i *instance, l *launch) error {
 	if i.protected || g.managed.name != "" {
 		return nil

@@ -14,16 +14,16 @@ import (
 	"github.com/spotter-dev/spotter/live/permit"
 )
 
-// A Restored is a group of which something was restored, and what.
+// A Restored describes what was restored in a group.
 type Restored struct {
 	Region, Group string
 	What          []string
 }
 
 // Restore restores groups to their state before a controller that no longer exists: their settings,
-// the protection of their instances, and their tags. They are the groups of all CapacityPools, and
-// those that have nodes of the cluster. A dry run changes nothing. With an error it also returns
-// what was done.
+// the protection of their instances, and their tags. It covers the groups of all CapacityPools and
+// all groups that have nodes of the cluster. A dry run changes nothing. If Restore returns an
+// error, it also returns what was restored.
 func Restore(ctx context.Context, cfg Config, regions []string, base sdk.Config, c client.Client,
 	dryRun bool) ([]Restored, error) {
 	rs, err := NewRegions(cfg, regions, base, c, c, nil)
@@ -31,7 +31,7 @@ func Restore(ctx context.Context, cfg Config, regions []string, base sdk.Config,
 		return nil, err
 	}
 	pools, err := rs.all[0].kube.readPools(ctx)
-	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // the kind may be gone already
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // the CRD may be gone already
 		return nil, err
 	}
 	var all []Restored
@@ -76,7 +76,7 @@ func (b *Backend) restore(ctx context.Context, pools []poolOf, dryRun bool) ([]R
 	return all, errors.Join(errs...)
 }
 
-// belongs reports whether a group is of one of the pools, or has one of the nodes.
+// belongs reports whether a group belongs to one of the pools or has one of the nodes.
 func belongs(g *group, pools []poolOf, nodes map[string]*corev1.Node) bool {
 	for _, p := range pools {
 		if claims(p, g) {
@@ -91,7 +91,7 @@ func belongs(g *group, pools []poolOf, nodes map[string]*corev1.Node) bool {
 	return false
 }
 
-// giveBack restores what Spotter changed in a group, and returns what that is.
+// giveBack restores what Spotter changed in a group, and returns a description of it.
 func (b *Backend) giveBack(ctx context.Context, g *group, dryRun bool) (what []string, err error) {
 	var errs []error
 	do := func(f func() error, format string, args ...any) {

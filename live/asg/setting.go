@@ -9,14 +9,14 @@ import (
 	"github.com/spotter-dev/spotter/live/permit"
 )
 
-// The tags of a group that hold what the user chose where a steer has written another value:
-// its greatest size, and the percentage that it buys on demand.
+// Tags of a group that record the user's value of a setting that a steer has overwritten: the
+// maximum size, and the on-demand percentage.
 const (
 	TagMax      = "spotter.dev/max-size"
 	TagOnDemand = "spotter.dev/on-demand-percentage"
 )
 
-// A setting is a number of a group that steers write.
+// A setting is a number in the configuration of a group that steers write.
 type setting struct {
 	tag, name string
 	of        func(*group) int
@@ -29,8 +29,8 @@ var (
 		(*cloud).setOnDemand}
 )
 
-// A choice is the value of the tag of a setting: the user's choice, Spotter's value, and the value
-// before, which is still in force if the write was lost.
+// A choice is the value of the tag of a setting: the user's value, Spotter's value, and the
+// previous value, which is still in effect if the write was lost.
 type choice struct{ user, ours, was int }
 
 func (m choice) encode() string { return fmt.Sprintf("user=%d ours=%d was=%d", m.user, m.ours, m.was) }
@@ -50,7 +50,7 @@ func decodeChoice(value string) (choice, bool) {
 	return m, found == len(fields)
 }
 
-// read returns the user's choice, including changes after Spotter's write, and whether g carries
+// read returns the choice, with changes that the user made after Spotter's write, and whether g has
 // Spotter's tag.
 func (x *setting) read(g *group) (m choice, ours bool) {
 	m, ours = decodeChoice(g.tags[x.tag])
@@ -60,8 +60,8 @@ func (x *setting) read(g *group) (m choice, ours bool) {
 	return m, ours
 }
 
-// put writes a setting. The user's choice is written down first, and struck out once it is in
-// force again.
+// put writes a setting. It records the user's value first, and removes the record once that value
+// is in effect again.
 func (w *steerer) put(ctx context.Context, g *group, x *setting, want int) error {
 	now := x.of(g)
 	m, ours := x.read(g)
@@ -80,7 +80,7 @@ func (w *steerer) put(ctx context.Context, g *group, x *setting, want int) error
 	return nil
 }
 
-// giveBack puts what the user chose in force again.
+// giveBack restores the user's value of a setting.
 func (w *steerer) giveBack(ctx context.Context, g *group, x *setting) error {
 	m, ours := x.read(g)
 	if !ours {

@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A sinkReport is what the sink is to learn, collected so that nothing is locked
-// while it listens.
+// A sinkReport collects the changes to report to the sink, so that no lock is held while the sink
+// handles them.
 type sinkReport struct {
 	machines []backend.Machine
 	dropped  []string
@@ -36,9 +36,9 @@ func (t *sinkReport) send(s backend.Sink) {
 	}
 }
 
-// Notice takes a warning from the provider and returns which other controller drains the node
-// because of it. EKS does so for the Spot instances of its managed node groups under a rebalance
-// recommendation, so Spotter need not drain them. A node that the provider reclaims is prepared
+// Notice handles a notice from the provider. It returns the other controller that drains the node
+// because of it, or ActorNone. EKS drains the Spot instances of its managed node groups after a
+// rebalance recommendation, so Spotter need not. A node that the provider reclaims is prepared
 // whatever its group.
 func (b *Backend) Notice(n backend.Notice) policy.Actor {
 	id, ok := instanceID(n.Machine)

@@ -10,12 +10,12 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// AnnotationBounds on a CapacityPool, "max", allows the greatest size of groups that buy
-// only spot to be written, so that the Cluster Autoscaler cannot grow them beyond the wanted
-// share. The size that the user chose is kept in TagMax.
+// AnnotationBounds is an annotation of a CapacityPool. The value "max" allows Spotter to write the
+// maximum size of groups that buy only Spot, so that the Cluster Autoscaler cannot grow them beyond
+// the wanted share. TagMax records the user's maximum size.
 const AnnotationBounds = "spotter.dev/group-bounds"
 
-// A steerer writes to groups what their pools should buy.
+// A steerer writes the steers of pools to their groups.
 type steerer struct {
 	cfg    *Config
 	cloud  *cloud
@@ -23,14 +23,15 @@ type steerer struct {
 	groups *groupTable
 }
 
-// boundSlack is how far a bound stays above the wanted size of a group. A bound below that makes
-// the group terminate instances, and the Cluster Autoscaler may raise the size between Spotter's
-// read and write.
+// boundSlack is the minimum number of instances between the desired size of a group and its bound.
+// A bound below the size makes the group terminate instances, and the Cluster Autoscaler may raise
+// the size between Spotter's read and write.
 const boundSlack = 2
 
-// Steer notes what a pool should buy, and writes it to its groups where its owner allows that.
-// Otherwise the expander of the Cluster Autoscaler decides which of two groups grows, and the share
-// is reached by launches and drains. A group that mixes Spot and on-demand is held.
+// Steer records the steer of a pool, and writes it to the pool's groups where their owner allows
+// it. Otherwise the expander of the Cluster Autoscaler decides which of two groups grows, and the
+// share is reached by launches and drains. For a group that mixes Spot and on-demand, Steer returns
+// a [backend.Held] if the group must not be changed.
 func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	pool := s.Pools[x.Pool].Name
 	if err := b.groups.known(ctx); err != nil {
@@ -46,7 +47,7 @@ func (w *steerer) steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 			names = append(names, g.name)
 		}
 	}
-	unlock, err := w.groups.locks.lock(ctx, names...) // the bound of one depends on all
+	unlock, err := w.groups.locks.lock(ctx, names...) // the bound of one group depends on all of them
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (w *steerer) steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	var errs []error
 	for i, g := range groups {
 		switch {
-		case g.mixes() || g.tags[TagOnDemand] != "": // also one that a steer has left with one of the two
+		case g.mixes() || g.tags[TagOnDemand] != "": // also a group that a steer has left with one capacity type
 			errs = append(errs, w.mix(ctx, s, x, g))
 		case g.buys.onDemandPercent == 0 && g.managed.name == "":
 			errs = append(errs, w.bound(ctx, groups, i, x.Share))
@@ -74,7 +75,7 @@ func (w *steerer) steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	return errors.Join(append(errs, w.writeSteer(ctx, groups[0], pool, x.Share))...)
 }
 
-// writeSteer writes down the last steer of a pool, where that is new.
+// writeSteer records the steer of a pool, if its share has changed.
 func (w *steerer) writeSteer(ctx context.Context, g *group, pool string, share float64) error {
 	was, ok := decodeSteer(g.tags[TagSteer])
 	if ok && was.share == share {
@@ -92,7 +93,7 @@ func (w *steerer) writeSteer(ctx context.Context, g *group, pool string, share f
 	return nil
 }
 
-// bound keeps a group of Spot instances from growing beyond the share, and restores the user's own
+// bound keeps a group of Spot instances from growing beyond the share. It restores the user's
 // maximum size once the bound is no longer wanted or allowed.
 func (w *steerer) bound(ctx context.Context, groups []*group, at int, share float64) error {
 	g := groups[at]
@@ -108,7 +109,7 @@ func (w *steerer) bound(ctx context.Context, groups []*group, at int, share floa
 	return w.put(ctx, g, &maxSize, want)
 }
 
-// unboundGroup gives the user's own bound of a group back.
+// unboundGroup restores the user's maximum size of a group.
 func (w *steerer) unboundGroup(ctx context.Context, name string) error {
 	unlock, err := w.groups.locks.lock(ctx, name)
 	if err != nil {
@@ -122,8 +123,8 @@ func (w *steerer) unboundGroup(ctx context.Context, name string) error {
 	return w.giveBack(ctx, g, &maxSize)
 }
 
-// moreSpot returns how many more Spot instances groups may hold together for their part to stay at
-// the share.
+// moreSpot returns the number of Spot instances that can be added to groups before their part
+// exceeds the share, rounded up.
 func moreSpot(groups []*group, share float64) int {
 	spot, all := 0, 0
 	for _, g := range groups {
@@ -142,10 +143,10 @@ func heldOr(err error, doing string, args ...any) error {
 	return held(err, doing, args...)
 }
 
-// mix steers a group that buys both on-demand and Spot by its purchase options. The group then
-// replaces instances by itself, so this is done only if the owner allows it and a hook delays the
-// termination of instances. Each instance that the group will replace counts as a drain, and their
-// number is limited by the disruption budgets.
+// mix steers a group that buys both on-demand and Spot through its purchase options. The group then
+// replaces instances itself, so mix requires that the owner allows it and that a lifecycle hook
+// delays the termination of instances. Each instance that the group will replace counts as a drain:
+// the disruption budgets limit their number.
 func (w *steerer) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, g *group) error {
 	want := int(math.Round(float64(100 * (1 - x.Share))))
 	if want == g.buys.onDemandPercent {

@@ -9,16 +9,16 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// templateFor is for how long a launch template is taken to stay as it is.
+// templateFor is how long a launch template is assumed to stay the same.
 const templateFor = 10 * time.Minute
 
-// A templateRead is a launch template and when it was read.
+// A templateRead is a launch template and the time at which it was read.
 type templateRead struct {
 	template
 	at policy.Time
 }
 
-// A templateCache remembers launch templates for a while.
+// A templateCache caches launch templates for templateFor.
 type templateCache struct {
 	cfg   *Config
 	cloud *cloud
@@ -27,7 +27,7 @@ type templateCache struct {
 	read map[string]templateRead // by ID and version
 }
 
-// complete adds what the launch template of g says where no policy overrides it.
+// complete adds to g the fields of its launch template that no mixed-instances policy overrides.
 func (c *templateCache) complete(ctx context.Context, g *group) error {
 	if g.buys.template == "" || g.buys.policy && len(g.types) > 0 {
 		return nil

@@ -19,12 +19,12 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 )
 
-// This file holds every write of this package: to AWS, each of which asks the fence
-// right before, and to Nodes.
+// This file contains every write of the package: those to AWS, each of which calls the fence
+// immediately before, and those to Nodes.
 
-// fenced calls the fence right before each request that is not a read, so that no request can be
-// forgotten. It is called once for all attempts: after the first it would no longer be certain that
-// nothing was written.
+// fenced adds a middleware that calls the fence before each request that is not a read, so that no
+// write can omit it. The fence is called once for all attempts: if it failed after the first
+// attempt, it would not be certain that nothing was written.
 func (c *cloud) fenced(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Fence",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput,
@@ -38,11 +38,12 @@ func (c *cloud) fenced(stack *middleware.Stack) error {
 		}), "Retry", middleware.Before)
 }
 
-// once keeps the SDK from sending a request twice: an absolute size that is sent again may undo a
-// raise by another client.
+// once keeps the SDK from sending a request twice: repeating an absolute size may undo an increase
+// by another client.
 func once(o *autoscaling.Options) { o.Retryer = sdk.NopRetryer{} }
 
-// setDesired requests a size, once.
+// setDesired requests a desired size. Only for managed node groups is the request repeated on
+// errors, with the same token.
 func (c *cloud) setDesired(ctx context.Context, g *group, n int, token string) error {
 	size := sdk.Int32(int32(n))
 	if g.managed.name != "" {
@@ -57,22 +58,22 @@ func (c *cloud) setDesired(ctx context.Context, g *group, n int, token string) e
 	return err
 }
 
-// terminate ends an instance and lowers what its group is to hold, once.
+// terminate terminates an instance and decrements the desired size of its group. It sends one
+// request.
 func (c *cloud) terminate(ctx context.Context, id string) error {
 	_, err := c.scaling.TerminateInstanceInAutoScalingGroup(ctx, &autoscaling.TerminateInstanceInAutoScalingGroupInput{
 		InstanceId: &id, ShouldDecrementDesiredCapacity: sdk.Bool(true)}, once)
 	return err
 }
 
-// protect sets whether the group may choose an instance when it scales in.
+// protect sets whether an instance is protected from scale-in.
 func (c *cloud) protect(ctx context.Context, group, id string, on bool) error {
 	_, err := c.scaling.SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{AutoScalingGroupName: &group,
 		InstanceIds: []string{id}, ProtectedFromScaleIn: &on})
 	return err
 }
 
-// tag writes a tag of a group or of its managed node group. It is not passed on to
-// instances.
+// tag writes a tag of a group or of its managed node group. The tag is not propagated to instances.
 func (c *cloud) tag(ctx context.Context, g *group, key, value string) error {
 	if g.managed.name != "" {
 		_, err := c.managed.TagResource(ctx, &eks.TagResourceInput{ResourceArn: &g.managed.arn,
@@ -85,7 +86,7 @@ func (c *cloud) tag(ctx context.Context, g *group, key, value string) error {
 	return err
 }
 
-// untag removes a tag; one that is not there is no error.
+// untag removes a tag. A missing tag is not an error.
 func (c *cloud) untag(ctx context.Context, g *group, key string) error {
 	if g.managed.name != "" {
 		_, err := c.managed.UntagResource(ctx, &eks.UntagResourceInput{ResourceArn: &g.managed.arn, TagKeys: []string{key}})
@@ -96,15 +97,15 @@ func (c *cloud) untag(ctx context.Context, g *group, key string) error {
 	return err
 }
 
-// setMax bounds a group.
+// setMax sets the maximum size of a group.
 func (c *cloud) setMax(ctx context.Context, g *group, n int) error {
 	_, err := c.scaling.UpdateAutoScalingGroup(ctx,
 		&autoscaling.UpdateAutoScalingGroupInput{AutoScalingGroupName: &g.name, MaxSize: sdk.Int32(int32(n))})
 	return err
 }
 
-// setOnDemand sets the part that a mixed group buys on demand. The group replaces
-// what it has too many of.
+// setOnDemand sets the on-demand percentage of a mixed group. The group then replaces its surplus
+// instances.
 func (c *cloud) setOnDemand(ctx context.Context, g *group, percent int) error {
 	_, err := c.scaling.UpdateAutoScalingGroup(ctx, &autoscaling.UpdateAutoScalingGroupInput{AutoScalingGroupName: &g.name,
 		MixedInstancesPolicy: &scaling.MixedInstancesPolicy{InstancesDistribution: &scaling.InstancesDistribution{
@@ -112,9 +113,9 @@ func (c *cloud) setOnDemand(ctx context.Context, g *group, percent int) error {
 	return err
 }
 
-// annotate changes the annotations of a node as the API server has it, against its
-// resource version: what another writes at the same time is read and decided on again. A node that is
-// gone needs nothing.
+// annotate changes the annotations of a node. It reads the node from the API server and patches it
+// with optimistic locking: after a conflict it reads the node and calls change again. A node that
+// no longer exists is not an error.
 func (k *kubeAPI) annotate(ctx context.Context, name string, change func(map[string]string)) error {
 	const tries = 3
 	var err error

@@ -36,13 +36,13 @@ func ListRegions(ctx context.Context, c Config) ([]string, error) {
 	return all, nil
 }
 
-// A RegionsError names the regions that could not be recorded while others were.
+// A RegionsError contains the regions that could not be recorded while others were.
 type RegionsError struct {
 	Regions []string
-	Errs    []error // by region
+	Errs    []error // parallel to Regions
 }
 
-// Error says of each region what was wrong.
+// Error lists the error of each region.
 func (e *RegionsError) Error() string {
 	var said []string
 	for i, region := range e.Regions {
@@ -51,18 +51,18 @@ func (e *RegionsError) Error() string {
 	return fmt.Sprintf("not recorded: %s: %s", figures.Count(len(e.Regions), "region"), strings.Join(said, "; "))
 }
 
-// Unwrap returns the faults.
+// Unwrap returns the errors of the regions.
 func (e *RegionsError) Unwrap() []error { return e.Errs }
 
-// An Apart records several regions into one folder, some at a time. Each region has its own
-// journal, continues where it was, and fails without affecting the others.
+// An Apart records several regions into one folder, some of them at the same time. Each region has
+// its own journal, continues where it stopped, and fails without affecting the others.
 type Apart struct {
 	config  Config
 	workers int
 }
 
-// NewApart returns a recorder of at most workers regions at once. Each region has its own limit of
-// requests, as at AWS. The quota of placement scores is divided among them.
+// NewApart returns a recorder that records at most workers regions at the same time. Each region
+// has its own request limit, as in AWS. The regions share the quota of placement scores equally.
 func NewApart(c Config, workers int) (*Apart, error) {
 	if workers < 1 || workers > parallelMax {
 		return nil, fmt.Errorf("%w: regions at once %d: it must be between 1 and %d", ErrConfig, workers, parallelMax)
@@ -73,12 +73,12 @@ func NewApart(c Config, workers int) (*Apart, error) {
 	return &Apart{c, workers}, c.validate()
 }
 
-// parallelMax bounds how many regions are recorded at once, each with up to five requests a
-// second and with the prices of its span in memory.
+// parallelMax is the maximum number of regions recorded at the same time. Each sends up to five
+// requests per second and keeps the prices of its span in memory.
 const parallelMax = 64
 
-// Record records all regions. The error is a [RegionsError] where some failed and others
-// did not, and the summary is then of the others. Where all failed it is the first fault.
+// Record records all regions. If some regions fail, it returns a [RegionsError] and the summary of
+// the others. If all fail, it returns the first error.
 func (a *Apart) Record(ctx context.Context) (*Summary, error) {
 	if err := checkFolder(a.config.Dir); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (a *Apart) Record(ctx context.Context) (*Summary, error) {
 	}
 	defer func() {
 		if _, err := os.Stat(filepath.Join(a.config.Dir, "provider=aws")); err != nil {
-			os.Remove(lock) // folders that are not empty stay
+			os.Remove(lock) // Remove keeps folders that are not empty
 			os.Remove(state)
 			os.Remove(a.config.Dir)
 		}
@@ -123,8 +123,8 @@ func (a *Apart) Record(ctx context.Context) (*Summary, error) {
 	return sum(regions, sums, errs)
 }
 
-// Follow is [Recorder.Follow] of all regions. A region that fails is named by a warning and
-// asked again the next time.
+// Follow is like [Recorder.Follow], for all regions. A region that fails is reported in a warning
+// and retried at the next interval.
 func (a *Apart) Follow(ctx context.Context, done func(*Summary)) error {
 	for first := true; ; first = false {
 		began := a.config.Now()
@@ -146,14 +146,14 @@ func (a *Apart) Follow(ctx context.Context, done func(*Summary)) error {
 	}
 }
 
-// gathered is what the recordings of regions have in common.
+// gathered is the state shared by the recordings of all regions.
 type gathered struct {
 	config Config
 	mu     sync.Mutex
-	done   [][2]int // windows done and in all, by region
+	done   [][2]int // windows done and in total, by region
 }
 
-// region records region i of of regions.
+// region records region i of a total of of regions.
 func (g *gathered) region(ctx context.Context, i int, region string, of int) (*Summary, error) {
 	c := g.config
 	c.Regions, c.ScoresMax = []string{region}, c.ScoresMax/of
@@ -182,7 +182,7 @@ func (g *gathered) region(ctx context.Context, i int, region string, of int) (*S
 	return r.Record(ctx)
 }
 
-// sum adds up what the regions brought.
+// sum adds the summaries of the regions that succeeded.
 func sum(regions []string, sums []*Summary, errs []error) (*Summary, error) {
 	var all *Summary
 	failed := &RegionsError{}

@@ -9,8 +9,8 @@ import (
 	"net/http"
 )
 
-// An advice is what the Spot Instance Advisor publishes: for each region, operating system and type
-// the band of interruptions in the past month, from 0 (below 5%) to 4 (above 20%).
+// An advice is the data published by the Spot Instance Advisor: the interruption band of the past
+// month for each region, operating system and type, from 0 (below 5%) to 4 (above 20%).
 type advice struct {
 	Regions map[string]map[string]map[string]struct {
 		Band *int `json:"r"`
@@ -58,8 +58,7 @@ func (s *session) bands(ctx context.Context, url string, p *plan) (map[string]ma
 	return regions, nil
 }
 
-// advice reads the published file, with the pacing and the retries of all
-// other requests.
+// advice reads the published file, with the same pacing and retries as other requests.
 func (s *session) advice(ctx context.Context, url string) (*advice, error) {
 	limits := s.pacer(&url, "the Spot Instance Advisor", optionalAttempts)
 	for attempt := 1; ; attempt++ {
@@ -82,7 +81,7 @@ func (s *session) advice(ctx context.Context, url string) (*advice, error) {
 	}
 }
 
-// A statusError is an answer other than 200.
+// A statusError is the status code of a response other than 200.
 type statusError int
 
 func (s statusError) Error() string {

@@ -10,9 +10,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// commit joins what was fetched with what is on record and writes the days
-// that change. It may be broken off and begun again any number of times: a day
-// that was written already adds nothing new to what it is made of.
+// commit merges the fetched data with the recorded data and writes the days that change. It may be
+// interrupted and restarted any number of times: merging a day that was already written changes
+// nothing.
 func (r *run) commit(ctx context.Context, s *Summary) error {
 	for _, region := range r.plan.Regions {
 		names, err := r.naming(region)
@@ -43,8 +43,7 @@ func (r *run) commit(ctx context.Context, s *Summary) error {
 	return nil
 }
 
-// events returns the prices that were fetched of a region, by market,
-// ascending, each once.
+// events returns the fetched prices of a region by market, sorted by time and without duplicates.
 func (r *run) events(region string, names *naming, s *Summary) map[marketKey][]point[policy.Money] {
 	events := map[marketKey][]point[policy.Money]{}
 	for i := range r.pages {
@@ -68,7 +67,7 @@ func (r *run) events(region string, names *naming, s *Summary) map[marketKey][]p
 	return events
 }
 
-// book joins files, events, and other published data.
+// book merges files, events and the other published data of a region.
 func (r *run) book(region string, names *naming, files []dayFile, events map[marketKey][]point[policy.Money],
 	s *Summary) *book {
 	b := &book{region: region, zones: names.meta(), markets: map[marketKey]*market{}}
@@ -82,7 +81,7 @@ func (r *run) book(region string, names *naming, files []dayFile, events map[mar
 		m := b.market(key)
 		m.addSpot(list, r.plan.From)
 		s.Markets++
-		// The first price of a market is not a change.
+		// The first price of a market does not count as a change.
 		changes := m.spot.upTo(r.plan.Until) - max(1, m.spot.upTo(r.plan.From))
 		s.Changes += changes
 		s.Repeats -= changes
@@ -109,7 +108,7 @@ func (r *run) book(region string, names *naming, files []dayFile, events map[mar
 	return b
 }
 
-// writeDays writes the files from the first day of the plan on.
+// writeDays writes the files of the days from the first day of the plan.
 func (r *run) writeDays(ctx context.Context, b *book, files []dayFile, s *Summary) error {
 	type hull struct{ from, to policy.Time }
 	hulls := map[policy.Time]hull{}
@@ -125,7 +124,8 @@ func (r *run) writeDays(ctx context.Context, b *book, files []dayFile, s *Summar
 		}
 		hulls[dayOf(w.from)] = hull{min(h.from, w.from), max(h.to, w.until)}
 	}
-	// What was observed at an end at midnight belongs to the day that starts then.
+	// Data observed at the end of the plan, if that is midnight, belongs to the day that starts
+	// then.
 	if last := r.plan.Until; last == dayOf(last) && b.has(last) {
 		if _, ok := hulls[last]; !ok {
 			hulls[last] = hull{last, last}
@@ -151,7 +151,7 @@ func (r *run) writeDays(ctx context.Context, b *book, files []dayFile, s *Summar
 	return nil
 }
 
-// put copies a file of the recording if that is configured.
+// put copies a file of the recording if Config.Put is set.
 func (r *run) put(ctx context.Context, name string) error {
 	if r.config.Put == nil {
 		return nil

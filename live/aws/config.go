@@ -14,17 +14,17 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// DaysMax is how far back AWS keeps the prices (AWS documentation,
+// DaysMax is the number of days for which AWS keeps Spot prices (AWS documentation,
 // DescribeSpotPriceHistory).
 const DaysMax = 90
 
-// AdvisorURL is where AWS publishes the interruption bands.
+// AdvisorURL is the address at which AWS publishes the interruption bands.
 const AdvisorURL = "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json"
 
-// ErrConfig is returned for a configuration that cannot be meant.
+// ErrConfig is returned for an invalid configuration.
 var ErrConfig = errors.New("invalid setting")
 
-// A Config says what is recorded and where it goes.
+// A Config configures a recording or a Reader.
 type Config struct {
 	// Dir is the folder of the trace.
 	Dir string
@@ -32,89 +32,87 @@ type Config struct {
 	// Regions are recorded one after the other.
 	Regions []string
 
-	// Types and Families choose instance types: those named, and those of the
-	// families named, as m5. Without either all types are recorded.
+	// Types and Families select instance types by name and by family, such as m5. If both are
+	// empty, all types are recorded.
 	Types, Families []string
 
-	// Product is what runs on the nodes, as AWS names it.
+	// Product is the product description of AWS, such as Linux/UNIX.
 	Product string
 
-	// Days is how far back a recording starts. Raising it needs more requests, some 20 for each day
-	// of a whole large region.
+	// Days is the number of days before the end at which a recording starts. A higher value needs
+	// more requests, about 20 for each day of a large region with all types.
 	Days int
 
-	// Until is the end of the recording; zero means now. With an end in the past, data that is only
-	// published for the present is not requested: placement scores and bands.
+	// Until is the end of the recording; zero means now. If it is set, data that AWS publishes only
+	// for the present is not requested: placement scores and bands.
 	Until time.Time
 
-	// ZoneNames keeps the names of zones (us-east-1a), which mean another zone
-	// in each account. Otherwise zones go by their IDs (use1-az1).
+	// ZoneNames identifies zones by name (us-east-1a), which refers to a different zone in each
+	// account. Otherwise zones are identified by ID (use1-az1).
 	ZoneNames bool
 
-	// OnDemand, Scores and Bands say whether these are fetched.
+	// OnDemand, Scores and Bands select whether these data are fetched.
 	OnDemand, Scores, Bands bool
 
-	// ScoresMax is the number of configurations (a type in a region) whose placement score is
-	// requested within 24 hours. AWS limits new configurations and does not publish the limit; 50
-	// is what collectors of the scores report.
+	// ScoresMax is the maximum number of configurations (a type in a region) whose placement score
+	// is requested within 24 hours. AWS limits new configurations and does not publish the limit;
+	// collectors of the scores report 50.
 	ScoresMax int
 
-	// ScoreCapacity is the number of nodes for which a placement score is requested. Raising it
+	// ScoreCapacity is the number of nodes for which a placement score is requested. A higher value
 	// lowers the scores.
 	ScoreCapacity int
 
-	// AdvisorURL is where the interruption bands are read.
+	// AdvisorURL is the address from which the interruption bands are read.
 	AdvisorURL string
 
-	// Endpoint replaces the endpoints of AWS; empty means those of the
-	// environment and else AWS's own.
+	// Endpoint replaces the endpoints of AWS. Empty means those of the environment, or else the
+	// default endpoints of AWS.
 	Endpoint string
 
-	// Timeout bounds one recording, all retries included; 0 means no bound.
+	// Timeout is the maximum duration of one recording, including all retries; 0 means no limit.
 	Timeout time.Duration
 
-	// Every is the time from one recording to the next while following.
+	// Every is the time from the start of one recording to the next while following.
 	Every time.Duration
 
-	// Overlap is how much of the recorded time is requested again while following, because AWS
-	// publishes some prices late.
+	// Overlap is the part of the recorded time that is requested again, because AWS publishes some
+	// prices late.
 	Overlap time.Duration
 
-	// Pace bounds how fast requests follow each other.
+	// Pace limits the rate of requests.
 	Pace Pace
 
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
 
-	// Progress, if not nil, is called with how many of the windows of a recording
-	// are done.
+	// Progress, if not nil, is called with the number of completed windows of a recording and their
+	// total.
 	Progress func(done, total int)
 
-	// Warn, if not nil, is called with what does not stop a recording.
+	// Warn, if not nil, is called with problems that do not stop a recording.
 	Warn func(text string)
 
-	// Put, if not nil, stores a file of a day elsewhere, whose path below Dir is name. It is
-	// called with every one that a recording covers, changed or not, so that what failed is
-	// made up for when the recording is finished.
+	// Put, if not nil, copies the file of a day to other storage. name is its path relative to Dir.
+	// Put is called for every day that a recording covers, changed or not, so that failed copies
+	// are repeated when the recording is finished.
 	Put func(ctx context.Context, name string) error
 }
 
-// A Pace bounds how fast requests follow each other.
+// A Pace limits the rate of requests.
 type Pace struct {
-	// PerSecond is the most requests a second; 0 means 5 at AWS and 1,000 at
-	// another endpoint. A throttled request halves the rate, and each success
-	// raises it again a little. AWS refills some 10 a second for all callers of
-	// an account together (AWS documentation, "Request throttling for the Amazon
-	// EC2 API").
+	// PerSecond is the maximum number of requests per second; 0 means 5 for AWS and 1,000 for
+	// another endpoint. A throttled request halves the rate, and each success increases it
+	// slightly. AWS allows about 10 per second for all callers of an account together (AWS
+	// documentation, "Request throttling for the Amazon EC2 API").
 	PerSecond float64
 
-	// BackoffMin and BackoffMax bound the wait before a retry, which doubles
-	// from one to the next.
+	// BackoffMin and BackoffMax limit the wait before a retry, which doubles with each retry.
 	BackoffMin, BackoffMax time.Duration
 }
 
-// DefaultConfig returns the configuration of a recording of the last 90 days. The caller adds
-// folder and regions.
+// DefaultConfig returns the configuration of a recording of the last 90 days. The caller must set
+// Dir and Regions.
 func DefaultConfig() Config {
 	return Config{
 		Product: trace.ProductLinux, Days: DaysMax,
@@ -132,14 +130,14 @@ var (
 	familyShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]*$`) })
 )
 
-// products are those that DescribeSpotPriceHistory knows (AWS documentation).
+// products are the product descriptions of DescribeSpotPriceHistory (AWS documentation).
 var products = []string{
 	"Linux/UNIX", "Red Hat Enterprise Linux", "SUSE Linux", "Windows",
 	"Linux/UNIX (Amazon VPC)", "Red Hat Enterprise Linux (Amazon VPC)",
 	"SUSE Linux (Amazon VPC)", "Windows (Amazon VPC)",
 }
 
-// validate names the field that is wrong and its value.
+// validate returns an error that names the first invalid field and its value.
 func (c *Config) validate() error {
 	fault := func(field, value, rule string) error {
 		return fmt.Errorf("%w: %s %q: %s", ErrConfig, field, value, rule)
@@ -200,14 +198,14 @@ func (c *Config) validateNumbers() error {
 	return nil
 }
 
-// sorted returns the names in order, each once.
+// sorted returns the names sorted and without duplicates.
 func sorted(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// takes reports whether the configuration includes a type.
+// takes reports whether types and families select the type with the name.
 func takes(types, families []string, name string) bool {
 	if len(types)+len(families) == 0 {
 		return true
@@ -216,15 +214,14 @@ func takes(types, families []string, name string) bool {
 	return slices.Contains(types, name) || slices.Contains(families, family)
 }
 
-// warn passes on what does not stop a recording.
+// warn calls Warn, if it is set, with a problem that does not stop a recording.
 func (c *Config) warn(format string, args ...any) {
 	if c.Warn != nil {
 		c.Warn(fmt.Sprintf(format, args...))
 	}
 }
 
-// advisorProduct is the operating system under which the bands of a product
-// are published.
+// advisorProduct returns the operating system under which the bands of a product are published.
 func advisorProduct(product string) string {
 	if strings.HasPrefix(product, "Windows") {
 		return "Windows"
@@ -232,8 +229,8 @@ func advisorProduct(product string) string {
 	return "Linux"
 }
 
-// pricingSystem is the operating system under which the on-demand price of a
-// product is listed.
+// pricingSystem returns the operating system under which the on-demand prices of a product are
+// listed.
 func pricingSystem(product string) string {
 	name, _, _ := strings.Cut(product, " (")
 	switch name {

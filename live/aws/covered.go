@@ -13,8 +13,8 @@ import (
 
 func (r *Recorder) coveredPath() string { return filepath.Join(r.state, "covered.json") }
 
-// covered returns the end of the span that need not be requested again: the last recording
-// requested the same as p, started no later, and its days are still in the folder. It is 0 if all
+// covered returns the end of the span of p that is already recorded: the last recording selected
+// the same data as p, started no later, and its files are still in the folder. It returns 0 if all
 // of p must be requested.
 func (r *Recorder) covered(p *plan) (policy.Time, error) {
 	var last plan
@@ -25,7 +25,7 @@ func (r *Recorder) covered(p *plan) (policy.Time, error) {
 	if err != nil {
 		return 0, err
 	}
-	whole := json.Unmarshal(text, &last) == nil // a file that is damaged costs requests and nothing else
+	whole := json.Unmarshal(text, &last) == nil // a damaged file only costs requests
 	if !whole || !last.like(p) || last.From > p.From {
 		return 0, nil
 	}
@@ -34,7 +34,7 @@ func (r *Recorder) covered(p *plan) (policy.Time, error) {
 		if err != nil {
 			return 0, err
 		}
-		// A region is requested again if its first or last days were removed.
+		// A region is requested again if the files of its first or last day were removed.
 		if len(all) == 0 || all[0] > dayOf(last.From) || all[len(all)-1] < dayOf(last.Until-1) {
 			return 0, nil
 		}
@@ -42,8 +42,8 @@ func (r *Recorder) covered(p *plan) (policy.Time, error) {
 	return last.Until, nil
 }
 
-// cover records the span of the recording of p, which is complete, together with earlier ones that
-// it continues.
+// cover records the span of p, whose recording is complete, extended by the recorded spans that it
+// continues.
 func (r *Recorder) cover(p *plan) error {
 	now := *p
 	now.Present = false
@@ -56,7 +56,7 @@ func (r *Recorder) cover(p *plan) error {
 	if err != nil {
 		return err
 	}
-	fresh := r.coveredPath() + ".new" // which sweep removes
+	fresh := r.coveredPath() + ".new" // sweep removes it after a crash
 	if err := os.WriteFile(fresh, text, 0o644); err != nil {
 		return fmt.Errorf("writing the list of recorded spans: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// The kinds of fault that a user can fix, for errors.Is.
+// Kinds of error that a user can fix, for use with errors.Is.
 var (
 	ErrNoCredentials = errors.New("no credentials found")
 	ErrCredentials   = errors.New("credentials were refused")
@@ -33,16 +33,16 @@ var (
 	ErrZones         = errors.New("zones cannot be distinguished")
 )
 
-// A RequestError is a request that failed for good.
+// A RequestError is the final failure of a request.
 type RequestError struct {
-	// Action is that of IAM, as ec2:DescribeSpotPriceHistory.
+	// Action is the IAM action, such as ec2:DescribeSpotPriceHistory.
 	Action, Region string
 
-	// Kind is one of the errors above, or nil.
+	// Kind is one of the errors above, or nil. Err is the underlying error.
 	Kind, Err error
 }
 
-// Error says what was asked where and why it failed.
+// Error names the action and the region, and describes the cause.
 func (e *RequestError) Error() string {
 	if e.Kind == nil {
 		return fmt.Sprintf("%s in %s: %v", e.Action, e.Region, cause(e.Err))
@@ -50,7 +50,7 @@ func (e *RequestError) Error() string {
 	return fmt.Sprintf("%s in %s: %v: %v", e.Action, e.Region, e.Kind, cause(e.Err))
 }
 
-// Unwrap returns the kind and the fault itself.
+// Unwrap returns the kind, if it is not nil, and the underlying error.
 func (e *RequestError) Unwrap() []error {
 	if e.Kind == nil {
 		return []error{e.Err}
@@ -58,8 +58,8 @@ func (e *RequestError) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// Causes returns the causes in err, each once and on one line. Requests that failed for one
-// cause count as one, and the first of them is named.
+// Causes returns the distinct causes in err, each on one line. Failed requests with the same cause
+// count as one, and the first of them is named with the number of the others.
 func Causes(err error) []string {
 	var causes []string
 	first, more := map[string]string{}, map[string]int{}
@@ -106,8 +106,7 @@ func parts(err error) []error {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// cause returns the part of an SDK's error that says something: what AWS
-// said, or what the network did.
+// cause returns the informative part of an SDK error: the message of AWS or of the network.
 func cause(err error) string {
 	var said smithy.APIError
 	if errors.As(err, &said) && said.ErrorCode() != codeUnknown {
@@ -126,15 +125,16 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// codeUnknown is what the SDK calls an error of which the answer says nothing.
+// codeUnknown is the SDK's code of an error that the response does not describe.
 const codeUnknown = "UnknownError"
 
-// kinds are the faults that a user can fix, of those that every service of AWS may return.
+// kinds maps the errors that every AWS service may return, and that a user can fix, to the errors
+// above.
 var kinds = map[wire.Kind]error{
 	wire.KindDenied: ErrPermission, wire.KindCredentials: ErrCredentials, wire.KindExpired: ErrExpired,
 }
 
-// fault returns err as a RequestError. A cancelled recording stays what it is.
+// fault returns err as a RequestError. If ctx has ended, it returns the reason of that instead.
 func fault(ctx context.Context, action, region string, err error) error {
 	if ctx.Err() != nil {
 		if errors.Is(context.Cause(ctx), ErrTimeout) {
@@ -163,12 +163,12 @@ func fault(ctx context.Context, action, region string, err error) error {
 	return e
 }
 
-// refuses reports whether a status says that asking again is of no use.
+// refuses reports whether a status means that a retry cannot succeed.
 func refuses(status int) bool {
 	return status >= 400 && status < 500 && !busy(status) || status == http.StatusNotImplemented
 }
 
-// busy reports whether a status below 500 asks to come again later.
+// busy reports whether a status below 500 requests a later retry.
 func busy(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 }

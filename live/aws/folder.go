@@ -17,11 +17,11 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// stateFolder is the folder within a trace that holds what the recorder needs in addition: the
-// lock, the journal, and the count of requested placement scores.
+// stateFolder is the folder within a trace for the files that only the recorder needs: the lock,
+// the journal, and the count of requested placement scores.
 const stateFolder = ".record"
 
-// The keys of the metadata of a recorded trace.
+// Keys and values of the metadata of a recorded trace.
 const (
 	metaZones  = "zones"
 	metaSource = "source"
@@ -31,7 +31,8 @@ const (
 	source      = "DescribeSpotPriceHistory"
 )
 
-// checkFolder fails when dir holds anything that a recorder did not write.
+// checkFolder returns an error if dir contains files that a recorder did not write. A missing
+// folder is not an error.
 func checkFolder(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +56,7 @@ type dayFile struct {
 	t    *trace.Trace
 }
 
-// regionFolder is the folder of a region's files.
+// regionFolder returns the folder of a region's files.
 func regionFolder(dir, region string) string {
 	return filepath.Join(dir, "provider="+catalog.AWS, "region="+url.PathEscape(region))
 }
@@ -64,7 +65,7 @@ func dayPath(dir, region string, date policy.Time) string {
 	return filepath.Join(regionFolder(dir, region), "date="+date.Std().Format(time.DateOnly), "part-0.parquet")
 }
 
-// dates returns the days of which there is a file, ascending.
+// dates returns the days that have a file, ascending.
 func dates(dir, region string) ([]policy.Time, error) {
 	entries, err := os.ReadDir(regionFolder(dir, region))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +82,7 @@ func dates(dir, region string) ([]policy.Time, error) {
 			return nil, fmt.Errorf("%s: %w: it holds %q", regionFolder(dir, region), ErrFolder, e.Name())
 		}
 		d := policy.TimeOf(at)
-		// A folder is made before its file: a kill may leave it empty.
+		// A folder is created before its file: a killed recorder may leave it empty.
 		if _, err := os.Stat(dayPath(dir, region, d)); err == nil {
 			all = append(all, d)
 		}
@@ -90,8 +91,8 @@ func dates(dir, region string) ([]policy.Time, error) {
 	return all, nil
 }
 
-// openDay reads a file and checks that a recorder wrote it, which named zones
-// in this way; an empty one is any.
+// openDay reads a file. It returns an error unless a recorder wrote the file and identified zones
+// in the same way. An empty zones matches both ways.
 func openDay(dir, region string, date policy.Time, zones string) (*dayFile, error) {
 	f := &dayFile{path: dayPath(dir, region, date), date: date}
 	var err error
@@ -107,7 +108,7 @@ func openDay(dir, region string, date policy.Time, zones string) (*dayFile, erro
 	return f, nil
 }
 
-// newestDay returns the last file of a region, nil without one.
+// newestDay returns the last file of a region; nil if the region has no files.
 func newestDay(dir, region string) (*dayFile, error) {
 	all, err := dates(dir, region)
 	if err != nil || len(all) == 0 {
@@ -116,8 +117,8 @@ func newestDay(dir, region string) (*dayFile, error) {
 	return openDay(dir, region, all[len(all)-1], "")
 }
 
-// loadDays reads what is on record from the day of from on, and the last file
-// before it, which says what was in force.
+// loadDays reads the recorded files from the day of from, and the last file before it, which
+// contains the prices in effect at its start.
 func loadDays(dir, region string, from policy.Time, zones string) ([]dayFile, error) {
 	all, err := dates(dir, region)
 	if err != nil {
@@ -136,9 +137,8 @@ func loadDays(dir, region string, from policy.Time, zones string) ([]dayFile, er
 	return files, nil
 }
 
-// writeDay puts series into the place of a day's file, if that changes it, and
-// reports whether it did. The file is complete under another name, and on disk,
-// before it is moved there.
+// writeDay writes series to the file of a day if that changes the file, and reports whether it did.
+// The file is completed under a temporary name and flushed to disk before it is moved.
 func (r *run) writeDay(b *book, date, from, to policy.Time, series []trace.Series) (bool, error) {
 	t, err := trace.New("recording", series)
 	if err != nil {
@@ -147,8 +147,7 @@ func (r *run) writeDay(b *book, date, from, to policy.Time, series []trace.Serie
 	t.From, t.To, t.WholeFrom, t.WholeTo = from, to, from, to
 	t.About = "prices recorded by spotter trace record from the APIs of AWS"
 	t.Meta = map[string]string{metaSource: source, metaZones: b.zones}
-	// No reader of the trace takes it for a part before it is in its place: the
-	// name does not end as theirs do.
+	// Readers of the trace ignore the temporary file, because its name has a different suffix.
 	fresh := filepath.Join(r.state, dayTemp)
 	if err := trace.WriteFile(fresh, t); err != nil {
 		return false, err
@@ -167,7 +166,7 @@ func (r *run) writeDay(b *book, date, from, to policy.Time, series []trace.Serie
 	if err := moveFile(fresh, path); err != nil {
 		return false, err
 	}
-	for dir := filepath.Dir(path); !strings.HasPrefix(filepath.Base(dir), "provider="); { // folders may be new
+	for dir := filepath.Dir(path); !strings.HasPrefix(filepath.Base(dir), "provider="); { // the folders may be new
 		dir = filepath.Dir(dir)
 		if err := syncPath(dir); err != nil {
 			return false, err
@@ -176,10 +175,10 @@ func (r *run) writeDay(b *book, date, from, to policy.Time, series []trace.Serie
 	return true, syncPath(r.config.Dir)
 }
 
-// dayTemp is the file of a day before it is in its place.
+// dayTemp is the temporary name of the file of a day.
 const dayTemp = "day.new"
 
-// sweep removes what a killed recorder left half-written.
+// sweep removes the incomplete files of a killed recorder.
 func (r *Recorder) sweep() error {
 	for _, pattern := range []string{"*.new", ".*.new-*"} {
 		left, err := filepath.Glob(filepath.Join(r.state, pattern))
@@ -195,8 +194,7 @@ func (r *Recorder) sweep() error {
 	return nil
 }
 
-// moveFile moves a whole file onto path so that a crash leaves the old or the
-// new one.
+// moveFile moves a complete file to path. A crash leaves either the old or the new file there.
 func moveFile(from, path string) error {
 	if err := syncPath(from); err != nil {
 		return err
@@ -207,7 +205,7 @@ func moveFile(from, path string) error {
 	return syncPath(filepath.Dir(path))
 }
 
-// writeWhole writes a file so that a crash leaves the old or the new one.
+// writeWhole replaces a file. A crash leaves either the old or the new file.
 func writeWhole(path string, content []byte) error {
 	temp := path + ".new"
 	if err := os.WriteFile(temp, content, 0o644); err != nil {

@@ -16,22 +16,22 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// pageMax is the most prices of one answer, filterMax the most values of a
-// filter (AWS documentation).
+// pageMax is the maximum number of prices in a response, and filterMax the maximum number of values
+// of a filter (AWS documentation).
 const (
 	pageMax   = 1000
 	filterMax = 200
 )
 
-// A window is a span of a region that is read page by page. Most are a UTC
-// day: a token is good for some minutes only, and a day is read in less.
+// A window is a span of a region that is read page by page. Most windows are UTC days: a token is
+// valid for a few minutes only, which is enough to read a day.
 type window struct {
 	region      string
 	from, until policy.Time
 }
 
-// The most times a window is read from its start before it is halved, and the
-// shortest window that is.
+// restartsMax is the number of times that a window is read from its start before it is halved.
+// windowMin is the minimum length of each half.
 const (
 	restartsMax = 3
 	windowMin   = policy.Time(time.Minute / time.Millisecond)
@@ -39,7 +39,7 @@ const (
 
 const day = policy.Time(24 * time.Hour / time.Millisecond)
 
-// dayOf returns the start of the UTC day that holds t, which is after 1970.
+// dayOf returns the start of the UTC day that contains t. t must not be before 1970.
 func dayOf(t policy.Time) policy.Time { return t - t%day }
 
 // fetchHistory reads all windows of the plan.
@@ -64,7 +64,7 @@ func (r *run) fetchHistory(ctx context.Context) error {
 	return nil
 }
 
-// days cuts a window at the starts of days.
+// days splits a window at the starts of days.
 func days(w window) []window {
 	var all []window
 	for at := w.from; at < w.until; {
@@ -75,8 +75,8 @@ func days(w window) []window {
 	return all
 }
 
-// missing returns the parts of w that no complete window of the journal
-// covers. A part that was begun keeps its bounds, so that its token is good.
+// missing returns the parts of w that no complete window of the journal covers. An incomplete
+// window of the journal keeps its bounds, so that its token stays valid.
 func (r *run) missing(w window) []window {
 	var parts []window
 	at := w.from
@@ -99,8 +99,8 @@ func (r *run) missing(w window) []window {
 	return parts
 }
 
-// window reads w. When tokens expire before its end is reached, again and
-// again, it is halved.
+// window reads w. If tokens repeatedly expire before the end of w, it reads both halves of w
+// instead.
 func (r *run) window(ctx context.Context, w window) error {
 	token := r.lastToken(w)
 	for range restartsMax {
@@ -123,14 +123,15 @@ func (r *run) window(ctx context.Context, w window) error {
 	}
 	r.splits++
 	middle := w.from + (w.until-w.from)/2
-	middle -= middle % 1000 // a request has whole seconds
+	middle -= middle % 1000 // requests have a resolution of one second
 	if err := r.window(ctx, window{w.region, w.from, middle}); err != nil {
 		return err
 	}
 	return r.window(ctx, window{w.region, middle, w.until})
 }
 
-// lastToken returns where the journal broke off within w.
+// lastToken returns the token with which the journal of w continues; empty if w must be read from
+// its start.
 func (r *run) lastToken(w window) string {
 	for i := len(r.pages) - 1; i >= 0; i-- {
 		if p := &r.pages[i]; p.Region == w.region && p.From == w.from && p.Until == w.until {
@@ -140,12 +141,12 @@ func (r *run) lastToken(w window) string {
 	return ""
 }
 
-// errCircle is returned for pages that lead to each other.
+// errCircle is returned for pages that form a loop.
 var errCircle = errors.New("its pages form a loop")
 
-// pages requests the pages of w one after another, from token on, and calls each with them. A page
-// may be short or empty and not be the last. With an error, again reports whether it concerns a
-// token, so that w may be read from its start.
+// pages requests the pages of w in order, starting at token, and calls each for every response. A
+// page that is not the last may be short or empty. If an error occurs, again reports whether it
+// concerns a token, so that w may be read from its start.
 func (p *plan) pages(
 	ctx context.Context, client *ec2.Client, w window, token string, each func(*ec2.DescribeSpotPriceHistoryOutput) error,
 ) (again bool, err error) {
@@ -184,8 +185,8 @@ func (p *plan) request(w window, token string) *ec2.DescribeSpotPriceHistoryInpu
 	return in
 }
 
-// page takes from a response what the plan includes. Rows from before the window are kept: the last
-// of each market is in force at its start.
+// page returns the rows of a response that the plan includes. Rows from before the window are kept:
+// the last one of each market is in effect at the start of the window.
 func (p *plan) page(w window, answer *ec2.DescribeSpotPriceHistoryOutput) (*page, error) {
 	g := &page{Region: w.region, From: w.from, Until: w.until, Next: sdk.ToString(answer.NextToken)}
 	zones, kinds := index[zoneName]{}, index[string]{}
@@ -204,7 +205,7 @@ func (p *plan) page(w window, answer *ec2.DescribeSpotPriceHistoryOutput) (*page
 	return g, nil
 }
 
-// row reads a row of a response. Asked is false for a row that p does not include.
+// row converts a row of a response. asked is false for a row that p does not include.
 func (p *plan) row(row *types.SpotPrice) (price SpotPrice, asked bool, err error) {
 	kind := string(row.InstanceType)
 	if string(row.ProductDescription) != p.Product || !takes(p.Types, p.Families, kind) {
@@ -224,13 +225,13 @@ func (p *plan) row(row *types.SpotPrice) (price SpotPrice, asked bool, err error
 	return price, true, nil
 }
 
-// describe writes a row for an error.
+// describe formats a row for an error message.
 func describe(row *types.SpotPrice) string {
 	return fmt.Sprintf("%s %s %s %q at %v", sdk.ToString(row.AvailabilityZone), row.InstanceType,
 		row.ProductDescription, sdk.ToString(row.SpotPrice), sdk.ToTime(row.Timestamp))
 }
 
-// An index numbers names.
+// An index maps names to numbers.
 type index[T comparable] map[T]int
 
 func (x index[T]) of(name T, names *[]T) int {
@@ -243,10 +244,10 @@ func (x index[T]) of(name T, names *[]T) int {
 	return i
 }
 
-// priceMax is above any price of a node-hour.
+// priceMax is an upper bound of plausible prices, in dollars per node-hour.
 const priceMax = 100_000
 
-// dollars reads a price as AWS writes it, as "0.096000".
+// dollars parses a price in the format of AWS, such as "0.096000".
 func dollars(text string) (policy.Money, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(v >= 0 && v <= priceMax) {

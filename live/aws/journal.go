@@ -14,15 +14,15 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A journal is the list of what was fetched, each entry on disk before the next request. An entry
-// is its length and its checksum (CRC-32C), four bytes each, and then JSON. A tail that was cut off
-// by a crash is dropped and fetched again.
+// A journal is a list of fetched data. Each entry is on disk before the next request. An entry
+// consists of its length and its checksum (CRC-32C), four bytes each, followed by JSON. A tail that
+// was cut off by a crash is discarded and fetched again.
 type journal struct {
 	file *os.File
 	path string
 }
 
-// An entry is one thing that was fetched, or the plan. One field is set.
+// An entry contains the plan or one item of fetched data. Exactly one field is set.
 type entry struct {
 	Plan     *plan          `json:"plan,omitempty"`
 	Zones    *zonesEntry    `json:"zones,omitempty"`
@@ -32,7 +32,7 @@ type entry struct {
 	Scores   *scoresEntry   `json:"scores,omitempty"`
 }
 
-// A plan is what a recording was asked to fetch.
+// A plan describes the data that a recording requests.
 type plan struct {
 	Regions   []string    `json:"regions"`
 	Types     []string    `json:"types,omitempty"`
@@ -42,26 +42,24 @@ type plan struct {
 	From      policy.Time `json:"from"`
 	Until     policy.Time `json:"until"`
 
-	// Present says that Until was the present, at which scores and bands could
-	// be seen.
+	// Present reports whether Until was the present, for which scores and bands can be fetched.
 	Present bool `json:"present,omitempty"`
 }
 
-// A zonesEntry holds the IDs of the zones of a region by name, none where AWS
-// refused to list them.
+// A zonesEntry contains the IDs of the zones of a region by name. IDs is nil if AWS refused to list
+// them.
 type zonesEntry struct {
 	Region string            `json:"region"`
 	IDs    map[string]string `json:"ids,omitempty"`
 }
 
-// A page is one answer of DescribeSpotPriceHistory for the window From…Until
-// of a region. Its rows are columns; zone and type are indices into the tables
-// of names.
+// A page is one response of DescribeSpotPriceHistory for the window [From, Until) of a region. Its
+// rows are stored as columns; Zone and Type are indices into Zones and Types.
 type page struct {
 	Region string         `json:"region"`
 	From   policy.Time    `json:"from"`
 	Until  policy.Time    `json:"until"`
-	Next   string         `json:"next,omitempty"` // empty: the window is complete
+	Next   string         `json:"next,omitempty"` // token of the next page; empty if the window is complete
 	Zones  []zoneName     `json:"zones,omitempty"`
 	Types  []string       `json:"types,omitempty"`
 	Zone   []int          `json:"zone,omitempty"`
@@ -70,33 +68,34 @@ type page struct {
 	Price  []policy.Money `json:"price,omitempty"`
 }
 
-// An onDemandEntry holds the on-demand prices of a region by type.
+// An onDemandEntry contains the on-demand prices of a region by type.
 type onDemandEntry struct {
 	Region string                  `json:"region"`
 	Prices map[string]policy.Money `json:"prices"`
 }
 
-// A bandsEntry holds the interruption bands of all regions by type.
+// A bandsEntry contains the interruption bands by region and type.
 type bandsEntry struct {
 	Regions map[string]map[string]int8 `json:"regions"`
 }
 
-// A scoresEntry holds the placement scores of a type by zone.
+// A scoresEntry contains the placement scores of a type by zone ID.
 type scoresEntry struct {
 	Region string          `json:"region,omitempty"`
 	Type   string          `json:"type,omitempty"`
 	Scores map[string]int8 `json:"scores,omitempty"`
 
-	// Over says that AWS takes no further configuration for now.
+	// Over reports whether AWS accepts no further configuration for now.
 	Over bool `json:"over,omitempty"`
 }
 
-// journalMagic is the first line of the file and names the version of its entries.
+// journalMagic is the first line of the file. It contains the version of the entries.
 const journalMagic = "spotter record 2\n"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// entryMax is the most bytes of an entry. A longer length is damage.
+// entryMax is the maximum size of an entry in bytes. A greater length means that the file is
+// damaged.
 const entryMax = 64 << 20
 
 // openJournal opens or creates the journal at path and returns its entries.
@@ -117,7 +116,7 @@ func openJournal(path string) (*journal, []entry, error) {
 	return j, entries, nil
 }
 
-// begin cuts the file at end, after the last whole entry, and continues there.
+// begin truncates the file at end, after the last complete entry, so that new entries follow.
 func (j *journal) begin(end int64) error {
 	if err := j.file.Truncate(end); err != nil {
 		return err
@@ -137,7 +136,7 @@ func (j *journal) begin(end int64) error {
 	return syncPath(filepath.Dir(j.path))
 }
 
-// readJournal returns the whole entries and where they end.
+// readJournal returns the complete entries and the offset of their end.
 func readJournal(f *os.File) (entries []entry, end int64, err error) {
 	r := bufio.NewReaderSize(f, 1<<16)
 	magic := make([]byte, len(journalMagic))
@@ -173,7 +172,7 @@ func readJournal(f *os.File) (entries []entry, end int64, err error) {
 	}
 }
 
-// cut takes the end of the file for the end of the entries.
+// cut returns nil for the end of the file, which also ends the entries, and other errors unchanged.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
@@ -181,7 +180,7 @@ func cut(err error) error {
 	return err
 }
 
-// add writes an entry and returns when it is on disk.
+// add writes an entry and flushes it to disk.
 func (j *journal) add(e entry) error {
 	body, err := json.Marshal(e)
 	if err != nil {
@@ -198,7 +197,7 @@ func (j *journal) add(e entry) error {
 	return nil
 }
 
-// remove ends the journal: what it held is in the trace.
+// remove closes and deletes the journal after its data was written to the trace.
 func (j *journal) remove() error {
 	if err := j.file.Close(); err != nil {
 		return err
@@ -209,7 +208,7 @@ func (j *journal) remove() error {
 	return syncPath(filepath.Dir(j.path))
 }
 
-// syncPath flushes a file, or the names in a folder, to disk.
+// syncPath flushes a file, or the entries of a folder, to disk.
 func syncPath(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A product has the used fields of an element of the price list.
+// A product contains the fields used of an element of the price list.
 type product struct {
 	Product struct {
 		Attributes struct {
@@ -49,8 +49,8 @@ func (r *run) fetchOnDemand(ctx context.Context, region string) error {
 	return r.keep(entry{OnDemand: &onDemandEntry{Region: region, Prices: prices}})
 }
 
-// onDemand returns the on-demand prices of a region for the product and the types of
-// p, from the price list.
+// onDemand returns the on-demand prices of a region, for the product and types of p, from the price
+// list.
 func (s *session) onDemand(ctx context.Context, region string, p *plan) (map[string]policy.Money, error) {
 	prices := map[string]policy.Money{}
 	client := s.pricing()
@@ -82,8 +82,8 @@ func (s *session) onDemand(ctx context.Context, region string, p *plan) (map[str
 	}
 }
 
-// offer takes in an element of the price list. Of several prices of a type the
-// lowest above zero holds: the others are those of licences and reservations.
+// offer adds an element of the price list to prices. If a type has several prices, the lowest price
+// above zero is used: the others are those of licences and reservations.
 func (p *plan) offer(prices map[string]policy.Money, region, text string) error {
 	var x product
 	if err := json.Unmarshal([]byte(text), &x); err != nil {

@@ -18,31 +18,31 @@ import (
 	"github.com/spotter-dev/spotter/live/aws/wire"
 )
 
-// The most attempts of a request before any has been answered: who gave a
-// wrong address shall not wait for the end of the timeout. Afterwards only the
-// timeout ends the retries.
+// dialsMax and unmetsMax limit the attempts of a request while no request has received a response,
+// for failed dials and for other errors, so that a wrong address fails before the timeout. After
+// the first response, only the timeout ends the retries.
 const (
 	dialsMax  = 4
 	unmetsMax = 12
 )
 
-// optionalAttempts are the most attempts of what a recording of prices can do
-// without, and besideWait bounds the wait between two of them: a quarter of a
-// minute in all. longAttempts are after how many a person is informed.
+// optionalAttempts is the maximum number of attempts of requests that a recording of prices does
+// not depend on. besideWait is the maximum wait between two of them, which results in about 15
+// seconds in total. longAttempts is the number of attempts after which the user is informed.
 const (
 	optionalAttempts = 10
 	besideWait       = 4 * time.Second
 	longAttempts     = 8
 )
 
-// The default rates of requests: at AWS, which counts them for all callers of an account together,
-// and at another endpoint, which has its own limits.
+// Default request rates per second: ratePublic for AWS, which counts the requests of all callers of
+// an account together, and rateOwn for another endpoint, which has its own limits.
 const (
 	ratePublic = 5
 	rateOwn    = 1000
 )
 
-// at returns the pace at an endpoint, nil for that of AWS.
+// at returns the pace for an endpoint. A nil endpoint is that of AWS.
 func (p Pace) at(endpoint *string) Pace {
 	if p.PerSecond > 0 {
 		return p
@@ -64,34 +64,34 @@ func (p Pace) at(endpoint *string) Pace {
 	return p
 }
 
-// A pacer decides when a request is sent and whether it is sent again. It is
-// the retryer of the clients of one region and service. Its rate falls by half
-// when AWS throttles and rises by a twentieth of its bound with each success.
+// A pacer decides when a request is sent and whether it is retried. It is the retryer of the
+// clients of one region and service. Its rate is halved when AWS throttles, and increases by a
+// twentieth of the maximum with each success.
 type pacer struct {
 	pace  Pace
 	stats *stats
 
-	// attempts are the most of one request; 0 is any number, which the timeout
-	// bounds.
+	// attempts is the maximum number of attempts of one request; 0 means no limit other than the
+	// timeout.
 	attempts int
 
-	// waiting, if not nil, learns of a request that has failed so often that a
-	// person may wonder what is going on.
+	// waiting, if not nil, is called once a request has failed longAttempts times, to inform the
+	// user of the delay.
 	waiting func(err error)
 
 	limiter *rate.Limiter
-	reached atomic.Bool // a request has been answered
+	reached atomic.Bool // a request has received a response
 }
 
-// stats counts what was sent. It is shared by all pacers of a recording.
+// stats counts requests. All pacers of a recording share it.
 type stats struct{ requests, throttled, retries atomic.Int64 }
 
 func newPacer(p Pace, s *stats) *pacer {
 	return &pacer{pace: p, stats: s, limiter: rate.NewLimiter(rate.Limit(p.PerSecond), 1)}
 }
 
-// IsErrorRetryable reports whether sending again may help: the SDK's own
-// rules, and answers that did not arrive whole.
+// IsErrorRetryable reports whether a retry may succeed: by the rules of the SDK, and for incomplete
+// responses.
 func (p *pacer) IsErrorRetryable(err error) bool {
 	if errors.Is(err, errAttemptTimeout) {
 		return true
@@ -105,7 +105,7 @@ func (p *pacer) IsErrorRetryable(err error) bool {
 	var broken *smithy.DeserializationError
 	var cut *cutShortError
 	if refuses(wire.StatusOf(err)) && errors.As(err, &broken) {
-		return false // it is refused in another form than that of the service
+		return false // the refusal does not have the format of the service
 	}
 	if errors.As(err, &broken) || errors.As(err, &cut) {
 		return true
@@ -113,11 +113,11 @@ func (p *pacer) IsErrorRetryable(err error) bool {
 	return retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err) == sdk.TrueTernary
 }
 
-// MaxAttempts returns the most attempts of one request, 0 for any number.
+// MaxAttempts returns the maximum number of attempts of one request; 0 means no limit.
 func (p *pacer) MaxAttempts() int { return p.attempts }
 
-// RetryDelay returns how long to wait before the next attempt, and gives up early on an address
-// from which no response was ever received.
+// RetryDelay returns the wait before the next attempt. It returns an error early for an address
+// that has never responded.
 func (p *pacer) RetryDelay(attempt int, err error) (time.Duration, error) {
 	throttled := wire.KindOf(err) == wire.KindThrottled
 	if throttled {
@@ -142,16 +142,16 @@ func (p *pacer) RetryDelay(attempt int, err error) (time.Duration, error) {
 	if p.attempts > 0 {
 		delay = min(delay, besideWait)
 	}
-	// Callers that were throttled together must not come back together.
+	// Callers that were throttled at the same time must not retry at the same time.
 	return wait.Jitter(delay/2, 1), nil
 }
 
-// GetRetryToken lets every retry pass.
+// GetRetryToken allows every retry.
 func (p *pacer) GetRetryToken(context.Context, error) (func(error) error, error) {
 	return func(error) error { return nil }, nil
 }
 
-// GetInitialToken lets every first attempt pass.
+// GetInitialToken allows every first attempt.
 func (p *pacer) GetInitialToken() func(error) error { return func(error) error { return nil } }
 
 // GetAttemptToken waits until the next request may be sent.
@@ -173,7 +173,7 @@ func (p *pacer) GetAttemptToken(ctx context.Context) (func(error) error, error) 
 	}, nil
 }
 
-// sleep waits for d or for the end of ctx.
+// sleep waits for d or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

@@ -1,8 +1,7 @@
 package aws
 
-// IAMPolicy is the least that an account must allow a recorder. The actions
-// have no narrower resource than "*" (AWS documentation, "Actions, resources,
-// and condition keys").
+// IAMPolicy contains the minimum permissions of a recorder. Its actions do not support a resource
+// other than "*" (AWS documentation, "Actions, resources, and condition keys").
 const IAMPolicy = `{
   "Version": "2012-10-17",
   "Statement": [
@@ -22,11 +21,12 @@ const IAMPolicy = `{
 }
 `
 
-// ReaderActions are those that an account must allow a [Reader], ascending. A
-// reader without one of them does without what that reads.
+// ReaderActions are the IAM actions that a [Reader] uses, in the order of their names. A reader
+// without permission for one of them lacks only the data that it returns.
 var ReaderActions = []string{actionZones, actionOffers, actionTypes, actionHistory, actionScores, actionProducts}
 
-// The actions of IAM that recorders and readers need.
+// The IAM actions that recorders and readers need. actionAdvisor is not an IAM action, but is
+// reported in its place.
 const (
 	actionZones    = "ec2:DescribeAvailabilityZones"
 	actionRegions  = "ec2:DescribeRegions"

@@ -14,23 +14,24 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Reader reads the present state repeatedly, as a controller does. It writes no trace. It may be
-// used by any number of goroutines at once.
+// A Reader reads the present state repeatedly, as a controller does. It does not write a trace. It
+// is safe for concurrent use.
 //
-// A request is tried again for a quarter of a minute and then fails, so that callers can continue
-// with what was known before. Credentials are looked up at the first request, and again after AWS
-// has reported that they expired.
+// A request is retried for about 15 seconds and then fails, so that callers can continue with the
+// data they have. Credentials are looked up at the first request, and again after AWS has reported
+// that they expired.
 type Reader struct {
 	config Config
 	stats  stats
 
-	session chan *session    // holds the session, nil before it is needed; a user of it takes it out
+	session chan *session    // contains the session, nil until it is needed; its user takes it out
 	quota   chan *scoreQuota // likewise
 }
 
-// NewReader returns a reader of the regions, the types and the product of c. It ignores the span of
-// a recording. If Dir is set, it must be an existing folder, and requested placement scores are
-// counted in it, so that the quota of AWS holds across a restart.
+// NewReader returns a reader of the regions, types and product of c. It ignores the fields of c
+// that concern the span of a recording. Dir may be empty; otherwise it must be an existing folder,
+// in which requested placement scores are counted, so that the quota of AWS is respected across
+// restarts.
 func NewReader(c Config) (*Reader, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -41,10 +42,10 @@ func NewReader(c Config) (*Reader, error) {
 	return r, nil
 }
 
-// Regions returns those of the configuration, ascending.
+// Regions returns the regions of the configuration, ascending.
 func (r *Reader) Regions() []string { return sorted(r.config.Regions) }
 
-// open returns the session, a new one at first.
+// open returns the session. The first call creates it.
 func (r *Reader) open(ctx context.Context) (s *session, err error) {
 	select {
 	case s = <-r.session:
@@ -58,7 +59,7 @@ func (r *Reader) open(ctx context.Context) (s *session, err error) {
 	return s, err
 }
 
-// ask makes one request.
+// ask calls f with the session.
 func ask[T any](ctx context.Context, r *Reader, f func(*session) (T, error)) (result T, err error) {
 	s, err := r.open(ctx)
 	if err == nil {
@@ -67,8 +68,8 @@ func ask[T any](ctx context.Context, r *Reader, f func(*session) (T, error)) (re
 	return result, r.expired(err)
 }
 
-// expired makes the next request look for credentials again if err says that those
-// there were have expired.
+// expired returns err. If err means that the credentials are no longer accepted, the next request
+// looks for credentials again.
 func (r *Reader) expired(err error) error {
 	if errors.Is(err, ErrExpired) || errors.Is(err, ErrCredentials) {
 		<-r.session
@@ -77,7 +78,7 @@ func (r *Reader) expired(err error) error {
 	return err
 }
 
-// plan is what is requested, until an instant.
+// plan returns a plan that ends at until and selects the configured data.
 func (r *Reader) plan(until policy.Time) *plan {
 	c := &r.config
 	return &plan{
@@ -86,17 +87,16 @@ func (r *Reader) plan(until policy.Time) *plan {
 	}
 }
 
-// A SpotPrice is a price that came into force at At. Of the zone's name and ID one
-// may be missing.
+// A SpotPrice is a price that came into effect at At. Either ZoneName or ZoneID may be empty.
 type SpotPrice struct {
 	ZoneName, ZoneID, Type string
 	At                     policy.Time
 	Price                  policy.Money
 }
 
-// Prices returns the Spot prices of a region that came into force in a span, in any order, and for
-// each market the price in force at its start. A request names the span in whole seconds. Rows that
-// cannot be read are left out and counted.
+// Prices returns the Spot prices of a region that came into effect in a span, in any order, and for
+// each market the price in effect at its start. The bounds have a resolution of one second. Rows
+// that cannot be parsed are omitted and counted in unreadable.
 func (r *Reader) Prices(ctx context.Context, region string, from, until policy.Time) (prices []SpotPrice,
 	unreadable int, err error) {
 	s, err := r.open(ctx)
@@ -146,10 +146,10 @@ func (r *Reader) Bands(ctx context.Context) (map[string]map[string]int8, error) 
 	})
 }
 
-// Scores returns the placement scores of the types in a region by type and zone ID, in the order of
-// the types, within the quotas of Config.ScoresMax and of AWS. A score that was requested within a
-// day does not count again. Left is how many scores it left out. With an error it returns those
-// that it has.
+// Scores returns the placement scores of kinds in a region, by type and zone ID. It requests them
+// in the order of kinds, within Config.ScoresMax and the quota of AWS. A score that was requested
+// within the last day does not count again. left is the number of types without scores. If an error
+// occurs, Scores also returns the scores that it has.
 func (r *Reader) Scores(ctx context.Context, region string, kinds []string) (scores map[string]map[string]int8,
 	left int, err error) {
 	s, err := r.open(ctx)
@@ -171,7 +171,7 @@ func (r *Reader) Scores(ctx context.Context, region string, kinds []string) (sco
 			return scores, left + len(kinds) - i, r.expired(err)
 		}
 		if over {
-			left++ // one that AWS knows already may still be answered
+			left++ // AWS may still respond to configurations that it already knows
 			continue
 		}
 		scores[kind] = of
@@ -179,8 +179,7 @@ func (r *Reader) Scores(ctx context.Context, region string, kinds []string) (sco
 	return scores, left, nil
 }
 
-// useQuota counts the asking for a placement score and reports whether the quota
-// admits it.
+// useQuota counts a request for a placement score, and reports whether the quota allows it.
 func (r *Reader) useQuota(region, kind string) (bool, error) {
 	quota := <-r.quota
 	defer func() { r.quota <- quota }()
@@ -199,26 +198,27 @@ func (r *Reader) useQuota(region, kind string) (bool, error) {
 	return quota.use(fmt.Sprintf("%s %s ×%d", region, kind, r.config.ScoreCapacity), r.config.ScoresMax, now)
 }
 
-// An InstanceType is what EC2 returns of a type.
+// An InstanceType is the description of an instance type by EC2.
 type InstanceType struct {
 	Name            string
-	Arch            string // as EC2 writes it: "x86_64" or "arm64"
+	Arch            string // "x86_64" or "arm64", as in EC2
 	VCPU, MemoryMiB int64
 
-	// GPUs is the number of accelerators, GPUName their model and GPUMaker their
-	// make, as EC2 writes them.
+	// GPUs is the number of accelerators, GPUName their model and GPUMaker their manufacturer, as
+	// in EC2.
 	GPUs              int64
 	GPUName, GPUMaker string
 
 	ENIs, IPv4, Mbps int64
 
-	// See catalog.Description.
+	// For these fields, see catalog.Description.
 	CPUMaker                          string
 	ClockMHz, EBSMbps, NVMeGB, GPUMiB int64
 	Encrypted                         bool
 }
 
-// Types returns the types of a region that run x86-64 or ARM and that EC2 describes completely.
+// Types returns the types of a region that support x86-64 or ARM and whose description by EC2 is
+// complete.
 func (r *Reader) Types(ctx context.Context, region string) ([]InstanceType, error) {
 	s, err := r.open(ctx)
 	if err != nil {
@@ -242,7 +242,7 @@ func (r *Reader) Types(ctx context.Context, region string) ([]InstanceType, erro
 	return all, nil
 }
 
-// describeType reads what EC2 returns of a type; ok is false when a size is missing.
+// describeType converts the description of a type. ok is false if a required field is missing.
 func describeType(x *types.InstanceTypeInfo) (t InstanceType, ok bool) {
 	if x.VCpuInfo == nil || x.MemoryInfo == nil || x.NetworkInfo == nil || x.ProcessorInfo == nil {
 		return t, false
@@ -263,7 +263,7 @@ func describeType(x *types.InstanceTypeInfo) (t InstanceType, ok bool) {
 	return t, t.Name != "" && t.Arch != "" && t.VCPU > 0 && t.MemoryMiB > 0 && t.ENIs > 0 && t.IPv4 > 1
 }
 
-// describeLabels reads accelerators and what else Karpenter makes labels of.
+// describeLabels sets the accelerators and the other fields that Karpenter turns into labels.
 func (t *InstanceType) describeLabels(x *types.InstanceTypeInfo) {
 	if x.GpuInfo != nil {
 		for _, g := range x.GpuInfo.Gpus {
@@ -291,7 +291,7 @@ func (t *InstanceType) describeLabels(x *types.InstanceTypeInfo) {
 	}
 }
 
-// Offerings returns which zones of a region, by name, sell which types.
+// Offerings returns the types that are offered in a region, by name of the zone.
 func (r *Reader) Offerings(ctx context.Context, region string) (zones map[string][]string, err error) {
 	s, err := r.open(ctx)
 	if err != nil {

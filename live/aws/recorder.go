@@ -14,48 +14,45 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// ErrNothing is returned when AWS has no price for what was asked.
+// ErrNothing is returned when AWS has no price for the plan.
 var ErrNothing = errors.New("no prices")
 
-// A Recorder records into one folder. It is not to be used by several
-// goroutines.
+// A Recorder records into one folder. It must not be used by several goroutines at the same time.
 type Recorder struct {
 	config  Config
-	state   string // the folder for what is no part of the trace
+	state   string // folder of the files that are not part of the trace
 	session *session
 	stats   stats
 
-	// listed is the end of the last recording for which on-demand prices and
-	// bands were asked.
+	// listed is the end of the last recording for which on-demand prices and bands were requested.
 	listed policy.Time
 }
 
-// A Summary says what a recording brought.
+// A Summary summarizes a recording.
 type Summary struct {
-	// From and Until are its span.
+	// From and Until are the bounds of its span.
 	From, Until policy.Time
 
-	// Resumed says that a recording that was broken off has been finished, with
-	// its own span.
+	// Resumed reports whether this was the rest of an interrupted recording, whose span it kept.
 	Resumed bool
 
-	// Markets had a price in the span and changed it Changes times. Repeats
-	// are answers that reported nothing new.
+	// Markets is the number of markets with a price in the span, and Changes the number of their
+	// price changes. Repeats is the number of rows without new information.
 	Markets, Changes, Repeats int
 
-	// Files were written; files that would hold the same were left.
+	// Files is the number of files written. Unchanged files are not written.
 	Files int
 
-	// OnDemand is the number of on-demand prices, Bands that of interruption
-	// bands, Scores that of placement scores.
+	// OnDemand, Bands and Scores are the numbers of on-demand prices, interruption bands and
+	// placement scores.
 	OnDemand, Bands, Scores int
 
-	// Requests were sent, Throttled of them were refused as too many, and
-	// Retries were sent again.
+	// Requests is the number of requests sent, Throttled the number of those that AWS throttled,
+	// and Retries the number of retries.
 	Requests, Throttled, Retries int
 }
 
-// New returns a recorder. It sends no request yet.
+// New returns a recorder. It does not send any requests.
 func New(c Config) (*Recorder, error) {
 	if c.Dir == "" {
 		return nil, fmt.Errorf("%w: folder %q: it must be set", ErrConfig, c.Dir)
@@ -66,8 +63,8 @@ func New(c Config) (*Recorder, error) {
 	return &Recorder{config: c, state: filepath.Join(c.Dir, stateFolder)}, nil
 }
 
-// Record fetches of the span of the configuration what is not on record, but for an
-// overlap, or finishes the recording that was broken off in the folder, and writes it.
+// Record fetches and writes the part of the configured span that is not yet recorded, plus an
+// overlap. If a recording in the folder was interrupted, it finishes that one instead.
 func (r *Recorder) Record(ctx context.Context) (*Summary, error) {
 	release, err := r.open(ctx)
 	if err != nil {
@@ -81,10 +78,10 @@ func (r *Recorder) Record(ctx context.Context) (*Summary, error) {
 	return r.record(ctx, r.span(recorded))
 }
 
-// Follow records until ctx is cancelled, which is its good end: first what is
-// missing of the days of the configuration, then every so often what is new.
-// Each recording is passed to done. One that fails because AWS cannot be
-// reached is made up for by the next.
+// Follow records until ctx is cancelled, and then returns nil. It first records the missing part of
+// the configured days, and then the new data at every interval. It passes the summary of each
+// recording to done. If a recording other than the first fails for a temporary reason, the next one
+// covers its span.
 func (r *Recorder) Follow(ctx context.Context, done func(*Summary)) error {
 	release, err := r.open(ctx)
 	if err != nil {
@@ -115,12 +112,12 @@ func (r *Recorder) Follow(ctx context.Context, done func(*Summary)) error {
 	}
 }
 
-// passes reports whether the next recording may do what one failed to.
+// passes reports whether the next recording may succeed where this one failed.
 func passes(err error) bool {
 	return errors.Is(err, ErrTimeout) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUpload)
 }
 
-// ended takes the end of ctx for a good one.
+// ended returns nil for the error of a cancelled ctx, and other errors unchanged.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
@@ -128,8 +125,8 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// span returns the plan of a recording that starts now. It leaves out the time before newest, the
-// end of the record, except for an overlap.
+// span returns the plan of a recording that starts now. It omits the time before newest, the end of
+// the recorded data, except for an overlap. A newest of 0 means that nothing is recorded.
 func (r *Recorder) span(newest policy.Time) *plan {
 	c := &r.config
 	until := c.Until
@@ -139,7 +136,7 @@ func (r *Recorder) span(newest policy.Time) *plan {
 	p := &plan{
 		Regions: sorted(c.Regions), Types: sorted(c.Types), Families: sorted(c.Families),
 		Product: c.Product, ZoneNames: c.ZoneNames, Present: c.Until.IsZero(),
-		Until: policy.TimeOf(until.Truncate(time.Second)), // as precise as a request
+		Until: policy.TimeOf(until.Truncate(time.Second)), // the resolution of a request
 	}
 	p.From = p.Until.Add(-time.Duration(c.Days) * 24 * time.Hour)
 	if overlapped := newest.Add(-c.Overlap); newest > 0 && overlapped < p.Until {
@@ -148,7 +145,7 @@ func (r *Recorder) span(newest policy.Time) *plan {
 	return p
 }
 
-// newest returns the end of the record of the region that ends first.
+// newest returns the earliest end of the recorded data of the regions; 0 if a region has none.
 func (r *Recorder) newest() (policy.Time, error) {
 	var least policy.Time
 	for i, region := range sorted(r.config.Regions) {
@@ -163,7 +160,7 @@ func (r *Recorder) newest() (policy.Time, error) {
 	return least, nil
 }
 
-// open checks folder and credentials and takes the folder for this process.
+// open checks the folder and the credentials, and locks the folder for this process.
 func (r *Recorder) open(ctx context.Context) (release func(), err error) {
 	if err := checkFolder(r.config.Dir); err != nil {
 		return nil, err
@@ -190,7 +187,7 @@ func (r *Recorder) open(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// removeEmpty removes the folders of a recorder that has recorded nothing.
+// removeEmpty removes the folders of a recorder that has not recorded anything.
 func (r *Recorder) removeEmpty(lock string) {
 	for _, name := range []string{filepath.Join(r.config.Dir, "provider=aws"), r.journalPath()} {
 		if _, err := os.Stat(name); err == nil {
@@ -198,13 +195,13 @@ func (r *Recorder) removeEmpty(lock string) {
 		}
 	}
 	os.Remove(lock)
-	os.Remove(r.state) // a folder that is not empty stays
+	os.Remove(r.state) // Remove keeps a folder that is not empty
 	os.Remove(r.config.Dir)
 }
 
 func (r *Recorder) journalPath() string { return filepath.Join(r.state, "journal") }
 
-// record carries out p, or what the journal says is unfinished.
+// record carries out p, or the unfinished plan of the journal.
 func (r *Recorder) record(ctx context.Context, p *plan) (*Summary, error) {
 	if r.config.Timeout > 0 {
 		var stop context.CancelFunc
@@ -248,7 +245,7 @@ func (s *stats) snapshot() (now struct{ requests, throttled, retries int }) {
 	return now
 }
 
-// start writes the plan, or continues with the plan of the journal.
+// start writes the plan to the journal, or continues the plan of the journal.
 func (r *run) start(entries []entry, s *Summary) error {
 	if len(entries) == 0 {
 		return r.journal.add(entry{Plan: r.plan})
@@ -267,18 +264,18 @@ func (r *run) start(entries []entry, s *Summary) error {
 	return nil
 }
 
-// presentMax is how long after its end an interrupted recording may still request data that is only
-// published for the present. The trace has this data at that end, at which data that is published
-// later was not known.
+// presentMax is how long after its end an interrupted recording may still request data that AWS
+// publishes only for the present. The trace contains this data at the end of the recording,
+// although it was published later.
 const presentMax = time.Hour
 
-// like reports whether two plans are the same except for the span.
+// like reports whether two plans are equal except for their spans.
 func (p *plan) like(q *plan) bool {
 	return slices.Equal(p.Regions, q.Regions) && slices.Equal(p.Types, q.Types) &&
 		slices.Equal(p.Families, q.Families) && p.Product == q.Product && p.ZoneNames == q.ZoneNames
 }
 
-// String writes the plan as the flags that request it.
+// String formats the plan as the flags that request it.
 func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--region %s", strings.Join(p.Regions, ","))
@@ -296,8 +293,8 @@ func (p *plan) String() string {
 	return b.String()
 }
 
-// leave closes the journal of a recording that failed. One that holds no
-// prices is of no use to the next.
+// leave closes the journal of a failed recording. It deletes a journal without prices, which would
+// not help the next recording.
 func (r *run) leave() error {
 	if len(r.pages) == 0 {
 		return r.journal.remove()

@@ -8,28 +8,28 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A run carries out one plan. What is already in the journal is not requested again.
+// A run carries out one plan. Data that is already in the journal is not requested again.
 type run struct {
 	*Recorder
 	plan    *plan
 	journal *journal
 	session *session
 
-	zones    map[string]map[string]string // IDs by region and name; nil where they were refused
+	zones    map[string]map[string]string // IDs by region and name; nil if AWS refused to list them
 	onDemand map[string]map[string]policy.Money
 	bands    *bandsEntry
-	scores   map[scoreKey]map[string]int8 // by zone ID
-	over     bool                         // AWS takes no further configuration of scores
+	scores   map[scoreKey]map[string]int8 // scores by zone ID
+	over     bool                         // AWS accepts no further configuration of scores
 
 	pages  []page
-	seen   map[string]bool // markets' region and type, as "region type"
-	done   int             // windows
+	seen   map[string]bool // types that have prices, as "region type"
+	done   int             // number of completed windows
 	splits int
 }
 
 type scoreKey struct{ region, kind string }
 
-// replay takes in what the journal holds behind the plan.
+// replay applies the entries of the journal.
 func (r *run) replay(entries []entry) {
 	r.zones = map[string]map[string]string{}
 	r.onDemand = map[string]map[string]policy.Money{}
@@ -40,7 +40,7 @@ func (r *run) replay(entries []entry) {
 	}
 }
 
-// take adds an entry to what is known.
+// take applies an entry to the state of the run.
 func (r *run) take(e *entry) {
 	switch {
 	case e.Zones != nil:
@@ -61,7 +61,7 @@ func (r *run) take(e *entry) {
 	}
 }
 
-// keep writes an entry to the journal and takes it in.
+// keep writes an entry to the journal and applies it.
 func (r *run) keep(e entry) error {
 	if err := r.journal.add(e); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (r *run) keep(e entry) error {
 	return nil
 }
 
-// fetch requests all that is missing. The long history comes after all else except the placement
-// scores, whose types it names.
+// fetch requests all missing data. The history takes longest and so comes last, except for the
+// placement scores, which need the types that it contains.
 func (r *run) fetch(ctx context.Context) error {
 	for _, region := range r.plan.Regions {
 		if err := r.fetchZones(ctx, region); err != nil {
@@ -100,13 +100,13 @@ func (r *run) fetch(ctx context.Context) error {
 	return nil
 }
 
-// listedSpan is how long on-demand prices and bands are not requested again while following: they
-// are published at most once a day.
+// listedSpan is the time for which on-demand prices and bands are not requested again while
+// following, since AWS publishes them at most once a day.
 const listedSpan = 24 * time.Hour
 
-// without turns a fault into a warning if a recording of prices can do without the missing data. A
-// timeout or expired credentials are not such a fault: then all missing data can still be read
-// later.
+// without turns an error into a warning if a recording of prices does not need the missing data. It
+// returns timeouts and errors of expired credentials unchanged, since the data can then still be
+// fetched later.
 func (r *run) without(what string, err error) error {
 	var refused *RequestError
 	if !errors.As(err, &refused) || errors.Is(err, ErrExpired) {

@@ -22,12 +22,12 @@ import (
 // scoreMax is the highest placement score.
 const scoreMax = 10
 
-// quotaSpan is the time in which AWS counts new configurations (AWS
-// documentation, "Spot placement score", limitations).
+// quotaSpan is the period over which AWS counts new configurations (AWS documentation, "Spot
+// placement score", limitations).
 const quotaSpan = 24 * time.Hour
 
-// A scoreQuota is the used part of the quota. A configuration that was requested within the span
-// may be requested again. A new one counts.
+// A scoreQuota records the configurations requested within quotaSpan, with the time of their first
+// request. They may be requested again; a new configuration counts against the quota.
 type scoreQuota struct {
 	path  string
 	First map[string]policy.Time `json:"first_asked"`
@@ -36,7 +36,7 @@ type scoreQuota struct {
 func readQuota(path string, now policy.Time) (*scoreQuota, error) {
 	q := &scoreQuota{path: path, First: map[string]policy.Time{}}
 	if path == "" {
-		return q, nil // it is kept in memory only
+		return q, nil // kept in memory only
 	}
 	body, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +52,7 @@ func readQuota(path string, now policy.Time) (*scoreQuota, error) {
 	return q, nil
 }
 
-// forget leaves out what counts no more.
+// forget deletes the configurations that no longer count.
 func (q *scoreQuota) forget(now policy.Time) {
 	for key, at := range q.First {
 		if now.Sub(at) >= quotaSpan {
@@ -61,8 +61,8 @@ func (q *scoreQuota) forget(now policy.Time) {
 	}
 }
 
-// use counts a configuration, on disk before it is requested, and reports whether the quota admits
-// it.
+// use reports whether the quota allows a configuration. It records a new configuration on disk
+// before the configuration is requested.
 func (q *scoreQuota) use(key string, most int, now policy.Time) (bool, error) {
 	if _, ok := q.First[key]; ok {
 		return true, nil
@@ -81,9 +81,9 @@ func (q *scoreQuota) use(key string, most int, now policy.Time) (bool, error) {
 	return true, writeWhole(q.path, append(body, '\n'))
 }
 
-// fetchScores requests the placement scores of the chosen types, one type in one region at a time.
-// A whole region has many times more types than the quota, so without a choice no scores are
-// requested.
+// fetchScores requests the placement scores of the selected types, one type in one region at a
+// time. It requests no scores if no types are selected, since a region has many more types than the
+// quota.
 func (r *run) fetchScores(ctx context.Context) error {
 	if r.over {
 		return nil
@@ -126,8 +126,8 @@ func (r *run) fetchScores(ctx context.Context) error {
 	return nil
 }
 
-// scored returns the types of a region in the order of the requests: those named first, then those
-// of families.
+// scored returns the types of a region in the order of the requests: first those selected by name,
+// then those of families.
 func (r *run) scored(region string) []string {
 	var named, others []string
 	for key := range r.seen {
@@ -154,8 +154,8 @@ func (r *run) fetchScore(ctx context.Context, region, kind string) error {
 	return r.keep(entry{Scores: &scoresEntry{Region: region, Type: kind, Scores: scores}})
 }
 
-// score returns the scores of one type in the zones of one region, by zone ID, for
-// a number of nodes. Over says that AWS takes no new configuration today.
+// score returns the scores of one type in the zones of one region, by zone ID, for a number of
+// nodes. over reports whether AWS accepts no new configuration today.
 func (s *session) score(ctx context.Context, region, kind string, capacity int) (scores map[string]int8, over bool,
 	err error) {
 	in := &ec2.GetSpotPlacementScoresInput{
@@ -191,7 +191,7 @@ func (s *session) score(ctx context.Context, region, kind string, capacity int) 
 	}
 }
 
-// quotaOver reports whether AWS takes no new configuration today.
+// quotaOver reports whether err means that AWS accepts no new configuration today.
 func quotaOver(err error) bool {
 	var said smithy.APIError
 	return errors.As(err, &said) && said.ErrorCode() == "MaxConfigLimitExceeded"

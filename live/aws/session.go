@@ -14,26 +14,25 @@ import (
 	"github.com/spotter-dev/spotter/live/aws/wire"
 )
 
-// pricingRegion is one of the few regions that answer for the prices of all
-// (AWS documentation, "AWS Price List Query API endpoints").
+// pricingRegion is one of the few regions whose endpoint returns the prices of all regions (AWS
+// documentation, "AWS Price List Query API endpoints").
 const pricingRegion = "us-east-1"
 
-// A session holds the clients of a recording. Each region has a limiter of its
-// own, as it has at AWS.
+// A session contains the clients of a recording. Each region has its own rate limiter, as in AWS.
 type session struct {
 	endpoint string
 	pace     Pace
 	base     sdk.Config
 	http     *wholeClient
-	prices   map[string]*ec2.Client // by region; they do not give up
-	optional map[string]*ec2.Client // by region, for what prices can do without
+	prices   map[string]*ec2.Client // by region; no limit of attempts
+	optional map[string]*ec2.Client // by region, for requests that a recording of prices does not depend on
 	stats    *stats
 	warn     func(format string, args ...any)
 }
 
-// newSession finds credentials by the default chain of the SDK.
+// newSession finds credentials with the default chain of the SDK.
 func newSession(ctx context.Context, c *Config, s *stats) (*session, error) {
-	// The chain ends at the metadata service of an instance, which does not respond elsewhere.
+	// The chain ends at the instance metadata service, which does not respond outside EC2.
 	ctx, stop := context.WithTimeout(ctx, 20*time.Second)
 	defer stop()
 	base, err := config.LoadDefaultConfig(ctx, config.WithRegion(c.Regions[0]), wire.Silent)
@@ -56,8 +55,8 @@ func newSession(ctx context.Context, c *Config, s *stats) (*session, error) {
 	return x, nil
 }
 
-// client makes a client of a region. Retries and the check of whole answers
-// are for it alone: the sources of credentials keep their own.
+// client returns a client of a region. The retries and the check for complete responses apply only
+// to this client, not to the sources of credentials.
 func (s *session) client(region string, attempts int) *ec2.Client {
 	return ec2.NewFromConfig(s.base, func(o *ec2.Options) {
 		if s.endpoint != "" {
@@ -68,7 +67,7 @@ func (s *session) client(region string, attempts int) *ec2.Client {
 	})
 }
 
-// pricing returns the client of the price list.
+// pricing returns a client of the price list.
 func (s *session) pricing() *pricing.Client {
 	return pricing.NewFromConfig(s.base, func(o *pricing.Options) {
 		if s.endpoint != "" {
@@ -79,7 +78,7 @@ func (s *session) pricing() *pricing.Client {
 	})
 }
 
-// pacer returns one for the requests to an endpoint, nil for that of AWS.
+// pacer returns a pacer for the requests to an endpoint. A nil endpoint is that of AWS.
 func (s *session) pacer(endpoint *string, name string, attempts int) *pacer {
 	p := newPacer(s.pace.at(endpoint), s.stats)
 	p.attempts = attempts

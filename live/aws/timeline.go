@@ -10,21 +10,21 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A marketKey names a market of a region.
+// A marketKey identifies a market within a region.
 type marketKey struct{ zone, kind, product string }
 
-// A point is a value that holds from an instant on.
+// A point is a value in effect from an instant.
 type point[T comparable] struct {
 	at policy.Time
 	v  T
 }
 
-// A timeline is what one thing was over time, ascending, each point different
-// from the one before.
+// A timeline contains the values of a quantity over time, ascending. Each value differs from the
+// one before.
 type timeline[T comparable] []point[T]
 
-// put adds points. Two values at one instant leave the greater: which answer
-// came first must not matter.
+// put adds points. Of two values at one instant it keeps the greater, so that the order of the
+// responses does not matter.
 func put[T cmp.Ordered](l timeline[T], points ...point[T]) timeline[T] {
 	l = append(l, points...)
 	slices.SortFunc(l, func(a, b point[T]) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.v, a.v)) })
@@ -32,7 +32,7 @@ func put[T cmp.Ordered](l timeline[T], points ...point[T]) timeline[T] {
 	return slices.CompactFunc(l, func(a, b point[T]) bool { return a.v == b.v })
 }
 
-// upTo returns how many points are at or before an instant.
+// upTo returns the number of points at or before an instant.
 func (l timeline[T]) upTo(at policy.Time) int {
 	n, _ := slices.BinarySearchFunc(l, at, func(p point[T], at policy.Time) int {
 		if p.at <= at {
@@ -43,7 +43,7 @@ func (l timeline[T]) upTo(at policy.Time) int {
 	return n
 }
 
-// at returns the value in force at an instant, absent before the first.
+// at returns the value in effect at an instant; absent before the first point.
 func (l timeline[T]) at(at policy.Time, absent T) T {
 	if n := l.upTo(at); n > 0 {
 		return l[n-1].v
@@ -51,7 +51,7 @@ func (l timeline[T]) at(at policy.Time, absent T) T {
 	return absent
 }
 
-// A market is all that is known of one market.
+// A market contains the known data of one market.
 type market struct {
 	spot     timeline[policy.Money]
 	onDemand timeline[policy.Money]
@@ -59,7 +59,7 @@ type market struct {
 	score    timeline[int8]
 }
 
-// load takes in what a file of the trace holds of the market.
+// load adds the data of the market in a file of the trace.
 func (m *market) load(s *trace.Series) {
 	spot := make([]point[policy.Money], 0, len(s.At))
 	var onDemand []point[policy.Money]
@@ -80,9 +80,9 @@ func (m *market) load(s *trace.Series) {
 	m.band, m.score = put(m.band, band...), put(m.score, score...)
 }
 
-// addSpot joins the events of a recording that started at from. The last event before that is the
-// price in force then. It was already recorded unless it was published late. A late price is in
-// force from the start of the first day that is rewritten.
+// addSpot adds the events of a recording that started at from. The last event before from is the
+// price in effect at from. It was already recorded unless AWS published it late. A late price takes
+// effect at the start of the first day that is rewritten.
 func (m *market) addSpot(events []point[policy.Money], from policy.Time) {
 	first := 0
 	for first < len(events) && events[first].at < from {
@@ -101,8 +101,8 @@ func (m *market) addSpot(events []point[policy.Money], from policy.Time) {
 	m.spot = put(m.spot, events[first:]...)
 }
 
-// addOnDemand joins a price observed at an instant. A price list does not report past prices, so
-// the first known price is also used for the time before it, back to the start of the recording.
+// addOnDemand adds a price observed at the instant seen. A price list does not contain past prices,
+// so the first known price is also used before it, back to from.
 func (m *market) addOnDemand(price policy.Money, from, seen policy.Time) {
 	if len(m.onDemand) == 0 {
 		m.onDemand = put(m.onDemand, point[policy.Money]{from, price})
@@ -114,8 +114,9 @@ func (m *market) addOnDemand(price policy.Money, from, seen policy.Time) {
 	m.onDemand = put(m.onDemand, point[policy.Money]{seen, price})
 }
 
-// day returns what the market was from begin to before end, with a first row
-// for what was in force at begin.
+// day returns the rows of the market in [begin, end). The first row contains the values in effect
+// at begin, or at the first price if that is later. It returns false if the market has no price
+// before end.
 func (m *market) day(begin, end policy.Time) (trace.Series, bool) {
 	var s trace.Series
 	if len(m.spot) == 0 || m.spot[0].at >= end {
@@ -137,17 +138,17 @@ func (m *market) day(begin, end policy.Time) (trace.Series, bool) {
 	return s, true
 }
 
-// within notes the instants of the points after begin and before end.
+// within adds the instants of the points in (begin, end) to instants.
 func within[T comparable](instants map[policy.Time]bool, l timeline[T], begin, end policy.Time) {
 	for i := l.upTo(begin); i < len(l) && l[i].at < end; i++ {
 		instants[l[i].at] = true
 	}
 }
 
-// A book is all that is known of one region.
+// A book contains the known data of one region.
 type book struct {
 	region  string
-	zones   string // how zones are named, for the metadata
+	zones   string // how zones are identified, for the metadata
 	markets map[marketKey]*market
 }
 
@@ -160,7 +161,7 @@ func (b *book) market(k marketKey) *market {
 	return m
 }
 
-// keys returns the names of the markets in order.
+// keys returns the keys of the markets, sorted.
 func (b *book) keys() []marketKey {
 	return slices.SortedFunc(maps.Keys(b.markets), func(a, b marketKey) int {
 		return cmp.Or(cmp.Compare(a.zone, b.zone), cmp.Compare(a.kind, b.kind), cmp.Compare(a.product, b.product))

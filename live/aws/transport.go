@@ -16,18 +16,17 @@ import (
 	"github.com/spotter-dev/spotter/live/aws/wire"
 )
 
-// errAttemptTimeout marks that one attempt, and not the recording, took too
-// long.
+// errAttemptTimeout is the error of an attempt that took too long, as opposed to the whole
+// recording.
 var errAttemptTimeout = errors.New("no answer in time")
 
-// A cutShortError is an answer that did not arrive whole.
+// A cutShortError means that a response is incomplete.
 type cutShortError struct{ what string }
 
 func (e *cutShortError) Error() string { return "the response was truncated: " + e.what }
 
-// A wholeClient sends requests and passes on only answers that are whole. The
-// decoders of the SDK take an empty body for an empty answer, which here would
-// mean a day without prices.
+// A wholeClient sends requests and returns only complete responses. The decoders of the SDK accept
+// an empty body as an empty response, which would mean a day without prices.
 type wholeClient struct{ client doer }
 
 // A doer sends a request.
@@ -35,15 +34,15 @@ type doer interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// attemptMax is how long one attempt may take.
+// attemptMax is the maximum duration of one attempt.
 const attemptMax = 30 * time.Second
 
-// bodyMax is the most bytes of an answer; a page of a thousand prices has a
-// quarter of a million.
+// bodyMax is the maximum size of a response in bytes. A page of a thousand prices has about
+// 250,000.
 const bodyMax = 64 << 20
 
-// newWholeClient sends by inner, which knows the proxy and the certificates
-// that the environment names.
+// newWholeClient returns a client that sends requests with inner, which has the proxy and the
+// certificates of the environment.
 func newWholeClient(inner doer) *wholeClient {
 	b, ok := inner.(*awshttp.BuildableClient)
 	if !ok {
@@ -52,7 +51,7 @@ func newWholeClient(inner doer) *wholeClient {
 	return &wholeClient{client: wire.Client(b.WithTimeout(attemptMax))}
 }
 
-// Do sends a request and reads its whole answer.
+// Do sends a request and reads the complete response.
 func (c *wholeClient) Do(r *http.Request) (*http.Response, error) {
 	answer, err := c.client.Do(r)
 	if err != nil {
@@ -73,7 +72,7 @@ func (c *wholeClient) Do(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// attemptError separates a timeout of the attempt from the end of the recording.
+// attemptError marks a timeout of the attempt, as opposed to the end of the recording.
 func attemptError(r *http.Request, err error) error {
 	var late interface{ Timeout() bool }
 	if r.Context().Err() == nil && errors.As(err, &late) && late.Timeout() {
@@ -82,11 +81,11 @@ func attemptError(r *http.Request, err error) error {
 	return err
 }
 
-// whole fails when an answer that should be XML or JSON is not all there.
+// whole returns an error if a response that should be XML or JSON is incomplete.
 func whole(answer *http.Response, body []byte) error {
 	kind := answer.Header.Get("Content-Type")
 	text := bytes.TrimSpace(body)
-	// A server that does not name the kind of its answer still cuts it short.
+	// Responses without a content type can be incomplete too.
 	if answer.StatusCode == http.StatusOK && bytes.HasPrefix(text, []byte("<")) {
 		kind = "xml"
 	}

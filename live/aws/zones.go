@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
-// fetchZones learns the IDs of the zones of a region, whether or not the
-// account uses them. One who may not list them, or whose endpoint cannot, can
-// do without: prices often bring the IDs themselves.
+// fetchZones reads the IDs of the zones of a region, including zones that the account does not use.
+// If AWS or another endpoint refuses the list, the recording continues: prices often include the
+// IDs.
 func (r *run) fetchZones(ctx context.Context, region string) error {
 	if _, asked := r.zones[region]; asked {
 		return nil
@@ -26,8 +26,7 @@ func (r *run) fetchZones(ctx context.Context, region string) error {
 		r.config.warn("zones are not listed: %v", err)
 		return r.keep(entry{Zones: &zonesEntry{Region: region}})
 	case errors.As(err, &failed) && failed.Kind == nil:
-		// It may be answered another time: that it was not is no entry of the
-		// journal.
+		// A later request may succeed, so that the journal does not record this failure.
 		r.config.warn("zones are not listed yet: %v", err)
 		return nil
 	}
@@ -51,13 +50,13 @@ func (s *session) listZones(ctx context.Context, region string) (map[string]stri
 	return ids, nil
 }
 
-// A zoneName is a zone as an answer names it. Either may be missing.
+// A zoneName identifies a zone in a response. Either field may be empty.
 type zoneName struct {
 	Name string `json:"name,omitempty"`
 	ID   string `json:"id,omitempty"`
 }
 
-// A naming says how the zones of a region go in the trace.
+// A naming determines the names of a region's zones in the trace.
 type naming struct {
 	byName bool
 	ids    map[string]string // by name
@@ -65,8 +64,9 @@ type naming struct {
 }
 
 // naming determines the names of the zones of a region in the trace, after all its prices are
-// known: all by ID or all by name, whichever response arrived first. They are named by name if that
-// was requested, or if the ID of one is not known and was not found by request.
+// known: either all by ID or all by name, whichever response arrived first. Zones are identified by
+// name if that was requested, or if the ID of a zone is unknown although the list of zones was
+// requested.
 func (r *run) naming(region string) (*naming, error) {
 	n := &naming{byName: r.plan.ZoneNames, ids: maps.Clone(r.zones[region]), names: map[string]string{}}
 	if n.ids == nil {
@@ -98,7 +98,7 @@ func (r *run) naming(region string) (*naming, error) {
 	return n, nil
 }
 
-// withoutID returns the names of the zones with prices whose ID is not known.
+// withoutID returns the names of the zones that have prices but no known ID.
 func (r *run) withoutID(region string, n *naming) []string {
 	var missing []string
 	for i := range r.pages {
@@ -114,8 +114,8 @@ func (r *run) withoutID(region string, n *naming) []string {
 	return sorted(missing)
 }
 
-// of returns how a zone goes in the trace. By name, one whose name is not known
-// goes by its ID still.
+// of returns the name of a zone in the trace. If zones are identified by name, a zone without a
+// known name is still identified by its ID.
 func (n *naming) of(z zoneName) string {
 	if n.byName {
 		return cmp.Or(z.Name, n.names[z.ID], z.ID)
@@ -123,7 +123,7 @@ func (n *naming) of(z zoneName) string {
 	return cmp.Or(z.ID, n.ids[z.Name])
 }
 
-// id returns the ID of a zone of the trace, itself when it has no other.
+// id returns the ID of a zone of the trace; zone itself if no other is known.
 func (n *naming) id(zone string) string {
 	if n.byName {
 		return cmp.Or(n.ids[zone], zone)
@@ -131,7 +131,7 @@ func (n *naming) id(zone string) string {
 	return zone
 }
 
-// meta is the naming as the metadata of a file has it.
+// meta returns the metadata value of the naming.
 func (n *naming) meta() string {
 	if n.byName {
 		return zonesByName

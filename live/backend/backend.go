@@ -1,6 +1,6 @@
-// Package backend is what the controller and a backend know of each other:
-// Karpenter, Auto Scaling groups and Rackspace Spot each provision the nodes of
-// the pools that name them. It holds no logic.
+// Package backend is the interface between the controller and its backends. Karpenter, Auto Scaling
+// groups and Rackspace Spot each provision the nodes of the pools that select them. The package
+// contains almost no logic.
 package backend
 
 import (
@@ -13,60 +13,61 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// AnnotationProtected says that karpenter.sh/do-not-disrupt on the same object was set by
-// Spotter: why and since when, such as "drain 2026-01-02T15:04:05Z". ProtectedByDrain is why a
-// node carries it that is drained.
+// AnnotationProtected marks an object on which Spotter has set karpenter.sh/do-not-disrupt. Its
+// value is the reason and the time, such as "drain 2026-01-02T15:04:05Z". ProtectedByDrain is the
+// reason of a node that is being drained.
 const (
 	AnnotationProtected = "spotter.dev/protected"
 	ProtectedByDrain    = "drain"
 )
 
-// A Backend changes what the pools that name it hold.
+// A Backend changes the capacity of the pools that select it.
 //
-// Steer and Launch may be called again with the same argument and then have no
-// further effect. Launch returns driver.ErrNoCapacity, wrapped or not, when the
-// market has nothing to give, and a [Held] when it is not done for a reason that
-// the user should read.
+// Steer and Launch may be called again with the same argument and then have no further effect.
+// Launch returns driver.ErrNoCapacity, wrapped or not, if the market has no capacity, and a [Held]
+// if it does not launch for a reason that the user should know.
 type Backend interface {
 	Steer(context.Context, *policy.Snapshot, *policy.Steer) error
 	Launch(context.Context, *policy.Snapshot, *policy.Launch) error
 	NodeReleaser
 }
 
-// A NodeReleaser is the backend's part in a drain. The node is as it was last read.
+// A NodeReleaser performs a backend's part of a drain. The node argument is the node at the last
+// read.
 type NodeReleaser interface {
-	// Prepare readies a node before it is cordoned: it keeps others from replacing
-	// or ending it. A [Held] keeps the drain from beginning. It may be called again.
+	// Prepare readies a node before it is cordoned: it keeps other controllers from replacing or
+	// terminating the node. If it returns a [Held], the drain does not start. It may be called
+	// again.
 	Prepare(ctx context.Context, node *corev1.Node) error
 
-	// Replaced reports how far the launches of the tokens have come together.
+	// Replaced returns the combined progress of the launches with the tokens.
 	Replaced(ctx context.Context, tokens []string) (Replacement, error)
 
 	// Release releases an empty node to its provisioner. It returns [ErrNotYet] while a temporary
-	// condition prevents that, such as a volume that is still attached. After its first success
-	// nothing is undone.
+	// condition prevents that, such as a volume that is still attached. After its first success the
+	// drain cannot be undone.
 	Release(ctx context.Context, node *corev1.Node) error
 
-	// Undo takes back what Prepare did, and what it kept for the replacements of
+	// Undo reverts the effects of Prepare, and ends what the backend kept for the replacements with
 	// the tokens.
 	Undo(ctx context.Context, node *corev1.Node, tokens []string) error
 
-	// Settle ends what was kept for the replacements once the node is gone, such as
-	// their protection from being scaled in.
+	// Settle ends what the backend kept for the replacements with the tokens, such as their
+	// scale-in protection, once the node is gone.
 	Settle(ctx context.Context, tokens []string) error
 }
 
-// A Replacement is how far the nodes have come that a drain waits for.
+// A Replacement is the progress of the nodes that a drain waits for.
 type Replacement uint8
 
-// What may have become of launches: one that failed fails all.
+// The progress of launches. If one launch has failed, all count as failed.
 const (
 	ReplacementWaiting Replacement = iota
 	ReplacementReady               // all are initialized
 	ReplacementFailed
 )
 
-// A FencedError means that a write was not sent, since the fence forbade it by Err.
+// A FencedError means that a write was not sent because the fence returned Err.
 type FencedError struct{ Err error }
 
 func (e *FencedError) Error() string { return "not written: " + e.Err.Error() }
@@ -74,11 +75,11 @@ func (e *FencedError) Error() string { return "not written: " + e.Err.Error() }
 // Unwrap returns the error of the fence.
 func (e *FencedError) Unwrap() error { return e.Err }
 
-// ErrNotYet means that a call must be made again later.
+// ErrNotYet means that the call must be repeated later.
 var ErrNotYet = errors.New("not yet")
 
-// Together returns the progress of the launches of tokens together: that of the slowest one, or
-// failed as soon as one has failed.
+// Together returns the combined progress of the launches of tokens: that of the slowest launch, or
+// ReplacementFailed once one has failed.
 func Together(tokens []string, of func(token string) (Replacement, error)) (Replacement, error) {
 	all := ReplacementReady
 	for _, token := range tokens {
@@ -94,17 +95,17 @@ func Together(tokens []string, of func(token string) (Replacement, error)) (Repl
 	return all, nil
 }
 
-// A Held says that something was left as it is, and why, in a sentence for the
-// user. Reason is the CamelCase reason of a condition or an Event.
+// A Held is the error of an action that was not taken. Message is a sentence for the user that
+// explains why, and Reason the CamelCase reason of a condition or an Event.
 type Held struct {
 	Reason, Message string
 
-	// By is which other controller acts on it, ActorNone for none. Under a notice a drain continues
-	// without its backend, unless another controller drains the node.
+	// By is the other controller that acts on the object, or ActorNone. After a notice, a drain
+	// continues without its backend unless another controller drains the node.
 	By policy.Actor
 }
 
-// Error returns the message.
+// Error returns the reason and the message.
 func (h *Held) Error() string { return h.Reason + ": " + h.Message }
 
 // Hold returns a [Held].
@@ -112,47 +113,48 @@ func Hold(reason, format string, args ...any) error {
 	return &Held{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Leave returns a [Held] for an object that another controller is acting on.
+// Leave returns a [Held] for an object on which another controller acts.
 func Leave(by policy.Actor, reason, format string, args ...any) error {
 	return &Held{Reason: reason, Message: fmt.Sprintf(format, args...), By: by}
 }
 
-// A Machine is a node as its backend knows it, from the order to its end, also
-// while there is no Node object. Fields that the backend does not know are zero:
-// what the Node object says then holds.
+// A Machine is a node as its backend reports it, from the launch request to the end of the machine,
+// including the time without a Node object. Fields that the backend does not know are zero; the
+// Node object then determines them.
 type Machine struct {
-	// Name is unique for ever within the backend: of the NodeClaim, the instance,
-	// the SpotNode.
+	// Name is the name of the NodeClaim, instance or SpotNode. It is unique within the backend and
+	// never reused.
 	Name string
 
-	// Pool is the CapacityPool's name and Market the market's, as
+	// Pool is the name of the CapacityPool, and Market the name of the market as in
 	// [policy.Market.Name].
 	Pool, Market string
 
-	// ProviderID and Node are those of the Node object, once known.
+	// ProviderID and Node are the provider ID and the name of the Node object; empty until they are
+	// known.
 	ProviderID, Node string
 
 	// Phase is NodeLaunching until the Node object exists, and NodeDeleting once the backend
 	// releases the machine. Between the two, the Node object determines it.
 	Phase policy.NodePhase
 
-	// Token is that of its Launch; empty for a machine that Spotter did not order.
+	// Token is the token of the Launch; empty for a machine that Spotter did not launch.
 	Token string
 
-	// Bid is the most to pay per hour if the market takes bids.
+	// Bid is the maximum price per hour, if the market takes bids.
 	Bid policy.Money
 
-	// Launched is when the order was given.
+	// Launched is the time of the launch request.
 	Launched policy.Time
 
-	// ActedBy is who is terminating it, where the backend knows.
+	// ActedBy is the controller that is terminating the machine, where the backend knows.
 	ActedBy policy.Actor
 
-	// AtGroupMin is [policy.Node.AtGroupMin].
+	// AtGroupMin corresponds to [policy.Node.AtGroupMin].
 	AtGroupMin bool
 
-	// Allocatable, Labels and Taints are those expected of its Node; zero means
-	// those of the type and the pool.
+	// Allocatable, Labels and Taints are expected of the machine's Node; zero means those of the
+	// type and the pool.
 	Allocatable policy.Resources
 	Labels      []policy.Label
 	Taints      []policy.Taint
@@ -160,61 +162,61 @@ type Machine struct {
 
 // A Notice is a warning from the provider, or from another controller that reads the warnings.
 type Notice struct {
-	// Machine is the instance ID or a ProviderID that ends in it, or the name of
-	// the Node.
+	// Machine is the instance ID, a provider ID that ends in it, or the name of the Node.
 	Machine string
 
-	// At is when the provider said so. ReclaimAt is when it takes the machine;
-	// zero for a rebalance recommendation, which names no time.
+	// At is the time at which the provider issued the notice. ReclaimAt is the time at which it
+	// takes the machine; zero for a rebalance recommendation, which has no such time.
 	At, ReclaimAt policy.Time
 
-	// ActedBy is which other controller is expected to drain the node because of it, ActorNone for
-	// none.
+	// ActedBy is the other controller that is expected to drain the node because of the notice, or
+	// ActorNone.
 	ActedBy policy.Actor
 
-	// Unclaimed means that an earlier notice was wrong in ActedBy: no controller has started to
+	// Unclaimed means that ActedBy of an earlier notice was wrong: no controller has started to
 	// drain the node.
 	Unclaimed bool
 
-	// Source is where it was read: "sqs", "karpenter", "nth", "node".
+	// Source is the source of the notice: "sqs", "karpenter", "nth" or "node".
 	Source string
 }
 
-// An Event is an observation of the own cluster in a market.
+// An Event is an observation of this cluster in a market.
 type Event struct {
 	Kind   EventKind
-	Pool   string // empty when it is not known
+	Pool   string // empty if unknown
 	Market string
 	At     policy.Time
 }
 
-// An EventKind is what was met.
+// An EventKind is the kind of an observation.
 type EventKind uint8
 
-// What may be met: what [policy.Experience] counts.
+// The kinds of observation that [policy.Experience] counts.
 const (
 	MetLaunch EventKind = iota
 	MetRefusal
 	MetReclaim
 )
 
-// A Sink takes what a backend learns, at any time and from any goroutine.
+// A Sink receives the observations of a backend. Its methods may be called at any time and from any
+// goroutine.
 type Sink interface {
-	// SetMachine reports a machine, or a change to one; the last call holds.
+	// SetMachine reports a new or changed machine. The last call determines its state.
 	SetMachine(backend string, m Machine)
 
 	// DropMachine reports that a machine no longer exists.
 	DropMachine(backend, name string)
 
-	// SetSteer reports the last steer of a pool, as far back as its objects show it.
+	// SetSteer reports the last steer of a pool, where its objects record it.
 	SetSteer(pool string, s policy.SteerState)
 
-	// Notice reports a warning.
+	// Notice reports a notice.
 	Notice(Notice)
 
-	// Meet reports an event, once.
+	// Meet reports an event. Each event must be reported once.
 	Meet(Event)
 
-	// Wake requests a step soon, for one of the reasons in wake.go.
+	// Wake requests a step soon. reason is one of the constants in wake.go.
 	Wake(reason string)
 }

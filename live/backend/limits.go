@@ -2,8 +2,8 @@ package backend
 
 import "github.com/spotter-dev/spotter/policy"
 
-// Limits returns the limits of a pool that are in force: the user's, and those of a steer below
-// them. Zero components limit nothing.
+// Limits returns the effective limits of a pool: the user's limits, lowered by those of a steer. A
+// component of zero means no limit.
 func Limits(user, steer policy.Resources) policy.Resources {
 	least := func(a, b int64) int64 {
 		if a == 0 || b == 0 {

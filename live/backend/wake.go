@@ -1,14 +1,14 @@
 package backend
 
-// Why a step is wanted soon, in one word for the log and the metrics.
+// Reasons for requesting a step, as one word for the log and the metrics.
 const (
-	WakeLateNotice    = "late-notice"  // a warning came when its time was over
+	WakeLateNotice    = "late-notice"  // a notice arrived after its reclaim time
 	WakeLost          = "lost-node"    // the provider has reclaimed a node
-	WakeNotice        = "notice"       // the provider reclaims a node within minutes
-	WakeOutbid        = "outbid"       // a warning that a higher bid takes a node
-	WakePools         = "pool-changed" // a user has changed the modes of pools
-	WakeRebalance     = "rebalance"    // the provider recommends to leave a node
-	WakeRefused       = "refused"      // the provider had no machine
-	WakeState         = "state-change" // a machine stops or ends
+	WakeNotice        = "notice"       // the provider will reclaim a node within minutes
+	WakeOutbid        = "outbid"       // a notice that a higher bid takes a node
+	WakePools         = "pool-changed" // a CapacityPool was changed or deleted
+	WakeRebalance     = "rebalance"    // the provider recommends leaving a node
+	WakeRefused       = "refused"      // the provider had no capacity
+	WakeState         = "state-change" // a machine stops or terminates
 	WakeUnschedulable = "unschedulable"
 )

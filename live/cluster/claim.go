@@ -13,25 +13,25 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A device is one that a driver of resource claims hands out.
+// A device identifies a device that a driver allocates to resource claims.
 type device struct{ driver, pool, name string }
 
-// A claim is the part of a ResourceClaim that budgets read.
+// A claim is the part of a ResourceClaim that GPU budgets use.
 type claim struct {
-	devices []device          // the accelerators that are allocated
-	pods    map[string]string // UIDs of the pods that hold them, by "namespace/name"
+	devices []device          // the allocated accelerators
+	pods    map[string]string // UIDs of the pods that use the devices, by "namespace/name"
 }
 
-// A claimTable holds the ResourceClaims and the devices that ResourceSlices describe. Pods
-// are read again when what they hold changes.
+// A claimTable contains the ResourceClaims and the devices in ResourceSlices. Pods are marked to be
+// read again when their devices change.
 type claimTable struct {
 	pods   *podSlots
 	nodes  *nodeSlots
 	claims map[string]*claim           // by "namespace/name"
-	slices map[string]map[device]int64 // by the name of the slice; units of devices
-	units  map[device]int64            // of all slices
+	slices map[string]map[device]int64 // units of devices, by name of the slice
+	units  map[device]int64            // maximum over all slices
 
-	// holders counts by device the claims by which a pod holds it.
+	// holders counts, by device and pod, the claims through which the pod holds the device.
 	holders map[device]map[string]int
 }
 
@@ -42,8 +42,8 @@ func newClaimTable(pods *podSlots, nodes *nodeSlots) *claimTable {
 	}
 }
 
-// readClaim returns the part of c that budgets read. Access for administration holds no
-// device.
+// readClaim returns the part of c that GPU budgets use. Devices with administrative access are not
+// counted.
 func readClaim(c *resourcev1.ResourceClaim) *claim {
 	x := &claim{pods: map[string]string{}}
 	if c.Status.Allocation != nil {
@@ -65,7 +65,7 @@ func (t *claimTable) setClaim(c *resourcev1.ResourceClaim) { t.replace(key(c), r
 
 func (t *claimTable) dropClaim(c *resourcev1.ResourceClaim) { t.replace(key(c), nil) }
 
-// replace puts x in the place of the claim of a name; nil for none.
+// replace replaces the claim with a name by x; nil deletes it.
 func (t *claimTable) replace(name string, x *claim) {
 	before := t.claims[name]
 	if before != nil {
@@ -80,7 +80,7 @@ func (t *claimTable) replace(name string, x *claim) {
 	}
 }
 
-// hold adds n to the count of the pods of x for each of its devices.
+// hold adds n to the holder counts of the pods of x for each of its devices.
 func (t *claimTable) hold(x *claim, n int) {
 	for _, d := range x.devices {
 		if t.holders[d] == nil {
@@ -97,7 +97,7 @@ func (t *claimTable) hold(x *claim, n int) {
 	}
 }
 
-// touchHolders marks the pods of x, and those that share a device with them, to be read again.
+// touchHolders marks the pods of x, and the pods that share a device with them, to be read again.
 func (t *claimTable) touchHolders(x *claim) {
 	touch := func(pod string) {
 		if i, known := t.pods.byName[pod]; known {
@@ -114,8 +114,8 @@ func (t *claimTable) touchHolders(x *claim) {
 	}
 }
 
-// unitsIn returns the units of the accelerators that a slice describes. Those of which it
-// is not known what part of a device they are have 0.
+// unitsIn returns the units of the accelerators in a slice. A partition of unknown size has 0
+// units.
 func unitsIn(s *resourcev1.ResourceSlice) map[device]int64 {
 	if _, counted := kube.Claimed(s.Spec.Driver); !counted {
 		return nil
@@ -136,7 +136,7 @@ func unitsIn(s *resourcev1.ResourceSlice) map[device]int64 {
 	return all
 }
 
-// attribute returns a text that the driver of s states of a device, empty if it does not.
+// attribute returns a string attribute of a device of s; empty if the driver does not set it.
 func attribute(s *resourcev1.ResourceSlice, d *resourcev1.Device, name string) string {
 	for _, k := range []string{name, s.Spec.Driver + "/" + name} {
 		if v, ok := d.Attributes[resourcev1.QualifiedName(k)]; ok && v.StringValue != nil {
@@ -150,7 +150,7 @@ func (t *claimTable) setSlice(s *resourcev1.ResourceSlice) { t.describe(s.Name, 
 
 func (t *claimTable) dropSlice(s *resourcev1.ResourceSlice) { t.describe(s.Name, nil) }
 
-// describe puts the devices of a slice in the place of those that it had.
+// describe replaces the devices of a slice.
 func (t *claimTable) describe(slice string, units map[device]int64) {
 	before := t.slices[slice]
 	if maps.Equal(before, units) {
@@ -167,7 +167,7 @@ func (t *claimTable) describe(slice string, units map[device]int64) {
 	for d := range units {
 		changed[d] = true
 	}
-	for _, s := range t.slices { // a newer slice may describe a device before the older one is gone
+	for _, s := range t.slices { // a newer slice may describe a device before the older slice is deleted
 		for d := range changed {
 			if n, has := s[d]; has {
 				t.units[d] = max(t.units[d], n)
@@ -179,15 +179,16 @@ func (t *claimTable) describe(slice string, units map[device]int64) {
 	}
 }
 
-// A holding is what a pod holds in addition to whole devices that it requests.
+// A holding contains the devices that a pod holds in addition to the whole devices that it
+// requests.
 type holding struct {
 	uses    []policy.DeviceUse
-	unknown bool // and more that is not known
+	unknown bool // the pod holds more devices, which are not known
 }
 
-// of returns what a pod holds, nil if its specification is complete. before is what it held when it
-// was last read: a pod holds its devices until it is gone, and its claim may appear released before
-// its end does.
+// of returns the holding of a pod; nil if its specification is complete. before is the holding at
+// the last read: a pod holds its devices until it has ended, and the release of its claim may be
+// observed before the end of the pod.
 func (t *claimTable) of(p *corev1.Pod, before *holding) *holding {
 	if len(p.Spec.ResourceClaims) == 0 && !replicated(&p.Spec) {
 		return nil
@@ -203,7 +204,7 @@ func (t *claimTable) of(p *corev1.Pod, before *holding) *holding {
 	return &holding{d.Uses(), d.Unknown}
 }
 
-// replicated reports whether a pod requests replicas.
+// replicated reports whether a pod requests shared devices (replicas).
 func replicated(s *corev1.PodSpec) bool {
 	return slices.ContainsFunc(s.Containers, func(c corev1.Container) bool {
 		for k := range c.Resources.Limits { // extended resources have limits
@@ -215,8 +216,8 @@ func replicated(s *corev1.PodSpec) bool {
 	})
 }
 
-// replicas returns in how many a node divides a device or slice, by the label that NVIDIA's
-// feature discovery gives to it; 0 where that is not known.
+// replicas returns the number of replicas of a device or slice on a node, according to the label
+// set by NVIDIA's GPU feature discovery; 0 if it is not known.
 func (t *claimTable) replicas(node, of string) int64 {
 	i, known := t.nodes.byName[node]
 	if !known {
@@ -229,8 +230,8 @@ func (t *claimTable) replicas(node, of string) int64 {
 	return n
 }
 
-// claimNames returns the names of the claims of a pod; empty for one that does not exist
-// yet.
+// claimNames returns the names of the claims of a pod. The name of a claim that does not exist yet
+// is empty.
 func claimNames(p *corev1.Pod) []string {
 	var all []string
 	for i := range p.Spec.ResourceClaims {
@@ -239,7 +240,7 @@ func claimNames(p *corev1.Pod) []string {
 		for k := range p.Status.ResourceClaimStatuses {
 			if s := &p.Status.ResourceClaimStatuses[k]; name == nil && s.Name == c.Name {
 				if name = s.ResourceClaimName; name == nil {
-					name = new(string) // none was needed
+					name = new(string) // no claim was needed
 				}
 			}
 		}
@@ -253,8 +254,8 @@ func claimNames(p *corev1.Pod) []string {
 	return all
 }
 
-// add adds what p holds by one of its claims. A device that several pods hold is divided
-// among them evenly, so that it counts once.
+// add adds the devices that p holds through one of its claims. A device that several pods hold is
+// divided evenly among them, so that it counts once.
 func (t *claimTable) add(all *kube.Devices, name string, p *corev1.Pod) {
 	c := t.claims[p.Namespace+"/"+name]
 	if c == nil || c.pods[key(p)] != string(p.UID) {
@@ -274,7 +275,7 @@ func (t *claimTable) add(all *kube.Devices, name string, p *corev1.Pod) {
 				rank++
 			}
 		}
-		// The parts differ by a thousandth at most, and their sum is the device.
+		// The parts differ by at most a thousandth, and add up to the device.
 		all.Add(resource, ((rank+1)*total/n-rank*total/n)/int64(holders[key(p)]))
 	}
 }

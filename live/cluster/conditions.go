@@ -8,24 +8,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Conflicts names the pools that lay claim to the same nodes, each with the reason:
-// nothing may be written for them.
+// Conflicts returns the reason of each pool that claims the same nodes as another, by name of the
+// pool. Nothing may be written for these pools.
 func (o *Observer) Conflicts() map[string]string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.pools.conflicts)
 }
 
-// The conditions that the observer knows of a CapacityPool.
+// The types of the conditions of a CapacityPool that the observer determines.
 const (
 	ConditionValid    = "Valid"
 	ConditionObserved = "Observed"
 	ConditionPriced   = "NodesPriced"
 )
 
-// Conditions reports whether a pool can be understood, whether what is seen of the
-// cluster is fresh, whether it is known of all of its nodes what they cost, and whether
-// what nodes use.
+// Conditions returns the conditions of a pool that report whether its specification is valid,
+// whether the data about the cluster is current, whether the prices of all its nodes are known, and
+// whether the usage of nodes is known.
 func (o *Observer) Conditions(pool string) []metav1.Condition {
 	stalled := o.Stalled()
 	o.mu.Lock()

@@ -13,35 +13,35 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A Config holds what an [Observer] needs. Start from [DefaultConfig].
+// A Config configures an [Observer]. Start from [DefaultConfig].
 type Config struct {
-	// Clock gives the time of snapshots.
+	// Clock provides the time of snapshots.
 	Clock clock.PassiveClock
 
-	// Log takes what cannot be understood of the objects of the cluster.
+	// Log receives warnings about objects of the cluster that cannot be interpreted.
 	Log *slog.Logger
 
-	// Provider sells the nodes whose provider ID does not say who does.
+	// Provider is the provider of nodes whose provider ID does not identify it.
 	Provider string
 
 	// Capacity distinguishes Spot nodes from others.
 	Capacity kube.CapacityResolver
 
-	// NoticeMax is how long after the announced instant a node under notice that
-	// still works is taken for one that the provider left alone. Raising it keeps
-	// pods longer from a node after a false alarm.
+	// NoticeMax is the time after the announced reclaim after which a node that still works counts
+	// as spared by the provider. A higher value keeps pods away from a node longer after a false
+	// alarm.
 	NoticeMax time.Duration
 
-	// EndedMax bounds how many pods that ended are kept until a snapshot takes
-	// them. A replica that does not lead takes none; the oldest then go first.
+	// EndedMax is the maximum number of ended pods that are kept until a snapshot reports them. A
+	// replica that does not lead builds no snapshots; it drops the oldest pods first.
 	EndedMax int
 
-	// DataMax is how old what a stream brought may be before it counts as stalled:
-	// the API server says at least every minute or so that a stream lives.
+	// DataMax is the age of the last update after which a stream counts as stalled. The API server
+	// confirms about every minute that a stream is alive.
 	DataMax time.Duration
 }
 
-// DefaultConfig returns what the controller runs with.
+// DefaultConfig returns the configuration of the controller.
 func DefaultConfig() Config {
 	return Config{
 		Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Provider: "aws",
@@ -67,27 +67,27 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// A Book has the markets that the observer uses and reports to; [market.Book] implements it.
-// Identifiers change only in Fill.
+// A Book provides the markets of an observer and receives its observations; [market.Book]
+// implements it. Identifiers change only in Fill.
 type Book interface {
-	// Use says which pools there are.
+	// Use sets the pools.
 	Use([]*v1alpha1.CapacityPool)
 
-	// Fill writes types, zones, markets and sources. Settle counts the nodes.
+	// Fill writes types, zones, markets and sources to s. Settle counts the nodes of s.
 	Fill(s *policy.Snapshot, now policy.Time)
 	Settle(s *policy.Snapshot)
 
-	// Generation changes whenever Fill gave identifiers another meaning.
+	// Generation returns a number that changes whenever Fill changes the meaning of identifiers.
 	Generation() uint64
 
 	// Choose returns the markets of a pool, ascending.
 	Choose(*v1alpha1.CapacityPool) []policy.MarketID
 
-	// Find and Lookup return the market of a node and that of a name, or None. The
-	// region may be empty.
+	// Find returns the market of a node, and Lookup the market with a name. Both return None if the
+	// market does not exist. region may be empty.
 	Find(provider, region, zone, instanceType string, c policy.CapacityType) policy.MarketID
 	Lookup(name string) policy.MarketID
 
-	// Meet counts an observation of the own cluster.
+	// Meet counts an observation of this cluster.
 	Meet(backend.Event)
 }

@@ -6,21 +6,20 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// A volumeLimits knows how many volumes a node takes, by its name. A node whose limit
-// changes is read again.
+// A volumeLimits contains the maximum number of volumes of nodes, by name. A node whose limit
+// changes is marked to be read again.
 type volumeLimits struct {
 	nodes  *nodeSlots
 	byNode map[string]int32
 }
 
-// blockDrivers are the drivers of the volumes that pods commonly have, by provider.
-// A node says of each of its drivers how many volumes it takes, and a snapshot holds
-// one number.
+// blockDrivers are the drivers of common volumes, for several providers. A node has a limit for
+// each of its drivers, whereas a snapshot contains one number.
 var blockDrivers = map[string]bool{"ebs.csi.aws.com": true, "disk.csi.azure.com": true, "pd.csi.storage.gke.io": true,
 	"cinder.csi.openstack.org": true}
 
-// csiMax returns how many volumes a node takes by what its drivers say: that of its
-// block devices, else the least of any. It is 0 where none says.
+// csiMax returns the maximum number of volumes of a node: the limit of its block driver, or else
+// the lowest limit of its drivers. It is 0 if no driver has a limit.
 func csiMax(x *storagev1.CSINode) int32 {
 	block, least := int32(0), int32(0)
 	for i := range x.Spec.Drivers {
@@ -39,12 +38,12 @@ func csiMax(x *storagev1.CSINode) int32 {
 	return cmp.Or(block, least)
 }
 
-// set takes in what the drivers of a node say.
+// set updates the limit of a node from its drivers.
 func (l *volumeLimits) set(x *storagev1.CSINode) { l.limit(x.Name, csiMax(x)) }
 
 func (l *volumeLimits) drop(x *storagev1.CSINode) { l.limit(x.Name, 0) }
 
-// limit notes how many volumes a node takes, 0 where that is not known.
+// limit sets the limit of a node; 0 means unknown.
 func (l *volumeLimits) limit(node string, n int32) {
 	if l.byNode[node] == n {
 		return

@@ -1,9 +1,8 @@
-// Package cluster reads a running cluster as the engine takes it: an [Observer] is fed
-// by the informers of a controller-runtime manager and by what backends report, and
-// builds a [policy.Snapshot] from what has changed since the last.
+// Package cluster converts a running cluster to the types of the engine. An [Observer] receives the
+// events of the informers of a controller-runtime manager and the reports of backends. It builds
+// each [policy.Snapshot] from the changes since the last one.
 //
-// Events only note which objects are new; objects are read as engine types when the
-// next snapshot is built, in one goroutine, and only those that changed or that
-// depend on what changed. So the order in which informers deliver does not matter,
-// and a pod that changes ten times between two steps is read once.
+// Events only mark objects as changed. When the next snapshot is built, one goroutine converts the
+// objects that have changed or that depend on a change. The order in which informers deliver events
+// therefore does not matter, and a pod that changes ten times between two steps is converted once.
 package cluster

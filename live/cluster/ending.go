@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An endingTable holds the pods that have ended until a snapshot reports them, each with a
-// reference to its template.
+// An endingTable contains the ended pods that a snapshot has yet to report, each with a reference
+// to its template.
 type endingTable struct {
 	max        int // Config.EndedMax
 	clock      *snapshotClock
@@ -21,13 +21,13 @@ type endingTable struct {
 	all []ending
 }
 
-// An ending is a pod that ended, until a snapshot reports it.
+// An ending is an ended pod that a snapshot has yet to report.
 type ending struct {
 	pod      policy.EndedPod
 	template *template
 }
 
-// note notes the end of a pod; the reference to t is the note's.
+// note records the end of a pod. It takes over the caller's reference to t.
 func (et *endingTable) note(p *corev1.Pod, t *template, deleted bool) {
 	e := policy.EndedPod{Name: key(p), Node: p.Spec.NodeName, Cause: et.causeOf(p, deleted)}
 	e.End = et.clock.wall()
@@ -48,7 +48,8 @@ func (et *endingTable) note(p *corev1.Pod, t *template, deleted bool) {
 	}
 }
 
-// finishedAt returns when the last container of a pod ended, 0 when none says.
+// finishedAt returns the time at which the last container of a pod terminated; 0 if it is not
+// known.
 func finishedAt(p *corev1.Pod) policy.Time {
 	var last policy.Time
 	for i := range p.Status.ContainerStatuses {
@@ -59,7 +60,7 @@ func finishedAt(p *corev1.Pod) policy.Time {
 	return last
 }
 
-// causeOf returns why a pod ended, where it and its node show that.
+// causeOf returns the cause of the end of a pod, where the pod and its node show it.
 func (et *endingTable) causeOf(p *corev1.Pod, deleted bool) policy.EndCause {
 	_, taken := et.experience.taken[p.Spec.NodeName]
 	if i, ok := et.nodes.byName[p.Spec.NodeName]; ok && et.nodes.nodes[i].ReclaimAt != 0 {
@@ -92,7 +93,7 @@ func (et *endingTable) causeOf(p *corev1.Pod, deleted bool) policy.EndCause {
 	return policy.EndUnknown
 }
 
-// fill reports the pods that ended since the last snapshot.
+// fill adds the pods that ended since the last snapshot to s.
 func (et *endingTable) fill(s *policy.Snapshot) {
 	for _, e := range et.all {
 		e.pod.Template = e.template.t.ID
@@ -102,7 +103,7 @@ func (et *endingTable) fill(s *policy.Snapshot) {
 	et.all = et.all[:0]
 }
 
-// awaited reports whether a pod that ended and was not yet reported of belonged to w.
+// awaited reports whether an ended pod of w has yet to be reported.
 func (et *endingTable) awaited(w *workload) bool {
 	return slices.ContainsFunc(et.all, func(e ending) bool { return e.template != nil && e.template.workload == w })
 }

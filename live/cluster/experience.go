@@ -8,19 +8,19 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An experience counts the launches and reclaims of nodes in the book, each once.
+// An experience counts launches and reclaims of nodes in the book. Each counts once.
 type experience struct {
 	clock   *snapshotClock
 	markets *marketView
 	pools   *poolTable
 	keep    time.Duration // Config.NoticeMax
 
-	// taken are the names of nodes that the provider took, with when; their pods
-	// may be deleted later.
+	// taken contains the nodes that the provider has reclaimed, with the time. Their pods may be
+	// deleted later.
 	taken map[string]policy.Time
 }
 
-// take notes that the provider took a node.
+// take records that the provider has reclaimed a node.
 func (x *experience) take(name string, now policy.Time) {
 	x.taken[name] = now
 	if len(x.taken) > takenMax {
@@ -28,11 +28,10 @@ func (x *experience) take(name string, now policy.Time) {
 	}
 }
 
-// takenMax is how many names of nodes that were taken are kept before old ones are
-// dropped.
+// takenMax is the number of reclaimed nodes above which old ones are dropped.
 const takenMax = 1000
 
-// countReclaim puts the loss of a node into the experience of its market, once.
+// countReclaim adds the reclaim of a node to the experience of its market, once.
 func (x *experience) countReclaim(e *nodeEntry, n *policy.Node, at policy.Time) {
 	if e.met || n.Market == policy.None || !x.markets.isSpot(n.Market) {
 		return
@@ -40,14 +39,14 @@ func (x *experience) countReclaim(e *nodeEntry, n *policy.Node, at policy.Time) 
 	e.met = true
 	m := &x.markets.view.Markets[n.Market]
 	if e.initial && m.Experience.Reclaimed >= at {
-		return // it was counted before the restart
+		return // counted before the restart
 	}
 	x.markets.book.Meet(backend.Event{Kind: backend.MetReclaim, Pool: x.pools.name(n.Pool), Market: m.Name,
 		At: x.clock.clamp(at)})
 }
 
-// countLaunch adds a launched node to the experience of its market, once. A node that existed when
-// the observer started counts only if it is younger than the stored experience.
+// countLaunch adds the launch of a node to the experience of its market, once. A node that existed
+// when the observer started counts only if it is younger than the stored experience.
 func (x *experience) countLaunch(e *nodeEntry, n *policy.Node) {
 	if e.launched || n.Market == policy.None || e.object == nil && e.machine.ProviderID == "" {
 		return

@@ -8,13 +8,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A faultLog reports what could not be understood of objects, each fault once.
+// A faultLog logs problems with the interpretation of objects, each of them once.
 type faultLog struct {
 	log      *slog.Logger
 	reported map[string]bool
 }
 
-// warn reports once something that is not understood.
+// warn logs a problem with the object of, unless it was already logged.
 func (l *faultLog) warn(of, what string) {
 	text := of + ": " + what
 	if l.reported[text] {
@@ -27,8 +27,8 @@ func (l *faultLog) warn(of, what string) {
 	l.log.Warn("part of the cluster cannot be interpreted", "object", of, "problem", what)
 }
 
-// annotations returns the annotations of a workload and of its pods; those of the
-// pods count when both have one.
+// annotations returns the combined annotations of a workload and of its pods. If both have an
+// annotation, that of the pods takes precedence.
 func (l *faultLog) annotations(of string, workload, pod map[string]string) *kube.Annotations {
 	all := map[string]string{}
 	maps.Copy(all, workload)

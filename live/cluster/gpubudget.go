@@ -9,14 +9,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A budgetTable holds the GPUBudgets, by "namespace/name".
+// A budgetTable contains the GPUBudgets by "namespace/name".
 type budgetTable struct {
 	faults *faultLog
 	byName map[string]policy.Budget
-	shown  []policy.Budget // as snapshots have them: shared, and nil once one has changed
+	shown  []policy.Budget // the table shared by snapshots; nil after a change
 }
 
-// set takes in a GPUBudget. One that is not valid bounds nothing, and keeps its history.
+// set adds or updates a GPUBudget. An invalid budget limits nothing and keeps its history.
 func (t *budgetTable) set(b *v1alpha1.GPUBudget) {
 	x, err := gpubudget.Read(b)
 	if err != nil {

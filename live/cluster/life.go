@@ -7,53 +7,52 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// goneMax bounds the ended nodes that were not yet read: a replica that does not lead keeps the
-// newest.
+// goneMax is the number of ended nodes that are kept until they are read. A replica that does not
+// lead keeps the newest.
 const goneMax = 2000
 
-// A Life is a node from its order to its end.
+// A Life is a node from its launch request to its end.
 type Life struct {
-	// Key names it all along, where the name of the node changes once it has joined: that
-	// of its machine, or of its Node where no backend reports a machine. Was is the key
-	// that its Node had in snapshots from before the two were known to be one; empty where
-	// there were none.
+	// Key identifies the node throughout its life, although its name changes once it has joined. It
+	// is the name of the machine, or of the Node if no backend reports a machine. Was is the key
+	// under which its Node appeared in earlier snapshots, before the Node and the machine were
+	// known to be one node; empty if it did not appear.
 	Key, Was string
 
-	// Ended is when the observer learned that the Node object was gone, or the machine of a node
-	// that never joined; 0 while it lives.
+	// Ended is the time at which the observer learned of the deletion of the Node object, or of the
+	// machine of a node that never joined; 0 while the node exists.
 	Ended policy.Time
 
-	// Ordered means that its machine has not been observed yet, so that its market in the snapshot
+	// Ordered means that the machine has not been observed yet, so that the market in the snapshot
 	// is only the expected one.
 	Ordered bool
 }
 
-// A Gone is a node that has ended, as it was when it did.
+// A Gone is the final state of a node that has ended.
 type Gone struct {
 	Life
 
-	// Launched and Bid are those of [policy.Node]; Pool and Market are names, empty where
-	// they are not known.
+	// Launched and Bid are the fields of [policy.Node]. Pool and Market are names; empty if
+	// unknown.
 	Launched     policy.Time
 	Bid          policy.Money
 	Pool, Market string
 }
 
-// A lifeTable knows the lives of nodes as of the last snapshot, and of those that have ended.
+// A lifeTable contains the lives of the nodes in the last snapshot, and the nodes that have ended.
 type lifeTable struct {
 	nodes   *nodeSlots
 	pools   *poolTable
 	markets *marketView
 
 	last     []Life // by slot
-	reported []Gone // had ended by the last snapshot
-	departed []Gone // have ended since
+	reported []Gone // nodes that had ended by the last snapshot
+	departed []Gone // nodes that have ended since
 }
 
-// Lives returns the lives of the nodes of the last snapshot, by their NodeID and empty
-// in a free slot, and the nodes that had ended by then and were not reported before, in
-// the order in which they did. Those that came and went between two snapshots are among
-// them.
+// Lives returns the lives of the nodes in the last snapshot, by NodeID, with the zero Life in free
+// slots. It also returns the nodes that had ended by then and were not returned before, in the
+// order of their ends. They include nodes that both appeared and ended between two snapshots.
 func (o *Observer) Lives() (lives []Life, gone []Gone) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,7 +65,7 @@ func (e *nodeEntry) ordered() bool {
 	return e.object == nil && e.gone == 0 && e.machine != nil && e.machine.ProviderID == ""
 }
 
-// rename gives what is in a slot the key of its machine.
+// rename changes the key of the node in a slot to that of its machine.
 func (e *nodeEntry) rename(key string) {
 	if e.seen && e.life != key {
 		e.was = e.life
@@ -74,7 +73,7 @@ func (e *nodeEntry) rename(key string) {
 	e.life = key
 }
 
-// fill notes the lives as of the snapshot that is being built.
+// fill records the lives of the nodes in the snapshot that is being built.
 func (t *lifeTable) fill() {
 	t.last = make([]Life, len(t.nodes.nodes))
 	for i := range t.nodes.nodes {
@@ -87,8 +86,8 @@ func (t *lifeTable) fill() {
 	t.departed = t.departed[:0]
 }
 
-// depart notes that what is in slot i, which was just read, ended at an instant, unless its end is
-// already known.
+// depart records that the node in slot i, which was just read, ended at an instant, unless its end
+// is already known.
 func (t *lifeTable) depart(i int32, at policy.Time) {
 	e, n := &t.nodes.entries[i], &t.nodes.nodes[i]
 	g := Gone{Life: Life{Key: e.life, Was: e.was, Ended: cmp.Or(e.gone, at)}, Launched: n.Launched, Bid: n.Bid,
@@ -103,7 +102,7 @@ func (t *lifeTable) depart(i int32, at policy.Time) {
 	t.departed = newest(append(t.departed, g))
 }
 
-// newest drops the oldest of twice as many as are kept.
+// newest limits all to the newest goneMax nodes once there are twice as many.
 func newest(all []Gone) []Gone {
 	if len(all) < 2*goneMax {
 		return all

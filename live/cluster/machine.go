@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// setMachine takes in what a backend knows of a machine.
+// setMachine updates a machine from the report of a backend.
 func (t *nodeTable) setMachine(from string, m backend.Machine) {
 	key := machineKey{from, m.Name}
 	i, known := t.slots.byMachine[key]
@@ -24,7 +24,7 @@ func (t *nodeTable) setMachine(from string, m backend.Machine) {
 	}
 	e := &t.slots.entries[i]
 	if e.machine != nil && e.key != key {
-		delete(t.slots.byMachine, e.key) // the newest that lays claim to the node has it
+		delete(t.slots.byMachine, e.key) // the latest machine that claims the node is assigned to it
 	}
 	if e.machine == nil {
 		e.rename(m.Name)
@@ -38,7 +38,7 @@ func (t *nodeTable) setMachine(from string, m backend.Machine) {
 	t.takeEarly(i)
 }
 
-// dropMachine takes in that a machine no longer exists. Its Node object may stay for a while.
+// dropMachine handles the end of a machine. Its Node object may remain for a while.
 func (t *nodeTable) dropMachine(from, name string, at policy.Time) {
 	i, known := t.slots.byMachine[machineKey{from, name}]
 	if !known {
@@ -55,18 +55,17 @@ func (t *nodeTable) dropMachine(from, name string, at policy.Time) {
 		delete(t.slots.byInstance, id)
 	}
 	t.read(i)
-	if e.reclaimAt != 0 { // taken before it joined
+	if e.reclaimAt != 0 { // it was reclaimed before it joined
 		t.lose(i)
 	}
 	t.lives.depart(i, at)
 	t.slots.empty(i)
 }
 
-// earlyMax is how many notices of unknown machines are kept.
+// earlyMax is the maximum number of notices that are kept for unknown machines.
 const earlyMax = 1000
 
-// notice takes in a warning. One of a machine that nothing is known of is kept until
-// something is.
+// notice handles a notice. A notice of an unknown machine is kept until the machine is known.
 func (t *nodeTable) notice(n backend.Notice) {
 	if i, ok := t.slots.noticed(n.Machine); ok {
 		t.warn(i, n)
@@ -82,7 +81,7 @@ func (t *nodeTable) notice(n backend.Notice) {
 	}
 }
 
-// takeEarly gives the node in slot i the notices that came before it.
+// takeEarly applies the notices that arrived before the node in slot i.
 func (t *nodeTable) takeEarly(i int32) {
 	t.early = slices.DeleteFunc(t.early, func(n backend.Notice) bool {
 		j, ok := t.slots.noticed(n.Machine)
@@ -93,8 +92,8 @@ func (t *nodeTable) takeEarly(i int32) {
 	})
 }
 
-// warn notes a warning. Of two the earlier end counts, and the same one reported twice
-// is one.
+// warn records a notice of the node in slot i. The earlier reclaim time of two notices counts, and
+// repeated notices count once.
 func (t *nodeTable) warn(i int32, n backend.Notice) {
 	e := &t.slots.entries[i]
 	at := t.clock.clamp(n.At)

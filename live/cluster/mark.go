@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The marks that others leave on nodes.
+// Taints, labels and conditions that other controllers set on nodes.
 const (
 	taintKarpenter        = "karpenter.sh/disrupted"
 	taintKarpenterBefore  = "karpenter.sh/disruption" // until 1.0
@@ -29,8 +29,8 @@ const (
 	conditionAzureEnd     = "TerminateScheduled"
 )
 
-// ownerOf returns who puts taints of that key on nodes; ActorNone for those of
-// pools and of Kubernetes itself.
+// ownerOf returns the controller that sets taints with a key; ActorNone for taints of pools and of
+// Kubernetes itself.
 func ownerOf(key string) policy.Actor {
 	switch {
 	case key == drain.TaintDraining:
@@ -45,20 +45,19 @@ func ownerOf(key string) policy.Actor {
 	return policy.ActorNone
 }
 
-// Marks are the taints, annotations and conditions of a Node object that report what is
-// being done to it.
+// Marks are the actions on a Node that its taints, annotations and conditions show.
 type Marks struct {
-	// Actor works on it, ActorNone when nothing does; Draining reports that it is
-	// being emptied.
+	// Actor is the controller or person that acts on the node, or ActorNone. Draining reports
+	// whether the node is being drained.
 	Actor    policy.Actor
 	Draining bool
 
-	// ReclaimLead is how long after the mark the provider takes the node, 0 when it
-	// does not. MarkedAt is when the mark was set, 0 where it has no time.
+	// ReclaimLead is the time from the mark to the reclaim by the provider; 0 if there is no
+	// reclaim. MarkedAt is the time of the mark; 0 if it is not known.
 	ReclaimLead time.Duration
 	MarkedAt    policy.Time
 
-	// Recommended reports a rebalance recommendation.
+	// Recommended reports whether there is a rebalance recommendation.
 	Recommended bool
 }
 
@@ -91,7 +90,7 @@ func MarksOf(n *corev1.Node) Marks {
 	return m
 }
 
-// taint adds what one taint says.
+// taint adds the mark of one taint.
 func (m *Marks) taint(t *corev1.Taint) {
 	owner := ownerOf(t.Key)
 	switch t.Key {
@@ -111,7 +110,7 @@ func (m *Marks) taint(t *corev1.Taint) {
 	case m.Actor == policy.ActorNone, owner == policy.ActorUs:
 		m.Actor = owner
 	}
-	// Karpenter marks a node before its replacement is there; it empties it once
-	// the object is being deleted.
+	// Karpenter taints a node before its replacement is ready, and drains it once the object is
+	// being deleted.
 	m.Draining = m.Draining || owner != policy.ActorKarpenter
 }

@@ -2,18 +2,17 @@ package cluster
 
 import "github.com/spotter-dev/spotter/policy"
 
-// A marketView is the market data of the newest snapshot.
+// A marketView contains the market data of the newest snapshot.
 type marketView struct {
 	book       Book
-	generation uint64 // of the book's identifiers
+	generation uint64 // generation of the identifiers of the book
 
-	// view is the newest snapshot, which is the one that is being built while Observe
-	// runs: it holds the identifiers that are in force. It is only read once it was
-	// returned.
+	// view is the newest snapshot; while Observe runs, the one that is being built. It contains the
+	// current identifiers. It must not be modified once Observe has returned it.
 	view *policy.Snapshot
 }
 
-// listed returns m, or None while no snapshot has the market.
+// listed returns m, or None if no snapshot has the market yet.
 func (v *marketView) listed(m policy.MarketID) policy.MarketID {
 	if int(m) >= len(v.view.Markets) {
 		return policy.None

@@ -12,9 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A namespaceTable holds the labels of namespaces, by which pods may choose whom they
-// want to be near, and which are paused. Pods that either concerns are read again when it
-// changes.
+// A namespaceTable contains the labels of namespaces, to which the affinity terms of pods may
+// refer, and their pauses. When either changes, the affected pods are marked to be read again.
 type namespaceTable struct {
 	pods      *podSlots
 	workloads *workloadTable
@@ -45,7 +44,7 @@ func (t *namespaceTable) pause(name string, p v1alpha1.Pause) {
 	t.pods.touchWhere(func(x *podEntry) bool { return x.object.Namespace == name })
 }
 
-// renamed reads the pods again that choose others by the labels of namespaces.
+// renamed marks the pods whose affinity terms select namespaces by label to be read again.
 func (t *namespaceTable) renamed() {
 	t.pods.touchWhere(func(x *podEntry) bool { return choosesSpaces(&x.object.Spec) })
 	t.workloads.redeclare()

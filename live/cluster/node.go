@@ -15,7 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A nodeReader makes nodes of snapshots of what is known of them. It changes no table.
+// A nodeReader converts nodes to their form in snapshots. It changes no table.
 type nodeReader struct {
 	cfg     *Config
 	clock   *snapshotClock
@@ -23,10 +23,10 @@ type nodeReader struct {
 	pools   *poolTable
 	limits  *volumeLimits
 
-	labels map[string][]policy.Label // equal lists are one
+	labels map[string][]policy.Label // interned lists of labels
 }
 
-// readMachine fills n with what its backend knows.
+// readMachine sets the fields of n that its backend knows.
 func (r *nodeReader) readMachine(n *policy.Node, e *nodeEntry) {
 	m, s := e.machine, r.markets.view
 	n.Name, n.Token, n.Bid, n.ActedBy, n.AtGroupMin = m.Name, m.Token, m.Bid, m.ActedBy, m.AtGroupMin
@@ -59,8 +59,8 @@ func (r *nodeReader) readMachine(n *policy.Node, e *nodeEntry) {
 	}
 }
 
-// readObject fills n with what the Node object says, which counts before what its
-// backend expected.
+// readObject sets the fields of n from the Node object, which takes precedence over the
+// expectations of the backend.
 func (r *nodeReader) readObject(n *policy.Node, e *nodeEntry) {
 	obj := e.object
 	n.Name, n.Labels = obj.Name, r.share(nodeLabels(obj))
@@ -83,7 +83,7 @@ func (r *nodeReader) readObject(n *policy.Node, e *nodeEntry) {
 		n.Deleting = r.clock.deletedAt(obj)
 	}
 	switch {
-	case n.Phase == policy.NodeDeleting: // as its backend says
+	case n.Phase == policy.NodeDeleting: // reported by the backend
 	case n.Initialized == 0 && obj.DeletionTimestamp == nil:
 		n.Phase = policy.NodeRegistered
 	case m.Draining:
@@ -93,8 +93,8 @@ func (r *nodeReader) readObject(n *policy.Node, e *nodeEntry) {
 	}
 }
 
-// firstActor returns a, or b if a is ActorNone or a person: a cordon whose controller a backend
-// knows is not a person's.
+// firstActor returns a, or b if a is ActorNone, or if a is ActorPerson and b is another actor: if a
+// backend knows the controller behind a cordon, the cordon is not a person's.
 func firstActor(a, b policy.Actor) policy.Actor {
 	if a == policy.ActorNone || a == policy.ActorPerson && b != policy.ActorNone {
 		return b
@@ -102,7 +102,7 @@ func firstActor(a, b policy.Actor) policy.Actor {
 	return a
 }
 
-// readSize fills in what pods may use.
+// readSize sets the allocatable resources and the volume limit of n.
 func (r *nodeReader) readSize(n *policy.Node, obj *corev1.Node) {
 	size, gpu := kube.NodeResources(obj.Status.Allocatable)
 	if size.CPU > 0 {
@@ -129,11 +129,11 @@ func (r *nodeReader) readSize(n *policy.Node, obj *corev1.Node) {
 	}
 }
 
-// volumesMaxUnknown is used as the volume limit of a node that does not publish one: the lowest
-// limit of common instances.
+// volumesMaxUnknown is the volume limit of a node that does not publish one: the lowest limit of
+// common instances.
 const volumesMaxUnknown = 24
 
-// readReady fills in whether and since when the node takes pods.
+// readReady sets whether the node accepts pods, and since when.
 func (r *nodeReader) readReady(n *policy.Node, e *nodeEntry) {
 	obj := e.object
 	ready := readyCondition(obj)
@@ -155,12 +155,11 @@ func (r *nodeReader) readReady(n *policy.Node, e *nodeEntry) {
 	n.NotReady = n.Initialized != 0 && (ready == nil || ready.Status != corev1.ConditionTrue)
 }
 
-// bootMax is how long after it joins a kubelet says that it is not ready yet.
+// bootMax is the time after joining within which a kubelet first reports that it is not ready.
 const bootMax = 10 * time.Second
 
-// wasReady reports whether a node that is not ready has been: a kubelet that fell
-// silent did speak before, and a condition that changed long after the node joined
-// had another value.
+// wasReady reports whether a node that is not ready was ready before: its kubelet has stopped
+// reporting, or the condition changed long after the node joined and so had another value before.
 func wasReady(n *corev1.Node, c *corev1.NodeCondition) bool {
 	return c.Status == corev1.ConditionUnknown || c.LastTransitionTime.Sub(n.CreationTimestamp.Time) > bootMax
 }
@@ -173,8 +172,8 @@ func readyCondition(n *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-// readNotice fills in what was announced. An announced end that has long passed
-// while the node works on was a false alarm.
+// readNotice sets the notice of n. If the node still works long after its announced reclaim, the
+// notice was a false alarm.
 func (r *nodeReader) readNotice(n *policy.Node, e *nodeEntry) {
 	at, reclaim := e.noticeAt, e.reclaimAt
 	if e.object != nil {
@@ -199,8 +198,8 @@ func (r *nodeReader) readNotice(n *policy.Node, e *nodeEntry) {
 	if e.object == nil || reclaim == 0 && n.Recommended == 0 {
 		return
 	}
-	// Managed node groups drain by themselves, and so does a controller that reads notices for
-	// Spotter: a cordon is then theirs.
+	// Managed node groups drain nodes themselves, and so does a controller that reads notices for
+	// Spotter. A cordon is then attributed to them.
 	actor := e.actor
 	if _, managed := e.object.Labels[labelNodeGroup]; managed && actor == policy.ActorNone &&
 		n.ActedBy == policy.ActorPerson {
@@ -213,9 +212,9 @@ func (r *nodeReader) readNotice(n *policy.Node, e *nodeEntry) {
 	}
 }
 
-// nodeLabels returns the labels of n without its host name if that is the name of the node, which
-// implies the label: then nodes that differ in nothing else have one list. Labels of instance types
-// have the names of the catalog, as in [catalogLabels].
+// nodeLabels returns the labels of n. It omits the host name if that is the name of the node, which
+// implies the label, so that otherwise equal nodes share one list. Labels of instance types have
+// the names of the catalog, as in [catalogLabels].
 func nodeLabels(n *corev1.Node) []policy.Label {
 	all := kube.Labels(n.Labels)
 	for i := range all {
@@ -226,7 +225,7 @@ func nodeLabels(n *corev1.Node) []policy.Label {
 	return slices.DeleteFunc(all, func(l policy.Label) bool { return l.Key == corev1.LabelHostname && l.Value == n.Name })
 }
 
-// share returns the one list for all that are equal to labels.
+// share returns the interned list that equals labels.
 func (r *nodeReader) share(labels []policy.Label) []policy.Label {
 	var key strings.Builder
 	for _, l := range labels {
@@ -242,15 +241,16 @@ func (r *nodeReader) share(labels []policy.Label) []policy.Label {
 	return labels
 }
 
-// trim forgets shared lists when there are many more than nodes; those in use come again.
+// trim clears the interned lists when there are many more than nodes. Lists in use are interned
+// again.
 func (r *nodeReader) trim(nodes int) {
 	if len(r.labels) > 4*nodes+64 {
 		clear(r.labels)
 	}
 }
 
-// taintsOf returns the taints of n, ascending, with who put each there. A cordon
-// is one even before Kubernetes has made it so.
+// taintsOf returns the taints of n, ascending, with the owner of each. It adds the taint of a
+// cordon if Kubernetes has not set it yet.
 func taintsOf(n *corev1.Node, actor policy.Actor) []policy.Taint {
 	var all []policy.Taint
 	for i := range n.Spec.Taints {
@@ -271,7 +271,7 @@ func taintsOf(n *corev1.Node, actor policy.Actor) []policy.Taint {
 	return all
 }
 
-// marketOf returns the market of a node by its labels.
+// marketOf returns the market of a node according to its labels; None if it is not known.
 func (r *nodeReader) marketOf(n *policy.Node, obj *corev1.Node) policy.MarketID {
 	kind, region, zone := SoldAs(obj)
 	if kind == "" {
@@ -281,8 +281,8 @@ func (r *nodeReader) marketOf(n *policy.Node, obj *corev1.Node) policy.MarketID 
 	return r.markets.listed(r.markets.book.Find(r.provider(n, obj), region, zone, kind, capacity))
 }
 
-// SoldAs returns the instance type, region and zone that the labels of a node name; those
-// that they do not name are empty.
+// SoldAs returns the instance type, region and zone in the labels of a node; empty where a label is
+// missing.
 func SoldAs(n *corev1.Node) (kind, region, zone string) {
 	l := n.Labels
 	return cmp.Or(l[corev1.LabelInstanceTypeStable], l[corev1.LabelInstanceType]),
@@ -290,7 +290,7 @@ func SoldAs(n *corev1.Node) (kind, region, zone string) {
 		cmp.Or(l[corev1.LabelTopologyZone], l[corev1.LabelFailureDomainBetaZone], l["topology.k8s.aws/zone-id"])
 }
 
-// whyUnpriced says of a node why its market is not known.
+// whyUnpriced returns the reason that the market of a node is not known.
 func (r *nodeReader) whyUnpriced(n *policy.Node, obj *corev1.Node) string {
 	kind, region, zone := SoldAs(obj)
 	for _, x := range [...]struct{ value, label string }{{kind, corev1.LabelInstanceTypeStable},
@@ -308,7 +308,7 @@ func (r *nodeReader) whyUnpriced(n *policy.Node, obj *corev1.Node) string {
 		n.Name, capacity, kind, where, r.provider(n, obj))
 }
 
-// provider returns who sells a node.
+// provider returns the provider of a node.
 func (r *nodeReader) provider(n *policy.Node, obj *corev1.Node) string {
 	scheme, _, _ := strings.Cut(obj.Spec.ProviderID, ":")
 	switch scheme {

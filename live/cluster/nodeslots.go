@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A nodeSlots holds the nodes in slots, each with what it is made of and found by each of
-// its names: those that have a Node object, and those that only a backend knows.
+// A nodeSlots contains nodes in slots, each with its sources, and finds them by each of their
+// names. It contains both nodes with a Node object and machines that only a backend knows.
 type nodeSlots struct {
 	clock *snapshotClock
 
@@ -19,8 +19,8 @@ type nodeSlots struct {
 	free    []int32
 	reread  []int32 // slots to be read again
 
-	byName     map[string]int32 // of the Node object
-	byInstance map[string]int32 // the last part of the provider ID
+	byName     map[string]int32 // by name of the Node object
+	byInstance map[string]int32 // by the last part of the provider ID
 	byMachine  map[machineKey]int32
 }
 
@@ -29,51 +29,52 @@ func newNodeSlots(c *snapshotClock) *nodeSlots {
 		byMachine: map[machineKey]int32{}}
 }
 
-// A machineKey names a machine of a backend.
+// A machineKey identifies a machine of a backend.
 type machineKey struct{ backend, name string }
 
-// A nodeEntry is what a slot of the table of nodes is made of. It is empty when
-// there is neither object nor machine.
+// A nodeEntry contains the sources of a slot of the node table. The slot is free if both object and
+// machine are nil.
 type nodeEntry struct {
 	object  *corev1.Node
 	key     machineKey
 	machine *backend.Machine
 
 	dirty   bool
-	initial bool // it was there when the observer began
+	initial bool // the node existed when the observer started
 
-	// launched and met say that its launch and its reclaim were counted.
+	// launched and met report whether the launch and the reclaim were counted.
 	launched, met bool
 
-	// noticeAt, reclaimAt and source are those of its warning, zero without one; recommended is the
-	// time of a recommendation, and actor which controller drains it because of one.
+	// noticeAt, reclaimAt and source describe the notice; zero without a notice. recommended is the
+	// time of a rebalance recommendation. actor is the controller that drains the node because of
+	// either.
 	noticeAt, reclaimAt, recommended policy.Time
 	source                           string
 	actor                            policy.Actor
 
-	// marked is when a taint that announces a reclaim was first seen, where the
-	// taint does not say.
+	// marked is the time at which a taint that announces a reclaim was first observed, if the taint
+	// does not contain it.
 	marked policy.Time
 
-	// initialized is since when it is known to take pods; 0 before it does.
+	// initialized is the time since which the node is known to accept pods; 0 before it does.
 	initialized policy.Time
 
-	leaving  bool // its object is being deleted
-	unpriced bool // the last snapshot had no market of it
+	leaving  bool // the Node object was deleted
+	unpriced bool // the last snapshot had no market for the node
 
-	// life and was are of its Life, seen says that a snapshot had it, and gone is when its
-	// Node object went where its machine is still there.
+	// life and was are Key and Was of the node's Life. seen reports whether a snapshot contained
+	// the node. gone is the time of the deletion of its Node object if the machine still exists.
 	life, was string
 	seen      bool
 	gone      policy.Time
 }
 
-// instanceOf returns the last part of a provider ID, which names the instance.
+// instanceOf returns the last part of a provider ID, which identifies the instance.
 func instanceOf(providerID string) string {
 	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }
 
-// slot returns an empty slot.
+// slot returns a free slot.
 func (s *nodeSlots) slot() int32 {
 	var i int32
 	if n := len(s.free); n > 0 {
@@ -102,15 +103,15 @@ func (s *nodeSlots) touchAll() {
 	}
 }
 
-// empty empties slot i.
+// empty frees slot i.
 func (s *nodeSlots) empty(i int32) {
 	s.entries[i] = nodeEntry{dirty: s.entries[i].dirty}
 	s.touch(i)
 	s.free = append(s.free, i)
 }
 
-// machineSlot returns the slot of the machine that the Node object of that name is
-// of, if a backend has reported it.
+// machineSlot returns the slot of the reported machine that belongs to the Node object with a name
+// and instance, and whether there is one.
 func (s *nodeSlots) machineSlot(name, instance string) (int32, bool) {
 	if i, ok := s.byInstance[instance]; ok && instance != "" && s.entries[i].object == nil {
 		return i, true
@@ -123,7 +124,7 @@ func (s *nodeSlots) machineSlot(name, instance string) (int32, bool) {
 	return 0, false
 }
 
-// slotOf returns the slot of the Node object that m says is its.
+// slotOf returns the slot of the Node object that belongs to m, and whether there is one.
 func (s *nodeSlots) slotOf(m *backend.Machine) (int32, bool) {
 	if m.Node != "" {
 		if i, ok := s.byName[m.Node]; ok {
@@ -138,7 +139,7 @@ func (s *nodeSlots) slotOf(m *backend.Machine) (int32, bool) {
 	return 0, false
 }
 
-// noticed returns the slot of the machine that a notice names.
+// noticed returns the slot of the machine that a notice names, and whether there is one.
 func (s *nodeSlots) noticed(machine string) (int32, bool) {
 	if machine == "" {
 		return 0, false
@@ -150,8 +151,9 @@ func (s *nodeSlots) noticed(machine string) (int32, bool) {
 	return i, ok
 }
 
-// promised returns the node of that name, or the machine that is to become one: who
-// buys nodes for pods may say so before they are there.
+// promised returns the node with a name, or the machine with that name that has not joined yet: a
+// provisioner may nominate machines for pods before they are nodes. It returns None if there is
+// neither.
 func (s *nodeSlots) promised(name string) policy.NodeID {
 	if name == "" {
 		return policy.None

@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A nodeTable takes in nodes from the API server and from backends, and warnings of their
-// end, and makes the nodes of snapshots of them.
+// A nodeTable receives nodes from the API server and from backends, and notices, and converts them
+// to the nodes of snapshots.
 type nodeTable struct {
 	cfg        *Config
 	clock      *snapshotClock
@@ -22,15 +22,15 @@ type nodeTable struct {
 	lives      *lifeTable
 	pods       *podSlots
 
-	// early are notices of machines that nothing else is known of yet.
+	// early contains notices of machines that are not known yet.
 	early []backend.Notice
 }
 
-// set takes in a Node object.
+// set adds or updates a Node object.
 func (t *nodeTable) set(obj *corev1.Node) {
 	i, known := t.slots.byName[obj.Name]
 	if known && t.slots.entries[i].object.UID != obj.UID {
-		t.drop(t.slots.entries[i].object) // another of the same name
+		t.drop(t.slots.entries[i].object) // an earlier node with the same name
 		known = false
 	}
 	instance := instanceOf(obj.Spec.ProviderID)
@@ -50,7 +50,7 @@ func (t *nodeTable) set(obj *corev1.Node) {
 	}
 	e := &t.slots.entries[i]
 	if e.object == nil {
-		e.gone = 0 // its machine is back in the cluster
+		e.gone = 0 // the machine has joined the cluster again
 	}
 	e.object = obj
 	if e.life == "" {
@@ -61,8 +61,7 @@ func (t *nodeTable) set(obj *corev1.Node) {
 	t.wakeFor(e)
 }
 
-// adopt moves the machine in slot j to slot i, where its Node object is, and
-// empties slot j.
+// adopt moves the machine in slot j to slot i, which contains its Node object, and frees slot j.
 func (t *nodeTable) adopt(i, j int32) {
 	to, from := &t.slots.entries[i], &t.slots.entries[j]
 	to.key, to.machine = from.key, from.machine
@@ -85,8 +84,7 @@ func (t *nodeTable) adopt(i, j int32) {
 	t.slots.free = append(t.slots.free, j)
 }
 
-// drop takes in that a Node object is gone. A machine that is still there is on
-// its way out.
+// drop handles the deletion of a Node object. If its machine still exists, it is being terminated.
 func (t *nodeTable) drop(obj *corev1.Node) {
 	i, known := t.slots.byName[obj.Name]
 	if !known || t.slots.entries[i].object.UID != obj.UID {
@@ -108,9 +106,9 @@ func (t *nodeTable) drop(obj *corev1.Node) {
 	t.pods.touchWhere(func(x *podEntry) bool { return x.node == obj.Name })
 }
 
-// lose notes that the node in slot i is gone. It counts as reclaimed if it ended under a notice, or
-// had stopped reporting and no controller had requested its end: a cloud controller deletes a Node
-// object only after the kubelet is dead.
+// lose records that the node in slot i no longer exists. It counts as reclaimed if it ended under a
+// notice, or if it had stopped reporting and no controller had requested its end: a cloud
+// controller deletes a Node object only after the kubelet has stopped.
 func (t *nodeTable) lose(i int32) {
 	e, n := &t.slots.entries[i], &t.slots.nodes[i]
 	now := t.clock.wall()
@@ -124,7 +122,7 @@ func (t *nodeTable) lose(i int32) {
 	}
 }
 
-// wakeFor requests a step when the marks on a node announce its end.
+// wakeFor requests a step if new marks on a node announce its end.
 func (t *nodeTable) wakeFor(e *nodeEntry) {
 	m := MarksOf(e.object)
 	if m.ReclaimLead != 0 && e.marked == 0 && e.reclaimAt == 0 {
@@ -141,7 +139,7 @@ func (t *nodeTable) wakeFor(e *nodeEntry) {
 	}
 }
 
-// readAll reads the slots that have changed.
+// readAll reads the slots that were marked to be read again.
 func (t *nodeTable) readAll() {
 	t.reader.trim(len(t.slots.nodes))
 	for i := range t.slots.nodes {
@@ -157,7 +155,7 @@ func (t *nodeTable) readAll() {
 	t.slots.reread = t.slots.reread[:0]
 }
 
-// read makes the entry of slot i in the table of nodes.
+// read converts slot i to a node of snapshots.
 func (t *nodeTable) read(i int32) {
 	e := &t.slots.entries[i]
 	n := policy.Node{ID: policy.NodeID(i), Pool: policy.None, Market: policy.None}
@@ -175,7 +173,7 @@ func (t *nodeTable) read(i int32) {
 	t.slots.nodes[i] = n
 }
 
-// meet counts what the entry of slot i shows to have happened.
+// meet counts the launch and the reclaim of the node in slot i.
 func (t *nodeTable) meet(i int32) {
 	e, n := &t.slots.entries[i], &t.slots.nodes[i]
 	if n.Phase == policy.NodeGone {
@@ -187,7 +185,7 @@ func (t *nodeTable) meet(i int32) {
 	}
 }
 
-// fill copies the table of nodes, with what depends on the time and on pods.
+// fill copies the nodes to s, and sets the fields that depend on pods.
 func (t *nodeTable) fill(s *policy.Snapshot) {
 	s.Nodes = slices.Clone(t.slots.nodes)
 	busy := make([]bool, len(s.Nodes))
@@ -208,7 +206,7 @@ func (t *nodeTable) fill(s *policy.Snapshot) {
 	}
 }
 
-// fillUsed writes what the pools hold.
+// fillUsed sets the used resources of the pools.
 func (t *nodeTable) fillUsed(s *policy.Snapshot) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]

@@ -11,12 +11,12 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// ErrUnread is returned while not all of the cluster was read once.
+// ErrUnread is returned while some objects of the cluster have not been read.
 var ErrUnread = errors.New("the cluster has not been read yet")
 
-// Notices returns the nodes under notice that Spotter must drain by the present state of the
+// Notices returns the nodes under notice that Spotter must drain in the present state of the
 // cluster, the earliest reclaims first. It works between two snapshots, and also before the first.
-// They are the nodes for which [place.Notices] of a snapshot has a drain.
+// For these nodes, [place.Notices] of a snapshot returns a drain.
 func (o *Observer) Notices(context.Context) ([]drain.Noticed, error) {
 	if late := o.late(); late != "" {
 		return nil, fmt.Errorf("%w: %s", ErrUnread, late)

@@ -8,10 +8,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An Observer keeps what is known of a cluster, in tables that each own one kind of it. All
-// of its methods may be called from any goroutine, but Observe from one only. The tables
-// are read and changed under its lock only, and none of their methods takes it. The book and
-// the queue of wakes need no lock.
+// An Observer keeps the state of a cluster in tables, each for one kind of object. All methods are
+// safe for concurrent use, except that only one goroutine may call Observe. The tables are read and
+// changed only under the lock of the observer; their methods do not acquire it. The book and the
+// queue of wakes need no lock.
 type Observer struct {
 	cfg   Config
 	wakes wakeQueue
@@ -29,7 +29,7 @@ type Observer struct {
 	usage   usage
 }
 
-// New returns an observer of nothing yet: see [Observer.SetupWithManager].
+// New returns an observer that is not yet subscribed to a cluster: see [Observer.SetupWithManager].
 func New(cfg Config, book Book) (*Observer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -56,10 +56,10 @@ func New(cfg Config, book Book) (*Observer, error) {
 	return o, nil
 }
 
-// Observe returns what is known of the cluster now. The observer never changes a snapshot that it
-// has returned, however long it is in use: data that snapshots share is replaced when it changes,
-// and never written. It fails until everything was read once, and for a snapshot that breaks the
-// rules of snapshots, which is then a bug of Spotter.
+// Observe returns the present state of the cluster. The observer never changes a snapshot that it
+// has returned: data that snapshots share is replaced, never modified. Observe waits until
+// everything was read once or ctx ends. It returns an error if the snapshot is invalid, which
+// indicates a bug in Spotter.
 func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	if err := o.Await(ctx); err != nil {
 		return nil, err
@@ -73,7 +73,8 @@ func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	return s, nil
 }
 
-// begin returns a snapshot of now with the current markets, and reads the nodes by it.
+// begin returns a snapshot of the present instant with the current markets, and reads the changed
+// nodes at that instant.
 func (o *Observer) begin() *policy.Snapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -85,8 +86,8 @@ func (o *Observer) begin() *policy.Snapshot {
 	return s
 }
 
-// readAhead reads most of the changed pods, some at a time, so that no goroutine waits long for the
-// lock when there are many, as at the start.
+// readAhead reads most of the changed pods, a few at a time, so that no goroutine waits long for
+// the lock when there are many, as at the start.
 func (o *Observer) readAhead() {
 	for more := true; more; {
 		o.mu.Lock()
@@ -95,8 +96,8 @@ func (o *Observer) readAhead() {
 	}
 }
 
-// fill writes all that s does not have yet, as of the present instant: changes received while it
-// was being built are not later than it.
+// fill completes s as of the present instant: changes received while it was being built are not
+// later than its time.
 func (o *Observer) fill(s *policy.Snapshot) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,15 +122,15 @@ func (o *Observer) fill(s *policy.Snapshot) {
 	o.pools.nominate(s)
 }
 
-// readPools reads the pools where one has changed, and then all nodes again.
+// readPools reads the pools if one has changed, and then marks all nodes to be read again.
 func (o *Observer) readPools() {
 	if o.pools.read() {
 		o.nodes.slots.touchAll()
 	}
 }
 
-// fillMarkets lets the book write its part, and marks what depends on identifiers
-// that have changed.
+// fillMarkets lets the book fill its part of s. If identifiers have changed, it marks everything
+// that depends on them to be read again.
 func (o *Observer) fillMarkets(s *policy.Snapshot) {
 	o.readPools()
 	o.markets.book.Fill(s, s.Now)

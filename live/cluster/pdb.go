@@ -12,21 +12,22 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A pdb is a disruption budget with the resourceVersion of its selector.
+// A pdb is a PodDisruptionBudget with its generation and UID, which identify the version of its
+// selector.
 type pdb struct {
 	pdb        policy.PDB
 	generation int64
 	uid        string
 }
 
-// A pdbTable holds the disruption budgets of pods.
+// A pdbTable contains the PodDisruptionBudgets.
 type pdbTable struct {
 	faults  *faultLog
 	byName  map[string]*pdb
-	list    []*pdb // by identifier
-	shifted bool   // identifiers must be assigned again
+	list    []*pdb // by PDBID
+	shifted bool   // IDs must be assigned again
 
-	selectors policy.SelectorIndex // of the list
+	selectors policy.SelectorIndex // index of list
 	found     []int32
 }
 
@@ -36,7 +37,7 @@ func (pt *pdbTable) set(b *policyv1.PodDisruptionBudget) {
 		pt.faults.warn("PodDisruptionBudget "+name, strings.Join(path, ".")+": "+fmt.Sprintf(format, args...))
 	})
 	if x.MinAvailable.Set && x.MaxUnavailable.Set {
-		x.MaxUnavailable = policy.Quantity{} // the API server refuses it
+		x.MaxUnavailable = policy.Quantity{} // the API server does not accept both
 	}
 	before := pt.byName[name]
 	if before == nil || before.generation != b.Generation || before.uid != string(b.UID) || b.Generation == 0 {
@@ -53,7 +54,7 @@ func (pt *pdbTable) drop(b *policyv1.PodDisruptionBudget) {
 	pt.shifted = true
 }
 
-// order numbers the disruption budgets.
+// order assigns the IDs.
 func (pt *pdbTable) order() {
 	pt.list = pt.list[:0]
 	pt.selectors.Reset()
@@ -65,7 +66,7 @@ func (pt *pdbTable) order() {
 	}
 }
 
-// selecting returns the disruption budgets that select pods of t, ascending.
+// selecting returns the PodDisruptionBudgets that select pods of t, ascending.
 func (pt *pdbTable) selecting(t *policy.Template) []policy.PDBID {
 	var ids []policy.PDBID
 	pt.found = pt.selectors.Candidates(pt.found, t.Namespace, t.Labels)

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A podTable takes in pods, and makes the pods of snapshots of them.
+// A podTable receives pods and converts them to the pods of snapshots.
 type podTable struct {
 	clock      *snapshotClock
 	wakes      wakeQueue
@@ -24,19 +24,19 @@ type podTable struct {
 	endings    *endingTable
 	held       *claimTable
 
-	// over are the pods that have ended and whose objects are still there, by name.
+	// over contains the UIDs of pods that have ended but whose objects still exist, by name.
 	over map[string]string // UID
 
-	// expiring are the slots of pods that may not be disrupted until an instant.
+	// expiring contains the slots of pods that may not be disrupted before an instant.
 	expiring map[int32]bool
 }
 
-// set takes in a pod.
+// set adds or updates a pod.
 func (pt *podTable) set(p *corev1.Pod) {
 	name := key(p)
 	i, known := pt.slots.byName[name]
 	if known && pt.slots.entries[i].object.UID != p.UID {
-		pt.end(i, pt.slots.entries[i].object, true) // another of the same name
+		pt.end(i, pt.slots.entries[i].object, true) // an earlier pod with the same name
 		known = false
 	}
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
@@ -66,7 +66,7 @@ func (pt *podTable) set(p *corev1.Pod) {
 	pt.slots.touch(i)
 }
 
-// finish takes in a pod that has done its work or failed.
+// finish handles a pod that has succeeded or failed.
 func (pt *podTable) finish(i int32, known bool, p *corev1.Pod) {
 	name := key(p)
 	if pt.over[name] == string(p.UID) {
@@ -78,7 +78,7 @@ func (pt *podTable) finish(i int32, known bool, p *corev1.Pod) {
 		pt.end(i, p, false)
 		return
 	}
-	// It ended before the observer began, or between two looks at it.
+	// The pod ended before the observer started, or before it was first observed.
 	w, _ := pt.workloads.owner(p)
 	pt.endings.note(p, pt.templates.of(p, w, pt.held.of(p, nil)), false)
 }
@@ -94,7 +94,7 @@ func (pt *podTable) drop(p *corev1.Pod) {
 	}
 }
 
-// end takes the pod in slot i out of the table and notes how it ended.
+// end removes the pod in slot i from the table and records its end.
 func (pt *podTable) end(i int32, p *corev1.Pod, deleted bool) {
 	x := &pt.slots.entries[i]
 	t := x.template
@@ -102,7 +102,7 @@ func (pt *podTable) end(i int32, p *corev1.Pod, deleted bool) {
 		w, _ := pt.workloads.owner(p)
 		t = pt.templates.of(p, w, pt.held.of(p, nil))
 	}
-	x.template = nil // its reference is the end's now
+	x.template = nil // the reference now belongs to the recorded end
 	pt.endings.note(p, t, deleted)
 	pt.count(x, nil, false)
 	pt.slots.entries[i] = podEntry{dirty: x.dirty}
@@ -111,7 +111,7 @@ func (pt *podTable) end(i int32, p *corev1.Pod, deleted bool) {
 	pt.slots.free = append(pt.slots.free, i)
 }
 
-// readAll reads the slots that have changed.
+// readAll reads the slots that were marked to be read again.
 func (pt *podTable) readAll() {
 	for i := range pt.expiring {
 		if pt.slots.entries[i].until <= pt.clock.now {
@@ -123,8 +123,7 @@ func (pt *podTable) readAll() {
 	pt.slots.reread = pt.slots.reread[:0]
 }
 
-// readSome reads the newest of the slots that have changed, and reports whether there are
-// many more.
+// readSome reads the slots that were marked last, and reports whether many remain.
 func (pt *podTable) readSome() bool {
 	s := pt.slots
 	s.read = true
@@ -134,7 +133,8 @@ func (pt *podTable) readSome() bool {
 	return len(s.reread) > podsAtOnce
 }
 
-// podsAtOnce is how many pods are read while the lock is held: some milliseconds.
+// podsAtOnce is the number of pods that are read while the lock is held, which takes some
+// milliseconds.
 const podsAtOnce = 500
 
 func (pt *podTable) readSlots(slots []int32) {
@@ -146,7 +146,7 @@ func (pt *podTable) readSlots(slots []int32) {
 	}
 }
 
-// readPod makes the entry of slot i in the table of pods.
+// readPod converts slot i to a pod of snapshots.
 func (pt *podTable) readPod(i int32) {
 	x := &pt.slots.entries[i]
 	p := x.object
@@ -171,7 +171,7 @@ func (pt *podTable) readPod(i int32) {
 	pt.count(x, w, n.Phase == policy.PodReady)
 }
 
-// readState fills in the phase of the pod. A pod whose node is gone is ending.
+// readState sets the phase of the pod. A pod whose node no longer exists is terminating.
 func (pt *podTable) readState(n *policy.Pod, p *corev1.Pod) {
 	n.Phase = policy.PodPending
 	if p.Spec.NodeName != "" {
@@ -193,8 +193,8 @@ func (pt *podTable) readState(n *policy.Pod, p *corev1.Pod) {
 	}
 }
 
-// count takes the pod of x from the counts of the workload that it was counted for,
-// and adds it to those of w.
+// count removes the pod of x from the counts of its previous workload and adds it to those of w. w
+// may be nil.
 func (pt *podTable) count(x *podEntry, w *workload, ready bool) {
 	if x.workload != w {
 		if x.workload != nil {
@@ -213,7 +213,7 @@ func (pt *podTable) count(x *podEntry, w *workload, ready bool) {
 	x.workload, x.ready = w, ready
 }
 
-// boundAt returns when a pod was given its node.
+// boundAt returns the time at which a pod was bound to its node.
 func boundAt(p *corev1.Pod) policy.Time {
 	if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue &&
 		!c.LastTransitionTime.IsZero() {
@@ -231,15 +231,15 @@ func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition
 	return nil
 }
 
-// isStuck reports whether the scheduler found no place for a pod.
+// isStuck reports whether the scheduler found no node for a pod.
 func isStuck(p *corev1.Pod) bool {
 	c := condition(p, corev1.PodScheduled)
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 &&
 		c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 }
 
-// undisturbed reports whether a pod or its namespace asks not to be disrupted now, and until
-// when where it says so.
+// undisturbed reports whether a pod or its namespace must not be disrupted now, and until when; 0
+// if there is no end.
 func (pt *podTable) undisturbed(p *corev1.Pod, w *workload) (bool, policy.Time) {
 	if pause := pt.namespaces.paused[p.Namespace]; pause.At(pt.clock.now) {
 		return true, pause.Until

@@ -6,30 +6,29 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A podSlots holds the pods that have not ended, in slots, and knows which of them must be read
+// A podSlots contains the pods that have not ended, in slots, and the list of slots to be read
 // again.
 type podSlots struct {
 	pods    []policy.Pod
 	entries []podEntry
 	free    []int32
 	reread  []int32 // slots to be read again
-	read    bool    // some were read; before, all must be read
+	read    bool    // some pods were read; before that, all are marked to be read
 	byName  map[string]int32
 }
 
-// A podEntry is what a slot of the table of pods is made of; the object is nil in an
-// empty one.
+// A podEntry contains the sources of a slot of the pod table. The slot is free if object is nil.
 type podEntry struct {
 	object   *corev1.Pod
 	dirty    bool
 	template *template
-	workload *workload // nil without one
-	set      string    // the ReplicaSet between
-	node     string    // the name of the node that it is bound to
-	claims   bool      // it has volumes by claim
-	holding  *holding  // devices that its specification does not say; nil without
+	workload *workload // nil for a pod without a workload
+	set      string    // name of the ReplicaSet between pod and workload
+	node     string    // name of the node to which it is bound
+	claims   bool      // it has volumes with claims
+	holding  *holding  // devices that its specification does not determine; nil if its specification is complete
 	ready    bool      // it counts as ready for its workload
-	stuck    bool      // the scheduler found no place
+	stuck    bool      // the scheduler found no node
 	until    policy.Time
 }
 
@@ -41,7 +40,7 @@ func (s *podSlots) touch(i int32) {
 	}
 }
 
-// touchWhere marks the pods that pick selects to be read again.
+// touchWhere marks the pods for which pick returns true to be read again.
 func (s *podSlots) touchWhere(pick func(*podEntry) bool) {
 	if !s.read {
 		return

@@ -17,34 +17,34 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// LabelPool is on the objects that Spotter creates for a pool, and so on its nodes: the name of the
-// pool.
+// LabelPool is the label of the objects that Spotter creates for a pool, and therefore of its
+// nodes. Its value is the name of the pool.
 const LabelPool = "spotter.dev/pool"
 
-// chooseEvery is how often the markets of the pools are chosen again, as prices and scores change:
-// the step of the price history.
+// chooseEvery is the interval at which the markets of the pools are chosen again, since prices and
+// scores change. It is the step of the price history.
 const chooseEvery = 10 * time.Minute
 
-// A poolTable holds the CapacityPools, and what was reported of them.
+// A poolTable contains the CapacityPools and the reports about them.
 type poolTable struct {
 	book   Book
 	wakes  wakeQueue
 	clock  *snapshotClock
 	faults *faultLog
 
-	objects map[string]*v1alpha1.CapacityPool // as the API server has them
+	objects map[string]*v1alpha1.CapacityPool // as read from the API server
 
-	// valid are the valid ones, ascending by name. A change rebuilds them.
+	// valid contains the valid pools, ascending by name. It is rebuilt after a change.
 	valid   []*pool
 	changed bool
-	chosen  policy.Time // when the markets were last chosen; 0 is before
+	chosen  policy.Time // time at which the markets were last chosen; 0 if never
 
-	// invalid says by the name of a pool what is wrong with it, and conflicts which
-	// others lay claim to its nodes.
+	// invalid contains the error of each invalid pool, and conflicts the reason of each pool that
+	// claims the same nodes as another, by name of the pool.
 	invalid   map[string]string
 	conflicts map[string]string
 
-	// nodePools are the node pools of Karpenter by name, for their CapacityPool.
+	// nodePools maps the names of Karpenter's NodePools to their CapacityPools.
 	nodePools map[string]policy.PoolID
 
 	steers  map[string]policy.SteerState
@@ -59,7 +59,7 @@ func newPoolTable(b Book, q wakeQueue, c *snapshotClock, l *faultLog) *poolTable
 	}
 }
 
-// A pool is a valid CapacityPool with its defaults, and as snapshots show it.
+// A pool is a valid CapacityPool with its defaults, and its form in snapshots.
 type pool struct {
 	object *v1alpha1.CapacityPool
 	pool   policy.Pool
@@ -69,13 +69,13 @@ func (t *poolTable) set(p *v1alpha1.CapacityPool) {
 	before := t.objects[p.Name]
 	if before != nil && before.UID == p.UID && before.Generation == p.Generation && p.Generation != 0 &&
 		maps.Equal(before.Annotations, p.Annotations) {
-		return // its status has changed
+		return // only its status has changed
 	}
 	t.objects[p.Name] = p
 	t.change()
 }
 
-// change causes the pools to be read again, and a step with their new settings.
+// change causes the pools to be read again, and requests a step with their new settings.
 func (t *poolTable) change() {
 	t.changed = true
 	if t.clock.started {
@@ -90,8 +90,8 @@ func (t *poolTable) drop(p *v1alpha1.CapacityPool) {
 	t.change()
 }
 
-// read reads all pools where one has changed, since their identifiers follow from their
-// names, and reports whether it did.
+// read reads all pools if one has changed, since their identifiers depend on their names, and
+// reports whether it did.
 func (t *poolTable) read() bool {
 	if !t.changed {
 		return false
@@ -122,12 +122,12 @@ func (t *poolTable) read() bool {
 	return true
 }
 
-// id returns the pool of that name, or None.
+// id returns the pool with a name; None if it does not exist.
 func (t *poolTable) id(name string) policy.PoolID {
 	return policy.PoolID(slices.IndexFunc(t.valid, func(p *pool) bool { return p.pool.Name == name }))
 }
 
-// name returns the name of a pool, empty for None.
+// name returns the name of a pool; empty for None.
 func (t *poolTable) name(id policy.PoolID) string {
 	if id == policy.None || int(id) >= len(t.valid) {
 		return ""
@@ -135,8 +135,9 @@ func (t *poolTable) name(id policy.PoolID) string {
 	return t.valid[id].pool.Name
 }
 
-// of returns the pool of a node: by Spotter's label, by its node pool, or by all of the labels of
-// the pool's template. If the labels of several pools match, it is the pool with the most labels.
+// of returns the pool of a node: by Spotter's label, by its NodePool, or by all labels of the
+// pool's template. If the labels of several pools match, it is the pool with the most labels. It
+// returns None if there is no match.
 func (t *poolTable) of(n *corev1.Node) policy.PoolID {
 	if name, ok := n.Labels[LabelPool]; ok {
 		if id := t.id(name); id != policy.None {
@@ -159,7 +160,7 @@ func (t *poolTable) of(n *corev1.Node) policy.PoolID {
 	return best
 }
 
-// findConflicts finds the pools that lay claim to the same nodes.
+// findConflicts finds the pools that claim the same nodes.
 func (t *poolTable) findConflicts() {
 	clear(t.conflicts)
 	for i, p := range t.valid {
@@ -177,7 +178,7 @@ func (t *poolTable) addConflict(pool, other, why string) {
 	t.conflicts[pool] = strings.TrimPrefix(t.conflicts[pool]+text, "; ")
 }
 
-// overlap says why p and q lay claim to the same nodes; empty when they do not.
+// overlap returns the reason that p and q claim the same nodes; empty if they do not.
 func overlap(p, q *v1alpha1.CapacityPool) string {
 	a, b := &p.Spec.Backend, &q.Spec.Backend
 	switch {
@@ -196,10 +197,10 @@ func overlap(p, q *v1alpha1.CapacityPool) string {
 			return "give their nodes the same labels"
 		}
 	}
-	return "" // node pools of Rackspace are created by Spotter and carry the name of the pool
+	return "" // Spotter creates the node pools of Rackspace, with the name of the pool
 }
 
-// fill writes the pools, with which of their disruption budgets are in force.
+// fill writes the pools to s, and determines which of their disruption budgets are active.
 func (t *poolTable) fill(s *policy.Snapshot) {
 	if t.chosen == 0 || s.Now.Sub(t.chosen) >= chooseEvery {
 		t.chosen = s.Now
@@ -220,12 +221,12 @@ func (t *poolTable) fill(s *policy.Snapshot) {
 	}
 }
 
-// youngFor is how much longer than its pool's consolidateAfter a node counts as
-// nominated: nominations live in the memory of Karpenter only.
+// youngFor is the time after its pool's consolidateAfter for which a node still counts as
+// nominated: Karpenter keeps nominations in memory only.
 const youngFor = 30 * time.Second
 
-// nominate marks the nodes of Karpenter that are so young that it may have promised them
-// to pods, as of s.Now, which has to be final.
+// nominate marks the nodes of Karpenter that are so young that Karpenter may have nominated them
+// for pods, as of s.Now, which must be final.
 func (t *poolTable) nominate(s *policy.Snapshot) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -240,7 +241,7 @@ func (t *poolTable) nominate(s *policy.Snapshot) {
 	}
 }
 
-// used lists the pools that the book is to sell for.
+// used returns the CapacityPools of pools, for which the book provides markets.
 func used(pools []*pool) []*v1alpha1.CapacityPool {
 	all := make([]*v1alpha1.CapacityPool, len(pools))
 	for i, p := range pools {

@@ -15,14 +15,14 @@ type pricingTable struct {
 	byPool map[string]*pricing
 }
 
-// A pricing is how many nodes of a pool there are in the cluster, and how many of them
-// are of no market that is known; example says why of one.
+// A pricing counts the nodes of a pool, and those without a known market. example explains why the
+// market of one of them is unknown.
 type pricing struct {
 	nodes, unpriced int
 	example         string
 }
 
-// condition says whether all nodes of a pool are of markets that are known.
+// condition reports whether the markets of all nodes of a pool are known.
 func (t *pricingTable) condition(pool string) metav1.Condition {
 	c := metav1.Condition{Type: ConditionPriced, Status: metav1.ConditionTrue, Reason: "AllPriced"}
 	if p := t.byPool[pool]; p != nil && p.unpriced > 0 {
@@ -33,8 +33,9 @@ func (t *pricingTable) condition(pool string) metav1.Condition {
 	return c
 }
 
-// count counts the nodes of pools whose price is not known. It leaves out those for which the book
-// was queried only now, since their price may be known at the next snapshot.
+// count counts the nodes of pools, and those whose price is not known. It counts a node as unpriced
+// only if its price was also unknown in the last snapshot: the book may learn the price by the next
+// one.
 func (t *pricingTable) count(pools []*pool) {
 	t.byPool = make(map[string]*pricing, len(pools))
 	for _, p := range pools {

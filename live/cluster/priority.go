@@ -9,13 +9,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A priorityTable holds the PriorityClasses. All pods are read again when one changes.
+// A priorityTable contains the PriorityClasses. All pods are marked to be read again when one
+// changes.
 type priorityTable struct {
 	pods      *podSlots
 	workloads *workloadTable
 
 	byName map[string]kube.Priority
-	preset kube.Priority // of pods without a class
+	preset kube.Priority // priority of pods without a class
 }
 
 func (t *priorityTable) set(c *schedulingv1.PriorityClass) {
@@ -43,8 +44,9 @@ func (t *priorityTable) drop(c *schedulingv1.PriorityClass) {
 	t.workloads.redeclare()
 }
 
-// get returns the class of that name, the default for none. One that is not
-// there gives nothing: the API server has written its value into the pod.
+// get returns the priority of a class, or the default priority if class is empty. If the class does
+// not exist, it returns an error and a priority without a value: the API server has written the
+// value to the pod.
 func (t *priorityTable) get(class string) (kube.Priority, error) {
 	if class == "" {
 		return t.preset, nil

@@ -7,14 +7,14 @@ import (
 
 var _ backend.Sink = (*Observer)(nil)
 
-// SetMachine takes in what a backend knows of a machine.
+// SetMachine implements [backend.Sink].
 func (o *Observer) SetMachine(from string, m backend.Machine) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.nodes.setMachine(from, m)
 }
 
-// DropMachine takes in that a machine no longer exists.
+// DropMachine implements [backend.Sink].
 func (o *Observer) DropMachine(from, name string) {
 	at := o.clock.wall()
 	o.mu.Lock()
@@ -22,16 +22,16 @@ func (o *Observer) DropMachine(from, name string) {
 	o.nodes.dropMachine(from, name, at)
 }
 
-// Notice takes in a warning.
+// Notice implements [backend.Sink].
 func (o *Observer) Notice(n backend.Notice) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.nodes.notice(n)
 }
 
-// Meet takes an observation of a backend. Launches and reclaims are counted here, by the node, so
-// that each counts once whichever backend reports it. Only events that no node shows are taken from
-// backends.
+// Meet implements [backend.Sink]. Launches and reclaims are counted from the nodes, so that each
+// counts once whichever backend reports it. Meet therefore ignores them, and counts only the events
+// that no node shows.
 func (o *Observer) Meet(e backend.Event) {
 	switch e.Kind {
 	case backend.MetLaunch, backend.MetReclaim:
@@ -45,7 +45,7 @@ func (o *Observer) Meet(e backend.Event) {
 	o.Wake(backend.WakeRefused)
 }
 
-// SetSteer takes the last steer that a pool got.
+// SetSteer implements [backend.Sink].
 func (o *Observer) SetSteer(pool string, s policy.SteerState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -22,35 +22,35 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A stream is what one kind of object comes by.
+// A stream is the source of one kind of object.
 type stream struct {
 	name string
 
-	// synced reports whether all objects that there were have been handled.
+	// synced reports whether all initial objects have been handled.
 	synced func() bool
 
 	// version returns the last version of the stream; nil if it is not known.
 	version func() string
 
-	// heard is the version that was last seen, and at when it was new.
+	// heard is the last version that was observed, and at the time at which it was first observed.
 	heard string
 	at    policy.Time
 }
 
-// A streamTable knows how fresh what each kind of object shows is.
+// A streamTable tracks how current the objects of each kind are.
 type streamTable struct {
 	clock *snapshotClock
 	max   time.Duration // Config.DataMax
 	all   []*stream
 }
 
-// SetupWithManager subscribes the observer to everything that it reads. Every replica does so,
+// SetupWithManager subscribes the observer to all objects that it reads. Every replica does so,
 // whether it leads or not.
 func (o *Observer) SetupWithManager(mgr manager.Manager) error {
 	return o.Follow(context.Background(), mgr.GetCache())
 }
 
-// Follow subscribes the observer to everything that c holds and will hold.
+// Follow subscribes the observer to all objects in c, including future ones.
 func (o *Observer) Follow(ctx context.Context, c cache.Informers) error {
 	x, w := o.work, o.work.workloads
 	for _, err := range []error{
@@ -80,8 +80,8 @@ func (o *Observer) Follow(ctx context.Context, c cache.Informers) error {
 	return o.followClaims(ctx, c)
 }
 
-// followClaims subscribes the observer to resource claims if the API server has them in the version
-// of Kubernetes 1.34 and later.
+// followClaims subscribes the observer to resource claims if the API server supports the version of
+// Kubernetes 1.34 and later.
 func (o *Observer) followClaims(ctx context.Context, c cache.Informers) error {
 	t := o.work.claims
 	err := follow(ctx, o, c, "resourceclaims", &resourcev1.ResourceClaim{}, t.setClaim, t.dropClaim)
@@ -94,7 +94,7 @@ func (o *Observer) followClaims(ctx context.Context, c cache.Informers) error {
 	return follow(ctx, o, c, "resourceslices", &resourcev1.ResourceSlice{}, t.setSlice, t.dropSlice)
 }
 
-// follow calls set and drop, under the lock, with what the informer of like delivers.
+// follow calls set and drop, under the lock, for the objects that the informer of like delivers.
 func follow[T client.Object](ctx context.Context, o *Observer, c cache.Informers, name string, like T, set,
 	drop func(T)) error {
 	informer, err := c.GetInformer(ctx, like, cache.BlockUntilSynced(false))
@@ -111,7 +111,7 @@ func follow[T client.Object](ctx context.Context, o *Observer, c cache.Informers
 			if !ok {
 				return
 			}
-			heard := o.clock.wall() // and not once a snapshot is done that is being built
+			heard := o.clock.wall() // before waiting for a snapshot that is being built
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			s.at, o.clock.heard = heard, heard
@@ -135,22 +135,23 @@ func follow[T client.Object](ctx context.Context, o *Observer, c cache.Informers
 	return nil
 }
 
-// late names a stream that has not yet reported all; empty when all have.
+// late returns the name of a stream that is not yet synced; empty if all are.
 func (o *Observer) late() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.streams.late()
 }
 
-// Stalled names the kinds of object without an update for longer than Config.DataMax as of the last
-// snapshot.
+// Stalled returns the kinds of object that had no update for longer than Config.DataMax, as of the
+// last snapshot.
 func (o *Observer) Stalled() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.streams.stalled()
 }
 
-// Await returns once everything that there was has been handled, and reads most of it.
+// Await waits until all initial objects have been handled, and reads most of them. It returns an
+// error if ctx ends first.
 func (o *Observer) Await(ctx context.Context) error {
 	for {
 		late := o.late()
@@ -166,7 +167,7 @@ func (o *Observer) Await(ctx context.Context) error {
 	}
 }
 
-// late names a stream that has not yet reported all; empty when all have.
+// late returns the name of a stream that is not yet synced; empty if all are.
 func (t *streamTable) late() string {
 	for _, s := range t.all {
 		if !s.synced() {
@@ -176,9 +177,9 @@ func (t *streamTable) late() string {
 	return ""
 }
 
-// sources reports the time of the last update of each kind of object. The API server advances the
-// version of a live stream about once a minute, even without changes. So a stream whose version
-// does not change is cut off, and stale after max.
+// sources returns the time of the last update of each kind of object. The API server advances the
+// version of a live stream about once a minute, even without changes. A stream whose version does
+// not change for longer than max is therefore disconnected, and stale.
 func (t *streamTable) sources() []policy.Source {
 	all := make([]policy.Source, len(t.all))
 	for i, s := range t.all {
@@ -195,7 +196,7 @@ func (t *streamTable) sources() []policy.Source {
 // silent reports whether s had no update for longer than max.
 func (t *streamTable) silent(s *stream) bool { return t.clock.now.Sub(s.at) > t.max }
 
-// stalled names the kinds of object without an update for longer than max.
+// stalled returns the kinds of object that had no update for longer than max.
 func (t *streamTable) stalled() []string {
 	var names []string
 	for _, s := range t.all {

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CacheOptions returns o with what keeps the cache of a manager small: objects are
-// held without what nothing here reads, such as the environment of containers, and pods
-// of one owner share what is equal. An object of the cache must therefore be changed by a
-// patch and never by an update, and never in place.
+// CacheOptions returns o with transforms that keep the cache of a manager small: they remove fields
+// that are never read, such as the environment of containers, and pods of one owner share equal
+// parts. An object of the cache must therefore be changed by a patch, never by an update and never
+// in place.
 func CacheOptions(o cache.Options) cache.Options {
 	o.DefaultTransform = stripMeta
 	if o.ByObject == nil {
@@ -33,7 +33,7 @@ func CacheOptions(o cache.Options) cache.Options {
 	return o
 }
 
-// applied is the annotation in which kubectl keeps a copy of what it applied.
+// applied is the annotation in which kubectl stores the last applied configuration.
 const applied = corev1.LastAppliedConfigAnnotation
 
 func stripMeta(x any) (any, error) {
@@ -55,13 +55,13 @@ func stripNode(x any) (any, error) {
 	return stripMeta(x)
 }
 
-// A podStripper strips the pods of one informer, which does so one after the other.
+// A podStripper strips the pods of one informer. Calls must not overlap.
 type podStripper struct {
-	last map[types.UID]*corev1.Pod // the pod that was seen last, by its owner
+	last map[types.UID]*corev1.Pod // last pod, by UID of its owner
 }
 
-// ownersMax is how many owners a podStripper knows before it forgets all: those that have
-// pods come again.
+// ownersMax is the number of owners at which a podStripper forgets all of them. Owners that still
+// have pods are added again.
 const ownersMax = 5000
 
 func (s *podStripper) strip(x any) (any, error) {
@@ -102,7 +102,8 @@ func (s *podStripper) strip(x any) (any, error) {
 // podConditions are the conditions of pods that are read.
 var podConditions = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.DisruptionTarget}
 
-// stripPodStatus keeps what shows the phase of a pod, and when its containers ended.
+// stripPodStatus removes everything from s except the fields that show the phase of a pod and the
+// end of its containers.
 func stripPodStatus(s *corev1.PodStatus) {
 	kept := corev1.PodStatus{Phase: s.Phase, StartTime: s.StartTime, NominatedNodeName: s.NominatedNodeName,
 		Reason:                s.Reason,
@@ -124,7 +125,8 @@ func stripPodStatus(s *corev1.PodStatus) {
 	*s = kept
 }
 
-// stripSpec keeps of a pod what decides where it may run and how it ends.
+// stripSpec removes everything from s except the fields that determine where a pod may run and how
+// it ends.
 func stripSpec(s *corev1.PodSpec) {
 	for _, list := range [...][]corev1.Container{s.Containers, s.InitContainers} {
 		for i := range list {
@@ -146,12 +148,13 @@ func stripSpec(s *corev1.PodSpec) {
 	}
 }
 
-// stripWorkload keeps of a controller of pods what its pods and their number are read from.
+// stripWorkload removes everything from a workload except the fields that determine its pods and
+// their number.
 func stripWorkload(x any) (any, error) {
 	pods := &corev1.PodTemplateSpec{}
 	switch o := x.(type) {
 	case *appsv1.ReplicaSet:
-		if pods, o.Status.Conditions = &o.Spec.Template, nil; len(o.OwnerReferences) > 0 { // only a bare one is read further
+		if pods, o.Status.Conditions = &o.Spec.Template, nil; len(o.OwnerReferences) > 0 { // only a ReplicaSet without an owner needs its template
 			o.Spec.Template, o.Annotations = corev1.PodTemplateSpec{}, nil
 		}
 	case *appsv1.Deployment:

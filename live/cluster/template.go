@@ -16,7 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A template is what pods have in common, and how many have it.
+// A template contains the common properties of pods, and counts the references to it.
 type template struct {
 	t        policy.Template
 	key      string
@@ -24,8 +24,7 @@ type template struct {
 	refs     int
 }
 
-// A templateTable holds the distinct templates by what they say, each as long as
-// something refers to it.
+// A templateTable contains the distinct templates, each as long as it has references.
 type templateTable struct {
 	faults     *faultLog
 	nodes      *nodeSlots
@@ -34,12 +33,11 @@ type templateTable struct {
 	namespaces *namespaceTable
 
 	byKey   map[string]*template
-	list    []policy.Template // as snapshots show them: shared and never written
+	list    []policy.Template // shared by snapshots and never modified
 	shifted bool              // identifiers must be assigned again
 }
 
-// keep returns the template that says what t says of pods of w, with one reference
-// more.
+// keep returns the template of pods of w that equals t, and adds a reference to it.
 func (tt *templateTable) keep(t *policy.Template, w *workload) *template {
 	text, err := json.Marshal(t)
 	if err != nil {
@@ -59,7 +57,7 @@ func (tt *templateTable) keep(t *policy.Template, w *workload) *template {
 	return x
 }
 
-// release takes a reference from x, which may be nil.
+// release removes a reference from x, which may be nil.
 func (tt *templateTable) release(x *template) {
 	if x == nil {
 		return
@@ -70,9 +68,9 @@ func (tt *templateTable) release(x *template) {
 	}
 }
 
-// of returns the template of a pod, with one reference more. That of the pod of
-// its workload that was read last is taken where the two are alike. h is what the pod holds,
-// nil where its specification says all.
+// of returns the template of a pod, and adds a reference to it. If the pod is like the last pod of
+// its workload that was read, it reuses that pod's template. h contains the devices that the pod
+// holds; nil if its specification is complete.
 func (tt *templateTable) of(p *corev1.Pod, w *workload, h *holding) *template {
 	t := policy.Template{Name: key(p), Namespace: p.Namespace}
 	var of map[string]string
@@ -102,8 +100,8 @@ func (tt *templateTable) of(p *corev1.Pod, w *workload, h *holding) *template {
 	return x
 }
 
-// alike reports whether two pods of a workload have the same template, as long as nothing
-// else changes that it is read from.
+// alike reports whether two pods of a workload have the same template, provided that no other
+// source of the template has changed.
 func alike(p, q *corev1.Pod) bool {
 	a, b := p.Spec, q.Spec
 	a.NodeName, b.NodeName = "", ""
@@ -111,7 +109,7 @@ func alike(p, q *corev1.Pod) bool {
 		maps.Equal(relevant(p.Annotations), relevant(q.Annotations)) && reflect.DeepEqual(&a, &b)
 }
 
-// read reads a template of which the name and the kind are known.
+// read reads a template whose name and kind are set in t.
 func (tt *templateTable) read(t policy.Template, of map[string]string, mirror bool, p *corev1.Pod, w *workload,
 	h *holding) *template {
 	spec := &p.Spec
@@ -130,14 +128,14 @@ func (tt *templateTable) read(t policy.Template, of map[string]string, mirror bo
 	return tt.keep(&t, w)
 }
 
-// declares reports whether the template in the object of w must be in the table. If w has pods, the
-// template would describe none of them. But the pods that a DaemonSet puts on new nodes count
-// whatever pods it has now.
+// declares reports whether the template in the object of w must be in the table. If w has pods, it
+// would not describe any of them. The template of a DaemonSet is needed in any case, since it
+// describes the pods on new nodes.
 func (w *workload) declares() bool {
 	return w.spec != nil && (w.pods == 0 || w.key.kind == policy.KindDaemonSet)
 }
 
-// declare reads the template that the object of w states.
+// declare reads the template in the object of w.
 func (tt *templateTable) declare(w *workload) {
 	w.waiting = false
 	before := w.declared
@@ -158,7 +156,7 @@ func (tt *templateTable) declare(w *workload) {
 	tt.release(before)
 }
 
-// finishTemplate fills in what annotations say.
+// finishTemplate sets the fields of t that annotations determine.
 func finishTemplate(t *policy.Template, a *kube.Annotations, w *workload) {
 	a.Fill(t)
 	t.CPUUse = kube.CPUUse(t, a.CPUUtilisation(), kube.CPUUtilisation)
@@ -172,7 +170,7 @@ func finishTemplate(t *policy.Template, a *kube.Annotations, w *workload) {
 	}
 }
 
-// readTemplate reads a specification. pod is nil where it is not that of a pod.
+// readTemplate reads a specification. pod is nil if the specification is not that of a pod.
 func (tt *templateTable) readTemplate(t *policy.Template, labels map[string]string, s *corev1.PodSpec,
 	pod *corev1.Pod, w *workload) {
 	r := kube.Reader{
@@ -191,8 +189,8 @@ func (tt *templateTable) readTemplate(t *policy.Template, labels map[string]stri
 	catalogLabels(t)
 }
 
-// catalogLabels has pods select labels of instance types by the names that the catalog has
-// for them, so that they find those of EKS Auto Mode in types of which there is no node yet.
+// catalogLabels changes the keys of selected instance-type labels to those of the catalog, so that
+// labels of EKS Auto Mode match instance types that have no node yet.
 func catalogLabels(t *policy.Template) {
 	for i := range t.NodeSelector {
 		t.NodeSelector[i].Key = kube.InstanceLabel(t.NodeSelector[i].Key)
@@ -208,7 +206,8 @@ func catalogLabels(t *policy.Template) {
 	}
 }
 
-// pin keeps the static pods of control planes from being expected on every node.
+// pin restricts static pods of the control plane to control-plane nodes, so that they are not
+// expected on every node.
 func (tt *templateTable) pin(t *policy.Template, node string) {
 	const controlPlane = "node-role.kubernetes.io/control-plane"
 	if i, ok := tt.nodes.byName[node]; ok {

@@ -22,54 +22,54 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// SourceUsage is the name under which snapshots say how old the usage of nodes is.
+// SourceUsage is the name of the source in snapshots that contains the age of the usage of nodes.
 const SourceUsage = "usage"
 
-// ConditionUsage says whether the usage of nodes is known.
+// ConditionUsage is the condition that reports whether the usage of nodes is known.
 const ConditionUsage = "UsageKnown"
 
 // A Usage is the measured usage of nodes.
 type Usage struct {
-	// Nodes are what each uses, by its name; one that is not known is not there.
+	// Nodes contains the usage of each node by name. Nodes whose usage is unknown are missing.
 	Nodes map[string]policy.Resources
 
-	// At is when it was measured, zero where that is not said.
+	// At is the time of the measurement; zero if the source does not report it.
 	At policy.Time
 
-	// Odd says in words what was left out.
+	// Odd describes the data that was ignored.
 	Odd []string
 }
 
-// A UsageSource measures what nodes use. An error is a [UsageError] where its reason
-// can be reported in a word.
+// A UsageSource measures the usage of nodes. If the reason of an error can be reported as a
+// condition reason, the error is a [UsageError].
 type UsageSource interface {
 	Read(context.Context) (Usage, error)
 }
 
-// A UsageError says why usage cannot be read, by the reason of a condition.
+// A UsageError is the reason that usage cannot be read. Reason is the reason of a condition.
 type UsageError struct{ Reason, Text string }
 
 func (e *UsageError) Error() string { return e.Text }
 
-// A usage is what nodes use, as it was read last.
+// A usage is the usage of nodes at the last read.
 type usage struct {
-	at    policy.Time // of the newest measurement; zero without
+	at    policy.Time // time of the newest measurement; zero before the first
 	nodes map[string]policy.Resources
 
-	// reason and why say why it is not known; empty when it is. part says what of it
-	// is not.
+	// reason and why explain why usage is not known; empty if it is. part describes the part that
+	// is not known.
 	reason, why string
 	part        string
 }
 
-// FollowUsage reads what nodes use until ctx ends, which is its normal end. Decisions are based on
-// what pods request; usage is only shown to users. If it cannot be read the condition
-// [ConditionUsage] gives the reason, and the last values stay and become older.
+// FollowUsage reads the usage of nodes until ctx ends, and then returns nil. Decisions are based on
+// the requests of pods; usage is only shown to users. If it cannot be read, the condition
+// [ConditionUsage] contains the reason, and the last values are kept with their age.
 func (o *Observer) FollowUsage(ctx context.Context, from UsageSource, c clock.WithTicker, every time.Duration) error {
 	if every <= 0 {
 		return fmt.Errorf("cluster: usage interval %v is not above 0", every)
 	}
-	if o.Await(ctx) != nil { // until its nodes are known each would be another cluster's
+	if o.Await(ctx) != nil { // before the nodes are known, every node would seem to be in another cluster
 		return nil
 	}
 	tick := c.NewTicker(every)
@@ -84,7 +84,7 @@ func (o *Observer) FollowUsage(ctx context.Context, from UsageSource, c clock.Wi
 	}
 }
 
-// readUsage reads once. If it fails, the last values stay and become older.
+// readUsage reads the usage once. If that fails, the last values are kept.
 func (o *Observer) readUsage(ctx context.Context, from UsageSource) {
 	u, err := from.Read(ctx)
 	o.mu.Lock()
@@ -116,10 +116,10 @@ func (o *Observer) readUsage(ctx context.Context, from UsageSource) {
 	}
 }
 
-// oddMax is how many oddities are reported; the rest are counted.
+// oddMax is the number of problems that are described; further problems are only counted.
 const oddMax = 3
 
-// joined puts oddities behind a text.
+// joined appends problems to a text.
 func joined(text string, odd []string) string {
 	if len(odd) == 0 {
 		return text
@@ -131,15 +131,15 @@ func joined(text string, odd []string) string {
 	return reported
 }
 
-// least returns the first of names, so that equal answers are reported in equal words.
+// least returns the first name, so that equal problems are reported with equal text.
 func least(nodes map[string]policy.Resources) string {
 	return slices.Min(slices.Collect(maps.Keys(nodes)))
 }
 
-// metricsServer is a [UsageSource] that lists what metrics-server measured.
+// metricsServer is a [UsageSource] that lists the measurements of metrics-server.
 type metricsServer struct{ client.Reader }
 
-// NewMetricsServer returns a source that lists what metrics-server measured.
+// NewMetricsServer returns a source that lists the measurements of metrics-server.
 func NewMetricsServer(r client.Reader) UsageSource { return metricsServer{r} }
 
 // Read implements [UsageSource].
@@ -161,7 +161,7 @@ func (m metricsServer) Read(ctx context.Context) (Usage, error) {
 	return u, nil
 }
 
-// unusable says why metrics-server cannot be read.
+// unusable returns the reason that metrics-server cannot be read.
 func unusable(err error) error {
 	var partial *discovery.ErrGroupDiscoveryFailed
 	switch {
@@ -174,7 +174,7 @@ func unusable(err error) error {
 	return err
 }
 
-// Usage returns what nodes use, by their names, and as of when; zero when it is not
+// Usage returns the usage of nodes by name, and the time of its measurement; zero if usage is not
 // known.
 func (o *Observer) Usage() (map[string]policy.Resources, policy.Time) {
 	o.mu.Lock()
@@ -182,7 +182,7 @@ func (o *Observer) Usage() (map[string]policy.Resources, policy.Time) {
 	return maps.Clone(o.usage.nodes), o.usage.at
 }
 
-// condition says whether usage is known.
+// condition reports whether usage is known.
 func (u *usage) condition() metav1.Condition {
 	switch {
 	case u.reason != "":

@@ -20,30 +20,30 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A PrometheusConfig says where and how Prometheus is asked what nodes use. Start
-// from [DefaultPrometheusConfig].
+// A PrometheusConfig configures the queries for the usage of nodes. Start from
+// [DefaultPrometheusConfig].
 type PrometheusConfig struct {
-	// URL is where its HTTP API is, without /api/v1.
+	// URL is the address of the HTTP API, without /api/v1.
 	URL string
 
-	// Transport sends requests, with the credentials that they need.
+	// Transport sends requests, with the necessary credentials.
 	Transport http.RoundTripper
 
-	// CPU and Memory are queries whose answer is one sample for each node: cores in
-	// use, and bytes. The label node names the node, or else instance, or else the
-	// only label that there is.
+	// CPU and Memory are queries that return one sample for each node: the cores and bytes in use.
+	// The name of the node is the value of the label node, or else of instance, or else of the only
+	// label.
 	CPU, Memory string
 
-	// Timeout bounds one reading, which is both queries.
+	// Timeout is the maximum duration of one read, which consists of both queries.
 	Timeout time.Duration
 
-	// Clock gives the time that the answers' own is compared with.
+	// Clock provides the time with which the times of samples are compared.
 	Clock clock.PassiveClock
 }
 
-// DefaultPrometheusConfig queries what the kubelets' cAdvisor measures of whole nodes: the same as
-// metrics-server shows. The name of a node is in the label node if the Prometheus operator scrapes,
-// and in instance if Prometheus finds nodes by itself.
+// DefaultPrometheusConfig returns queries for the measurements of the kubelets' cAdvisor for whole
+// nodes, which metrics-server shows as well. The name of a node is in the label node if the
+// Prometheus operator configures the scrapes, and in instance if Prometheus discovers nodes itself.
 func DefaultPrometheusConfig() PrometheusConfig {
 	return PrometheusConfig{
 		CPU:     `sum by (node, instance) (rate(container_cpu_usage_seconds_total{id="/"}[5m]))`,
@@ -52,12 +52,12 @@ func DefaultPrometheusConfig() PrometheusConfig {
 	}
 }
 
-// A PrometheusFieldError says what is wrong with a field of a [PrometheusConfig].
+// A PrometheusFieldError describes an invalid field of a [PrometheusConfig].
 type PrometheusFieldError struct{ Field, Problem string }
 
 func (e *PrometheusFieldError) Error() string { return e.Field + ": " + e.Problem }
 
-// Validate names the field that is wrong and its value.
+// Validate returns a [PrometheusFieldError] for the first invalid field.
 func (c *PrometheusConfig) Validate() error {
 	u, err := url.Parse(c.URL)
 	switch {
@@ -78,27 +78,28 @@ func (c *PrometheusConfig) Validate() error {
 	return nil
 }
 
-// Limits of a response of Prometheus: the response for a hundred thousand nodes fits, the first
-// part of an error page is reported, and no clock is off by more.
+// Limits of a response of Prometheus. answerMax is its size in bytes, enough for a hundred thousand
+// nodes. detailMax is the number of bytes of an error page that are reported. skewMax is the
+// maximum difference between clocks.
 const (
 	answerMax = 32 << 20
 	detailMax = 200
 	skewMax   = 5 * time.Minute
 )
 
-// A prometheus is a [UsageSource] that asks the HTTP API of Prometheus, or of what
-// speaks it.
+// A prometheus is a [UsageSource] that queries the HTTP API of Prometheus or of a compatible
+// server.
 type prometheus struct {
 	cfg PrometheusConfig
 	api prometheusv1.API
 }
 
-// NewPrometheus returns a source that asks nothing yet.
+// NewPrometheus returns a source. It does not send any requests.
 func NewPrometheus(c PrometheusConfig) (UsageSource, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	// A redirection is not followed: the credentials are for this server.
+	// Redirects are not followed: the credentials are for this server only.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client, err := api.NewClient(api.Config{Address: c.URL, Client: &http.Client{Transport: strict{c.Transport},
 		CheckRedirect: stay}})
@@ -108,15 +109,14 @@ func NewPrometheus(c PrometheusConfig) (UsageSource, error) {
 	return &prometheus{c, prometheusv1.NewAPI(client)}, nil
 }
 
-// A statusError is an answer of HTTP that reports access and not of the query.
+// A statusError is an HTTP response that concerns access, not the query.
 type statusError struct{ code int }
 
 func (e *statusError) Error() string {
 	return fmt.Sprintf("it answered %d %s", e.code, http.StatusText(e.code))
 }
 
-// strict turns answers that report access into errors, and cuts off ones that have no
-// end.
+// strict turns responses that concern access into errors, and limits the size of responses.
 type strict struct{ http.RoundTripper }
 
 func (s strict) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -159,11 +159,11 @@ func (p *prometheus) Read(ctx context.Context) (Usage, error) {
 	return u, nil
 }
 
-// valuesMax are the most cores, and bytes, that a node can be meant to use.
+// valuesMax contains the maximum plausible usage of a node, in cores and bytes.
 var valuesMax = map[string]float64{"CPU": 1 << 20, "memory": 1 << 50}
 
-// ask returns the answer to one query by node, and notes in u how old the oldest sample
-// is and what was left out.
+// ask returns the result of a query by node. It lowers u.At to the time of the oldest sample, and
+// adds ignored samples to u.Odd.
 func (p *prometheus) ask(ctx context.Context, what, query string, u *Usage) (map[string]float64, error) {
 	answer, warnings, _, err := p.api.Query(ctx, query, time.Time{})
 	if err != nil {
@@ -201,7 +201,7 @@ func (p *prometheus) ask(ctx context.Context, what, query string, u *Usage) (map
 	return values, nil
 }
 
-// node returns the node that a sample is of, or what is wrong with it.
+// node returns the name of the node of a sample, or a description of the problem with the sample.
 func (p *prometheus) node(s *model.Sample, most float64) (name, odd string) {
 	for _, label := range []model.LabelName{"node", "instance"} {
 		if name = string(s.Metric[label]); name != "" {
@@ -225,7 +225,7 @@ func (p *prometheus) node(s *model.Sample, most float64) (name, odd string) {
 	return name, ""
 }
 
-// refused says in a word, and in words, why a query has no answer.
+// refused returns a [UsageError] that explains why a query failed.
 func refused(what string, err error) error {
 	var status *statusError
 	var timeout net.Error

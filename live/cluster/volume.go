@@ -10,25 +10,26 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A volumeTable holds claims and the volumes they are bound to, and numbers the zones: those with
-// markets and those with volumes. Pods with a claim are read again when the volume that it is bound
-// to changes.
+// A volumeTable contains claims and the volumes bound to them, and assigns IDs to the zones with
+// markets or volumes. Pods are marked to be read again when the volume of one of their claims
+// changes.
 type volumeTable struct {
 	pods   *podSlots
 	claims map[string]*corev1.PersistentVolumeClaim // by "namespace/name"
-	zones  map[string]string                        // by the name of the volume; empty where all zones reach it
+	zones  map[string]string                        // by name of the volume; empty if the volume is not zonal
 
-	// seen are the zones in which a volume has lain, and zonesChanged says that there are
-	// new ones.
+	// seen contains the zones in which a volume has been observed, and zonesChanged reports whether
+	// there are new ones.
 	seen         map[string]bool
 	zonesChanged bool
 
 	zoneNames []string
-	zoneIDs   map[string]policy.ZoneID // nil until the zones are numbered
+	zoneIDs   map[string]policy.ZoneID // nil until the zones have IDs
 }
 
-// volume returns the volume of a pod's claim: its own, or one that the pods of its template share.
-// A bound volume takes precedence over the requests of the claim.
+// volume returns the volume of a pod's claim. own reports whether only this pod uses the claim;
+// otherwise the pods of its template share it. A bound volume takes precedence over the requests of
+// the claim.
 func (t *volumeTable) volume(namespace, claim string, own bool) policy.Volume {
 	out := policy.Volume{Zonal: true}
 	if c := t.claims[namespace+"/"+claim]; c != nil {
@@ -87,7 +88,7 @@ func (t *volumeTable) touchPods(claim string) {
 	})
 }
 
-// claimOf returns the name of the claim of a volume of p; empty without one.
+// claimOf returns the name of the claim of a volume of p; empty if the volume has no claim.
 func claimOf(v *corev1.Volume, p *corev1.Pod) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:
@@ -102,7 +103,7 @@ func hasClaims(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return claimOf(&v, p) != "" })
 }
 
-// zoneOf returns the zone of the bound zonal volumes of a pod, or None.
+// zoneOf returns the zone of the bound zonal volumes of a pod; None if the pod has no such volumes.
 func (t *volumeTable) zoneOf(p *corev1.Pod) policy.ZoneID {
 	for i := range p.Spec.Volumes {
 		name := claimOf(&p.Spec.Volumes[i], p)
@@ -121,7 +122,7 @@ func (t *volumeTable) zoneOf(p *corev1.Pod) policy.ZoneID {
 }
 
 // fillZones appends the zones with volumes to the zones with markets: a pod whose volume is in a
-// zone without markets must not seem free to run anywhere.
+// zone without markets must not appear to be able to run anywhere.
 func (t *volumeTable) fillZones(s *policy.Snapshot) {
 	if t.zoneIDs != nil && !t.zonesChanged {
 		s.Zones = t.zoneNames

@@ -1,12 +1,12 @@
 package cluster
 
-// wakesMax is how many wakes may wait for the controller; further ones add nothing.
+// wakesMax is the maximum number of waiting wakes; further ones are dropped.
 const wakesMax = 64
 
-// A wakeQueue holds the reasons for which a step is wanted soon. It needs no lock.
+// A wakeQueue contains reasons for requesting a step soon. It needs no lock.
 type wakeQueue chan string
 
-// wake requests a step soon, unless enough requests wait.
+// wake requests a step soon, unless the queue is full.
 func (q wakeQueue) wake(reason string) {
 	select {
 	case q <- reason:
@@ -14,7 +14,7 @@ func (q wakeQueue) wake(reason string) {
 	}
 }
 
-// Wakes says when a step is wanted soon, and why in one word.
+// Wakes returns a channel that receives the reason of each request for a step, as one word.
 func (o *Observer) Wakes() <-chan string { return o.wakes }
 
 // Wake requests a step soon.

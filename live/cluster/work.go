@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A workTable holds what runs in the cluster, and what decides how: it gives templates,
-// workloads and disruption budgets their identifiers, which all follow from their names.
+// A workTable contains the tables of the pods and of the objects that determine them. It assigns
+// the IDs of templates, workloads and PodDisruptionBudgets, which depend only on their names.
 type workTable struct {
 	workloads  *workloadTable
 	templates  *templateTable
@@ -54,8 +54,8 @@ func newWorkTable(nodes *nodeTable, faults *faultLog, endedMax int) *workTable {
 	return t
 }
 
-// tabulate gives identifiers to templates, workloads and disruption budgets, in the
-// order of their names, where one of the three has changed.
+// tabulate assigns the IDs of templates, workloads and PodDisruptionBudgets, in the order of their
+// names, if any of the three tables has changed.
 func (t *workTable) tabulate() {
 	for _, w := range t.workloads.byKey {
 		if w.waiting || (w.declared != nil) != w.declares() {
@@ -87,8 +87,8 @@ func (t *workTable) tabulate() {
 	}
 }
 
-// orderWorkloads numbers the workloads. Those that have neither an object nor pods are
-// forgotten.
+// orderWorkloads assigns the IDs of workloads. It deletes workloads that have neither an object nor
+// pods.
 func (t *workTable) orderWorkloads() {
 	t.workloads.list = t.workloads.list[:0]
 	for k, w := range t.workloads.byKey {
@@ -106,7 +106,7 @@ func (t *workTable) orderWorkloads() {
 	}
 }
 
-// fill writes templates, workloads, disruption budgets and pods.
+// fill writes templates, workloads, PodDisruptionBudgets and pods to s.
 func (t *workTable) fill(s *policy.Snapshot) {
 	s.Templates = t.templates.list
 	s.Workloads = make([]policy.Workload, 0, len(t.workloads.list))

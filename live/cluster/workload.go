@@ -18,25 +18,25 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A workloadKey names a controller of pods.
+// A workloadKey identifies a controller of pods.
 type workloadKey struct {
 	name string // "namespace/name"
 	kind policy.WorkloadKind
 }
 
-// An ownerRef is the owner of a ReplicaSet; the zero value is an unknown owner. ReplicaSets without
-// an owner are their own.
+// An ownerRef is the owner of a ReplicaSet. The zero value is an unknown owner. deployment is empty
+// for a ReplicaSet without an owner, which is its own workload.
 type ownerRef struct {
 	deployment string // "namespace/name"
 	uid        string
 }
 
-// A workload is a controller of pods, or what is known of one from its pods.
+// A workload is a controller of pods, or the part of one that is known from its pods.
 type workload struct {
 	key workloadKey
 	id  policy.WorkloadID
 
-	// known says that its object is there. What follows is from the object.
+	// known reports whether its object exists. The following fields come from the object.
 	known       bool
 	annotations map[string]string
 	replicas    int32
@@ -45,24 +45,24 @@ type workload struct {
 	deadline    policy.Time
 	work        time.Duration
 	suspended   bool
-	pausedBy    string // the budget for which Spotter suspended it
+	pausedBy    string // the GPUBudget for which Spotter suspended it
 	uid         types.UID
 	gang        int32 // see policy.Template.Gang
 
-	// declared is the template by its object: of a DaemonSet always, of others while
+	// declared is the template in the object: always for a DaemonSet, for other kinds only while
 	// they have no pods. It is nil until it is read.
 	declared *template
 
-	// last is the pod whose template was read last, and like that template; nil where
-	// something has changed that templates are read from.
+	// last is the last pod whose template was read, and like its template. last is nil if a source
+	// of templates has changed since.
 	last *corev1.Pod
 	like *template
 
-	pods, ready int32 // of the table of pods
+	pods, ready int32 // counts in the pod table
 	waiting     bool  // its declared template must be read again
 }
 
-// key returns "namespace/name" of an object.
+// key returns "namespace/name" of an object, or only the name if it has no namespace.
 func key(o metav1.Object) string {
 	if o.GetNamespace() == "" {
 		return o.GetName()
@@ -70,19 +70,19 @@ func key(o metav1.Object) string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
-// A workloadTable holds the controllers of pods. Pods whose template may have changed with
-// their controller are read again.
+// A workloadTable contains the controllers of pods. Pods are marked to be read again if a change of
+// their controller may affect their template.
 type workloadTable struct {
 	pods   *podSlots
 	faults *faultLog
 
 	byKey    map[workloadKey]*workload
-	replicas map[string]ownerRef // what owns each ReplicaSet, by its name
-	list     []*workload         // by identifier
+	replicas map[string]ownerRef // owner of each ReplicaSet, by its name
+	list     []*workload         // by WorkloadID
 	shifted  bool                // identifiers must be assigned again
 }
 
-// get returns the entry of a workload, a new one if it has none.
+// get returns the entry of a workload. It creates the entry if necessary.
 func (t *workloadTable) get(k workloadKey) *workload {
 	w := t.byKey[k]
 	if w == nil {
@@ -93,8 +93,8 @@ func (t *workloadTable) get(k workloadKey) *workload {
 	return w
 }
 
-// describe takes in what the object of a workload says that all kinds have in
-// common. Its pods are read again when its annotations have changed.
+// describe updates the properties of a workload that all kinds have in common. Its pods are marked
+// to be read again if its annotations have changed.
 func (t *workloadTable) describe(k workloadKey, meta *metav1.ObjectMeta, spec *corev1.PodTemplateSpec,
 	replicas *int32) *workload {
 	w := t.get(k)
@@ -107,7 +107,7 @@ func (t *workloadTable) describe(k workloadKey, meta *metav1.ObjectMeta, spec *c
 	return w
 }
 
-// relevant returns the annotations of a workload that count for its pods too.
+// relevant returns the annotations of a workload that also apply to its pods.
 func relevant(all map[string]string) map[string]string {
 	some := maps.Clone(all)
 	maps.DeleteFunc(some, func(k, _ string) bool {
@@ -117,8 +117,7 @@ func relevant(all map[string]string) map[string]string {
 	return some
 }
 
-// forget takes in that the object of a workload is gone. Its pods may stay for a
-// while.
+// forget handles the deletion of the object of a workload. Its pods may remain for a while.
 func (t *workloadTable) forget(k workloadKey) {
 	w := t.byKey[k]
 	if w == nil {
@@ -128,7 +127,7 @@ func (t *workloadTable) forget(k workloadKey) {
 	t.pods.touchWhere(func(x *podEntry) bool { return x.workload == w })
 }
 
-// forgets returns what takes in that an object of a kind is gone.
+// forgets returns a function that handles the deletion of an object of a kind.
 func forgets[T metav1.Object](t *workloadTable, kind policy.WorkloadKind) func(T) {
 	return func(x T) { t.forget(workloadKey{key(x), kind}) }
 }
@@ -149,8 +148,8 @@ func (t *workloadTable) setDaemonSet(d *appsv1.DaemonSet) {
 	t.pods.touchWhere(func(x *podEntry) bool { return x.workload == w })
 }
 
-// setReplicaSet notes which Deployment a set belongs to. A set without one is a workload of its
-// own, which is scaled and rolled out as those of a Deployment are.
+// setReplicaSet records the Deployment of a ReplicaSet. A ReplicaSet without one is its own
+// workload, and is scaled and rolled out like a Deployment.
 func (t *workloadTable) setReplicaSet(r *appsv1.ReplicaSet) {
 	name := key(r)
 	ref := ownerRef{uid: string(r.UID)}
@@ -177,15 +176,15 @@ func (t *workloadTable) dropReplicaSet(r *appsv1.ReplicaSet) {
 	delete(t.replicas, name)
 }
 
-// setJob takes in a job: its remaining work, from its remaining completions and the annotated time
-// of one. A finished job is removed.
+// setJob updates a Job. Its remaining work is the product of its remaining completions and the
+// annotated duration of one. A finished Job is removed.
 func (t *workloadTable) setJob(j *batchv1.Job) {
 	if over(j) {
 		t.forget(workloadKey{key(j), policy.KindJob})
 		return
 	}
 	w := t.describe(workloadKey{key(j), policy.KindJob}, &j.ObjectMeta, &j.Spec.Template, j.Spec.Parallelism)
-	left := max(0, ptr.Deref(j.Spec.Completions, w.replicas)-j.Status.Succeeded) // a queue of work has one item for each pod
+	left := max(0, ptr.Deref(j.Spec.Completions, w.replicas)-j.Status.Succeeded) // a work queue has one item for each pod
 	w.gang, w.replicas = kube.Gang(j), min(w.replicas, left)
 	w.pausedBy = j.Annotations[gpubudget.PausedBy]
 	if w.suspended = ptr.Deref(j.Spec.Suspend, false); w.suspended {
@@ -207,15 +206,15 @@ func (t *workloadTable) setJob(j *batchv1.Job) {
 	}
 }
 
-// over reports whether a job has completed or failed.
+// over reports whether a Job has completed or failed.
 func over(j *batchv1.Job) bool {
 	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
 	})
 }
 
-// owner returns the workload of a pod, nil if no controller would recreate the pod, and the
-// ReplicaSet between.
+// owner returns the workload of a pod and the name of the ReplicaSet between them. The workload is
+// nil if no controller would recreate the pod.
 func (t *workloadTable) owner(p *corev1.Pod) (*workload, string) {
 	c := metav1.GetControllerOfNoCopy(p)
 	if c == nil {
@@ -238,14 +237,15 @@ func (t *workloadTable) owner(p *corev1.Pod) (*workload, string) {
 		return t.get(workloadKey{name, policy.KindJob}), ""
 	case "DaemonSet":
 		return t.get(workloadKey{name, policy.KindDaemonSet}), ""
-	case "Node": // a static pod, which its kubelet makes
+	case "Node": // a static pod, which its kubelet creates
 		return nil, ""
 	}
-	// A StatefulSet or an unknown controller: the latter is assumed to be as careful with its pods.
+	// A StatefulSet or an unknown controller, which is assumed to treat its pods with the same
+	// care.
 	return t.get(workloadKey{name, policy.KindStatefulSet}), ""
 }
 
-// isName reports whether an object may have a name. Every client that may create pods can write
+// isName reports whether s is a valid name of an object. Every client that may create pods can set
 // owner references, which the API server does not check.
 func isName(s string) bool {
 	for i := range len(s) {

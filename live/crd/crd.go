@@ -1,6 +1,6 @@
-// Package crd holds what an API server must have before Spotter's controller runs: the definitions
-// of its kinds, generated from the types in policy/v1alpha1 by controller-gen, and the admission
-// policy that is the gate of budgets.
+// Package crd contains the objects that an API server needs before Spotter's controller runs: the
+// definitions of its kinds, generated from the types in policy/v1alpha1 by controller-gen, and the
+// admission policy that implements the gate of GPU budgets.
 package crd
 
 import (
@@ -19,13 +19,13 @@ var files embed.FS
 //go:embed budget-gate.yaml
 var gate []byte
 
-// GateFile returns the manifest of the admission policy that keeps pods out while the gate of
-// their budget is closed, and of its binding. An API server takes them at any time, with or
-// without the definitions.
+// GateFile returns the manifest of the admission policy that rejects pods while the gate of their
+// GPU budget is closed, and of its binding. It can be applied at any time, with or without the
+// definitions.
 func GateFile() []byte { return bytes.Clone(gate) }
 
-// Objects returns the definitions of CapacityPool, GPUBudget, SpotNode and SpotPlan, in the
-// order of their names. The caller may change them.
+// Objects returns the definitions of CapacityPool, GPUBudget, SpotNode and SpotPlan, in the order
+// of their names. The caller may modify them.
 func Objects() []*apiextensionsv1.CustomResourceDefinition {
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, name := range Files() {
@@ -38,16 +38,16 @@ func Objects() []*apiextensionsv1.CustomResourceDefinition {
 	return all
 }
 
-// Versions are the served versions of Spotter's kinds, the stored one first. All have the same
-// fields, so that an API server converts between them by itself.
+// Versions are the served versions of Spotter's kinds, the stored version first. All have the same
+// fields, so that an API server converts between them without a webhook.
 //
-// v1beta1 takes the place of v1alpha1 in three releases, each of which may be rolled back
-// to the one before it: this one serves both and stores v1alpha1; the second stores v1beta1
-// and is followed by `spotter crds migrate`, which has every object written again; the
-// third no longer serves v1alpha1.
+// v1beta1 replaces v1alpha1 over three releases, each of which can be rolled back to the one before
+// it. The first, this one, serves both and stores v1alpha1. The second stores v1beta1 and is
+// followed by `spotter crds migrate`, which causes every object to be written again. The third no
+// longer serves v1alpha1.
 var Versions = []string{"v1alpha1", "v1beta1"}
 
-// Files returns the names of the manifests, in order.
+// Files returns the names of the manifests, sorted.
 func Files() []string {
 	entries, err := files.ReadDir(".")
 	if err != nil {
@@ -61,7 +61,8 @@ func Files() []string {
 	return names
 }
 
-// File returns a manifest by its name, with all [Versions].
+// File returns the manifest with a name, with all [Versions]. It panics if the manifest does not
+// exist.
 func File(name string) []byte {
 	data, err := files.ReadFile(name)
 	if err != nil {
@@ -70,14 +71,14 @@ func File(name string) []byte {
 	return inAllVersions(boundSelectors(data))
 }
 
-// Patterns of labels: a key, whose domain is optional, and a value.
+// Patterns of label keys, whose prefix is optional, and label values.
 const (
 	keyPattern   = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
 	valuePattern = `^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`
 )
 
-// boundSelectors returns a manifest that bounds label selectors, whose type has no markers
-// for controller-gen to read.
+// boundSelectors adds limits to the label selectors in a manifest, since controller-gen reads no
+// markers on their type.
 func boundSelectors(manifest []byte) []byte {
 	key := []string{"maxLength: 317", "pattern: '" + keyPattern + "'"}
 	value := []string{"maxLength: 63", "pattern: '" + valuePattern + "'"}
@@ -109,8 +110,8 @@ func boundSelectors(manifest []byte) []byte {
 	return out.Bytes()
 }
 
-// inAllVersions returns a manifest of controller-gen, which ends with its one version, with
-// a copy of that version for each other one.
+// inAllVersions returns a manifest of controller-gen with a copy of its only version, with which it
+// ends, for each other version.
 func inAllVersions(manifest []byte) []byte {
 	_, stored, _ := bytes.Cut(manifest, []byte("\n  versions:\n"))
 	all := bytes.Clone(manifest)

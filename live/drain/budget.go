@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 )
 
-// budgetsOf returns those of the budgets of p's namespace that select p. A
-// selector that is left out selects nothing, an empty one everything.
+// budgetsOf returns the PodDisruptionBudgets that select p. A missing selector selects no pods, an
+// empty one all pods of the namespace.
 func budgetsOf(p *corev1.Pod, all []policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
 	var mine []*policyv1.PodDisruptionBudget
 	for i := range all {
@@ -23,14 +23,14 @@ func budgetsOf(p *corev1.Pod, all []policyv1.PodDisruptionBudget) []*policyv1.Po
 	return mine
 }
 
-// ignoresBudgets reports whether the API server evicts p without asking a budget.
+// ignoresBudgets reports whether the API server evicts p without checking a PodDisruptionBudget.
 func ignoresBudgets(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending
 }
 
-// undrainable returns a [backend.Held] if no wait would let p be evicted: the
-// API server refuses a pod with two budgets for ever, and a budget that wants
-// every pod healthy never spares one.
+// undrainable returns a [backend.Held] if waiting cannot make the eviction of p possible: the API
+// server always refuses to evict a pod with two PodDisruptionBudgets, and one that requires every
+// pod to be healthy never allows an eviction.
 func undrainable(p *corev1.Pod, mine []*policyv1.PodDisruptionBudget) error {
 	if ignoresBudgets(p) || len(mine) == 0 {
 		return nil
@@ -49,9 +49,9 @@ func undrainable(p *corev1.Pod, mine []*policyv1.PodDisruptionBudget) error {
 	return nil
 }
 
-// required returns how many of the wanted pods of a workload must be ready: what
-// the strictest of its budgets says or, without one, all but a quarter, of which
-// at least one may miss and at least one must not.
+// required returns the number of pods of a workload that must be ready. wanted is its number of
+// replicas. The strictest PodDisruptionBudget determines the result. Without one, a quarter of the
+// replicas, but at least one, may be unavailable, and at least one must be ready.
 func required(wanted int32, mine []*policyv1.PodDisruptionBudget) int32 {
 	if len(mine) == 0 {
 		least := wanted - max(1, wanted/4)
@@ -72,8 +72,8 @@ func required(wanted int32, mine []*policyv1.PodDisruptionBudget) int32 {
 	return min(least, wanted)
 }
 
-// scaled returns q of n, percentages rounded up as the disruption controller does.
-// What cannot be read is taken for all.
+// scaled returns the value of q for n pods. Percentages are rounded up, as the disruption
+// controller does. If q cannot be parsed, scaled returns n.
 func scaled(q intstr.IntOrString, n int32) int32 {
 	v, err := intstr.GetScaledValueFromIntOrPercent(&q, int(n), true)
 	if err != nil {

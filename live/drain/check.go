@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 )
 
-// check is the phase before anything is done.
+// check is the phase before any change.
 func (r *round) check(ctx context.Context, d *drain) (Phase, error) {
 	if d.urgent() {
 		return PhasePreparing, nil
@@ -35,8 +35,8 @@ func (r *round) check(ctx context.Context, d *drain) (Phase, error) {
 	return d.Phase, err
 }
 
-// admit returns what the drain has to wait for before its node is cordoned, and
-// a [backend.Held] where no wait helps.
+// admit returns the reason for which the drain must wait before its node is cordoned; empty if it
+// may start. It returns a [backend.Held] if waiting does not help.
 func (r *round) admit(ctx context.Context, d *drain) (wait string, err error) {
 	pods, err := r.view.checkNode(ctx, d.node, d.Pool)
 	if err != nil {

@@ -26,7 +26,7 @@ type clusterAPI struct {
 
 func (a *clusterAPI) now() time.Time { return a.cfg.Clock.Now() }
 
-// decision returns how far a pool may go now.
+// decision returns the actions that are currently permitted for a pool.
 func (a *clusterAPI) decision(ctx context.Context, pool string) (permit.Decision, error) {
 	if a.cfg.Authority == nil {
 		return permit.Active, nil
@@ -34,8 +34,8 @@ func (a *clusterAPI) decision(ctx context.Context, pool string) (permit.Decision
 	return a.cfg.Authority.Pool(ctx, pool)
 }
 
-// node returns the node of d as it was last read or written. What the cache says
-// of its end is confirmed by the API server.
+// node returns the node of d as it was last read or written. If the cache reports that the node no
+// longer exists, the API server must confirm it.
 func (a *clusterAPI) node(ctx context.Context, d *drain) (*corev1.Node, error) {
 	key := client.ObjectKey{Name: d.node}
 	n := &corev1.Node{}
@@ -58,7 +58,7 @@ func (a *clusterAPI) node(ctx context.Context, d *drain) (*corev1.Node, error) {
 	return n, nil
 }
 
-// older reports whether a is an earlier state of b.
+// older reports whether a is an earlier version of b.
 func older(a, b *corev1.Node) bool {
 	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
 	return err == nil && order < 0
@@ -76,7 +76,8 @@ func (a *clusterAPI) fresh(ctx context.Context, d *drain) (*corev1.Node, error) 
 	return n, err
 }
 
-// mark writes the marks of d on its node, with the phase to come.
+// mark applies change, which writes the marks of d, to its node. phase is the phase that the marks
+// contain.
 func (a *clusterAPI) mark(ctx context.Context, d *drain, node *corev1.Node, phase Phase,
 	change func(*corev1.Node)) (*corev1.Node, error) {
 	err := a.write(ctx, d, func(ctx context.Context) error {
@@ -94,14 +95,14 @@ func (a *clusterAPI) mark(ctx context.Context, d *drain, node *corev1.Node, phas
 	return node, nil
 }
 
-// writes returns the change that writes the state of d with a phase.
+// writes returns a change that writes the state of d with a phase.
 func (a *clusterAPI) writes(d *drain, phase Phase) func(*corev1.Node) {
 	s := d.state
 	s.Phase = phase
 	return func(n *corev1.Node) { a.marks.write(n, s) }
 }
 
-// remember writes the state of d again where a notice has changed it.
+// remember writes the state of d again if a notice has changed it.
 func (a *clusterAPI) remember(ctx context.Context, d *drain, node *corev1.Node) (*corev1.Node, error) {
 	if !d.reset || !d.kept || d.saved == "" || d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
 		return node, nil
@@ -109,15 +110,14 @@ func (a *clusterAPI) remember(ctx context.Context, d *drain, node *corev1.Node) 
 	return a.mark(ctx, d, node, d.saved, a.writes(d, d.saved))
 }
 
-// call makes one call, which does not last for ever.
+// call calls f with a timeout of CallMax.
 func (a *clusterAPI) call(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.CallMax)
 	defer cancel()
 	return f(ctx)
 }
 
-// write makes a call that changes something for the pool of d, or undoes a change, if that is
-// permitted now.
+// write calls f, which changes or restores objects for the pool of d, if that is permitted now.
 func (a *clusterAPI) write(ctx context.Context, d *drain, f func(context.Context) error) error {
 	ctx = permit.Act(ctx, d.Pool)
 	if d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
@@ -131,8 +131,8 @@ func (a *clusterAPI) write(ctx context.Context, d *drain, f func(context.Context
 	return a.call(ctx, f)
 }
 
-// writer returns the client that writes the node of d. What is taken back goes before
-// what is begun.
+// writer returns the client that writes the node of d. Undoing a drain has priority over starting
+// one.
 func (a *clusterAPI) writer(d *drain) client.Client {
 	if d.urgent() || d.Phase == PhaseUndoing {
 		return a.cfg.Urgent
@@ -140,13 +140,13 @@ func (a *clusterAPI) writer(d *drain) client.Client {
 	return a.client
 }
 
-// leaving returns the pods of a node that have to leave it, from the cache, in the order of their
-// eviction. They are shared and must not be changed.
+// leaving returns the pods of a node that must leave it, from the cache, in the order of their
+// eviction. The pods are shared and must not be modified.
 func (a *clusterAPI) leaving(ctx context.Context, node nodeKey) ([]*corev1.Pod, error) {
 	return a.list(ctx, a.client, node, client.MatchingFields{IndexPodNode: node.name}, client.UnsafeDisableDeepCopy)
 }
 
-// left returns them by the API server.
+// left is like leaving, but reads the pods from the API server.
 func (a *clusterAPI) left(ctx context.Context, node nodeKey) ([]*corev1.Pod, error) {
 	return a.list(ctx, a.reader, node, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName",
 		node.name)})
@@ -163,9 +163,8 @@ func (a *clusterAPI) list(ctx context.Context, c client.Reader, node nodeKey,
 	return leaving(ctx, a.client, all, node)
 }
 
-// rehearse asks the API server what it would answer to the eviction of the pods.
-// It returns the message of a refusal that may pass, and a [backend.Held] for one
-// that does not.
+// rehearse sends the evictions of the pods to the API server as dry runs. It returns the message of
+// a temporary refusal, and a [backend.Held] for a permanent one.
 func (a *clusterAPI) rehearse(ctx context.Context, d *drain, pods []*corev1.Pod) (wait string, err error) {
 	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil {

@@ -17,107 +17,104 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A Recorder reports to users what happened to a node. The EventRecorder of client-go's package
-// events is one.
+// A Recorder reports events of nodes to users. The EventRecorder of client-go's package events
+// implements it.
 type Recorder interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
 }
 
-// A Meter counts what the pipeline does. It is called from several goroutines.
+// A Meter counts the actions of drains. It must be safe for concurrent use.
 type Meter interface {
-	// Entered counts a drain that comes into a phase.
+	// Entered counts a drain that enters a phase.
 	Entered(node, pool string, phase Phase)
 
 	// Evicted counts the answer to one requested eviction.
 	Evicted(node string, pod types.NamespacedName, pool string, answer Answer)
 
-	// Ended takes a drain that is over.
+	// Ended counts a drain that has ended.
 	Ended(Result)
 }
 
-// NodeReleasers finds the backend of a pool or, if the pool is gone, that of the provisioner which
-// the marks on a node name. An error means that neither is known: the node then cannot be released,
-// but changes to it here can be undone.
+// NodeReleasers finds the backend of a pool or, if the pool no longer exists, the backend of the
+// provisioner in the marks on a node. An error means that neither is known: the node cannot be
+// released, but the changes to it can be undone.
 type NodeReleasers interface {
 	NodeReleaser(pool string, of policy.Provisioner) (backend.NodeReleaser, error)
 }
 
-// An Authority says how far a pool may go at the moment; [permit.Authority] is one.
+// An Authority decides which actions are permitted for a pool now; [permit.Authority] implements
+// it.
 type Authority interface {
 	Pool(ctx context.Context, name string) (permit.Decision, error)
 	Spec(ctx context.Context, name string) (*v1alpha1.CapacityPool, error)
 	Check(ctx context.Context) error
 }
 
-// A Config holds what a [Pipeline] needs and its limits. Start from
-// [DefaultConfig].
+// A Config contains the dependencies and the limits of a [Reconciler]. Start from [DefaultConfig].
 type Config struct {
-	// Clock gives the time.
+	// Clock provides the time.
 	Clock clock.WithTicker
 
-	// Log takes what is of no use as an Event. Events and Meter may be nil.
+	// Log receives messages that are not suitable as Events. Events and Meter may be nil.
 	Log    *slog.Logger
 	Events Recorder
 	Meter  Meter
 
-	// Authority says how far a pool may go at the moment; nil lets all be done.
+	// Authority decides which actions are permitted for a pool now; nil permits all.
 	Authority Authority
 
-	// Urgent writes for nodes under a notice, and what is taken back of drains; nil means
-	// the ordinary client.
+	// Urgent is the client that writes for nodes under notice and for undoing drains; nil means the
+	// ordinary client.
 	Urgent client.Client
 
-	// DrainMax is how long a drain without a deadline may take before it is
-	// undone. Raising it gives slow applications longer to leave.
+	// DrainMax is how long a drain without a deadline may take before it is undone. A higher value
+	// gives slow applications more time to leave.
 	DrainMax time.Duration
 
-	// CheckMax is how long a drain may wait before its start for disruption budgets that allow no
-	// eviction at the moment. Raising it starts more drains, later.
+	// CheckMax is how long a drain may wait before its start for PodDisruptionBudgets that allow no
+	// eviction now. A higher value starts more drains, later.
 	CheckMax time.Duration
 
-	// EvictRetry is the time between two tries to evict a pod when the API server
-	// names none, and to call a backend that failed. Raising it empties nodes later
-	// and writes less.
+	// EvictRetry is the time before a retry of an eviction, if the API server suggests none, and of
+	// a failed call of a backend. A higher value drains nodes later and sends fewer requests.
 	EvictRetry time.Duration
 
-	// VolumesMax is how long an empty node waits for its volumes to be detached.
-	// Raising it keeps nodes whose volumes never come off.
+	// VolumesMax is how long an empty node waits for its volumes to be detached. A higher value
+	// delays the release of nodes whose volumes are never detached.
 	VolumesMax time.Duration
 
-	// ReleaseMax is how long a backend may take to accept an empty node before the
-	// drain is undone.
+	// ReleaseMax is how long a backend may take to accept an empty node before the drain is undone.
 	ReleaseMax time.Duration
 
-	// LateMax is how long after the announced instant a node under notice is still
-	// taken for one that the provider takes.
+	// LateMax is the time after the announced reclaim for which the reclaim of a node under notice
+	// is still expected.
 	LateMax time.Duration
 
-	// UnreadableMax is how long drains wait while the kill switch cannot be read before
-	// they are undone. Raising it keeps nodes cordoned for longer.
+	// UnreadableMax is how long drains wait while the kill switch cannot be read before they are
+	// undone. A higher value keeps nodes cordoned for longer.
 	UnreadableMax time.Duration
 
-	// ShutdownMax bounds Shutdown.
+	// ShutdownMax is the maximum duration of Shutdown.
 	ShutdownMax time.Duration
 
-	// CallMax bounds one call, the wait for the write limit included.
+	// CallMax is the maximum duration of one call, including the wait for the write limit.
 	CallMax time.Duration
 
-	// Interval is how soon a node that is being drained is looked at again, and
-	// LookEvery how often all nodes are looked at for marks that no drain knows of.
-	// Raising them asks less of the cache and notices later what has changed.
+	// Interval is the time between two reconciliations of a node that is being drained, and
+	// LookEvery the time between two searches of all nodes for marks without a drain. Higher values
+	// cause fewer reads of the cache and detect changes later.
 	Interval, LookEvery time.Duration
 
-	// TurnMax is the time after which no more of a node's pods are evicted before
-	// other nodes have had their turn; nodes under notice have no such limit.
+	// TurnMax is the time after which no more pods of a node are evicted before other nodes have
+	// had their turn. It does not apply to nodes under notice.
 	TurnMax time.Duration
 
-	// Parallel is how many nodes without a notice are worked on at the same time.
+	// Parallel is the maximum number of nodes without a notice that are processed at the same time.
 	Parallel int
 }
 
-// DefaultConfig returns the limits that the controller runs with. DrainMax and
-// EvictRetry are the simulator's; VolumesMax is the time after which Kubernetes
-// itself detaches a volume by force.
+// DefaultConfig returns the limits of the controller. DrainMax and EvictRetry have the values of
+// the simulator. VolumesMax is the time after which Kubernetes itself detaches a volume by force.
 func DefaultConfig() Config {
 	return Config{
 		Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),

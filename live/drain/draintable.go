@@ -13,19 +13,19 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A drainTable holds the drains that are under way. mu guards it, and of each drain what is
-// shown of it, what is wanted of it and whether it counts against a budget.
+// A drainTable contains the current drains. mu guards it, and of each drain the fields shown,
+// order, over, cancel and reserved.
 type drainTable struct {
 	cfg *Config
 
 	mu     sync.Mutex
-	drains map[string]*drain // by the node's name
-	queue  queue             // nil while Run does not run
+	drains map[string]*drain // by name of the node
+	queue  queue             // nil unless Run is running
 	pools  counts
-	listed bool // all nodes were looked at once for marks of a process before this one
+	listed bool // all nodes were searched once for marks of an earlier process
 }
 
-// add takes a drain on, unless its node has one.
+// add adds a drain, unless its node already has one.
 func (t *drainTable) add(d *drain) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,7 +38,8 @@ func (t *drainTable) add(d *drain) {
 	t.enqueue(d)
 }
 
-// hurry passes what has become known of a node to its drain, if there is one.
+// hurry updates the drain of a node with a notice or an order of a plan, and reports whether there
+// is a drain. gentle is nil unless a plan orders the drain.
 func (t *drainTable) hurry(node string, reclaimAt policy.Time, gentle *bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,7 +47,7 @@ func (t *drainTable) hurry(node string, reclaimAt policy.Time, gentle *bool) boo
 	if !ok {
 		return false
 	}
-	if gentle != nil { // a plan orders it
+	if gentle != nil { // a plan orders the drain
 		d.order.gentle = *gentle
 		d.order.unplanned, d.shown.Unplanned = false, false
 	}
@@ -54,14 +55,14 @@ func (t *drainTable) hurry(node string, reclaimAt policy.Time, gentle *bool) boo
 		return true
 	}
 	if d.order.reclaimAt == 0 && d.cancel != nil {
-		d.cancel() // it waits for what a node under notice does not wait for
+		d.cancel() // it may be waiting for something that is skipped under a notice
 	}
 	d.order.reclaimAt = reclaimAt
 	t.enqueue(d)
 	return true
 }
 
-// find returns the drain of a node; nil where it has none.
+// find returns the drain of a node, or nil if it has none, and whether the node is under notice.
 func (t *drainTable) find(node string) (d *drain, urgent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,10 +70,10 @@ func (t *drainTable) find(node string) (d *drain, urgent bool) {
 	return d, d != nil && d.order.reclaimAt != 0
 }
 
-// enqueue has the node of d reconciled at once. The caller holds mu.
+// enqueue requests a reconciliation of the node of d at once. The caller must hold mu.
 func (t *drainTable) enqueue(d *drain) {
 	if t.queue == nil {
-		return // Run takes up existing drains when it starts
+		return // Run enqueues existing drains when it starts
 	}
 	priority := priorityOrdinary
 	switch {
@@ -84,8 +85,8 @@ func (t *drainTable) enqueue(d *drain) {
 	t.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, requestFor(d.node))
 }
 
-// due returns the drains: first those of nodes that the provider takes, the next to be
-// taken first.
+// due returns the drains: first those of nodes under notice, in the order of their reclaims, then
+// the others in the order of their starts.
 func (t *drainTable) due() []*drain {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,9 +109,9 @@ func (t *drainTable) toUndo() []*drain {
 	return slices.DeleteFunc(t.due(), func(d *drain) bool { return d.left() != "" })
 }
 
-// freed returns those of the launches that d is for that no other drain still has pods
-// to move to: several nodes may be emptied onto one. Each drain shows its phase before
-// it looks, so that of two that end together one at least finds the launch free.
+// freed returns the launches of d for which no other drain still has pods to move: several nodes
+// may be drained onto one. Each drain publishes its phase before it calls freed, so that if two
+// drains end at the same time, at least one of them finds the launch free.
 func (t *drainTable) freed(d *drain) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,7 +125,7 @@ func (t *drainTable) freed(d *drain) []string {
 	})
 }
 
-// remove takes d off the list, with how it ended.
+// remove removes d from the table and sets its outcome.
 func (t *drainTable) remove(d *drain, how Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +135,7 @@ func (t *drainTable) remove(d *drain, how Outcome) {
 	d.over = how
 }
 
-// status returns the drains as they are, ascending by node.
+// status returns the state of each drain, ascending by node.
 func (t *drainTable) status() []Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,11 +147,11 @@ func (t *drainTable) status() []Status {
 	return all
 }
 
-// evictedMax is how long the cache may lag behind an eviction.
+// evictedMax is the maximum time by which the cache is expected to lag behind an eviction.
 const evictedMax = 5 * time.Minute
 
-// An evictionLog holds the pods that are being evicted, or were a short while ago. The cache
-// may still show them as ready.
+// An evictionLog contains the pods that are being evicted or were evicted recently. The cache may
+// still show them as ready.
 type evictionLog struct {
 	clock clock.WithTicker
 
@@ -158,21 +159,21 @@ type evictionLog struct {
 	at map[types.UID]time.Time
 }
 
-// add notes that a pod is being evicted.
+// add records that a pod is being evicted.
 func (l *evictionLog) add(pod types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at[pod] = l.clock.Now()
 }
 
-// remove takes back that a pod is being evicted.
+// remove deletes the record of a pod.
 func (l *evictionLog) remove(pod types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.at, pod)
 }
 
-// trim drops evictions that the cache must have seen by now.
+// trim deletes evictions that the cache must show by now.
 func (l *evictionLog) trim() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,20 +14,19 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// The times of retries that no configuration changes.
+// Retry intervals that are not configurable.
 const (
 	// askAgain is how long an evicted pod may remain unchanged before its eviction is requested
 	// again.
 	askAgain = 30 * time.Second
 
-	// urgentRetry is the time between two tries where every second counts. For a pod whose eviction
-	// is refused it doubles up to urgentRetryMax, so that other pods have their turn.
+	// urgentRetry is the retry interval under a notice. For a pod whose eviction is refused it
+	// doubles up to urgentRetryMax, so that other pods have their turn.
 	urgentRetry    = time.Second
 	urgentRetryMax = 4 * time.Second
 )
 
-// evictAll requests the eviction of those of pods whose turn it is. It returns the phase that
-// follows.
+// evictAll requests the evictions that are due. It returns the next phase.
 func (r *round) evictAll(ctx context.Context, d *drain, pods []*corev1.Pod) (Phase, error) {
 	if back := d.returned(pods); back != nil && !d.urgent() {
 		return d.fail("ComesBack", fmt.Sprintf("pod %s/%s is created on the node again after each eviction", back.Namespace,
@@ -66,9 +65,9 @@ func (r *round) evictAll(ctx context.Context, d *drain, pods []*corev1.Pod) (Pha
 	return d.Phase, nil
 }
 
-// mayEvict returns a [backend.Held] if the node or one of its pods must not be disrupted by
-// choice any more. The node is read from the API server, and an eviction holds only for the
-// pod as it was read.
+// mayEvict returns a [backend.Held] if the node or one of its pods must no longer be disrupted
+// voluntarily. It reads the node from the API server. A changed pod is detected by the eviction,
+// which applies only to the version of the pod that was read.
 func (r *round) mayEvict(ctx context.Context, d *drain, pods []*corev1.Pod) error {
 	node, err := r.api.fresh(ctx, d)
 	if err != nil {
@@ -88,7 +87,7 @@ func (r *round) mayEvict(ctx context.Context, d *drain, pods []*corev1.Pod) erro
 	return nil
 }
 
-// heldBy turns the drain back where err is a [backend.Held].
+// heldBy turns the drain around if err is a [backend.Held], and returns other errors.
 func (d *drain) heldBy(err error) (Phase, error) {
 	if held := new(backend.Held); errors.As(err, &held) {
 		return d.fail(held.Reason, held.Message), nil
@@ -96,12 +95,12 @@ func (d *drain) heldBy(err error) (Phase, error) {
 	return d.Phase, err
 }
 
-// returnsMax is how many pods of evicted workloads may be created on the node again before
-// its drain is undone.
+// returnsMax is the number of pods of evicted workloads that may be created on the node again
+// before its drain is undone.
 const returnsMax = 3
 
-// returned takes note of pods that were not seen before, and returns one if too many have
-// come back: their workload tolerates what closes the node to others.
+// returned adds new pods to d.tries, and returns one of them if too many have been created again:
+// their workload tolerates the taints of the drain.
 func (d *drain) returned(pods []*corev1.Pod) *corev1.Pod {
 	var last *corev1.Pod
 	for _, pod := range pods {
@@ -120,7 +119,7 @@ func (d *drain) returned(pods []*corev1.Pod) *corev1.Pod {
 	return last
 }
 
-// workloadKey names what creates p again: its controller or, without one, p by its name.
+// workloadKey identifies the controller that recreates p or, without a controller, p by its name.
 func workloadKey(p *corev1.Pod) string {
 	if o := metav1.GetControllerOf(p); o != nil {
 		return string(o.UID)
@@ -128,7 +127,7 @@ func workloadKey(p *corev1.Pod) string {
 	return p.Namespace + "/" + p.Name
 }
 
-// An evictor requests the eviction of single pods.
+// An evictor requests the evictions of single pods.
 type evictor struct {
 	cfg       *Config
 	api       *clusterAPI
@@ -140,14 +139,15 @@ func (e *evictor) turn(d *drain, pod *corev1.Pod, t *try) bool {
 	if e.api.now().Before(t.retryAt) {
 		return false
 	}
-	late := d.urgent() && t.grace == 0 // it was not yet given a shorter grace
+	late := d.urgent() && t.grace == 0 // it was not given a shorter grace period yet
 	if pod.DeletionTimestamp != nil {
 		return late && pod.DeletionTimestamp.After(d.ReclaimAt.Std())
 	}
 	return t.asked.IsZero() || e.api.now().Sub(t.asked) >= askAgain
 }
 
-// ask requests the eviction of pod, unless its workload cannot spare it.
+// ask requests the eviction of pod. In a gentle drain, it does so only if the workload keeps enough
+// ready pods. asked reports whether the eviction was requested.
 func (e *evictor) ask(ctx context.Context, v *view, d *drain, pod *corev1.Pod, t *try) (reply Reply, asked bool,
 	err error) {
 	var w *workload
@@ -186,7 +186,7 @@ func (e *evictor) ask(ctx context.Context, v *view, d *drain, pod *corev1.Pod, t
 	return reply, true, nil
 }
 
-// heed notes the result of the eviction of pod and returns the phase that follows.
+// heed records the result of the eviction of pod and returns the next phase.
 func (e *evictor) heed(d *drain, pod *corev1.Pod, t *try, reply Reply) Phase {
 	retry := e.cfg.EvictRetry
 	if d.urgent() {
@@ -203,10 +203,10 @@ func (e *evictor) heed(d *drain, pod *corev1.Pod, t *try, reply Reply) Phase {
 			d.evicted[workloadKey(pod)] = e.api.now()
 		}
 	case AnswerGone:
-		t.retryAt = e.api.now().Add(e.cfg.Interval) // the cache will show it
+		t.retryAt = e.api.now().Add(e.cfg.Interval) // until the cache shows it
 	case AnswerSeveral, AnswerForbidden:
 		if d.urgent() {
-			t.retryAt = e.api.now().Add(askAgain) // it goes down with the node
+			t.retryAt = e.api.now().Add(askAgain) // the pod ends with the node
 			break
 		}
 		reason := "SeveralBudgets"
@@ -218,7 +218,7 @@ func (e *evictor) heed(d *drain, pod *corev1.Pod, t *try, reply Reply) Phase {
 	return d.Phase
 }
 
-// waitsFor says in a sentence what keeps the node from being empty.
+// waitsFor describes what the drain waits for, as a sentence.
 func (d *drain) waitsFor(pods []*corev1.Pod) string {
 	for _, pod := range pods {
 		t := d.tries[pod.UID]

@@ -18,24 +18,25 @@ type Answer uint8
 
 // The answers of the API server.
 const (
-	// AnswerEvicted means that the pod will be gone.
+	// AnswerEvicted means that the eviction was accepted.
 	AnswerEvicted Answer = iota
 
-	// AnswerGone means that it is gone already, has changed, or another has its name.
+	// AnswerGone means that the pod no longer exists, has changed, or was replaced by another with
+	// its name.
 	AnswerGone
 
-	// AnswerBlocked means that a disruption budget, or an overloaded server,
-	// refuses for now.
+	// AnswerBlocked means a temporary refusal because of a PodDisruptionBudget or an overloaded
+	// server.
 	AnswerBlocked
 
-	// AnswerSeveral means that the pod has more than one disruption budget, with
-	// which the API server never evicts.
+	// AnswerSeveral means that the pod has more than one PodDisruptionBudget. The API server never
+	// evicts such a pod.
 	AnswerSeveral
 
-	// AnswerForbidden means that Spotter lacks the right, or that a webhook refuses.
+	// AnswerForbidden means that Spotter lacks the permission, or that a webhook refuses.
 	AnswerForbidden
 
-	// AnswerFailed means anything else. It may pass.
+	// AnswerFailed means any other error, which may be temporary.
 	AnswerFailed
 )
 
@@ -44,23 +45,24 @@ func (a Answer) String() string {
 	return [...]string{"evicted", "gone", "blocked", "several-budgets", "forbidden", "failed"}[a]
 }
 
-// A Reply is an answer, when to ask again if the API server says so, and its
-// words.
+// A Reply is the result of a request for an eviction. After is the delay before a retry that the
+// API server suggests; 0 if it suggests none. Message is the message of the API server.
 type Reply struct {
 	Answer  Answer
 	After   time.Duration
 	Message string
-	Err     error // of the request; nil if the pod is evicted
+	Err     error // nil if the pod is evicted
 }
 
-// Evict requests the eviction of exactly the pod p, never of a later one of its name. Grace is nil
-// for the pod's own grace period. A dry run reports what the answer would be.
+// Evict requests the eviction of the pod p, but not of a later pod with its name. A nil grace means
+// the pod's own grace period; otherwise it is in seconds. A dry run returns the answer without an
+// eviction.
 func Evict(ctx context.Context, c client.Client, p *corev1.Pod, grace *int64, dryRun bool) Reply {
 	return evict(ctx, c, p, metav1.NewUIDPreconditions(string(p.UID)), grace, dryRun)
 }
 
-// evictUnchanged requests the eviction of p as it was last read. A later change of it, such as a
-// mark that it must not be disrupted, makes the API server refuse.
+// evictUnchanged requests the eviction of p in the version that was read. If p has changed since,
+// for example because it must no longer be disrupted, the API server refuses.
 func evictUnchanged(ctx context.Context, c client.Client, p *corev1.Pod) Reply {
 	same := metav1.NewUIDPreconditions(string(p.UID))
 	same.ResourceVersion = &p.ResourceVersion
@@ -81,8 +83,8 @@ func evict(ctx context.Context, c client.Client, p *corev1.Pod, only *metav1.Pre
 	return replyOf(c.SubResource("eviction").Create(ctx, named, e, opts...))
 }
 
-// several is how the API server words it that a pod has two budgets. It gives no
-// reason that a program could compare.
+// several is part of the message with which the API server refuses to evict a pod with two
+// PodDisruptionBudgets. The error has no reason that a program could compare.
 const several = "more than one PodDisruptionBudget"
 
 func replyOf(err error) Reply {

@@ -12,24 +12,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A workload is a controller of pods that serve: how many it wants, and how many
-// are ready that have not been evicted.
+// A workload is a controller of pods: the number of pods that it wants, and the number of ready
+// pods that have not been evicted.
 type workload struct {
 	selector *metav1.LabelSelector
 	wanted   int32
 	ready    int32
 
-	// free says that nothing is known of how many it must have.
+	// free means that the number of required pods is not known.
 	free bool
 }
 
-// spare returns the workload of pod, one ready pod the poorer, if it can do
-// without the pod, and nil if not. It reads workloads from the API server, since
-// the number that is wanted now is what counts.
+// spare reserves the eviction of pod, and returns its workload with one ready pod less. It returns
+// nil if the workload cannot spare the pod. It reads workloads from the API server, since their
+// current number of replicas counts.
 //
-// As the plan has it: what is not ready is spared, and so is a pod that is the
-// only one wanted, since no wait would help it. Jobs have no number of pods to
-// be ready.
+// Like the plan, spare always allows the eviction of a pod that is not ready, and of a pod that is
+// the only replica, for which waiting would not help. Jobs have no required number of ready pods.
 func (v *view) spare(ctx context.Context, pod *corev1.Pod) (*workload, error) {
 	mine, err := v.budgetsOf(ctx, pod)
 	if err != nil {
@@ -48,11 +47,11 @@ func (v *view) spare(ctx context.Context, pod *corev1.Pod) (*workload, error) {
 		return nil, nil
 	}
 	w.ready--
-	v.evictions.add(pod.UID) // before it is: another may count the ready pods meanwhile
+	v.evictions.add(pod.UID) // before the eviction, since another drain may count the ready pods in the meantime
 	return w, nil
 }
 
-// unspare takes back that pod was counted as leaving.
+// unspare reverts the effects of spare.
 func (v *view) unspare(w *workload, pod *corev1.Pod) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -62,7 +61,7 @@ func (v *view) unspare(w *workload, pod *corev1.Pod) {
 	}
 }
 
-// workloadOf returns the workload of pod. The caller holds mu.
+// workloadOf returns the workload of pod. The caller must hold mu.
 func (v *view) workloadOf(ctx context.Context, pod *corev1.Pod) (*workload, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -89,7 +88,8 @@ func (v *view) workloadOf(ctx context.Context, pod *corev1.Pod) (*workload, erro
 	return w, nil
 }
 
-// readWorkload reads the controller owner, or what owns it in turn.
+// readWorkload reads the controller owner or, for a ReplicaSet of a Deployment, the Deployment. It
+// also returns the UID of the workload.
 func (v *view) readWorkload(ctx context.Context, namespace string, owner *metav1.OwnerReference) (w *workload,
 	uid types.UID, err error) {
 	key := client.ObjectKey{Namespace: namespace, Name: owner.Name}
@@ -136,8 +136,8 @@ func serving(replicas *int32, selector *metav1.LabelSelector) *workload {
 	return w
 }
 
-// countReady counts the ready pods that selector selects and that were not
-// evicted a moment ago.
+// countReady returns the number of ready pods that selector selects and that were not evicted
+// recently.
 func (v *view) countReady(ctx context.Context, namespace string, selector *metav1.LabelSelector) (int32, error) {
 	chosen, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {

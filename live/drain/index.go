@@ -9,14 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The indexes of the cache by which a pass reads only what is on the nodes that
-// it drains.
+// Names of the cache indexes with which a reconciliation reads only the objects on its node.
 const (
 	IndexPodNode        = "spotter.dev/drain.pod-node"
 	IndexAttachmentNode = "spotter.dev/drain.attachment-node"
 )
 
-// PodNode is the function behind [IndexPodNode].
+// PodNode is the index function of [IndexPodNode].
 func PodNode(o client.Object) []string {
 	if p, ok := o.(*corev1.Pod); ok && p.Spec.NodeName != "" {
 		return []string{p.Spec.NodeName}
@@ -24,7 +23,7 @@ func PodNode(o client.Object) []string {
 	return nil
 }
 
-// AttachmentNode is the function behind [IndexAttachmentNode].
+// AttachmentNode is the index function of [IndexAttachmentNode].
 func AttachmentNode(o client.Object) []string {
 	if a, ok := o.(*storagev1.VolumeAttachment); ok {
 		return []string{a.Spec.NodeName}
@@ -32,8 +31,7 @@ func AttachmentNode(o client.Object) []string {
 	return nil
 }
 
-// SetupIndexes adds the indexes to a manager's cache. It is called once, before
-// the manager starts.
+// SetupIndexes adds the indexes to the cache of a manager. Call it once, before the manager starts.
 func SetupIndexes(ctx context.Context, x client.FieldIndexer) error {
 	if err := x.IndexField(ctx, &corev1.Pod{}, IndexPodNode, PodNode); err != nil {
 		return fmt.Errorf("indexing pods by node: %w", err)

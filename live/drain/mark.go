@@ -13,63 +13,64 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The marks on a Node. They are the memory of the pipeline: a new leader finds in
-// them what the one before has begun.
+// The marks on a Node. They store the state of drains: a new leader continues from the marks of the
+// previous one.
 const (
-	// AnnotationDrain holds the state of a drain as JSON. Spotter is acting on a node that carries
-	// it.
+	// AnnotationDrain contains the state of a drain as JSON. Spotter is acting on a node with this
+	// annotation.
 	AnnotationDrain = "spotter.dev/drain"
 
-	// AnnotationCordon records that Spotter made the node unschedulable, and why. Spotter makes
-	// only nodes that carry it schedulable again: another client that removes it takes over the
-	// cordon.
+	// AnnotationCordon records that Spotter cordoned the node, and why. Spotter uncordons only
+	// nodes with this annotation: another client that removes it takes over the cordon.
 	AnnotationCordon = "spotter.dev/cordon"
 
-	// TaintDraining keeps off pods that tolerate a cordon but not this taint, and shows that a
-	// cordon is Spotter's: unlike an annotation, neither a kubelet nor a client that may patch the
-	// status of nodes can write it. Running pods of DaemonSets stay; one that is created during the
-	// drain needs a toleration, as under Karpenter's own taint.
+	// TaintDraining repels pods that tolerate a cordon but not this taint, and proves that a cordon
+	// is Spotter's: unlike an annotation, neither a kubelet nor a client that may only patch the
+	// status of nodes can write it. Running pods of DaemonSets stay; a DaemonSet pod that is
+	// created during the drain needs a toleration, as for Karpenter's own taint.
 	TaintDraining = "spotter.dev/draining"
 )
 
-// FieldOwner is the manager of the fields that the pipeline writes.
+// FieldOwner is the field manager of the fields that drains write.
 const FieldOwner = "spotter"
 
-// textMax bounds the sentence that is kept on a node, in bytes.
+// textMax is the maximum length of the sentence that is stored on a node, in bytes.
 const textMax = 512
 
-// A state is what is kept of a drain on its node.
+// A state is the part of a drain that is stored on its node.
 type state struct {
 	Phase Phase  `json:"phase"`
 	Pool  string `json:"pool,omitempty"`
 
-	// Provisioner releases the node, also once the pool is gone.
+	// Provisioner determines the backend that releases the node, even if the pool no longer exists.
 	Provisioner policy.Provisioner `json:"provisioner,omitempty"`
 
 	Why  policy.Reason `json:"reason,omitempty"`
 	Text string        `json:"text,omitempty"`
 
-	// Since is when it began, Deadline by when it is given up and ReclaimAt when
-	// the provider takes the node, if it said so; in milliseconds since 1970.
+	// Since is the start of the drain, Deadline the time at which it is abandoned, and ReclaimAt
+	// the time of the reclaim by the provider, or zero if there is no notice. All are in
+	// milliseconds since 1970.
 	Since     policy.Time `json:"since"`
 	Deadline  policy.Time `json:"deadline,omitempty"`
 	ReclaimAt policy.Time `json:"reclaimAt,omitempty"`
 
-	// After are the tokens of the launches that it waits for.
+	// After contains the tokens of the launches that the drain waits for.
 	After  []string `json:"after,omitempty"`
 	Gentle bool     `json:"gentle,omitempty"`
 
-	// Failure is why it is being undone.
+	// Failure is the reason that the drain is being undone.
 	Failure string `json:"failure,omitempty"`
 
-	// AskedAt is when the backend was first asked to take the node; zero before.
+	// AskedAt is the time at which the backend was first requested to release the node; zero before
+	// that.
 	AskedAt policy.Time `json:"askedAt,omitempty"`
 
-	// Seal shows that this controller wrote the state, on this node: see [sealer].
+	// Seal proves that this controller wrote the state, on this node: see [sealer].
 	Seal string `json:"seal,omitempty"`
 }
 
-// written reports whether p is a phase that a node carries.
+// written reports whether p is a phase that is stored on nodes.
 func (p Phase) written() bool {
 	switch p {
 	case PhasePreparing, PhaseEvicting, PhaseReleasing, PhaseUndoing:
@@ -78,11 +79,11 @@ func (p Phase) written() bool {
 	return false
 }
 
-// urgent reports whether the provider takes the node.
+// urgent reports whether the provider reclaims the node.
 func (s *state) urgent() bool { return s.ReclaimAt != 0 }
 
-// readState returns the state on n, whichever controller wrote it, and whether n carries any mark
-// of Spotter. A state that cannot be read must be undone.
+// readState returns the state on n, whichever controller wrote it, and whether n has any mark of
+// Spotter. The phase of a state that cannot be read is PhaseUndoing.
 func readState(n *corev1.Node) (state, bool) {
 	text, ok := n.Annotations[AnnotationDrain]
 	if !ok {
@@ -96,7 +97,7 @@ func readState(n *corev1.Node) (state, bool) {
 	return s, true
 }
 
-// Reclaimed reports whether n has a drain by Spotter that says that the provider reclaims it.
+// Reclaimed reports whether n has a drain by Spotter because the provider reclaims it.
 func Reclaimed(n *corev1.Node) bool {
 	s, _ := readState(n)
 	return s.urgent()
@@ -122,12 +123,13 @@ func bounded(text string) string {
 	return text[:textMax]
 }
 
-// patchTries is how often a node is read again because of a conflicting write.
+// patchTries is the maximum number of attempts to patch a node despite conflicting writes.
 const patchTries = 5
 
-// patchNode changes n, which is as it was last read, and returns it as it is afterwards. The patch
-// has the resourceVersion, since taints are one atomic list: conflicting writes by others are read
-// again and kept. A change without effect is not written. A node of another UID counts as missing.
+// patchNode applies change to n, which is the node at the last read, and returns the new node. The
+// patch uses the resourceVersion, since taints are one atomic list: after a conflicting write, the
+// node is read again and change is called again, so that writes by other clients are kept. A change
+// without effect is not written. If the node has another UID, it returns errOther.
 func patchNode(ctx context.Context, w client.Client, r client.Reader, n *corev1.Node,
 	change func(*corev1.Node)) (*corev1.Node, error) {
 	for try := 0; ; try++ {
@@ -155,7 +157,7 @@ func patchNode(ctx context.Context, w client.Client, r client.Reader, n *corev1.
 	}
 }
 
-// same reports whether a and b carry the same marks.
+// same reports whether a and b have the same marks.
 func same(a, b *corev1.Node) bool {
 	return a.Spec.Unschedulable == b.Spec.Unschedulable && tainted(a) == tainted(b) &&
 		sameAnnotation(a, b, AnnotationDrain) && sameAnnotation(a, b, AnnotationCordon)

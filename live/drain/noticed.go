@@ -2,15 +2,15 @@ package drain
 
 import "github.com/spotter-dev/spotter/policy"
 
-// A Noticed is a node that the provider is about to reclaim, and that must be drained whatever is
-// being decided meanwhile.
+// A Noticed is a node that the provider is about to reclaim, and that must be drained without
+// waiting for a decision.
 type Noticed struct {
 	Node, Pool  string
 	Provisioner policy.Provisioner
 
-	// ReclaimAt is when the provider takes it.
+	// ReclaimAt is the time of the reclaim.
 	ReclaimAt policy.Time
 
-	// Text says in a sentence who warned.
+	// Text is a sentence that names the source of the notice.
 	Text string
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// late reports whether the drain's time is over. A node that the provider takes
-// has no such limit.
+// late reports whether the drain's deadline has passed. Nodes under notice have no deadline.
 func (d *drain) late(now time.Time) bool {
 	return !d.urgent() && policy.TimeOf(now) >= d.Deadline
 }
 
-// fail turns the drain back, for a CamelCase reason and a sentence.
+// fail starts undoing the drain. reason is in CamelCase and message a sentence; both are for the
+// user.
 func (d *drain) fail(reason, message string) Phase {
 	d.reason, d.Failure, d.outcome = reason, bounded(message), OutcomeUndone
 	if d.saved == "" || d.saved == PhasePreparing {
@@ -30,8 +30,8 @@ func (d *drain) fail(reason, message string) Phase {
 	return PhaseUndoing
 }
 
-// prepare has the backend prepare the node. Before that the node gets Spotter's mark, so that the
-// backend's changes are certain to be undone. Under a notice the node is emptied first.
+// prepare calls the backend's Prepare. It first writes Spotter's mark to the node, so that the
+// backend's changes are certain to be undone. Under a notice, the node is drained first.
 func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	switch {
 	case d.urgent():
@@ -71,9 +71,9 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	return d.Phase, fmt.Errorf("preparing: %w", err)
 }
 
-// prepareLate has the backend prepare a node under notice, once, after the eviction of its pods was
-// requested. If the backend fails, the drain continues to next without it, unless another
-// controller drains the node.
+// prepareLate calls the backend's Prepare for a node under notice, once, after the eviction of its
+// pods was requested. If that fails, the drain continues to next without the backend, unless
+// another controller drains the node.
 func (r *round) prepareLate(ctx context.Context, d *drain, node *corev1.Node, next Phase) (Phase, error) {
 	if d.ready {
 		return next, nil
@@ -136,7 +136,7 @@ func (r *round) await(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 	return d.Phase, err
 }
 
-// admitAgain looks once more at what may have changed during the wait.
+// admitAgain repeats the checks of admit after the wait.
 func (r *round) admitAgain(ctx context.Context, d *drain) (string, error) {
 	if r.now().Before(d.retryAt) {
 		return "waiting to retry evictions", nil
@@ -148,7 +148,7 @@ func (r *round) admitAgain(ctx context.Context, d *drain) (string, error) {
 	return wait, err
 }
 
-// cordon closes the node to new pods.
+// cordon makes the node unschedulable.
 func (r *round) cordon(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	s := d.state
 	s.Phase = PhaseEvicting
@@ -163,11 +163,11 @@ func (r *round) cordon(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 	return PhaseEvicting, nil
 }
 
-// takenOver reports whether another controller or a user has undone Spotter's cordon or replaced it
-// by their own. The API server confirms that, since the cache may show an earlier state.
+// takenOver reports whether another controller or a user has removed Spotter's cordon or replaced
+// it with their own. The API server confirms it, since the cache may show an earlier state.
 func (r *round) takenOver(ctx context.Context, d *drain, node *corev1.Node) (bool, error) {
 	if d.urgent() {
-		return false, nil // the provider reclaims it in any case
+		return false, nil // the provider reclaims the node in any case
 	}
 	lost := func(n *corev1.Node) bool {
 		_, ours := n.Annotations[AnnotationCordon]
@@ -180,7 +180,7 @@ func (r *round) takenOver(ctx context.Context, d *drain, node *corev1.Node) (boo
 	return err == nil && lost(node), err
 }
 
-// empty has the pods evicted.
+// empty evicts the pods.
 func (r *round) empty(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	taken, err := r.takenOver(ctx, d, node)
 	switch {
@@ -212,7 +212,7 @@ func (r *round) empty(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 	return next, err
 }
 
-// detach waits for the volumes of the pods to come off, up to a limit.
+// detach waits for the volumes of the pods to be detached, for at most VolumesMax.
 func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	if taken, err := r.takenOver(ctx, d, node); err != nil || taken {
 		if taken {
@@ -232,7 +232,7 @@ func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 		d.cause = fmt.Sprintf("waiting for %s to be detached, first %s", figures.Count(n, "volume"), attached.Items[0].Name)
 		return d.Phase, nil
 	}
-	// Pods that came at the last moment are not in the cache yet.
+	// Pods that were created recently may be missing from the cache.
 	pods, err := r.api.left(ctx, d.key())
 	if err != nil {
 		return d.Phase, err
@@ -243,10 +243,10 @@ func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 	return PhaseReleasing, nil
 }
 
-// release releases the empty node. Before each call of the backend the API server is queried
-// whether it is empty: since the last query, an earlier process may have ended and a person may
-// have made the node schedulable. The protection of the replacements is settled before: the pods
-// have moved, and once the node is gone no new leader would know of the replacements.
+// release releases the empty node. Before each call of the backend, the API server must confirm
+// that the node is empty: an earlier process may have ended since the last check, and a user may
+// have made the node schedulable. The protection of the replacements is settled first: the pods
+// have moved, and once the node has been deleted, no new leader would know of the replacements.
 func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
@@ -285,7 +285,7 @@ func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	return r.released(d, node, err)
 }
 
-// released continues after the response of the backend.
+// released handles the response of the backend.
 func (r *round) released(d *drain, node *corev1.Node, err error) (Phase, error) {
 	held := new(backend.Held)
 	switch {

@@ -19,13 +19,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// The annotations of others by which a pod says that it is not to be moved.
+// Annotations of other controllers that keep a pod from being moved.
 const (
 	annotationMirror      = corev1.MirrorPodAnnotationKey
 	annotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 )
 
-// A nodeKey names one node; another of its name has another UID.
+// A nodeKey identifies one node. A later node with the same name has another UID.
 type nodeKey struct {
 	name string
 	uid  types.UID
@@ -35,10 +35,10 @@ func (d *drain) key() nodeKey { return nodeKey{d.node, d.uid} }
 
 func keyOf(n *corev1.Node) nodeKey { return nodeKey{n.Name, n.UID} }
 
-// stays reports whether p has no need to leave a node that is drained: it has ended, or the
-// kubelet or a DaemonSet would create it there again. Who may create pods may claim any
-// owner, so that the DaemonSet must exist and the mirror pod name the very node.
-// Tolerations do not count. DaemonSets are read from c.
+// stays reports whether p need not leave a node that is being drained: it has ended, or the kubelet
+// or a DaemonSet would create it there again. A client that may create pods can set any owner, so
+// the DaemonSet must exist, and a mirror pod must name exactly this node. Tolerations do not count.
+// c is used to read DaemonSets.
 func stays(ctx context.Context, c client.Reader, p *corev1.Pod, node nodeKey) (bool, error) {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return true, nil
@@ -65,7 +65,7 @@ func stays(ctx context.Context, c client.Reader, p *corev1.Pod, node nodeKey) (b
 	return set.UID == o.UID, nil
 }
 
-// leaving returns those of pods that have to leave their node, in the order of their eviction.
+// leaving returns the pods that must leave their node, in the order of their eviction.
 func leaving(ctx context.Context, c client.Reader, all *corev1.PodList, node nodeKey) ([]*corev1.Pod, error) {
 	var pods []*corev1.Pod
 	for i := range all.Items {
@@ -82,7 +82,7 @@ func leaving(ctx context.Context, c client.Reader, all *corev1.PodList, node nod
 	return pods, nil
 }
 
-// Busy reports whether pods that a drain would have to move are on a node, by the API
+// Busy reports whether a node has pods that a drain would have to move, according to the API
 // server. DaemonSets are read from the cache.
 func Busy(ctx context.Context, cache, api client.Reader, n *corev1.Node) (bool, error) {
 	all := &corev1.PodList{}
@@ -93,7 +93,7 @@ func Busy(ctx context.Context, cache, api client.Reader, n *corev1.Node) (bool, 
 	return len(pods) > 0, err
 }
 
-// pinned returns a [backend.Held] if p itself forbids to be moved by choice.
+// pinned returns a [backend.Held] if p itself must not be moved voluntarily.
 func pinned(p *corev1.Pod, now time.Time) error {
 	safe, said := p.Annotations[annotationSafeToEvict]
 	switch {
@@ -107,8 +107,8 @@ func pinned(p *corev1.Pod, now time.Time) error {
 	return nil
 }
 
-// doNotDisrupt reports whether the annotation of p protects it now. One that Karpenter
-// ignores does not, and a pod whose start is not known is protected.
+// doNotDisrupt reports whether the annotation of p protects it now. A value that Karpenter ignores
+// does not protect. If the protection is limited in time, a pod with an unknown start is protected.
 func doNotDisrupt(p *corev1.Pod, now time.Time) bool {
 	protects, lasts, err := kube.DoNotDisrupt(p.Annotations[kube.AnnotationDoNotDisrupt])
 	if err != nil || !protects {
@@ -117,7 +117,7 @@ func doNotDisrupt(p *corev1.Pod, now time.Time) bool {
 	return lasts == 0 || p.Status.StartTime == nil || now.Sub(p.Status.StartTime.Time) < lasts
 }
 
-// ready reports whether p serves and will continue to.
+// ready reports whether p is ready and not being deleted.
 func ready(p *corev1.Pod) bool {
 	if p.DeletionTimestamp != nil {
 		return false
@@ -127,7 +127,7 @@ func ready(p *corev1.Pod) bool {
 	})
 }
 
-// graceOf returns the seconds that p has to end.
+// graceOf returns the termination grace period of p in seconds.
 func graceOf(p *corev1.Pod) int64 {
 	if p.Spec.TerminationGracePeriodSeconds == nil {
 		return corev1.DefaultTerminationGracePeriodSeconds
@@ -142,8 +142,7 @@ func priority(p *corev1.Pod) int32 {
 	return *p.Spec.Priority
 }
 
-// sortPods puts those first that must not come too late: by priority, then those
-// that take longer to end.
+// sortPods sorts pods by descending priority, then by descending grace period.
 func sortPods(pods []*corev1.Pod) {
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(-cmp.Compare(priority(a), priority(b)), -cmp.Compare(graceOf(a), graceOf(b)),
@@ -151,10 +150,10 @@ func sortPods(pods []*corev1.Pod) {
 	})
 }
 
-// shortened returns the seconds that p gets where the node is taken at at: its
-// own, or what is left, and never less than one, since none would kill the
-// process and drop the pod from the API before it has ended. The margin is for
-// the node to report the end.
+// shortened returns the grace period of p, in seconds, on a node that is reclaimed at at: its own
+// or the remaining time, whichever is shorter. It is at least one second, since zero would kill the
+// process and delete the pod from the API before it has ended. The margin gives the node time to
+// report the end.
 func shortened(p *corev1.Pod, now, at time.Time) int64 {
 	const margin = 2 * time.Second
 	return min(graceOf(p), max(1, int64(at.Sub(now.Add(margin))/time.Second)))

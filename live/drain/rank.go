@@ -17,14 +17,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The annotations of a deletion cost. A cost is Spotter's as long as AnnotationCostOwner repeats
-// it: another client that writes a different value becomes its owner.
+// Annotations of a deletion cost. A cost is Spotter's while AnnotationCostOwner has the same value:
+// another client that writes a different value becomes its owner.
 const (
 	AnnotationCost      = corev1.PodDeletionCost
 	AnnotationCostOwner = "spotter.dev/pod-deletion-cost"
 )
 
-// Cost returns the deletion cost of p, and whether it was set by another client.
+// Cost returns the deletion cost of p, and whether another client set it.
 func Cost(p *corev1.Pod) (cost int32, fixed bool) {
 	text, ok := p.Annotations[AnnotationCost]
 	if !ok {
@@ -38,26 +38,26 @@ func Cost(p *corev1.Pod) (cost int32, fixed bool) {
 }
 
 // A Ranker sets the deletion costs of pods that a plan requests. It accepts them at once and writes
-// them while [Ranker.Run] runs, since there may be hundreds. A write that fails is dropped: the
-// next step sees the existing cost.
+// them while [Ranker.Run] runs, since there may be hundreds. A failed write is dropped: the next
+// step finds the old cost.
 type Ranker struct {
 	client client.Client
 	queue  workqueue.TypedInterface[types.NamespacedName]
 	costs  sync.Map // the last requested podCost, by pod
 }
 
-// A podCost is the cost that one pod should have while it is on a node of a pool.
+// A podCost is the requested cost of one pod while it is on a node of a pool.
 type podCost struct {
 	node, pool string
 	cost       int32
 }
 
-// NewRanker returns a ranker that reads from c's cache.
+// NewRanker returns a ranker that reads from the cache of c.
 func NewRanker(c client.Client) *Ranker {
 	return &Ranker{client: c, queue: workqueue.NewTyped[types.NamespacedName]()}
 }
 
-// DeletionCost takes in what is wanted of the pods of a node.
+// DeletionCost accepts the costs of the pods of a node.
 func (k *Ranker) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.DeletionCost) error {
 	n := &s.Nodes[x.Node]
 	want := podCost{node: n.Name, cost: x.Cost}
@@ -79,7 +79,7 @@ func (k *Ranker) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.D
 	return nil
 }
 
-// Run writes the requested costs until ctx ends. Failures go to warn.
+// Run writes the requested costs until ctx ends. It passes errors to warn.
 func (k *Ranker) Run(ctx context.Context, warn func(error)) error {
 	defer context.AfterFunc(ctx, k.queue.ShutDown)()
 	for k.one(ctx, warn) {
@@ -102,8 +102,8 @@ func (k *Ranker) one(ctx context.Context, warn func(error)) bool {
 	return ctx.Err() == nil
 }
 
-// rank sets the cost of one pod, unless it has moved or has a cost set by another client. The patch
-// has the resourceVersion, so that a user's cost is not overwritten.
+// rank sets the cost of one pod, unless the pod has moved or another client set its cost. The patch
+// uses the resourceVersion, so that a user's cost is not overwritten.
 func (k *Ranker) rank(ctx context.Context, key types.NamespacedName, w podCost) error {
 	p := &corev1.Pod{}
 	err := k.client.Get(ctx, key, p)
@@ -131,7 +131,7 @@ func (k *Ranker) rank(ctx context.Context, key types.NamespacedName, w podCost) 
 	patch := client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})
 	err = k.client.Patch(permit.Act(ctx, w.pool), changed, patch, client.FieldOwner(FieldOwner))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it has changed, and the next step sees how
+		return nil // it has changed, and the next step finds the new state
 	}
 	if err != nil {
 		return fmt.Errorf("ranking pod %s: %w", key, err)

@@ -15,10 +15,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// errNotWritten says that nothing may be written at the moment.
+// errNotWritten means that writes are not permitted now.
 var errNotWritten = errors.New("not written")
 
-// errOther says that another node has the name by now.
+// errOther means that another node has the name by now.
 var errOther = errors.New("another node now has its name")
 
 // A round is one reconciliation of one node.
@@ -33,15 +33,15 @@ type round struct {
 	start     time.Time
 
 	// ending means that the process must end: only nodes that are empty, or that the provider
-	// reclaims, are worked on.
+	// reclaims, are processed.
 	ending bool
 
-	// uncordoning says that of an undo only the first part is done, which lets pods onto
-	// the node again.
+	// uncordoning means that only the first part of an undo is done, which allows pods on the node
+	// again.
 	uncordoning bool
 }
 
-// newRound returns a round that reads again.
+// newRound returns a round with a new view.
 func (p *Reconciler) newRound() *round {
 	now := p.cfg.Clock.Now()
 	v := &view{
@@ -54,7 +54,7 @@ func (p *Reconciler) newRound() *round {
 	}
 }
 
-// round returns a round that shares what others have read within the last Interval.
+// round returns a round that shares the view of other rounds within the last Interval.
 func (p *Reconciler) round() *round {
 	r := p.newRound()
 	p.mu.Lock()
@@ -87,7 +87,7 @@ func (r *round) work(ctx context.Context, d *drain) error {
 	return err
 }
 
-// obey takes over the orders for d since it was last worked on.
+// obey applies the orders for d since the last reconciliation.
 func (d *drain) obey() {
 	d.Gentle = d.order.gentle
 	if d.order.reclaimAt != d.ReclaimAt {
@@ -98,7 +98,7 @@ func (d *drain) obey() {
 	}
 }
 
-// advance goes from phase to phase until one has to wait.
+// advance runs phase after phase until one has to wait.
 func (r *round) advance(ctx context.Context, d *drain) error {
 	for {
 		node, err := r.api.node(ctx, d)
@@ -110,7 +110,7 @@ func (r *round) advance(ctx context.Context, d *drain) error {
 		}
 		d.align(r.api.marks.read(node))
 		if node.DeletionTimestamp != nil && d.Phase != PhaseUndoing && d.Phase != PhaseReleased {
-			r.enter(d, PhaseReleased) // another controller has deleted it, and Spotter does not keep it
+			r.enter(d, PhaseReleased) // another controller has deleted the node, and Spotter does not keep it
 		}
 		if wait, err := r.judge(ctx, d); err != nil || wait {
 			return err
@@ -129,9 +129,9 @@ func (r *round) advance(ctx context.Context, d *drain) error {
 	}
 }
 
-// align takes the phase from the marks on the node: what is remembered in addition is only
-// how much of that phase is done. Marks that were removed, or that another actor wrote, end
-// a drain by choice; under a notice they are written again.
+// align sets the phase from the marks on the node; the process itself only remembers the progress
+// within that phase. If the marks were removed or written by another actor, a voluntary drain ends;
+// under a notice the marks are written again.
 func (d *drain) align(s state, marked, sealed bool) {
 	d.kept, d.touched = marked, d.touched || sealed
 	over := d.Phase == PhaseUndoing || d.Phase == PhaseReleased
@@ -161,9 +161,9 @@ func (d *drain) align(s state, marked, sealed bool) {
 	}
 }
 
-// judge reads whether the drain may continue. If not, it is undone. Only the drain of a node that
-// the provider or the backend is removing is left as it is: wait then reports that nothing must be
-// done.
+// judge determines whether the drain may continue. Otherwise the drain is undone, unless the
+// provider or the backend is removing the node, or the kill switch has been unreadable for a short
+// time only: wait then reports that nothing must be done.
 func (r *round) judge(ctx context.Context, d *drain) (wait bool, err error) {
 	if d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
 		return false, nil
@@ -195,7 +195,8 @@ func (r *round) judge(ctx context.Context, d *drain) (wait bool, err error) {
 	return false, nil
 }
 
-// unwanted reports whether a drain that an earlier process started is no longer ordered.
+// unwanted reports whether an earlier process started the drain and this process has not ordered
+// it. Drains in PhaseReleasing, and current notices, need no order.
 func (d *drain) unwanted(now time.Time, lateMax time.Duration) bool {
 	switch {
 	case d.order.wanted, d.Phase == PhaseReleasing:
@@ -204,7 +205,7 @@ func (d *drain) unwanted(now time.Time, lateMax time.Duration) bool {
 	return !d.urgent() || now.Sub(d.ReclaimAt.Std()) > lateMax
 }
 
-// refusal says why a drain is not gone on with, as a CamelCase reason and a sentence.
+// refusal returns the reason that a drain may not continue, in CamelCase and as a sentence.
 func refusal(v permit.Decision, pool string) (reason, text string) {
 	switch v {
 	case permit.Stopped:
@@ -223,8 +224,8 @@ func refusal(v permit.Decision, pool string) (reason, text string) {
 	return "PoolShadow", fmt.Sprintf("pool %s is in shadow mode", pool)
 }
 
-// phase does the work of the drain's phase and returns the next one. It returns the same if it has
-// to wait, and an empty one once the drain is over.
+// phase does the work of the drain's phase and returns the next one. It returns the same phase if
+// it has to wait, and an empty one once the drain has ended.
 func (r *round) phase(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	d.cause = ""
 	switch d.Phase {
@@ -249,8 +250,8 @@ func (r *round) phase(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 	panic(fmt.Sprintf("drain: node %s is in phase %q", d.node, d.Phase))
 }
 
-// callBackend makes a call of the backend that changes something, and reports whether it
-// did: under a notice there may be no place for it now.
+// callBackend makes a call of the backend that changes something, and reports whether it did: under
+// a notice, the number of concurrent calls is limited.
 func (r *round) callBackend(ctx context.Context, d *drain, f func(context.Context) error) (called bool, err error) {
 	if d.urgent() {
 		select {
@@ -267,7 +268,7 @@ func (r *round) callBackend(ctx context.Context, d *drain, f func(context.Contex
 func (r *round) enter(d *drain, next Phase) {
 	d.Phase, d.retryAt = next, time.Time{}
 	r.table.mu.Lock()
-	d.shown.Phase = next // at once: see freed
+	d.shown.Phase = next // immediately: see freed
 	r.table.mu.Unlock()
 	if m := r.cfg.Meter; m != nil {
 		m.Entered(d.node, d.Pool, next)
@@ -285,12 +286,11 @@ func (s *Status) moves() bool {
 
 func (r *round) now() time.Time { return r.api.now() }
 
-// overdue reports whether the node was worked on for so long that others should have
-// their turn.
+// overdue reports whether the node was processed for so long that others should have their turn.
 func (r *round) overdue() bool { return r.cfg.Clock.Since(r.start) >= r.cfg.TurnMax }
 
-// gone ends the drain of a node that no longer exists. It has succeeded if the node was released,
-// or if the provider was due to reclaim it.
+// gone ends the drain of a node that no longer exists. The drain has succeeded if the node was
+// being released or the provider had announced its reclaim.
 func (r *round) gone(ctx context.Context, d *drain) error {
 	switch {
 	case d.Phase == PhaseUndoing:
@@ -317,7 +317,7 @@ func (r *round) gone(ctx context.Context, d *drain) error {
 	return nil
 }
 
-// end removes d from the list and reports its result.
+// end removes d from the table and reports its result.
 func (r *round) end(d *drain, node *corev1.Node, outcome Outcome, reason, message string) {
 	r.table.remove(d, outcome)
 	result := Result{

@@ -1,17 +1,17 @@
-// Package drain empties nodes and has them released, for all backends. Each node that is drained is
-// a small state machine,
+// Package drain drains nodes and has them released, for all backends. The drain of a node is a
+// small state machine,
 //
 //	checking → preparing → waiting → evicting → detaching → releasing → released
 //
 // with undoing as the way back from every phase before the backend has accepted the node;
 // docs/drains.md has its table. It is level-triggered: a [Reconciler] keyed by node compares the
-// orders of the last plan with the marks on the Node, does the next action and requests the next
-// call. The progress of a drain is stored on the Node, so that a start, a crash, a hand-over, a
-// change of mode and the deletion of a pool are one path: a node that carries Spotter's marks, and
-// that has no known reason to be drained, is returned to its users. [Reconciler.Start] only accepts
-// the order.
+// orders of the last plan with the marks on the Node, performs the next action and requests the
+// next call. The progress of a drain is stored on the Node, so that a start, a crash, a change of
+// leader, a change of mode and the deletion of a pool are handled in the same way: a node that has
+// Spotter's marks, but no known reason to be drained, is made schedulable again. [Reconciler.Start]
+// only accepts the order.
 //
-// The package also gives pods their deletion cost: see [Ranker].
+// The package also sets the deletion costs of pods: see [Ranker].
 package drain
 
 import (
@@ -30,45 +30,45 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Phase is how far a drain has come.
+// A Phase is a phase of a drain.
 type Phase string
 
 // The phases. Preparing, evicting, releasing and undoing are stored on the node; the others are
-// found again by reading the cluster.
+// determined again by reading the cluster.
 const (
-	PhaseChecking  Phase = "checking"  // may its pods be evicted? nothing was done yet
-	PhasePreparing Phase = "preparing" // the backend prepares
-	PhaseWaiting   Phase = "waiting"   // prepared; for the replacements
-	PhaseEvicting  Phase = "evicting"  // cordoned; its pods go
-	PhaseDetaching Phase = "detaching" // empty; its volumes go
-	PhaseReleasing Phase = "releasing" // the backend is asked to take it
-	PhaseReleased  Phase = "released"  // it is the backend's, and goes away
-	PhaseUndoing   Phase = "undoing"   // what was done is taken back
+	PhaseChecking  Phase = "checking"  // checks whether its pods may be evicted; nothing has changed yet
+	PhasePreparing Phase = "preparing" // the backend prepares the node
+	PhaseWaiting   Phase = "waiting"   // prepared; waits for the replacements
+	PhaseEvicting  Phase = "evicting"  // cordoned; its pods are evicted
+	PhaseDetaching Phase = "detaching" // empty; its volumes are detached
+	PhaseReleasing Phase = "releasing" // the backend is requested to release it
+	PhaseReleased  Phase = "released"  // the backend has accepted it and deletes it
+	PhaseUndoing   Phase = "undoing"   // the changes are undone
 )
 
-// A Result is a drain that is over.
+// A Result is the result of a drain that has ended.
 type Result struct {
 	Node, Pool string
 	Outcome    Outcome
 
-	// Reason is CamelCase and Message a sentence, both for the user.
+	// Reason is in CamelCase and Message is a sentence; both are for the user.
 	Reason, Message string
 
 	// Took is the time from the order to the end.
 	Took time.Duration
 
-	// Urgent says that the provider took the node.
+	// Urgent reports whether the node was under notice.
 	Urgent bool
 }
 
-// An Outcome is how a drain ended.
+// An Outcome is the outcome of a drain.
 type Outcome string
 
 // The outcomes.
 const (
-	OutcomeDone   Outcome = "done"   // the node is gone
-	OutcomeHeld   Outcome = "held"   // it was not begun: the node was never cordoned
-	OutcomeUndone Outcome = "undone" // it was begun and taken back
+	OutcomeDone   Outcome = "done"   // the node no longer exists
+	OutcomeHeld   Outcome = "held"   // the drain did not start: the node was never cordoned
+	OutcomeUndone Outcome = "undone" // the drain started and was undone
 )
 
 // A Status is the state of a drain.
@@ -76,24 +76,24 @@ type Status struct {
 	Node, Pool string
 	Phase      Phase
 
-	// Since is when it began, ReclaimAt when the provider takes the node, zero
-	// without a notice.
+	// Since is the start of the drain. ReclaimAt is the time of the reclaim by the provider; zero
+	// if there is no notice.
 	Since, ReclaimAt policy.Time
 
-	// Why and Text are the plan's reason. Cause is what it waits for now, in a
-	// sentence; empty when nothing is in its way.
+	// Why and Text are the reason of the plan. Cause is a sentence that explains what the drain
+	// waits for; empty if it does not wait.
 	Why         policy.Reason
 	Text, Cause string
 
-	// After are the tokens of the launches that it is for.
+	// After contains the tokens of the launches that the drain waits for.
 	After []string
 
-	// Unplanned says that a notice alone ordered it so far: no plan has seen the node, nor
-	// bought what its pods need.
+	// Unplanned means that only a notice has ordered the drain so far: no plan has considered the
+	// node or launched capacity for its pods.
 	Unplanned bool
 }
 
-// A Reconciler drains nodes. It may be used by several goroutines.
+// A Reconciler drains nodes. It is safe for concurrent use.
 type Reconciler struct {
 	cfg       *Config
 	releasers NodeReleasers
@@ -101,86 +101,87 @@ type Reconciler struct {
 	table     *drainTable
 	evictions *evictionLog
 
-	// ordinary has a place for each node that is worked on at the same time without a
-	// notice. There are more workers than places, so that one is free for a notice.
+	// ordinary limits the number of nodes without a notice that are processed at the same time.
+	// There are more workers than that, so that one is free for a notice.
 	ordinary chan struct{}
 
-	// backends has a place for each call of a backend for a node under notice. There are
-	// fewer than workers, so that slow calls do not keep other nodes from being emptied.
+	// backends limits the number of concurrent calls of backends for nodes under notice. The limit
+	// is lower than the number of workers, so that slow calls do not delay the draining of other
+	// nodes.
 	backends chan struct{}
 
 	mu     sync.Mutex
-	shared *view // of the rounds of the last Interval
+	shared *view // view of the rounds of the last Interval
 }
 
-// A drain is one node on its way. What is above the line is guarded by the
-// table's mu; what is below belongs to the one reconciliation of the node.
+// A drain is the drain of one node. The fields above the line are guarded by the table's mu; those
+// below it belong to the reconciliation of the node, of which there is one at a time.
 type drain struct {
 	node   string
 	order  order
 	shown  Status
 	over   Outcome            // empty until it has ended
-	cancel context.CancelFunc // ends the reconciliation that is under way; nil without one
+	cancel context.CancelFunc // ends the current reconciliation; nil between reconciliations
 
-	// reserved says that it counts against the disruption budget of its pool.
+	// reserved reports whether the drain counts against the disruption budget of its pool.
 	reserved bool
 
 	// ----
 	state
 	uid     types.UID // empty until the node was first read
 	began   time.Time
-	last    *corev1.Node // as it was after the last write
-	kept    bool         // the node carries Spotter's marks
-	touched bool         // it did once
-	ready   bool         // the backend was asked to prepare it, and may not be again
-	saved   Phase        // the phase that the node carries
-	reset   bool         // what the node carries is out of date
+	last    *corev1.Node // state after the last write
+	kept    bool         // the node has Spotter's marks
+	touched bool         // the node has had Spotter's marks
+	ready   bool         // the backend has prepared the node, and must not be called again
+	saved   Phase        // the phase stored on the node
+	reset   bool         // the state stored on the node is out of date
 	tries   map[types.UID]*try
 
-	// evicted is when a pod of a workload was first evicted, by [workloadKey], and returns
-	// how many pods of these have been created on the node since.
+	// evicted contains the time of the first eviction of a pod of each workload, by [workloadKey].
+	// returns is the number of pods of these workloads that have been created on the node since.
 	evicted map[string]time.Time
 	returns int
 
-	// outcome is what an undo is reported as; reason its CamelCase reason.
+	// outcome is the outcome of an undo, and reason its CamelCase reason.
 	outcome Outcome
 	reason  string
 
 	cause   string
-	retryAt time.Time // of the backend's part
+	retryAt time.Time // earliest time of the next attempt
 	giving  releaseProgress
 
-	// readable is when the kill switch was last known to be readable.
+	// readable is the last time at which the kill switch was known to be readable.
 	readable time.Time
 }
 
 // A releaseProgress is the progress of the release of an empty node.
 type releaseProgress struct {
 	emptyAt time.Time
-	settled bool // nothing is kept for its replacements any more
+	settled bool // the protection of its replacements has ended
 	mayBe   bool // an earlier process may have released it
 }
 
-// An order is what is wanted of a node.
+// An order is the wanted state of a node.
 type order struct {
-	// wanted says that a plan of this process ordered the drain.
+	// wanted reports whether this process ordered the drain.
 	wanted    bool
-	unplanned bool // only a notice did
+	unplanned bool // only a notice ordered it
 	reclaimAt policy.Time
 	gentle    bool
 }
 
 // A try is the state of the eviction of one pod.
 type try struct {
-	asked   time.Time // when it was last accepted; zero if not
+	asked   time.Time // time at which an eviction was last accepted; zero if none was
 	retryAt time.Time
-	grace   int64 // seconds that it was given; 0 means its own
-	refused int   // how often it was refused under the notice
+	grace   int64 // grace period of the eviction in seconds; 0 means the pod's own
+	refused int   // number of refusals under the notice
 	answer  Reply
 }
 
-// New returns a reconciler that reads from c's cache, which must have the indexes of
-// [SetupIndexes], and confirms by r, which must read from the API server.
+// New returns a reconciler. c reads from a cache, which must have the indexes of [SetupIndexes],
+// and writes. r must read from the API server.
 func New(cfg Config, c client.Client, r client.Reader, g NodeReleasers) (*Reconciler, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -196,14 +197,13 @@ func New(cfg Config, c client.Client, r client.Reader, g NodeReleasers) (*Reconc
 	}, nil
 }
 
-// Trust has the marks believed that a process with the same key wrote. Without it only those
-// of this process are. It is called before Run.
+// Trust accepts marks that a process with the same key wrote. Without it, only those of this
+// process are accepted. Call it before Run.
 func (p *Reconciler) Trust(key []byte) { p.api.marks.use(key) }
 
-// Start takes the order to drain a node. It returns a [backend.Held] where the
-// drain does not begin for a reason that can be seen at once; others show later
-// as a [Result]. A node that is drained already is only hurried. Nothing is
-// written by Start itself.
+// Start accepts the order to drain a node. It returns a [backend.Held] if it is immediately known
+// that the drain cannot start; later failures are reported as a [Result]. If the node is already
+// being drained, only the drain's order is updated. Start itself writes nothing.
 func (p *Reconciler) Start(ctx context.Context, s *policy.Snapshot, x *policy.Drain) error {
 	n := &s.Nodes[x.Node]
 	if n.Phase == policy.NodeGone {
@@ -243,18 +243,18 @@ func (p *Reconciler) newDrain(node string) *drain {
 	}
 }
 
-// mayStart returns why Spotter may not drain a node.
+// mayStart returns the reason that Spotter may not drain a node; nil if it may.
 func mayStart(n *policy.Node) error {
 	switch {
 	case n.ActedBy == policy.ActorPerson && n.ReclaimAt != 0:
-		return nil // what a person cordoned the provider takes all the same
+		return nil // the provider reclaims the node even if a person cordoned it
 	case n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs:
 		return backend.Hold("InProgress", "node %s is being handled by %v", n.Name, n.ActedBy)
 	}
 	return nil
 }
 
-// giveBack has the backend release what it keeps for the replacements of a drain that did not
+// giveBack lets the backend release what it keeps for the replacements of a drain that did not
 // start.
 func (p *Reconciler) giveBack(d *drain, why error) {
 	if held := new(backend.Held); len(d.After) > 0 && errors.As(why, &held) {
@@ -263,7 +263,7 @@ func (p *Reconciler) giveBack(d *drain, why error) {
 	}
 }
 
-// Hurry speeds up the drains of nodes that have come under a notice. Call it with every snapshot,
+// Hurry passes the notices in a snapshot to the drains of their nodes. Call it with every snapshot,
 // since a plan does not mention nodes that are already being drained.
 func (p *Reconciler) Hurry(s *policy.Snapshot) {
 	p.table.count(s)
@@ -274,7 +274,7 @@ func (p *Reconciler) Hurry(s *policy.Snapshot) {
 	}
 }
 
-// Notice empties a node that the provider is about to take, without a plan.
+// Notice drains a node that the provider is about to reclaim, without a plan.
 func (p *Reconciler) Notice(n Noticed) {
 	if p.table.hurry(n.Node, n.ReclaimAt, nil) {
 		return
@@ -285,7 +285,7 @@ func (p *Reconciler) Notice(n Noticed) {
 	p.table.add(d)
 }
 
-// Status returns the drains as they are, ascending by node.
+// Status returns the state of each drain, ascending by node.
 func (p *Reconciler) Status() []Status { return p.table.status() }
 
 func (d *drain) status() Status {

@@ -9,20 +9,20 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// counts are the nodes of each pool as the last snapshot shows them.
+// counts contains the node counts of each pool in the last snapshot.
 type counts struct {
 	at    policy.Time
 	pools map[string]*poolCount
 }
 
-// A poolCount is how many nodes of a pool are initialized, and which of them are disrupted by any
-// controller.
+// A poolCount contains the number of initialized nodes of a pool, and the names of those that are
+// disrupted by any controller.
 type poolCount struct {
 	nodes int
 	down  map[string]bool
 }
 
-// count takes note of the nodes of all pools, once for each snapshot.
+// count counts the nodes of all pools, once for each snapshot.
 func (t *drainTable) count(s *policy.Snapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,16 +48,17 @@ func (t *drainTable) count(s *policy.Snapshot) {
 	}
 }
 
-// reserve returns a [backend.Held] where the disruption budget of the pool, as it is
-// now, allows no further node to be drained. Else the drain counts from now on, until it
-// is over, so that of two that ask at once one is refused.
+// reserve returns a [backend.Held] if the current disruption budget of the pool does not allow
+// another node to be drained. Otherwise the drain counts against the budget until it has ended. Of
+// two drains that call reserve at the same time, the second is refused if the budget allows only
+// one.
 func (t *drainTable) reserve(ctx context.Context, d *drain) error {
 	if t.cfg.Authority == nil || d.reserved || d.urgent() {
 		return nil
 	}
 	spec, err := t.cfg.Authority.Spec(ctx, d.Pool)
 	if err != nil || spec == nil {
-		return err // judge has seen that the pool is gone
+		return err // judge has found that the pool no longer exists
 	}
 	now := policy.TimeOf(t.cfg.Clock.Now())
 	t.mu.Lock()

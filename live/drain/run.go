@@ -22,14 +22,14 @@ import (
 
 type queue = priorityqueue.PriorityQueue[reconcile.Request]
 
-// The priorities of nodes in the queue.
+// Priorities of nodes in the queue.
 const (
 	priorityOrdinary = 0
-	priorityUndo     = 50  // what is taken back goes before what is begun
-	priorityNotice   = 100 // and what runs out under a notice before all
+	priorityUndo     = 50  // undoing a drain has priority over starting one
+	priorityNotice   = 100 // notices have the highest priority
 )
 
-// noPlace is how long a node without a notice waits for a place.
+// noPlace is the delay before a node without a notice is tried again when too many are in progress.
 const noPlace = 100 * time.Millisecond
 
 func requestFor(node string) reconcile.Request {
@@ -69,12 +69,12 @@ func (p *Reconciler) Run(ctx context.Context) error {
 	return err
 }
 
-// urgentParallel is how many more workers than places for ordinary nodes there are: a
-// mass reclaim has as many nodes worked on at a time.
+// urgentParallel is the number of workers beyond those for ordinary nodes. In a mass reclaim, at
+// least this number of nodes is processed at the same time.
 const urgentParallel = 32
 
-// look lists all nodes at once and then every LookEvery for marks of Spotter that no known drain
-// has, and forgets evictions that the cache must have seen by now.
+// look searches all nodes, at once and then every LookEvery, for marks of Spotter that belong to no
+// known drain. It also deletes evictions that the cache must show by now.
 func (p *Reconciler) look(ctx context.Context) {
 	for {
 		err := p.adopt(ctx)
@@ -94,7 +94,7 @@ func (p *Reconciler) look(ctx context.Context) {
 	}
 }
 
-// adopt takes up the drains that only the nodes show.
+// adopt adopts the drains that are only stored on nodes.
 func (p *Reconciler) adopt(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.CallMax)
 	defer cancel()
@@ -113,8 +113,8 @@ func (p *Reconciler) adopt(ctx context.Context) error {
 	return nil
 }
 
-// takeUp takes up the drain of one node if it has one that is not known. The cache
-// may show the time before the end of one that is.
+// takeUp adopts the drain of one node if it has an unknown one. The API server must confirm it,
+// since the cache may still show the marks of a drain that has ended.
 func (p *Reconciler) takeUp(ctx context.Context, n *corev1.Node) error {
 	if _, ours := readState(n); !ours {
 		return nil
@@ -132,8 +132,8 @@ func (p *Reconciler) takeUp(ctx context.Context, n *corev1.Node) error {
 	return nil
 }
 
-// adopted returns the drain that a node shows, which no plan of this process wants.
-// Its phase is read from the node when it is reconciled.
+// adopted returns a drain for the marks on a node, which no plan of this process has ordered. Its
+// phase is read from the node when it is reconciled.
 func (p *Reconciler) adopted(node string, s *state, sealed bool) *drain {
 	d := p.newDrain(node)
 	d.state, d.order.wanted, d.touched, d.reserved = *s, false, sealed, true
@@ -164,14 +164,14 @@ func (p *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	return p.next(d, p.round().work(ctx, d))
 }
 
-// next returns when a node must be reconciled again.
+// next returns the time of the next reconciliation of a node.
 func (p *Reconciler) next(d *drain, err error) (reconcile.Result, error) {
 	p.table.mu.Lock()
 	defer p.table.mu.Unlock()
 	switch {
 	case d.over != "":
 		return reconcile.Result{}, nil
-	case d.order.reclaimAt != d.ReclaimAt: // a notice came meanwhile
+	case d.order.reclaimAt != d.ReclaimAt: // a notice arrived in the meantime
 		return reconcile.Result{RequeueAfter: time.Millisecond, Priority: ptr.To(priorityNotice)}, nil
 	case d.urgent():
 		if err != nil {

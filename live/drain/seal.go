@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A sealer seals the states that are written on nodes, and tells them from those that
-// another actor wrote: annotations may be written by every kubelet, and by everything that
-// may patch the status of nodes. The seal covers the whole state and the UID of the node.
-// Its key is kept in the memory of the controller, so that a new leader knows the marks of
-// the one before it, and nothing has to be saved for a single drain.
+// A sealer seals the states that are written on nodes, and distinguishes them from states written
+// by other actors: every kubelet, and every client that may patch the status of nodes, can write
+// annotations. The seal covers the whole state and the UID of the node. Its key is stored in the
+// memory of the controller, so that a new leader recognizes the marks of the previous one, and no
+// state needs to be saved for a single drain.
 type sealer struct{ key atomic.Pointer[[]byte] }
 
 // newSealer returns a sealer with a key that no other process knows.
@@ -40,7 +40,7 @@ func (x *sealer) use(key []byte) {
 	x.key.Store(&key)
 }
 
-// seal returns the seal of s on the node of a UID.
+// seal returns the seal of s on the node with a UID.
 func (x *sealer) seal(node types.UID, s state) string {
 	s.Seal = ""
 	text, err := json.Marshal(s)
@@ -54,7 +54,7 @@ func (x *sealer) seal(node types.UID, s state) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// write writes s on n.
+// write writes s to n.
 func (x *sealer) write(n *corev1.Node, s state) {
 	s.Seal = x.seal(n.UID, s)
 	text, err := json.Marshal(s)
@@ -64,8 +64,8 @@ func (x *sealer) write(n *corev1.Node, s state) {
 	annotate(n, AnnotationDrain, string(text))
 }
 
-// read returns the state on n, whether n carries any mark of Spotter, and whether the seal of the
-// state is valid. Otherwise the state has the phase undoing, and no pool.
+// read returns the state on n, whether n has any mark of Spotter, and whether the seal of the state
+// is valid. If it is not, the returned state has PhaseUndoing and no pool.
 func (x *sealer) read(n *corev1.Node) (s state, marked, sealed bool) {
 	s, marked = readState(n)
 	sealed = marked && hmac.Equal([]byte(s.Seal), []byte(x.seal(n.UID, s))) && s.Phase.written()
@@ -75,15 +75,17 @@ func (x *sealer) read(n *corev1.Node) (s state, marked, sealed bool) {
 	return s, marked, sealed
 }
 
-// uncordon undoes cordon. With the key, a sealed state also shows that the cordon is Spotter's.
+// uncordon reverts cordon. Because it has the key, it also accepts a sealed state as proof that the
+// cordon is Spotter's.
 func (x *sealer) uncordon(n *corev1.Node) {
 	_, _, sealed := x.read(n)
 	takeCordon(n, sealed)
 }
 
-// Uncordon takes back the cordon of n and the taint, and reports whether the cordon is
-// Spotter's and whether only the annotation claims that. It needs no key: the annotation
-// counts next to the taint, which neither a kubelet nor an update of the status can write.
+// Uncordon removes the taint, and the cordon if it is Spotter's. ours reports whether it is, and
+// claimed whether only the annotation indicates it. Uncordon needs no key: it accepts the
+// annotation only together with the taint, which neither a kubelet nor an update of the status can
+// write.
 func Uncordon(n *corev1.Node) (ours, claimed bool) { return takeCordon(n, false) }
 
 func takeCordon(n *corev1.Node, sealed bool) (ours, claimed bool) {
@@ -99,7 +101,7 @@ func takeCordon(n *corev1.Node, sealed bool) (ours, claimed bool) {
 	return ours, claimed
 }
 
-// cordon makes n unschedulable and taints it. A cordon of another actor stays theirs.
+// cordon makes n unschedulable and taints it. It leaves a cordon of another actor unchanged.
 func (x *sealer) cordon(n *corev1.Node, s state) {
 	if !n.Spec.Unschedulable {
 		n.Spec.Unschedulable = true

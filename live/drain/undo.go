@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// undo takes back what was done to a node: first that which keeps pods away, then
-// what the backend did, last the mark that shows it to a new leader.
+// undo reverts the changes to a node: first those that repel pods, then those of the backend, and
+// last the mark that shows the drain to a new leader.
 func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	var err error
 	if d.kept && (d.saved != PhaseUndoing || closed(node)) {
@@ -47,8 +47,8 @@ func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, e
 	return "", nil
 }
 
-// undoBackend undoes the changes of the backend. If the pool is gone there may be no backend to
-// call.
+// undoBackend undoes the changes of the backend. If the pool no longer exists, there may be no
+// backend to call.
 func (r *round) undoBackend(ctx context.Context, d *drain, node *corev1.Node) (undone bool, err error) {
 	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
@@ -65,8 +65,8 @@ func (r *round) undoBackend(ctx context.Context, d *drain, node *corev1.Node) (u
 	return undone, nil
 }
 
-// Settled says which half-done drains were taken back, and which were left with
-// the reason for each; both ascending.
+// Settled lists the unfinished drains at shutdown: those that were undone, and those that were
+// left, with the reason for each. Both are ascending by node.
 type Settled struct{ Undone, Left []string }
 
 // closed reports whether Spotter keeps pods off a node.
@@ -75,10 +75,10 @@ func closed(n *corev1.Node) bool {
 	return cordoned || tainted(n)
 }
 
-// Shutdown finishes what is all but done and undoes the rest, since the process
-// ends. It evicts no pod but from nodes that the provider takes. All nodes take pods
-// again before anything else is taken back of one: should the time run out, that is
-// what must not be left. What it leaves is for the next process. Run has ended before.
+// Shutdown finishes the drains of empty nodes and undoes the others, since the process ends. It
+// evicts pods only from nodes under notice. It first makes all nodes schedulable before it reverts
+// any other change: if the time runs out, no node must remain cordoned. The next process handles
+// the remaining drains. Run must have returned before.
 func (p *Reconciler) Shutdown(ctx context.Context) (Settled, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.ShutdownMax)
 	defer cancel()
@@ -89,7 +89,7 @@ func (p *Reconciler) Shutdown(ctx context.Context) (Settled, error) {
 		d.order.wanted = false
 	}
 	p.table.mu.Unlock()
-	_ = p.pass(ctx, p.table.toUndo(), func(r *round) { r.uncordoning = true }) // what fails is tried again
+	_ = p.pass(ctx, p.table.toUndo(), func(r *round) { r.uncordoning = true }) // failures are retried below
 	for {
 		left := p.table.toUndo()
 		if len(left) == 0 {
@@ -103,7 +103,8 @@ func (p *Reconciler) Shutdown(ctx context.Context) (Settled, error) {
 	return account(all), err
 }
 
-// left returns why a drain is not undone when the process ends; empty if it is.
+// left returns the reason that a drain is not undone when the process ends; empty if it must be
+// undone.
 func (d *drain) left() string {
 	switch {
 	case d.Phase == PhaseReleased:
@@ -118,7 +119,7 @@ func (d *drain) left() string {
 	return ""
 }
 
-// pass works on drains at the same time, as many as there are places.
+// pass processes drains, up to Parallel at the same time.
 func (p *Reconciler) pass(ctx context.Context, all []*drain, how func(*round)) error {
 	view := p.newRound()
 	how(view)
@@ -140,13 +141,13 @@ func (p *Reconciler) pass(ctx context.Context, all []*drain, how func(*round)) e
 	return errors.Join(failed...)
 }
 
-// busy reports whether pods have yet to leave the node of d. It is true if that is not known.
+// busy reports whether pods must still leave the node of d, or whether that is not known.
 func (r *round) busy(ctx context.Context, d *drain) bool {
 	pods, err := r.api.leaving(ctx, d.key())
 	return err != nil || len(pods) > 0
 }
 
-// account reports the results of the drains, ascending by node.
+// account returns the results of the drains, ascending by node.
 func account(all []*drain) Settled {
 	slices.SortFunc(all, func(a, b *drain) int { return cmp.Compare(a.node, b.node) })
 	var s Settled
@@ -165,7 +166,7 @@ func account(all []*drain) Settled {
 	return s
 }
 
-// pause waits a little before the next try.
+// pause waits for Interval before the next attempt.
 func (p *Reconciler) pause(ctx context.Context) error {
 	timer := p.cfg.Clock.NewTimer(p.cfg.Interval)
 	defer timer.Stop()

@@ -18,7 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A view is what the reconciliations of one moment read for each other.
+// A view caches the objects that simultaneous reconciliations read.
 type view struct {
 	api       *clusterAPI
 	evictions *evictionLog
@@ -29,9 +29,8 @@ type view struct {
 	workloads map[types.UID]*workload
 }
 
-// checkNode returns the pods that would have to leave a node of a pool, or a
-// [backend.Held] if there is something about it that no wait would change. An empty pool
-// is not known.
+// checkNode returns the pods that would have to leave a node of a pool. It returns a [backend.Held]
+// if there is an obstacle that waiting does not remove. pool is empty if it is not known.
 func (v *view) checkNode(ctx context.Context, name, pool string) ([]*corev1.Pod, error) {
 	n := &corev1.Node{}
 	if err := v.api.client.Get(ctx, client.ObjectKey{Name: name}, n); err != nil {
@@ -50,7 +49,7 @@ func (v *view) checkNode(ctx context.Context, name, pool string) ([]*corev1.Pod,
 	return pods, v.checkPods(ctx, pods)
 }
 
-// checkPods returns a [backend.Held] if one of pods cannot be moved by choice.
+// checkPods returns a [backend.Held] if one of the pods cannot be moved voluntarily.
 func (v *view) checkPods(ctx context.Context, pods []*corev1.Pod) error {
 	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil {
@@ -70,8 +69,8 @@ func (v *view) checkPods(ctx context.Context, pods []*corev1.Pod) error {
 	return nil
 }
 
-// checkProtection returns a [backend.Held] if a node or its pool says that it must not be
-// disrupted by choice. What the backend of a drain sets on the node does not count.
+// checkProtection returns a [backend.Held] if a node or its pool must not be disrupted voluntarily.
+// The protection that the backend of a drain sets on the node does not count.
 func (v *view) checkProtection(ctx context.Context, n *corev1.Node, pool string) error {
 	why, _, _ := strings.Cut(n.Annotations[backend.AnnotationProtected], " ")
 	if n.Annotations[kube.AnnotationDoNotDisrupt] == "true" && why != backend.ProtectedByDrain {
@@ -85,7 +84,7 @@ func (v *view) checkProtection(ctx context.Context, n *corev1.Node, pool string)
 	}
 	spec, err := v.api.cfg.Authority.Spec(ctx, pool)
 	if err != nil || spec == nil {
-		return err // judge has seen that the pool is gone
+		return err // judge has found that the pool no longer exists
 	}
 	for _, b := range spec.Pool().Budgets {
 		if b.Closed != "" && kube.InForce(&b, policy.TimeOf(v.api.now())) {
@@ -95,8 +94,7 @@ func (v *view) checkProtection(ctx context.Context, n *corev1.Node, pool string)
 	return nil
 }
 
-// pinned returns a [backend.Held] if a pod, or its namespace, forbids that it is moved by
-// choice.
+// pinned returns a [backend.Held] if a pod or its namespace must not be disrupted voluntarily.
 func (v *view) pinned(ctx context.Context, pod *corev1.Pod) error {
 	if err := pinned(pod, v.api.now()); err != nil {
 		return err
@@ -111,7 +109,7 @@ func (v *view) pinned(ctx context.Context, pod *corev1.Pod) error {
 	return paused("namespace", ns, v.api.now())
 }
 
-// paused returns a [backend.Held] while [v1alpha1.AnnotationPause] on o holds.
+// paused returns a [backend.Held] while [v1alpha1.AnnotationPause] on o is in effect.
 func paused(kind string, o client.Object, now time.Time) error {
 	if !v1alpha1.PauseOf(o.GetAnnotations()).At(policy.TimeOf(now)) {
 		return nil
@@ -119,7 +117,7 @@ func paused(kind string, o client.Object, now time.Time) error {
 	return backend.Hold("Paused", "%s %s carries %s", kind, o.GetName(), v1alpha1.AnnotationPause)
 }
 
-// budgetsOf returns the disruption budgets that select pod.
+// budgetsOf returns the PodDisruptionBudgets that select pod.
 func (v *view) budgetsOf(ctx context.Context, pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

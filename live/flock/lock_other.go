@@ -1,6 +1,6 @@
 //go:build !unix
 
-// Package flock takes a folder for one process by a lock on a file in it.
+// Package flock reserves a folder for one process with a lock on a file in it.
 package flock
 
 import (
@@ -8,11 +8,11 @@ import (
 	"os"
 )
 
-// ErrBusy is returned on no system without locks.
+// ErrBusy is never returned on systems without locks.
 var ErrBusy = errors.New("another recorder is running")
 
-// Lock opens the file only: these systems have no lock in the standard library
-// that ends with its process, and one that outlives it would be worse than none.
+// Lock only opens the file: for these systems, the standard library has no lock that ends with its
+// process, and a lock that outlives its process would be worse than none.
 func Lock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package flock takes a folder for one process by a lock on a file in it.
+// Package flock reserves a folder for one process with a lock on a file in it.
 package flock
 
 import (
@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// ErrBusy means that another process holds the lock.
+// ErrBusy means that another process has the lock.
 var ErrBusy = errors.New("another recorder is running")
 
-// Lock takes the file at path for this process. The system releases it when the
-// process ends, however it does.
+// Lock locks the file at path for this process. The operating system releases the lock when the
+// process ends for any reason. If another process has the lock, the error wraps ErrBusy.
 func Lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

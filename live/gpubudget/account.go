@@ -11,10 +11,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// Count accounts for the pods that there are, finished ones too, as gpu-k8s-operator
-// does: those that b selects, from when they started until they ended or now. A pod
-// that requests none of the resource is tracked and uses nothing. The devices of the pods in
-// held are known; the others hold the devices that they request.
+// Count counts the usage of the existing pods that b selects, including finished pods, in the same
+// way as gpu-k8s-operator: from their start until their end or now. A pod that does not request the
+// resource is tracked and uses nothing. held contains the devices of pods for which they are known;
+// other pods use the devices that they request.
 func Count(b *policy.Budget, resource string, pods []corev1.Pod, held map[types.UID]float64,
 	now time.Time) gpubudget.Account {
 	var objects []gpubudget.Object
@@ -32,8 +32,7 @@ func Count(b *policy.Budget, resource string, pods []corev1.Pod, held map[types.
 	return gpubudget.CountObjects(b.Window, b.GPUHours, objects)
 }
 
-// object returns a pod as the account sees it. One that has not started uses
-// nothing yet.
+// object converts a pod for the account. A pod that has not started uses nothing yet.
 func object(p *corev1.Pod, resource string, now time.Time) gpubudget.Object {
 	start := p.Status.StartTime
 	if start == nil {
@@ -46,7 +45,8 @@ func object(p *corev1.Pod, resource string, now time.Time) gpubudget.Object {
 	return o
 }
 
-// endOf returns when the last container of a finished pod ended.
+// endOf returns the time at which the last container of a finished pod ended, and whether the pod
+// has finished. The pod must have started.
 func endOf(p *corev1.Pod) (time.Time, bool) {
 	if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
 		return time.Time{}, false
@@ -60,7 +60,7 @@ func endOf(p *corev1.Pod) (time.Time, bool) {
 	return end, true
 }
 
-// devices returns what a pod requests of a resource, its slices included.
+// devices returns the number of devices of a resource that a pod requests, including its slices.
 func devices(s *corev1.PodSpec, resource string) float64 {
 	total := kube.Requests(s)
 	n := total.Name(corev1.ResourceName(resource), "").AsApproximateFloat64()

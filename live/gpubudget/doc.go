@@ -1,4 +1,5 @@
-// Package gpubudget carries out GPUBudgets in a cluster: the objects as the policy sees them, the
-// ledgers that survive restarts, the gate in their status that an admission policy obeys, evictions
-// and suspended jobs, and their status. Package policy/gpubudget decides about them.
+// Package gpubudget enforces GPUBudgets in a cluster. It contains their conversion for the policy,
+// the ledgers that survive restarts, the gate in their status that an admission policy obeys,
+// evictions and suspensions of Jobs, and the updates of their status. Package policy/gpubudget
+// makes the decisions.
 package gpubudget

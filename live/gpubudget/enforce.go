@@ -22,18 +22,18 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// PausedBy is the annotation of Jobs that were suspended for a budget; its value is the budget.
-// Spotter does not resume a Job without it.
+// PausedBy is the annotation of Jobs that were suspended for a GPUBudget. Its value is the name of
+// the budget. Spotter does not resume a Job without it.
 const PausedBy = "spotter.dev/paused-by"
 
 // queueName is the label of Jobs that Kueue suspends and resumes.
 const queueName = "kueue.x-k8s.io/queue-name"
 
-// errNotEnforcing is the answer to orders that come while nothing may be enforced.
+// errNotEnforcing is returned for orders that arrive while enforcement is not permitted.
 var errNotEnforcing = backend.Hold("Shadow", "budgets are observed but not enforced")
 
-// Gate opens or closes the gate of a budget in its status, which the admission
-// policy reads, and writes the rest of the status with it.
+// Gate opens or closes the gate of a budget in its status, which the admission policy reads. It
+// also updates the rest of the status.
 func (k *Enforcer) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate) error {
 	if !k.enforcing() {
 		return errNotEnforcing
@@ -43,7 +43,7 @@ func (k *Enforcer) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate)
 	}
 	b, err := k.budget(ctx, x.Budget)
 	if apierrors.IsNotFound(err) {
-		return nil // nothing is left to be kept out
+		return nil // nothing is left to reject
 	}
 	if err != nil {
 		return err
@@ -77,8 +77,7 @@ func (k *Enforcer) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate)
 	return nil
 }
 
-// budget reads the object of a budget as the API server has it: the cache may not
-// yet hold what was written a moment ago.
+// budget reads a GPUBudget from the API server, since the cache may lack recent writes.
 func (k *Enforcer) budget(ctx context.Context, name string) (*v1alpha1.GPUBudget, error) {
 	b := &v1alpha1.GPUBudget{}
 	namespace, rest, _ := strings.Cut(name, "/")
@@ -88,7 +87,7 @@ func (k *Enforcer) budget(ctx context.Context, name string) (*v1alpha1.GPUBudget
 	return b, nil
 }
 
-// event makes an Event of what happened to a budget.
+// event creates an Event about a budget.
 func (k *Enforcer) event(b *v1alpha1.GPUBudget, warn bool, reason, text string) {
 	if k.cfg.Events == nil {
 		return
@@ -100,19 +99,19 @@ func (k *Enforcer) event(b *v1alpha1.GPUBudget, warn bool, reason, text string) 
 	k.cfg.Events.Eventf(b, nil, kind, reason, "Gate", "%s", text)
 }
 
-// sameSpec reports whether two budgets are one object with the same specification.
+// sameSpec reports whether two budgets are the same object with the same specification.
 func sameSpec(a, b policy.Budget) bool {
 	a.Closed, b.Closed = false, false
 	return reflect.DeepEqual(a, b)
 }
 
-// changed holds what was decided for a budget that has changed since.
+// changed returns the [backend.Held] for a budget that has changed since the decision.
 func changed(budget string) error {
 	return backend.Hold("BudgetChanged", "GPUBudget %s has changed since the decision", budget)
 }
 
-// confirm reads a budget from the API server and returns why action is not taken for it
-// now: it must exist as it was decided on, and its gate must be closed.
+// confirm reads a budget from the API server. It returns a [backend.Held] unless the budget has not
+// changed since the decision, prescribes action, and has a closed gate.
 func (k *Enforcer) confirm(ctx context.Context, s *policy.Snapshot, budget string,
 	action policy.BudgetAction) (*policy.Budget, error) {
 	o, err := k.budget(ctx, budget)
@@ -133,9 +132,9 @@ func (k *Enforcer) confirm(ctx context.Context, s *policy.Snapshot, budget strin
 	return &now, nil
 }
 
-// confirmGone returns why a Job that was suspended for a budget does not resume: the budget
-// is not as it was decided on, or was missing from the snapshot though it exists and keeps
-// Jobs suspended.
+// confirmGone returns a [backend.Held] if a Job that was suspended for a budget must not resume:
+// the budget has changed since the decision, or it was missing from the snapshot although it exists
+// and keeps Jobs suspended.
 func (k *Enforcer) confirmGone(ctx context.Context, s *policy.Snapshot, budget string) error {
 	o, err := k.budget(ctx, budget)
 	if err != nil {
@@ -149,8 +148,8 @@ func (k *Enforcer) confirmGone(ctx context.Context, s *policy.Snapshot, budget s
 	return nil
 }
 
-// Pause suspends or resumes a Job by spec.suspend. A Job that another controller suspends and
-// starts, such as Kueue, is held.
+// Pause suspends or resumes a Job with spec.suspend. It returns a [backend.Held] for a Job that
+// another controller, such as Kueue, suspends and resumes.
 func (k *Enforcer) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Pause) error {
 	if !k.enforcing() {
 		return errNotEnforcing
@@ -168,7 +167,7 @@ func (k *Enforcer) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Paus
 		return client.IgnoreNotFound(fmt.Errorf("reading Job %s: %w", w.Name, err))
 	}
 	if w.UID != "" && w.UID != string(job.UID) {
-		return nil // another Job of its name
+		return nil // another Job with its name
 	}
 	next, err := paused(&job, x)
 	if next == nil || err != nil {
@@ -190,7 +189,7 @@ func (k *Enforcer) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Paus
 	return nil
 }
 
-// paused returns the job as it should be; nil if it is already so or Spotter may not change it.
+// paused returns the changed job; nil if no change is necessary or Spotter may not change it.
 func paused(job *batchv1.Job, x *policy.Pause) (*batchv1.Job, error) {
 	suspended := ptr.Deref(job.Spec.Suspend, false)
 	_, ours := job.Annotations[PausedBy]
@@ -212,7 +211,8 @@ func paused(job *batchv1.Job, x *policy.Pause) (*batchv1.Job, error) {
 	return next, nil
 }
 
-// suspender names the other controller that suspends a job; empty if there is no such controller.
+// suspender returns the name of another controller that suspends a job; empty if no other
+// controller does.
 func suspender(job *batchv1.Job) string {
 	if job.Labels[queueName] != "" {
 		return "Kueue"
@@ -226,13 +226,13 @@ func suspender(job *batchv1.Job) string {
 	return ""
 }
 
-// Evict evicts a pod, with the grace of the budget where it states one. That a
-// disruption budget refuses is an answer: the policy asks again. The budget is read again
-// for each pod, since a person may have deleted or raised it meanwhile. A pod that its
-// controller would create again is only evicted where a closed gate keeps it out.
+// Evict evicts a pod, with the grace period of the budget if it has one. If a PodDisruptionBudget
+// refuses the eviction, Evict returns nil, and the policy requests it again. The GPUBudget is read
+// again for each pod, since a user may have deleted or raised it in the meantime. A pod that its
+// controller would recreate is evicted only if a closed gate keeps the new pod out.
 //
-// The client's transport must take Retry-After from answers to evictions, as that of
-// live/limit does: client-go would wait for it ten times over and hold up the step.
+// The client's transport must remove Retry-After from responses to evictions, as that of live/limit
+// does: otherwise client-go would wait ten times for that long and delay the step.
 func (k *Enforcer) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evict) error {
 	if !k.enforcing() {
 		return errNotEnforcing
@@ -250,7 +250,7 @@ func (k *Enforcer) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evic
 		return nil
 	}
 	if uid := s.Pods[x.Pod].UID; uid != "" && uid != string(pod.UID) {
-		return nil // another pod of its name, which has not used the budget
+		return nil // another pod with its name, which has not used the budget
 	}
 	if x.Budget != "" {
 		if err := k.behindGate(ctx, s, &pod, x.Budget); err != nil {
@@ -273,8 +273,8 @@ func (k *Enforcer) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evic
 	return nil
 }
 
-// behindGate holds the eviction of a pod for a budget that no longer requires it, or of a pod that
-// would be recreated.
+// behindGate returns a [backend.Held] if the budget no longer requires the eviction of a pod, or if
+// the pod would be recreated.
 func (k *Enforcer) behindGate(ctx context.Context, s *policy.Snapshot, pod *corev1.Pod, budget string) error {
 	b, err := k.confirm(ctx, s, budget, policy.BudgetEvict)
 	if err != nil {

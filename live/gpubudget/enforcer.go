@@ -17,39 +17,39 @@ import (
 	"github.com/spotter-dev/spotter/policy/gpubudget"
 )
 
-// GateLabel is the label, and GateEnabled the value, of namespaces in which a closed
-// gate keeps pods out. Users set it.
+// GateLabel and GateEnabled are the key and the value of the label of namespaces in which a closed
+// gate rejects pods. Users set the label.
 const (
 	GateLabel   = "spotter.dev/budget-gate"
 	GateEnabled = "enabled"
 )
 
-// fieldOwner is under which name fields are written.
+// fieldOwner is the field manager of Spotter's writes.
 const fieldOwner = client.FieldOwner("spotter")
 
-// A Config says how budgets are kept. Start from [DefaultConfig].
+// A Config configures an [Enforcer]. Start from [DefaultConfig].
 type Config struct {
-	// Namespace is where the ledgers are, that of the controller.
+	// Namespace is the namespace of the controller, in which the ledgers are stored.
 	Namespace string
 
-	// Enforcing reports whether budgets may be enforced now. Nil is never: nothing
-	// is written but ledgers and status.
+	// Enforcing reports whether budgets may be enforced now. Nil means never: only ledgers and
+	// statuses are written.
 	Enforcing func() bool
 
-	// Idle reports whether another release acts in the cluster, which writes the statuses
-	// of budgets then: two would open and close each gate in turn. Nil is never.
+	// Idle reports whether another release acts in the cluster, which then writes the statuses of
+	// budgets: two releases would alternately open and close each gate. Nil means never.
 	Idle func() bool
 
-	// Policy is the configuration of the decisions, for when a gate will open.
+	// Policy is the configuration of the decisions. It is used to predict when a gate will open.
 	Policy gpubudget.Config
 
-	// SaveEvery is how long a ledger is kept back of which only the use has
-	// changed. Raising it writes less and, when the controller is killed, loses
-	// more of what pods used that ended meanwhile.
+	// SaveEvery is the minimum time between two writes of a ledger in which only the usage has
+	// changed. A higher value writes less. If the controller is killed, it loses more of the usage
+	// of pods that have ended since.
 	SaveEvery time.Duration
 
-	// StatusEvery is the least time between two writes of a status that report
-	// nothing but figures. Raising it writes less and lets the figures be older.
+	// StatusEvery is the minimum time between two writes of a status that change only figures. A
+	// higher value writes less and lets the figures be older.
 	StatusEvery time.Duration
 
 	Clock  clock.PassiveClock
@@ -57,8 +57,8 @@ type Config struct {
 	Events events.EventRecorder // may be nil
 }
 
-// DefaultConfig returns the configuration of a controller in a namespace, which
-// enforces nothing.
+// DefaultConfig returns the configuration of a controller in a namespace. It does not enforce
+// budgets.
 func DefaultConfig(namespace string) Config {
 	return Config{
 		Namespace: namespace, Policy: gpubudget.DefaultConfig(), SaveEvery: time.Minute, StatusEvery: time.Minute,
@@ -82,8 +82,8 @@ func (c *Config) validate() error {
 	return c.Policy.Validate()
 }
 
-// An Enforcer keeps the ledgers of the budgets of a cluster, and writes their gates and
-// their status.
+// An Enforcer maintains the ledgers of the budgets of a cluster, and writes their gates and
+// statuses.
 type Enforcer struct {
 	cfg     *Config
 	client  client.Client
@@ -91,8 +91,7 @@ type Enforcer struct {
 	ledgers *ledgerStore
 }
 
-// New returns an enforcer. The client reads from a cache, the reader from the API
-// server.
+// New returns an enforcer. c reads from a cache and writes; reader reads from the API server.
 func New(cfg Config, c client.Client, reader client.Reader) (*Enforcer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -104,7 +103,7 @@ func New(cfg Config, c client.Client, reader client.Reader) (*Enforcer, error) {
 
 func (k *Enforcer) enforcing() bool { return k.cfg.Enforcing != nil && k.cfg.Enforcing() }
 
-// gated reports whether a closed gate keeps pods of a namespace out.
+// gated reports whether a closed gate rejects the pods of a namespace.
 func (k *Enforcer) gated(ctx context.Context, namespace string) (bool, error) {
 	var ns corev1.Namespace
 	if err := k.client.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {

@@ -24,42 +24,42 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// The marks on the objects of ledgers. The name of a budget may be longer than a label's value, so
-// it is in an annotation.
+// The label and annotation of ledger objects, and the key of their data. The name of a budget is in
+// an annotation because it may be longer than the value of a label.
 const (
 	ledgerLabel  = "spotter.dev/ledger"
 	ledgerBudget = "spotter.dev/budget"
 	ledgerKey    = "ledger"
 )
 
-// ledgerFormat is the version of what is written.
+// ledgerFormat is the version of the format of ledgers.
 const ledgerFormat = 1
 
-// A page is a ledger as it is written.
+// A page is the stored form of a ledger.
 type page struct {
 	Format int                 `json:"format"`
 	Memory policy.BudgetMemory `json:"memory"`
 }
 
-// writers bounds how many objects of budgets are written side by side.
+// writers is the maximum number of objects that are written at the same time.
 const writers = 8
 
-// A ledgerStore keeps the memory of each budget in an object of its own. mu is not held
-// while one is written.
+// A ledgerStore stores the memory of each budget in its own object. mu is not held while an object
+// is written.
 type ledgerStore struct {
 	cfg *Config
 	api packed.API
 
-	// writing is held while ledgers, by budget, are written.
+	// writing is held while ledgers are written. byBudget contains their objects by budget.
 	writing  *semaphore.Weighted
 	byBudget map[string]*packed.Object
 
 	mu     sync.Mutex
-	memory []policy.BudgetMemory // as last given to Save, which is never written
+	memory []policy.BudgetMemory // argument of the last call of Save, never modified
 	lost   error                 // the conflict with another controller
 }
 
-// Load reads all ledgers from the API server, ascending by the names of budgets.
+// Load reads all ledgers from the API server, ascending by name of the budget.
 func (k *Enforcer) Load(ctx context.Context) ([]policy.BudgetMemory, error) {
 	return k.ledgers.load(ctx)
 }
@@ -96,10 +96,10 @@ func (st *ledgerStore) load(ctx context.Context) ([]policy.BudgetMemory, error) 
 	return slices.Clone(all), nil
 }
 
-// Save takes what is remembered of all budgets, and writes nothing: [Enforcer.Report]
-// writes what has changed between the steps, and whatever is enforced for a budget has its
-// ledger written before. It returns the conflict, if there was one since, that says that
-// another controller writes the ledgers.
+// Save accepts the memory of all budgets, but writes nothing: [Enforcer.Report] writes the changes
+// between the steps, and the ledger of a budget is written before any enforcement. Save returns the
+// error of the last conflict since the previous call, which indicates that another controller
+// writes the ledgers.
 func (k *Enforcer) Save(_ context.Context, all []policy.BudgetMemory) error {
 	return k.ledgers.save(all)
 }
@@ -112,7 +112,7 @@ func (st *ledgerStore) save(all []policy.BudgetMemory) error {
 	return lost
 }
 
-// Flush writes all ledgers that have changed. A controller that ends calls it.
+// Flush writes all ledgers that have changed. Call it before the controller ends.
 func (k *Enforcer) Flush(ctx context.Context) error { return k.ledgers.saveAll(ctx, true) }
 
 // saveAll writes the ledgers that must be written or are due, in parallel, and deletes those of
@@ -149,7 +149,7 @@ func (st *ledgerStore) saveAll(ctx context.Context, now bool) error {
 	return err
 }
 
-// saveBefore writes the ledger of a budget before something is done for it.
+// saveBefore writes the ledger of a budget before the budget is enforced.
 func (st *ledgerStore) saveBefore(ctx context.Context, budget string) error {
 	m := findMemory(st.remembered(), budget)
 	if m == nil {
@@ -163,7 +163,7 @@ func (st *ledgerStore) saveBefore(ctx context.Context, budget string) error {
 	return st.saveOne(ctx, st.of(budget), m, false)
 }
 
-// lock waits until no other goroutine writes ledgers. It is held until done is called.
+// lock waits until no other goroutine writes ledgers. The lock is held until done is called.
 func (st *ledgerStore) lock(ctx context.Context) (done func(), err error) {
 	if err := st.writing.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("waiting to write ledgers: %w", err)
@@ -171,7 +171,7 @@ func (st *ledgerStore) lock(ctx context.Context) (done func(), err error) {
 	return func() { st.writing.Release(1) }, nil
 }
 
-// of returns what is known of the object of a budget.
+// of returns the object of a budget's ledger. The caller must hold the lock.
 func (st *ledgerStore) of(budget string) *packed.Object {
 	if st.byBudget[budget] == nil {
 		st.byBudget[budget] = &packed.Object{Meta: metav1.ObjectMeta{
@@ -192,14 +192,14 @@ func (st *ledgerStore) noteLost(err error) error {
 	return err
 }
 
-// sideBySide calls f with 0…n-1, some at a time, and returns the errors together.
+// sideBySide calls f for 0 to n-1, up to writers at the same time, and returns the joined errors.
 func sideBySide(n int, f func(int) error) error {
 	errs := make([]error, n)
 	workqueue.ParallelizeUntil(context.Background(), writers, n, func(i int) { errs[i] = f(i) })
 	return errors.Join(errs...)
 }
 
-// saveOne writes the ledger of one budget, if it must be or is due.
+// saveOne writes the ledger of one budget, if now is true or it is due.
 func (st *ledgerStore) saveOne(ctx context.Context, o *packed.Object, m *policy.BudgetMemory, now bool) error {
 	matter, err := matterOf(m)
 	if err != nil {
@@ -219,8 +219,8 @@ func (st *ledgerStore) saveOne(ctx context.Context, o *packed.Object, m *policy.
 	return nil
 }
 
-// matterOf returns what of a memory decides what is done, and must be saved before
-// it is.
+// matterOf returns the part of a memory that determines enforcement, and so must be saved before
+// it.
 func matterOf(m *policy.BudgetMemory) (string, error) {
 	x := *m
 	x.Buckets, x.Counted, x.Used, x.Cost, x.DevicePrice = nil, 0, 0, 0, 0
@@ -228,8 +228,8 @@ func matterOf(m *policy.BudgetMemory) (string, error) {
 	return string(data), err
 }
 
-// drop deletes the ledger of a budget that no longer exists. That of a budget which is temporarily
-// invalid stays.
+// drop deletes the ledger of a budget that no longer exists. It keeps the ledger of a budget that
+// is temporarily invalid.
 func (st *ledgerStore) drop(ctx context.Context, budget string, o *packed.Object) error {
 	if !o.Exists() {
 		return nil
@@ -248,7 +248,7 @@ func (st *ledgerStore) drop(ctx context.Context, budget string, o *packed.Object
 	return nil
 }
 
-// ledgerName returns the name of the object of a budget.
+// ledgerName returns the name of the ledger object of a budget.
 func ledgerName(budget string) string {
 	sum := sha256.Sum256([]byte(budget))
 	return "spotter-ledger-" + hex.EncodeToString(sum[:10])
@@ -273,7 +273,7 @@ func unpack(data []byte) (policy.BudgetMemory, error) {
 	return p.Memory, packed.CheckFormat(p.Format, ledgerFormat)
 }
 
-// remembered returns what was last given to Save, which is only read.
+// remembered returns the argument of the last call of Save. It must not be modified.
 func (st *ledgerStore) remembered() []policy.BudgetMemory {
 	st.mu.Lock()
 	defer st.mu.Unlock()

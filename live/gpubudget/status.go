@@ -24,19 +24,19 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// confirmEvery is the longest time between confirmations of a closed gate. The admission policy
+// confirmEvery is the maximum time between confirmations of a closed gate. The admission policy
 // treats a gate that was not confirmed for half an hour as open, since without a controller it
 // would never open.
 const confirmEvery = 10 * time.Minute
 
-// leftOutMax bounds how many budgets beyond [NamespaceMax] one report writes to, so that
-// those of others do not wait for a flood of them.
+// leftOutMax is the maximum number of budgets beyond [NamespaceMax] whose status one report writes,
+// so that a flood of them does not delay the others.
 const leftOutMax = 20
 
-// Report writes the ledgers of what was last given to [Enforcer.Save], and brings the status
-// of every budget up to date after the step on s that led to it, unless another release does.
-// It writes several at a time, and only what has changed. Budgets that fail are reported together and do not keep the
-// others from being written.
+// Report writes the ledgers of the memory that was last passed to [Enforcer.Save]. It also updates
+// the status of every budget after the step on s, unless another release does so. It writes several
+// objects at a time, and only changed ones. An error for one budget does not prevent the others
+// from being written; all errors are returned together.
 func (k *Enforcer) Report(ctx context.Context, s *policy.Snapshot) error {
 	saved := k.ledgers.saveAll(ctx, false)
 	if k.cfg.Idle != nil && k.cfg.Idle() {
@@ -59,18 +59,18 @@ func (k *Enforcer) Report(ctx context.Context, s *policy.Snapshot) error {
 	}))
 }
 
-// A report is what the statuses of all budgets are written from after a step.
+// A report contains the sources of the statuses of all budgets after a step.
 type report struct {
 	s        *policy.Snapshot
 	memory   policy.Memory
-	looks    []gpubudget.Outlook // of the budgets of s
-	enforced []policy.Budget     // those that exist, but for what is beyond NamespaceMax
+	looks    []gpubudget.Outlook // indexed like the budgets of s
+	enforced []policy.Budget     // existing budgets, except those beyond NamespaceMax
 	pods     podLists
-	leftOut  atomic.Int32 // the statuses written of what is beyond
+	leftOut  atomic.Int32 // number of statuses considered for budgets beyond NamespaceMax
 }
 
-// report writes the status of one budget, if it has changed enough. invalid is why it
-// cannot be read.
+// report writes the status of one budget, if it has changed enough. invalid is the reason that the
+// budget is invalid; nil if it is valid.
 func (k *Enforcer) report(ctx context.Context, x *report, b *v1alpha1.GPUBudget, invalid error) error {
 	next := b.DeepCopy()
 	st := &next.Status
@@ -89,7 +89,7 @@ func (k *Enforcer) report(ctx context.Context, x *report, b *v1alpha1.GPUBudget,
 	default:
 		i, m := findBudget(x.s, name), x.memory.Budget(name)
 		if i < 0 || m == nil || x.s.Budgets[i].Invalid {
-			return nil // the next step knows it
+			return nil // the next step includes it
 		}
 		if err := k.fill(ctx, x.s, &x.s.Budgets[i], m, &x.looks[i], &x.pods, next); err != nil {
 			return err
@@ -105,8 +105,8 @@ func (k *Enforcer) report(ctx context.Context, x *report, b *v1alpha1.GPUBudget,
 	return nil
 }
 
-// patch writes the changed fields of a status, if any. There is no other writer, so a cache that is
-// behind causes at worst a second write.
+// patch writes the changed fields of a status, if any. There is no other writer, so an outdated
+// cache causes at worst a second write.
 func (k *Enforcer) patch(ctx context.Context, old, next *v1alpha1.GPUBudget) error {
 	if equality.Semantic.DeepEqual(old.Status, next.Status) {
 		return nil
@@ -114,13 +114,13 @@ func (k *Enforcer) patch(ctx context.Context, old, next *v1alpha1.GPUBudget) err
 	return k.client.Status().Patch(ctx, next, client.MergeFrom(old), fieldOwner)
 }
 
-// findMemory returns what is remembered of a budget, nil if nothing is.
+// findMemory returns the memory of a budget; nil if the budget has no memory.
 func findMemory(all []policy.BudgetMemory, name string) *policy.BudgetMemory {
 	m := policy.Memory{Budgets: all}
 	return m.Budget(name)
 }
 
-// findBudget returns the place of a budget in s, below 0 where it has none.
+// findBudget returns the index of a budget in s; negative if it is not in s.
 func findBudget(s *policy.Snapshot, name string) int {
 	if i, found := placeOf(s.Budgets, name); found {
 		return i
@@ -128,12 +128,13 @@ func findBudget(s *policy.Snapshot, name string) int {
 	return -1
 }
 
-// placeOf returns the place of a budget in a list that ascends by name.
+// placeOf returns the index of a budget in a list that is ascending by name, and whether it was
+// found.
 func placeOf(all []policy.Budget, name string) (int, bool) {
 	return slices.BinarySearchFunc(all, name, func(b policy.Budget, name string) int { return cmp.Compare(b.Name, name) })
 }
 
-// fill writes what is known of a budget into the status of o.
+// fill sets the fields of the status of o that depend on the usage of the budget.
 func (k *Enforcer) fill(
 	ctx context.Context, s *policy.Snapshot, b *policy.Budget, m *policy.BudgetMemory, look *gpubudget.Outlook, pods *podLists, o *v1alpha1.GPUBudget,
 ) error {
@@ -179,8 +180,8 @@ func (k *Enforcer) fill(
 	return k.enforced(ctx, o)
 }
 
-// heldDevices returns the devices of the pods that hold some under other names than the budget's,
-// as the snapshot has them.
+// heldDevices returns the devices of the pods in the snapshot that hold some under other resource
+// names than the budget's.
 func heldDevices(s *policy.Snapshot, b *policy.Budget) map[types.UID]float64 {
 	all := map[types.UID]float64{}
 	for i := range s.Pods {
@@ -195,7 +196,8 @@ func heldDevices(s *policy.Snapshot, b *policy.Budget) map[types.UID]float64 {
 	return all
 }
 
-// notCounted returns what a budget does not count and why; empty where it counts everything.
+// notCounted describes the usage that a budget does not count, and the reason; empty if it counts
+// everything.
 func notCounted(resource string, look *gpubudget.Outlook) string {
 	switch of, counted := kube.SliceOf(resource); {
 	case counted:
@@ -208,7 +210,7 @@ func notCounted(resource string, look *gpubudget.Outlook) string {
 	return ""
 }
 
-// enforced says whether a closed gate would keep pods out.
+// enforced sets the condition that reports whether a closed gate would reject pods.
 func (k *Enforcer) enforced(ctx context.Context, o *v1alpha1.GPUBudget) error {
 	gated, err := k.gated(ctx, o.Namespace)
 	switch {
@@ -237,8 +239,8 @@ func (k *Enforcer) condition(o *v1alpha1.GPUBudget, kind string, holds bool, rea
 	meta.SetStatusCondition(&o.Status.Conditions, c)
 }
 
-// due reports whether next must be written in place of old: at once if more than figures has
-// changed, else once in a while.
+// due reports whether next must be written instead of old: at once if more than figures has
+// changed, otherwise after StatusEvery, or to confirm a closed gate.
 func (k *Enforcer) due(old, next *v1alpha1.GPUBudgetStatus) bool {
 	a, b := old.DeepCopy(), next.DeepCopy()
 	for _, x := range []*v1alpha1.GPUBudgetStatus{a, b} {
@@ -256,7 +258,7 @@ func (k *Enforcer) due(old, next *v1alpha1.GPUBudgetStatus) bool {
 	return moved && age >= k.cfg.StatusEvery || next.Gate == v1alpha1.GateClosed && age >= confirmEvery/2
 }
 
-// instant returns t as the API server keeps it, rounded up to the second.
+// instant returns t in the precision of the API server, rounded up to the second; nil for 0.
 func instant(t policy.Time) *metav1.Time {
 	if t == 0 {
 		return nil
@@ -269,8 +271,8 @@ func hours(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
 
 func dollars(m policy.Money) string { return strconv.FormatFloat(m.Float(), 'f', 2, 64) }
 
-// podLists are the pods of namespaces, each listed once. They are the cache's own, and
-// only read.
+// podLists caches the pods of namespaces. The pods are shared with the cache of the client and must
+// not be modified.
 type podLists struct {
 	mu   sync.Mutex
 	list map[string][]corev1.Pod

@@ -10,13 +10,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// NamespaceMax bounds how many GPUBudgets of a namespace are enforced: of more, the oldest.
-// Each costs a decision, a ledger and a status, and an editor of one namespace can make
-// as many as the API server stores.
+// NamespaceMax is the maximum number of GPUBudgets of a namespace that are enforced. If there are
+// more, the oldest are. Each budget requires a decision, a ledger and a status, and an editor of
+// one namespace can create any number of them.
 const NamespaceMax = 100
 
-// Read returns the budget of an object. One that cannot be read has only its names, and
-// the error says why.
+// Read returns the budget of an object. If the object is invalid, it returns the reason, and a
+// budget that only identifies the object.
 func Read(b *v1alpha1.GPUBudget) (policy.Budget, error) {
 	x, err := read(b)
 	if err != nil {
@@ -42,8 +42,8 @@ func read(b *v1alpha1.GPUBudget) (policy.Budget, error) {
 	return x, nil
 }
 
-// Table returns the budgets of a snapshot out of all that exist, ascending by name: in each
-// namespace the [NamespaceMax] oldest.
+// Table returns the budgets for a snapshot, ascending by name: the [NamespaceMax] oldest of each
+// namespace.
 func Table(all []policy.Budget) []policy.Budget {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b policy.Budget) int {

@@ -19,24 +19,24 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The kinds of Karpenter that are written here.
+// The kinds of Karpenter that this package uses.
 var (
 	groupVersion  = schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}
 	nodePoolKind  = groupVersion.WithKind("NodePool")
 	nodeClaimKind = groupVersion.WithKind("NodeClaim")
 )
 
-// AddToScheme registers Karpenter's kinds with a scheme. A client given to New, and
-// the manager given to SetupWithManager, need them.
+// AddToScheme registers Karpenter's kinds in a scheme. The client passed to New, and the manager
+// passed to SetupWithManager, need them.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(groupVersion, &karpv1.NodePool{}, &karpv1.NodePoolList{}, &karpv1.NodeClaim{}, &karpv1.NodeClaimList{})
 	metav1.AddToGroupVersion(s, groupVersion)
 	return nil
 }
 
-// A Backend steers, launches and drains through Karpenter. Its methods may be called from any
-// goroutine. The state of its parts is rebuilt after a restart from the objects of the cluster or
-// the next plan; each part documents what else its loss costs.
+// A Backend steers, launches and drains through Karpenter. Its methods are safe for concurrent use.
+// After a restart, the state of its parts is rebuilt from the objects of the cluster or from the
+// next plan; each part documents other effects of losing its state.
 type Backend struct {
 	cfg         *Config
 	log         *slog.Logger
@@ -52,8 +52,8 @@ type Backend struct {
 	informer    *informer
 }
 
-// New returns a backend that reads through c and, where it must not be late, through
-// r, and reports to sink what it sees.
+// New returns a backend. It reads through c or, where reads must be current, through r, and reports
+// its observations to sink.
 func New(cfg Config, c client.Client, r client.Reader, sink backend.Sink) (*Backend, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -93,18 +93,18 @@ func New(cfg Config, c client.Client, r client.Reader, sink backend.Sink) (*Back
 
 var _ backend.Backend = (*Backend)(nil)
 
-// missing reports whether err, of a list, says that the API server does not know
-// Karpenter's kinds.
+// missing reports whether the error of a list means that the API server does not have Karpenter's
+// kinds.
 func missing(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
-// observed has Karpenter's own reading of conditions leave the object as it is: the cache
-// shares it.
+// observed keeps Karpenter's functions from modifying an object when they read its conditions,
+// since the cache shares the object.
 var observed = status.WithObservedOnly()
 
 // claimIs reports whether a condition of c is True.
 func claimIs(c *karpv1.NodeClaim, kind string) bool { return c.StatusConditions(observed).IsTrue(kind) }
 
-// poolIsNot reports whether a condition of p is False, and why.
+// poolIsNot reports whether a condition of p is False, and returns its message.
 func poolIsNot(p *karpv1.NodePool, kind string) (bool, string) {
 	x := p.StatusConditions(observed).Get(kind)
 	if !x.IsFalse() {

@@ -21,17 +21,17 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A reservation is a place in the budgets of a NodePool for a node that Spotter drains, which the
-// cache may not show yet.
+// A reservation is a slot in the disruption budgets of a NodePool for a node that Spotter drains.
+// The cache may not show the drain yet.
 type reservation struct {
 	nodePool string
 
-	// version is the resourceVersion of the Node from which on the cache is current; empty
-	// while the mark is being written.
+	// version is the resourceVersion of the Node from which the cache shows the drain; empty while
+	// the mark is being written.
 	version string
 }
 
-// shown reports whether n, of the cache, is as new as the reservation.
+// shown reports whether n, from the cache, is at least as new as the reservation.
 func (r *reservation) shown(n *corev1.Node) bool {
 	if r.version == "" {
 		return false
@@ -40,22 +40,21 @@ func (r *reservation) shown(n *corev1.Node) bool {
 	return err != nil || order >= 0
 }
 
-// A budgetTable holds the places that Spotter's drains take in the disruption budgets of NodePools.
-// It counts and takes a place under one lock, so that no more are taken than the budgets allow. It
-// is rebuilt after a restart from the marks on Nodes.
+// A budgetTable counts the slots that Spotter's drains use in the disruption budgets of NodePools.
+// It counts and reserves slots under one lock, so that the budgets are never exceeded. After a
+// restart, it is rebuilt from the marks on Nodes.
 type budgetTable struct {
 	cfg *Config
 	api *apiReader
 
 	mu        sync.Mutex
-	reserved  map[string]reservation // by Node, of drains whose mark the cache may not show yet
-	inherited map[string]bool        // NodePools whose Nodes were read for the marks of the leader before
+	reserved  map[string]reservation // by Node, for drains whose mark the cache may not show yet
+	inherited map[string]bool        // NodePools whose Nodes were read for the marks of the previous leader
 }
 
-// reserve takes a place in the budgets of the NodePool of a node that is about to be
-// drained, or returns a Held where Karpenter could not have disrupted the node itself. Of
-// several that ask at once only as many are let through as there are places. Under a
-// notice a place is taken in any case.
+// reserve reserves a slot in the budgets of the NodePool of a node that is about to be drained. It
+// returns a [backend.Held] if Karpenter could not have disrupted the node itself. Concurrent calls
+// cannot exceed the budgets. Under a notice, a slot is reserved in any case.
 func (t *budgetTable) reserve(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, notice bool) error {
 	name := claim.Labels[karpv1.NodePoolLabelKey]
 	if notice {
@@ -80,7 +79,7 @@ func (t *budgetTable) reserve(ctx context.Context, claim *karpv1.NodeClaim, node
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var nodes corev1.NodeList // listed under the lock: an older list would miss what was shown, and released, since
+	var nodes corev1.NodeList // listed under the lock: an older list would lack drains that were shown and then freed
 	if err := t.api.client.List(ctx, &nodes, client.MatchingLabels{karpv1.NodePoolLabelKey: name},
 		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the nodes of NodePool %s: %w", name, err)
@@ -99,9 +98,9 @@ func (t *budgetTable) reserve(ctx context.Context, claim *karpv1.NodeClaim, node
 	return nil
 }
 
-// disrupted counts the nodes of a NodePool as Karpenter counts them for its budgets, and of these,
-// without the node of the name, those that are not ready, are ending or are drained by Spotter. The
-// caller holds t.mu.
+// disrupted counts the nodes of a NodePool as Karpenter counts them for its budgets (total), and
+// those of them, except the node with the name, that are not ready, are ending or are being drained
+// by Spotter (down). The caller must hold t.mu.
 func (t *budgetTable) disrupted(nodes []corev1.Node, name string) (total, down int) {
 	for i := range nodes {
 		n := &nodes[i]
@@ -118,8 +117,8 @@ func (t *budgetTable) disrupted(nodes []corev1.Node, name string) (total, down i
 	return total, down
 }
 
-// inherit reads, once for a NodePool, which of its nodes Spotter is draining, since the cache may
-// not yet show the last writes of the previous leader.
+// inherit determines, once for each NodePool, which of its nodes Spotter is draining, since the
+// cache may not yet show the last writes of the previous leader.
 func (t *budgetTable) inherit(ctx context.Context, nodePool string) error {
 	t.mu.Lock()
 	done := t.inherited[nodePool]
@@ -151,9 +150,9 @@ func (t *budgetTable) keepOnly(nodePools map[string]bool) {
 	maps.DeleteFunc(t.inherited, func(name string, _ bool) bool { return !nodePools[name] })
 }
 
-// settled sets the result of the write for which a place was reserved: from version on the cache
-// shows it. A write that the API server refused needs no place. A write without a known result
-// keeps its place: the drain asks again, or is undone.
+// settled records the result of the write for which a slot was reserved: from version, the cache
+// shows it. If the API server refused the write, the slot is freed. If the result is unknown, the
+// slot is kept: the drain tries again or is undone.
 func (t *budgetTable) settled(node, version string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,15 +167,15 @@ func (t *budgetTable) settled(node, version string, err error) {
 	}
 }
 
-// free gives up the place of a node.
+// free frees the slot of a node.
 func (t *budgetTable) free(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.reserved, node)
 }
 
-// freeShown gives up the places that nodes, which are all of Karpenter's in the cache, show
-// by themselves.
+// freeShown frees the slots whose drains the cache shows by itself. nodes must contain all nodes of
+// Karpenter in the cache.
 func (t *budgetTable) freeShown(nodes map[string]*corev1.Node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -187,12 +186,11 @@ func (t *budgetTable) freeShown(nodes map[string]*corev1.Node) {
 	}
 }
 
-// nominatedFor is how long Karpenter keeps what it promised to pods, beyond
-// consolidateAfter.
+// nominatedFor is the time beyond consolidateAfter for which Karpenter keeps a nomination.
 const nominatedFor = 30 * time.Second
 
-// NominatedUntil returns until when a young node counts as promised to pods: what
-// Karpenter promises is kept only in its memory.
+// NominatedUntil returns the time until which a young node counts as nominated for pods: Karpenter
+// keeps nominations in memory only.
 func NominatedUntil(pool *karpv1.NodePool, node *corev1.Node) time.Time {
 	d := nominatedFor
 	if after := pool.Spec.Disruption.ConsolidateAfter.Duration; after != nil {
@@ -201,16 +199,16 @@ func NominatedUntil(pool *karpv1.NodePool, node *corev1.Node) time.Time {
 	return node.CreationTimestamp.Add(d)
 }
 
-// A clockOf gives the time to Karpenter's code, which uses no other method.
+// A clockOf provides the time to Karpenter's code, which calls only Now.
 type clockOf struct {
 	clock.RealClock
 	passive clock.PassiveClock
 }
 
-// Now returns the time.
+// Now returns the time of the passive clock.
 func (c clockOf) Now() time.Time { return c.passive.Now() }
 
-// drained reports whether Spotter drains a node.
+// drained reports whether Spotter is draining a node.
 func drained(n *corev1.Node) bool {
 	return protectedFor(n, protectedDrain) || kube.IsTainted(n, drain.TaintDraining)
 }

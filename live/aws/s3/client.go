@@ -1,8 +1,9 @@
-// Package s3 reads and writes the objects of a store that speaks S3, each named s3://BUCKET/KEY. A
-// folder is a name whose KEY, followed by a slash, is a prefix of the keys of other objects.
+// Package s3 reads and writes the objects of a store with the S3 API. The name of an object is
+// s3://BUCKET/KEY. A folder is a name whose KEY, followed by a slash, is a prefix of the keys of
+// other objects.
 //
-// Region, endpoint and credentials are those of the usual configuration of the AWS SDK:
-// AWS_REGION, AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, AWS_PROFILE and so on.
+// Region, endpoint and credentials come from the usual configuration of the AWS SDK: AWS_REGION,
+// AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, AWS_PROFILE and so on.
 package s3
 
 import (
@@ -24,31 +25,31 @@ import (
 	"github.com/spotter-dev/spotter/live/aws/wire"
 )
 
-// Scheme is the prefix of the name of an object.
+// Scheme is the prefix of the names of objects and folders.
 const Scheme = "s3://"
 
-// otherRegion is used as the region of a server that is not AWS's and has none. It is part of every
-// signature.
+// otherRegion is the region used for a server outside AWS if no region is configured. Every
+// signature includes a region.
 const otherRegion = "us-east-1"
 
-// ErrNoRegion means that neither the client nor the configuration of the SDK names a region,
-// which AWS needs.
+// ErrNoRegion means that neither the client nor the configuration of the SDK sets a region, which
+// AWS requires.
 var ErrNoRegion = errors.New("no region is named: set AWS_REGION, or AWS_ENDPOINT_URL for a server that is not AWS's")
 
-// A Client sends requests to a store. Its zero value is ready for use. It may be used by
-// several goroutines.
+// A Client sends requests to a store. The zero value is ready for use. A Client is safe for
+// concurrent use.
 type Client struct {
-	// Region and Endpoint, the URL of a server that is not AWS's, replace those of the
-	// configuration of the SDK; empty leaves them. Such a server gets requests with the bucket in
-	// the path, as MinIO and Ceph require.
+	// Region and Endpoint replace the values in the configuration of the SDK; empty keeps them.
+	// Endpoint is the URL of a server outside AWS. Requests to it contain the bucket in the path,
+	// as MinIO and Ceph require.
 	Region, Endpoint string
 
-	// Encryption is how objects are encrypted where they are stored: AES256, aws:kms, or
-	// empty for what the bucket does by itself. KMSKey is the key of aws:kms, empty for the
-	// account's own.
+	// Encryption is the server-side encryption of written objects: AES256, aws:kms, or empty for
+	// the default of the bucket. KMSKey is the key for aws:kms; empty means the default key of the
+	// account.
 	Encryption, KMSKey string
 
-	// Timeout bounds one request with its attempts. Zero sets no bound.
+	// Timeout is the maximum duration of one request with all its attempts. Zero means no limit.
 	Timeout time.Duration
 
 	mu     sync.Mutex
@@ -57,18 +58,18 @@ type Client struct {
 
 // An Info describes an object in a listing.
 type Info struct {
-	Name string // complete, as [Client.Open] takes it
+	Name string // full name, as for [Client.Open]
 	Size int64  // in bytes
 }
 
-// Connect reads the configuration of the SDK, which the first request does otherwise. It
-// sends no request. Without a region its error wraps [ErrNoRegion].
+// Connect reads the configuration of the SDK, which the first request does otherwise. It sends no
+// request to the store. If no region is set, its error wraps [ErrNoRegion].
 func (c *Client) Connect(ctx context.Context) error {
 	_, err := c.connect(ctx)
 	return err
 }
 
-// connect returns the SDK's client of all requests.
+// connect returns the SDK client that all requests share.
 func (c *Client) connect(ctx context.Context) (*sdk.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +90,7 @@ func (c *Client) connect(ctx context.Context) (*sdk.Client, error) {
 		if o.Region == "" {
 			o.Region = otherRegion
 		}
-		// Not every server knows the checksums that AWS has by default.
+		// Not every server supports the default checksums of AWS.
 		o.UsePathStyle = true
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
@@ -101,7 +102,7 @@ func (c *Client) connect(ctx context.Context) (*sdk.Client, error) {
 	return client, nil
 }
 
-// bounded returns the context of one request.
+// bounded returns a context with the timeout of one request.
 func (c *Client) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.Timeout == 0 {
 		return ctx, func() {}
@@ -109,7 +110,7 @@ func (c *Client) bounded(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, c.Timeout)
 }
 
-// parse takes s3://BUCKET/KEY apart.
+// parse splits s3://BUCKET/KEY. The key may be empty.
 func parse(name string) (bucket, key string, err error) {
 	bucket, key, _ = strings.Cut(strings.TrimPrefix(name, Scheme), "/")
 	if bucket == "" {
@@ -118,7 +119,7 @@ func parse(name string) (bucket, key string, err error) {
 	return bucket, key, nil
 }
 
-// object returns the SDK's client, and the bucket and key of an object.
+// object returns the SDK client, and the bucket and key of an object.
 func (c *Client) object(ctx context.Context, name string) (client *sdk.Client, bucket, key *string, err error) {
 	b, k, err := parse(name)
 	if err == nil && k == "" {
@@ -131,8 +132,8 @@ func (c *Client) object(ctx context.Context, name string) (client *sdk.Client, b
 	return client, &b, &k, err
 }
 
-// explained adds to the error of a request what was being done to name. That of a name
-// which is not there wraps [fs.ErrNotExist].
+// explained adds the operation and the name to the error of a request. If the name does not exist,
+// the result wraps [fs.ErrNotExist]; if it exists but must not, [fs.ErrExist].
 func explained(doing, name string, err error) error {
 	var fault smithy.APIError
 	switch status := wire.StatusOf(err); {
@@ -149,21 +150,21 @@ func explained(doing, name string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, name, err)
 }
 
-// An Object is open for reading.
+// An Object is an object that is open for reading.
 type Object struct {
-	ctx         context.Context // of Open: ReadAt has none
+	ctx         context.Context // context of Open, for ReadAt
 	client      *sdk.Client
 	name        string
 	bucket, key *string
 	etag        *string
 	size        int64
 
-	// Metadata is what the object was written with, by names in lower case.
+	// Metadata is the metadata with which the object was written, by name in lower case.
 	Metadata map[string]string
 }
 
-// Open opens an object. Its reads are requests for a range until ctx ends, and fail when it
-// was replaced after Open. The error of a name that is not there wraps [fs.ErrNotExist].
+// Open opens an object. Each read requests a range of bytes, until ctx ends. A read fails if the
+// object was replaced after Open. If the object does not exist, the error wraps [fs.ErrNotExist].
 func (c *Client) Open(ctx context.Context, name string) (*Object, error) {
 	client, bucket, key, err := c.object(ctx, name)
 	if err != nil {
@@ -178,13 +179,14 @@ func (c *Client) Open(ctx context.Context, name string) (*Object, error) {
 	return &Object{ctx, client, name, bucket, key, head.ETag, aws.ToInt64(head.ContentLength), head.Metadata}, nil
 }
 
-// Size is the length in bytes.
+// Size returns the length in bytes.
 func (o *Object) Size() int64 { return o.size }
 
 // Close does nothing: every read is a request of its own.
 func (o *Object) Close() error { return nil }
 
-// ReadAt requests the range, and again the rest of it if a response is cut short.
+// ReadAt implements io.ReaderAt. It requests the range, and the rest of it again if a response is
+// cut short.
 func (o *Object) ReadAt(p []byte, at int64) (n int, err error) {
 	if at < 0 {
 		return 0, fmt.Errorf("read %s: offset %d is negative", o.name, at)
@@ -211,7 +213,7 @@ func (o *Object) read(p []byte, at int64) (n int, err error) {
 		return 0, explained("read", o.name, err)
 	}
 	defer func() { err = errors.Join(err, out.Body.Close()) }()
-	if aws.ToString(out.ETag) != aws.ToString(o.etag) { // of a server that knows no If-Match
+	if aws.ToString(out.ETag) != aws.ToString(o.etag) { // the server does not support If-Match
 		return 0, fmt.Errorf("read %s: it was replaced meanwhile", o.name)
 	}
 	if n, err = io.ReadFull(out.Body, p); err != nil {
@@ -223,13 +225,14 @@ func (o *Object) read(p []byte, at int64) (n int, err error) {
 	return n, nil
 }
 
-// Put writes an object of all that body holds. An attempt that fails reads body again.
+// Put writes an object with the content of body. Every further attempt reads body again.
 func (c *Client) Put(ctx context.Context, name string, body io.ReadSeeker) error {
 	return c.put(ctx, name, &sdk.PutObjectInput{Body: body})
 }
 
-// PutNew is [Client.Put] of an object that must not be there yet, with metadata. The error
-// of one that is wraps [fs.ErrExist]; an attempt of which the answer was lost may have written it.
+// PutNew is like [Client.Put], but fails if the object already exists, with an error that wraps
+// [fs.ErrExist]. It also writes metadata. If the response to an attempt is lost, that attempt may
+// have written the object, so that the next one fails.
 func (c *Client) PutNew(ctx context.Context, name string, body io.ReadSeeker, metadata map[string]string) error {
 	return c.put(ctx, name, &sdk.PutObjectInput{Body: body, Metadata: metadata, IfNoneMatch: aws.String("*")})
 }
@@ -250,8 +253,8 @@ func (c *Client) put(ctx context.Context, name string, in *sdk.PutObjectInput) (
 	return nil
 }
 
-// List returns the objects in a folder, at any depth, by ascending names. A folder that is
-// not there holds none.
+// List returns the objects in a folder, at any depth, sorted by name. A folder that does not exist
+// is empty.
 func (c *Client) List(ctx context.Context, folder string) (out []Info, err error) {
 	if _, key, _ := parse(folder); key != "" {
 		folder = strings.TrimSuffix(folder, "/") + "/"
@@ -263,11 +266,11 @@ func (c *Client) List(ctx context.Context, folder string) (out []Info, err error
 			}
 		}
 	})
-	return out, err // S3 lists in the order of names
+	return out, err // S3 lists objects in the order of their names
 }
 
-// Folders returns the folders whose names begin with prefix and hold no further slash, by
-// ascending names.
+// Folders returns the folders whose names start with prefix and contain no further slash, sorted by
+// name.
 func (c *Client) Folders(ctx context.Context, prefix string) (out []string, err error) {
 	err = c.pages(ctx, prefix, "/", func(bucket string, page *sdk.ListObjectsV2Output) {
 		for _, p := range page.CommonPrefixes {
@@ -277,7 +280,7 @@ func (c *Client) Folders(ctx context.Context, prefix string) (out []string, err 
 	return out, err
 }
 
-// pages calls each with every page of the listing of names that begin with prefix.
+// pages calls each for every page of the listing of names that start with prefix.
 func (c *Client) pages(
 	ctx context.Context, prefix, delimiter string, each func(bucket string, page *sdk.ListObjectsV2Output),
 ) error {
@@ -305,7 +308,7 @@ func (c *Client) pages(
 	return nil
 }
 
-// Delete removes an object. One that is not there is no error.
+// Delete deletes an object. A missing object is not an error.
 func (c *Client) Delete(ctx context.Context, name string) error {
 	client, bucket, key, err := c.object(ctx, name)
 	if err != nil {

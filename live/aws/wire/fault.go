@@ -10,10 +10,10 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// A Kind is the sort of a refusal that every service of AWS gives.
+// A Kind classifies the errors that every AWS service may return.
 type Kind uint8
 
-// The zero Kind is every other error, also that of a request without an answer.
+// The zero Kind is every other error, including that of a request without a response.
 const (
 	KindOther       Kind = iota
 	KindThrottled        // AWS throttles requests
@@ -22,8 +22,8 @@ const (
 	KindExpired          // the credentials are no longer valid
 )
 
-// kinds are by the codes of AWS (AWS documentation, "Error codes for the Amazon EC2 API",
-// and the common errors of the JSON services). Those of throttling are the SDK's.
+// kinds maps error codes of AWS (AWS documentation, "Error codes for the Amazon EC2 API", and the
+// common errors of the JSON services). The SDK defines the codes of throttling.
 var kinds = map[string]Kind{
 	"UnauthorizedOperation":       KindDenied,
 	"AccessDenied":                KindDenied,
@@ -39,7 +39,7 @@ var kinds = map[string]Kind{
 	"RequestExpired":              KindExpired,
 }
 
-// KindOf returns the kind of the error of a request, which may be nil.
+// KindOf returns the kind of the error of a request. err may be nil.
 func KindOf(err error) Kind {
 	var said smithy.APIError
 	if errors.As(err, &said) && kinds[said.ErrorCode()] != KindOther {
@@ -52,7 +52,7 @@ func KindOf(err error) Kind {
 	return KindOther
 }
 
-// StatusOf returns the HTTP status of the answer that err comes from, 0 without one.
+// StatusOf returns the HTTP status of the response that caused err; 0 if there was none.
 func StatusOf(err error) int {
 	var answer *smithyhttp.ResponseError
 	if !errors.As(err, &answer) || answer.Response == nil || answer.Response.Response == nil {

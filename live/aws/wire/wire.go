@@ -15,9 +15,9 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// Load returns the configuration of a region by the default chain of credentials. Its
-// requests are sent by a [Client]. An empty region leaves it to the environment, which may
-// name none.
+// Load returns the configuration of a region with the default chain of credentials. Its requests
+// are sent by a [Client]. An empty region means the region of the environment, which may not set
+// one.
 func Load(ctx context.Context, region string) (aws.Config, error) {
 	options := []func(*config.LoadOptions) error{Silent}
 	if region != "" {
@@ -31,10 +31,10 @@ func Load(ctx context.Context, region string) (aws.Config, error) {
 	return base, nil
 }
 
-// RoleAdvice is what to do where a controller finds no credentials that AWS accepts.
+// RoleAdvice advises a user whose controller has no credentials that AWS accepts.
 const RoleAdvice = "give the controller's ServiceAccount an IAM role (IRSA or EKS Pod Identity), or AWS credentials in its environment"
 
-// CredentialsFault returns why the default chain found no credentials, on one line and
+// CredentialsFault returns the reason that the default chain found no credentials, on one line and
 // without the requests that it tried.
 func CredentialsFault(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
@@ -42,22 +42,20 @@ func CredentialsFault(err error) string {
 	return strings.TrimPrefix(line, "failed to refresh cached credentials, ")
 }
 
-// Silent keeps the SDK from logging, which it does to standard error: what matters comes back
-// as an error.
+// Silent keeps the SDK from logging to standard error: relevant problems are returned as errors.
 func Silent(o *config.LoadOptions) error {
 	o.Logger = logging.Nop{}
 	return nil
 }
 
-// Client sends by inner, or by the SDK's own client where inner is nil, which then has a
-// bound for each attempt, and shows it
-// of a request's body only that it can be read and closed.
+// Client returns an HTTP client that sends requests with inner. If inner is nil, it uses the SDK's
+// own client. An SDK client without a timeout gets one of attemptMax. The client hides all methods
+// of a request's body except Read and Close.
 //
-// The SDK closes the body as soon as there is an answer. net/http may then still be
-// about to look for the body's end. A read of the closed body shows it that this is
-// the end; WriteTo of smithy-go 1.28, which io.Copy prefers, gives the same io.EOF as
-// an error, upon which net/http closes the connection under the answer that is being
-// read ("use of closed network connection").
+// The SDK closes the body as soon as there is a response, while net/http may not yet have read the
+// end of the body. A Read of the closed body then returns io.EOF. WriteTo of smithy-go 1.28, which
+// io.Copy prefers, returns the same io.EOF as an error, upon which net/http closes the connection
+// while the response is being read ("use of closed network connection").
 func Client(inner aws.HTTPClient) aws.HTTPClient {
 	if inner == nil {
 		inner = awshttp.NewBuildableClient()
@@ -68,8 +66,8 @@ func Client(inner aws.HTTPClient) aws.HTTPClient {
 	return &client{inner}
 }
 
-// attemptMax bounds an attempt of which nothing else is known, the longest wait for
-// messages included.
+// attemptMax is the maximum duration of an attempt if no other timeout is set. It exceeds the
+// longest wait for messages.
 const attemptMax = 40 * time.Second
 
 type client struct{ inner aws.HTTPClient }
