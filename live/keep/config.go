@@ -20,8 +20,8 @@ var ErrConfig = errors.New("invalid setting")
 
 // A FieldError is an [ErrConfig] that names the invalid setting.
 type FieldError struct {
-	// Field is that of [Config], Value what it says, and Problem what is wrong with
-	// that, as the end of a sentence.
+	// Field is the name of a field of [Config], Value its value, and Problem the reason why that is
+	// invalid, as the end of a sentence.
 	Field   string
 	Value   any
 	Problem string
