@@ -113,7 +113,7 @@ func (r *apiReader) poolOf(c *karpv1.NodeClaim) string {
 }
 
 // ownerOf returns the name of the CapacityPool for which Spotter created the NodePool or that may
-// write its weight and limits. It is empty if there is none.
+// write its weight and limits. It is empty if the NodePool has no such CapacityPool.
 func ownerOf(n *karpv1.NodePool) string {
 	return cmp.Or(n.Labels[PoolLabel], n.Annotations[AdoptAnnotation])
 }

@@ -17,7 +17,7 @@
 //
 // A machine that is launched as a replacement is protected from Karpenter, which would remove it
 // while it is empty, until the pods have moved. A node is also protected while it is drained.
-// Protection that is no longer needed is removed soon, even after a crash.
+// Obsolete protection is removed soon, even after a crash.
 //
 // The watches always run. Writes happen only in calls of [Backend], and write.go contains all of
 // them.

@@ -46,7 +46,7 @@ func (x *claimConverter) machine(c *karpv1.NodeClaim) backend.Machine {
 	case claimIs(c, karpv1.ConditionTypeRegistered):
 		m.Phase = policy.NodeRegistered
 	}
-	switch { // a drained node is identified by its annotation instead
+	switch { // for a node that Spotter drains, its annotation determines ActedBy
 	case !c.DeletionTimestamp.IsZero() && m.Token != "" && !launched(c):
 		m.ActedBy = policy.ActorUs
 	case !c.DeletionTimestamp.IsZero(), claimIs(c, karpv1.ConditionTypeDisruptionReason):

@@ -207,7 +207,7 @@ func (n *nodePoolSteerer) change(w *poolView, c policy.CapacityType, h *half) (*
 	return &edit{full: u, live: live, plain: plain, urgent: done || outside(was, there) || closing(u, live)}, nil
 }
 
-// adopted returns the adopted NodePool that is used for the capacity type, or nil if there is none.
+// adopted returns the adopted NodePool that is used for the capacity type, or nil.
 func (w *poolView) adopted(c policy.CapacityType) *unstructured.Unstructured {
 	for i := range w.live {
 		u := &w.live[i]

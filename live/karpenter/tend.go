@@ -135,7 +135,7 @@ func (b *Backend) collect(ctx context.Context, s *policy.Snapshot, nodePools []u
 	var all v1alpha1.CapacityPoolList
 	if err := b.api.reader.List(ctx, &all); err != nil {
 		if apierrors.IsNotFound(err) || missing(err) {
-			return nil // Spotter's CRDs are not installed: keep the NodePools
+			return nil // Spotter's CRDs are gone: keep the NodePools
 		}
 		return fmt.Errorf("listing CapacityPools: %w", err)
 	}

@@ -26,8 +26,8 @@ type recordWriter struct {
 	w    *record.Writer
 	lock *os.File
 
-	// waiting is a step that could not be written yet, nil if there is none. again is the timer for
-	// the next attempt, and wait its duration.
+	// waiting is a step that could not be written yet, or nil. again is the timer for the next
+	// attempt, and wait its duration.
 	waiting *item
 	again   clock.Timer
 	wait    time.Duration

@@ -160,8 +160,8 @@ func changesNothing(r *http.Request) bool {
 
 func evicts(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/eviction") }
 
-// retryAfter returns the time in the Retry-After header, which Kubernetes sends in seconds, or 0 if
-// there is none.
+// retryAfter returns the time in the Retry-After header, which Kubernetes sends in seconds, or 0
+// without this header.
 func retryAfter(h http.Header) time.Duration {
 	n, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || n < 0 {

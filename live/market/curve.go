@@ -80,8 +80,8 @@ func (c *curve) at(t policy.Time) (price policy.Money, since policy.Time, ok boo
 	return price, c.points[i].At, true
 }
 
-// lastOffered returns the latest price up to t at which the market was offered, or 0 if there is
-// none.
+// lastOffered returns the latest price up to t at which the market was offered, or 0 if it never
+// was.
 func (c *curve) lastOffered(t policy.Time) policy.Money {
 	for i := len(c.points) - 1; i >= 0; i-- {
 		if p := c.points[i]; p.At <= t && p.Price > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// ErrNothingWanted is returned by a feed that requests only wanted markets when there are none. The
-// feed is read again soon.
+// ErrNothingWanted is returned by a feed that requests only wanted markets when the list of these
+// is empty. The feed is read again soon.
 var ErrNothingWanted = errors.New("no market is needed yet")
 
 // A Feed is a source of prices or other data about markets. Only one goroutine at a time reads it.

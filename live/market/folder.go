@@ -163,7 +163,7 @@ func (u *Update) addTrace(t *trace.Trace, to policy.Time) {
 	}
 }
 
-// newestKnown returns the last value of column that is not unknown, or unknown if there is none.
+// newestKnown returns the last value of column that is not unknown, or unknown if all values are.
 func newestKnown[T comparable](column []T, unknown T) T {
 	for i := len(column) - 1; i >= 0; i-- {
 		if column[i] != unknown {

@@ -27,7 +27,7 @@ func regionsOf(keys []offerKey) map[zoneAt]string {
 
 // regionOf returns the region of a node that does not report it: the region in which its zone is
 // known, else the region in the name of the zone, else the only region of the provider. It is empty
-// if there is none of these.
+// if all of these are unknown.
 func (t *table) regionOf(regions []string, provider, zone string) string {
 	only := t.regions[zoneAt{provider, ""}]
 	if len(regions) == 1 {

@@ -23,13 +23,12 @@ type table struct {
 	regions map[zoneAt]string
 
 	// rows contains the data of each market, and met the own cluster's observations in it, nil if
-	// there are none.
+	// it has no observations.
 	rows []row
 	met  []*meeting
 
 	// offers are the offers from which pools choose, ordered by provider, region, zone and type.
-	// sold contains the Spot market, policy.None if there is none, and the on-demand market of
-	// each.
+	// sold contains the Spot market, or policy.None, and the on-demand market of each.
 	offers []v1alpha1.Offer
 	from   []row // the data of each offer
 	sold   [][2]policy.MarketID

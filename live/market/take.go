@@ -204,7 +204,7 @@ func (k *knowledge) takeSignals(u *Update, f *faults) {
 	}
 }
 
-// newest returns the latest price, 0 if there is none.
+// newest returns the latest price, 0 for an empty curve.
 func (c *curve) newest() policy.Money {
 	if len(c.points) == 0 {
 		return 0

@@ -158,7 +158,7 @@ func (a *API) send(ctx context.Context, o *Object, data []byte) error {
 	return err
 }
 
-// Delete deletes the ConfigMap unless another client wrote it since.
+// Delete deletes the ConfigMap unless another client has written it since the last read or write.
 func (a *API) Delete(ctx context.Context, o *Object) error {
 	if o.current == nil {
 		return nil

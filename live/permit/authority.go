@@ -90,8 +90,7 @@ type state struct {
 	pools    map[string]*v1alpha1.CapacityPool
 	unlisted error
 
-	// rival is the namespace of another release that leads and has claimed a pool, empty if there
-	// is none.
+	// rival is the namespace of another release that leads and has claimed a pool, or empty.
 	rival string
 
 	// kill is the state of the kill switch. Its value was read if known is set, else it is the last
@@ -105,7 +104,7 @@ type Switch struct {
 	// On is the last known value.
 	On bool
 
-	// Problem is the reason why the present value is unknown or invalid, empty if there is none.
+	// Problem is the reason why the present value is unknown or invalid, or empty.
 	Problem string
 
 	// Unreadable reports whether the switch may have been turned on since it was last read: no

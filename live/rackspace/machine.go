@@ -147,7 +147,7 @@ func (m *machine) seeBid(v view, cfg *Config) {
 	case age >= cfg.WinMax:
 		m.fail(v.now, "NotWon")
 	case m.absent > 1:
-		m.fail(v.now, nodePoolGone) // it was deleted by a user
+		m.fail(v.now, nodePoolGone) // a user deleted it
 	}
 }
 

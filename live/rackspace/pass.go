@@ -159,7 +159,7 @@ func (r *ledgerRepair) adoptOne(ctx context.Context, o order) error {
 	return r.ledger.patchStatus(ctx, m, func(m *machine) { m.ordered, m.listed = r.cfg.now(), true })
 }
 
-// nodeOf reads the Node of a machine. It returns nil if there is none.
+// nodeOf reads the Node of a machine. It returns nil if the Node does not exist.
 func (r *ledgerRepair) nodeOf(ctx context.Context, m *machine) (*corev1.Node, error) {
 	r.state.mu.Lock()
 	name := m.node

@@ -47,7 +47,7 @@ func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replac
 	})
 }
 
-// replaced returns the state of the order of a token that did not fail. If there is none, the
+// replaced returns the state of the order of a token that did not fail. Without such an order, the
 // replacement has failed.
 func (b *Backend) replaced(ctx context.Context, token string) (backend.Replacement, error) {
 	var list v1alpha1.SpotNodeList

@@ -115,7 +115,7 @@ func (b *Backend) annotate(ctx context.Context, p *v1alpha1.CapacityPool, steer 
 }
 
 // earlier returns the state of a token in the ledger: the markets that refused it, and its order in
-// progress, nil if there is none.
+// progress, or nil.
 func (w *ledger) earlier(ctx context.Context, pool, token string) (tried map[string]bool, going *machine, err error) {
 	var all v1alpha1.SpotNodeList
 	if err := w.reader.List(ctx, &all, client.MatchingLabels{tokenLabel: hashed(token)}); err != nil {
