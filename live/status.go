@@ -24,7 +24,7 @@ import (
 // Conditions of a CapacityPool that the controller itself sets. Backends add their own, such as
 // FieldConflict and CredentialsInvalid.
 const (
-	ConditionReady         = "Ready"         // the pool is decided for, and decisions are carried out within its mode
+	ConditionReady         = "Ready"         // decisions are made for the pool and carried out within its mode
 	ConditionDegraded      = "Degraded"      // a fault reduces the function of the controller
 	ConditionHeld          = "Held"          // its backend did not carry out an entry
 	ConditionConflict      = "Conflict"      // another pool selects the same nodes
@@ -162,8 +162,8 @@ func (r *statusReporter) reconcile(ctx context.Context, pool string) (reconcile.
 }
 
 // setConditions sets all conditions of a pool. It reports whether the status or reason of a
-// condition has changed, and returns the conditions that need an Event. A condition that was never
-// True is not added.
+// condition has changed, and returns the conditions that need an Event. A condition of the
+// controller is not added before it is True for the first time.
 func (r *statusReporter) setConditions(found *finding, next *v1alpha1.CapacityPool) (changed bool, events []verified) {
 	st := &next.Status
 	set := func(v verified, quiet bool) {

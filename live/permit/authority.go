@@ -218,8 +218,9 @@ func (a *Authority) Check(ctx context.Context) error {
 }
 
 // check verifies p against the present state and returns the time until which it is valid. Undoing
-// Spotter's own changes requires only the Lease: undoing is part of a stop, and must not fail
-// because the kill switch or the pools cannot be read.
+// Spotter's own changes requires the Lease, the active mode of the controller and no rival, but no
+// state of the kill switch or of a pool: undoing is part of a stop, and must not fail because these
+// cannot be read.
 func (a *Authority) check(ctx context.Context, p permit) (until time.Time, err error) {
 	s, err := a.state(ctx)
 	if err != nil {

@@ -138,7 +138,7 @@ var floorText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:market price|minimum bid price|min(?:imum)? bid) of \$?([0-9]+(?:\.[0-9]+)?)`)
 })
 
-// refusalOf returns the refusal in err. ok is false if err is not a response of the webhook.
+// refusalOf returns the refusal in err, and reports whether err is a response of the webhook.
 func refusalOf(err error) (refusal, bool) {
 	var f *fault
 	if !answered(err) || !errors.As(err, &f) || f.Status >= 500 || f.Status == http.StatusUnauthorized ||

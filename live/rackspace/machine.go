@@ -261,7 +261,8 @@ func (m *machine) machine() backend.Machine {
 // ended reports whether the machine is over and neither its node pool nor its Node exists.
 func (m *machine) ended() bool { return m.over() && !m.listed && !m.present }
 
-// notice returns the notice of the machine. ok is false if it is not outbid or is over.
+// notice returns the notice of the machine, and reports whether it has one: it was outbid and is
+// not over.
 func (m *machine) notice(wait time.Duration) (backend.Notice, bool) {
 	if m.outbid == 0 || m.over() {
 		return backend.Notice{}, false

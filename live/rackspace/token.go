@@ -94,7 +94,7 @@ func (s *tokenSource) reject(token string) {
 	}
 }
 
-// expiry returns the expiry in a JSON Web Token. ok is false if the token has no valid expiry.
+// expiry returns the expiry in a JSON Web Token. It reports whether the token has a valid expiry.
 func expiry(token string) (time.Time, bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
