@@ -14,28 +14,28 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrSuperseded says that another replica leads. Who meets it ends without doing
-// anything more.
+// ErrSuperseded means that another replica leads. A replica that gets it must stop without further
+// writes.
 var ErrSuperseded = errors.New("another replica leads")
 
-// LeaseName is the name of the lease that replicas compete for.
+// LeaseName is the name of the Lease for leader election.
 const LeaseName = "spotter-leader"
 
-// A Lease is the leader's. Election alone does not keep a leader that was asleep
-// from acting after another was elected, so that [permit.Authority] asks it before each
-// write.
+// A Lease is the Lease of the leader. Leader election alone does not prevent a leader that was
+// suspended from acting after another replica was elected, so [permit.Authority] checks the Lease
+// before each write.
 type Lease struct {
 	client coordinationv1.LeasesGetter
 	lock   *resourcelock.LeaseLock
 	clock  clock.PassiveClock
 
-	// duration is how long the lease lasts, and margin how much of it must be left for a
-	// write to begin: a leader that has less should have stopped.
+	// duration is how long the Lease is valid after a renewal. margin is the part of it that must
+	// remain when a write starts: a leader with less time left should have stopped.
 	duration, margin time.Duration
 }
 
-// NewLease returns the lease of cfg. The client has a timeout of its own, shorter
-// than the time in which a leader must renew.
+// NewLease returns the Lease configured by cfg. Its client has its own timeout, which is shorter
+// than the time within which a leader must renew.
 func NewLease(cfg *Config, r *rest.Config, c clock.PassiveClock) (*Lease, error) {
 	quick := rest.CopyConfig(r)
 	quick.Timeout = cfg.RenewDeadline / 2
@@ -52,9 +52,9 @@ func NewLease(cfg *Config, r *rest.Config, c clock.PassiveClock) (*Lease, error)
 	}, nil
 }
 
-// Fence returns until when no other replica can lead, zero without leader election, and
-// [ErrSuperseded] once another does or too little of the lease is left, as the API server
-// has it at this moment. No write may last beyond that instant.
+// Fence reads the Lease from the API server and returns the time until which no other replica can
+// lead, zero without leader election. It returns [ErrSuperseded] if another replica leads or the
+// remaining time is too short. No write may last beyond the returned time.
 func (l *Lease) Fence(ctx context.Context) (until time.Time, err error) {
 	if l == nil {
 		return time.Time{}, nil

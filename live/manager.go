@@ -16,25 +16,25 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// A Serving says on which addresses the process answers. "0" or nothing goes
-// without.
+// A Serving configures the addresses on which the process serves. An address of "0" or an empty one
+// disables the endpoint.
 type Serving struct {
-	// Metrics is the address of the metrics, Secure whether they are served over TLS
-	// to those only whom the API server knows and lets.
+	// Metrics is the address of the metrics. Secure means that they are served over TLS, and only
+	// to clients that the API server authenticates and authorises.
 	Metrics string
 	Secure  bool
 
-	// CertDir has tls.crt and tls.key of the metrics, which are read again as they
-	// change; empty is a certificate that the process makes for itself.
+	// CertDir is the folder with the files tls.crt and tls.key for the metrics, which are reloaded
+	// when they change. If it is empty, the process creates a self-signed certificate.
 	CertDir string
 
-	// Probes is the address of /healthz and /readyz, Pprof that of the profiler.
+	// Probes is the address of /healthz and /readyz, and Pprof the address of the profiler.
 	Probes, Pprof string
 }
 
-// NewManager returns the manager that runs the controller and what it observes with,
-// and the lease that the controller acts under; nil without leader election. The
-// watches run on every replica, so that the next leader need not wait for them.
+// NewManager returns the manager that runs the controller and its watches, and the Lease of the
+// controller, nil without leader election. The watches run on every replica, so that the next
+// leader need not wait for them.
 func NewManager(cfg *Config, serving Serving, r *rest.Config, scheme *runtime.Scheme, caches cache.Options,
 	log *slog.Logger) (manager.Manager, *Lease, error) {
 	if err := cfg.Validate(); err != nil {

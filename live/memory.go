@@ -7,11 +7,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// memoryFormat is the version of what is written. What a later program wrote is
-// refused and not half read.
+// memoryFormat is the version of the stored format. Data of a later version is rejected as a whole.
 const memoryFormat = 1
 
-// A poolBook is all that is remembered of one pool.
+// A poolBook is the stored state of one pool.
 type poolBook struct {
 	Format  int               `json:"format"`
 	Memory  policy.PoolMemory `json:"memory"`
@@ -23,37 +22,38 @@ type poolBook struct {
 	// Gone is when the pool was first found to be deleted; zero while it exists.
 	Gone policy.Time `json:"gone,omitempty"`
 
-	// Summed is what of the savings the weekly notifications have had.
+	// Summed is the part of the savings that weekly notifications have already reported.
 	Summed Account `json:"summed,omitzero"`
 }
 
-// A head is what is remembered of the whole cluster. It is written at every step
-// and first, so that of two leaders one is refused before anything of it is kept.
+// A head is the stored state of the whole cluster. It is written first in every step, so that of
+// two leaders only one succeeds and stores anything.
 type head struct {
 	Format    int    `json:"format"`
 	Decisions uint64 `json:"decisions"`
 
-	// Stopped says that the kill switch was on when it was last seen.
+	// Stopped reports whether the kill switch was on when it was last read.
 	Stopped bool `json:"stopped,omitempty"`
 
-	// Key is what the marks of drains are sealed with: only marks that a controller with
-	// this memory wrote are believed.
+	// Key is the key that signs the annotations of drains: only annotations that a controller with
+	// this key wrote are trusted.
 	Key []byte `json:"key,omitempty"`
 
-	// Summed is when what was saved was last summed up for a weekly notification.
+	// Summed is when savings were last reported in a weekly notification.
 	Summed policy.Time `json:"summed,omitempty"`
 
-	// Writer is who wrote it, so that no two leaders write the same bytes.
+	// Writer identifies the replica that wrote the head, so that no two leaders write the same
+	// bytes.
 	Writer string `json:"writer"`
 
-	// Metered is when the last snapshot was taken, Charged the prices then.
+	// Metered is the time of the last snapshot, and Charged are the prices at that time.
 	Metered policy.Time             `json:"metered,omitempty"`
 	Charged map[string]policy.Money `json:"charged,omitempty"`
 }
 
-// packBook writes the book of a pool in the space that there is. What is too large
-// loses what can be done without, the least important first; what is then still
-// too large is an error, since acting without a memory could do one thing twice.
+// packBook encodes the state of a pool. If it exceeds the size limit, packBook removes dispensable
+// data, the least important first. If it is still too large, that is an error, because a controller
+// without its stored state might repeat an action.
 func packBook(b *poolBook) ([]byte, error) {
 	for _, drop := range []func(*poolBook){
 		func(*poolBook) {},
@@ -73,7 +73,7 @@ func packBook(b *poolBook) ([]byte, error) {
 	return nil, fmt.Errorf("memory of pool %s exceeds the %d bytes that its object may hold", b.Memory.Name, packed.Max)
 }
 
-// fold counts all namespaces as one.
+// fold combines the accounts of all namespaces into one.
 func (b *Savings) fold() {
 	var all Account
 	for i := range b.Namespaces {

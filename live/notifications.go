@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// notifySwitch notifies of a kill switch that was turned since the last step, which may be
-// one of the leader before, or that cannot be read, or can again.
+// notifySwitch sends a notification if the kill switch was turned on or off since the last step,
+// possibly by the previous leader, or if it became unreadable or readable.
 func (c *Controller) notifySwitch(wasOn bool, was, now permit.Switch) {
 	if now.On == wasOn && now.Unreadable == was.Unreadable {
 		return
@@ -23,7 +23,7 @@ func (c *Controller) notifySwitch(wasOn bool, was, now permit.Switch) {
 	}{now.On, now.Unreadable, now.Problem}})
 }
 
-// notifyDrain notifies of a drain that was undone.
+// notifyDrain sends a notification if a drain was undone.
 func (c *Controller) notifyDrain(r *drain.Result) {
 	if r.Outcome != drain.OutcomeUndone {
 		return
@@ -37,7 +37,7 @@ func (c *Controller) notifyDrain(r *drain.Result) {
 	}{r.Node, r.Pool, r.Reason, r.Message, r.Urgent}})
 }
 
-// notifyGate notifies of a gate that was closed or opened.
+// notifyGate sends a notification if a gate was closed or opened.
 func (c *Controller) notifyGate(x *policy.Gate) {
 	if !c.table.turnGate(x.Budget, x.Closed) {
 		return
@@ -49,7 +49,7 @@ func (c *Controller) notifyGate(x *policy.Gate) {
 	}{x.Budget, x.Closed, x.Why.Text}})
 }
 
-// turnGate notes the state of a gate, and reports whether it has changed or is new.
+// turnGate records the state of a gate and reports whether it is new or has changed.
 func (t *table) turnGate(budget string, closed bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +58,7 @@ func (t *table) turnGate(budget string, closed bool) bool {
 	return !known || was != closed
 }
 
-// notifyRamp notifies of the current stage of the ramp of a pool.
+// notifyRamp sends a notification of the current stage of a pool's ramp.
 func (c *Controller) notifyRamp(pool string, r *ramp) {
 	c.parts.Notifier.Notify(notify.Event{Type: notify.RampChanged, Subject: pool, Data: struct {
 		Pool    string `json:"pool"`
@@ -67,7 +67,8 @@ func (c *Controller) notifyRamp(pool string, r *ramp) {
 	}{pool, [...]string{"one-node", "one-percent", "done"}[r.Stage], r.says()}})
 }
 
-// A saved is what the nodes of a pool cost in a week, and on demand, in dollars.
+// A saved is the cost of the nodes of a pool in a week, the cost of the same nodes on demand, and
+// the difference, in dollars.
 type saved struct {
 	Pool     string  `json:"pool,omitempty"`
 	Paid     float64 `json:"paidDollars"`
@@ -79,8 +80,8 @@ func savedOf(pool string, a Account) saved {
 	return saved{pool, a.Paid.Float(), a.OnDemand.Float(), a.Saved().Float()}
 }
 
-// notifySavings notifies of what was saved, with the first step of each week of UTC. What
-// was saved before the first of them that a controller saw is in none.
+// notifySavings sends a notification of the savings in the first step of each week (UTC). It does
+// not include savings before the first week that a controller observed.
 func (c *Controller) notifySavings(s *policy.Snapshot) {
 	since := c.store.head.Summed
 	if since != 0 && week(since) == week(s.Now) {
@@ -107,7 +108,7 @@ func (c *Controller) notifySavings(s *policy.Snapshot) {
 	}{savedOf("", all), since.String(), s.Now.String(), slices.Clip(pools)}})
 }
 
-// week names the week of ISO 8601 that t is in.
+// week returns the ISO 8601 week of t.
 func week(t policy.Time) string {
 	year, n := t.Std().ISOWeek()
 	return fmt.Sprintf("%d-W%02d", year, n)

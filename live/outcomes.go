@@ -7,34 +7,34 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// outcomes say which entries of a plan are carried out. They are made before the
-// memory is saved, so that what is let through is remembered before it is done.
+// outcomes determines which entries of a plan are carried out. It is computed before the memory is
+// saved, so that admitted changes are stored before they are made.
 type outcomes struct {
 	pools   []outcome // by PoolID
 	budgets outcome
 
-	// ramping holds the pools that must not move more than a few nodes, by PoolID,
-	// and admitted which nodes they may.
+	// ramping contains, by PoolID, whether a pool is still in its ramp and may move only a few
+	// nodes. admitted contains the nodes that these pools may move.
 	ramping  []bool
 	admitted map[policy.NodeID]bool
 
-	// approve holds, by PoolID, whose changes by choice a person must approve.
+	// approve contains, by PoolID, whether voluntary changes of a pool need approval.
 	approve []bool
 }
 
-// approved reports whether a change in a pool was approved before the decision was made, or
-// needs no approval.
+// approved reports whether a change of a pool was approved before the decision or needs no
+// approval.
 func (v *outcomes) approved(s *policy.Snapshot, pool policy.PoolID, change string) bool {
 	return pool < 0 || !v.approve[pool] || change == "" ||
 		s.Pools[pool].Approval.Required && s.Pools[pool].Approves(change)
 }
 
-// node is the decision on touching a node by choice.
+// node returns the outcome of a voluntary change of a node.
 func (v *outcomes) node(s *policy.Snapshot, n policy.NodeID) outcome {
 	pool := s.Nodes[n].Pool
 	switch {
 	case pool < 0:
-		return outcomeHeld // no pool of Spotter holds it
+		return outcomeHeld // the node belongs to no pool
 	case v.pools[pool] != outcomeDone:
 		return v.pools[pool]
 	case nominated(s, n):
@@ -45,13 +45,13 @@ func (v *outcomes) node(s *policy.Snapshot, n policy.NodeID) outcome {
 	return outcomeDone
 }
 
-// nominated reports whether pods may have been promised a place on a node by now. Its
-// backend would hold the drain, and the machine in its place be bought for nothing.
+// nominated reports whether Karpenter may have nominated a node for pods. The backend would then
+// refuse the drain, and the replacement would be bought in vain.
 func nominated(s *policy.Snapshot, n policy.NodeID) bool {
 	return s.Pools[s.Nodes[n].Pool].Provisioner == policy.ProvisionerKarpenter && s.Nodes[n].Nominated == s.Now
 }
 
-// drain is the decision on a drain. A node that the provider takes is no move.
+// drain returns the outcome of a drain. A drain of a node under notice is not voluntary.
 func (v *outcomes) drain(s *policy.Snapshot, d *policy.Drain) outcome {
 	if pool := s.Nodes[d.Node].Pool; pool >= 0 && s.Nodes[d.Node].ReclaimAt != 0 {
 		return v.pools[pool]
@@ -62,7 +62,7 @@ func (v *outcomes) drain(s *policy.Snapshot, d *policy.Drain) outcome {
 	return v.node(s, d.Node)
 }
 
-// steer is the decision on a steer.
+// steer returns the outcome of a steer.
 func (v *outcomes) steer(s *policy.Snapshot, x *policy.Steer) outcome {
 	if !v.approved(s, x.Pool, s.SteerChange(x)) {
 		return outcomeUnapproved
@@ -70,8 +70,8 @@ func (v *outcomes) steer(s *policy.Snapshot, x *policy.Steer) outcome {
 	return v.pools[x.Pool]
 }
 
-// deletionCost is the decision on ranking the pods of a node: no plan that a person approves
-// has it.
+// deletionCost returns the outcome of setting the deletion costs of the pods of a node. If the pool
+// needs approval, it is never permitted, because approvals do not cover it.
 func (v *outcomes) deletionCost(s *policy.Snapshot, n policy.NodeID) outcome {
 	if pool := s.Nodes[n].Pool; pool >= 0 && v.approve[pool] {
 		return outcomeUnapproved
@@ -79,8 +79,8 @@ func (v *outcomes) deletionCost(s *policy.Snapshot, n policy.NodeID) outcome {
 	return v.node(s, n)
 }
 
-// launch is the decision on a launch. One in place of a node is part of its move;
-// one that pods wait for is not held back.
+// launch returns the outcome of a launch. A launch that replaces a node is part of its move. A
+// launch for pending pods is not restricted.
 func (v *outcomes) launch(s *policy.Snapshot, l *policy.Launch) outcome {
 	if !v.approved(s, l.Pool, s.LaunchChange(l)) {
 		return outcomeUnapproved
@@ -91,8 +91,9 @@ func (v *outcomes) launch(s *policy.Snapshot, l *policy.Launch) outcome {
 	return v.pools[l.Pool]
 }
 
-// judge makes the outcomes on a plan, by what the API server says now, and books the
-// moves of pools in shadow. Whoever carries an entry out asks again when it does.
+// judge computes the outcomes of a plan from the present state on the API server, and records the
+// simulated moves of pools in shadow mode. The permission is checked again when an entry is carried
+// out.
 func (c *Controller) judge(ctx context.Context, s *policy.Snapshot, p *policy.Plan) error {
 	v := &outcomes{
 		pools: make([]outcome, len(s.Pools)), ramping: make([]bool, len(s.Pools)), admitted: map[policy.NodeID]bool{},
@@ -183,9 +184,9 @@ func (c *Controller) readOutcomes(ctx context.Context, s *policy.Snapshot, v *ou
 	return nil
 }
 
-// turn notes whether a pool may be changed. A pool that has just become active ramps up, and its
-// planned moves are made from now on, or not: they are removed from the book of simulated moves. A
-// kill switch that cannot be read for a while changes neither.
+// turn records whether a pool may be changed. When a pool becomes active, its ramp starts, and its
+// simulated moves are removed, because the real moves replace them. A kill switch that cannot be
+// read for a while has no effect here.
 func (b *poolBook) turn(v outcome) {
 	if v == outcomeUnreadable {
 		return

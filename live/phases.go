@@ -12,34 +12,35 @@ import (
 	"github.com/spotter-dev/spotter/live/metrics"
 )
 
-// phases take the time of the parts of a step: one metric and one span each.
+// phases measures the duration of the phases of a step. Each phase has one metric and one span.
 type phases struct {
 	clock   clock.PassiveClock
 	tracer  trace.Tracer
 	metrics *metrics.Metrics
 
-	// since is when the phase before ended, and parent the span of the step.
+	// since is when the previous phase ended. parent is the context with the span of the step.
 	since  time.Time
 	parent context.Context //nolint:containedctx // Decide takes none, and its span still has a parent
 
-	// ended are the phases that are over, in order.
+	// ended contains the completed phases, in order.
 	ended []phase
 }
 
-// A phase is one part of a step and how long it took.
+// A phase is one part of a step and its duration.
 type phase struct {
 	name string
 	took time.Duration
 }
 
-// The phases that not every step has. phaseWait is how long a step waits for launches of
-// the one before. phaseTend is no part of a step: it is what a backend does between them.
+// Phases that are not part of every step. phaseWait is the wait for launches of the previous step.
+// phaseTend is not part of a step: it is the work of a backend between steps.
 const (
 	phaseTend = "tend"
 	phaseWait = "wait"
 )
 
-// begin opens a phase that is given a context, and returns what closes it.
+// begin starts a phase. It returns a context with the span of the phase, and a function that ends
+// the phase.
 func (p *phases) begin(ctx context.Context, name string) (context.Context, func()) {
 	p.parent = ctx
 	from := p.clock.Now()
@@ -51,7 +52,7 @@ func (p *phases) begin(ctx context.Context, name string) (context.Context, func(
 	}
 }
 
-// end closes a phase that began when the one before ended.
+// end ends a phase that started when the previous one ended.
 func (p *phases) end(name string) {
 	if p.parent == nil {
 		return // the step ended before its first phase
@@ -72,7 +73,7 @@ func (p *phases) over(name string, took time.Duration) {
 	p.ended = append(p.ended, phase{name, took})
 }
 
-// log returns the phases that are over, for the log.
+// log returns the durations of the completed phases for the log.
 func (p *phases) log() slog.Attr {
 	all := make([]any, 0, len(p.ended))
 	for _, x := range p.ended {

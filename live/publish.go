@@ -13,11 +13,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// An outcome is the result of an entry of a plan, in one word for metrics. Decisions of [permit]
-// are outcomes too, of entries that were not carried out.
+// An outcome is the result of a plan entry, as one word for metrics. A [permit.Decision] is also an
+// outcome, of an entry that was not carried out.
 type outcome string
 
-// The other outcomes.
+// Outcomes.
 const (
 	outcomeDone       outcome = "done"
 	outcomeShadow             = outcome(permit.Shadow)
@@ -26,14 +26,14 @@ const (
 	outcomeUnreadable         = outcome(permit.Unreadable)
 	outcomeConflict           = outcome(permit.Conflict)
 	outcomeGone               = outcome(permit.Gone)
-	outcomeUnapproved outcome = "unapproved" // no person has approved it
-	outcomeRamp       outcome = "ramp"       // the pool has just become active
-	outcomeHeld       outcome = "held"       // it was left alone, for a reason
-	outcomeRefused    outcome = "refused"    // the market has nothing to give
+	outcomeUnapproved outcome = "unapproved" // it has not been approved
+	outcomeRamp       outcome = "ramp"       // the ramp of the pool does not permit it yet
+	outcomeHeld       outcome = "held"       // it was not carried out, for a reason
+	outcomeRefused    outcome = "refused"    // the market has no capacity
 	outcomeFailed     outcome = "failed"
 )
 
-// outcomeOf returns what a decision lets become of an entry.
+// outcomeOf returns the outcome of an entry under a decision.
 func outcomeOf(v permit.Decision) outcome {
 	if v == permit.Active {
 		return outcomeDone
@@ -41,27 +41,26 @@ func outcomeOf(v permit.Decision) outcome {
 	return outcome(v)
 }
 
-// The priorities in which intents are carried out.
+// Priorities of intents, in ascending order.
 const (
-	priorityReport = -1 + iota // informs users, and changes nothing
+	priorityReport = -1 + iota // informs users and changes nothing
 	priorityPlan
 	priorityLaunch
-	priorityNotice // the provider takes a node
+	priorityNotice // for a node under notice
 )
 
-// A publisher is the driver's Actuator, Ranker and Enforcer: it turns a plan into
-// intent, which reconcilers carry out. Drains of nodes under notice it orders at once, which
-// does nothing to the cluster either.
+// A publisher is the Actuator, Ranker and Enforcer of the driver: it converts a plan to intents,
+// which reconcilers carry out. Only drains of nodes under notice are ordered at once; the order
+// itself does not change the cluster.
 type publisher struct {
 	c        *Controller
 	outcomes *outcomes
 
-	// next is the plan as intents, one for each pool.
+	// next contains the intents of the plan, by target.
 	next map[target]*intent
 
-	// busy are the pools for which a launch of a plan before is under way. soon says that
-	// something waits that a step is to look at before long, and young for a node to grow
-	// older.
+	// busy contains the pools with a pending launch of an earlier plan. soon reports whether
+	// another step is needed soon, and young whether an entry waits for a node to get older.
 	busy        map[string]bool
 	soon, young bool
 }
@@ -72,7 +71,7 @@ var (
 	_ driver.Enforcer = (*publisher)(nil)
 )
 
-// begin forgets the step before.
+// begin discards the state of the previous step.
 func (p *publisher) begin(s *policy.Snapshot, v *outcomes) {
 	p.outcomes, p.next, p.young = v, make(map[target]*intent, len(s.Pools)), false
 	for i := range s.Pools {
@@ -80,10 +79,10 @@ func (p *publisher) begin(s *policy.Snapshot, v *outcomes) {
 	}
 }
 
-// commit hands what the plan came to over to the reconcilers.
+// commit passes the intents to the reconcilers.
 func (p *publisher) commit(s *policy.Snapshot) {
 	p.c.table.publish(s, p.next)
-	for of, x := range p.next { // in no order: each has its place in a queue
+	for of, x := range p.next { // in any order: the queues have their own order
 		switch {
 		case of.budget != "":
 			p.c.workers.budgets.add(x.priority, of.budget)
@@ -97,7 +96,7 @@ func (p *publisher) commit(s *policy.Snapshot) {
 	}
 }
 
-// Steer publishes what a pool should buy from now on.
+// Steer publishes a change of the steer of a pool.
 func (p *publisher) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	p.add(s, kindSteer, x.Pool, p.outcomes.steer(s, x), priorityPlan, func(ctx context.Context, b backend.Backend) error {
 		return b.Steer(ctx, s, x)
@@ -105,7 +104,7 @@ func (p *publisher) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer
 	return nil
 }
 
-// Launch publishes that a pool should get one more node.
+// Launch publishes the launch of a node.
 func (p *publisher) Launch(_ context.Context, s *policy.Snapshot, x *policy.Launch) error {
 	v, priority := p.outcomes.launch(s, x), priorityLaunch
 	switch {
@@ -124,8 +123,8 @@ func (p *publisher) Launch(_ context.Context, s *policy.Snapshot, x *policy.Laun
 	return nil
 }
 
-// Drain orders at once that a node under notice is emptied. Others are published: they may
-// have to wait for launches, which have to be made before.
+// Drain orders the drain of a node under notice at once. Other drains are published: they may have
+// to wait for launches.
 func (p *publisher) Drain(ctx context.Context, s *policy.Snapshot, x *policy.Drain) error {
 	n, v := &s.Nodes[x.Node], p.outcomes.drain(s, x)
 	decided := trace.SpanContextFromContext(ctx)
@@ -156,7 +155,7 @@ func (p *publisher) Drain(ctx context.Context, s *policy.Snapshot, x *policy.Dra
 	return nil
 }
 
-// underWay reports whether a launch of the plan before is under way for a pool.
+// underWay reports whether a launch of the previous plan is still pending for a pool.
 func (p *publisher) underWay(s *policy.Snapshot, pool policy.PoolID) bool {
 	is := p.busy[s.Pools[pool].Name]
 	if is {
@@ -166,7 +165,8 @@ func (p *publisher) underWay(s *policy.Snapshot, pool policy.PoolID) bool {
 	return is
 }
 
-// DeletionCost publishes that the pods of a node go first when workloads shrink.
+// DeletionCost publishes that workloads should remove the pods of a node first when they are scaled
+// down.
 func (p *publisher) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.DeletionCost) error {
 	if ranker := p.c.parts.Ranker; ranker != nil {
 		p.add(s, "deletion-cost", s.Nodes[x.Node].Pool, p.outcomes.deletionCost(s, x.Node), priorityPlan,
@@ -177,7 +177,7 @@ func (p *publisher) DeletionCost(_ context.Context, s *policy.Snapshot, x *polic
 	return nil
 }
 
-// Gate publishes that admission is open or closed for a budget.
+// Gate publishes that the gate of a budget opens or closes.
 func (p *publisher) Gate(_ context.Context, s *policy.Snapshot, x *policy.Gate) error {
 	p.enforce("gate", x.Budget, func(ctx context.Context, e driver.Enforcer) error {
 		if err := e.Gate(ctx, s, x); err != nil {
@@ -189,19 +189,20 @@ func (p *publisher) Gate(_ context.Context, s *policy.Snapshot, x *policy.Gate) 
 	return nil
 }
 
-// Pause publishes that a job is suspended for a budget, or resumed.
+// Pause publishes that a job is suspended or resumed because of a budget.
 func (p *publisher) Pause(_ context.Context, s *policy.Snapshot, x *policy.Pause) error {
 	p.enforce("pause", x.Budget, func(ctx context.Context, e driver.Enforcer) error { return e.Pause(ctx, s, x) })
 	return nil
 }
 
-// Evict publishes that one pod is evicted for a budget.
+// Evict publishes that a pod is evicted because of a budget.
 func (p *publisher) Evict(_ context.Context, s *policy.Snapshot, x *policy.Evict) error {
 	p.enforce("evict", x.Budget, func(ctx context.Context, e driver.Enforcer) error { return e.Evict(ctx, s, x) })
 	return nil
 }
 
-// add adds an entry to the intent of a pool, if the decision lets it; nil if not.
+// add adds an entry to the intent of a pool and returns it, or returns nil if the outcome is not
+// outcomeDone or the pool has no backend.
 func (p *publisher) add(s *policy.Snapshot, kind string, pool policy.PoolID, v outcome, priority int,
 	do func(context.Context, backend.Backend) error) *entry {
 	name := ""
@@ -223,7 +224,8 @@ func (p *publisher) add(s *policy.Snapshot, kind string, pool policy.PoolID, v o
 	return e
 }
 
-// backend returns what provisions the nodes of a pool. A missing one is reported to the user.
+// backend returns the backend of a pool. If it is missing, a message for the user is recorded and
+// nil returned.
 func (p *publisher) backend(s *policy.Snapshot, pool policy.PoolID) backend.Backend {
 	b := p.c.parts.Backends[s.Pools[pool].Provisioner]
 	if b == nil {
@@ -232,8 +234,8 @@ func (p *publisher) backend(s *policy.Snapshot, pool policy.PoolID) backend.Back
 	return b
 }
 
-// enforce adds an entry to the intent of a budget. Budgets span pools, so that the mode
-// of the controller holds for them and not that of a pool.
+// enforce adds an entry to the intent of a budget. Budgets span pools, so the mode of the
+// controller applies to them, not the mode of a pool.
 func (p *publisher) enforce(kind, budget string, do func(context.Context, driver.Enforcer) error) {
 	e := p.c.parts.Enforcer
 	if v := p.outcomes.budgets; v != outcomeDone || e == nil {
@@ -248,8 +250,7 @@ func (p *publisher) enforce(kind, budget string, do func(context.Context, driver
 	x.entries = append(x.entries, &entry{kind: kind, do: func(ctx context.Context) error { return do(ctx, e) }})
 }
 
-// holdYoung says that a move waits for a node that is so young that pods may have been
-// promised a place on it.
+// holdYoung records that a move waits because Karpenter may have nominated the new node for pods.
 func (p *publisher) holdYoung(s *policy.Snapshot, n policy.NodeID) {
 	if n >= 0 && s.Nodes[n].Pool >= 0 {
 		p.young = true
@@ -264,7 +265,8 @@ func (p *publisher) hold(s *policy.Snapshot, pool policy.PoolID, h held) {
 	}
 }
 
-// resultOf separates what was left alone from what went wrong.
+// resultOf converts the error of an entry. It distinguishes entries that were not carried out from
+// failed ones; only for the latter it returns an error.
 func resultOf(err error) (outcome, held, error) {
 	var hold *backend.Held
 	var denied *permit.Denied

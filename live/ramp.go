@@ -7,37 +7,39 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The stages of a ramp.
+// Stages of a ramp.
 const (
-	rampOne     = iota // one node in all
+	rampOne     = iota // one node in total
 	rampPercent        // one node in a hundred
-	rampDone           // as much as the policy and its budgets want
+	rampDone           // no limit beyond the policy and its budgets
 )
 
 // A ramp lets a pool that has just become active move one node, then one in a hundred, and only
-// then as much as its budgets allow, so that a fault of a cluster, a permission or a manifest
-// affects only one node first. It is stored in the memory of the pool, and restarts whenever the
+// then as many as its budgets allow, so that a fault of the cluster, a permission or a manifest
+// first affects only one node. It is stored in the memory of the pool, and restarts whenever the
 // pool becomes active.
 type ramp struct {
 	Stage int `json:"stage,omitempty"`
 
-	// Moving are the nodes that were admitted in this stage and still exist, ascending by node.
+	// Moving contains the nodes that were admitted in this stage and still exist, ordered by node.
 	Moving []rampMove `json:"moving,omitempty"`
 
-	// Moved is how many went away in this stage as was wanted.
+	// Moved is the number of nodes that were moved successfully in this stage.
 	Moved int `json:"moved,omitempty"`
 }
 
-// A rampMove is a node that was let through, and when it was last ordered to go.
+// A rampMove is an admitted node and the time of its last order.
 type rampMove struct {
 	Node    string      `json:"node"`
 	Ordered policy.Time `json:"ordered"`
 
-	// Noticed says that the provider takes the node: its end shows nothing.
+	// Noticed reports whether the node is under notice, so that its end is not evidence of a
+	// successful move.
 	Noticed bool `json:"noticed,omitempty"`
 }
 
-// allowance returns how many nodes of a pool may be under way at once.
+// allowance returns the maximum number of nodes of a pool with the given number of nodes that the
+// present stage may move.
 func (r *ramp) allowance(nodes int) int {
 	switch r.Stage {
 	case rampOne:
@@ -48,7 +50,8 @@ func (r *ramp) allowance(nodes int) int {
 	return nodes
 }
 
-// admit reports whether the node may be moved by choice now.
+// admit reports whether a node may be moved voluntarily now. nodes is the number of nodes of its
+// pool.
 func (r *ramp) admit(node string, nodes int, now policy.Time) bool {
 	if r.Stage >= rampDone {
 		return true
@@ -73,11 +76,11 @@ func (r *ramp) admit(node string, nodes int, now policy.Time) bool {
 	return true
 }
 
-// observe notes the results of the admitted nodes. A node has moved if it is gone, its drain
-// succeeded by drained, and it had no notice. A node whose drain failed has not moved, whatever
-// happens to it later, and neither has a node that no controller has touched for the time settle. A
-// node whose drain has not ended is waited for. Reported results are removed from drained. The
-// stage is over when all admitted nodes have moved.
+// observe records the results of the admitted nodes. A node has moved if it is gone, drained
+// reports success, and it had no notice. A node whose drain failed has not moved, regardless of its
+// later fate, and neither has a node on which no controller has acted for the time settle. A node
+// whose drain is in progress remains in Moving. Recorded results are removed from drained. The
+// stage ends when at least one node has moved and no admitted node remains.
 func (r *ramp) observe(
 	live map[string]*policy.Node, drained map[string]bool, draining func(string) bool, now policy.Time, settle time.Duration,
 ) {

@@ -19,29 +19,30 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// poolsAtOnce is for how many pools backends are called side by side: one whose backend
-// is slow must not keep others waiting.
+// poolsAtOnce is the number of pools whose backends are called concurrently, so that a slow backend
+// does not delay other pools.
 const poolsAtOnce = 16
 
-// tendMax bounds how long one backend is tended.
+// tendMax is the maximum duration of one call of a [Tender].
 const tendMax = 2 * time.Minute
 
-// What a reconciler that failed waits before it is run again: it doubles up to the last.
+// The first and the longest wait before a failed reconciler runs again. The wait doubles with every
+// failure.
 const (
 	backoff    = time.Second
 	backoffMax = time.Minute
 )
 
-// workers are the reconcilers that carry out what steps publish. They are nil until the
+// workers are the reconcilers that carry out what steps publish. The fields are nil until the
 // controller starts.
 type workers struct {
-	pools    *worker[string] // by CapacityPool: NodePools and launches
-	budgets  *worker[string] // by GPUBudget; the empty key writes the statuses of all
-	backends *worker[int]    // by Parts.Tenders
-	status   *worker[string] // by CapacityPool: its status
+	pools    *worker[string] // by name of the CapacityPool: NodePools and launches
+	budgets  *worker[string] // by name of the GPUBudget; the empty key writes the statuses of all
+	backends *worker[int]    // by index in Parts.Tenders
+	status   *worker[string] // by name of the CapacityPool: its status
 }
 
-// A worker is a reconciler of controller-runtime and the queue that it takes keys from.
+// A worker is a controller-runtime reconciler and its queue.
 type worker[K comparable] struct {
 	queue priorityqueue.PriorityQueue[K]
 	controller.TypedController[K]
@@ -61,14 +62,14 @@ func newWorker[K comparable](name string, log *slog.Logger, atOnce int, do recon
 	return &worker[K]{queue, run}
 }
 
-// add has keys reconciled. One that waits already is not added again.
+// add queues keys for reconciliation. A key that is already in the queue is not added again.
 func (w *worker[K]) add(priority int, keys ...K) {
 	if w != nil {
 		w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, keys...)
 	}
 }
 
-// A workerError is why a background worker has ended though nothing asked it to.
+// A workerError is the error of a background worker that ended although its context had not.
 type workerError struct{ err error }
 
 func (w *workerError) Error() string {
@@ -81,8 +82,8 @@ func (w *workerError) Error() string {
 func (w *workerError) Unwrap() error { return w.err }
 
 // startWorkers runs all work between the steps until ctx ends; running waits for it. A controller
-// without one of its workers would decide and not act, or not receive notices: fail is called with
-// the error of a worker that ends early.
+// without one of its workers would decide and not act, or not receive notices, so fail is called
+// with the error of a worker that ends early.
 func (c *Controller) startWorkers(ctx context.Context, running *sync.WaitGroup, fail context.CancelCauseFunc) {
 	*c.workers = workers{
 		pools:    newWorker("pool", c.parts.Log, poolsAtOnce, c.executor.reconcilePool),
@@ -93,7 +94,7 @@ func (c *Controller) startWorkers(ctx context.Context, running *sync.WaitGroup, 
 	all := append([]func(context.Context) error{
 		c.workers.pools.Start, c.workers.budgets.Start, c.workers.backends.Start, c.workers.status.Start, c.waker.relay, c.waker.watchSwitch,
 	}, c.parts.Workers...)
-	if c.cfg.Mode == policy.ModeActive { // in shadow nothing is taken back either
+	if c.cfg.Mode == policy.ModeActive { // in shadow mode nothing is undone either
 		all = append(all, c.parts.Drains.Run)
 	}
 	for _, run := range all {
@@ -118,8 +119,8 @@ type executor struct {
 	waker   *waker
 }
 
-// reconcilePool carries out the part of the last plan for a pool: its steer, its launches, and the
-// deletion cost of pods on its nodes.
+// reconcilePool carries out the part of the last plan for a pool: its steer, its launches, drains
+// of nodes that are not under notice, and the deletion costs of pods on its nodes.
 func (x *executor) reconcilePool(ctx context.Context, pool string) (reconcile.Result, error) {
 	err := x.carryOut(permit.Act(ctx, pool), target{pool: pool})
 	if x.table.settle(pool, err) {
@@ -128,8 +129,9 @@ func (x *executor) reconcilePool(ctx context.Context, pool string) (reconcile.Re
 	return reconcile.Result{}, err
 }
 
-// reconcileBudget carries out the part of the last plan for a GPUBudget. It also writes the
-// statuses of all GPUBudgets, so that no other goroutine writes the objects meanwhile.
+// reconcileBudget carries out the part of the last plan for a GPUBudget. With an empty name, it
+// writes the statuses of all GPUBudgets. The two share one worker, so that no other goroutine
+// writes these objects at the same time.
 func (x *executor) reconcileBudget(ctx context.Context, budget string) (reconcile.Result, error) {
 	if budget != "" {
 		return reconcile.Result{}, x.carryOut(permit.Enforce(ctx), target{budget: budget})
@@ -145,8 +147,8 @@ func (x *executor) reconcileBudget(ctx context.Context, budget string) (reconcil
 	return reconcile.Result{}, errors.Join(errs...)
 }
 
-// carryOut does what is left of an intent, in order. What fails does not keep the rest
-// from being done. It returns the first failure.
+// carryOut carries out the remaining entries of an intent, in order. It continues after a failed
+// entry, and returns the first error.
 func (x *executor) carryOut(ctx context.Context, of target) error {
 	var failed error
 	for _, e := range x.table.remaining(of) {
@@ -154,7 +156,7 @@ func (x *executor) carryOut(ctx context.Context, of target) error {
 			return nil //nolint:nilerr // the process must end
 		}
 		if !x.table.begin(of, e) {
-			continue // a later plan has taken its place
+			continue // a later plan has replaced it
 		}
 		v, why, err := x.act(ctx, e)
 		x.table.end(of, e, v, why)
@@ -170,7 +172,7 @@ func (x *executor) carryOut(ctx context.Context, of target) error {
 	return failed
 }
 
-// act does one thing, if it may be done at this moment.
+// act carries out one entry if it is permitted at present.
 func (x *executor) act(ctx context.Context, e *entry) (outcome, held, error) {
 	ctx, cancel := context.WithTimeout(ctx, x.cfg.CallMax)
 	defer cancel()
@@ -180,12 +182,11 @@ func (x *executor) act(ctx context.Context, e *entry) (outcome, held, error) {
 	return resultOf(e.do(ctx))
 }
 
-// reconcileBackend lets a backend do what passes with time, after each step and every
-// Config.TendEvery.
+// reconcileBackend calls the Tender of a backend, after each step and every Config.TendEvery.
 func (x *executor) reconcileBackend(ctx context.Context, i int) (reconcile.Result, error) {
 	again := reconcile.Result{RequeueAfter: x.cfg.TendEvery}
 	s := x.table.snapshot()
-	if s == nil || x.cfg.Mode != policy.ModeActive { // in shadow nothing is written, not even to take it back
+	if s == nil || x.cfg.Mode != policy.ModeActive { // in shadow mode nothing is written, not even to undo changes
 		return again, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, tendMax)
@@ -198,7 +199,7 @@ func (x *executor) reconcileBackend(ctx context.Context, i int) (reconcile.Resul
 	inner, end := times.begin(ctx, phaseTend)
 	err = x.parts.Tenders[i].Tend(inner, view)
 	end()
-	for p := range s.Pools { // a backend may have new conditions for them
+	for p := range s.Pools { // the conditions of a backend may have changed
 		x.workers.status.add(priorityReport, s.Pools[p].Name)
 	}
 	if err != nil {
@@ -207,7 +208,7 @@ func (x *executor) reconcileBackend(ctx context.Context, i int) (reconcile.Resul
 	return again, nil
 }
 
-// tendable returns a snapshot with each pool in the mode that it may be changed in now.
+// tendable returns a copy of s in which each pool has the mode that is permitted at present.
 func (x *executor) tendable(ctx context.Context, s *policy.Snapshot) (*policy.Snapshot, error) {
 	view := *s
 	view.Pools = slices.Clone(s.Pools)
@@ -228,18 +229,19 @@ func (x *executor) tendable(ctx context.Context, s *policy.Snapshot) (*policy.Sn
 	return &view, nil
 }
 
-// snapshot returns that of the last step, nil before the first.
+// snapshot returns the snapshot of the last step, nil before the first.
 func (t *table) snapshot() *policy.Snapshot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last
 }
 
-// launchWait bounds how long a step waits for launches of the plan before. What is still
-// under way then may be seen by the step or not, so that its pool launches nothing more.
+// launchWait is the maximum time that a step waits for launches of the previous plan. A launch that
+// is then still in progress may or may not be in the snapshot of the step, so its pool launches
+// nothing more.
 const launchWait = 2 * time.Second
 
-// awaitLaunches withdraws the launches that have not begun and waits for the others.
+// awaitLaunches withdraws the launches that have not started and waits for the others.
 func (c *Controller) awaitLaunches(ctx context.Context) {
 	c.publisher.soon = false
 	c.table.withdraw()

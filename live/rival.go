@@ -7,9 +7,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// claimPools claims the pools that no release has, or whose release no longer leads, before
-// a plan is carried out. Of two releases that start at once one succeeds with the first
-// pool, and is the rival of the other from then on.
+// claimPools claims the pools that no release has claimed, or whose release no longer leads, before
+// a plan is carried out. If two releases start at once, one of them claims the first pool, and the
+// other then treats it as its rival.
 func (c *Controller) claimPools(ctx context.Context) error {
 	rival, unclaimed, err := c.parts.Authority.Claims(ctx)
 	if err != nil {
@@ -27,7 +27,7 @@ func (c *Controller) claimPools(ctx context.Context) error {
 	for _, p := range unclaimed {
 		next := p.DeepCopy()
 		next.Status.Controller = c.cfg.Namespace
-		err := c.parts.Client.Status().Update(ctx, next, fieldOwner) // refused if the pool has changed since it was read
+		err := c.parts.Client.Status().Update(ctx, next, fieldOwner) // rejected if the pool has changed since it was read
 		switch {
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 			return nil // the next step reads it again

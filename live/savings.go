@@ -10,49 +10,47 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// gapMax bounds what is metered between two steps. In a longer time without a controller the nodes
-// are not known, so that only its last part counts.
+// gapMax is the maximum time between two steps that is metered. After a longer time without a
+// controller, the nodes in it are unknown, so only its last part counts.
 const gapMax = time.Hour
 
-// namespacesMax bounds the namespaces of one pool that are counted one by one; the rest are
-// counted together as [otherNamespaces].
+// namespacesMax is the maximum number of namespaces of one pool with an account of their own; the
+// others share the account [otherNamespaces].
 const namespacesMax = 500
 
-// The cost of a node beyond the requests of its pods has no namespace, and namespaces beyond
-// namespacesMax share one. Kubernetes allows neither of the two names.
+// Account names of the cost that no pod requests, and of the namespaces beyond namespacesMax.
+// Neither is a valid name of a namespace in Kubernetes.
 const (
 	noNamespace     = "(unused)"
 	otherNamespaces = "(others)"
 )
 
-// arrearsMax bounds for how long a node without a known price is charged later, once
-// there is one. What is older stays without a price.
+// arrearsMax is the maximum time for which a node without a known price is charged retroactively,
+// once a price is known. Earlier time stays unpriced.
 const arrearsMax = 24 * time.Hour
 
-// openMax bounds the nodes of one pool that are remembered since they are not charged
-// in full; of more, what they owe is lost with the process.
+// openMax is the maximum number of nodes of one pool that are stored because they are not fully
+// charged. The unpaid cost of further nodes is lost when the process ends.
 const openMax = 1000
 
-// An Account is what was paid for nodes and what the same nodes would have cost on
-// demand, since it was opened. The price on demand is that of the same type in the same
-// region; which other nodes an on-demand cluster would have used is not known here and
-// nothing is claimed about it.
+// An Account contains the cost of nodes and the cost that the same nodes would have had on demand,
+// since it was opened. The on-demand price is the price of the same type in the same region. An
+// on-demand cluster might have used other nodes; this is not estimated.
 type Account struct {
 	Paid     policy.Money `json:"paid"`
 	OnDemand policy.Money `json:"onDemand"`
 
-	// PaidRest and OnDemandRest are what was rounded off of the sums, half a micro-dollar
-	// up, in micro-dollars × ms per hour: so that they are rounded once, and not at every
-	// reading.
+	// PaidRest and OnDemandRest are the rounding remainders of the sums, in micro-dollars × ms per
+	// hour, so that the sums are rounded once (half a micro-dollar up) and not at every reading.
 	PaidRest     int64 `json:"paidRest,omitempty"`
 	OnDemandRest int64 `json:"onDemandRest,omitempty"`
 }
 
-// Saved returns what was not paid.
+// Saved returns the difference of the on-demand cost and the cost.
 func (a Account) Saved() policy.Money { return a.OnDemand - a.Paid }
 
-// SavedAgainst returns what was saved against commitments for the same nodes that
-// take the given share, in [0, 1], off the price on demand.
+// SavedAgainst returns the savings against commitments for the same nodes with the given discount
+// on the on-demand price, in [0, 1].
 func (a Account) SavedAgainst(discount float64) policy.Money {
 	return billing.Committed(a.OnDemand, discount) - a.Paid
 }
@@ -69,44 +67,44 @@ func (a *Account) charge(paid, onDemand int64) {
 	a.OnDemand, a.OnDemandRest = carry(a.OnDemand, a.OnDemandRest+onDemand)
 }
 
-// carry moves the whole micro-dollars of a rest to the sum, so that the remaining rest is at most
-// half a micro-dollar.
+// carry moves the whole micro-dollars of a remainder to the sum, so that the new remainder is at
+// most half a micro-dollar.
 func carry(sum policy.Money, rest int64) (policy.Money, int64) {
 	const perHour = int64(time.Hour / time.Millisecond)
 	whole := (rest + perHour/2) / perHour
 	if rest+perHour/2 < whole*perHour {
-		whole-- // a division of what is below zero rounds up
+		whole-- // the division of a negative number rounds up
 	}
 	return sum + policy.Money(whole), rest - whole*perHour
 }
 
 // Savings are the accounts of one pool.
 type Savings struct {
-	// Since is when the accounts were opened and At up to when they count.
+	// Since is when the accounts were opened, and At the time up to which they count.
 	Since policy.Time `json:"since,omitempty"`
 	At    policy.Time `json:"at,omitempty"`
 	Total Account     `json:"total"`
 
-	// Namespaces are ascending by name. A node's cost is divided among the pods on it by the
-	// largest share of any resource that each requests.
+	// Namespaces are ordered by name. The cost of a node is divided among its pods in proportion to
+	// the largest share of any resource that each requests.
 	Namespaces []NamespaceAccount `json:"namespaces,omitempty"`
 
-	// Unpriced is how many node-milliseconds had no known price and are in none of the accounts. It
-	// falls when a price becomes known.
+	// Unpriced is the number of node-milliseconds without a known price, which are in none of the
+	// accounts. It decreases when a price becomes known.
 	Unpriced int64 `json:"unpriced,omitempty"`
 
-	// Open are the nodes that are not charged up to At, ascending by key: they wait for
-	// a price, or went before their first minute was over.
+	// Open contains the nodes that are not charged up to At, ordered by key: their price is
+	// unknown, or they ended before the minimum billed time had passed.
 	Open []nodeUsage `json:"open,omitempty"`
 }
 
-// A NamespaceAccount is what one namespace used of a pool.
+// A NamespaceAccount is the account of one namespace in a pool.
 type NamespaceAccount struct {
 	Name string `json:"name"`
 	Account
 }
 
-// split divides what a node cost among the namespaces of its pods.
+// split divides the cost of a node among the namespaces of its pods.
 func (m *meter) split(t *nodeUsage, paid, onDemand int64) {
 	sum := 0.0
 	for i := range t.shares {
@@ -145,8 +143,8 @@ func (b *Savings) namespace(name string) *Account {
 	return &b.Namespaces[i].Account
 }
 
-// divide writes which part of each node each namespace requests. Pods of DaemonSets are a fixed
-// cost of a node and count as unused.
+// divide computes the share of each node that each namespace requests. Pods of DaemonSets are a
+// fixed cost of a node and count as unused.
 func (m *meter) divide(s *policy.Snapshot) {
 	m.shares = slices.Grow(m.shares[:0], len(s.Nodes))[:len(s.Nodes)]
 	for i := range m.shares {

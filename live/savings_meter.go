@@ -11,53 +11,53 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// A LifeObserver is an Observer that learns of the end of nodes: see [cluster.Observer.Lives].
-// Without one a node is charged until it was last seen, and one that was launched before
-// it was first seen from the step before.
+// A LifeObserver is an Observer that reports the end of nodes: see [cluster.Observer.Lives].
+// Without one, a node is charged until it was last observed, and a node that was launched before it
+// was first observed is charged from the previous step on.
 type LifeObserver interface {
 	Lives() (lives []cluster.Life, gone []cluster.Gone)
 }
 
 var _ LifeObserver = (*cluster.Observer)(nil)
 
-// A meter adds to the accounts of all pools what passed between two snapshots.
+// A meter adds the cost of the time between two snapshots to the accounts of all pools.
 type meter struct {
-	observer LifeObserver // learns of the end of nodes; may be nil
+	observer LifeObserver // reports the end of nodes; may be nil
 
-	// charged are the prices per hour of the markets in use at the last snapshot,
-	// by name: ids belong to one snapshot. After a restart they are all that is known
-	// of prices before it.
+	// charged contains the prices per hour of the markets in use at the last snapshot, by name,
+	// since IDs are valid in one snapshot only. After a restart, no other earlier prices are known.
 	charged map[string]policy.Money
 
-	// usages are the nodes of the last snapshot by key, nil before the first. left are
-	// those that have ended and are not charged in full, and closed says up to when
-	// those that went within gapMax were, should one of them be seen again.
+	// usages contains the nodes of the last snapshot by key, nil before the first. left contains
+	// the nodes that have ended and are not fully charged. closed contains the time up to which
+	// nodes that ended within gapMax were charged, in case they are observed again.
 	usages map[string]*nodeUsage
 	left   []*nodeUsage
 	closed map[string]policy.Time
 
-	// at is when the meter was last read and turn how often. Prices are known back to
-	// owed, which is from when a node is not charged yet.
+	// at is when the meter was last read, and turn the number of reads. owed is the earliest time
+	// for which a node is not charged yet; prices are kept from then on.
 	at, owed policy.Time
 	turn     uint64
 	rates    map[string]*rate
 
-	ended []*nodeUsage // the nodes of the accounts that the last reading found gone
+	ended []*nodeUsage // nodes whose end the last reading found
 
-	// The rest is scratch: the snapshot, the accounts by PoolID, and the namespaces by node.
+	// The remaining fields are scratch space: the snapshot, the accounts by PoolID, and the shares
+	// of namespaces by node.
 	s      *policy.Snapshot
 	books  []*Savings
 	shares [][]nodeShare
 }
 
-// A nodeShare is the part of a node that one namespace requests.
+// A nodeShare is the share of a node that one namespace requests.
 type nodeShare struct {
 	namespace string
 	share     float64
 }
 
-// read adds what passed since each account was last read. The accounts are by
-// PoolID. Sums do not depend on when it is called, as long as it sees each price.
+// read adds the cost since the accounts were last updated. books are by PoolID. The sums do not
+// depend on when read is called, provided that it observes every price.
 func (m *meter) read(s *policy.Snapshot, books []*Savings) {
 	m.s, m.books = s, books
 	m.turn++
@@ -85,7 +85,7 @@ func (m *meter) read(s *policy.Snapshot, books []*Savings) {
 	m.close()
 }
 
-// resume takes up the usages that the accounts remember.
+// resume restores the usages that the accounts contain.
 func (m *meter) resume() {
 	m.usages, m.closed = map[string]*nodeUsage{}, map[string]policy.Time{}
 	for _, book := range m.books {
@@ -101,8 +101,8 @@ func (m *meter) resume() {
 	}
 }
 
-// bury ends the usages of nodes that are gone, and opens one for those that were never
-// seen.
+// bury ends the usages of nodes that are gone. For nodes that were never observed, it creates a
+// usage first.
 func (m *meter) bury(gone []cluster.Gone, fresh bool) {
 	for i := range gone {
 		g := &gone[i]
@@ -124,9 +124,9 @@ func (m *meter) bury(gone []cluster.Gone, fresh bool) {
 	}
 }
 
-// from returns from when a node is charged that the previous snapshot did not have. A node that was
-// launched before that snapshot and appears only now is charged for the time since its launch,
-// unless the previous leader may have charged it.
+// from returns the start of the charge of a node that the previous snapshot did not contain. A node
+// that was launched before that snapshot is charged from its launch on, unless the previous leader
+// may have charged it.
 func (m *meter) from(t *nodeUsage, fresh, observed bool) policy.Time {
 	known := t.book.At
 	if observed && !fresh && t.Launched != 0 {
@@ -135,7 +135,7 @@ func (m *meter) from(t *nodeUsage, fresh, observed bool) policy.Time {
 	return max(known, t.Launched)
 }
 
-// visit brings the usages of the nodes of the snapshot up to date and charges them.
+// visit updates and charges the usages of the nodes in the snapshot.
 func (m *meter) visit(lives []cluster.Life, fresh bool) {
 	for i := range m.s.Nodes {
 		n := &m.s.Nodes[i]
@@ -172,8 +172,8 @@ func (m *meter) visit(lives []cluster.Life, fresh bool) {
 	}
 }
 
-// miss ends the usages of nodes that have disappeared without a report of their end: they are
-// charged until they were last seen.
+// miss ends the usages of nodes that disappeared without a report of their end: they are charged
+// until they were last observed.
 func (m *meter) miss() {
 	var missed []*nodeUsage
 	for _, t := range m.usages {
@@ -182,7 +182,7 @@ func (m *meter) miss() {
 		}
 		t.Ended = m.at
 		if m.at == 0 && t.book != nil {
-			t.Ended = t.book.At // the leader before saw it last
+			t.Ended = t.book.At // the previous leader observed it last
 		}
 		missed = append(missed, t)
 	}
@@ -193,7 +193,7 @@ func (m *meter) miss() {
 	}
 }
 
-// leave notes that the node of a usage is gone.
+// leave records that the node of a usage is gone.
 func (m *meter) leave(t *nodeUsage) {
 	m.left = append(m.left, t)
 	if slices.Contains(m.books, t.book) {
@@ -201,8 +201,9 @@ func (m *meter) leave(t *nodeUsage) {
 	}
 }
 
-// settle charges the nodes that have ended, and forgets those that owe nothing more and
-// those whose pool is gone: what they owe stays without a price.
+// settle charges the nodes that have ended. It drops usages that are fully charged, whose price
+// will not become known, or whose pool is gone: the uncharged time of the latter two stays
+// unpriced.
 func (m *meter) settle() {
 	m.left = slices.DeleteFunc(m.left, func(t *nodeUsage) bool {
 		if !slices.Contains(m.books, t.book) {
@@ -216,8 +217,8 @@ func (m *meter) settle() {
 	maps.DeleteFunc(m.closed, func(_ string, until policy.Time) bool { return m.s.Now.Sub(until) > gapMax })
 }
 
-// close writes down up to when the accounts count, and what has to be remembered of
-// nodes and of prices.
+// close records the time up to which the accounts count, and the state of nodes and prices to
+// store.
 func (m *meter) close() {
 	now := m.s.Now
 	for _, book := range m.books {
@@ -225,7 +226,7 @@ func (m *meter) close() {
 		book.Open = nil
 	}
 	m.at, m.owed, m.charged = now, now, make(map[string]policy.Money, len(m.charged))
-	for _, t := range m.usages { // in no order: what it is written to is sorted
+	for _, t := range m.usages { // in any order: the result is sorted
 		m.keep(t)
 	}
 	for _, t := range m.left {
@@ -241,8 +242,8 @@ func (m *meter) close() {
 	m.s, m.books = nil, nil
 }
 
-// keep notes what the usage of a node still needs: the price of its market, those since it was last
-// charged, and where it is not charged up to now that it is remembered.
+// keep records the state that the usage of a node still needs: the price of its market, the prices
+// since its last charge, and the usage itself if it is not charged up to now.
 func (m *meter) keep(t *nodeUsage) {
 	if t.book == nil {
 		return
@@ -259,8 +260,8 @@ func (m *meter) keep(t *nodeUsage) {
 	}
 }
 
-// charge adds to its account what a node cost since it was last charged. While no
-// price is known of it that is counted as such, and made good once there is one.
+// charge adds the cost of a node since its last charge to its account. While its price is unknown,
+// the time counts as unpriced; it is charged once a price is known.
 func (m *meter) charge(t *nodeUsage) {
 	now := m.s.Now
 	if t.book == nil {
@@ -292,7 +293,7 @@ func (m *meter) charge(t *nodeUsage) {
 	if t.Bid > 0 {
 		most = t.Bid
 	}
-	done := t.paid.Clip(span) // a part of it at most
+	done := t.paid.Clip(span) // the part of the span that is already charged
 	paid := r.sum(span, most) - r.sum(done, most)
 	onDemand := int64(r.onDemand) * int64(span.To-span.From-(done.To-done.From))
 	t.Until = span.To
@@ -300,11 +301,11 @@ func (m *meter) charge(t *nodeUsage) {
 	m.split(t, paid, onDemand)
 }
 
-// gap reports whether so long passed since the account of the usage of a node was read that only the
-// last part of it counts.
+// gap reports whether the account of a usage was last updated so long ago that only the last part
+// of the time counts.
 func (m *meter) gap(t *nodeUsage) bool { return m.s.Now.Sub(t.book.At) > gapMax }
 
-// waive gives up what the usage of a node owes from before an instant: it stays without a price.
+// waive gives up the uncharged time of a usage before an instant: it stays unpriced.
 func (m *meter) waive(t *nodeUsage, before policy.Time) {
 	if t.Until < before {
 		t.Waiting = max(0, t.Waiting-int64(before-t.Until))

@@ -5,21 +5,21 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// A rate is what a market charged over time, as far back as a node may owe: price[i]
-// holds from at[i] on, and the first one before it, too. A market that is withdrawn
-// keeps its price, since a node that still runs is still charged.
+// A rate is the price history of a market, for the time for which a node may still have to be
+// charged: price[i] applies from at[i] on, and the first one also before. The price of a market is
+// kept after it was last offered, since nodes that still run are still charged.
 type rate struct {
 	at    []policy.Time
 	price []policy.Money
 
-	onDemand policy.Money // the on-demand price of the same type, 0 while unknown
-	turn     uint64       // the reading that saw it last
+	onDemand policy.Money // the on-demand price of the same type, 0 if unknown
+	turn     uint64       // the last reading that observed the market
 }
 
-// known reports whether it can be said what a node cost, and what it would have.
+// known reports whether the price and the on-demand price are known.
 func (r *rate) known() bool { return r != nil && len(r.price) > 0 && r.onDemand > 0 }
 
-// follow takes note of the prices of a snapshot.
+// follow adds the prices of a snapshot.
 func (m *meter) follow(s *policy.Snapshot) {
 	if m.rates == nil {
 		m.rates = make(map[string]*rate, len(s.Markets))
@@ -46,8 +46,8 @@ func (m *meter) follow(s *policy.Snapshot) {
 	}
 }
 
-// change notes a price that is in force from an instant on. What is new of a market of
-// which none was known came at the instant first.
+// change adds a price that is in force from at on. If the market had no known price, the price
+// applies from first on.
 func (r *rate) change(at, first policy.Time, price policy.Money) {
 	k := len(r.at) - 1
 	switch {
@@ -61,7 +61,7 @@ func (r *rate) change(at, first policy.Time, price policy.Money) {
 	}
 }
 
-// forget drops the prices that held only before an instant.
+// forget drops the prices that applied only before an instant.
 func (r *rate) forget(before policy.Time) {
 	k := 0
 	for k+1 < len(r.at) && r.at[k+1] <= before {

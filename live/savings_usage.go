@@ -8,34 +8,35 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// A nodeUsage is what is known of one node that is charged: from its launch to its end, at
-// least for billing.MinimumBilled, by the prices in force meanwhile.
+// A nodeUsage is the state of a node that is charged: from its launch to its end, at least for
+// billing.MinimumBilled, at the prices in force.
 type nodeUsage struct {
 	Key      string      `json:"key"`
 	Market   string      `json:"market,omitempty"`
 	Launched policy.Time `json:"launched,omitempty"`
 
-	// Ended is when it went; 0 while it is there.
+	// Ended is when the node ended; 0 while it exists.
 	Ended policy.Time `json:"ended,omitempty"`
 
-	// Until is up to when it is charged. It lags behind the account while there is no
-	// price, and Waiting is how much of that is in Savings.Unpriced, in milliseconds.
+	// Until is the time up to which the node is charged. It lags behind the account while the price
+	// is unknown. Waiting is the part of that lag that is in Savings.Unpriced, in milliseconds.
 	Until   policy.Time  `json:"until"`
 	Waiting int64        `json:"waiting,omitempty"`
 	Bid     policy.Money `json:"bid,omitempty"`
 
-	// since is from when it was charged, 0 where another account or the leader before may
-	// have been, too. paid is a stretch that was charged already when it turned out that it
-	// was launched before, or is what was taken for another node.
+	// since is the start of the charge, 0 if another account or the previous leader may have
+	// charged the node, too. paid is a span that was already charged, before an earlier launch time
+	// became known or under another key.
 	since policy.Time
 	paid  billing.Span
 
-	book   *Savings    // nil while no pool holds the node
-	shares []nodeShare // as of the last snapshot that had it
-	turn   uint64      // the reading that saw it last
+	book   *Savings    // nil if the node belongs to no pool
+	shares []nodeShare // as of the last snapshot with the node
+	turn   uint64      // the last reading that observed the node
 }
 
-// begin has a node be charged from an instant on.
+// begin starts the charge of a node at from. fresh reports whether the previous leader may have
+// charged it.
 func (t *nodeUsage) begin(from policy.Time, fresh bool) {
 	t.Until = from
 	if !fresh {
@@ -43,8 +44,8 @@ func (t *nodeUsage) begin(from policy.Time, fresh bool) {
 	}
 }
 
-// end returns until when the usage of a node is charged: to the end of the node, and at least for
-// the time that is billed.
+// end returns the time up to which the node is charged: its end, or the end of the minimum billed
+// time if that is later.
 func (t *nodeUsage) end() policy.Time {
 	if t.Ended == 0 {
 		return math.MaxInt64
@@ -55,8 +56,8 @@ func (t *nodeUsage) end() policy.Time {
 	return max(t.Ended, t.Launched.Add(billing.MinimumBilled))
 }
 
-// move brings a node to the account of another pool, or of none. What it owed where it
-// was stays without a price.
+// move assigns a node to the account of another pool, nil for none. The uncharged time in the old
+// account stays unpriced.
 func (t *nodeUsage) move(book *Savings) {
 	if t.book != nil {
 		t.Until = max(t.Until, t.book.At)
@@ -68,8 +69,8 @@ func (t *nodeUsage) move(book *Savings) {
 	t.since, t.paid = 0, billing.Span{}
 }
 
-// merge makes one usage of those of a machine and of its Node, where they were taken for
-// two nodes. What the latter was charged for is paid.
+// merge combines the usages of a machine and of its Node if they were taken for two nodes. The time
+// for which the Node was charged counts as paid.
 func (m *meter) merge(life *cluster.Life) {
 	node := m.usages[life.Was]
 	if node == nil || life.Was == life.Key {
@@ -90,8 +91,8 @@ func (m *meter) merge(life *cluster.Life) {
 	}
 }
 
-// antedate charges a node also for what was before it was known to be launched: a Node
-// reports itself when it joins, and its machine of its order.
+// antedate also charges a node for the time before its previously known launch: a Node reports the
+// time at which it joined, and its machine the time of its order.
 func (m *meter) antedate(t *nodeUsage, launched policy.Time, fresh, observed bool) {
 	if launched == 0 || launched >= t.Launched || t.book == nil || t.since == 0 || t.paid != (billing.Span{}) {
 		return

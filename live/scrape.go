@@ -20,27 +20,28 @@ import (
 )
 
 const (
-	// scrapeAllowed and scrapeRefused are how long a decision of the API server is reused.
-	// A right that is revoked works for scrapeAllowed at most.
+	// scrapeAllowed and scrapeRefused are how long a decision of the API server is reused. A
+	// revoked right remains effective for at most scrapeAllowed.
 	scrapeAllowed = time.Minute
 	scrapeRefused = 10 * time.Second
 
-	// scrapeDecisionsMax bounds the memory that requests with made-up tokens can occupy.
+	// scrapeDecisionsMax limits the memory that requests with invalid tokens can occupy.
 	scrapeDecisionsMax = 1024
 
 	scrapeTimeout = 10 * time.Second
 )
 
-// A scrapeGuard allows a request for metrics if the API server authenticates its bearer
-// token (TokenReview) and authorizes its user for the path (SubjectAccessReview).
-// The filter of controller-runtime does the same and links 120 packages for it, CEL among them.
+// A scrapeGuard allows a request for metrics if the API server authenticates its bearer token
+// (TokenReview) and authorizes its user for the path (SubjectAccessReview). The filter of
+// controller-runtime does the same, but links 120 packages for it, including CEL.
 type scrapeGuard struct {
 	tokens    authenticationclient.TokenReviewInterface
 	access    authorizationclient.SubjectAccessReviewInterface
 	decisions *utilcache.LRUExpireCache
 }
 
-// A scrape identifies a request. The token is hashed, so that no dump of the memory has it.
+// A scrape identifies a request. It contains only the hash of the token, so that no memory dump
+// contains the token.
 type scrape struct {
 	token      [sha256.Size]byte
 	verb, path string
@@ -90,7 +91,7 @@ func (g *scrapeGuard) filter(log logr.Logger, next http.Handler) (http.Handler, 
 	}), nil
 }
 
-// decide returns the decision for r. An error refuses this request and is not remembered.
+// decide returns the decision for r. An error rejects this request and is not cached.
 func (g *scrapeGuard) decide(r *http.Request) (scrapeDecision, error) {
 	token := bearerToken(r)
 	if token == "" {
@@ -114,7 +115,7 @@ func (g *scrapeGuard) decide(r *http.Request) (scrapeDecision, error) {
 	return decision, nil
 }
 
-// review asks the API server.
+// review requests the decision from the API server.
 func (g *scrapeGuard) review(ctx context.Context, token string, s scrape) (scrapeDecision, error) {
 	who, err := g.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}},
 		metav1.CreateOptions{})

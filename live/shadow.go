@@ -8,36 +8,34 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// shadowMax bounds the moves of one pool that are remembered; more are counted no
-// further, so that what a pool would have saved is then too low and never too high.
+// shadowMax is the maximum number of stored moves of one pool. Further moves are not counted, so
+// that the simulated savings may be too low, but never too high.
 const shadowMax = 5000
 
-// A shadow is the book of moves that would have been made in a pool that may not be changed. The
-// same move is planned again at every step, since it is not carried out. Here it appears once, from
-// when it was first planned until its node is gone, and saves by the hour and not by the plan.
+// A shadow contains the moves that would have been made in a pool that may not be changed. The same
+// move is planned again at every step, since it is not carried out. It appears here once, from when
+// it was first planned until its node is gone, and its savings accrue per hour, not per plan.
 type shadow struct {
-	// Moves are ascending by node.
+	// Moves are ordered by node.
 	Moves []shadowMove `json:"moves,omitempty"`
 
-	// Saved is what the moves would have saved up to At.
+	// Saved is the savings of the moves up to At.
 	Saved policy.Money `json:"saved,omitempty"`
 	At    policy.Time  `json:"at,omitempty"`
 
-	// rest is what of Saved is below a micro-dollar, in micro-dollars × ms per
-	// hour. It is not kept over a restart.
+	// rest is the fraction of a micro-dollar that is not in Saved, in micro-dollars × ms per hour.
+	// It is lost in a restart.
 	rest int64
 }
 
-// A shadowMove is a node that would have gone, since when, and what it would have
-// cost less per hour.
+// A shadowMove is a node that would have been moved, since when, and the savings per hour.
 type shadowMove struct {
 	Node   string       `json:"node"`
 	Since  policy.Time  `json:"since"`
 	Saving policy.Money `json:"saving"`
 }
 
-// book adds a move, or gives it the saving that it now has. It reports whether the
-// node was not in the book before.
+// book adds a move, or updates its savings. It reports whether the move is new.
 func (b *shadow) book(node string, saving policy.Money, now policy.Time) bool {
 	i, found := slices.BinarySearchFunc(b.Moves, node, func(m shadowMove,
 		name string) int {
@@ -54,8 +52,8 @@ func (b *shadow) book(node string, saving policy.Money, now policy.Time) bool {
 	return true
 }
 
-// observe adds what the moves would have saved until now and forgets those whose
-// node is gone: what took its place has a price of its own.
+// observe adds the savings of the moves until now and drops the moves whose node is gone: its
+// replacement has its own price.
 func (b *shadow) observe(live map[string]*policy.Node, now policy.Time) {
 	const perHour = int64(time.Hour / time.Millisecond)
 	if b.At != 0 && now > b.At {
@@ -67,7 +65,7 @@ func (b *shadow) observe(live map[string]*policy.Node, now policy.Time) {
 	b.Moves = slices.DeleteFunc(b.Moves, func(m shadowMove) bool { return live[m.Node] == nil })
 }
 
-// PerHour returns what the moves in the book save together.
+// PerHour returns the total savings of the moves per hour.
 func (b *shadow) PerHour() policy.Money {
 	var sum policy.Money
 	for i := range b.Moves {
@@ -76,9 +74,8 @@ func (b *shadow) PerHour() policy.Money {
 	return sum
 }
 
-// saving returns what a drain by choice saves per hour. Where its replacement is
-// bought by the same plan and the drain itself names no price of it, that of the
-// launch counts.
+// saving returns the savings of a voluntary drain per hour. If the same plan launches the
+// replacement and the drain does not contain its price, the price of the launch counts.
 func saving(s *policy.Snapshot, p *policy.Plan, d *policy.Drain) policy.Money {
 	after := d.Why.After
 	if after == 0 {
@@ -92,8 +89,8 @@ func saving(s *policy.Snapshot, p *policy.Plan, d *policy.Drain) policy.Money {
 	return d.Why.Before - after
 }
 
-// chosen reports whether a drain is one of choice and not of need: nothing is saved
-// by leaving a node that the provider takes.
+// chosen reports whether a drain is voluntary: replacing a node that the provider reclaims saves
+// nothing.
 func chosen(s *policy.Snapshot, d *policy.Drain) bool {
 	return s.Nodes[d.Node].ReclaimAt == 0 && d.Why.Reason != policy.ReasonNotice && d.Why.Reason != policy.ReasonRebalance
 }

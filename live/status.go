@@ -21,58 +21,58 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// The conditions of a CapacityPool that the controller itself sets. Backends add
-// their own, such as FieldConflict and CredentialsInvalid.
+// Conditions of a CapacityPool that the controller itself sets. Backends add their own, such as
+// FieldConflict and CredentialsInvalid.
 const (
-	ConditionReady         = "Ready"         // it is decided for, and decisions are carried out within its mode
-	ConditionDegraded      = "Degraded"      // something failed, and less is done than could be
-	ConditionHeld          = "Held"          // its backend left something as it is
-	ConditionConflict      = "Conflict"      // another pool lays claim to the same nodes
-	ConditionPolicyInvalid = "PolicyInvalid" // the policy that it names cannot be made
-	ConditionPricesStale   = "PricesStale"   // prices are too old to buy by
+	ConditionReady         = "Ready"         // decisions are made for the pool and carried out within its mode
+	ConditionDegraded      = "Degraded"      // a fault reduces the function of the controller
+	ConditionHeld          = "Held"          // its backend did not carry out an entry
+	ConditionConflict      = "Conflict"      // another pool selects the same nodes
+	ConditionPolicyInvalid = "PolicyInvalid" // its policy cannot be created
+	ConditionPricesStale   = "PricesStale"   // prices are too old to buy at
 	ConditionRamping       = "Ramping"       // it has just become active and moves only few nodes
 	ConditionStopped       = "Stopped"       // the kill switch is on or cannot be read
 
-	// ConditionModelUsed a Judge sets, and only of pools whose policy names a bundle.
+	// ConditionModelUsed is set by a Judge, and only for pools whose policy names a bundle.
 	ConditionModelUsed = "ModelUsed"
 )
 
-// selectedMax bounds the markets in a status, as its definition does, and
-// messageMax the words of a condition.
+// selectedMax is the maximum number of markets in a status, as in its CRD. messageMax is the
+// maximum length of the message of a condition.
 const (
 	selectedMax = 256
 	messageMax  = 1000
 )
 
-// staleAfter is the age from which prices are called stale.
+// staleAfter is the age from which prices count as stale.
 const staleAfter = time.Hour
 
-// A verified is a condition as it holds now.
+// A verified is a condition with its present status.
 type verified struct {
 	kind    string
 	holds   bool
 	reason  string
 	message string
-	action  string // of the Event
+	action  string // action of the Event
 }
 
-// A report is what a step found out about a pool. It is not changed from then on.
+// A report is the result of a step for a pool. It is not modified.
 type report struct {
 	figures  v1alpha1.CapacityPoolStatus // without conditions
 	decision outcome
 
-	// conflict and invalid describe a fault, empty without one; ramping the progress of the ramp,
-	// empty without one.
+	// conflict and invalid describe a fault, empty without one. ramping describes the progress of
+	// the ramp, empty without one.
 	conflict, invalid, ramping string
 	degraded, stale            verified
 
 	kill permit.Switch
 
-	// rival is the namespace of another release, which writes the statuses.
+	// rival is the namespace of another release, which then writes the statuses.
 	rival string
 }
 
-// publishReports hands what a step found out over to who writes the statuses of pools.
+// publishReports passes the results of a step to the writer of the pools' statuses.
 func (c *Controller) publishReports(s *policy.Snapshot) {
 	c.current.counted = countPools(s)
 	stale, reports, names := stale(s), make(map[string]*report, len(s.Pools)), make([]string, len(s.Pools))
@@ -100,24 +100,23 @@ func (t *table) setReports(all map[string]*report) {
 	t.reports = all
 }
 
-// statusConfirm is how soon a status that was written is looked at again: the cache may
-// have shown one that was no longer there.
+// statusConfirm is how soon a written status is checked again: the cache may have been out of date.
 const statusConfirm = 2 * time.Second
 
-// A statusReporter writes the statuses of pools, and their Events.
+// A statusReporter writes the statuses of pools and their Events.
 type statusReporter struct {
 	cfg   *Config
 	parts *Parts
 	table *table
 
-	// reported is when the status of a pool was last written. It needs no lock: one status
-	// is written at a time.
+	// reported is when the status of a pool was last written. It needs no lock, because only one
+	// status is written at a time.
 	reported map[string]time.Time
 }
 
-// reconcile writes the status of a pool, and its Events, when there is something
-// new to say: figures at most once in a while, conditions at once. It is the only writer
-// of these statuses, and runs for one pool at a time.
+// reconcile writes the status of a pool and its Events if they have changed: conditions at once,
+// other fields at most once per StatusEvery. It is the only writer of these statuses, and runs for
+// one pool at a time.
 func (r *statusReporter) reconcile(ctx context.Context, pool string) (reconcile.Result, error) {
 	now := r.parts.Clock.Now()
 	found := r.table.finding(pool, now)
@@ -162,8 +161,9 @@ func (r *statusReporter) reconcile(ctx context.Context, pool string) (reconcile.
 	return reconcile.Result{RequeueAfter: statusConfirm}, nil
 }
 
-// setConditions sets all conditions of a pool. It reports whether the status or reason of
-// one is new, and which of them an Event reports. What never held is not reported.
+// setConditions sets all conditions of a pool. It reports whether the status or reason of a
+// condition has changed, and returns the conditions that need an Event. A condition of the
+// controller is not added before it is True for the first time.
 func (r *statusReporter) setConditions(found *finding, next *v1alpha1.CapacityPool) (changed bool, events []verified) {
 	st := &next.Status
 	set := func(v verified, quiet bool) {
@@ -197,8 +197,8 @@ func (r *statusReporter) setConditions(found *finding, next *v1alpha1.CapacityPo
 	return changed, events
 }
 
-// problems are the conditions that report a problem while they hold; all others do
-// while they do not. Ramping and UsageKnown never do.
+// problems are the conditions that report a problem while they are True. The others report a
+// problem while they are False, except Ramping and UsageKnown, which never do.
 var problems = []string{
 	ConditionDegraded, ConditionHeld, ConditionConflict, ConditionPolicyInvalid, ConditionPricesStale, ConditionStopped,
 	"FieldConflict", "TemplateHeld", "MarketsWidened", "CredentialsInvalid",
@@ -212,8 +212,8 @@ func bad(v verified) bool {
 	return v.holds == slices.Contains(problems, v.kind)
 }
 
-// setCondition sets one condition and reports whether its status or reason is new.
-// The time of a change is that of the controller's clock.
+// setCondition sets one condition and reports whether its status or reason has changed. The time of
+// the transition is the time of the controller's clock.
 func (r *statusReporter) setCondition(st *v1alpha1.CapacityPoolStatus, v verified, generation int64) bool {
 	x := metav1.Condition{
 		Type: v.kind, Status: metav1.ConditionFalse, ObservedGeneration: generation, Reason: camel(v.reason), Message: clip(oneLine(v.message), messageMax),
@@ -235,8 +235,9 @@ func (c *Controller) poolStatus(s *policy.Snapshot, id policy.PoolID) v1alpha1.C
 	return st
 }
 
-// lossBudget describes a pool's loss budget as the decision at now left it, empty where the policy
-// keeps none. The amount has two digits, so that the status is not written for each cent.
+// lossBudget describes the loss budget of a pool after the decision at now. It is empty if the
+// policy has none. The amount has two significant digits, so that the status is not written for
+// every cent.
 func lossBudget(b *policy.LossBudget, now policy.Time) string {
 	switch {
 	case !b.Kept(now):
@@ -249,7 +250,7 @@ func lossBudget(b *policy.LossBudget, now policy.Time) string {
 	return "used up, on demand until it covers losses again"
 }
 
-// fewDigits returns m, which is not negative, rounded down to two significant digits.
+// fewDigits returns m, which must not be negative, rounded down to two significant digits.
 func fewDigits(m policy.Money) policy.Money {
 	step := policy.Money(1)
 	for m/step >= 100 {
@@ -258,7 +259,7 @@ func fewDigits(m policy.Money) policy.Money {
 	return m / step * step
 }
 
-// status returns what is counted and not judged of a pool, with how far it goes.
+// status returns the status of a pool that follows from the counts, with its mode.
 func (f figures) status(s *policy.Snapshot, id policy.PoolID, mode v1alpha1.Mode) v1alpha1.CapacityPoolStatus {
 	st := v1alpha1.CapacityPoolStatus{
 		Nodes: f.nodes, SpotNodes: f.spot, OnDemandNodes: f.onDemand, Mode: mode, LastDecisionID: decisionID(s),
@@ -267,7 +268,7 @@ func (f figures) status(s *policy.Snapshot, id policy.PoolID, mode v1alpha1.Mode
 		st.SpotShare = fmt.Sprintf("%.0f%%", 100*h.Share())
 	}
 	if f.nodes > 0 {
-		st.SavingsPerHour = strings.ReplaceAll(f.saving.Short(), "−", "-") // a field of the API has ASCII alone
+		st.SavingsPerHour = strings.ReplaceAll(f.saving.Short(), "−", "-") // fields of the API contain only ASCII
 	}
 	for _, m := range s.Pools[id].Markets {
 		x := &s.Markets[m]
@@ -279,10 +280,10 @@ func (f figures) status(s *policy.Snapshot, id policy.PoolID, mode v1alpha1.Mode
 	return st
 }
 
-// decisionID names a decision as `spotter explain --at` takes it.
+// decisionID returns the ID of a decision, in the format of `spotter explain --at`.
 func decisionID(s *policy.Snapshot) string { return s.Now.String() }
 
-// modeOf returns how far a pool goes at present.
+// modeOf returns the mode in which a pool is at present.
 func (c *Controller) modeOf(pool policy.PoolID) v1alpha1.Mode {
 	switch v := c.publisher.outcomes; v.pools[pool] {
 	case outcomeDone:
@@ -296,7 +297,7 @@ func (c *Controller) modeOf(pool policy.PoolID) v1alpha1.Mode {
 	return v1alpha1.ModeShadow
 }
 
-// conditions returns what holds of a pool.
+// conditions returns the conditions of a pool that the controller sets.
 func (x *finding) conditions(drains []drain.Status) []verified {
 	all := []verified{
 		condition(ConditionConflict, x.conflict != "", "SameNodes", "NoConflict", x.conflict),
@@ -313,7 +314,7 @@ func (x *finding) conditions(drains []drain.Status) []verified {
 	return all
 }
 
-// stopReason is the reason of the condition Stopped.
+// stopReason returns the reason of the condition Stopped while it is True.
 func stopReason(kill permit.Switch) string {
 	if kill.On {
 		return "KillSwitch"
@@ -321,7 +322,7 @@ func stopReason(kill permit.Switch) string {
 	return "KillSwitchUnreadable"
 }
 
-// condition returns one condition, with the reason for which it holds or does not.
+// condition returns a condition with the reason yes if holds is set, else with the reason no.
 func condition(kind string, holds bool, yes, no, message string) verified {
 	if holds {
 		return verified{kind, true, yes, message, actionDecide}
@@ -329,12 +330,12 @@ func condition(kind string, holds bool, yes, no, message string) verified {
 	return verified{kind, false, no, message, actionDecide}
 }
 
-// harmless are the conditions that report a problem while the pool is served all the same:
-// one move that waits, a record or a forecast that is not there, a template that stays as
-// it was made.
+// harmless are the conditions that report a problem that does not make the pool unready: a waiting
+// move, a missing record or forecast model, or a template that is not changed.
 var harmless = []string{ConditionHeld, ConditionModelUsed, "Recording", "TemplateHeld", "MarketsWidened"}
 
-// ready joins the conditions, those of the backends and of prices included.
+// ready returns the condition Ready. It is False if one of all reports a problem, unless the
+// problem is harmless.
 func (x *finding) ready(all []verified) verified {
 	for _, v := range all {
 		if bad(v) && !slices.Contains(harmless, v.kind) {
@@ -350,13 +351,13 @@ func (x *finding) ready(all []verified) verified {
 	return condition(ConditionReady, true, "Shadow", "", "decisions are recorded but not carried out")
 }
 
-// reasonPanicked is the reason of Degraded that goes before all others.
+// reasonPanicked is the reason of Degraded that takes precedence over all others.
 const reasonPanicked = "PolicyPanicked"
 
-// actionDecide is what Events of conditions say was done that the controller itself sets.
+// actionDecide is the action in Events about conditions that the controller itself sets.
 const actionDecide = "Decide"
 
-// degraded says whether the policy or the forecast has failed.
+// degraded returns the condition that reports whether the policy or the forecast has failed.
 func degraded(panicked string, forecast error) verified {
 	switch {
 	case panicked != "":
@@ -369,7 +370,8 @@ func degraded(panicked string, forecast error) verified {
 	return condition(ConditionDegraded, false, "", "Working", "")
 }
 
-// stale says whether prices are too old, by the oldest source of them.
+// stale returns the condition that reports whether prices are too old, according to their oldest
+// source.
 func stale(s *policy.Snapshot) verified {
 	for _, x := range s.Sources {
 		if strings.HasPrefix(x.Name, "prices") && s.Now.Sub(x.At) > staleAfter {
@@ -379,7 +381,7 @@ func stale(s *policy.Snapshot) verified {
 	return condition(ConditionPricesStale, false, "", "Fresh", "")
 }
 
-// says reports how far a ramp has come.
+// says describes the progress of a ramp.
 func (r *ramp) says() string {
 	switch r.Stage {
 	case rampOne:
@@ -390,7 +392,7 @@ func (r *ramp) says() string {
 	return "ramp: nodes are moved within the disruption budget"
 }
 
-// camel makes the reason of a condition of a word such as "no-edge".
+// camel converts a word such as "no-edge" to the reason of a condition.
 func camel(word string) string {
 	parts := strings.FieldsFunc(word, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
@@ -404,8 +406,7 @@ func camel(word string) string {
 	return "Unknown"
 }
 
-// equalStatus reports whether two statuses differ in nothing but the decision that
-// they are of.
+// equalStatus reports whether two statuses are equal, apart from the ID of the last decision.
 func equalStatus(a, b *v1alpha1.CapacityPoolStatus) bool {
 	x := *b
 	x.LastDecisionID = a.LastDecisionID

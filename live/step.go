@@ -20,10 +20,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// stepTimeout bounds one step: an API server that does not answer must not end them all.
+// stepTimeout is the maximum duration of one step, so that an API server that does not respond
+// cannot block all steps.
 const stepTimeout = time.Minute
 
-// step makes one decision and reports its result. It returns when the next is due.
+// step makes one decision and reports its result. It returns when the next step is due.
 func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time, err error) {
 	begun := c.parts.Clock.Now()
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
@@ -49,14 +50,14 @@ func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time,
 	return c.dueAfter(&done.Plan), nil
 }
 
-// youngRetry is how soon a plan is made again that waited for nodes to grow older, and
-// soonRetry of which something may have changed by now.
+// youngRetry is how soon the next plan is made if a plan waits for nodes to become older, and
+// soonRetry how soon if it waits for anything else that may change at any time.
 const (
 	youngRetry = time.Minute
 	soonRetry  = time.Second
 )
 
-// dueAfter returns when a plan must be reviewed.
+// dueAfter returns when the next step is due after a plan.
 func (c *Controller) dueAfter(p *policy.Plan) time.Time {
 	longest := c.settings.Load().StepMax
 	latest := c.parts.Clock.Now().Add(longest)
@@ -72,8 +73,8 @@ func (c *Controller) dueAfter(p *policy.Plan) time.Time {
 	return latest
 }
 
-// report says what a step came to: in the status of the pools, in metrics, in the
-// log. A step is not undone because it could not be reported.
+// report publishes the result of a step in the statuses of the pools, in metrics and in the log. A
+// step is not undone if its result could not be reported.
 func (c *Controller) report(ctx context.Context, done *driver.Step, reasons []string, begun time.Time) {
 	s, p := done.Snapshot, &done.Plan
 	ctx, end := c.current.times.begin(ctx, "tell")
@@ -97,7 +98,7 @@ func (c *Controller) report(ctx context.Context, done *driver.Step, reasons []st
 		"launches", len(p.Launches), "drains", len(p.Drains), "holds", len(p.Holds), "next", p.Wake, "took", took, c.current.times.log())
 }
 
-// draining counts the drains of each pool by their phase.
+// draining counts the drains of each pool by phase.
 func draining(all []drain.Status) []metrics.Draining {
 	var counts []metrics.Draining
 	for _, d := range all {
@@ -121,7 +122,7 @@ func liveNodes(s *policy.Snapshot) int {
 	return n
 }
 
-// poolMetrics returns what is reported of each pool.
+// poolMetrics returns the metrics of each pool.
 func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
 	all, settings := make([]metrics.Pool, len(s.Pools)), c.settings.Load()
 	for i := range s.Pools {
@@ -149,7 +150,7 @@ func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
 	return all
 }
 
-// decided learns of a plan before the memory is saved.
+// decided records a plan before the memory is saved.
 func (c *Controller) decided(s *policy.Snapshot, p *policy.Plan) {
 	c.current.times.end("decide")
 	c.current.snapshot, c.current.plan = s, p
@@ -167,7 +168,8 @@ func (c *Controller) decided(s *policy.Snapshot, p *policy.Plan) {
 	}
 }
 
-// observer is the driver's Observer: it adds up what passed since the last snapshot.
+// observer is the driver's Observer. It also updates the accounts with the time since the last
+// snapshot.
 type observer struct{ c *Controller }
 
 func (e observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
@@ -186,12 +188,12 @@ func (e observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	return s, nil
 }
 
-// claim marks the nodes that Spotter drains as being acted on by it. The marks on the nodes show
-// that too, but later: a drain is checked before its start, and the watch lags. A node that Spotter
-// drains only because of a notice is marked as free until a plan has seen it, which buys what its
-// pods need. Nodes that Karpenter may have promised to pods are marked as not to be disrupted: if a
-// policy chose one, its drain would be held, and the policy would wait out its own cooldown for
-// nothing.
+// claim marks the nodes that Spotter drains in the snapshot. The annotations on the nodes show this
+// too, but later: a drain is checked before its start, and the watch lags. A node that Spotter
+// drains only because of a notice is marked as not drained until a plan has considered it, so that
+// the plan buys the capacity that its pods need. Nodes that Karpenter may have nominated for pods
+// are marked as not to be disrupted: if a policy chose one, its drain would be held, and the policy
+// would start its cooldown in vain.
 func (c *Controller) claim(s *policy.Snapshot) {
 	drains := c.parts.Drains.Status()
 	for i := range s.Nodes {
@@ -219,7 +221,7 @@ func (c *Controller) claim(s *policy.Snapshot) {
 	}
 }
 
-// seen takes note of what a snapshot shows.
+// seen updates the state of the controller with a snapshot.
 func (c *Controller) seen(s *policy.Snapshot) {
 	c.parts.Drains.Hurry(s)
 	c.current.conflicts = nil
@@ -270,8 +272,8 @@ func (f forecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	return c.current.forecast
 }
 
-// stateStore is the driver's Store. What is let through of a plan it judges before, so that it
-// is remembered before it is done.
+// stateStore is the driver's Store. It judges the plan before it saves the memory, so that admitted
+// changes are stored before they are made.
 type stateStore struct{ c *Controller }
 
 func (k stateStore) Save(ctx context.Context, m *policy.Memory) error {
@@ -294,9 +296,9 @@ func (k stateStore) Save(ctx context.Context, m *policy.Memory) error {
 	return nil
 }
 
-// recordWriter is the driver's Recorder, and called once all of a plan has been published. What is recorded is what was decided, whatever
-// was let through. A recorder that fails stops no step: it is said, and tried
-// again with the next.
+// recordWriter is the driver's Recorder. It is called after the whole plan has been published, and
+// commits it to the reconcilers. It records the decision, whatever part of it was admitted. An
+// error of the recorder does not fail the step: it is logged.
 type recordWriter struct{ c *Controller }
 
 func (r recordWriter) Record(ctx context.Context, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {

@@ -22,8 +22,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The marks on the objects of the memory. The kind of an object's content is in the label, and its
-// pool in the annotation: the name of a pool may be longer than a label's value.
+// Labels and annotations of the objects that store the memory. The kind of the content is in the
+// label and the pool in the annotation, because the name of a pool may be longer than the value of
+// a label.
 const (
 	memoryLabel      = "spotter.dev/memory"
 	memoryPool       = "spotter.dev/pool"
@@ -34,43 +35,43 @@ const (
 	memoryPrefix     = "spotter-memory"
 )
 
-// MemoryName names the ConfigMap that is written at every step.
+// MemoryName is the name of the ConfigMap that is written at every step.
 const MemoryName = memoryPrefix + "-" + memoryHead
 
-// fieldOwner is under which name fields are written.
+// fieldOwner is the field manager of all writes.
 const fieldOwner = client.FieldOwner("spotter")
 
-// A Store keeps the memory in ConfigMaps of its own: one for the cluster, one for each pool and one
-// for the observations of markets. Each is updated at the version that was read or written last. A
-// version written by another client shows another leader, and the result is [ErrSuperseded].
+// A Store stores the memory in its own ConfigMaps: one for the cluster, one for each pool and one
+// for the observations in markets. Each is updated at the version that was last read or written. A
+// version that another client has written reveals another leader, and the result is
+// [ErrSuperseded].
 //
-// Objects of pools that are gone stay for [goneMax]: the pool may come back, and what it
-// saved was saved.
+// Objects of deleted pools are kept for [goneMax]: the pool may be created again, and its savings
+// remain valid.
 type Store struct {
 	api       packed.API
 	namespace string
-	ledger    Ledger // nil if budgets have no memory
+	ledger    Ledger // nil if the memory of budgets is not stored
 
 	head  head
 	books map[string]*poolBook // by pool
 
-	// dropped are the pools whose objects were deleted since the process started.
+	// dropped contains the pools whose objects were deleted since the process started.
 	dropped map[string]bool
 
-	// kept are the objects by name. Each is written by one goroutine at a time.
+	// kept contains the objects by name. Only one goroutine at a time writes each.
 	kept  map[string]*packed.Object
 	every time.Duration
 }
 
-// newStore returns a store that has read nothing yet.
+// newStore returns a store. It reads nothing before Load.
 func newStore(cfg *Config, parts *Parts) *Store {
 	return &Store{api: packed.API{Client: cmp.Or(parts.Urgent, parts.Client), Reader: parts.Reader, Key: memoryKey},
 		namespace: cfg.Namespace, ledger: parts.Ledger, every: cfg.ExperienceEvery}
 }
 
-// Load reads what the leader before this one saved, from the API server and not
-// from a cache, and returns the memory of the policy and what was met in the
-// markets.
+// Load reads the state that the previous leader saved, from the API server and not from a cache. It
+// returns the memory of the policy and the encoded observations in markets.
 func (t *Store) Load(ctx context.Context) (policy.Memory, []byte, error) {
 	t.head, t.books, t.dropped = head{Format: memoryFormat}, map[string]*poolBook{}, map[string]bool{}
 	t.kept = map[string]*packed.Object{}
@@ -130,7 +131,7 @@ func (t *Store) readBook(x *corev1.ConfigMap, data []byte) error {
 	return nil
 }
 
-// book returns what is remembered of a pool, to be changed before the next save.
+// book returns the state of a pool, which may be changed before the next save.
 func (t *Store) book(pool string) *poolBook {
 	b := t.books[pool]
 	if b == nil {
@@ -140,7 +141,8 @@ func (t *Store) book(pool string) *poolBook {
 	return b
 }
 
-// object returns an object of the memory, to be written.
+// object returns an object of the memory. It creates the entry, but not the ConfigMap, if it does
+// not exist.
 func (t *Store) object(kind, pool string) *packed.Object {
 	name := memoryName(kind, pool)
 	o := t.kept[name]
@@ -155,8 +157,8 @@ func (t *Store) object(kind, pool string) *packed.Object {
 	return o
 }
 
-// saveKey creates the key of the marks of drains if it does not exist, and saves it at once: a
-// notice causes a node to be marked before the first step.
+// saveKey creates the key of the drain annotations if it does not exist, and saves it at once: a
+// notice may cause an annotation before the first step.
 func (t *Store) saveKey(ctx context.Context) error {
 	if len(t.head.Key) > 0 {
 		return nil
@@ -176,8 +178,8 @@ func (t *Store) saveHead(ctx context.Context) error {
 	return t.write(ctx, t.object(memoryHead, ""), data)
 }
 
-// Save writes what has changed: the head first, and then the books of the pools side by
-// side. Of what only counts, such as savings, it keeps the API server free for a while.
+// Save writes the changes: the head first, and then the state of all pools concurrently. Changes of
+// figures alone, such as savings, are written less often, to spare the API server.
 func (t *Store) Save(ctx context.Context, m *policy.Memory) error { return t.save(ctx, m, false) }
 
 func (t *Store) save(ctx context.Context, m *policy.Memory, figures bool) error {
@@ -202,10 +204,11 @@ func (t *Store) save(ctx context.Context, m *policy.Memory, figures bool) error 
 	return nil
 }
 
-// goneMax is for how long what is remembered of a deleted pool is kept.
+// goneMax is how long the state of a deleted pool is kept.
 const goneMax = 90 * 24 * time.Hour
 
-// forget notes which pools are gone at now, and drops what is remembered of those that have been for [goneMax].
+// forget records which pools no longer exist at now, and drops the state of pools that have been
+// gone for more than [goneMax].
 func (t *Store) forget(ctx context.Context, pools []policy.Pool, now policy.Time) error {
 	exists := make(map[string]bool, len(pools))
 	for i := range pools {
@@ -228,7 +231,7 @@ func (t *Store) forget(ctx context.Context, pools []policy.Pool, now policy.Time
 	return nil
 }
 
-// drop deletes what is remembered of a pool, unless it was written since.
+// drop deletes the stored state of a pool, unless another client has written it.
 func (t *Store) drop(ctx context.Context, pool string) error {
 	o := t.object(memoryBook, pool)
 	if err := t.api.Delete(ctx, o); err != nil {
@@ -240,8 +243,8 @@ func (t *Store) drop(ctx context.Context, pool string) error {
 	return nil
 }
 
-// saveBooks writes the books of all pools, and returns the error of the first by name
-// once all have ended.
+// saveBooks writes the state of all pools. It waits for all writes and returns the first error in
+// the order of the pools' names.
 func (t *Store) saveBooks(ctx context.Context, figures bool) error {
 	names := slices.Sorted(maps.Keys(t.books))
 	errs := make([]error, len(names))
@@ -254,9 +257,10 @@ func (t *Store) saveBooks(ctx context.Context, figures bool) error {
 	return cmp.Or(errs...)
 }
 
-// saveBook writes the book of a pool if a change must be known before an action, or if its figures
-// are due. A pool that is not active is never changed, and its policy may plan the same again at
-// every step, so only the figures since the last save are lost with the process.
+// saveBook writes the state of a pool if it contains a change that must be stored before an action,
+// or if its figures are due. A pool that is not active is never changed, and its policy may plan
+// the same again at every step. So only the figures since the last save are lost when the process
+// ends.
 func (t *Store) saveBook(ctx context.Context, pool string, o *packed.Object, figures bool) error {
 	b := t.books[pool]
 	known := poolBook{Active: b.Active}
@@ -282,7 +286,7 @@ func (t *Store) saveBook(ctx context.Context, pool string, o *packed.Object, fig
 	return nil
 }
 
-// SaveExperience writes what was met in the markets.
+// SaveExperience writes the observations in markets.
 func (t *Store) SaveExperience(ctx context.Context, data []byte) error {
 	if len(data) > packed.Max {
 		return fmt.Errorf("the experience of markets is %d bytes, above %d", len(data), packed.Max)
@@ -297,7 +301,7 @@ func (t *Store) write(ctx context.Context, o *packed.Object, data []byte) error 
 	return nil
 }
 
-// conflict returns [ErrSuperseded] for a response that reports a conflicting write: only a leader
+// conflict returns [ErrSuperseded] for an error that reports a conflicting write: only a leader
 // writes these objects.
 func conflict(err error) error {
 	if packed.IsConflict(err) {
@@ -306,8 +310,8 @@ func conflict(err error) error {
 	return err
 }
 
-// memoryName returns the name of an object. The name of a pool may be as long as
-// that of a ConfigMap, so that the object is named for its hash.
+// memoryName returns the name of an object. It contains the hash of the pool's name, since that may
+// be as long as the name of a ConfigMap.
 func memoryName(kind, pool string) string {
 	if pool == "" {
 		return memoryPrefix + "-" + kind

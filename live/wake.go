@@ -10,8 +10,9 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 )
 
-// urgent are the reasons that cannot wait: the provider reclaims a node within minutes or has
-// reclaimed it, or a user has changed the modes of pools. Those in noticed report a notice.
+// urgent lists the reasons for a step that cannot wait: the provider reclaims a node within minutes
+// or has reclaimed it, or a user has changed the modes of pools. noticed lists the reasons that
+// report a notice.
 var (
 	urgent = []string{wakeSwitch, wakeApproval, wakeLease, backend.WakeLateNotice, backend.WakeLost,
 		backend.WakeNotice, backend.WakeOutbid, backend.WakePools}
@@ -25,18 +26,18 @@ const (
 	wakeRetry = "retry"
 )
 
-// What wakes the controller that it finds itself.
+// Reasons that the controller itself detects.
 const (
 	wakeSwitch   = "kill-switch"
 	wakeLease    = "lease"    // another replica leads
-	wakeSettings = "settings" // they were changed
-	wakeApproval = "approval" // a person has approved a plan, or takes that back
+	wakeSettings = "settings" // the settings were changed
+	wakeApproval = "approval" // a plan was approved, or its approval was revoked
 )
 
-// wakesMax is how many wakes may wait for the next step.
+// wakesMax is the maximum number of reasons that wait for the next step.
 const wakesMax = 64
 
-// A waker requests steps, and has nodes under notice drained at once.
+// A waker requests steps, and orders drains of nodes under notice at once.
 type waker struct {
 	cfg   *Config
 	parts *Parts
@@ -48,15 +49,15 @@ type waker struct {
 func (w *waker) wake(reason string) {
 	select {
 	case w.wakes <- reason:
-	default: // enough is said
+	default: // enough reasons wait already
 	}
 }
 
-// noticeRetry is the time until notices that could not be read are requested again.
+// noticeRetry is the wait before notices that could not be read are read again.
 const noticeRetry = time.Second
 
-// relay hands on what wakes the controller. Nodes under notice it has drained at once,
-// also while a step is being taken, and those that a leader before has left.
+// relay passes on the reasons for steps. It orders drains of nodes under notice at once, even
+// during a step, including nodes that a previous leader did not drain.
 func (w *waker) relay(ctx context.Context) error {
 	behind := w.notice(ctx)
 	for {
@@ -78,7 +79,8 @@ func (w *waker) relay(ctx context.Context) error {
 	}
 }
 
-// notice has all nodes under notice drained, and reports whether it does not know which.
+// notice orders the drain of all nodes under notice. behind reports whether the notices could not
+// be read.
 func (w *waker) notice(ctx context.Context) (behind bool) {
 	x, is := w.parts.Observer.(Noticer)
 	if !is {
@@ -97,8 +99,8 @@ func (w *waker) notice(ctx context.Context) (behind bool) {
 	return false
 }
 
-// watchSwitch reads the kill switch and approvals between steps, so that they do not wait for
-// the next of them.
+// watchSwitch reads the kill switch and approvals between steps, so that changes do not wait for
+// the next scheduled step.
 func (w *waker) watchSwitch(ctx context.Context) error {
 	var approvals approvalWatch
 	ticker := w.parts.Clock.NewTicker(w.cfg.SwitchEvery)
@@ -118,17 +120,17 @@ func (w *waker) watchSwitch(ctx context.Context) error {
 	}
 }
 
-// An alarm says when the next step is due. What happens is collected for a while,
-// counted from the first of it, so that a hundred pods that come together make
-// one step; what is urgent is due at once.
+// An alarm determines when the next step is due. Reasons are collected for the time collect after
+// the first one, so that a hundred pods that are created together cause one step. An urgent reason
+// is due at once.
 type alarm struct {
 	clock   clock.WithTicker
 	collect time.Duration
 	wakes   <-chan string
 }
 
-// wait returns the reasons for the next step, ascending and each once, when it is
-// due: at the given instant, or sooner.
+// wait blocks until the next step is due, at the time due or earlier. It returns the reasons for
+// the step, sorted and without duplicates, or the error of ctx.
 func (a *alarm) wait(ctx context.Context, due time.Time, reason string) ([]string, error) {
 	var reasons []string
 	now := !due.After(a.clock.Now())
@@ -154,7 +156,7 @@ func (a *alarm) wait(ctx context.Context, due time.Time, reason string) ([]strin
 			}
 		}
 	}
-	for len(a.wakes) > 0 { // the step that comes answers what has been said already as well
+	for len(a.wakes) > 0 { // the next step also covers the reasons that already wait
 		reasons = append(reasons, <-a.wakes)
 	}
 	slices.Sort(reasons)

@@ -16,11 +16,11 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// fetchMax is the most NodeClaims that are read one by one. Where more than these are
-// not known from the watches as they are, all are read whole.
+// fetchMax is the maximum number of NodeClaims that are read one by one. If the watches lack the
+// present version of more than these, a single request lists all NodeClaims.
 const fetchMax = 20
 
-// claimsOf selects the NodeClaims of Spotter's NodePools for a CapacityPool.
+// claimsOf selects the NodeClaims of the two NodePools that Spotter manages for a CapacityPool.
 func claimsOf(pool string) client.ListOption {
 	names := []string{NodePoolName(pool, policy.Spot), NodePoolName(pool, policy.OnDemand)}
 	r, err := labels.NewRequirement(karpv1.NodePoolLabelKey, selection.In, names)
@@ -30,10 +30,10 @@ func claimsOf(pool string) client.ListOption {
 	return client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*r)}
 }
 
-// claimsNow returns the NodeClaims as the API server has them now; they are shared and never
-// written. It requests their versions, and the whole object only if the watches do not have that
-// version: NodeClaims are JSON, and reading a thousand of them takes longer than all the rest of a
-// step.
+// claimsNow returns the NodeClaims in the state of the API server. They may share memory with the
+// cache and must not be modified. It lists the metadata of the NodeClaims, and reads an object only
+// if the watches do not have its present version: NodeClaims are transferred as JSON, and reading a
+// thousand of them takes longer than the rest of a step.
 func (r *apiReader) claimsNow(ctx context.Context, of ...client.ListOption) ([]karpv1.NodeClaim, error) {
 	var versions metav1.PartialObjectMetadataList
 	versions.SetGroupVersionKind(groupVersion.WithKind("NodeClaimList"))
@@ -61,8 +61,8 @@ func (r *apiReader) claimsNow(ctx context.Context, of ...client.ListOption) ([]k
 	return slices.DeleteFunc(all, func(c karpv1.NodeClaim) bool { return c.UID == "" }), nil
 }
 
-// watched returns the NodeClaims that the watches have in these versions, and the
-// indices of those that they have not.
+// watched returns the NodeClaims with the given versions, taken from the watches, and the indices
+// of the versions that the watches do not have. The elements of all at these indices are empty.
 func (r *apiReader) watched(ctx context.Context, versions []metav1.PartialObjectMetadata) (all []karpv1.NodeClaim,
 	unknown []int, err error) {
 	seen, err := r.cached(ctx)
@@ -84,8 +84,8 @@ func (r *apiReader) watched(ctx context.Context, versions []metav1.PartialObject
 	return all, unknown, nil
 }
 
-// cached returns the NodeClaims as the watches have them. They are shared and never
-// written.
+// cached returns the NodeClaims as the watches have them. They share memory with the cache and must
+// not be modified.
 func (r *apiReader) cached(ctx context.Context, of ...client.ListOption) ([]karpv1.NodeClaim, error) {
 	var list karpv1.NodeClaimList
 	if err := r.client.List(ctx, &list, append(of, client.UnsafeDisableDeepCopy)...); err != nil {
@@ -94,7 +94,7 @@ func (r *apiReader) cached(ctx context.Context, of ...client.ListOption) ([]karp
 	return list.Items, nil
 }
 
-// nodePoolOf returns the NodePool of a claim, of the cache; nil where it has none.
+// nodePoolOf returns the NodePool of a claim from the cache, or nil if the cache has none.
 func (r *apiReader) nodePoolOf(c *karpv1.NodeClaim) *karpv1.NodePool {
 	n := &karpv1.NodePool{}
 	if err := r.client.Get(context.Background(), client.ObjectKey{Name: c.Labels[karpv1.NodePoolLabelKey]},
@@ -104,7 +104,7 @@ func (r *apiReader) nodePoolOf(c *karpv1.NodeClaim) *karpv1.NodePool {
 	return n
 }
 
-// poolOf returns the CapacityPool of a claim.
+// poolOf returns the name of the CapacityPool of a claim, empty if it belongs to none.
 func (r *apiReader) poolOf(c *karpv1.NodeClaim) string {
 	if n := r.nodePoolOf(c); n != nil && ownerOf(n) != "" {
 		return ownerOf(n)
@@ -112,8 +112,8 @@ func (r *apiReader) poolOf(c *karpv1.NodeClaim) string {
 	return c.Labels[PoolLabel]
 }
 
-// ownerOf returns the CapacityPool of a NodePool: it made it, or may write its weight and
-// limits.
+// ownerOf returns the name of the CapacityPool for which Spotter created the NodePool or that may
+// write its weight and limits. It is empty if the NodePool has no such CapacityPool.
 func ownerOf(n *karpv1.NodePool) string {
 	return cmp.Or(n.Labels[PoolLabel], n.Annotations[AdoptAnnotation])
 }

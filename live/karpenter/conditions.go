@@ -14,28 +14,29 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// The types of the conditions that this package gives a CapacityPool.
+// Types of the conditions that this package sets on a CapacityPool.
 const (
-	// ConditionKarpenter is False if Karpenter or its node class is missing or not ready, or if it
-	// refuses the NodePools that the pool requires. It is determined in every mode, so that it is
-	// known before the pool is active.
+	// ConditionKarpenter is False if Karpenter or its node class is missing or not ready, or if
+	// Karpenter refuses the NodePools that the pool requires. It is determined in every mode, so
+	// that users see it before they activate the pool.
 	ConditionKarpenter = "KarpenterReady"
 
-	// ConditionFieldConflict is True while another manager, which its message names, holds a field
-	// that Spotter would write.
+	// ConditionFieldConflict is True while another field manager, named in the message, owns a
+	// field that Spotter would write.
 	ConditionFieldConflict = "FieldConflict"
 
-	// ConditionTemplateHeld is True while the pool states another template than its
-	// nodes were made from; the message says how many nodes a change would replace.
+	// ConditionTemplateHeld is True while the template of the pool differs from the template that
+	// its nodes were created from. The message contains the number of nodes that the change would
+	// replace.
 	ConditionTemplateHeld = "TemplateHeld"
 
-	// ConditionMarketsWidened is True while Karpenter may buy in Spot markets that the plan leaves
-	// out, since they have nodes or a NodePool cannot exclude them.
+	// ConditionMarketsWidened is True while Karpenter may buy in Spot markets outside the plan,
+	// because nodes run there or a NodePool cannot exclude them.
 	ConditionMarketsWidened = "MarketsWidened"
 )
 
-// judgeMax bounds what is read for the conditions of a pool, and judgedFor is how old it
-// may be.
+// judgeMax limits the time of the requests that determine the conditions of a pool. judgedFor is
+// the maximum age of the data that they are determined from.
 const (
 	judgeMax  = 2 * time.Second
 	judgedFor = 10 * time.Second
@@ -50,7 +51,7 @@ func (b *Backend) Conditions(pool string) []metav1.Condition {
 	return b.states.conditions(pool)
 }
 
-// judge says whether Karpenter can serve a pool.
+// judge sets the condition that reports whether Karpenter can serve a pool.
 func (b *Backend) judge(ctx context.Context, name string) {
 	pool := &v1alpha1.CapacityPool{}
 	if err := b.api.client.Get(ctx, client.ObjectKey{Name: name}, pool); err != nil || pool.Spec.Backend.Karpenter == nil {
@@ -68,8 +69,8 @@ func (b *Backend) judge(ctx context.Context, name string) {
 	}
 }
 
-// usable returns the node class of a pool, or an error, a Held where that is certain, while
-// NodePools of the pool cannot be made or would buy nothing.
+// usable returns the node class of a pool. It returns an error while the NodePools of the pool
+// cannot be created or would buy nothing; the error is a Held if that is certain.
 func (b *Backend) usable(ctx context.Context, pool *v1alpha1.CapacityPool) (class string, err error) {
 	if err := b.classes.installed(); err != nil {
 		return "", err
@@ -87,8 +88,9 @@ func (b *Backend) usable(ctx context.Context, pool *v1alpha1.CapacityPool) (clas
 	return ref.Name, err
 }
 
-// valid returns a Held if Karpenter would refuse a NodePool that the pool requires, by Karpenter's
-// own rules, or could never buy for it.
+// valid returns a Held if Karpenter's own validation would refuse a NodePool that the pool
+// requires, or if the labels of the NodePool contradict its requirements, so that Karpenter could
+// never buy for it.
 func valid(ctx context.Context, pool *v1alpha1.CapacityPool, class karpv1.NodeClassReference) error {
 	for _, c := range capacities {
 		reqs := []karpv1.NodeSelectorRequirementWithMinValues{in(karpv1.CapacityTypeLabelKey, c.String())}
@@ -110,7 +112,7 @@ func valid(ctx context.Context, pool *v1alpha1.CapacityPool, class karpv1.NodeCl
 var heldMissing = &backend.Held{Reason: "KarpenterMissing",
 	Message: "the API server has no NodePools: Karpenter is not installed"}
 
-// heldIfMissing returns err, or a Held where it says that Karpenter is not installed.
+// heldIfMissing returns a Held if err means that Karpenter is not installed, else err.
 func heldIfMissing(err error) error {
 	if missing(err) {
 		return heldMissing

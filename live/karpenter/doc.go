@@ -1,24 +1,24 @@
-// Package karpenter lets a policy work with Karpenter: it steers by node pools, launches single
-// nodes by node claims, and releases empty nodes by deleting their claims.
+// Package karpenter is the backend for Karpenter: it steers purchases by NodePools, launches single
+// nodes by NodeClaims, and releases empty nodes by deleting their NodeClaims.
 //
 // A CapacityPool has two NodePools, "<pool>-spot" and "<pool>-od", whose capacity type never
-// changes. They are created here and applied without force, only with the fields that this package
-// owns: lists such as requirements and budgets are atomic and cannot be shared with another
-// manager. Other NodePools are only read, unless they carry the annotation [AdoptAnnotation]: then
-// their weight and limits are written and nothing else.
+// changes. This package creates them and applies, without force, only the fields that it owns:
+// lists such as requirements and budgets are atomic and cannot be shared with another field
+// manager. Other NodePools are only read, unless they have the annotation [AdoptAnnotation]: then
+// this package writes their weight and limits and nothing else.
 //
-// Nothing that is written here makes a running node drift. The requirements include every market
-// that has nodes, and are narrowed once the last of them is gone. The fields in the hash of a
-// NodePool (labels, taints, node class, expiry) stay as they were created while the pool has nodes.
-// Such writes, and those that start or stop consolidation, are rare; weight and limits, which touch
-// no running node, follow the pool as it grows. A NodePool has no owner, so it is not deleted with
-// the pool, the chart or the custom resource definitions.
+// No write of this package makes a running node drift. The requirements include every market that
+// has nodes, and are narrowed once the last of these nodes is gone. The fields that Karpenter
+// includes in the hash of a NodePool (labels, taints, node class, expiry) do not change while the
+// pool has nodes. Writes of these fields, and writes that start or stop consolidation, are rare.
+// Weight and limits, which affect no running node, follow the pool as it grows. A NodePool has no
+// owner reference, so it is not deleted with the pool, the chart or the custom resource
+// definitions.
 //
-// A machine that is launched in place of another is kept from Karpenter, which would
-// remove it while it is empty, until the pods have moved; so is a node while it is
-// drained. The marks for that never outlive what they are for by long, also after a
-// crash.
+// A machine that is launched as a replacement is protected from Karpenter, which would remove it
+// while it is empty, until the pods have moved. A node is also protected while it is drained.
+// Obsolete protection is removed soon, even after a crash.
 //
-// Watching always runs; writes happen only in calls of [Backend], and all of them are in
-// write.go.
+// The watches always run. Writes happen only in calls of [Backend], and write.go contains all of
+// them.
 package karpenter

@@ -17,15 +17,15 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The reasons of the Events in which Karpenter for AWS reports warnings of the provider. It drains
-// a node that will be reclaimed. For a rebalance recommendation it only creates an Event.
+// Reasons of the Events in which Karpenter for AWS reports warnings of the provider. Karpenter
+// drains a node that will be reclaimed. For a rebalance recommendation it only creates an Event.
 const (
 	eventInterrupted    = "SpotInterrupted"
 	eventRecommendation = "SpotRebalanceRecommendation"
 )
 
-// watchEvents reports what Karpenter was warned of, until ctx ends. Only Events of
-// NodeClaims are kept in memory.
+// watchEvents reports the warnings of the provider that Karpenter publishes as Events, until ctx
+// ends. It keeps only Events about NodeClaims in memory.
 func (i *informer) watchEvents(ctx context.Context) error {
 	c, err := cache.New(i.mgr.GetConfig(), cache.Options{
 		HTTPClient: i.mgr.GetHTTPClient(), Scheme: i.mgr.GetScheme(), Mapper: i.mgr.GetRESTMapper(),
@@ -47,7 +47,7 @@ func (i *informer) watchEvents(ctx context.Context) error {
 	return c.Start(ctx)
 }
 
-// eventSeen reports a warning, once.
+// eventSeen reports the warning in an Event, once per NodeClaim and reason.
 func (i *informer) eventSeen(e *corev1.Event) {
 	if e.Reason != eventInterrupted && e.Reason != eventRecommendation || !byKarpenter(e) {
 		return
@@ -77,8 +77,9 @@ func (i *informer) eventSeen(e *corev1.Event) {
 	}
 }
 
-// byKarpenter reports whether an Event is in the namespace of those on NodeClaims, which have none,
-// and by Karpenter. An Event in another namespace may be written by any user of it.
+// byKarpenter reports whether Karpenter created an Event. Events about NodeClaims, which are
+// cluster-scoped, are in the default namespace. Events of other namespaces are ignored, since any
+// user of such a namespace may create them.
 func byKarpenter(e *corev1.Event) bool {
 	return e.Namespace == metav1.NamespaceDefault && e.InvolvedObject.Namespace == "" &&
 		cmp.Or(e.ReportingController, e.Source.Component) == "karpenter"

@@ -25,8 +25,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// ClaimName returns the name of the NodeClaim of a token: the token itself if it is valid in a
-// name, as those of [policy.Token] are, else its hash.
+// ClaimName returns the name of the NodeClaim for a launch token. It contains the token if the
+// result is a valid name, as it is for tokens of [policy.Token], else the hash of the token.
 func ClaimName(token string) string {
 	if name := "spotter-" + token; len(validation.IsDNS1123Label(name)) == 0 {
 		return name
@@ -44,15 +44,15 @@ type launcher struct {
 	classes  *classFinder
 	outcomes *outcomeTable
 
-	// turn is held by who makes a NodeClaim: how many may have no machine is counted
-	// before.
+	// turn serialises the creation of NodeClaims, because the claims without a machine are counted
+	// before a new one is created.
 	turn *semaphore.Weighted
 }
 
-// Launch makes a NodeClaim as Karpenter makes its own. It is not made where the
-// limits of the pool leave no room, which only Karpenter's own provisioner would
-// look at; where the node class is not ready; and while [Config.UnlaunchedMax] others
-// have no machine yet: under a notice Karpenter then launches for the evicted pods.
+// Launch creates a NodeClaim in the same form as Karpenter does. It returns a [backend.Held] if the
+// limits of the pool leave no room, which otherwise only Karpenter's provisioner checks, if the
+// node class is not ready, or while [Config.UnlaunchedMax] other claims have no machine. In the
+// last case, Karpenter replaces a node under notice itself, once its pods are evicted.
 func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Launch) error {
 	return b.launcher.launch(ctx, s, l)
 }
@@ -67,14 +67,14 @@ func (x *launcher) launch(ctx context.Context, s *policy.Snapshot, l *policy.Lau
 	}
 	name := ClaimName(l.Token)
 	if there, err := x.api.there(ctx, "NodeClaim", name, &karpv1.NodeClaim{}); there || err != nil {
-		return heldIfMissing(err) // nil where it was made before
+		return heldIfMissing(err) // nil if the claim already exists
 	}
 	seen, err := x.api.cached(ctx)
 	if err != nil {
 		return heldIfMissing(err)
 	}
 	if err := x.underWay(s, l, seen); err != nil {
-		return err // this needs no request to the API server
+		return err // found without a request to the API server
 	}
 	if err := x.turn.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("waiting to create NodeClaim %s: %w", name, err)
@@ -136,7 +136,7 @@ func checkLaunch(s *policy.Snapshot, l *policy.Launch) error {
 	return nil
 }
 
-// target returns the NodePool from which a launch is made, and all NodeClaims.
+// target returns the NodePool from which a launch is created, and all NodeClaims.
 func (x *launcher) target(ctx context.Context, pool *policy.Pool, c policy.CapacityType) (*karpv1.NodePool,
 	[]karpv1.NodeClaim, error) {
 	var all karpv1.NodePoolList
@@ -166,9 +166,9 @@ func (x *launcher) target(ctx context.Context, pool *policy.Pool, c policy.Capac
 	return found, claims, nil
 }
 
-// underWay returns a Held while the maximum number of Spotter's claims have no machine. Nodes under
-// notice are then left to Karpenter: the drain waits for no launch, and Karpenter launches as few
-// NodeClaims as the evicted pods need.
+// underWay returns a Held while UnlaunchedMax claims of Spotter have no machine. Karpenter then
+// replaces nodes under notice: the drain does not wait for a launch, and Karpenter launches only
+// the NodeClaims that the evicted pods need.
 func (x *launcher) underWay(s *policy.Snapshot, l *policy.Launch, claims []karpv1.NodeClaim) error {
 	n := 0
 	for i := range claims {
@@ -190,9 +190,9 @@ func (x *launcher) underWay(s *policy.Snapshot, l *policy.Launch, claims []karpv
 		figures.Count(n, "NodeClaim"))
 }
 
-// allowedMarkets returns those markets of a launch that are within the NodePool: a node outside
-// would drift at once. A claim names types and zones separately, so the markets are all pairs of
-// their types and zones.
+// allowedMarkets returns the markets of a launch that the NodePool includes: a node in another
+// market would drift at once. A claim lists types and zones separately, so the markets are all
+// pairs of the listed types and zones.
 func allowedMarkets(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool) ([]policy.MarketID, error) {
 	r := scheduling.NewNodeSelectorRequirementsWithMinValues(n.Spec.Template.Spec.Requirements...)
 	types, zones := r.Get(corev1.LabelInstanceTypeStable), r.Get(corev1.LabelTopologyZone)
@@ -216,14 +216,14 @@ func allowedMarkets(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool) ([
 	return markets, nil
 }
 
-// limitsLeave returns a Held where the largest machine that may come exceeds the
-// limits that the user set the pool, together with what it has. Those of the NodePool
-// divide Karpenter's own launches between the capacity types, follow what the pool
-// holds, and lag behind it: the plan has weighed the share already.
+// limitsLeave returns a Held if the capacity of the pool, together with the largest machine that
+// the launch may create, would exceed the limits that the user set for the pool. The limits of the
+// NodePool are not checked: they divide Karpenter's own launches between the capacity types and lag
+// behind the capacity of the pool, and the plan already accounts for the Spot share.
 func (x *launcher) limitsLeave(s *policy.Snapshot, pool *policy.Pool, n *karpv1.NodePool, claims []karpv1.NodeClaim,
 	markets []policy.MarketID) error {
 	limits := (&holdings{gpu: gpuOf(s, pool)}).list(leftOf(pool.Limits, policy.Resources{}))
-	owners := map[string]string{n.Name: pool.Name} // CapacityPools by NodePool
+	owners := map[string]string{n.Name: pool.Name} // name of the CapacityPool by NodePool
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		limit, used := limits[name], resource.Quantity{}
 		for i := range claims {
@@ -251,8 +251,8 @@ func (x *launcher) limitsLeave(s *policy.Snapshot, pool *policy.Pool, n *karpv1.
 	return nil
 }
 
-// capacityOf returns what a claim counts against limits. One that has no machine yet
-// counts as the largest type that it may become.
+// capacityOf returns the resources that a claim counts against limits. A claim without a machine
+// counts as the largest type that it requests.
 func capacityOf(s *policy.Snapshot, c *karpv1.NodeClaim) corev1.ResourceList {
 	if len(c.Status.Capacity) > 0 {
 		out := maps.Clone(c.Status.Capacity)
@@ -293,8 +293,8 @@ func typeQuantities(t *policy.InstanceType) corev1.ResourceList {
 	return l
 }
 
-// claim returns the NodeClaim of a launch. It is protected, since Karpenter removes
-// an empty node, until the pods have moved that it is for.
+// claim returns the NodeClaim of a launch. It is protected until the pods that it is launched for
+// have moved, since Karpenter removes empty nodes.
 func (x *launcher) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool, name string,
 	markets []policy.MarketID) *karpv1.NodeClaim {
 	t := n.Spec.Template.Spec
@@ -319,9 +319,10 @@ func (x *launcher) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePoo
 	return &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: labels, Annotations: annotations,
-			// Karpenter has the NodePool's deletion wait for its claims as well. A reference that
-			// does that requires the right to write the NodePool's finalizers if
-			// OwnerReferencesPermissionEnforcement is on, and the claim is deleted in either case.
+			// Karpenter makes the deletion of a NodePool wait for its claims: its owner references
+			// set blockOwnerDeletion. Such a reference requires the permission to update the
+			// NodePool's finalizers if the admission plugin OwnerReferencesPermissionEnforcement is
+			// enabled. The claim is deleted with the NodePool in either case.
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: groupVersion.String(), Kind: nodePoolKind.Kind, Name: n.Name,
 				UID: n.UID}},
 		},
@@ -334,7 +335,8 @@ func (x *launcher) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePoo
 	}
 }
 
-// claimRequirements are the NodePool's, narrowed to the markets of the launch.
+// claimRequirements returns the requirements of the NodePool, narrowed to the markets of the
+// launch.
 func claimRequirements(n *karpv1.NodePool, c policy.CapacityType,
 	offers []Offer) []karpv1.NodeSelectorRequirementWithMinValues {
 	own := Requirements(c.String(), offers, nil)
@@ -346,8 +348,8 @@ func claimRequirements(n *karpv1.NodePool, c policy.CapacityType,
 	return own
 }
 
-// requests returns what the new node must hold: the pods of the node that it
-// replaces, DaemonSets included, or one pod of every DaemonSet.
+// requests returns the resources that the new node must provide: the requests of the pods on the
+// replaced node, including DaemonSet pods, or of one pod of every DaemonSet if no node is replaced.
 func requests(s *policy.Snapshot, l *policy.Launch) corev1.ResourceList {
 	var sum policy.Resources
 	gpu := ""

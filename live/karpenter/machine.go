@@ -13,14 +13,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A claimConverter makes machines and names of markets of NodeClaims.
+// A claimConverter converts NodeClaims to machines and to names of markets.
 type claimConverter struct {
 	cfg *Config
 	api *apiReader
 }
 
-// machine returns a claim as a machine. One of Spotter's that has no machine yet is reported with
-// the first market that it requests, so that its capacity is expected.
+// machine returns the machine of a claim. A claim of Spotter without a machine is reported with the
+// first market that it requests, so that its capacity is expected.
 func (x *claimConverter) machine(c *karpv1.NodeClaim) backend.Machine {
 	m := backend.Machine{
 		Name: c.Name, ProviderID: c.Status.ProviderID, Node: c.Status.NodeName, Token: c.Annotations[TokenAnnotation],
@@ -46,7 +46,7 @@ func (x *claimConverter) machine(c *karpv1.NodeClaim) backend.Machine {
 	case claimIs(c, karpv1.ConditionTypeRegistered):
 		m.Phase = policy.NodeRegistered
 	}
-	switch { // of a node that is drained its mark says
+	switch { // for a node that Spotter drains, its annotation determines ActedBy
 	case !c.DeletionTimestamp.IsZero() && m.Token != "" && !launched(c):
 		m.ActedBy = policy.ActorUs
 	case !c.DeletionTimestamp.IsZero(), claimIs(c, karpv1.ConditionTypeDisruptionReason):
@@ -55,8 +55,8 @@ func (x *claimConverter) machine(c *karpv1.NodeClaim) backend.Machine {
 	return m
 }
 
-// provider returns who sells the machine of a claim: as its provider ID says, else
-// its node class.
+// provider returns the provider of the machine of a claim: the configured provider if there is one,
+// else the provider in its provider ID, else the provider of its node class.
 func (x *claimConverter) provider(c *karpv1.NodeClaim) string {
 	if x.cfg.Provider != "" {
 		return x.cfg.Provider
@@ -73,13 +73,13 @@ func (x *claimConverter) provider(c *karpv1.NodeClaim) string {
 	return scheme
 }
 
-// region returns the region of a claim in a zone.
+// region returns the region of a claim in a zone, empty if it is unknown.
 func (x *claimConverter) region(c *karpv1.NodeClaim, zone string) string {
 	if r := c.Labels[corev1.LabelTopologyRegion]; r != "" {
 		return r
 	}
 	if i := slices.IndexFunc(x.cfg.Regions, func(r string) bool { return strings.HasPrefix(zone, r) }); i >= 0 {
-		return x.cfg.Regions[i] // also of a local zone, us-west-2-lax-1a
+		return x.cfg.Regions[i] // includes local zones, such as us-west-2-lax-1a
 	}
 	switch x.provider(c) {
 	case "aws": // us-east-1a
@@ -95,7 +95,8 @@ func (x *claimConverter) region(c *karpv1.NodeClaim, zone string) string {
 	return ""
 }
 
-// asked returns the markets that a claim of Karpenter's requests, if its region is known.
+// asked returns the names of the markets that a claim of Karpenter requests. The region in the
+// names is empty if it is unknown.
 func (x *claimConverter) asked(c *karpv1.NodeClaim) []string {
 	values := map[string][]string{}
 	for _, r := range c.Spec.Requirements {

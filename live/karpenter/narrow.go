@@ -14,9 +14,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// wanted returns the markets in which the NodePool of a capacity type should buy, of those that the
-// pool affords at present prices. The on-demand NodePool takes the overflow and buys the cheapest
-// that fits. It has all on-demand markets of the pool, whatever the steer says.
+// wanted returns the markets in which the NodePool of a capacity type should buy, out of those that
+// the pool affords at present prices. The on-demand NodePool takes the overflow and buys the
+// cheapest machine that fits, so it includes all on-demand markets of the pool regardless of the
+// steer.
 func (w *poolView) wanted(c policy.CapacityType) []Offer {
 	if c == policy.Spot {
 		return w.affordable(w.t.offers(w.s, w.pool, c), c)
@@ -25,9 +26,9 @@ func (w *poolView) wanted(c policy.CapacityType) []Offer {
 	return w.affordable(all.offers(w.s, w.pool, c), c)
 }
 
-// affordable returns those of offers that can be named together without naming one
-// that costs more than the pool may pay: a NodePool names types and zones apart and
-// buys in every pair of them.
+// affordable returns the offers that can be listed together without including an offer that costs
+// more than the pool may pay: a NodePool lists types and zones separately and buys in every pair of
+// them.
 func (w *poolView) affordable(offers []Offer, c policy.CapacityType) []Offer {
 	var dear []Offer
 	for _, id := range w.pool.Markets {
@@ -53,11 +54,11 @@ func (w *poolView) affordable(offers []Offer, c policy.CapacityType) []Offer {
 	return slices.DeleteFunc(kept, func(o Offer) bool { return !inside(o) })
 }
 
-// narrow returns the requirements to write now if next leaves out markets that the NodePool has.
+// narrow returns the requirements to write now if next omits markets that the NodePool was has.
 // Karpenter may be about to create a claim from an earlier read. So a Spot NodePool first buys
-// nothing for a while, in which on-demand takes the requests, and is then narrowed to the markets
-// of its nodes. since is the start of that time, if it has not ended; done reports that it has
-// ended for any reason. A NodePool without another one to take its requests is never closed: it is
+// nothing for NarrowAfter, while on-demand takes the requests, and is then narrowed to next. since
+// is the start of that time, or 0 if it is not in progress; done reports whether it has just ended
+// for any reason. A NodePool without another one to take its requests never stops buying: it is
 // narrowed when no launch is in progress.
 func (n *nodePoolSteerer) narrow(w *poolView, c policy.CapacityType, h *half, live *unstructured.Unstructured,
 	was *karpv1.NodePool,
@@ -86,7 +87,7 @@ func (n *nodePoolSteerer) narrow(w *poolView, c policy.CapacityType, h *half, li
 	return wide, since, false
 }
 
-// underWay reports whether Karpenter has or is about to have something to buy.
+// underWay reports whether Karpenter has a launch in progress or pods that it may launch for.
 func (w *poolView) underWay(nodePool string) bool {
 	return w.unlaunched(nodePool) ||
 		slices.ContainsFunc(w.s.Pods, func(p policy.Pod) bool { return p.Phase == policy.PodPending })
@@ -98,7 +99,7 @@ func (w *poolView) unlaunched(nodePool string) bool {
 		func(c karpv1.NodeClaim) bool { return c.Labels[karpv1.NodePoolLabelKey] == nodePool && !launched(&c) })
 }
 
-// outside reports whether a NodePool excludes a market that has nodes of it, or may get some.
+// outside reports whether a NodePool excludes a market that has nodes of it or may get some.
 func outside(was *karpv1.NodePool, there []Offer) bool {
 	r := scheduling.NewNodeSelectorRequirementsWithMinValues(was.Spec.Template.Spec.Requirements...)
 	types, zones := r.Get(corev1.LabelInstanceTypeStable), r.Get(corev1.LabelTopologyZone)
@@ -107,8 +108,8 @@ func outside(was *karpv1.NodePool, there []Offer) bool {
 	})
 }
 
-// hold returns the template to write: wanted if no node prevents that, else the template of the
-// existing nodes, which a condition reports.
+// hold returns the template to write: wanted if the NodePool has no nodes, else the template of the
+// existing nodes. A condition reports that wanted is held back.
 func (n *nodePoolSteerer) hold(w *poolView, was *karpv1.NodePool,
 	wanted karpv1.NodeClaimTemplate) karpv1.NodeClaimTemplate {
 	next, fixed := was.DeepCopy(), fixedTemplate(was)
@@ -134,7 +135,7 @@ func (n *nodePoolSteerer) hold(w *poolView, was *karpv1.NodePool,
 	return fixed
 }
 
-// setWidened reports in how many Spot markets Karpenter may buy that the plan leaves out.
+// setWidened reports the number of Spot markets outside the plan in which Karpenter may buy.
 func (n *nodePoolSteerer) setWidened(w *poolView, c policy.CapacityType,
 	reqs []karpv1.NodeSelectorRequirementWithMinValues) {
 	if c != policy.Spot {

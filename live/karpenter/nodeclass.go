@@ -20,22 +20,22 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// nodeClassKinds are the kinds of node class that providers of Karpenter have.
+// nodeClassKinds lists the kinds of node class of the known Karpenter providers.
 var nodeClassKinds = []schema.GroupKind{
 	{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass"},
-	{Group: "eks.amazonaws.com", Kind: "NodeClass"}, // of EKS Auto Mode
+	{Group: "eks.amazonaws.com", Kind: "NodeClass"}, // EKS Auto Mode
 	{Group: "karpenter.azure.com", Kind: "AKSNodeClass"},
 	{Group: "karpenter.k8s.gcp", Kind: "GCENodeClass"},
 	{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"},
 }
 
-// A classFinder finds Karpenter and its node classes. If its state is lost, it reads it again.
+// A classFinder finds Karpenter and its node classes. Its state is a cache that can be rebuilt.
 type classFinder struct {
 	cfg *Config
 	api *apiReader
 
 	mu     sync.Mutex
-	found  schema.GroupKind // of node class, as found last
+	found  schema.GroupKind // kind of node class that was found last
 	absent policy.Time      // when Karpenter was last found not to be installed
 	known  classList
 }
@@ -68,8 +68,8 @@ func (f *classFinder) kind() (schema.GroupVersionKind, error) {
 	return schema.GroupVersionKind{}, backend.Hold("NodeClassMissing", "the API server has no node class of Karpenter")
 }
 
-// of returns the node class of a pool: the one named, or the first by name of
-// those that its selector chose at most age ago.
+// of returns the node class of a pool: the one that the pool names, or the first by name that
+// matches its selector. The list of node classes may be up to age old.
 func (f *classFinder) of(ctx context.Context, pool *v1alpha1.CapacityPool,
 	age time.Duration) (karpv1.NodeClassReference, error) {
 	kind, err := f.kind()
@@ -102,14 +102,14 @@ func (f *classFinder) of(ctx context.Context, pool *v1alpha1.CapacityPool,
 	return ref, backend.Hold("NodeClassMissing", "no %s has the labels %s", kind.Kind, selector)
 }
 
-// A classList is the node classes by name, as they were at a time.
+// A classList is the list of node classes at a time, sorted by name.
 type classList struct {
 	at    policy.Time
 	items []unstructured.Unstructured
 }
 
-// list returns the node classes, ascending by name, as they were at most age ago.
-// They are few.
+// list returns the node classes, sorted by name, from a read that is less than age old. Clusters
+// have few of them.
 func (f *classFinder) list(ctx context.Context, kind schema.GroupVersionKind,
 	age time.Duration) ([]unstructured.Unstructured, error) {
 	f.mu.Lock()
@@ -133,8 +133,8 @@ func (f *classFinder) list(ctx context.Context, kind schema.GroupVersionKind,
 	return list.Items, nil
 }
 
-// ready returns a Held where the node class of a NodePool is not there or not ready,
-// as it was at most age ago: a claim made then is deleted by Karpenter at once.
+// ready returns a Held if the node class of a NodePool does not exist or is not ready: Karpenter
+// would delete a claim that uses it at once. The data may be up to age old.
 func (f *classFinder) ready(ctx context.Context, name string, age time.Duration) error {
 	kind, err := f.kind()
 	if err != nil {
@@ -157,8 +157,8 @@ func (f *classFinder) ready(ctx context.Context, name string, age time.Duration)
 	return nil
 }
 
-// installed returns a Held if Karpenter is not installed. It then looks again only after a while,
-// since each look is a request to the API server.
+// installed returns a Held if Karpenter is not installed. It repeats a failed check only after
+// judgedFor, since each check is a request to the API server.
 func (f *classFinder) installed() error {
 	f.mu.Lock()
 	absent := f.absent != 0 && f.cfg.now().Sub(f.absent) < judgedFor

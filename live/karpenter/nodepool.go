@@ -20,8 +20,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// NodePoolName returns the name of Spotter's NodePool that buys the capacity type for a
-// CapacityPool.
+// NodePoolName returns the name of the NodePool that Spotter manages for a CapacityPool and a
+// capacity type.
 func NodePoolName(pool string, c policy.CapacityType) string {
 	if c == policy.Spot {
 		return pool + "-spot"
@@ -29,15 +29,15 @@ func NodePoolName(pool string, c policy.CapacityType) string {
 	return pool + "-od"
 }
 
-// capacities are the capacity types that have a NodePool, in the order in which
-// these are written.
+// capacities lists the capacity types that have a NodePool, in the order in which the NodePools are
+// written.
 var capacities = [...]policy.CapacityType{policy.Spot, policy.OnDemand}
 
-// object is a part of a manifest.
+// An object is a part of a manifest.
 type object = map[string]any
 
-// template returns the part of a NodePool's template that its hash covers: what is
-// fixed once it has nodes.
+// template returns the part of a NodePool's template that Karpenter's hash covers. It must not
+// change once the NodePool has nodes.
 func template(pool *v1alpha1.CapacityPool, class karpv1.NodeClassReference) karpv1.NodeClaimTemplate {
 	t := karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: &class,
 		Taints: pool.Spec.Template.Taints}}
@@ -54,11 +54,11 @@ func template(pool *v1alpha1.CapacityPool, class karpv1.NodeClassReference) karp
 	return t
 }
 
-// expireAfter is what the API server gives a pool that states none.
+// expireAfter is the expiry that the API server sets for a pool without one.
 const expireAfter = 720 * time.Hour
 
-// fixedTemplate returns the present template of a NodePool that has nodes, with the fields that
-// Spotter owns.
+// fixedTemplate returns the present template of a NodePool that has nodes, reduced to the fields
+// that Spotter owns.
 func fixedTemplate(live *karpv1.NodePool) karpv1.NodeClaimTemplate {
 	was := &live.Spec.Template
 	t := karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: was.Spec.NodeClassRef,
@@ -67,8 +67,8 @@ func fixedTemplate(live *karpv1.NodePool) karpv1.NodeClaimTemplate {
 	return t
 }
 
-// templateObject returns a template with its requirements as it is applied: with the fields that
-// Spotter owns.
+// templateObject returns the template and its requirements in the form in which they are applied,
+// with exactly the fields that Spotter owns.
 func templateObject(t karpv1.NodeClaimTemplate, reqs []karpv1.NodeSelectorRequirementWithMinValues) object {
 	labels := object{}
 	for k, v := range t.Labels {
@@ -87,7 +87,7 @@ func templateObject(t karpv1.NodeClaimTemplate, reqs []karpv1.NodeSelectorRequir
 	return object{"metadata": object{"labels": labels}, "spec": spec}
 }
 
-// list returns parts of a manifest, which have no fields that are not set.
+// list converts parts of a manifest to unstructured objects without the fields that are not set.
 func list[T any](in []T) []any {
 	var out []any
 	for i := range in {
@@ -110,7 +110,7 @@ func manifest(name string, pool *v1alpha1.CapacityPool, h half, t karpv1.NodeCla
 	return u
 }
 
-// adopted returns what is applied to an adopted NodePool: its weight and its limits.
+// adopted returns the manifest to apply to an adopted NodePool: its weight and its limits.
 func adopted(name string, h half) *unstructured.Unstructured {
 	spec := object{"weight": int64(h.weight)}
 	if l := limitList(h.limits); len(l) > 0 {
@@ -122,8 +122,8 @@ func adopted(name string, h half) *unstructured.Unstructured {
 	return u
 }
 
-// Written returns the fields that Spotter has written of a NodePool that another actor made,
-// ascending.
+// Written returns the fields of a NodePool created by another manager that Spotter has written, in
+// ascending order.
 func Written(n *karpv1.NodePool) []string {
 	var fields []string
 	for _, m := range n.ManagedFields {
@@ -153,8 +153,8 @@ func limitList(in corev1.ResourceList) object {
 	return out
 }
 
-// disruption returns when Karpenter may remove nodes by itself. Karpenter has no
-// policy that never consolidates: a node is then never alone for long enough.
+// disruption returns the disruption settings of a NodePool. Karpenter has no consolidation policy
+// that never consolidates; consolidateAfter "Never" has this effect.
 func disruption(d *v1alpha1.Disruption, h half) object {
 	budgets := []any{budget(d)}
 	if h.closed {
@@ -177,11 +177,11 @@ func disruption(d *v1alpha1.Disruption, h half) object {
 	return out
 }
 
-// closedBudget lets Karpenter disrupt no node.
+// closedBudget returns a budget that allows no disruption.
 func closedBudget() object { return object{"nodes": "0"} }
 
-// closedAt reports whether a maintenance window or freeze of the pool forbids disruption by
-// choice at t. Karpenter has neither, so that its NodePools are written as they come and go.
+// closedAt reports whether a maintenance window or freeze of the pool forbids voluntary disruption
+// at t. Karpenter has neither, so its NodePools are rewritten when one starts or ends.
 func closedAt(pool *v1alpha1.CapacityPool, t policy.Time) bool {
 	budgets := pool.Pool().Budgets
 	return slices.ContainsFunc(budgets, func(b policy.DisruptionBudget) bool {
@@ -190,7 +190,8 @@ func closedAt(pool *v1alpha1.CapacityPool, t policy.Time) bool {
 	})
 }
 
-// closing reports whether u closes the NodePool live, which Karpenter may still disrupt.
+// closing reports whether applying u would stop all disruption of the NodePool live, which
+// Karpenter may still disrupt.
 func closing(u, live *unstructured.Unstructured) bool {
 	closed := func(u *unstructured.Unstructured) bool {
 		all, _, _ := unstructured.NestedSlice(u.Object, "spec", "disruption", "budgets")
@@ -206,22 +207,22 @@ func budget(d *v1alpha1.Disruption) object {
 	}
 	out := object{"nodes": nodes.String()}
 	if d.Schedule != "" && d.Duration != nil {
-		// Karpenter takes whole minutes.
 		minutes := (d.Duration.Duration + time.Minute - 1) / time.Minute
 		out["schedule"], out["duration"] = d.Schedule, fmt.Sprintf("%dm", minutes)
 	}
 	return out
 }
 
-// wholeSeconds rounds d up, as Karpenter takes durations.
+// wholeSeconds rounds d up to whole seconds, the precision of Karpenter's durations. A negative d
+// becomes 0.
 func wholeSeconds(d time.Duration) time.Duration {
 	return (max(0, d) + time.Second - 1).Truncate(time.Second)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", wholeSeconds(d)/time.Second) }
 
-// within reports whether live has all that wanted has. It may have more. Lists are compared as a
-// whole.
+// within reports whether live contains all fields of wanted with the same values. live may contain
+// more fields. Lists must have equal length and elements.
 func within(wanted, live any) bool {
 	switch w := wanted.(type) {
 	case object:
@@ -242,8 +243,9 @@ func within(wanted, live any) bool {
 	return wanted == live
 }
 
-// upToDate reports whether applying u would leave the NodePool live unchanged except for the steer
-// and its time. It also checks that live has no limit of Spotter that u lacks.
+// upToDate reports whether applying u would leave the NodePool live unchanged, except for the
+// annotations with the steer and the time of the write. live must not have limits or labels that u
+// lacks.
 func upToDate(u, live *unstructured.Unstructured) bool {
 	wanted, _, _ := unstructured.NestedMap(u.Object, "spec")
 	there, _, _ := unstructured.NestedMap(live.Object, "spec")

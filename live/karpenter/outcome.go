@@ -12,18 +12,18 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A launchEnd is the reason and time of the end of a failed launch.
+// A launchEnd is the time at which a launch failed, and the markets that it had requested.
 type launchEnd struct {
 	at      policy.Time
 	markets []string
 }
 
-// launchEndsKept is how long the end of a launch is remembered, so that a repeated request of the
-// same launch is answered and not carried out again.
+// launchEndsKept is how long the end of a launch is remembered. A repeated request for the same
+// launch gets the remembered result and is not executed again.
 const launchEndsKept = time.Hour
 
-// An outcomeTable remembers Spotter's failed launches, and reports refusals. After a restart such a
-// launch is tried once more.
+// An outcomeTable remembers Spotter's failed launches and reports refusals. After a restart, a
+// failed launch may be tried once more.
 type outcomeTable struct {
 	sink   backend.Sink
 	claims *claimConverter
@@ -32,7 +32,7 @@ type outcomeTable struct {
 	ends map[string]launchEnd // by token
 }
 
-// end returns how the launch of a token ended, and whether it came to nothing.
+// end returns how the launch of a token ended, and whether it failed.
 func (o *outcomeTable) end(token string) (launchEnd, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,26 +40,26 @@ func (o *outcomeTable) end(token string) (launchEnd, bool) {
 	return end, ended
 }
 
-// forget takes back that the launch of a token came to nothing.
+// forget removes the record that the launch of a token failed.
 func (o *outcomeTable) forget(token string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.ends, token)
 }
 
-// trim forgets what is older than is remembered.
+// trim removes records that are older than launchEndsKept.
 func (o *outcomeTable) trim(now policy.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps.DeleteFunc(o.ends, func(_ string, end launchEnd) bool { return now.Sub(end.at) > launchEndsKept })
 }
 
-// refusedMax is the most markets that a claim may have requested if its refusal should count
-// against each: Karpenter's own claims request nearly all.
+// refusedMax is the maximum number of markets that a claim may request for its refusal to count
+// against each of them: Karpenter's own claims request nearly all markets.
 const refusedMax = 24
 
-// ended notes that a claim failed, if it is of one of Spotter's launches, and returns the markets
-// that it requested.
+// ended records the failure of a claim if it belongs to one of Spotter's launches, and returns the
+// markets that it requested.
 func (o *outcomeTable) ended(c *karpv1.NodeClaim, at policy.Time) (markets []string) {
 	if markets = strings.Split(c.Annotations[MarketsAnnotation], ","); markets[0] == "" {
 		markets = o.claims.asked(c)
@@ -72,7 +72,7 @@ func (o *outcomeTable) ended(c *karpv1.NodeClaim, at policy.Time) (markets []str
 	return markets
 }
 
-// refused reports that none of the markets that a claim requested had a machine.
+// refused reports that no market that a claim requested had capacity.
 func (o *outcomeTable) refused(pool string, markets []string, at policy.Time) {
 	if len(markets) == 0 || len(markets) > refusedMax {
 		markets = []string{""}

@@ -8,34 +8,33 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 )
 
-// What a write may do to running nodes decides how soon it may follow the one before.
+// The effect of a write on running nodes determines how soon it may follow the previous write.
 //
-// The template, whose requirements are the markets, makes nodes drift; the disruption
-// settings start and stop consolidation. They change at most once in
-// [Config.WriteEvery], unless there is an emergency.
+// The template, whose requirements are the markets, makes nodes drift; the disruption settings
+// start and stop consolidation. They change at most once per [Config.WriteEvery], unless there is
+// an emergency.
 //
-// Weight and limits touch no node that runs: Karpenter's hash covers the template
-// alone, a limit below what is held removes nothing, and a weight is looked at only
-// when something is bought. They are what a growing pool needs soon, since what they do
-// not allow as spot is bought on demand, and moved later at the price of an eviction.
-// So they may change every [Config.LimitsEvery], and at once while pods of the pool
-// find no place.
+// Weight and limits affect no running node: Karpenter's hash covers only the template, a limit
+// below the present capacity removes nothing, and the weight is considered only for a purchase. A
+// growing pool needs these changes soon: capacity that the limits do not allow as Spot is bought on
+// demand and moved to Spot later, at the cost of an eviction. So they may change once per
+// [Config.LimitsEvery], and at once while pods of the pool are unschedulable.
 
-// An edit is the pending change of one NodePool.
+// An edit is a pending change of one NodePool.
 type edit struct {
-	// full is the whole change, and live the existing NodePool; nil if it does not exist.
+	// full is the whole change. live is the existing NodePool, nil if it does not exist.
 	full, live *unstructured.Unstructured
 
-	// plain is how the NodePool should buy when it need not be narrowed.
+	// plain is how the NodePool should buy if it need not be narrowed.
 	plain half
 
-	// urgent says that nodes would drift if it were not done, or Karpenter would remove some
+	// urgent reports whether, without the edit, nodes would drift or Karpenter would remove nodes
 	// outside of maintenance windows.
 	urgent bool
 }
 
-// paced returns which of edits may be done now, and whether that changes anything but
-// weights and limits. The error is a Held that says what waits, and until when.
+// paced returns the edits that may be applied now, and whether they change anything other than
+// weights and limits. The error is a Held that names the changes that wait, and until when.
 func (n *nodePoolSteerer) paced(w *poolView, edits []edit) (now []edit, full bool, err error) {
 	light, rest, err := n.quick(w, edits)
 	if err != nil {
@@ -62,7 +61,7 @@ func (n *nodePoolSteerer) paced(w *poolView, edits []edit) (now []edit, full boo
 	return light, false, err
 }
 
-// quick returns the parts of edits that change weights and limits. rest reports that there are
+// quick returns the parts of edits that change weights and limits. rest reports whether there are
 // other parts.
 func (n *nodePoolSteerer) quick(w *poolView, edits []edit) (light []edit, rest bool, err error) {
 	for _, x := range edits {
@@ -84,8 +83,8 @@ func (n *nodePoolSteerer) quick(w *poolView, edits []edit) (light []edit, rest b
 	return light, rest, nil
 }
 
-// onlyLimits returns what to apply to Spotter's NodePool so that only its weight and its limits
-// change. All fields that Spotter owns are in it, since an omitted field would be removed.
+// onlyLimits returns the manifest that changes only the weight and the limits of Spotter's
+// NodePool. It contains all fields that Spotter owns, since an omitted field would be removed.
 func onlyLimits(x edit) (*unstructured.Unstructured, error) {
 	was, err := typed(x.live)
 	if err != nil {
@@ -109,5 +108,5 @@ func onlyLimits(x edit) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// starved reports whether pods that may run in the pool find no place.
+// starved reports whether pods that may run in the pool are unschedulable.
 func (w *poolView) starved() bool { return len(pendingFor(w.s, w.pool)) > 0 }

@@ -19,14 +19,15 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Why Spotter protects a node: it is being drained, or the pods for which it was launched are not
-// placed yet.
+// Reasons why Spotter protects a node: it is being drained, or the pods for which it was launched
+// are not placed yet.
 const (
 	protectedDrain       = "drain"
 	protectedReplacement = "replacement"
 )
 
-// protectedSince returns why and since when Spotter protects an object.
+// protectedSince returns why and since when Spotter protects the object with these annotations.
+// since is 0 if it is unknown. ours reports whether Spotter protects the object.
 func protectedSince(annotations map[string]string) (why string, since policy.Time, ours bool) {
 	why, at, ok := strings.Cut(annotations[ProtectedAnnotation], " ")
 	if !ok {
@@ -39,20 +40,21 @@ func protectedSince(annotations map[string]string) (why string, since policy.Tim
 	return why, policy.TimeOf(t), true
 }
 
-// protectedFor reports whether Spotter protects o, and for that reason.
+// protectedFor reports whether Spotter protects o for the given reason.
 func protectedFor(o client.Object, why string) bool {
 	is, _, ours := protectedSince(o.GetAnnotations())
 	return ours && is == why
 }
 
-// A nodeDrain is the state that a drain by Spotter stores on its node.
+// A nodeDrain is the state that one of Spotter's drains stores on its node.
 type nodeDrain struct {
 	Pool      string      `json:"pool"`
 	ReclaimAt policy.Time `json:"reclaimAt"`
 	After     []string    `json:"after"`
 }
 
-// drainOf returns the drain by Spotter of a node, and whether it exists.
+// drainOf returns the state of Spotter's drain of a node. ours reports whether there is such a
+// drain; d is empty if the state cannot be decoded.
 func drainOf(node *corev1.Node) (d nodeDrain, ours bool) {
 	text, ours := node.Annotations[drain.AnnotationDrain]
 	if json.Unmarshal([]byte(text), &d) != nil {
@@ -61,8 +63,8 @@ func drainOf(node *corev1.Node) (d nodeDrain, ours bool) {
 	return d, ours
 }
 
-// A protectionSweeper ends Spotter's obsolete protections. After a restart a protection lasts
-// longer, by ProtectIdle.
+// A protectionSweeper removes Spotter's obsolete protections. After a restart, a protection may
+// last up to ProtectIdle longer.
 type protectionSweeper struct {
 	cfg     *Config
 	log     *slog.Logger
@@ -71,13 +73,13 @@ type protectionSweeper struct {
 	budgets *budgetTable
 
 	mu   sync.Mutex
-	idle map[string]policy.Time // since when nothing is seen that a NodeClaim or Node is protected for
+	idle map[string]policy.Time // since when no reason to protect the NodeClaim or Node is known
 }
 
-// sweep removes Spotter's obsolete protections, whatever the mode of the pool and whether it
-// exists. A drain removes those of its replacements at its end. What remains are machines that were
-// bought under a notice, for which no drain waits, and what a crash leaves. A pool that is not
-// active needs no protection.
+// sweep removes Spotter's obsolete protections in every mode of the pool and even if the pool no
+// longer exists. A drain removes the protections of its replacements when it ends. The remaining
+// ones are of machines that were bought under a notice, for which no drain waits, and of drains
+// that a crash interrupted. Pools that are not active need no protection.
 func (p *protectionSweeper) sweep(ctx context.Context, claims []karpv1.NodeClaim, active map[string]bool) error {
 	nodes, waited, err := p.api.drains(ctx)
 	if err != nil {
@@ -85,7 +87,7 @@ func (p *protectionSweeper) sweep(ctx context.Context, claims []karpv1.NodeClaim
 	}
 	p.budgets.freeShown(nodes)
 	var errs []error
-	idle, settled := map[string]bool{}, map[string]bool{} // the latter by Node: whether its NodeClaim is protected no longer
+	idle, settled := map[string]bool{}, map[string]bool{} // settled, by Node: its NodeClaim is no longer protected
 	for i := range claims {
 		c := &claims[i]
 		_, _, ours := protectedSince(c.Annotations)
@@ -112,11 +114,11 @@ func (p *protectionSweeper) sweep(ctx context.Context, claims []karpv1.NodeClaim
 		switch {
 		case why == protectedDrain:
 			over = p.cfg.now().Sub(at) >= p.cfg.ProtectIdle
-		case !there: // its NodeClaim is gone, has not reported it yet, or reported another
+		case !there: // its NodeClaim is gone, does not report it yet, or reports another Node
 			over = p.idleFor("node/"+name, idle) >= p.cfg.ProtectIdle
 		}
-		// What is over may have been copied to the Node by Karpenter while it was taken off
-		// the NodeClaim. What is not is taken off with that of the NodeClaim.
+		// Karpenter may have copied an obsolete protection to the Node while it was removed from
+		// the NodeClaim. Any other protection of the Node is removed together with the NodeClaim's.
 		if over {
 			errs = append(errs, p.writes.unprotectNode(ctx, p.writes.ahead, name))
 		}
@@ -125,8 +127,8 @@ func (p *protectionSweeper) sweep(ctx context.Context, claims []karpv1.NodeClaim
 	return errors.Join(errs...)
 }
 
-// over reports whether the protection of a replacement must end: its pods have been placed, or
-// nothing is left of the drain that they come from.
+// over reports whether the protection of a replacement must end, because its pods have been placed
+// or nothing of the drain that it was launched for remains.
 func (p *protectionSweeper) over(ctx context.Context, c *karpv1.NodeClaim, nodes map[string]*corev1.Node, waited,
 	idle map[string]bool) (bool, error) {
 	if waited[c.Annotations[TokenAnnotation]] {
@@ -150,8 +152,8 @@ func (p *protectionSweeper) over(ctx context.Context, c *karpv1.NodeClaim, nodes
 	return p.idleFor(c.Name, idle) >= p.cfg.ProtectIdle, nil
 }
 
-// idleFor returns how long nothing has been seen that a NodeClaim, or a Node that none
-// reports ("node/" before its name), is protected for, and notes in idle that so it is.
+// idleFor returns for how long no reason to protect an object has been known, and adds it to idle.
+// name is the name of a NodeClaim, or "node/" and the name of a Node that no NodeClaim reports.
 func (p *protectionSweeper) idleFor(name string, idle map[string]bool) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +164,7 @@ func (p *protectionSweeper) idleFor(name string, idle map[string]bool) time.Dura
 	return p.cfg.now().Sub(p.idle[name])
 }
 
-// keepIdle forgets what is not idle any more.
+// keepIdle forgets all objects that are not in idle.
 func (p *protectionSweeper) keepIdle(idle map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

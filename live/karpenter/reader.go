@@ -14,13 +14,13 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An apiReader reads the objects of Karpenter and of Kubernetes, and never writes them.
+// An apiReader reads objects of Karpenter and Kubernetes. It never writes.
 type apiReader struct {
 	client client.Client // reads from the cache
 	reader client.Reader // reads from the API server
 }
 
-// claimOf returns the NodeClaim of a node, as the API server has it; nil without one.
+// claimOf returns the NodeClaim of a node from the API server, or nil if the node has none.
 func (r *apiReader) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
 	all, err := r.cached(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *apiReader) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.Nod
 	return &c, nil
 }
 
-// there reads an object from the API server and reports whether it is there.
+// there reads an object from the API server and reports whether it exists.
 func (r *apiReader) there(ctx context.Context, kind, name string, o client.Object) (bool, error) {
 	err := r.reader.Get(ctx, client.ObjectKey{Name: name}, o)
 	if client.IgnoreNotFound(err) != nil {
@@ -48,13 +48,13 @@ func (r *apiReader) there(ctx context.Context, kind, name string, o client.Objec
 	return err == nil, nil
 }
 
-// A clusterView is what the API server holds of Karpenter's objects, read once for all pools.
+// A clusterView contains Karpenter's objects on the API server, read once for all pools.
 type clusterView struct {
 	nodePools []unstructured.Unstructured
 	claims    []karpv1.NodeClaim
 }
 
-// look reads the NodePools, and the NodeClaims that are chosen, from the API server.
+// look reads all NodePools, and the NodeClaims that the options select, from the API server.
 func (r *apiReader) look(ctx context.Context, of ...client.ListOption) (*clusterView, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(groupVersion.WithKind("NodePoolList"))
@@ -68,7 +68,7 @@ func (r *apiReader) look(ctx context.Context, of ...client.ListOption) (*cluster
 	return &clusterView{list.Items, claims}, nil
 }
 
-// of returns the claims of Spotter's NodePools for a CapacityPool.
+// of returns the claims of the two NodePools that Spotter manages for a CapacityPool.
 func (x *clusterView) of(pool string) []karpv1.NodeClaim {
 	return slices.DeleteFunc(slices.Clone(x.claims), func(c karpv1.NodeClaim) bool {
 		of := c.Labels[karpv1.NodePoolLabelKey]
@@ -76,8 +76,8 @@ func (x *clusterView) of(pool string) []karpv1.NodeClaim {
 	})
 }
 
-// drains returns the Nodes of Karpenter in the cache, which are never written, and the
-// tokens of the launches that drains on them wait for.
+// drains returns Karpenter's Nodes in the cache by name, and the set of launch tokens that drains
+// on these Nodes wait for. The Nodes are shared with the cache and must not be modified.
 func (r *apiReader) drains(ctx context.Context) (nodes map[string]*corev1.Node, waited map[string]bool, err error) {
 	var list corev1.NodeList
 	if err := r.client.List(ctx, &list, client.HasLabels{karpv1.NodePoolLabelKey},
@@ -96,8 +96,7 @@ func (r *apiReader) drains(ctx context.Context) (nodes map[string]*corev1.Node, 
 	return nodes, waited, nil
 }
 
-// busy reports whether pods run, or are about to, on a node that a drain would have to
-// move.
+// busy reports whether the node has active pods that a drain would have to move.
 func (r *apiReader) busy(ctx context.Context, node string) (bool, error) {
 	var pods corev1.PodList
 	if err := r.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
@@ -108,8 +107,7 @@ func (r *apiReader) busy(ctx context.Context, node string) (bool, error) {
 	}), nil
 }
 
-// unused reports whether the API server has neither a Node nor a NodeClaim of a
-// NodePool.
+// unused reports whether the API server has neither Nodes nor NodeClaims of a NodePool.
 func (r *apiReader) unused(ctx context.Context, nodePool string) (bool, error) {
 	of := client.MatchingLabels{karpv1.NodePoolLabelKey: nodePool}
 	var nodes corev1.NodeList

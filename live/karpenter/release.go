@@ -14,10 +14,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// Prepare keeps Karpenter from replacing or removing a node that Spotter drains. A node that
-// Karpenter is ending is left to it. A node that the user protects, or that pods may have been
-// promised to, is left alone. Not more nodes of a NodePool are drained than its budgets let
-// Karpenter disrupt. Under a notice only the first rule applies.
+// Prepare keeps Karpenter from replacing or removing a node that Spotter drains. It returns a
+// [backend.Held] if Karpenter is deleting the node, if the user protects it, if Karpenter may have
+// nominated it for pods, or if the disruption budgets of its NodePool are exhausted. Under a
+// notice, nominations and budgets are not checked.
 func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	claim, err := b.api.claimOf(ctx, node)
 	if err != nil {
@@ -31,7 +31,7 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 		return backend.Leave(policy.ActorKarpenter, "KarpenterActs", "Karpenter is deleting node %s", node.Name)
 	}
 	if protectedFor(node, protectedDrain) {
-		return nil // prepared before
+		return nil // already prepared
 	}
 	if _, _, ours := protectedSince(node.Annotations); !ours &&
 		node.Annotations[karpv1.DoNotDisruptAnnotationKey] == "true" {
@@ -50,15 +50,15 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// going reports whether Karpenter ends a node, or is about to.
+// going reports whether Karpenter is deleting a node or is about to.
 func going(c *karpv1.NodeClaim, node *corev1.Node) bool {
 	return !c.DeletionTimestamp.IsZero() || !node.DeletionTimestamp.IsZero() ||
 		claimIs(c, karpv1.ConditionTypeDisruptionReason) ||
 		kube.IsTainted(node, karpv1.DisruptedTaintKey)
 }
 
-// Replaced reports how far the NodeClaims of the tokens have come. One that is not
-// there, or going, has failed.
+// Replaced returns the progress of the NodeClaims of the tokens. A NodeClaim that does not exist or
+// is being deleted has failed.
 func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
 	how := backend.ReplacementReady
 	for _, token := range tokens {
@@ -76,9 +76,8 @@ func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replac
 	return how, nil
 }
 
-// Release deletes the NodeClaim of an emptied node: Karpenter then ends the machine and
-// the Node. A drain has looked for pods and waited for the volumes, and Karpenter does by its
-// own rules.
+// Release deletes the NodeClaim of an empty node. Karpenter then terminates the machine and deletes
+// the Node, after its own checks for pods and volumes; the drain has already made both checks.
 func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	claim, err := b.api.claimOf(ctx, node)
 	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
@@ -92,7 +91,8 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// Undo lets Karpenter act again on the node, and on the replacements.
+// Undo removes Spotter's protection from the node and from its replacements, so that Karpenter may
+// act on them again.
 func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) error {
 	err := b.writes.unprotectNode(ctx, b.api.client, node.Name)
 	if err == nil {
@@ -101,7 +101,7 @@ func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) 
 	return errors.Join(err, b.Settle(ctx, tokens))
 }
 
-// Settle lets Karpenter act again on the replacements.
+// Settle removes Spotter's protection from the replacements.
 func (b *Backend) Settle(ctx context.Context, tokens []string) error {
 	var errs []error
 	for _, token := range tokens {

@@ -10,17 +10,17 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// An Offer is an instance type in a zone: a market of a NodePool, whose provider,
-// region and capacity type are fixed. Either part is empty where it is not known.
+// An Offer is a market of a NodePool, whose provider, region and capacity type are fixed: an
+// instance type in a zone. A field is empty if it is unknown.
 type Offer struct{ Type, Zone string }
 
-// Requirements returns those of a NodePool of the capacity type that buys in the
-// markets wanted and excludes none in which nodes live. A NodePool names types and
-// zones apart and buys in every pair of them, so that it may buy in more markets than
-// are wanted where zones are given different types. The other way, to name only types
-// wanted in every zone, would keep pods from being spread over zones.
+// Requirements returns the requirements of a NodePool of the capacity type that buys in the wanted
+// markets and includes all markets with live nodes. A NodePool lists types and zones separately and
+// buys in every pair of them, so it may buy in more markets than wanted if the zones have different
+// types. The alternative, to list only types that are wanted in every zone, would prevent pods from
+// being spread over zones.
 //
-// It returns nil where nothing is wanted and nothing lives.
+// It returns nil if no types or no zones are known.
 func Requirements(capacity string, wanted, live []Offer) []karpv1.NodeSelectorRequirementWithMinValues {
 	var types, zones []string
 	for _, o := range slices.Concat(wanted, live) {
@@ -35,8 +35,8 @@ func Requirements(capacity string, wanted, live []Offer) []karpv1.NodeSelectorRe
 	}
 }
 
-// offersOf returns types and zones that requirements of this package name, each as
-// half an offer.
+// offersOf returns the types and zones in requirements of this package. Each Offer has only one of
+// its two fields set.
 func offersOf(reqs []karpv1.NodeSelectorRequirementWithMinValues) []Offer {
 	var all []Offer
 	for _, r := range reqs {
@@ -52,7 +52,7 @@ func offersOf(reqs []karpv1.NodeSelectorRequirementWithMinValues) []Offer {
 	return all
 }
 
-// narrows reports whether next leaves out a type or a zone that was names.
+// narrows reports whether next lacks a type or a zone that was includes.
 func narrows(was, next []karpv1.NodeSelectorRequirementWithMinValues) bool {
 	there := offersOf(next)
 	return slices.ContainsFunc(offersOf(was), func(o Offer) bool { return !slices.Contains(there, o) })
@@ -62,7 +62,7 @@ func in(key string, values ...string) karpv1.NodeSelectorRequirementWithMinValue
 	return karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
-// with returns the ascending list all with v in it; an empty v is in none.
+// with returns the sorted list all with v inserted if it is missing. An empty v is not inserted.
 func with(all []string, v string) []string {
 	at, found := slices.BinarySearch(all, v)
 	if found || v == "" {
@@ -71,13 +71,13 @@ func with(all []string, v string) []string {
 	return slices.Insert(all, at, v)
 }
 
-// product returns types and zones, ascending, all of whose pairs are in offers. It is the largest
-// such product by pairs, and of equals the one with more zones. A claim that names them requests no
-// other market.
+// product returns types and zones, in ascending order, whose pairs are all in offers. Of all such
+// products it returns the one with the most pairs, and of equals the one with more zones. A claim
+// that lists them requests no other market.
 //
-// The types of a largest product are those that are sold in all of its zones, and
-// its zones are an intersection of those of its types. With the few zones of a
-// region all intersections are soon found.
+// The types of a largest product are the types that are sold in all of its zones, and its zones are
+// an intersection of the zones of these types. A region has few zones, so all intersections can be
+// enumerated.
 func product(offers []Offer) (types, zones []string) {
 	zonesOf := map[string]sets.Set[string]{}
 	for _, o := range offers {
@@ -89,7 +89,7 @@ func product(offers []Offer) (types, zones []string) {
 		}
 	}
 	names := slices.Sorted(maps.Keys(zonesOf))
-	var all []sets.Set[string] // of zones; each once
+	var all []sets.Set[string] // sets of zones, without duplicates
 	add := func(set sets.Set[string]) {
 		if len(set) > 0 && !slices.ContainsFunc(all, set.Equal) {
 			all = append(all, set)
@@ -116,11 +116,11 @@ func product(offers []Offer) (types, zones []string) {
 	return types, zones
 }
 
-// zoneSetsMax bounds the search: eight zones have 255 sets.
+// zoneSetsMax limits the search: eight zones have 255 non-empty subsets.
 const zoneSetsMax = 255
 
-// liveOffers returns the markets in which the claims of a NodePool have machines, or may get them:
-// a claim without a machine may still get any market that it requests.
+// liveOffers returns the markets in which the claims of a NodePool have or may get machines: a
+// claim without a machine may still get any market that it requests.
 func liveOffers(nodePool string, claims []karpv1.NodeClaim) []Offer {
 	var live []Offer
 	for i := range claims {

@@ -12,32 +12,34 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A half is how one of the two NodePools of a pool should buy.
+// A half is the configuration of one of the two NodePools of a pool.
 type half struct {
 	weight int32
 
-	// limits are absolute, as Karpenter's; a resource without one is not limited.
+	// limits are absolute, like Karpenter's. A resource without an entry is not limited.
 	limits corev1.ResourceList
 
-	// emptyOnly says that Karpenter removes nothing but empty nodes.
+	// emptyOnly reports whether Karpenter may remove only empty nodes.
 	emptyOnly bool
 
-	// closed says that it removes none, since no maintenance window is open or a freeze is on.
+	// closed reports whether Karpenter may remove no nodes, because no maintenance window is open
+	// or a freeze is in force.
 	closed bool
 }
 
-// holdings are what a pool holds and is about to need, as its limits count them:
-// the capacity of every machine that is not going away.
+// holdings is the capacity of a pool, as its limits count it: all machines that are not being
+// deleted, and the requests of its pending pods.
 type holdings struct {
 	spot, onDemand, pending policy.Resources
 
-	// gpu is the resource that Resources.GPU counts where every market of the pool
-	// has accelerators, so that the share is one of these; else empty.
+	// gpu is the name of the resource that Resources.GPU counts, if every market of the pool has
+	// this accelerator: the share is then a share of accelerators. It is empty if the share is a
+	// share of vCPUs.
 	gpu string
 
-	// These are in units of the share, thousandths of a vCPU or GPUs: what the pool holds of
-	// its share, the size of the largest Spot node that may be bought, and the Spot nodes that
-	// Karpenter would buy for pending pods without a limit.
+	// The following fields are in the unit of the share, thousandths of a vCPU or GPUs: the present
+	// capacity relative to the share, the size of the largest Spot node that may be bought, and the
+	// Spot nodes that Karpenter would buy for pending pods without a limit.
 	room      placement.SpotRoom
 	largest   int64
 	purchases []placement.Purchase
@@ -45,7 +47,7 @@ type holdings struct {
 
 func (h *holdings) total() policy.Resources { return h.spot.Plus(h.onDemand) }
 
-// unit returns the part of r that the share is one of.
+// unit returns the amount of the resource in r that the share is measured in.
 func (h *holdings) unit(r policy.Resources) int64 {
 	if h.gpu != "" {
 		return r.GPU
@@ -53,7 +55,7 @@ func (h *holdings) unit(r policy.Resources) int64 {
 	return r.CPU
 }
 
-// holdingsOf returns what pool holds at s and is about to need.
+// holdingsOf returns the present capacity of pool and the requests of its pending pods.
 func holdingsOf(s *policy.Snapshot, pool *policy.Pool, t *steering) holdings {
 	h := holdings{gpu: gpuOf(s, pool), room: placement.SpotRoom{Share: t.Share}}
 	for i := range s.Nodes {
@@ -84,7 +86,7 @@ func holdingsOf(s *policy.Snapshot, pool *policy.Pool, t *steering) holdings {
 	return h
 }
 
-// spotRoom returns what the limit of Spot leaves.
+// spotRoom returns the Spot capacity that may still be bought, in the unit of the share.
 func (h *holdings) spotRoom() int64 {
 	if len(h.purchases) == 0 {
 		return h.room.Ahead(h.largest)
@@ -92,7 +94,7 @@ func (h *holdings) spotRoom() int64 {
 	return h.room.For(h.purchases)
 }
 
-// addToRoom counts a node of a size unless it is going.
+// addToRoom counts a node of the given size unless it is leaving the pool.
 func (h *holdings) addToRoom(n *policy.Node, size policy.Resources, spot bool) {
 	if held := n.Held(); held == policy.NotHeld || held == policy.HeldWaiting {
 		return
@@ -103,7 +105,7 @@ func (h *holdings) addToRoom(n *policy.Node, size policy.Resources, spot bool) {
 	}
 }
 
-// pendingFor returns the pods that find no place and may run in pool.
+// pendingFor returns the unschedulable pods that may run in pool.
 func pendingFor(s *policy.Snapshot, pool *policy.Pool) (pods []policy.Pod) {
 	for p := range s.Pending() {
 		if !p.Gated && p.Nominated == policy.None && mayServe(pool, &s.Templates[p.Template]) {
@@ -113,8 +115,8 @@ func pendingFor(s *policy.Snapshot, pool *policy.Pool) (pods []policy.Pod) {
 	return pods
 }
 
-// purchasesFor returns the Spot nodes that Karpenter would buy for pods where no limit held it back,
-// in the order in which it makes their NodeClaims.
+// purchasesFor returns the Spot nodes that Karpenter would buy for pods without limits, in the
+// order in which it creates their NodeClaims.
 func (h *holdings) purchasesFor(s *policy.Snapshot, pool *policy.Pool, t *steering,
 	pods []policy.Pod) (list []placement.Purchase) {
 	others := func(m policy.MarketID) bool { return !t.names(s.Markets[m].Name) }
@@ -127,8 +129,8 @@ func (h *holdings) purchasesFor(s *policy.Snapshot, pool *policy.Pool, t *steeri
 	return list
 }
 
-// planned returns the nodes on which Karpenter places pods: first those that are initialized, then
-// those on their way.
+// planned returns the nodes on which Karpenter places pods: first the initialized nodes, then those
+// that are being launched.
 func planned(s *policy.Snapshot) (nodes []policy.NodeID) {
 	var coming []policy.NodeID
 	for i := range s.Nodes {
@@ -142,13 +144,14 @@ func planned(s *policy.Snapshot) (nodes []policy.NodeID) {
 	return append(nodes, coming...)
 }
 
-// sizeOf returns what a machine of market m counts against limits.
+// sizeOf returns the resources that a machine of market m counts against limits.
 func sizeOf(s *policy.Snapshot, m policy.MarketID) policy.Resources {
 	t := &s.Types[s.Markets[m].Type]
 	return policy.Resources{CPU: t.VCPU * 1000, Memory: t.Capacity.Memory, GPU: t.Capacity.GPU}
 }
 
-// gpuOf returns the accelerator that all markets of pool have, or nothing.
+// gpuOf returns the name of the accelerator resource that all markets of pool have in common, or an
+// empty string.
 func gpuOf(s *policy.Snapshot, pool *policy.Pool) string {
 	name := ""
 	for _, m := range pool.Markets {
@@ -161,7 +164,7 @@ func gpuOf(s *policy.Snapshot, pool *policy.Pool) string {
 	return name
 }
 
-// mayServe reports whether pods of t may run in pool, by its own labels and taints.
+// mayServe reports whether the labels and taints of pool allow pods of t.
 func mayServe(pool *policy.Pool, t *policy.Template) bool {
 	if t.DaemonSet || !policy.TolerateAll(t.Tolerations, pool.Taints) {
 		return false
@@ -174,14 +177,15 @@ func mayServe(pool *policy.Pool, t *policy.Template) bool {
 	return true
 }
 
-// divide returns how the two NodePools of pool should buy so that together they follow t.
+// divide returns the configurations of the two NodePools of pool with which they together follow t.
 //
-// The Spot NodePool takes precedence. Its limit leaves the capacity of [placement.SpotRoom]: for
-// pending pods the number of whole nodes that brings the pool nearest to its share, and otherwise
-// what Karpenter may buy before Spotter sees for which pods. On-demand takes the overflow. It is
-// limited only by the user's limit of the whole pool. Of the rest of that limit, on-demand reserves
-// half for Spot launches that are refused, and what pending pods need once one was refused. If a
-// whole pool should be Spot without a fallback, on-demand buys nothing.
+// The Spot NodePool takes precedence. Its limit leaves the capacity of [placement.SpotRoom]: with
+// pending pods, the number of whole nodes that brings the pool closest to its share; otherwise, the
+// capacity that Karpenter may buy before Spotter sees the pods that it is for. The on-demand
+// NodePool takes the overflow. It is limited only by the user's limit for the whole pool. Half of
+// the unused part of that limit is reserved for on-demand, in case Spot launches are refused; after
+// a refusal, at least the requests of the pending pods. If the whole pool should be Spot without a
+// fallback, on-demand buys nothing.
 func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused bool) (spot, onDemand half) {
 	spot = half{weight: c.SpotWeight, emptyOnly: t.Exact || t.EmptyOnly}
 	onDemand = half{weight: c.OnDemandWeight, emptyOnly: spot.emptyOnly || pool.Share.Max < 1}
@@ -210,11 +214,11 @@ func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused boo
 	return spot, onDemand
 }
 
-// unlimited means that there is no limit.
+// unlimited is the value of a limit that is not set.
 const unlimited = -1
 
-// limitsOf returns the limits of one resource in the two NodePools; shared says that
-// the share is one of it.
+// limitsOf returns the limits of one resource in the two NodePools. shared reports whether the
+// share is a share of this resource. A bound of 0 means that the user set no limit.
 func (c *Config) limitsOf(t *steering, h *holdings, refused bool, bound, target int64,
 	of func(policy.Resources) int64, shared bool) (spot, onDemand int64) {
 	if !shared {
@@ -238,7 +242,7 @@ func (c *Config) limitsOf(t *steering, h *holdings, refused bool, bound, target 
 	return of(h.spot) + freeCapacity, of(h.onDemand) + free - freeCapacity
 }
 
-// leftOf returns the limits that bound leaves after what the other NodePool holds.
+// leftOf returns the limits that remain of bound after the capacity of the other NodePool.
 func leftOf(bound, other policy.Resources) policy.Resources {
 	left := func(b, o int64) int64 {
 		if b == 0 {
@@ -250,12 +254,12 @@ func leftOf(bound, other policy.Resources) policy.Resources {
 		GPU: left(bound.GPU, other.GPU)}
 }
 
-// nothing returns the limits of a NodePool that should buy nothing. Its nodes stay.
+// nothing returns the limits of a NodePool that must not buy. Its existing nodes remain.
 func nothing() corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(0, resource.DecimalSI)}
 }
 
-// list returns limits as a NodePool has them; unlimited components are left out.
+// list converts r to the limits of a NodePool. Unlimited resources are omitted.
 func (h *holdings) list(r policy.Resources) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	if r.CPU != unlimited {

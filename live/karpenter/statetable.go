@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A stateTable holds what is remembered of CapacityPools between calls. All of a state but
-// its turn is read and changed under mu only.
+// A stateTable contains the state of CapacityPools that is kept between calls. All fields of a
+// state except turn are read and changed only while mu is held.
 type stateTable struct {
 	mu    sync.Mutex
 	pools map[string]*poolState // by CapacityPool
@@ -22,30 +22,31 @@ type stateTable struct {
 
 func newStateTable() *stateTable { return &stateTable{pools: map[string]*poolState{}} }
 
-// A poolState is what is remembered of one CapacityPool between calls.
+// A poolState is the state of one CapacityPool that is kept between calls.
 type poolState struct {
-	// turn is held by who writes the NodePools of the pool.
+	// turn serialises the writes of the pool's NodePools.
 	turn *semaphore.Weighted
 
-	// wanted is what the pool should buy. After a restart the steer in force is read from its
-	// NodePools, and the next plan orders writes that were waiting again.
+	// wanted is the last steer of the pool. After a restart it is read from the annotations of the
+	// NodePools, and the next plan repeats writes that were pending.
 	wanted steering
 
-	// written is when more than the weight and limits of a NodePool was last changed,
-	// limited when anything was, and conflict when another manager held a field. The
-	// first is on the NodePools too; without the others one write comes sooner.
+	// written is when more than the weights and limits was last changed, limited when anything was
+	// last changed, and conflict when another manager last owned a field that Spotter would write.
+	// written is also stored on the NodePools; if the other two are lost in a restart, one write
+	// happens early.
 	written, limited, conflict policy.Time
 
-	// refused is what was in the way when the NodePools of the pool in this generation, in
-	// any where it is 0, were last read or written; nil where nothing was. The next write
-	// finds it again.
+	// refused is the reason why the NodePools of the pool could not be read or written at the last
+	// attempt, nil if they could. It applies to the given generation of the pool, or to all
+	// generations if that is 0. If it is lost, the next write determines it again.
 	refused    *backend.Held
 	generation int64
 
 	conditions map[string]metav1.Condition
 }
 
-// pool returns the state of a CapacityPool; t.mu is held.
+// pool returns the state of a CapacityPool. t.mu must be held.
 func (t *stateTable) pool(name string) *poolState {
 	p := t.pools[name]
 	if p == nil {
@@ -55,21 +56,21 @@ func (t *stateTable) pool(name string) *poolState {
 	return p
 }
 
-// turn returns what is held by who writes the NodePools of a pool.
+// turn returns the semaphore that serialises the writes of a pool's NodePools.
 func (t *stateTable) turn(pool string) *semaphore.Weighted {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pool(pool).turn
 }
 
-// keepOnly drops all other pools, but for those whose NodePools are being written.
+// keepOnly drops the state of all other pools, except those whose NodePools are being written.
 func (t *stateTable) keepOnly(pools map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.pools, func(name string, p *poolState) bool { return !pools[name] && p.turn.TryAcquire(1) })
 }
 
-// want sets what a pool should buy. An unchanged steer keeps its time.
+// want sets the steer of a pool. The time of an unchanged steer is kept.
 func (t *stateTable) want(pool string, x steering) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,8 +81,8 @@ func (t *stateTable) want(pool string, x steering) {
 	p.wanted = x
 }
 
-// writes returns when the NodePools of a pool were last written, and when another manager
-// last held a field of theirs.
+// writes returns when the NodePools of a pool were last written, and when another manager last
+// owned a field that Spotter would write.
 func (t *stateTable) writes(pool string) (written, limited, conflict policy.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,8 +90,8 @@ func (t *stateTable) writes(pool string) (written, limited, conflict policy.Time
 	return p.written, p.limited, p.conflict
 }
 
-// setWrites sets when the NodePools of a pool were last written, and returns what that was
-// before.
+// setWrites sets the times at which the NodePools of a pool were last written, and returns the
+// previous times.
 func (t *stateTable) setWrites(pool string, written, limited policy.Time) (wasWritten, wasLimited policy.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,15 +101,15 @@ func (t *stateTable) setWrites(pool string, written, limited policy.Time) (wasWr
 	return wasWritten, wasLimited
 }
 
-// setConflict notes when another manager held a field.
+// setConflict records when another manager owned a field that Spotter would write.
 func (t *stateTable) setConflict(pool string, at policy.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pool(pool).conflict = at
 }
 
-// refusal returns what was in the way when the NodePools of a pool in this generation were
-// last read or written; nil where nothing was.
+// refusal returns the reason why the NodePools of a pool in this generation could not be read or
+// written at the last attempt, nil if they could.
 func (t *stateTable) refusal(pool string, generation int64) *backend.Held {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +119,7 @@ func (t *stateTable) refusal(pool string, generation int64) *backend.Held {
 	return nil
 }
 
-// conditions returns the conditions of a pool, by type.
+// conditions returns the conditions of a pool, sorted by type.
 func (t *stateTable) conditions(pool string) []metav1.Condition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,8 +134,8 @@ func (t *stateTable) conditions(pool string) []metav1.Condition {
 	return all
 }
 
-// block notes what is in the way of writing the NodePools of a pool, nil where nothing is:
-// of its generation, or of any where that is 0.
+// block records the reason why the NodePools of a pool cannot be written, nil if they can. It
+// applies to the given generation of the pool, or to all generations if that is 0.
 func (t *stateTable) block(pool string, generation int64, held *backend.Held) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,8 +154,8 @@ func (t *stateTable) setCondition(pool, kind string, status bool, reason, messag
 	t.pool(pool).conditions[kind] = c
 }
 
-// unreadable returns err, of reading Karpenter's objects for a pool, or a Held where
-// Karpenter is not installed.
+// unreadable returns the error to report when reading Karpenter's objects for a pool failed with
+// err: a Held if Karpenter is not installed, else err.
 func (t *stateTable) unreadable(pool string, err error) error {
 	if missing(err) {
 		t.block(pool, 0, heldMissing)
@@ -162,7 +163,7 @@ func (t *stateTable) unreadable(pool string, err error) error {
 	return heldIfMissing(err)
 }
 
-// readable takes back what unreadable noted.
+// readable removes the refusal that unreadable recorded.
 func (t *stateTable) readable(pool string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,8 +172,8 @@ func (t *stateTable) readable(pool string) {
 	}
 }
 
-// recall sets what is wanted of the pool, and when it was last written: as set in
-// this process, else as its NodePools say.
+// recall sets the steer in w, from this process or, after a restart, from the annotations of the
+// NodePools. It also updates the time at which the NodePools were last written.
 func (t *stateTable) recall(w *poolView) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,10 +25,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Steer sets what a pool should buy. Changes of markets and of consolidation are written at most
-// once in [Config.WriteEvery] unless there is an emergency: until then the steer is kept,
-// [Backend.Tend] writes it when it is due, and a Held names that time. Weights and limits are in
-// force before.
+// Steer sets the markets, share and limits by which a pool should buy. Unless there is an
+// emergency, changes of markets and of consolidation are written at most once per
+// [Config.WriteEvery]. A later change is kept until [Backend.Tend] writes it, and Steer returns a
+// [backend.Held] that contains the time of that write. Weights and limits take effect earlier.
 func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	pool := &s.Pools[x.Pool]
 	t, turn := steeringOf(s, x), b.states.turn(pool.Name)
@@ -40,13 +40,14 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	return b.nodePools.write(ctx, s, pool, nil, emergency(x.Why.Reason))
 }
 
-// emergency reports whether a steer cannot wait: capacity is missing or about to.
+// emergency reports whether a steer with this reason must be written at once, because capacity is
+// missing or about to be.
 func emergency(r policy.Reason) bool {
 	return slices.Contains([]policy.Reason{policy.ReasonNotice, policy.ReasonShortage, policy.ReasonFallback,
 		policy.ReasonRisk}, r)
 }
 
-// A nodePoolSteerer writes the NodePools of pools. Who calls it holds the turn of the pool.
+// A nodePoolSteerer writes the NodePools of pools. Callers must hold the turn of the pool.
 type nodePoolSteerer struct {
 	cfg     *Config
 	log     *slog.Logger
@@ -57,15 +58,15 @@ type nodePoolSteerer struct {
 	states  *stateTable
 }
 
-// A poolView is all that is read of a pool to write its NodePools.
+// A poolView contains the objects from which the NodePools of a pool are written.
 type poolView struct {
 	s      *policy.Snapshot
 	pool   *policy.Pool
 	object *v1alpha1.CapacityPool
 	class  karpv1.NodeClassReference
 
-	// invalid is why Karpenter would refuse the template that the pool states; nil where it
-	// would not. What it has taken before is kept.
+	// invalid is the reason why Karpenter would refuse the present template of the pool, nil if it
+	// would accept it. While it is set, NodePools keep the template that Karpenter accepted before.
 	invalid error
 
 	t      steering
@@ -74,9 +75,9 @@ type poolView struct {
 	claims []karpv1.NodeClaim          // of the pool's own NodePools
 }
 
-// write brings the NodePools of a pool to what is wanted and what now lives there, at
-// the pace that what is written allows. It does nothing before a first steer, and
-// nothing that changes nothing. seen is what was read just now; nil has it read.
+// write updates the NodePools of a pool to the wanted steer and the present nodes. Each kind of
+// change has its own minimum interval, see pace.go. It does nothing before the first steer or if
+// nothing would change. seen is a view that was just read; if it is nil, write reads one.
 func (n *nodePoolSteerer) write(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, seen *clusterView,
 	urgent bool) error {
 	w, err := n.read(ctx, s, pool, seen)
@@ -112,7 +113,7 @@ func (n *nodePoolSteerer) write(ctx context.Context, s *policy.Snapshot, pool *p
 	return wait
 }
 
-// read reads what write needs. It returns nil where nothing was ever steered.
+// read reads the objects that write needs. It returns nil if the pool was never steered.
 func (n *nodePoolSteerer) read(ctx context.Context, s *policy.Snapshot, pool *policy.Pool,
 	seen *clusterView) (*poolView, error) {
 	w := &poolView{s: s, pool: pool, object: &v1alpha1.CapacityPool{}}
@@ -143,8 +144,7 @@ func (n *nodePoolSteerer) read(ctx context.Context, s *policy.Snapshot, pool *po
 	return w, nil
 }
 
-// refusedLately reports whether a launch of pool failed within the time between two
-// writes.
+// refusedLately reports whether a launch of pool was refused less than WriteEvery ago.
 func (n *nodePoolSteerer) refusedLately(pool *policy.Pool) bool {
 	return pool.Refused != 0 && n.cfg.now().Sub(pool.Refused) < n.cfg.WriteEvery
 }
@@ -156,7 +156,7 @@ func find(all []unstructured.Unstructured, name string) *unstructured.Unstructur
 	return nil
 }
 
-// change returns the change of the NodePool of a capacity type, nil for no change.
+// change returns the change of the NodePool of a capacity type, or nil if nothing changes.
 func (n *nodePoolSteerer) change(w *poolView, c policy.CapacityType, h *half) (*edit, error) {
 	if live := w.adopted(c); live != nil {
 		u := adopted(live.GetName(), *h)
@@ -181,7 +181,7 @@ func (n *nodePoolSteerer) change(w *poolView, c policy.CapacityType, h *half) (*
 	fixed, plain := template(w.object, w.class), *h
 	if live == nil {
 		if len(reqs) == 0 {
-			return nil, nil // nothing to buy, and nothing there
+			return nil, nil // nothing to buy, and no NodePool
 		}
 		if w.invalid != nil {
 			return nil, w.invalid
@@ -207,7 +207,7 @@ func (n *nodePoolSteerer) change(w *poolView, c policy.CapacityType, h *half) (*
 	return &edit{full: u, live: live, plain: plain, urgent: done || outside(was, there) || closing(u, live)}, nil
 }
 
-// adopted returns the adopted NodePool that is used for the capacity type.
+// adopted returns the adopted NodePool that is used for the capacity type, or nil.
 func (w *poolView) adopted(c policy.CapacityType) *unstructured.Unstructured {
 	for i := range w.live {
 		u := &w.live[i]
@@ -234,15 +234,15 @@ func typed(u *unstructured.Unstructured) (*karpv1.NodePool, error) {
 	return n, nil
 }
 
-// apply does the edits and looks once more: a claim that Karpenter made in between
-// from a wider NodePool widens it again. written is when more than weights and limits
-// was last changed, this write included.
+// apply writes the edits. It then reads the claims again: the NodePools are widened if Karpenter
+// has meanwhile created a claim outside of them. written is when more than weights and limits was
+// last changed, including this write.
 func (n *nodePoolSteerer) apply(ctx context.Context, w *poolView, edits []edit, written policy.Time) error {
-	// Also of a write that fails: it is not retried at once.
+	// Also for a write that fails, so that it is not retried at once.
 	before, limited := n.states.setWrites(w.pool.Name, written, n.cfg.now())
 	for _, x := range edits {
 		if err := n.put(ctx, w, x.full, written); err != nil {
-			if ctx.Err() != nil { // it was cut short, by a step that does the same
+			if ctx.Err() != nil { // cancelled; the next step repeats the write
 				n.states.setWrites(w.pool.Name, before, limited)
 			}
 			return err
@@ -256,7 +256,7 @@ func (n *nodePoolSteerer) apply(ctx context.Context, w *poolView, edits []edit, 
 	return n.widen(ctx, w)
 }
 
-// put applies u. On Spotter's NodePool it annotates what that should buy, and since when.
+// put applies u. A NodePool of Spotter is annotated with the steer and the time of the write.
 func (n *nodePoolSteerer) put(ctx context.Context, w *poolView, u *unstructured.Unstructured,
 	written policy.Time) error {
 	if u.GetLabels()[PoolLabel] != "" {
@@ -270,7 +270,7 @@ func (n *nodePoolSteerer) put(ctx context.Context, w *poolView, u *unstructured.
 	return nil
 }
 
-// widen repeats the write where a node came to live outside of a NodePool meanwhile.
+// widen writes the NodePools again if a node has meanwhile been launched outside of them.
 func (n *nodePoolSteerer) widen(ctx context.Context, w *poolView) error {
 	claims, err := n.api.claimsNow(ctx, claimsOf(w.pool.Name))
 	if err != nil {
@@ -295,13 +295,13 @@ func (n *nodePoolSteerer) widen(ctx context.Context, w *poolView) error {
 	return nil
 }
 
-// inForce reports to the sink that t is what the pool buys by.
+// inForce reports to the sink that the NodePools follow t.
 func (n *nodePoolSteerer) inForce(pool string, t *steering) {
 	n.sink.SetSteer(pool, policy.SteerState{Set: true, Share: t.Share, Since: t.Since})
 }
 
-// conflict returns the result of a write: a Held if another manager owns a field, or if the API
-// server refuses such a NodePool, which is not tried again before the next write is due.
+// conflict converts the error of a write. It returns a Held if another manager owns a field, or if
+// the API server rejects the NodePool. Such a write is not retried before the next write is due.
 func (n *nodePoolSteerer) conflict(w *poolView, nodePool string, err error) error {
 	var status apierrors.APIStatus
 	if apierrors.IsInvalid(err) {

@@ -8,27 +8,28 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A steering is a policy.Steer that outlives its snapshot: it names things by name.
-// It is kept as an annotation of the NodePools, and found there after a restart.
+// A steering is a policy.Steer that refers to markets by name, so that it remains valid after its
+// snapshot. It is stored in an annotation of the NodePools, from which it is restored after a
+// restart.
 type steering struct {
 	Share     float64 `json:"share"`
 	Exact     bool    `json:"exact,omitempty"`
 	Fallback  bool    `json:"fallback,omitempty"`
 	EmptyOnly bool    `json:"emptyOnly,omitempty"`
 
-	// Limits are those of the steer, zero where it sets none.
+	// Limits are the limits of the steer; a resource that is zero has none.
 	Limits policy.Resources `json:"limits,omitzero"`
 
-	// Markets are the names of those to buy in, ascending; All says that they are
-	// all of the pool, whichever these are.
+	// Markets are the names of the markets to buy in, in ascending order. All means all markets of
+	// the pool, including those added later.
 	Markets []string `json:"markets,omitempty"`
 	All     bool     `json:"all,omitempty"`
 
-	// Since is when the share was set.
+	// Since is when the steer was first requested.
 	Since policy.Time `json:"since"`
 }
 
-// steeringOf returns x by name.
+// steeringOf converts x, with the names of its markets.
 func steeringOf(s *policy.Snapshot, x *policy.Steer) steering {
 	t := steering{
 		Share: x.Share, Exact: x.Exact, Fallback: x.Fallback, EmptyOnly: x.EmptyOnly, Limits: x.Limits,
@@ -41,7 +42,7 @@ func steeringOf(s *policy.Snapshot, x *policy.Steer) steering {
 	return t
 }
 
-// same reports whether t and u request the same, at any time.
+// same reports whether t and u are equal, apart from Since.
 func (t *steering) same(u *steering) bool {
 	a, b := *t, *u
 	a.Since, b.Since = 0, 0
@@ -51,12 +52,12 @@ func (t *steering) same(u *steering) bool {
 func (t *steering) text() string {
 	b, err := json.Marshal(t)
 	if err != nil {
-		panic(fmt.Sprintf("karpenter: a steering %+v has no text: %v", *t, err)) // a share that is NaN
+		panic(fmt.Sprintf("karpenter: a steering %+v has no text: %v", *t, err)) // the share is NaN
 	}
 	return string(b)
 }
 
-// readSteering reads an annotation; ok is false if it is missing or invalid.
+// readSteering decodes the value of the annotation; ok is false if it is missing or invalid.
 func readSteering(text string) (t steering, ok bool) {
 	if text == "" || json.Unmarshal([]byte(text), &t) != nil || t.Share < 0 || t.Share > 1 {
 		return steering{}, false
@@ -64,8 +65,8 @@ func readSteering(text string) (t steering, ok bool) {
 	return t, true
 }
 
-// offers returns the instance types and zones of the capacity type that t wants of
-// pool, in the order of the pool's markets.
+// offers returns the markets of pool that t includes and that have the capacity type, in the order
+// of the pool's markets.
 func (t *steering) offers(s *policy.Snapshot, pool *policy.Pool, capacity policy.CapacityType) []Offer {
 	var all []Offer
 	for _, id := range pool.Markets {
@@ -81,7 +82,7 @@ func offerOf(s *policy.Snapshot, id policy.MarketID) Offer {
 	return Offer{Type: s.Types[m.Type].Name, Zone: s.Zones[m.Zone]}
 }
 
-// names reports whether market is among those that t names.
+// names reports whether t includes the market.
 func (t *steering) names(market string) bool {
 	_, found := slices.BinarySearch(t.Markets, market)
 	return t.All || found

@@ -17,11 +17,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Tend does periodic work. For the active pools of s it writes steers that had to wait and limits
-// that follow the pools' capacity, and narrows NodePools after the last node of a market is gone.
-// In every mode, and without any pool, it ends launches that got no machine in time, removes
-// obsolete protections, and deletes Spotter's NodePools whose CapacityPool and nodes are gone. It
-// may be called while other pools are steered.
+// Tend does periodic work. For the active pools of s it writes pending steers and limits that
+// follow the pools' capacity, and narrows NodePools after the last node of a market is gone. In
+// every mode, and without any pool, it ends launches that got no machine in time, removes obsolete
+// protections, and deletes Spotter's NodePools whose CapacityPool and nodes are gone. It may be
+// called while other pools are steered.
 func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
 	seen, err := b.api.look(ctx)
 	var errs []error
@@ -63,15 +63,15 @@ func (b *Backend) forget(s *policy.Snapshot, nodePools []unstructured.Unstructur
 	b.budgets.keepOnly(names)
 }
 
-// tendPool writes what had to wait of a pool, unless it is being steered at this moment. seen is
-// the state of Karpenter, and err why it could not be read.
+// tendPool writes the pending changes of a pool, unless the pool is being steered at the moment.
+// seen is the state of Karpenter's objects, and err the error if they could not be read.
 func (b *Backend) tendPool(ctx context.Context, s *policy.Snapshot, p *policy.Pool, seen *clusterView,
 	err error) error {
 	if err != nil {
 		return b.states.unreadable(p.Name, err)
 	}
-	// Spot was refused to a pool with limits since they were last divided: on-demand needs
-	// the room that was kept for spot.
+	// Since the limits of the pool were last divided, a Spot launch was refused: on-demand needs
+	// the capacity that was reserved for Spot.
 	written, limited, _ := b.states.writes(p.Name)
 	urgent := p.Limits != (policy.Resources{}) && p.Refused > max(written, limited)
 	turn := b.states.turn(p.Name)
@@ -82,14 +82,14 @@ func (b *Backend) tendPool(ctx context.Context, s *policy.Snapshot, p *policy.Po
 	return b.nodePools.write(ctx, s, p, seen, urgent)
 }
 
-// paced reports whether err says that a write has to wait.
+// paced reports whether err is a Held for a write that has to wait.
 func paced(err error) bool {
 	var h *backend.Held
 	return errors.As(err, &h) && h.Reason == "Paced"
 }
 
-// expire deletes Spotter's claims that have no machine in time: until then Karpenter neither
-// provisions nor disrupts anywhere.
+// expire deletes claims of Spotter that got no machine within LaunchTimeout: until then, Karpenter
+// neither provisions nor disrupts in the whole cluster.
 func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 	now := b.cfg.now()
 	b.outcomes.trim(now)
@@ -101,7 +101,7 @@ func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 			continue
 		}
 		pool, token := b.api.poolOf(c), c.Annotations[TokenAnnotation]
-		markets := b.outcomes.ended(c, now) // before the watch shows it
+		markets := b.outcomes.ended(c, now) // before the watch reports the deletion
 		if err := b.writes.abandonClaim(ctx, c); client.IgnoreNotFound(err) != nil {
 			b.outcomes.forget(token)
 			errs = append(errs, fmt.Errorf("deleting NodeClaim %s, which has no machine after %v: %w", c.Name,
@@ -114,11 +114,11 @@ func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 	return errors.Join(errs...)
 }
 
-// collect deletes Spotter's NodePools whose CapacityPool is gone, once none of their nodes and
-// claims is left. If Karpenter creates a claim at that very moment, the claim is orphaned and not
-// deleted with its owner.
+// collect deletes Spotter's NodePools whose CapacityPool is gone, once they have no nodes and
+// claims. If Karpenter creates a claim at the same moment, the claim is orphaned and not deleted
+// with its owner.
 func (b *Backend) collect(ctx context.Context, s *policy.Snapshot, nodePools []unstructured.Unstructured) error {
-	var left []*unstructured.Unstructured // of which s has no pool
+	var left []*unstructured.Unstructured // NodePools whose pool is not in s
 	for i := range nodePools {
 		n := &nodePools[i]
 		owner := n.GetLabels()[PoolLabel]
@@ -135,7 +135,7 @@ func (b *Backend) collect(ctx context.Context, s *policy.Snapshot, nodePools []u
 	var all v1alpha1.CapacityPoolList
 	if err := b.api.reader.List(ctx, &all); err != nil {
 		if apierrors.IsNotFound(err) || missing(err) {
-			return nil // Spotter's definitions are gone: all stays as it is
+			return nil // Spotter's CRDs are gone: keep the NodePools
 		}
 		return fmt.Errorf("listing CapacityPools: %w", err)
 	}

@@ -18,15 +18,15 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// SetupWithManager has the manager run the watches, whether it leads or not. Where
-// Karpenter is not installed they begin once it is.
+// SetupWithManager adds the watches to the manager. They run on all replicas, and start once
+// Karpenter is installed.
 func (b *Backend) SetupWithManager(mgr manager.Manager) error {
 	b.informer.mgr = mgr
 	return mgr.Add(b.informer)
 }
 
-// An informer is the part of a Backend that a manager runs: it reports to the sink what is
-// seen of Karpenter's objects.
+// An informer is the part of a Backend that a manager runs: it reports the changes of Karpenter's
+// objects to the sink.
 type informer struct {
 	cfg      *Config
 	log      *slog.Logger
@@ -37,16 +37,16 @@ type informer struct {
 	mgr      manager.Manager // set before Start
 
 	mu       sync.Mutex
-	reported map[string]bool // UIDs and reasons of interruption Events; after a restart one is reported again
+	reported map[string]bool // by UID and reason of interruption Events; after a restart, an Event may be reported again
 }
 
 // NeedLeaderElection returns false: all replicas watch.
 func (*informer) NeedLeaderElection() bool { return false }
 
-// lookEvery is how often it is looked whether Karpenter has been installed.
+// lookEvery is the interval at which the informer checks whether Karpenter has been installed.
 const lookEvery = 10 * time.Second
 
-// Start watches until ctx ends.
+// Start runs the watches until ctx ends.
 func (i *informer) Start(ctx context.Context) error {
 	logged := false
 	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(context.Context) (bool, error) {
@@ -60,7 +60,7 @@ func (i *informer) Start(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // the end of ctx is how it is stopped
 	}
-	var informers [2]cache.Informer // both are there before what looks from one into the other
+	var informers [2]cache.Informer // both exist before a handler of one reads the other
 	for k, of := range []client.Object{&karpv1.NodePool{}, &karpv1.NodeClaim{}} {
 		if informers[k], err = i.mgr.GetCache().GetInformer(ctx, of); err != nil {
 			if ctx.Err() != nil {
@@ -78,8 +78,8 @@ func (i *informer) Start(ctx context.Context) error {
 	return i.watchEvents(ctx)
 }
 
-// handler calls see for what is there or has changed, with what it was before, nil where
-// it is new; and drop for what is gone.
+// handler returns an event handler. It calls see for an object that is new or has changed, with its
+// previous state, nil if it is new, and drop for a deleted object.
 func handler[T any](see func(was, is *T), drop func(*T)) toolscache.ResourceEventHandlerFuncs {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
@@ -104,8 +104,8 @@ func handler[T any](see func(was, is *T), drop func(*T)) toolscache.ResourceEven
 	}
 }
 
-// nodePoolSeen reports the last steer that the pool of a NodePool got. Where the NodePool has
-// another pool than before, its NodeClaims are reported with that.
+// nodePoolSeen reports the last steer of a NodePool's pool. If the NodePool now belongs to another
+// pool, its NodeClaims are reported again with the new pool.
 func (i *informer) nodePoolSeen(was, n *karpv1.NodePool) {
 	pool := ownerOf(n)
 	if t, ok := readSteering(n.Annotations[SteerAnnotation]); ok && n.Labels[PoolLabel] != "" {
@@ -118,12 +118,12 @@ func (i *informer) nodePoolSeen(was, n *karpv1.NodePool) {
 	if err != nil {
 		i.log.Warn("NodeClaims cannot be assigned to their pool", "nodePool", n.Name, "pool", pool, "error", err)
 	}
-	for k := range claims { // in no order: each is of its own
+	for k := range claims { // in any order: the claims are independent
 		i.sink.SetMachine(BackendName, i.claims.machine(&claims[k]))
 	}
 }
 
-// claimSeen reports a NodeClaim as it is now, and a machine that it was given.
+// claimSeen reports the state of a NodeClaim, and a launch if it has got a machine.
 func (i *informer) claimSeen(was, c *karpv1.NodeClaim) {
 	m := i.claims.machine(c)
 	i.sink.SetMachine(BackendName, m)
@@ -133,7 +133,7 @@ func (i *informer) claimSeen(was, c *karpv1.NodeClaim) {
 	}
 }
 
-// launchedAt returns when a claim was given its machine.
+// launchedAt returns when a claim got its machine, 0 if it has none.
 func launchedAt(c *karpv1.NodeClaim) policy.Time {
 	if x := c.StatusConditions(observed).Get(karpv1.ConditionTypeLaunched); x != nil {
 		return policy.TimeOf(x.LastTransitionTime.Time)
@@ -141,8 +141,8 @@ func launchedAt(c *karpv1.NodeClaim) policy.Time {
 	return 0
 }
 
-// claimGone reports that a NodeClaim no longer exists. A claim that never had a machine was
-// refused, unless an unready node class or Spotter ended it, which was then reported.
+// claimGone reports that a NodeClaim no longer exists. A claim that never had a machine counts as
+// refused, unless its node class was not ready or Spotter ended it, which was reported then.
 func (i *informer) claimGone(c *karpv1.NodeClaim) {
 	_, ours := i.outcomes.end(c.Annotations[TokenAnnotation])
 	i.mu.Lock()
@@ -156,7 +156,7 @@ func (i *informer) claimGone(c *karpv1.NodeClaim) {
 	}
 	n := i.api.nodePoolOf(c)
 	if n == nil {
-		return // nothing is known: not held against the market
+		return // the cause is unknown: do not count it against the market
 	}
 	if no, _ := poolIsNot(n, karpv1.ConditionTypeNodeClassReady); no {
 		return

@@ -17,20 +17,20 @@ import (
 )
 
 // All writes of this backend are in this file, each with the permit that it needs: changes of a
-// pool are written on its behalf, and Spotter's own objects are removed in every mode.
+// pool are made on behalf of that pool, and Spotter's own objects may be removed in every mode.
 
 // A writer writes Karpenter's objects and Nodes.
 type writer struct {
 	cfg   *Config
 	api   *apiReader
-	ahead client.Client // writes what a step waits for
+	ahead client.Client // for writes that a step waits for
 }
 
 // fieldOwner is the field manager of Spotter's writes.
 const fieldOwner = client.FieldOwner("spotter")
 
-// onBehalf returns a context for changes of a pool. Where a mark names none, the caller's
-// permit holds.
+// onBehalf returns a context that permits changes of a pool. If pool is empty, because the drain
+// annotation names none, it returns ctx with the caller's permit.
 func onBehalf(ctx context.Context, pool string) context.Context {
 	if pool == "" {
 		return ctx
@@ -42,16 +42,17 @@ func (w *writer) applyNodePool(ctx context.Context, pool string, u *unstructured
 	return w.ahead.Apply(onBehalf(ctx, pool), client.ApplyConfigurationFromUnstructured(u), fieldOwner)
 }
 
-// deleteNodePool deletes Spotter's NodePool in the version that was read, and orphans what it owns.
+// deleteNodePool deletes one of Spotter's NodePools, if it still has the version of n, and orphans
+// its dependents.
 func (w *writer) deleteNodePool(ctx context.Context, n *unstructured.Unstructured) error {
 	uid, version := n.GetUID(), n.GetResourceVersion()
 	return w.ahead.Delete(permit.Undo(ctx), n, client.Preconditions{UID: &uid, ResourceVersion: &version},
 		client.PropagationPolicy(metav1.DeletePropagationOrphan))
 }
 
-// Restore takes back what was written of a NodePool that another actor made: the API server
-// then removes the fields that no other manager has. A conflict had kept Spotter from
-// writing any that another had.
+// Restore removes the fields that Spotter wrote to a NodePool of another manager: the API server
+// removes the fields that have no other owner. Spotter never took over fields of another manager,
+// since it applies without force.
 func Restore(ctx context.Context, c client.Client, nodePool string) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(nodePoolKind)
@@ -68,13 +69,13 @@ func (w *writer) releaseClaim(ctx context.Context, pool string, c *karpv1.NodeCl
 	return w.api.client.Delete(onBehalf(ctx, pool), c, client.Preconditions{UID: &c.UID})
 }
 
-// abandonClaim withdraws one of Spotter's launches that got no machine.
+// abandonClaim deletes a claim of Spotter that got no machine.
 func (w *writer) abandonClaim(ctx context.Context, c *karpv1.NodeClaim) error {
 	return w.ahead.Delete(permit.Undo(ctx), c, client.Preconditions{UID: &c.UID})
 }
 
-// protectNode protects a node that is drained from Karpenter, marks the protection as Spotter's,
-// and returns the resourceVersion that the Node then has.
+// protectNode protects a node that is being drained from Karpenter, marks the protection as
+// Spotter's, and returns the resourceVersion of the updated Node.
 func (w *writer) protectNode(ctx context.Context, pool, node string) (version string, err error) {
 	n := &corev1.Node{}
 	n.Name = node
@@ -83,12 +84,12 @@ func (w *writer) protectNode(ctx context.Context, pool, node string) (version st
 	return n.ResourceVersion, err
 }
 
-// protection is the value of [ProtectedAnnotation].
+// protection returns the value of [ProtectedAnnotation] for a reason and the current time.
 func (w *writer) protection(why string) string {
 	return why + " " + w.cfg.now().Std().Format(time.RFC3339)
 }
 
-// unprotectClaim removes Spotter's protection from a NodeClaim, and then from its Node, to which
+// unprotectClaim removes Spotter's protection from a NodeClaim and then from its Node, to which
 // Karpenter copied it.
 func (w *writer) unprotectClaim(ctx context.Context, to client.Writer, name string) error {
 	var c karpv1.NodeClaim
@@ -111,8 +112,8 @@ func (w *writer) unprotectNode(ctx context.Context, to client.Writer, name strin
 	return unprotect(ctx, to, &n)
 }
 
-// unprotect removes the protection of o, which is as it was last read. A protection by others
-// stays.
+// unprotect removes Spotter's protection from o, which the caller has just read. A protection by
+// another actor remains.
 func unprotect(ctx context.Context, w client.Writer, o client.Object) error {
 	if _, _, ours := protectedSince(o.GetAnnotations()); !ours {
 		return nil
@@ -125,8 +126,8 @@ func unprotect(ctx context.Context, w client.Writer, o client.Object) error {
 	return nil
 }
 
-// annotate sets annotations of o, which then is as the API server has it, and removes
-// those that are nil.
+// annotate sets annotations of o and removes those whose value is nil. o is updated to the state on
+// the API server.
 func annotate(ctx context.Context, w client.Writer, o client.Object, annotations map[string]any) error {
 	patch, err := json.Marshal(object{"metadata": object{"annotations": annotations}})
 	if err != nil {

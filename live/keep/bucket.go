@@ -15,30 +15,31 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// The files of a segment that are not uploaded in the order of their names. The digests are first:
-// the uploader that writes them has the number. The table of steps is last: a segment without it is
-// incomplete.
+// Files of a segment that are not uploaded in the order of their names. The digests are first: the
+// uploader that creates this file owns the number of the segment. The table of steps is last: a
+// segment without it is incomplete.
 const (
 	firstFile = "SHA256SUMS"
 	lastFile  = "steps.parquet"
 )
 
-// The keys of the metadata of firstFile.
+// Keys of the metadata of firstFile.
 const (
 	metaDigest = "spotter-digest"
 	metaStep   = "spotter-last-step"
 )
 
-// errTaken means that another recorder uploaded a segment of the same number.
+// errTaken means that another recorder uploaded a segment with the same number.
 var errTaken = errors.New("another recorder has uploaded a segment of this number")
 
-// A bucket is where segments are uploaded to.
+// A bucket is the S3 location to which segments are uploaded.
 type bucket struct {
 	s3  s3.Client
 	url string // s3://bucket/ or s3://bucket/prefix/
 }
 
-// dial returns the bucket of c by the default chain of credentials. It sends no request yet.
+// dial returns the bucket of c with credentials from the default chain. It sends no request to the
+// bucket.
 func dial(ctx context.Context, c *Config) (*bucket, error) {
 	name, prefix, err := parseBucket(c.Bucket)
 	if err != nil {
@@ -54,15 +55,15 @@ func dial(ctx context.Context, c *Config) (*bucket, error) {
 	return b, err
 }
 
-// segment is the prefix of the name of the folder of every segment.
+// segment is the prefix of the folder name of every segment.
 const segment = "segment="
 
 func (b *bucket) object(number int, file string) string {
 	return fmt.Sprintf("%s%s%05d/%s", b.url, segment, number, file)
 }
 
-// place returns the last segment and step in the bucket, whichever recorder wrote them. A segment
-// whose upload was interrupted counts.
+// place returns the number of the last segment in the bucket and of its last step, regardless of
+// the recorder that wrote it. A segment whose upload was interrupted counts.
 func (b *bucket) place(ctx context.Context) (p record.Place, err error) {
 	folders, err := b.s3.Folders(ctx, b.url+segment)
 	for _, f := range folders {
@@ -83,8 +84,8 @@ func (b *bucket) place(ctx context.Context) (p record.Place, err error) {
 	return p, err
 }
 
-// upload puts a segment into the bucket. One that an earlier attempt left half
-// there is put again.
+// upload uploads a segment to the bucket. It uploads a segment again if an earlier attempt was
+// interrupted.
 func (b *bucket) upload(ctx context.Context, s record.Segment) error {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
@@ -113,7 +114,8 @@ func (b *bucket) upload(ctx context.Context, s record.Segment) error {
 	return b.put(ctx, s, lastFile)
 }
 
-// own reports whether the first file of a segment in the bucket is the one described by about.
+// own returns nil if the first file of a segment in the bucket has the digest in about, else
+// errTaken.
 func (b *bucket) own(ctx context.Context, first string, about map[string]string) error {
 	o, err := b.s3.Open(ctx, first)
 	if err != nil {

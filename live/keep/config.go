@@ -15,27 +15,27 @@ import (
 	"github.com/spotter-dev/spotter/live/flock"
 )
 
-// ErrConfig is returned for a configuration that cannot be meant.
+// ErrConfig is returned for an invalid configuration.
 var ErrConfig = errors.New("invalid setting")
 
-// A FieldError is an [ErrConfig] that says which setting it is.
+// A FieldError is an [ErrConfig] that names the invalid setting.
 type FieldError struct {
-	// Field is that of [Config], Value what it says, and Problem what is wrong with
-	// that, as the end of a sentence.
+	// Field is the name of a field of [Config], Value its value, and Problem the reason why that is
+	// invalid, as the end of a sentence.
 	Field   string
 	Value   any
 	Problem string
 
-	// cause is the error that Problem reports, nil where it is the value itself.
+	// cause is the error that Problem describes, nil if the value itself is invalid.
 	cause error
 }
 
-// Error names the field, its value and what is wrong.
+// Error returns the field, its value and the problem.
 func (e *FieldError) Error() string {
 	return fmt.Sprintf("record %s %s: %s", e.Field, e.Shown(), e.Problem)
 }
 
-// Shown returns the value as a person writes it.
+// Shown returns the value as a user would write it, strings in quotes.
 func (e *FieldError) Shown() string {
 	if s, ok := e.Value.(string); ok {
 		return strconv.Quote(s)
@@ -43,60 +43,61 @@ func (e *FieldError) Shown() string {
 	return fmt.Sprint(e.Value)
 }
 
-// Unwrap returns what was met with the value, nil where it is wrong by itself.
+// Unwrap returns the error that the value caused, nil if the value itself is invalid.
 func (e *FieldError) Unwrap() error { return e.cause }
 
-// Is makes every such error an ErrConfig.
+// Is reports whether target is [ErrConfig].
 func (e *FieldError) Is(target error) bool { return target == ErrConfig }
 
-// ErrBusy means that another recorder has the folder.
+// ErrBusy means that another recorder uses the folder.
 var ErrBusy = flock.ErrBusy
 
-// A Config says where a record is kept and for how long.
+// A Config configures where a record is stored and for how long.
 type Config struct {
-	// Dir is the folder, for this recorder alone: one of a volume, or of the
-	// container, where a restart loses what no bucket has.
+	// Dir is the folder, which no other recorder may use: a volume, or a folder of the container,
+	// where a restart loses all steps that are not in a bucket.
 	Dir string
 
-	// Bucket is where complete segments are uploaded, as s3://bucket/prefix; empty
-	// is nowhere. Region and Endpoint replace those of the environment.
-	// Encryption is AES256, aws:kms or empty for what the bucket does by itself,
-	// and KMSKey the key of aws:kms, empty for the account's own.
+	// Bucket is the destination of complete segments, as s3://bucket/prefix; if it is empty, they
+	// are not uploaded. Region and Endpoint override the settings of the environment. Encryption is
+	// AES256, aws:kms, or empty for the default of the bucket. KMSKey is the key for aws:kms, empty
+	// for the AWS managed key of the account.
 	Bucket, Region, Endpoint string
 	Encryption, KMSKey       string
 
-	// Complete is how long a step waits at most until readers find it, and what a
-	// crash may lose. Raising it makes fewer and larger segments.
+	// Complete is the maximum time until readers can find a step, and the maximum time whose steps
+	// a crash may lose. If it is raised, segments are fewer and larger.
 	Complete time.Duration
 
-	// Whole is the time from one segment that can be read alone to the next. Raising it takes less
-	// space, and more time to read the newest state.
+	// Whole is the time between two segments that can be read without earlier ones. If it is
+	// raised, the record takes less space, and reading the latest state takes longer.
 	Whole time.Duration
 
-	// Rows is the most of a segment. Raising it takes more memory.
+	// Rows is the maximum number of rows of a segment. If it is raised, recording takes more
+	// memory.
 	Rows int
 
-	// Keep and KeepBytes are how long segments are kept in Dir, and how much of
-	// them; zero is no limit. In a bucket its own lifecycle rules say so.
+	// Keep is how long segments are kept in Dir, and KeepBytes the maximum of their total size.
+	// Zero means no limit. The lifecycle rules of the bucket apply to the segments in it.
 	Keep      time.Duration
 	KeepBytes int64
 
-	// Queue is how many steps may wait to be written. Raising it takes memory, of
-	// the size of a snapshot each, and bridges a longer fault.
+	// Queue is the maximum number of steps that wait to be written. If it is raised, longer faults
+	// are bridged, and the queue may take more memory: each step has the size of a snapshot.
 	Queue int
 
-	// RetryMin and RetryMax bound the wait after a fault, which doubles from one to
-	// the next.
+	// RetryMin and RetryMax are the first and the longest wait after a fault. The wait doubles with
+	// every fault.
 	RetryMin, RetryMax time.Duration
 
-	// Timeout bounds one request to the bucket, with its attempts.
+	// Timeout is the maximum duration of a request to the bucket, including retries.
 	Timeout time.Duration
 
 	Clock clock.WithTicker
 	Log   *slog.Logger
 }
 
-// DefaultConfig keeps seven days and at most 4 GiB.
+// DefaultConfig returns the default configuration, which keeps seven days and at most 4 GiB.
 func DefaultConfig() Config {
 	return Config{
 		Complete: 5 * time.Minute, Whole: time.Hour, Rows: 100_000,
@@ -106,7 +107,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate returns a [FieldError] for the first setting that cannot be meant.
+// Validate returns a [FieldError] for the first invalid setting.
 func (c *Config) Validate() error {
 	if c.Dir == "" {
 		return &FieldError{Field: "Dir", Value: c.Dir, Problem: "it must be a folder"}
@@ -143,7 +144,7 @@ func (c *Config) Validate() error {
 	return c.validateBucket()
 }
 
-// validateBucket checks what says where segments are uploaded.
+// validateBucket validates the settings of the bucket.
 func (c *Config) validateBucket() error {
 	if c.Bucket == "" {
 		return nil
@@ -167,8 +168,7 @@ func (c *Config) validateBucket() error {
 	return nil
 }
 
-// parseBucket takes s3://bucket/prefix apart. The prefix ends with a slash where it
-// is not empty.
+// parseBucket splits s3://bucket/prefix. A prefix that is not empty ends with a slash.
 func parseBucket(s string) (name, prefix string, err error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {

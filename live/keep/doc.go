@@ -1,13 +1,12 @@
-// Package keep keeps the record of a running controller: every step, in segments
-// that readers find within minutes, in a folder and, where one is named, in a
-// bucket of S3.
+// Package keep stores the record of a running controller: every step, in segments that readers find
+// within minutes, in a folder and, if one is configured, in an S3 bucket.
 //
-// Recording never holds up a step. Record copies what was decided into a bounded
-// queue, a goroutine writes it, and another one uploads. What cannot be written
-// waits in the queue; when that is full the newest steps are left out, which the
-// record shows as a gap in their numbers, and Err says why.
+// Recording never delays a step. Record copies the decision into a bounded queue; one goroutine
+// writes it, and another one uploads it. Steps that cannot be written wait in the queue. When the
+// queue is full, the newest steps are dropped: the record then has a gap in the step numbers, and
+// Err returns the reason.
 //
-// A segment is complete after Config.Complete, and every file of it is on the disk
-// before it has its name. So a crash costs the steps of the segment being written
-// and never one that readers could find.
+// A segment is complete after Config.Complete, and each of its files is synced to the disk before
+// it gets its final name. So a crash loses only the steps of the segment that is being written, and
+// never a step that readers could find.
 package keep

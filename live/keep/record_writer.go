@@ -16,25 +16,27 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// A recordWriter is the goroutine that writes.
+// A recordWriter is the state of the goroutine that writes steps.
 type recordWriter struct {
 	r   *Recorder
-	ctx context.Context // of requests to the bucket
+	ctx context.Context // for requests to the bucket
 
-	// w is nil until a step came, and after a fault. lock is held as long as it.
+	// w is nil before the first step and after a fault. lock is held from the first step until the
+	// recorder is closed.
 	w    *record.Writer
 	lock *os.File
 
-	// waiting is a step that could not be written yet, and again the timer to try
-	// it, nil while nothing waits; wait is what the timer was set to.
+	// waiting is a step that could not be written yet, or nil. again is the timer for the next
+	// attempt, and wait its duration.
 	waiting *item
 	again   clock.Timer
 	wait    time.Duration
 
-	// complete runs out when the segment must be completed; nil without a step in it.
+	// complete expires when the segment must be completed. It is nil while the segment has no
+	// steps.
 	complete clock.Timer
 
-	// pruned is when the folder was last rid of what is too old.
+	// pruned is when old segments were last removed from the folder.
 	pruned time.Time
 }
 
@@ -42,7 +44,7 @@ func newRecordWriter(ctx context.Context, r *Recorder) *recordWriter {
 	return &recordWriter{r: r, ctx: ctx}
 }
 
-// run writes steps until the recorder is closed and its queue empty.
+// run writes steps until the recorder is closed and the queue is empty.
 func (s *recordWriter) run() {
 	defer close(s.r.written)
 	for {
@@ -77,7 +79,7 @@ func expired(t clock.Timer) <-chan time.Time {
 	return t.C()
 }
 
-// put writes one step, or keeps it for later.
+// put writes one step, or keeps it for another attempt.
 func (s *recordWriter) put(it *item) {
 	err := s.write(it)
 	s.waiting = nil
@@ -108,7 +110,7 @@ func (s *recordWriter) put(it *item) {
 // errPanic means that writing a step panicked.
 var errPanic = errors.New("panic")
 
-// hopeless reports whether a step cannot be written, however often it is tried.
+// hopeless reports whether a step can never be written, even if it is tried again.
 func hopeless(err error) bool {
 	var value *json.UnsupportedValueError
 	return errors.As(err, &value) || errors.Is(err, errPanic)
@@ -136,7 +138,7 @@ func (s *recordWriter) write(it *item) (err error) {
 	return s.w.Write(it.entry)
 }
 
-// open takes the folder and starts after the last step in it.
+// open locks the folder and continues after the last step in it and in the bucket.
 func (s *recordWriter) open() error {
 	c := &s.r.cfg
 	if s.lock == nil {
@@ -180,7 +182,7 @@ func (s *recordWriter) finish() {
 	s.r.uploader.notify()
 }
 
-// drop gives up the segment being written. The next step starts another.
+// drop abandons the segment that is being written. The next step starts another one.
 func (s *recordWriter) drop() {
 	if s.w == nil {
 		return
@@ -197,9 +199,9 @@ func (s *recordWriter) drop() {
 	}
 }
 
-// prune removes what is older or more than the limits: once in the time from one segment that can be
-// read alone to the next, since before that there is nothing new to remove, and at once if space is
-// needed.
+// prune removes segments that exceed the limits on age and total size. It does so once per
+// Config.Whole, since before that there is nothing new to remove, or at once if now is set because
+// space is needed.
 func (s *recordWriter) prune(now bool) {
 	c := &s.r.cfg
 	at := c.Clock.Now()
@@ -220,7 +222,7 @@ func (s *recordWriter) prune(now bool) {
 	}
 }
 
-// drain writes what waits, once.
+// drain tries once to write all waiting steps.
 func (s *recordWriter) drain() {
 	if s.waiting != nil {
 		if s.again != nil {
@@ -235,7 +237,7 @@ func (s *recordWriter) drain() {
 	}
 }
 
-// end writes what waits, once, completes the segment and releases the folder.
+// end tries once to write all waiting steps, completes the segment and releases the folder.
 func (s *recordWriter) end() {
 	s.drain()
 	if s.waiting != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// A Recorder keeps what is decided. Record is called by one goroutine, everything
-// else by any.
+// A Recorder records decisions. Only one goroutine may call Record; the other methods are safe for
+// concurrent use.
 type Recorder struct {
 	cfg  Config
 	meta record.Meta
@@ -25,37 +25,37 @@ type Recorder struct {
 	closing chan struct{}
 	close   sync.Once
 	cancel  context.CancelFunc
-	written chan struct{} // closed when the last step is written
+	written chan struct{} // closed when the last step has been written
 
-	// uploader is nil where no bucket is named.
+	// uploader is nil if no bucket is configured.
 	uploader *uploader
 
 	writing faults
 	lost    atomic.Int64
 
-	// What belongs to Record: said is the fault that it last returned, and gap says that
-	// the steps since the last one in the queue were left out.
+	// Only Record uses the following fields. said is the fault that it last returned. gap reports
+	// whether steps after the last one in the queue were dropped.
 	said error
 	gap  bool
 }
 
-// An item is a step that waits to be written; gap says that steps before it were
-// left out.
+// An item is a step that waits to be written. gap reports whether steps before it were dropped.
 type item struct {
 	entry *record.Entry
 	gap   bool
 }
 
-// A fault is what keeps a part from doing its work now, and since when.
+// A fault is an error that prevents a part from working, and since when it has lasted.
 type fault struct {
 	err   error
 	since time.Time
 }
 
-// faults hold the fault of a part. One goroutine at a time sets it, and any reads it.
+// faults stores the current fault of a part. Only one goroutine at a time may set it; any may read
+// it.
 type faults struct{ now atomic.Pointer[fault] }
 
-// err returns the fault, nil without one.
+// err returns the current fault, or nil.
 func (f *faults) err() error {
 	if now := f.now.Load(); now != nil {
 		return fmt.Errorf("since %s: %w", now.since.UTC().Format(time.RFC3339), now.err)
@@ -63,8 +63,8 @@ func (f *faults) err() error {
 	return nil
 }
 
-// set notes that err keeps the part from its work, nil that nothing does any more, and
-// logs with begun or ended where that is new.
+// set records err as the current fault; nil ends the fault. It logs begun when a fault starts and
+// ended when it ends.
 func (f *faults) set(err error, c *Config, begun, ended string, about ...any) {
 	was, at := f.now.Load(), c.Clock.Now()
 	switch {
@@ -81,8 +81,9 @@ func (f *faults) set(err error, c *Config, begun, ended string, about ...any) {
 
 var _ driver.Recorder = (*Recorder)(nil)
 
-// New returns a recorder that continues the record in c.Dir, and starts it. The folder and the
-// bucket are taken with the first step: standby replicas share them with the leader.
+// New returns a recorder that continues the record in c.Dir, and starts it. The recorder does not
+// lock the folder or use the bucket before the first step: standby replicas share them with the
+// leader.
 func New(c Config, meta record.Meta) (*Recorder, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -107,8 +108,7 @@ func New(c Config, meta record.Meta) (*Recorder, error) {
 	return r, nil
 }
 
-// usable reports what a person would have to change before anything can be
-// recorded in dir.
+// usable returns an error that the user must fix before steps can be recorded in dir.
 func usable(dir string, meta record.Meta) error {
 	_, err := record.Resume(dir, meta, record.Limits{})
 	if err != nil && !errors.Is(err, record.ErrOtherRecording) && !errors.Is(err, os.ErrPermission) {
@@ -126,8 +126,8 @@ func usable(dir string, meta record.Meta) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Record puts a step into the queue and returns at once. The tables of the snapshot are shared, as
-// they are never written again; the rest is copied. It returns a fault that prevents recording only
+// Record adds a step to the queue and returns at once. The tables of the snapshot are shared, as
+// they are never modified; the rest is copied. Record returns a fault that prevents recording only
 // once, when it first occurs; Err returns it for as long as it lasts.
 func (r *Recorder) Record(_ context.Context, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
 	entry, err := record.NewEntry(s, m, p)
@@ -159,20 +159,19 @@ func (r *Recorder) Record(_ context.Context, s *policy.Snapshot, m *policy.Memor
 		r.said = now
 	}
 	if !first {
-		now = nil // it has been said
+		now = nil // already returned
 	}
 	return now
 }
 
-// errSlow means that steps come faster than they can be written.
+// errSlow means that steps arrive faster than they can be written.
 var errSlow = errors.New("steps are missing from the record: writing is slower than they arrive")
 
-// Err returns what keeps steps or segments from being recorded now, nil when
-// nothing does.
+// Err returns the faults that now prevent steps or segments from being recorded, or nil.
 func (r *Recorder) Err() error { return errors.Join(r.Faults()) }
 
-// Faults returns what keeps steps from being written to the folder now, and what
-// keeps segments from being uploaded; each nil when nothing does.
+// Faults returns the fault that now prevents steps from being written to the folder, and the fault
+// that prevents segments from being uploaded. Each is nil if there is no such fault.
 func (r *Recorder) Faults() (writing, uploading error) {
 	if r.uploader != nil {
 		uploading = r.uploader.fault.err()
@@ -180,17 +179,18 @@ func (r *Recorder) Faults() (writing, uploading error) {
 	return r.writing.err(), uploading
 }
 
-// Lost returns how many steps were left out since the recorder was made.
+// Lost returns the number of steps that were dropped since the recorder was created.
 func (r *Recorder) Lost() int64 { return r.lost.Load() }
 
-// fail notes what keeps steps from being written; nil when nothing does any more.
+// fail records the fault that prevents steps from being written; nil ends it.
 func (r *Recorder) fail(err error) {
 	r.writing.set(err, &r.cfg, "steps cannot be recorded and are queued", "steps are recorded again", "lost", r.Lost())
 }
 
-// Flush writes the queued steps, completes the segment and uploads what is left to upload, until
-// ctx ends. Then recording continues. It returns what is then not recorded. A leader calls it
-// before it lets another one lead, which finds all that it needs to know in a bucket.
+// Flush writes the queued steps, completes the segment and uploads all segments that are not
+// uploaded, until ctx ends. Then recording continues. It returns the faults that remain. A leader
+// calls it before it releases its leadership, so that the next leader finds the whole state in the
+// bucket.
 func (r *Recorder) Flush(ctx context.Context) error {
 	written := make(chan struct{})
 	select {
@@ -207,9 +207,9 @@ func (r *Recorder) Flush(ctx context.Context) error {
 	return r.Err()
 }
 
-// Close writes the steps that wait, completes the segment and uploads what is left
-// to upload, until ctx ends. It returns what is then not recorded. It may be called
-// again to wait longer; no step is taken after the first call.
+// Close writes the queued steps, completes the segment and uploads all segments that are not
+// uploaded, until ctx ends. It returns the faults that remain. It may be called again to wait
+// longer. No step is accepted after the first call.
 func (r *Recorder) Close(ctx context.Context) error {
 	r.close.Do(func() { close(r.closing) })
 	select {

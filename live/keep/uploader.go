@@ -17,22 +17,22 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// sentName is the file that says which segments of the folder were uploaded.
+// sentName is the name of the file that records which segments of the folder were uploaded.
 const sentName = ".uploaded.json"
 
-// A sent says up to which segment all were uploaded, and where to.
+// A sent records that all segments up to Segment were uploaded to Bucket.
 type sent struct {
 	Bucket  string
 	Segment int
 }
 
-// An uploader uploads complete segments in their order, one at a time.
+// An uploader uploads complete segments in ascending order, one at a time.
 type uploader struct {
 	r *Recorder
 	b *bucket
 
-	// wake is sent to when there may be something to upload, and flush when a caller waits for
-	// that. begun is closed when run starts, done when it has ended.
+	// wake receives a value when there may be a segment to upload, flush when a caller waits for an
+	// upload. begun is closed when run starts, done when it returns.
 	wake        chan struct{}
 	flush       chan chan struct{}
 	begun, done chan struct{}
@@ -40,12 +40,13 @@ type uploader struct {
 	sent  atomic.Int64
 	fault faults
 
-	// taken reports that a number was taken by another recorder: the segments from that number on
-	// stay in the folder, up to one that can be read alone, with a number after those of the bucket.
+	// taken reports whether another recorder has used the number of a segment. The segments from
+	// that number on stay in the folder, up to the next one that can be read without earlier ones,
+	// which gets a number after the numbers in the bucket.
 	taken atomic.Bool
 }
 
-// newUploader returns one for the folder and bucket of r.
+// newUploader returns an uploader for the folder and bucket of r.
 func newUploader(ctx context.Context, r *Recorder) (*uploader, error) {
 	b, err := dial(ctx, &r.cfg)
 	if err != nil {
@@ -55,8 +56,8 @@ func newUploader(ctx context.Context, r *Recorder) (*uploader, error) {
 		begun: make(chan struct{}), done: make(chan struct{})}, nil
 }
 
-// begin starts to upload, once, when this recorder has taken the folder: a standby replica uploads
-// nothing, and learns only then what the previous leader has uploaded.
+// begin starts to upload, once, after this recorder has locked the folder: a standby replica
+// uploads nothing, and reads only then which segments the previous leader has uploaded.
 func (c *uploader) begin(ctx context.Context) error {
 	if c == nil || c.runs() {
 		return nil
@@ -78,7 +79,7 @@ func (c *uploader) begin(ctx context.Context) error {
 	return nil
 }
 
-// runs reports whether the folder was taken, so that its segments are uploaded.
+// runs reports whether begin has started to upload.
 func (c *uploader) runs() bool {
 	select {
 	case <-c.begun:
@@ -88,7 +89,7 @@ func (c *uploader) runs() bool {
 	}
 }
 
-// notify says that there may be something to upload. A nil uploader has nothing to do.
+// notify signals that there may be a segment to upload. On a nil uploader it does nothing.
 func (c *uploader) notify() {
 	if c == nil {
 		return
@@ -99,14 +100,14 @@ func (c *uploader) notify() {
 	}
 }
 
-// lacks reports whether a segment is not uploaded yet. Without a bucket no segment has to be.
+// lacks reports whether a segment still has to be uploaded. Without a bucket it returns false.
 func (c *uploader) lacks(segment int) bool { return c != nil && int64(segment) > c.sent.Load() }
 
-// moved reports, once, that the numbers of the writer are taken: it has to restart after those of
-// the bucket.
+// moved reports, once, whether the numbers of the writer are used by another recorder. The writer
+// then has to continue after the numbers in the bucket.
 func (c *uploader) moved() bool { return c != nil && c.taken.Swap(false) }
 
-// run uploads until ctx ends, and after a fault waits and tries again.
+// run uploads segments until ctx ends. After a fault, it waits before the next attempt.
 func (c *uploader) run(ctx context.Context) {
 	defer close(c.done)
 	wait := time.Duration(0)
@@ -133,8 +134,8 @@ func (c *uploader) run(ctx context.Context) {
 	}
 }
 
-// drain waits until what is complete was tried to upload, or ctx ends. A nil uploader
-// has nothing to do.
+// drain waits until an upload of all complete segments was attempted, or ctx ends. On a nil
+// uploader it does nothing.
 func (c *uploader) drain(ctx context.Context) error {
 	if c == nil || !c.runs() {
 		return nil
@@ -155,7 +156,7 @@ func (c *uploader) drain(ctx context.Context) error {
 	}
 }
 
-// finish uploads what is left, until ctx ends. It may be called again.
+// finish uploads the remaining segments, until ctx ends. It may be called again.
 func (c *uploader) finish(ctx context.Context) {
 	c.r.cancel()
 	if !c.runs() {
@@ -172,7 +173,7 @@ func (c *uploader) fail(err error) {
 	}
 }
 
-// pass uploads every segment that is complete and not uploaded.
+// pass uploads all complete segments that are not uploaded yet.
 func (c *uploader) pass(ctx context.Context) error {
 	skip := false
 	for {
@@ -201,7 +202,7 @@ func (c *uploader) pass(ctx context.Context) error {
 	}
 }
 
-// uploaded notes that all segments up to number are dealt with.
+// uploaded records that all segments up to number were uploaded or skipped.
 func (c *uploader) uploaded(number int) error {
 	text, err := json.Marshal(sent{Bucket: c.b.url, Segment: number})
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package limit bounds how fast the controller writes to the API server. A [Limiter] is between
-// client-go and the network, so that no user of a client can bypass it, including the event
+// Package limit limits the rate at which the controller writes to the API server. A [Limiter] is
+// between client-go and the network, so that no user of a client can bypass it, including the event
 // recorder and the status writers.
 //
-// Reads pass. So do requests that change nothing though their verb is a write:
-// dry runs and reviews of tokens and of access. Leases pass as well, since a leader
-// that waits for its own writes would lose its lease to them, and so do urgent writes:
-// what a step waits for, and what is written for nodes under a notice. Both take their
-// tokens, so that the ordinary writes make up for them.
+// Reads are not limited. Neither are requests that change nothing although their verb is a write:
+// dry runs, token reviews and access reviews. Two kinds of writes do not wait: writes of Leases,
+// since a leader that waited for its own writes would lose its Lease, and urgent writes, which are
+// the writes that a step waits for and the writes for nodes under a notice. Both take tokens, so
+// that ordinary writes are delayed instead.
 package limit
 
 import (
@@ -21,28 +21,28 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A Config holds the bounds of a [Limiter]. Start from [DefaultConfig].
+// A Config configures a [Limiter]. Start from [DefaultConfig].
 type Config struct {
-	// QPS is how many writes a second are sent in the long run. Raising it
-	// moves pods sooner and leaves the API server less for others.
+	// QPS is the number of writes per second in the long run. If it is raised, pods move sooner,
+	// and less of the API server's capacity is left for other clients.
 	QPS float64
 
-	// Burst is how many writes may be sent at once after a quiet time, and how many
-	// urgent ones the ordinary ones make up for. Raising it lets a step with many writes
-	// end sooner, and holds up ordinary writes longer after many urgent ones.
+	// Burst is the number of writes that may be sent at once after a quiet time, and the maximum
+	// number of urgent writes for which ordinary ones are delayed. If it is raised, a step with
+	// many writes ends sooner, and ordinary writes wait longer after many urgent ones.
 	Burst int
 
-	// Check is asked after the wait and right before a write is sent. Its error becomes
-	// that of the request, of which nothing is sent then. By the deadline the write is over,
-	// on the server too; a zero one has no limit. Nil sends all.
+	// Check is called after the wait, right before a write is sent. If it returns an error, the
+	// request fails with that error and is not sent. The write must end by the deadline, also on
+	// the server; a zero deadline is no limit. A nil Check allows all writes.
 	Check func(context.Context, *http.Request) (deadline time.Time, err error)
 }
 
-// DefaultConfig returns the bounds that the controller runs with. Priority and fairness
-// of the API server protects it from more than it can do.
+// DefaultConfig returns the default limits. API Priority and Fairness protects the API server from
+// overload.
 func DefaultConfig() Config { return Config{QPS: 50, Burst: 200} }
 
-// pauseMax is the longest that one answer of the API server stops ordinary writes.
+// pauseMax is the maximum time for which one response of the API server stops ordinary writes.
 const pauseMax = 30 * time.Second
 
 func validate(qps float64, burst int) error {
@@ -55,37 +55,37 @@ func validate(qps float64, burst int) error {
 	return nil
 }
 
-// A Limiter paces the writes of all configurations that it has wrapped
-// together. It may be used by several goroutines.
+// A Limiter limits the total rate of the writes of all configurations that it has wrapped. It is
+// safe for concurrent use.
 type Limiter struct {
 	check func(context.Context, *http.Request) (time.Time, error)
 
-	// bucket holds the writes that ordinary requests may send. Urgent ones overdraw it.
+	// bucket contains the tokens for ordinary writes. Urgent writes may overdraw it.
 	bucket *rate.Limiter
 
-	// turn is held by the ordinary write that is next; those behind it come in their order.
+	// turn is held by the next ordinary write; the others wait in order of arrival.
 	turn chan struct{}
 
 	mu     sync.Mutex
-	paused time.Time // until when the API server requested a pause of writes
+	paused time.Time // until when ordinary writes pause at the request of the API server
 	counts map[string]*Count
 }
 
-// A Count is what was written with one verb of HTTP.
+// A Count contains the counters of one HTTP verb.
 type Count struct {
-	// Verb is POST, PUT, PATCH or DELETE; "lease" is any write of a Lease.
+	// Verb is POST, PUT, PATCH or DELETE, or "lease" for all writes of Leases.
 	Verb string
 
-	// Writes is how many were sent, Urgent how many of them did not wait, Throttled how
-	// many the API server sent back with 429 or 503, and Refused how many
-	// [Config.Check] refused.
+	// Writes is the number of writes that were sent, Urgent the number of these that were urgent
+	// and did not wait, Throttled the number that the API server rejected with status 429 or 503,
+	// and Refused the number that [Config.Check] refused.
 	Writes, Urgent, Throttled, Refused uint64
 
-	// Waited is how long they were kept back in all.
+	// Waited is the total time for which the writes were delayed.
 	Waited time.Duration
 }
 
-// New returns a limiter, or an error that names the field that is wrong.
+// New returns a limiter, or an error that names the invalid field.
 func New(cfg Config) (*Limiter, error) {
 	if err := validate(cfg.QPS, cfg.Burst); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func New(cfg Config) (*Limiter, error) {
 		turn: make(chan struct{}, 1), counts: map[string]*Count{}}, nil
 }
 
-// SetLimits changes the bounds for all but the one write that is next.
+// SetLimits changes the limits. They do not apply to the write that is next.
 func (l *Limiter) SetLimits(qps float64, burst int) error {
 	if err := validate(qps, burst); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (l *Limiter) SetLimits(qps float64, burst int) error {
 	return nil
 }
 
-// Counts returns what was written so far, ascending by verb.
+// Counts returns the counters, sorted by verb.
 func (l *Limiter) Counts() []Count {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,8 +116,8 @@ func (l *Limiter) Counts() []Count {
 	return all
 }
 
-// wait returns when an ordinary write may be sent, or with an error once ctx ends or
-// would end before.
+// wait blocks until an ordinary write may be sent. It returns an error when ctx ends or if the wait
+// would exceed the deadline of ctx.
 func (l *Limiter) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -131,7 +131,7 @@ func (l *Limiter) wait(ctx context.Context) error {
 		}
 		if err := l.bucket.Wait(ctx); err != nil {
 			if ctx.Err() == nil {
-				err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // it comes too late, and is said early
+				err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // the wait would exceed the deadline; fail at once
 			}
 			return fmt.Errorf("limit: waiting to write: %w", err)
 		}
@@ -141,7 +141,8 @@ func (l *Limiter) wait(ctx context.Context) error {
 	}
 }
 
-// pause returns how long ordinary writes still pause.
+// pause returns the remaining time of the pause of ordinary writes. It is not positive if there is
+// no pause.
 func (l *Limiter) pause() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,15 +164,15 @@ func (l *Limiter) sleep(ctx context.Context) error {
 	}
 }
 
-// charge takes a token for a write that does not wait for one. The debt ends at a burst:
-// what the ordinary writes do after a mass reclaim is not to wait for minutes.
+// charge takes a token for a write that does not wait. The debt is limited to one burst, so that
+// ordinary writes do not wait for minutes after a mass reclaim.
 func (l *Limiter) charge() {
 	if l.bucket.Tokens() > -float64(l.bucket.Burst()) {
 		l.bucket.ReserveN(time.Now(), 1)
 	}
 }
 
-// count has f count a write with verb.
+// count calls f with the counters of verb.
 func (l *Limiter) count(verb string, f func(*Count)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,7 +184,8 @@ func (l *Limiter) count(verb string, f func(*Count)) {
 	f(c)
 }
 
-// throttled counts a write that was sent back, and stops ordinary writes for pause.
+// throttled counts a write that the API server rejected, and stops ordinary writes for pause, at
+// most pauseMax.
 func (l *Limiter) throttled(verb string, pause time.Duration) {
 	l.count(verb, func(c *Count) {
 		c.Throttled++

@@ -11,14 +11,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// verbLease is what writes of Leases are counted as.
+// verbLease is the verb under which writes of Leases are counted.
 const verbLease = "lease"
 
-// Wrap returns a copy of cfg whose clients write at the pace of l; those of an urgent one
-// do not wait. Make one client of each and give the urgent one to what must not wait: the
-// memory of a step, and what runs out under a notice.
+// Wrap returns a copy of cfg whose clients are limited by l; if urgent is set, their writes do not
+// wait. Create one client of each kind, and use the urgent one for writes that must not wait: the
+// memory of a step, and writes before the deadline of a notice.
 //
-// It turns client-go's own limiter off, which would hold up reads too.
+// Wrap disables client-go's own limiter, which would also limit reads.
 func (l *Limiter) Wrap(cfg *rest.Config, urgent bool) *rest.Config {
 	wrapped := rest.CopyConfig(cfg)
 	wrapped.QPS, wrapped.RateLimiter = -1, nil
@@ -28,14 +28,14 @@ func (l *Limiter) Wrap(cfg *rest.Config, urgent bool) *rest.Config {
 	return wrapped
 }
 
-// A transport sends the requests of one configuration.
+// A transport sends the requests of one wrapped configuration.
 type transport struct {
 	limiter *Limiter
 	next    http.RoundTripper
 	urgent  bool
 }
 
-// RoundTrip sends r when it may be sent.
+// RoundTrip sends r when the limiter allows it.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	verb := r.Method
 	if strings.Contains(r.URL.Path, "/apis/coordination.k8s.io/") {
@@ -48,7 +48,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	deadline, err := t.admit(verb, r)
 	if err != nil {
 		if r.Body != nil {
-			_ = r.Body.Close() // a RoundTripper closes the body also when it fails
+			_ = r.Body.Close() // a RoundTripper must close the body even if it fails
 		}
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// send sends r, and learns from the answer.
+// send sends r and evaluates the response.
 func (t *transport) send(verb string, r *http.Request, writes bool) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(r)
 	if err == nil {
@@ -74,8 +74,8 @@ func (t *transport) send(verb string, r *http.Request, writes bool) (*http.Respo
 	return resp, err
 }
 
-// until returns r with the time that the server may take: what a client no longer waits
-// for, a server may still be doing. A shorter one stays.
+// until returns r with the remaining time as the timeout of the server, which may otherwise still
+// execute a request for which the client no longer waits. A shorter timeout is kept.
 func until(r *http.Request, deadline time.Time) *http.Request {
 	left, q := max(time.Until(deadline), time.Millisecond), r.URL.Query()
 	if d, err := time.ParseDuration(q.Get("timeout")); err == nil && d < left {
@@ -87,7 +87,7 @@ func until(r *http.Request, deadline time.Time) *http.Request {
 	return r
 }
 
-// A cancelling body ends the context of its request when it is closed.
+// A cancelling body cancels the context of its request when it is closed.
 type cancelling struct {
 	io.ReadCloser
 	cancel context.CancelFunc
@@ -98,7 +98,7 @@ func (c *cancelling) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// admit waits until r may be sent, and returns by when it must be over or why it may not.
+// admit waits until r may be sent. It returns the deadline of r, or an error if r must not be sent.
 func (t *transport) admit(verb string, r *http.Request) (deadline time.Time, err error) {
 	l, start := t.limiter, time.Now()
 	waits := !t.urgent && verb != verbLease
@@ -110,7 +110,7 @@ func (t *transport) admit(verb string, r *http.Request) (deadline time.Time, err
 	waited := time.Since(start)
 	if l.check != nil {
 		if deadline, err = l.check(r.Context(), r); err != nil {
-			l.bucket.ReserveN(time.Now(), -1) // the token goes back
+			l.bucket.ReserveN(time.Now(), -1) // return the token
 			l.count(verb, func(c *Count) { c.Refused++ })
 			return time.Time{}, err
 		}
@@ -125,13 +125,13 @@ func (t *transport) admit(verb string, r *http.Request) (deadline time.Time, err
 	return deadline, nil
 }
 
-// answered reads from the answer whether the server wants fewer writes.
+// answered checks whether the response requests a lower rate of writes.
 //
-// client-go waits for the time of a Retry-After and sends the request again, up to ten times, in
-// the goroutine of the caller. That is right for a server that is overloaded: an urgent write is
-// sent again when the server says, and the others continue. If a disruption budget refuses an
-// eviction that is too long, since other pods could be evicted meanwhile: for these responses the
-// header is removed. Evicting code reads the same number in the body.
+// client-go waits for the time in the Retry-After header and sends the request again, up to ten
+// times, in the goroutine of the caller. That is right if the server is overloaded: an urgent write
+// is repeated when the server allows it, and other writes continue. It is too long if a disruption
+// budget refuses an eviction, since other pods could be evicted meanwhile: the header is removed
+// from these responses. The evicting code reads the same number from the body.
 func (t *transport) answered(verb string, writes bool, r *http.Request, resp *http.Response) {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return
@@ -146,7 +146,7 @@ func (t *transport) answered(verb string, writes bool, r *http.Request, resp *ht
 	}
 }
 
-// changesNothing reports whether r writes nothing that lasts.
+// changesNothing reports whether r has no lasting effect.
 func changesNothing(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
@@ -160,8 +160,8 @@ func changesNothing(r *http.Request) bool {
 
 func evicts(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/eviction") }
 
-// retryAfter returns the header's time, which Kubernetes gives in seconds; 0
-// without one.
+// retryAfter returns the time in the Retry-After header, which Kubernetes sends in seconds, or 0
+// without this header.
 func retryAfter(h http.Header) time.Duration {
 	n, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || n < 0 {

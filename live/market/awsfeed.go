@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// awsScores is the time between two readings of placement scores: one request for each type
-	// in each region. awsLists is that of on-demand prices, interruption bands, zones, types and
-	// offerings, which change rarely.
+	// awsScores is the interval between two reads of placement scores, which take one request for
+	// each type in each region. awsLists is the interval for on-demand prices, interruption bands,
+	// zones, types and offerings, which change rarely.
 	awsScores = time.Hour
 	awsLists  = 24 * time.Hour
 
-	// awsOverlap is how much of the reported time is requested again, because AWS publishes some
-	// prices late.
+	// awsOverlap is how far back before the last read prices are requested again, because AWS
+	// publishes some prices late.
 	awsOverlap = time.Hour
 )
 
-// NewAWS returns the feeds of the EC2 API, the price list and the Spot Instance
-// Advisor: they are read apart, so that a failure of one ages none of the others. Spot prices are
-// read at an interval. AWS publishes a change within minutes and changes a price a few times a day;
-// each reading takes a request for every thousand markets.
+// NewAWS returns the feeds from the EC2 API, the price list and the Spot Instance Advisor. They are
+// read independently, so that the failure of one does not delay the others. interval is the time
+// between two reads of Spot prices. AWS publishes a change within minutes and changes a price a few
+// times a day; each read takes one request per thousand markets.
 func NewAWS(r *aws.Reader, interval time.Duration) []Feed {
 	return []Feed{
 		awsFeed{"aws-spot-prices", interval, awsReader{r}.readPrices},
@@ -40,7 +40,7 @@ func NewAWS(r *aws.Reader, interval time.Duration) []Feed {
 	}
 }
 
-// An awsFeed is one kind of facts.
+// An awsFeed is a [Feed] of one kind of data.
 type awsFeed struct {
 	name  string
 	every time.Duration
@@ -56,15 +56,15 @@ func (f awsFeed) Every() time.Duration { return f.every }
 // Read implements [Feed].
 func (f awsFeed) Read(ctx context.Context, ask Ask) (*Update, error) { return f.read(ctx, ask) }
 
-// An awsReader reads the facts of all regions.
+// An awsReader reads the data of all regions.
 type awsReader struct{ *aws.Reader }
 
-// readPrices requests what is new, and at first the whole history of a snapshot. AWS names every
-// market in each response, at least with the price in force at its start: a market that it does not
-// name is not known to be sold.
+// readPrices requests the prices since the last read, and the whole history of a snapshot at the
+// first read. AWS lists every market in each response, at least with the price in force at the
+// start of the requested time: a market that is missing in the response is not known to be sold.
 func (p awsReader) readPrices(ctx context.Context, ask Ask) (*Update, error) {
 	const second = policy.Time(time.Second / time.Millisecond)
-	u := &Update{AsOf: ask.Now - ask.Now%second} // as precise as a request
+	u := &Update{AsOf: ask.Now - ask.Now%second} // the precision of a request
 	from := u.AsOf - (historySize+1)*gridStep
 	if ask.Since > 0 {
 		from = max(from, ask.Since.Add(-awsOverlap))
@@ -99,7 +99,7 @@ func (p awsReader) readPrices(ctx context.Context, ask Ask) (*Update, error) {
 	return u, errors.Join(errs...)
 }
 
-// named returns zones whose IDs are known by name, ascending.
+// named returns the zones with these IDs by name, sorted by name.
 func named(region string, ids map[string]string) []Zone {
 	var all []Zone
 	for _, name := range slices.Sorted(maps.Keys(ids)) {
@@ -108,8 +108,7 @@ func named(region string, ids map[string]string) []Zone {
 	return all
 }
 
-// readOfferings reads zones, what they sell, and the types that the catalog does not
-// hold.
+// readOfferings reads the zones, their offerings, and the types that the catalog does not contain.
 func (l awsReader) readOfferings(ctx context.Context, ask Ask) (*Update, error) {
 	u := &Update{AsOf: ask.Now}
 	var errs []error
@@ -135,12 +134,11 @@ func (l awsReader) readOfferings(ctx context.Context, ask Ask) (*Update, error) 
 	return u, errors.Join(errs...)
 }
 
-// makers are the kinds of accelerators of the catalog by the names that EC2 has for
-// their makers.
+// makers maps EC2's names of accelerator manufacturers to the kinds of accelerators in the catalog.
 var makers = map[string]string{"NVIDIA": "nvidia", "AMD": "amd", "Habana": "gaudi", "AWS": "neuron"}
 
-// described returns a type as the catalog would have it, the model of its accelerators as
-// Karpenter's labels write it: "T4" is "t4".
+// described returns a type in the form of the catalog. It writes the model of the accelerators as
+// Karpenter's labels do: "T4" is "t4".
 func described(x *aws.InstanceType) policy.InstanceType {
 	return catalog.FromAWS(catalog.Description{
 		Name: x.Name, VCPU: x.VCPU, MemoryMiB: x.MemoryMiB,
@@ -150,7 +148,7 @@ func described(x *aws.InstanceType) policy.InstanceType {
 	})
 }
 
-// readOnDemand reads the price list.
+// readOnDemand reads on-demand prices from the price list.
 func (l awsReader) readOnDemand(ctx context.Context, ask Ask) (*Update, error) {
 	u := &Update{AsOf: ask.Now}
 	var errs []error
@@ -169,7 +167,7 @@ func (l awsReader) readOnDemand(ctx context.Context, ask Ask) (*Update, error) {
 	return u, errors.Join(errs...)
 }
 
-// readBands reads the Spot Instance Advisor.
+// readBands reads interruption bands from the Spot Instance Advisor.
 func (l awsReader) readBands(ctx context.Context, ask Ask) (*Update, error) {
 	bands, err := l.Bands(ctx)
 	if err != nil {
@@ -187,8 +185,7 @@ func (l awsReader) readBands(ctx context.Context, ask Ask) (*Update, error) {
 	return u, nil
 }
 
-// readScores reads the placement scores of the types that are wanted, by the IDs of
-// zones.
+// readScores reads the placement scores of the wanted types. The zones in the result are zone IDs.
 func (l awsReader) readScores(ctx context.Context, ask Ask) (*Update, error) {
 	if len(ask.Wanted) == 0 {
 		return nil, ErrNothingWanted

@@ -10,27 +10,26 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A Book is what is known of markets. It may be used by any number of goroutines
-// at once.
+// A Book contains the known data about markets. It is safe for concurrent use.
 type Book struct {
 	config *Config
 	feeds  *feedReader
 
 	mu    sync.Mutex
 	known knowledge
-	pools []*v1alpha1.CapacityPool // those of Use; nil before it
+	pools []*v1alpha1.CapacityPool // pools of the last call of Use; nil before the first
 
 	table   table
-	omitted string // what was said of offers that they leave out
+	omitted string // the last message about omitted offers
 
-	met map[string]*meeting // by the name of the market
+	met map[string]*meeting // by name of the market
 
 	places map[string]v1alpha1.Place
 
-	savedAt policy.Time // when the cache was last written, or began to be
+	savedAt policy.Time // when the last write of the cache started
 }
 
-// New returns a book that knows what its cache holds. It asks no feed yet.
+// New returns a book with the data of its cache. It reads no feed yet.
 func New(c Config) (*Book, error) {
 	b := &Book{
 		config: &c, known: newKnowledge(), met: map[string]*meeting{}, places: map[string]v1alpha1.Place{},
@@ -43,9 +42,9 @@ func New(c Config) (*Book, error) {
 	return b, nil
 }
 
-// Use sets the pools. The tables then hold the markets in which one of them may buy by place, type
-// and size, and those that [Book.Find] was called for; before the first call they hold all known
-// markets. The pools have their defaults and are not written afterwards.
+// Use sets the pools. The tables then contain the markets in which a pool may buy by place, type
+// and size, and those that [Book.Find] was called for; before the first call they contain all known
+// markets. The pools must have their defaults and must not be modified afterwards.
 func (b *Book) Use(pools []*v1alpha1.CapacityPool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,16 +55,16 @@ func (b *Book) Use(pools []*v1alpha1.CapacityPool) {
 	b.known.changed = true
 }
 
-// Place sets the region of a cluster by the name of its cloudspace. A cluster of which none was
-// set is where its first pool finds the most markets.
+// Place sets the region of a cluster by the name of its cloudspace. The default is the region in
+// which the first pool of the cluster finds the most markets.
 func (b *Book) Place(cluster, provider, region string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.places[cluster] = v1alpha1.Place{Provider: provider, Region: region}
 }
 
-// NameZone says by which ID a zone goes, as nodes show that carry both. Feeds that
-// name zones by their IDs are then joined with those that name them as nodes do.
+// NameZone sets the ID of a zone, as learned from nodes that have both name and ID. Feeds that
+// identify zones by ID are then joined with feeds that use the names that nodes have.
 func (b *Book) NameZone(z Zone) {
 	if z.Provider == "" || z.Region == "" || z.Name == "" || z.ID == "" {
 		return
@@ -77,11 +76,11 @@ func (b *Book) NameZone(z Zone) {
 	}
 }
 
-// Fill writes into s what is known at now: Types, Zones, Markets and Sources; the caller appends the sources of its own. Types, Zones and
-// the History of markets are shared and never written; all else is the snapshot's own.
-// Forecasts are left empty.
+// Fill sets the Types, Zones, Markets and Sources of s to the data that is known at now; the caller
+// appends its own sources. Types, Zones and the History of markets are shared and must not be
+// modified; s owns the rest. Forecasts are left empty.
 //
-// Identifiers change only here: see [Book.Generation].
+// Identifiers change only in this method: see [Book.Generation].
 func (b *Book) Fill(s *policy.Snapshot, now policy.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,9 +93,9 @@ func (b *Book) Fill(s *policy.Snapshot, now policy.Time) {
 	s.Sources = b.feeds.sources()
 }
 
-// Settle takes in which nodes of s run, once they are there: until the next call they add
-// to the node-hours of their markets. Where identifiers have changed since s was filled nothing
-// is counted.
+// Settle counts the nodes of s in each market, once s contains its nodes. Until the next call, they
+// add to the node-hours of their markets. Nothing is counted if identifiers have changed since s
+// was filled.
 func (b *Book) Settle(s *policy.Snapshot) {
 	counts := make([]int64, len(s.Markets))
 	for i := range s.Nodes {
@@ -123,17 +122,17 @@ func (b *Book) Settle(s *policy.Snapshot) {
 	}
 }
 
-// Generation changes whenever a call of [Book.Fill] has changed the identifiers of types, zones or
-// markets.
+// Generation returns a number that changes whenever a call of [Book.Fill] has changed the
+// identifiers of types, zones or markets.
 func (b *Book) Generation() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.table.generation
 }
 
-// Choose returns the markets that a pool takes, ascending: those of the last Fill
-// that its manifest allows at their present prices and scores, by the very rules of
-// a scenario. p is valid and has its defaults.
+// Choose returns the markets of a pool, in ascending order: those of the last Fill that its
+// manifest allows at their present prices and scores, by the same rules as in a scenario. p must be
+// valid and have its defaults.
 func (b *Book) Choose(p *v1alpha1.CapacityPool) []policy.MarketID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,10 +148,9 @@ func (b *Book) Choose(p *v1alpha1.CapacityPool) []policy.MarketID {
 	return ids
 }
 
-// Find returns the market of a node, policy.None where the tables do not hold it.
-// The zone may go by its name or its ID, and the region may be empty where the zone says
-// it or where there is one only. A market that can be described but is not in the tables
-// will be after the next Fill.
+// Find returns the market of a node, or policy.None if the tables do not contain it. The zone may
+// be a name or an ID. The region may be empty if the zone implies it or if there is only one. A
+// market that is not in the tables is in them after the next Fill, if its instance type is known.
 func (b *Book) Find(provider, region, zone, instanceType string, c policy.CapacityType) policy.MarketID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,15 +168,16 @@ func (b *Book) Find(provider, region, zone, instanceType string, c policy.Capaci
 	return policy.None
 }
 
-// Lookup returns the market of that name, as [policy.Market.Name] is written, and
-// policy.None where the tables do not hold it.
+// Lookup returns the market with the given [policy.Market.Name], or policy.None if the tables do
+// not contain it.
 func (b *Book) Lookup(name string) policy.MarketID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.table.find(name)
 }
 
-// Meet counts an observation of the own cluster in a market. The tables need not hold it.
+// Meet counts an event of the own cluster in a market, even if the tables do not contain the
+// market.
 func (b *Book) Meet(e backend.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// cacheVersion is that of the form of a cache: another one is not read.
+	// cacheVersion is the version of the cache format. Caches of other versions are not read.
 	cacheVersion = 1
 
-	// cacheEvery is how much reported data may be lost when the process is killed: it is then
-	// requested again.
+	// cacheEvery is the maximum time for which a killed process loses reported data, which must
+	// then be requested again.
 	cacheEvery = 5 * time.Minute
 
-	// cacheReadMax bounds what a cache may unpack to.
+	// cacheReadMax is the maximum size of an unpacked cache, in bytes.
 	cacheReadMax = 1 << 30
 )
 
-// A cached is what a cache holds, in an order of its own, so that the same
-// knowledge gives the same bytes.
+// A cached is the content of a cache. Its lists are sorted, so that the same data results in the
+// same bytes.
 type cached struct {
 	Version int                   `json:"version"`
 	Saved   policy.Time           `json:"saved"`
@@ -69,8 +69,8 @@ type cachedBand struct {
 	At   policy.Time `json:"at"`
 }
 
-// load reads the cache. If it cannot be read, that is logged, and everything is requested from the
-// feeds.
+// load reads the cache. If it cannot be read, load logs the reason, and all data is requested from
+// the feeds. It returns an error only if the folder of the cache does not exist.
 func (b *Book) load() error {
 	if b.config.Cache == "" {
 		return nil
@@ -105,7 +105,7 @@ func (b *Book) load() error {
 	return nil
 }
 
-// adopt takes over what a cache holds.
+// adopt restores the data of a cache.
 func (k *knowledge) adopt(c *cached) error {
 	for _, z := range c.Zones {
 		k.nameZone(place{z.Provider, z.Region}, z.ID, z.Name)
@@ -135,7 +135,7 @@ func (k *knowledge) adopt(c *cached) error {
 	return nil
 }
 
-// adopt takes over how far the feeds of a cache were read.
+// adopt restores the times up to which the feeds of a cache were read.
 func (r *feedReader) adopt(c *cached) {
 	for i, f := range r.config.Feeds {
 		for _, s := range c.Feeds {
@@ -146,7 +146,7 @@ func (r *feedReader) adopt(c *cached) {
 	}
 }
 
-// adopt takes over points that were kept.
+// adopt restores the points of a cache. It returns an error if they are not valid.
 func (c *curve) adopt(points []point) error {
 	for i, p := range points {
 		if p.Price != policy.NoPrice && (p.Price <= 0 || p.Price > priceMax) || i > 0 && p.At <= points[i-1].At {
@@ -157,7 +157,7 @@ func (c *curve) adopt(points []point) error {
 	return nil
 }
 
-// saveSometimes writes the cache if it has not been for a while.
+// saveSometimes writes the cache if the last write was at least cacheEvery ago.
 func (b *Book) saveSometimes(now policy.Time) error {
 	b.mu.Lock()
 	due := b.savedAt == 0 || now.Sub(b.savedAt) >= cacheEvery
@@ -171,7 +171,7 @@ func (b *Book) saveSometimes(now policy.Time) error {
 	return b.save()
 }
 
-// save writes the cache into a new file and then moves it to its place.
+// save writes the cache to a new file and then renames it.
 func (b *Book) save() error {
 	if b.config.Cache == "" {
 		return nil
@@ -195,7 +195,7 @@ func (b *Book) save() error {
 	return nil
 }
 
-// cached returns what must be kept: the reports of feeds, and nothing of the catalog.
+// cached returns the data to store: reports of feeds, but not data from the catalog.
 func (k *knowledge) cached(now policy.Time) *cached {
 	c := &cached{Version: cacheVersion, Saved: now}
 	for at, names := range k.zones {
@@ -234,7 +234,7 @@ func (k *knowledge) cached(now policy.Time) *cached {
 	return c
 }
 
-// cached returns how far the feeds were read.
+// cached returns the times up to which the feeds were read.
 func (r *feedReader) cached() (all []cachedFeed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

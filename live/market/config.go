@@ -8,53 +8,51 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrConfig is returned for a configuration that cannot be meant.
+// ErrConfig is returned for an invalid configuration.
 var ErrConfig = errors.New("invalid setting")
 
 const (
-	// signalsStaleAfter is the age of the last report up to which a placement score is valid,
-	// and bandsStaleAfter that of an interruption band. Older ones are not known.
+	// signalsStaleAfter is the maximum age of the last report of a valid placement score, and
+	// bandsStaleAfter that of an interruption band. Older values are treated as unknown.
 	signalsStaleAfter = 6 * time.Hour
 	bandsStaleAfter   = 30 * 24 * time.Hour
 
-	// refusalSpan is how long a market that refused is not counted as refusing
-	// again, so that a burst of launches counts once. Provisioners do not ask
-	// again within it.
+	// refusalSpan is how long after a refusal further refusals of the same market are not counted,
+	// so that a burst of launches counts once. Provisioners do not retry within this time.
 	refusalSpan = 3 * time.Minute
 
-	// runningGapMax bounds the hours that nodes are assumed to have run while they were not
-	// counted, as through a restart.
+	// runningGapMax limits the hours that nodes are assumed to have run while they were not
+	// counted, for example during a restart.
 	runningGapMax = time.Hour
 )
 
-// A Config says where a book learns of markets and how long it believes it.
+// A Config configures the sources of a book and how long their data is valid.
 type Config struct {
-	// Feeds are read from [Book.Run] on. Without any, prices on demand come from
-	// the catalog and nothing is known of spot.
+	// Feeds are read while [Book.Run] runs. Without feeds, on-demand prices come from the catalog,
+	// and nothing is known about Spot.
 	Feeds []Feed
 
-	// Cache is a file in which the book keeps what it knows, so that after a
-	// restart feeds are asked only for what is new; empty keeps nothing.
+	// Cache is the file in which the book stores its data, so that after a restart feeds are read
+	// only for newer data. If it is empty, nothing is stored.
 	Cache string
 
-	// StaleAfter is the age of the last report up to which a Spot price is valid. Raising it
-	// continues buying through a longer failure of a feed, at prices that may have changed.
+	// StaleAfter is the maximum age of the last report of a valid Spot price. If it is raised,
+	// buying continues during a longer failure of a feed, at prices that may have changed.
 	StaleAfter time.Duration
 
-	// RetryMin and RetryMax bound the wait before a feed that failed is read again.
-	// It doubles from one failure to the next and is never longer than the time
-	// between two readings.
+	// RetryMin and RetryMax are the first and the longest wait before a feed that failed is read
+	// again. The wait doubles with every failure and never exceeds the interval of the feed.
 	RetryMin, RetryMax time.Duration
 
-	// Timeout bounds one reading of a feed, its own retries included.
+	// Timeout is the maximum duration of one read of a feed, including its own retries.
 	Timeout time.Duration
 
-	// ExportMax bounds what [Book.Export] returns, in bytes. Beyond it the markets
-	// that were met longest ago are forgotten.
+	// ExportMax is the maximum size of the result of [Book.Export], in bytes. If it is exceeded,
+	// the markets with the oldest observations are omitted.
 	ExportMax int
 
-	// Regions are where the cluster buys. If there is only one, a node without a region, whose zone
-	// has no known region either, is in it.
+	// Regions are the regions in which the cluster buys. If there is only one, it is the region of
+	// a node that has no region and whose zone has no known region.
 	Regions []string
 
 	Clock clock.WithTicker

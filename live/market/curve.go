@@ -8,40 +8,39 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The grid on which snapshots hold the history of prices.
+// The grid on which snapshots contain the history of prices, in milliseconds and in steps.
 const (
 	gridStep    = policy.Time(10 * time.Minute / time.Millisecond)
 	historySize = 24
 
-	// unknownPrice is used in the grid for an instant at which nothing is known. It never leaves
+	// unknownPrice marks an instant of the grid at which the price is unknown. It is used only in
 	// this package.
 	unknownPrice policy.Money = -2
 )
 
-// A point is a price that was reported of an instant.
+// A point is the start of a price.
 type point struct {
 	At    policy.Time  `json:"t"`
 	Price policy.Money `json:"p"`
 }
 
-// A curve is the course of a price over the last hours. Points that repeat the price before them
-// are kept: a point that is reported late may be between them.
+// A curve is the course of a price in the last hours. Points that repeat the previous price are
+// kept, because a point between them may still be reported late.
 type curve struct {
 	points []point // ascending by At
 
-	// always says that the first price held before it was first reported, as that of a
-	// price list does.
+	// always reports whether the first price also applied before it was first reported, as it does
+	// for a price list.
 	always bool
 
-	// grid holds the prices at the instants of the grid up to end. What was handed
-	// out of it is never written again.
+	// grid contains the prices at the instants of the grid up to end. Elements that were returned
+	// to a caller are never modified.
 	grid []policy.Money
 	end  policy.Time
 }
 
-// put takes in that a price came into force at an instant, and reports whether
-// that was new. Of two prices at one instant the greater stays, whichever was reported
-// first.
+// put adds the start of a price and reports whether it changed the curve. Of two prices at the same
+// instant, the higher one is kept, regardless of their order.
 func (c *curve) put(at policy.Time, price policy.Money) bool {
 	i := sort.Search(len(c.points), func(i int) bool { return c.points[i].At >= at })
 	switch {
@@ -51,7 +50,7 @@ func (c *curve) put(at policy.Time, price policy.Money) bool {
 		}
 		c.points[i].Price = price
 	case i == 0 && len(c.points) > 0 && c.points[0].At <= c.end-(historySize+1)*gridStep:
-		return false // before all that is ever looked at
+		return false // before the time for which any price is needed
 	default:
 		c.points = slices.Insert(c.points, i, point{at, price})
 	}
@@ -61,8 +60,8 @@ func (c *curve) put(at policy.Time, price policy.Money) bool {
 	return true
 }
 
-// at returns the price in force at an instant and since when it was, and whether
-// one is known.
+// at returns the price in force at t and since when it is in force. ok reports whether a price is
+// known.
 func (c *curve) at(t policy.Time) (price policy.Money, since policy.Time, ok bool) {
 	i := len(c.points) - 1
 	for i >= 0 && c.points[i].At > t {
@@ -81,8 +80,8 @@ func (c *curve) at(t policy.Time) (price policy.Money, since policy.Time, ok boo
 	return price, c.points[i].At, true
 }
 
-// lastOffered returns the newest price up to an instant at which the market sold
-// something, 0 if there was none.
+// lastOffered returns the latest price up to t at which the market was offered, or 0 if it never
+// was.
 func (c *curve) lastOffered(t policy.Time) policy.Money {
 	for i := len(c.points) - 1; i >= 0; i-- {
 		if p := c.points[i]; p.At <= t && p.Price > 0 {
@@ -92,8 +91,8 @@ func (c *curve) lastOffered(t policy.Time) policy.Money {
 	return 0
 }
 
-// history returns the prices at the last instants of the grid up to now, the
-// oldest first. Those of which nothing is known are left out at its begin.
+// history returns the prices at the last instants of the grid up to now, the oldest first. It omits
+// the instants before the first known price.
 func (c *curve) history(now policy.Time) []policy.Money {
 	to := now - now%gridStep
 	if c.grid == nil || to < c.end || to-c.end >= historySize*gridStep {
@@ -118,8 +117,8 @@ func (c *curve) history(now policy.Time) []policy.Money {
 	return slices.Clip(known)
 }
 
-// prune removes what is too long before now to be used again. The price that was in force then is
-// kept, as of when it came into force.
+// prune removes the points that are too old to be used again. It keeps the price that was in force
+// at the cut, with the time at which it came into force.
 func (c *curve) prune(now policy.Time) {
 	cut := now - now%gridStep - (historySize+1)*gridStep
 	n := 0
@@ -132,7 +131,7 @@ func (c *curve) prune(now policy.Time) {
 	_, since, _ := c.at(c.points[n].At)
 	keep := c.points[n]
 	for k := n - 1; keep.Price <= 0 && k >= 0; k-- {
-		if c.points[k].Price > 0 { // the last price stays for the accounts
+		if c.points[k].Price > 0 { // accounting needs the last price
 			c.points = append(c.points[:0], append([]point{c.points[k], keep}, c.points[n+1:]...)...)
 			return
 		}

@@ -6,21 +6,21 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// A meeting has the counts of the own cluster's observations in a market, counted as the simulator
-// does.
+// A meeting contains the counts of the own cluster's observations in a market. The simulator counts
+// in the same way.
 type meeting struct {
 	seen    policy.Experience
-	running int64 // nodes
+	running int64 // number of nodes that run in the market
 
 	// counted is when a refusal was last counted.
 	counted policy.Time
 
-	// imported means that nodes were not counted since it was read back.
+	// imported reports whether the counts were imported and nodes were not counted since.
 	imported bool
 }
 
-// meet brings the experience up to now: what was seen decays, and the nodes that
-// ran meanwhile add their hours. After a restart they add runningGapMax at most.
+// meet updates the counts to now: past observations decay, and the nodes that have run since the
+// last update add their hours, at most runningGapMax after a restart.
 func (m *meeting) meet(now policy.Time) {
 	e := &m.seen
 	if e.At == 0 {
@@ -43,8 +43,7 @@ func (m *meeting) meet(now policy.Time) {
 	e.At = now
 }
 
-// take counts an event. Refusals within refusalSpan of the last that was counted are one
-// with it.
+// take counts an event. A refusal less than refusalSpan after the last counted one is not counted.
 func (m *meeting) take(e backend.Event) {
 	m.meet(e.At)
 	switch e.Kind {

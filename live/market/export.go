@@ -10,21 +10,21 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// exportVersion is that of the form of an export.
+// exportVersion is the version of the export format.
 const exportVersion = 1
 
-// ErrImport is returned for an export that cannot be read.
+// ErrImport is returned for an export that cannot be decoded.
 var ErrImport = errors.New("not an export of market experience")
 
-// An export is the part of the cluster's own observations that must survive a restart: no feed can
-// report it again.
+// An export contains the cluster's own observations that must survive a restart, because no feed
+// can report them again.
 type export struct {
 	Version int        `json:"version"`
 	Markets []exported `json:"markets"`
 }
 
-// exported has the observations in a market. Running are the nodes that ran in it when they were
-// last counted, so that their hours continue across a restart.
+// An exported contains the observations in a market. Running is the number of nodes that ran in it
+// when they were last counted, so that their hours continue after a restart.
 type exported struct {
 	Name       string            `json:"name"`
 	Running    int64             `json:"running,omitempty"`
@@ -32,8 +32,8 @@ type exported struct {
 	Experience policy.Experience `json:"experience"`
 }
 
-// Export returns the observations of the own cluster, compressed and at most Config.ExportMax bytes
-// long. The same experience gives the same bytes.
+// Export returns the observations of the own cluster, compressed to at most Config.ExportMax bytes.
+// The same observations result in the same bytes.
 func (b *Book) Export() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -41,8 +41,8 @@ func (b *Book) Export() []byte {
 	for name, m := range b.met {
 		all = append(all, exported{name, m.running, m.counted, m.seen})
 	}
-	// Those with nodes and then those met last come first: what does not fit is
-	// cut off at the end.
+	// Markets with nodes are first, then markets in descending order of their last observation. The
+	// last ones are omitted if the export is too large.
 	slices.SortFunc(all, func(x, y exported) int {
 		return cmp.Or(cmp.Compare(min(1, y.Running), min(1, x.Running)), cmp.Compare(y.lastMet(), x.lastMet()),
 			cmp.Compare(x.Name, y.Name))
@@ -54,7 +54,8 @@ func (b *Book) Export() []byte {
 	}
 }
 
-// lastMet is the last instant that counted in a market, or that of the count.
+// lastMet returns the time of the last refusal or reclaim in a market, or, without these, of the
+// last update of its counts.
 func (x *exported) lastMet() policy.Time {
 	return cmp.Or(max(x.Experience.Refused, x.Experience.Reclaimed), x.Experience.At)
 }
@@ -66,8 +67,8 @@ func exportOf(all []exported) []byte {
 	return data
 }
 
-// Import takes in what [Book.Export] returned. It replaces what was met before. An
-// export that cannot be read changes nothing.
+// Import replaces the observations by the result of [Book.Export]. An export that cannot be decoded
+// changes nothing.
 func (b *Book) Import(data []byte) error {
 	var e export
 	if err := packed.Unpack(data, packed.ReadMax, &e); err != nil {
@@ -94,7 +95,7 @@ func (b *Book) Import(data []byte) error {
 	return nil
 }
 
-// check refuses counts that cannot be.
+// check returns an error for negative or invalid counts and for an empty name.
 func (x *exported) check() error {
 	e := &x.Experience
 	for _, n := range []float64{e.Launches, e.Refusals, e.Reclaims, e.NodeHours, float64(x.Running), float64(e.At)} {

@@ -8,107 +8,105 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// ErrNothingWanted is returned by a feed that asks only for what is wanted while
-// nothing is: it is read again soon.
+// ErrNothingWanted is returned by a feed that requests only wanted markets when the list of these
+// is empty. The feed is read again soon.
 var ErrNothingWanted = errors.New("no market is needed yet")
 
-// A Feed is somewhere that prices, or facts about markets, are read from. It is
-// read by one goroutine at a time.
+// A Feed is a source of prices or other data about markets. Only one goroutine at a time reads it.
 type Feed interface {
-	// Name names the feed in the log and among the sources of a snapshot, such as
+	// Name returns the name of the feed in the log and among the sources of a snapshot, such as
 	// "aws-spot-prices". It is unique in a book.
 	Name() string
 
-	// Every is the time from the end of one reading to the start of the next.
+	// Every returns the time from the end of one read to the start of the next.
 	Every() time.Duration
 
-	// Read returns what is known. What was reported before may be reported again. An error
-	// with an update says that the update is only a part; it is taken in all the
-	// same. Read never makes up a value for one that it did not get.
+	// Read returns the known data, which may repeat data of earlier reads. If it returns both an
+	// update and an error, the update is incomplete but still used. Read never substitutes a value
+	// that it did not receive.
 	Read(context.Context, Ask) (*Update, error)
 }
 
-// An Ask is a request to a feed.
+// An Ask contains the parameters of a read of a feed.
 type Ask struct {
-	// Now is the instant of the asking.
+	// Now is the time of the read.
 	Now policy.Time
 
-	// Since is the AsOf of the last update that the book took from this feed, also
-	// before a restart where the book has a cache; zero if there was none.
+	// Since is the AsOf of the last update that the book used from this feed, also before a restart
+	// if the book has a cache. Zero means that there was none.
 	Since policy.Time
 
-	// Wanted are the types that pools may buy or nodes run on, ascending. A feed with a quota
-	// requests these first, or only these.
+	// Wanted are the types that pools may buy or nodes run on, in ascending order. A feed with a
+	// quota requests these first, or only these.
 	Wanted []TypeInRegion
 }
 
-// A TypeInRegion is an instance type as a region sells it.
+// A TypeInRegion is an instance type in a region.
 type TypeInRegion struct{ Provider, Region, Type string }
 
-// An Update is what a feed reported. A market that it gives a price of is known up to
-// AsOf; one that it does not name stays known up to where it was.
+// An Update is the data that a feed reports. The price of a market in the update is known up to
+// AsOf; the price of any other market remains known up to its last report.
 type Update struct {
-	// AsOf is the instant up to which prices are reported, at most Ask.Now.
+	// AsOf is the time up to which prices are reported, at most Ask.Now.
 	AsOf policy.Time
 
-	// Zones name zones that have an ID and a name.
+	// Zones contains the names and IDs of zones.
 	Zones []Zone
 
-	// Types describes instance types. For a type in the catalog, the catalog's description is used.
+	// Types describes instance types. The catalog's description of a type takes precedence.
 	Types []policy.InstanceType
 
-	// Offerings are types that zones sell on demand, with or without a price for
-	// spot.
+	// Offerings are the types that zones sell on demand, whether or not they have a Spot price.
 	Offerings []Offering
 
-	// Spot are the prices of Spot markets in any order, OnDemand those on demand.
+	// Spot contains Spot prices in any order, and OnDemand on-demand prices.
 	Spot     []Price
 	OnDemand []OnDemandPrice
 
-	// Bands are interruption bands, Scores placement scores.
+	// Bands contains interruption bands, and Scores placement scores.
 	Bands  []PublishedBand
 	Scores []PublishedScore
 
-	// Warnings say what was left out, in words for the log.
+	// Warnings describe omitted data, for the log.
 	Warnings []string
 }
 
-// A Zone is an availability zone, which AWS gives another name in each account.
-// Nodes carry the name.
+// A Zone is an availability zone, whose name differs between AWS accounts. Nodes are labelled with
+// the name.
 type Zone struct{ Provider, Region, Name, ID string }
 
-// An Offering is an instance type that a zone sells.
+// An Offering is an instance type that is sold in a zone.
 type Offering struct{ Provider, Region, Zone, Type string }
 
-// A Price is what a Spot market costs from an instant on.
+// A Price is the price of a Spot market from a time on.
 type Price struct {
-	// Zone is the name of the zone, or its ID where the feed knows no other. It
-	// is the region itself for a provider without zones.
+	// Zone is the name of the zone, or its ID if the feed does not know the name. For a provider
+	// without zones it is the region.
 	Provider, Region, Zone, Type string
 
-	// At is when the price came into force. Zero is an unknown time, which means AsOf if the price
-	// is a new one.
+	// At is when the price came into force. If it is zero, the time is unknown, and a changed price
+	// applies from AsOf on.
 	At policy.Time
 
-	// KnownTo is the instant up to which the market is known; zero means AsOf.
+	// KnownTo is the time up to which the price is known; zero means AsOf.
 	KnownTo policy.Time
 
-	// Price is that of one node-hour; policy.NoPrice means that the market sells
-	// nothing. A price of 0 is taken for a fault of the feed and left out.
+	// Price is the price per node-hour; policy.NoPrice means that the market sells nothing. A price
+	// of 0 is treated as a fault of the feed and ignored.
 	Price policy.Money
 
-	// Reserve is the least that a node of an auction is charged per hour, and Bids
-	// the bids at the 20th, 50th and 80th percentile; 0 where not published.
+	// Reserve is the minimum price per node-hour in an auction, and Bids the bids at the 20th, 50th
+	// and 80th percentile. Each is 0 if it is not published.
 	Reserve policy.Money
 	Bids    [3]policy.Money
 }
 
-// An OnDemandPrice is the price of one node-hour on demand in a region.
+// An OnDemandPrice is the on-demand price of an instance type in a region, per node-hour.
 type OnDemandPrice struct {
 	Provider, Region, Type string
 	Price                  policy.Money
 
-	// Modelled says that the price was derived and not published.
+	// Modelled reports whether the price was derived and not published.
 	Modelled bool
 }
 
@@ -118,8 +116,8 @@ type PublishedBand struct {
 	Band                   policy.Band
 }
 
-// A PublishedScore is the placement score of a type in a zone, 1…10; -1 when the
-// provider was asked and named none.
+// A PublishedScore is the placement score of a type in a zone, from 1 to 10, or -1 if the provider
+// returned none.
 type PublishedScore struct {
 	Provider, Region, Zone, Type string
 	Score                        int8

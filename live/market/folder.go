@@ -16,24 +16,24 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A FolderConfig says which trace is read.
+// A FolderConfig configures the feed of a trace.
 type FolderConfig struct {
-	// Path is the folder of a trace, as "spotter trace record --follow" fills it.
+	// Path is the folder of a trace that "spotter trace record --follow" fills.
 	Path string
 
-	// Every is the time from one look at the folder to the next. It is only read
-	// again when a file in it has changed.
+	// Every is the interval at which the folder is checked. It is read again only if a file has
+	// changed.
 	Every time.Duration
 
-	// Regions are those that are read; none means all.
+	// Regions are the regions to read; empty means all.
 	Regions []string
 
-	// Zones name the zones that go by their IDs in the trace, where no other feed
-	// has their names. Nodes carry the names.
+	// Zones contains the names of zones that the trace identifies by ID, if no other feed has them.
+	// Nodes are labelled with the names.
 	Zones []Zone
 }
 
-// NewFolder returns the feed of a trace.
+// NewFolder returns the feed of a trace, or an error if c is invalid.
 func NewFolder(c FolderConfig) (Feed, error) {
 	info, err := os.Stat(c.Path)
 	if err == nil && !info.IsDir() {
@@ -61,8 +61,8 @@ func (f *folder) Name() string { return "trace" }
 // Every implements [Feed].
 func (f *folder) Every() time.Duration { return f.config.Every }
 
-// Read reads the last hours of the trace if a file has changed. A market is known up
-// to the end of the recording of its region.
+// Read reads the last hours of the trace if a file has changed. The prices of a region are known up
+// to the end of its recording.
 func (f *folder) Read(_ context.Context, ask Ask) (*Update, error) {
 	seen, regions, err := f.look()
 	if err != nil {
@@ -95,8 +95,8 @@ func (f *folder) Read(_ context.Context, ask Ask) (*Update, error) {
 	return u, nil
 }
 
-// look returns what shows whether a file has changed, and the regions of the folder,
-// the empty one for a folder that is not cut by region.
+// look returns a text that changes whenever a file of the folder changes, and the regions in the
+// folder. The region is empty for files that are not partitioned by region.
 func (f *folder) look() (seen string, regions []string, err error) {
 	var b strings.Builder
 	err = filepath.WalkDir(f.config.Path, func(path string, d fs.DirEntry, err error) error {
@@ -105,7 +105,7 @@ func (f *folder) look() (seen string, regions []string, err error) {
 		}
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it was moved meanwhile
+			return nil // it was moved in the meantime
 		}
 		if err != nil {
 			return err
@@ -126,7 +126,7 @@ func (f *folder) look() (seen string, regions []string, err error) {
 	return b.String(), slices.Compact(regions), err
 }
 
-// addTrace adds what a trace holds, known up to an instant.
+// addTrace adds the data of a trace, known up to the time to.
 func (u *Update) addTrace(t *trace.Trace, to policy.Time) {
 	u.AsOf = max(u.AsOf, to)
 	for i := range t.Series {
@@ -163,7 +163,7 @@ func (u *Update) addTrace(t *trace.Trace, to policy.Time) {
 	}
 }
 
-// newestKnown returns the last value that is not unknown.
+// newestKnown returns the last value of column that is not unknown, or unknown if all values are.
 func newestKnown[T comparable](column []T, unknown T) T {
 	for i := len(column) - 1; i >= 0; i-- {
 		if column[i] != unknown {
@@ -173,8 +173,8 @@ func newestKnown[T comparable](column []T, unknown T) T {
 	return unknown
 }
 
-// linux reports whether the prices of s are those of a Linux node and no series
-// before it, which are ordered by product, has them already.
+// linux reports whether s contains the prices of Linux nodes and no earlier series contains them
+// for the same market. The series of a market are ordered by product.
 func linux(s *trace.Series, before []trace.Series) bool {
 	if s.Product != "" && s.Product != trace.ProductLinux && s.Product != trace.ProductLinux+" (Amazon VPC)" {
 		return false
@@ -191,9 +191,9 @@ func linux(s *trace.Series, before []trace.Series) bool {
 	return true
 }
 
-// withoutGPUs reports whether the recorded prices of s are those of the machine
-// without its accelerators, as Google lists them: less than half of what the catalog
-// says that the whole costs.
+// withoutGPUs reports whether the recorded prices of s exclude the accelerators of the machine, as
+// Google lists them: the on-demand price is less than half of the catalog's price of the whole
+// machine.
 func withoutGPUs(s *trace.Series, onDemand policy.Money) bool {
 	if onDemand == 0 {
 		return false

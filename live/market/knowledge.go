@@ -12,18 +12,18 @@ import (
 // A place is a region of a provider.
 type place struct{ provider, region string }
 
-// An offerKey names an instance type in a zone.
+// An offerKey identifies an instance type in a zone.
 type offerKey struct {
 	place
 	zone, kind string
 }
 
-// market returns the name of a market.
+// market returns the name of the market for a capacity type.
 func (k offerKey) market(c policy.CapacityType) string {
 	return k.provider + "/" + k.region + "/" + k.zone + "/" + k.kind + "/" + c.String()
 }
 
-// A typeAt names an instance type in a region.
+// A typeAt identifies an instance type in a region.
 type typeAt struct {
 	place
 	kind string
@@ -31,49 +31,50 @@ type typeAt struct {
 
 type typeKey struct{ provider, kind string }
 
-// An offer is what is known of an instance type in a zone.
+// An offer contains the known data about an instance type in a zone.
 type offer struct {
 	key offerKey
 
-	// spot is empty where no feed ever reported a price.
+	// spot is empty if no feed has reported a price.
 	spot curve
 
-	// reported is the instant up to which the Spot price is known.
+	// reported is the time up to which the Spot price is known.
 	reported policy.Time
 
 	reserve policy.Money
 	bids    [3]policy.Money
 
-	score    int8 // below zero: unknown
+	score    int8 // negative if unknown
 	scoredAt policy.Time
 }
 
-// A listed is a price on demand.
+// A listed is an on-demand price.
 type listed struct {
 	curve    curve
 	modelled bool
 
-	// catalog says that no feed reported it: the first that does replaces it.
+	// catalog reports whether the price comes from the catalog. The first price that a feed reports
+	// replaces it.
 	catalog bool
 }
 
-// A banded is a published band.
+// A banded is a published interruption band and the time of its report.
 type banded struct {
 	band policy.Band
 	at   policy.Time
 }
 
-// knowledge is all that feeds reported, in whatever order.
+// knowledge contains the data that feeds have reported. It does not depend on their order.
 type knowledge struct {
-	zones     map[place]map[string]string // names by ID
+	zones     map[place]map[string]string // names of zones by ID
 	described map[typeKey]policy.InstanceType
-	types     map[typeKey]*policy.InstanceType // nil: looked for and not found
+	types     map[typeKey]*policy.InstanceType // nil for types that were looked up and not found
 	offers    map[offerKey]*offer
 	onDemand  map[typeAt]*listed
 	bands     map[typeAt]*banded
-	asked     map[offerKey]bool // by Find
+	asked     map[offerKey]bool // offers that Find was called for
 
-	changed bool // the tables no longer hold what they should
+	changed bool // the tables must be rebuilt
 }
 
 func newKnowledge() knowledge {
@@ -84,11 +85,11 @@ func newKnowledge() knowledge {
 	}
 }
 
-// zoneName returns the name of a zone that goes by its name or its ID.
+// zoneName returns the name of a zone, given its name or its ID.
 func (k *knowledge) zoneName(at place, zone string) string { return cmp.Or(k.zones[at][zone], zone) }
 
-// typeOf returns the instance type, nil where neither the catalog nor a feed
-// describes it, or where nothing of it is left for pods.
+// typeOf returns the instance type, or nil if neither the catalog nor a feed describes it, or if it
+// has no allocatable resources.
 func (k *knowledge) typeOf(provider, name string) *policy.InstanceType {
 	key := typeKey{provider, name}
 	t, seen := k.types[key]
@@ -105,7 +106,7 @@ func (k *knowledge) typeOf(provider, name string) *policy.InstanceType {
 	return t
 }
 
-// offerOf returns the offer of that name, a new one where it was not known.
+// offerOf returns the offer with the given key. It creates the offer if it does not exist.
 func (k *knowledge) offerOf(key offerKey) (o *offer, isNew bool) {
 	if o := k.offers[key]; o != nil {
 		return o, false
@@ -115,8 +116,8 @@ func (k *knowledge) offerOf(key offerKey) (o *offer, isNew bool) {
 	return o, true
 }
 
-// listedFor returns the on-demand price in force if no feed reported one: that of the catalog; nil
-// if it is unknown.
+// listedFor returns the on-demand price that a feed reported, else the price of the catalog, or nil
+// if both are unknown.
 func (k *knowledge) listedFor(at typeAt) *listed {
 	if l := k.onDemand[at]; l != nil {
 		return l
@@ -136,17 +137,17 @@ func (k *knowledge) listedFor(at typeAt) *listed {
 	return l
 }
 
-// catalogDate is when the list of a provider was made.
+// catalogDate returns the date of the catalog's price list of a provider.
 func catalogDate(provider string) policy.Time {
 	at, err := time.Parse(time.DateOnly, catalog.Date(provider))
 	if err != nil {
-		return 1 // never of a provider that has a price
+		return 1 // impossible for a provider with prices
 	}
 	return policy.TimeOf(at)
 }
 
-// published reports whether l is a price that the provider states, so that others
-// can be judged by it.
+// published reports whether l is a price that the provider publishes, so that other prices can be
+// checked against it.
 func (l *listed) published() bool { return l != nil && !l.modelled }
 
 func compareKeys(a, b offerKey) int {

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// A zoneAt names a zone of a provider.
+// A zoneAt identifies a zone of a provider.
 type zoneAt struct{ provider, zone string }
 
-// regionsOf returns the regions of zones that are in only one, and by an empty zone that of a
-// provider with only one.
+// regionsOf returns the region of each zone, and, with an empty zone, the region of each provider.
+// The region is empty if there are several.
 func regionsOf(keys []offerKey) map[zoneAt]string {
 	regions := map[zoneAt]string{}
 	for i := range keys {
 		k := &keys[i]
 		for _, at := range [...]zoneAt{{k.provider, k.zone}, {k.provider, ""}} {
 			if before, known := regions[at]; known && before != k.region {
-				regions[at] = "" // in several
+				regions[at] = "" // there are several
 			} else if !known {
 				regions[at] = k.region
 			}
@@ -25,8 +25,9 @@ func regionsOf(keys []offerKey) map[zoneAt]string {
 	return regions
 }
 
-// regionOf returns the region of a node that does not say it: that in which its zone is
-// known, that which the name of the zone says, or the only one there is; empty otherwise.
+// regionOf returns the region of a node that does not report it: the region in which its zone is
+// known, else the region in the name of the zone, else the only region of the provider. It is empty
+// if all of these are unknown.
 func (t *table) regionOf(regions []string, provider, zone string) string {
 	only := t.regions[zoneAt{provider, ""}]
 	if len(regions) == 1 {
@@ -38,8 +39,8 @@ func (t *table) regionOf(regions []string, provider, zone string) string {
 	return cmp.Or(t.regions[zoneAt{provider, zone}], RegionIn(provider, zone), only)
 }
 
-// RegionIn returns the region that is the prefix of the name of a zone; empty if the name is not in
-// the provider's form.
+// RegionIn returns the region that is a prefix of the name of a zone, or an empty string if the
+// name does not have the provider's format.
 func RegionIn(provider, zone string) string {
 	switch i := strings.LastIndexByte(zone, '-'); provider {
 	case "aws": // us-east-1a

@@ -15,35 +15,35 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A feedState is how reading a feed goes.
+// A feedState is the state of reading a feed.
 type feedState struct {
-	asOf   policy.Time // of the last update that was taken
-	readAt policy.Time // when it was
-	asked  bool        // whether a reading has ended since the book was made
-	failed int         // readings in a row
-	err    error       // of the last reading; nil when it went well
-	said   string      // in the log, of the last reading
+	asOf   policy.Time // AsOf of the last update that was used
+	readAt policy.Time // when the last update was used
+	asked  bool        // whether a read has ended since the book was created
+	failed int         // consecutive failed reads
+	err    error       // of the last read; nil if it succeeded
+	said   string      // the last message in the log
 }
 
-// A Health is how reading a feed goes.
+// A Health is the state of reading a feed.
 type Health struct {
 	Feed string
 
-	// Asked says that a reading has ended since the book was made, well or not.
-	// What a cache holds was read by another process.
+	// Asked reports whether a read has ended since the book was created, successfully or not. Data
+	// in the cache was read by an earlier process.
 	Asked bool
 
-	// AsOf is the instant up to which the feed reported; zero if it never did.
+	// AsOf is the time up to which the feed has reported; zero if it never did.
 	AsOf policy.Time
 
-	// Failed is the number of readings in a row that failed, and Err why the last
-	// did or what of it could not be; nil when all is well.
+	// Failed is the number of consecutive failed reads. Err is the error of the last read or
+	// describes its invalid data, nil if there was neither.
 	Failed int
 	Err    error
 }
 
-// A feedReader reads the feeds, and knows how reading each goes. Where both locks are held
-// that of the book was taken first.
+// A feedReader reads the feeds and records the state of each. If both its lock and the lock of the
+// book are needed, the lock of the book is acquired first.
 type feedReader struct {
 	config *Config
 	book   feedBook
@@ -52,14 +52,14 @@ type feedReader struct {
 	states []feedState
 }
 
-// A feedBook takes in what feeds report.
+// A feedBook stores the data that feeds report.
 type feedBook interface {
 	take(*Update, Ask) error
 	wanted() []TypeInRegion
 	saveSometimes(now policy.Time) error
 }
 
-// Health returns how reading each feed goes, in the order of the feeds.
+// Health returns the state of each feed, in the order of Config.Feeds.
 func (b *Book) Health() []Health { return b.feeds.health() }
 
 func (r *feedReader) health() []Health {
@@ -72,8 +72,8 @@ func (r *feedReader) health() []Health {
 	return all
 }
 
-// Run reads the feeds until ctx ends, which is its good end, and then writes the
-// cache. A feed that fails is read again, ever more rarely; it stops no other.
+// Run reads the feeds until ctx ends, and then writes the cache. A feed that fails is read again at
+// increasing intervals and does not stop other feeds. The end of ctx is not an error.
 func (b *Book) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i := range b.config.Feeds {
@@ -84,8 +84,8 @@ func (b *Book) Run(ctx context.Context) error {
 	return b.save()
 }
 
-// Refresh reads every feed once, one after the other, and returns what failed. It is
-// for callers that need prices before their first step.
+// Refresh reads every feed once, one after the other, and returns their errors. It is for callers
+// that need prices before their first step.
 func (b *Book) Refresh(ctx context.Context) error {
 	var errs []error
 	for i := range b.config.Feeds {
@@ -114,7 +114,7 @@ func (r *feedReader) follow(ctx context.Context, i int) {
 	}
 }
 
-// due returns the time until the first reading of feed i.
+// due returns the time until the first read of feed i.
 func (r *feedReader) due(i int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +136,7 @@ func (r *feedReader) backoff(i int) time.Duration {
 	return wait
 }
 
-// sleep waits and reports whether ctx has not ended.
+// sleep waits for d. It returns false if ctx has ended.
 func sleep(ctx context.Context, c clock.WithTicker, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -151,9 +151,8 @@ func sleep(ctx context.Context, c clock.WithTicker, d time.Duration) bool {
 	}
 }
 
-// read reads feed i once and takes in what it reported, also when it reported only a part.
-// It returns an error when the feed failed; values of it that cannot be are left
-// out, and said in the log and by Health.
+// read reads feed i once and stores the data that it reported, also if an error made it incomplete.
+// It returns the error of the feed. Invalid values are ignored, logged, and reported by Health.
 func (r *feedReader) read(ctx context.Context, i int) error {
 	ctx, stop := context.WithTimeout(ctx, r.config.Timeout)
 	defer stop()
@@ -182,8 +181,8 @@ func (r *feedReader) ask(i int) Ask {
 	return Ask{Now: policy.TimeOf(r.config.Clock.Now()), Since: r.states[i].asOf, Wanted: wanted}
 }
 
-// note writes down how a reading went. What was said in the log of the reading
-// before is not said again.
+// note records the result of a read. A message that was logged for the previous read is not logged
+// again.
 func (r *feedReader) note(i int, ask Ask, u *Update, err, wrong error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,7 +210,7 @@ func (r *feedReader) note(i int, ask Ask, u *Update, err, wrong error) {
 	s.failed, s.readAt, s.asOf = 0, ask.Now, max(s.asOf, u.AsOf)
 }
 
-// log writes into the log how a reading went.
+// log logs the result of a read.
 func (r *feedReader) log(feed string, u *Update, err, wrong error) {
 	if err != nil {
 		r.config.Log.Warn("reading market data failed; earlier data stays in use", "feed", feed, "error", err)
@@ -227,7 +226,7 @@ func (r *feedReader) log(feed string, u *Update, err, wrong error) {
 	}
 }
 
-// wanted returns the types that the tables hold, by region.
+// wanted returns the types that the tables contain, by region.
 func (b *Book) wanted() []TypeInRegion {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -240,7 +239,7 @@ func (b *Book) wanted() []TypeInRegion {
 	return slices.Compact(all)
 }
 
-// sources reports how old what each feed brought is, in the order of the feeds.
+// sources returns the feeds and the AsOf of their data, in the order of the feeds.
 func (r *feedReader) sources() []policy.Source {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A table is what snapshots are filled from. Its identifiers are valid as long as it is.
+// A table contains the data from which snapshots are filled. Its identifiers do not change.
 type table struct {
 	generation uint64
 
@@ -19,30 +19,29 @@ type table struct {
 	zones   []string
 	markets []policy.Market
 
-	// regions are those of zones that are in only one, and by an empty zone that of a provider with
-	// only one.
+	// regions is the result of regionsOf.
 	regions map[zoneAt]string
 
-	// rows are the sources of the markets, and met the observations of the own cluster in each; nil
-	// for no observation.
+	// rows contains the data of each market, and met the own cluster's observations in it, nil if
+	// it has no observations.
 	rows []row
 	met  []*meeting
 
-	// offers are what pools choose from, ascending by provider, region, zone and
-	// type, and sold their markets: spot, which may be none, and on demand.
+	// offers are the offers from which pools choose, ordered by provider, region, zone and type.
+	// sold contains the Spot market, or policy.None, and the on-demand market of each.
 	offers []v1alpha1.Offer
-	from   []row // of each offer
+	from   []row // the data of each offer
 	sold   [][2]policy.MarketID
 }
 
-// A row joins what is known of a market.
+// A row refers to the data about a market.
 type row struct {
 	offer *offer
 	price *listed
-	band  *banded // nil where none was published
+	band  *banded // nil if none was published
 }
 
-// tabulate rebuilds the tables. The generation is unchanged if all identifiers are.
+// tabulate rebuilds the tables. The generation changes only if an identifier changes.
 func (b *Book) tabulate() {
 	b.known.changed = false
 	keys := make([]offerKey, 0, len(b.known.offers))
@@ -53,7 +52,7 @@ func (b *Book) tabulate() {
 	t := table{generation: b.table.generation, regions: regionsOf(keys)}
 	var omitted omissions
 	var types []*policy.InstanceType
-	owner := map[string]string{} // of the name of a type
+	owner := map[string]string{} // provider by name of a type
 	for _, key := range keys {
 		kind := b.known.typeOf(key.provider, key.kind)
 		if kind == nil {
@@ -73,7 +72,7 @@ func (b *Book) tabulate() {
 			owner[kind.Name] = key.provider
 			types = append(types, kind)
 		case first != key.provider:
-			omitted.twice = append(omitted.twice, key) // a name identifies one type
+			omitted.twice = append(omitted.twice, key) // the name of a type is its identifier
 			continue
 		}
 		t.zones = append(t.zones, key.zone)
@@ -102,10 +101,10 @@ func (b *Book) tabulate() {
 	}
 }
 
-// omissions are offers that no table holds though they may be sold.
+// omissions are offers that the tables omit although they may be sold.
 type omissions struct{ unknown, unpriced, twice []offerKey }
 
-// logOmitted writes into the log what was left out, if that has changed.
+// logOmitted logs the omitted offers if they have changed.
 func (b *Book) logOmitted(o *omissions) {
 	var said string
 	for _, x := range []struct {
@@ -129,8 +128,8 @@ func (b *Book) logOmitted(o *omissions) {
 	}
 }
 
-// wants reports whether the tables must hold an offer: a pool may buy it, a node runs on it, or it
-// was requested.
+// wants reports whether the tables must contain an offer: a pool may buy it, a node runs on it, or
+// Find was called for it.
 func (b *Book) wants(key offerKey, kind *policy.InstanceType) bool {
 	if b.pools == nil || b.known.asked[key] {
 		return true
@@ -145,7 +144,7 @@ func (b *Book) wants(key offerKey, kind *policy.InstanceType) bool {
 	})
 }
 
-// list writes the markets of all offers, ascending by name.
+// list creates the markets of all offers, sorted by name.
 func (t *table) list(ids map[string]policy.TypeID) {
 	type listing struct {
 		market policy.Market
@@ -183,7 +182,7 @@ func (t *table) list(ids map[string]policy.TypeID) {
 	}
 }
 
-// same reports whether all identifiers of t and u mean the same.
+// same reports whether t and u have the same identifiers.
 func (t *table) same(u *table) bool {
 	return slices.Equal(t.zones, u.zones) &&
 		slices.EqualFunc(t.types, u.types, func(a, b policy.InstanceType) bool {
@@ -193,7 +192,7 @@ func (t *table) same(u *table) bool {
 		slices.EqualFunc(t.markets, u.markets, func(a, b policy.Market) bool { return a.Name == b.Name })
 }
 
-// refresh writes into the tables what holds at now.
+// refresh updates the prices, signals and observations in the tables to now.
 func (t *table) refresh(c *Config, now policy.Time) {
 	for i := range t.markets {
 		m, r := &t.markets[i], &t.rows[i]
@@ -232,8 +231,8 @@ func (t *table) refresh(c *Config, now policy.Time) {
 	}
 }
 
-// refreshSpot writes the price of a Spot market. A market whose price was reported too long ago, or
-// that sells nothing, is not offered. Its last price is still used for the accounts of the nodes
+// refreshSpot updates the price of a Spot market. A market whose price was reported too long ago,
+// or that sells nothing, is not offered. Its last price is still used for the accounts of the nodes
 // that run there.
 func refreshSpot(m *policy.Market, o *offer, now policy.Time, staleAfter time.Duration) {
 	price, since, known := o.spot.at(now)
@@ -246,14 +245,14 @@ func refreshSpot(m *policy.Market, o *offer, now policy.Time, staleAfter time.Du
 	m.History = o.spot.history(now)
 }
 
-// link gives the market of that name, if the tables hold it, what was met there.
+// link connects the market with this name, if the tables contain it, to its observations.
 func (t *table) link(name string, m *meeting) {
 	if id := t.find(name); id != policy.None {
 		t.met[id] = m
 	}
 }
 
-// find returns the market of that name, policy.None where the table does not hold it.
+// find returns the market with this name, or policy.None if the table does not contain it.
 func (t *table) find(name string) policy.MarketID {
 	i, ok := slices.BinarySearchFunc(t.markets, name, func(m policy.Market,
 		name string) int {

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// priceMax is above any price of a node-hour.
+	// priceMax is higher than any price of a node-hour.
 	priceMax = 100_000 * policy.Dollar
 
-	// dearMax is the most that a Spot price may be, as a multiple of the published on-demand price.
-	// AWS charges no more than the on-demand price, and charged at most ten times as much when Spot
-	// was an auction.
+	// dearMax is the maximum of a valid Spot price, as a multiple of the published on-demand price.
+	// AWS charges no more than the on-demand price. When Spot was an auction, it charged at most
+	// ten times as much.
 	dearMax = 10
 
 	// skewMax is how far a provider's clock may be ahead of the controller's.
 	skewMax = 5 * time.Minute
 )
 
-// faults counts what an update reported that cannot be.
+// faults collects the invalid values of an update.
 type faults struct {
 	count int
 	first error
@@ -34,7 +34,7 @@ func (f *faults) add(format string, args ...any) {
 	}
 }
 
-// err returns what was wrong, nil if nothing was.
+// err returns an error that describes the invalid values, or nil if there were none.
 func (f *faults) err() error {
 	switch f.count {
 	case 0:
@@ -45,10 +45,11 @@ func (f *faults) err() error {
 	return fmt.Errorf("%w (and %d more like it)", f.first, f.count-1)
 }
 
-// errNoAsOf is returned for an update that does not say what instant it reports.
+// errNoAsOf is returned for an update without AsOf.
 var errNoAsOf = errors.New("the update has no time")
 
-// take takes in an update and returns its invalid parts. The other parts are used.
+// take stores the data of an update and returns an error that describes its invalid values. The
+// other values are used.
 func (b *Book) take(u *Update, ask Ask) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +76,7 @@ func (k *knowledge) take(u *Update, ask Ask) error {
 	return f.err()
 }
 
-// takeFacts takes in zones, types and what is sold where.
+// takeFacts stores zones, types and offerings.
 func (k *knowledge) takeFacts(u *Update, f *faults) {
 	for _, z := range u.Zones {
 		if z.Provider == "" || z.Region == "" || z.Name == "" || z.ID == "" {
@@ -98,7 +99,7 @@ func (k *knowledge) takeFacts(u *Update, f *faults) {
 		}
 		k.described[key] = t
 		if k.types[key] == nil {
-			delete(k.types, key) // it was looked for in vain
+			delete(k.types, key) // it was looked up before
 		}
 	}
 	for _, o := range u.Offerings {
@@ -113,8 +114,8 @@ func (k *knowledge) takeFacts(u *Update, f *faults) {
 	}
 }
 
-// takeOnDemand takes in an on-demand price. It is in force from its report on, since the start is
-// not reported.
+// takeOnDemand stores an on-demand price. It applies from the time of the report on, since its
+// start is not reported.
 func (k *knowledge) takeOnDemand(p *OnDemandPrice, asOf policy.Time, f *faults) {
 	at := typeAt{place{p.Provider, p.Region}, p.Type}
 	if p.Provider == "" || p.Region == "" || p.Type == "" || p.Price <= 0 || p.Price > priceMax {
@@ -136,7 +137,7 @@ func (k *knowledge) takeOnDemand(p *OnDemandPrice, asOf policy.Time, f *faults) 
 	}
 }
 
-// takeSpot takes in a Spot price.
+// takeSpot stores a Spot price.
 func (k *knowledge) takeSpot(p *Price, asOf, now policy.Time, f *faults) {
 	at := place{p.Provider, p.Region}
 	key := offerKey{at, k.zoneName(at, p.Zone), p.Type}
@@ -174,7 +175,7 @@ func (k *knowledge) takeSpot(p *Price, asOf, now policy.Time, f *faults) {
 	o.reserve, o.bids = max(0, p.Reserve), p.Bids
 }
 
-// takeSignals takes in bands and scores.
+// takeSignals stores interruption bands and placement scores.
 func (k *knowledge) takeSignals(u *Update, f *faults) {
 	for _, p := range u.Bands {
 		at := typeAt{place{p.Provider, p.Region}, p.Type}
@@ -203,7 +204,7 @@ func (k *knowledge) takeSignals(u *Update, f *faults) {
 	}
 }
 
-// newest returns the price that was reported last, 0 without one.
+// newest returns the latest price, 0 for an empty curve.
 func (c *curve) newest() policy.Money {
 	if len(c.points) == 0 {
 		return 0
@@ -211,8 +212,8 @@ func (c *curve) newest() policy.Money {
 	return c.points[len(c.points)-1].Price
 }
 
-// nameZone notes the name of a zone and moves to it what went by its ID. It reports
-// whether that was new.
+// nameZone sets the name of a zone and renames the offers that were stored under its ID. It reports
+// whether the name is new.
 func (k *knowledge) nameZone(at place, id, name string) bool {
 	if k.zones[at] == nil {
 		k.zones[at] = map[string]string{}
@@ -237,7 +238,7 @@ func (k *knowledge) nameZone(at place, id, name string) bool {
 	return true
 }
 
-// merge takes in what is known of the same offer under another name of its zone.
+// merge adds the data of the same offer that was stored under another name of its zone.
 func (o *offer) merge(p *offer) {
 	for _, x := range p.spot.points {
 		o.spot.put(x.At, x.Price)

@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/live/steady"
 )
 
-// clocks reports how far other clocks are from the controller's, when it is asked.
+// clocks is a collector that reports how far other clocks are ahead of the controller's time.
 type clocks struct{ state func() steady.State }
 
 var (
@@ -16,13 +16,13 @@ var (
 		"How often the clock of this machine or of the API server was set by 5 s or more.", nil, nil)
 )
 
-// Describe names the metrics.
+// Describe sends the descriptions of the metrics.
 func (c clocks) Describe(to chan<- *prometheus.Desc) {
 	to <- clockAhead
 	to <- clockJumps
 }
 
-// Collect reports the state.
+// Collect sends the current values.
 func (c clocks) Collect(to chan<- prometheus.Metric) {
 	s := c.state()
 	to <- prometheus.MustNewConstMetric(clockAhead, prometheus.GaugeValue, s.Local.Seconds(), "machine")

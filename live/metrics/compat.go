@@ -11,15 +11,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Systems are those under whose names metrics can be reported. Karpetrack and the
-// leftover operator have none of their own but those of every controller, which
-// are always there.
+// Systems are the systems under whose metric names the controller can report. Karpetrack and the
+// leftover operator have no metrics other than those that every controller has.
 var Systems = []string{"gpu-operator", "karpetrack", "leftover", "rescheduler", "spotvortex"}
 
-// nodesMax bounds the series of metrics that another system has one of per node.
+// nodesMax limits the series of metrics that have one series per node.
 const nodesMax = 1000
 
-// compatible reports what happened under the names of one system.
+// A compatible reports events under the metric names of one system.
 type compatible interface {
 	step(*Step)
 	entry(kind, outcome string)
@@ -27,14 +26,14 @@ type compatible interface {
 	drained(node, outcome string)
 }
 
-// nothing is reported by what is embedded in a system.
+// nothing is embedded in systems that do not report all events.
 type nothing struct{}
 
 func (nothing) entry(string, string)   {}
 func (nothing) evicted(string)         {}
 func (nothing) drained(string, string) {}
 
-// newCompatible makes the metrics of a system; nil for one that has none.
+// newCompatible creates the metrics of a system. It returns nil for a system without own metrics.
 func newCompatible(name string, b *builder) (compatible, error) {
 	switch name {
 	case "spotvortex":
@@ -49,8 +48,8 @@ func newCompatible(name string, b *builder) (compatible, error) {
 	return nil, fmt.Errorf("metrics of %q are unknown; known: %s", name, strings.Join(Systems, ", "))
 }
 
-// spotVortex has what SpotVortex reports and this controller knows. What SpotVortex
-// registers and never sets is set here where there is a number for it.
+// spotVortex contains the metrics of SpotVortex for which this controller has a value, including
+// those that SpotVortex registers but never sets.
 type spotVortex struct {
 	nothing
 	actions, blocked                       *prometheus.CounterVec
@@ -102,7 +101,7 @@ func (c *spotVortex) step(x *Step) {
 	c.nodes(s)
 }
 
-// nodes reports what runs.
+// nodes reports the nodes, their prices and their potential savings.
 func (c *spotVortex) nodes(s *policy.Snapshot) {
 	spot := cheapestSpot(s)
 	managed, draining, reported := 0, 0, 0
@@ -163,14 +162,14 @@ func (c *spotVortex) evicted(answer string) {
 	}
 }
 
-// rescheduler has what the Spot rescheduler reports.
+// rescheduler contains the metrics of the Spot rescheduler.
 type rescheduler struct {
 	nothing
 	pods, nodes *prometheus.GaugeVec
 	drains      *prometheus.CounterVec
 	evictedPods *prometheus.CounterVec
 
-	// seen are the nodes that have a series of drains.
+	// seen are the nodes with a series of drains.
 	seen *lru.Cache
 }
 
@@ -217,8 +216,8 @@ func (c *rescheduler) evicted(answer string) {
 	}
 }
 
-// drained counts a drain by its node. Nodes come and go for ever, so that only the
-// last ones keep a series.
+// drained counts a drain of a node. Only the most recent nodes keep a series, since the number of
+// nodes over time is not bounded.
 func (c *rescheduler) drained(node, outcome string) {
 	state := "Failure"
 	if outcome == "done" {
@@ -228,13 +227,13 @@ func (c *rescheduler) drained(node, outcome string) {
 	c.drains.WithLabelValues(state, node).Inc()
 }
 
-// gpuOperator has what the GPU budget operator reports.
+// gpuOperator contains the metrics of the GPU budget operator.
 type gpuOperator struct {
 	nothing
 	consumed, remaining, tracked *prometheus.GaugeVec
 	actions                      *prometheus.CounterVec
 
-	// budgets are those that actions were counted of.
+	// budgets are the budgets for which actions were counted.
 	budgets counted
 }
 
@@ -293,7 +292,7 @@ func (c *gpuOperator) step(x *Step) {
 	}
 }
 
-// tracked returns how many pods count for a budget now.
+// tracked returns the number of pods that count against a budget at present.
 func tracked(s *policy.Snapshot, b *policy.Budget) int {
 	counts := make([]bool, len(s.Templates))
 	for i := range s.Templates {

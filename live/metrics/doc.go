@@ -1,8 +1,7 @@
-// Package metrics is what the controller reports to Prometheus: its own metrics, named
-// spotter_*, and by a switch the same facts under the names that the dashboards
-// of other systems read.
+// Package metrics contains the controller's Prometheus metrics: its own, named spotter_*, and
+// optionally the same values under the names that the dashboards of other systems use.
 //
-// All labels have a bound: the number of pools is the user's choice, markets are those in use and
-// at most a hundred, and only the metrics of systems whose dashboards need nodes have a node or a
-// pod as a label. These are bounded too.
+// The cardinality of all labels is bounded: the user determines the number of pools, at most a
+// hundred markets in use are reported, and only metrics of systems whose dashboards need nodes have
+// a node as a label, with a limit.
 package metrics

@@ -6,8 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A counted is what counters and histograms have a series for that may be deleted, as pools are. Gauges are set again
-// at every step, and need none.
+// A counted records the names, such as those of pools, for which counters and histograms have
+// series, so that the series of a deleted object can be removed. Gauges are reset at every step and
+// do not need it.
 type counted struct {
 	labels func(name string) prometheus.Labels
 	vecs   []interface {
@@ -18,7 +19,7 @@ type counted struct {
 	seen map[string]bool
 }
 
-// saw notes that there is a series of name, and returns it.
+// saw records that there is a series for name, and returns name.
 func (c *counted) saw(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,7 +30,8 @@ func (c *counted) saw(name string) string {
 	return name
 }
 
-// keep takes out the series of all names but some. Those without a name stay: they are of nodes of no pool.
+// keep removes the series of all names for which exists returns false. Series with an empty name
+// are kept: they belong to nodes without a pool.
 func (c *counted) keep(exists func(name string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

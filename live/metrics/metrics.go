@@ -16,8 +16,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Metrics are the metrics of one controller. Its methods may be called from several
-// goroutines, and on a nil *Metrics do nothing.
+// Metrics are the metrics of one controller. Its methods are safe for concurrent use, and do
+// nothing on a nil *Metrics.
 type Metrics struct {
 	stepSeconds, phaseSeconds       *prometheus.HistogramVec
 	steps, wakes                    *prometheus.CounterVec
@@ -32,38 +32,38 @@ type Metrics struct {
 	budgetUsed, budgetQuota, gate   *prometheus.GaugeVec
 	draining                        *prometheus.GaugeVec
 
-	// pools are those that entries, drains and evictions were counted of.
+	// pools are the pools for which entries, drains and evictions were counted.
 	pools counted
 
 	compat []compatible
 }
 
-// poolGauges are those that have a pool, and those of its namespaces.
+// poolGauges are the gauges with a pool label.
 type poolGauges struct {
 	mode, share, nodes, perHour, paid, onDemand     *prometheus.GaugeVec
 	saved, savedNamespace, shadowSaved, shadowMoves *prometheus.GaugeVec
 	lossLeft, lossUsedUp                            *prometheus.GaugeVec
 }
 
-// A Config says which metrics there are.
+// A Config selects the metrics.
 type Config struct {
-	// Compat are the systems under whose names the same is reported too; see [Systems].
+	// Compat are the systems under whose metric names the values are also reported; see [Systems].
 	Compat []string
 
-	// Writes reports how much was written to the API server; nil reports nothing.
+	// Writes returns the counts of writes to the API server; if it is nil, they are not reported.
 	Writes func() []limit.Count
 
-	// Clock reports what is known of clocks that were set; nil reports nothing.
+	// Clock returns the state of the clocks; if it is nil, it is not reported.
 	Clock func() steady.State
 }
 
-// stepBuckets are in seconds, about the quarter of a second that a step may take.
+// stepBuckets are in seconds. They are finest around the quarter of a second that a step may take.
 var stepBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 
-// drainBuckets are in seconds, up to the hour.
+// drainBuckets are in seconds, up to an hour.
 var drainBuckets = []float64{5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600}
 
-// New makes the metrics and registers them.
+// New creates and registers the metrics.
 func New(r prometheus.Registerer, cfg Config) (*Metrics, error) {
 	m := &Metrics{}
 	b := builder{r: r}
@@ -137,7 +137,7 @@ func (p *poolGauges) register(b *builder) {
 		"1 while a pool is on demand because its loss budget is used up.", "pool")
 }
 
-// A builder makes metrics and keeps what goes wrong with them.
+// A builder creates and registers metrics and collects the errors.
 type builder struct {
 	r    prometheus.Registerer
 	errs []error
@@ -167,7 +167,7 @@ func (b *builder) histogram(name, help string, buckets []float64, labels ...stri
 	return v
 }
 
-// A Pool is what is reported of one pool.
+// A Pool contains the reported values of one pool.
 type Pool struct {
 	Name             string
 	Active           bool
@@ -176,22 +176,23 @@ type Pool struct {
 	SavingPerHour    policy.Money
 	Paid, AtOnDemand policy.Money
 
-	// Saved is by what it is compared with: "on-demand", "commitment-1y"…
+	// Saved is the savings by the alternative that they are compared with: "on-demand",
+	// "commitment-1y", and so on.
 	Saved map[string]policy.Money
 
-	// Namespaces is what was saved by namespace.
+	// Namespaces is the savings by namespace.
 	Namespaces map[string]policy.Money
 
 	ShadowSaved policy.Money
 	ShadowMoves int
 
-	// LossLeft is what Spot may still cost, nil where the policy keeps no loss budget.
-	// LossUsedUp reports whether the pool is on demand because that is used up.
+	// LossLeft is the remaining loss budget in dollars, nil if the policy has no loss budget.
+	// LossUsedUp reports whether the pool is on demand because the budget is used up.
 	LossLeft   *float64
 	LossUsedUp bool
 }
 
-// A Step is what is reported of one step.
+// A Step contains the reported values of one step.
 type Step struct {
 	Snapshot *policy.Snapshot
 	Memory   *policy.Memory
@@ -205,7 +206,7 @@ type Step struct {
 	Stopped, Unreadable bool
 }
 
-// Step reports a step that went through.
+// Step reports a completed step.
 func (m *Metrics) Step(x *Step) {
 	if m == nil {
 		return
@@ -235,14 +236,14 @@ func (m *Metrics) Step(x *Step) {
 	}
 }
 
-// Failed reports a step that did not go through.
+// Failed reports a failed step.
 func (m *Metrics) Failed() {
 	if m != nil {
 		m.steps.WithLabelValues("failed").Inc()
 	}
 }
 
-// Phase reports how long a part of a step took.
+// Phase reports the duration of a phase of a step.
 func (m *Metrics) Phase(name string, took time.Duration) {
 	if m != nil {
 		m.phaseSeconds.WithLabelValues(name).Observe(took.Seconds())
@@ -267,28 +268,28 @@ func (m *Metrics) Entry(kind, pool, outcome string) {
 	}
 }
 
-// Panicked reports that a policy did.
+// Panicked reports that a policy panicked.
 func (m *Metrics) Panicked() {
 	if m != nil {
 		m.panics.Inc()
 	}
 }
 
-// Leads reports whether this replica leads.
+// Leads sets whether this replica leads.
 func (m *Metrics) Leads(is bool) {
 	if m != nil {
 		m.leader.Set(one(is))
 	}
 }
 
-// Entered reports that a drain came into a phase.
+// Entered reports that a drain has entered a phase.
 func (m *Metrics) Entered(pool, phase string) {
 	if m != nil {
 		m.drains.WithLabelValues(m.pools.saw(pool), phase).Inc()
 	}
 }
 
-// Evicted reports how an eviction was answered.
+// Evicted reports the response to an eviction.
 func (m *Metrics) Evicted(pool, answer string) {
 	if m == nil {
 		return
@@ -299,7 +300,7 @@ func (m *Metrics) Evicted(pool, answer string) {
 	}
 }
 
-// Drained reports how a drain ended.
+// Drained reports the result and the duration of a drain.
 func (m *Metrics) Drained(pool, node, outcome string, took time.Duration) {
 	if m == nil {
 		return
@@ -311,13 +312,13 @@ func (m *Metrics) Drained(pool, node, outcome string, took time.Duration) {
 	}
 }
 
-// A Draining is how many nodes of a pool are in a phase of being emptied.
+// A Draining is the number of nodes of a pool that are in a phase of a drain.
 type Draining struct {
 	Pool, Phase string
 	Nodes       int
 }
 
-// Draining reports which nodes are being emptied.
+// Draining reports the nodes that are being drained.
 func (m *Metrics) Draining(all []Draining) {
 	if m == nil {
 		return
@@ -355,7 +356,7 @@ func (p *poolGauges) set(pools []Pool) {
 	}
 }
 
-// marketsMax bounds the markets that are reported.
+// marketsMax is the maximum number of reported markets.
 const marketsMax = 100
 
 // markets reports the markets in use, those with the most nodes first.
@@ -380,8 +381,8 @@ func (m *Metrics) markets(s *policy.Snapshot) {
 	}
 }
 
-// budgetsMax bounds the budgets that are reported, the first by name: every user who may edit a
-// namespace can create many.
+// budgetsMax is the maximum number of reported budgets, the first ones by name: any user who may
+// edit a namespace can create many.
 const budgetsMax = 1000
 
 // reportedBudgets returns the budgets that are reported.
@@ -389,7 +390,7 @@ func reportedBudgets(s *policy.Snapshot) []policy.Budget {
 	return s.Budgets[:min(len(s.Budgets), budgetsMax)]
 }
 
-// budgets reports how far budgets are used.
+// budgets reports the usage, the quota and the gate of budgets.
 func (m *Metrics) budgets(s *policy.Snapshot, mem *policy.Memory) {
 	reset(m.budgetUsed, m.budgetQuota, m.gate)
 	reported := reportedBudgets(s)
@@ -405,13 +406,13 @@ func (m *Metrics) budgets(s *policy.Snapshot, mem *policy.Memory) {
 	}
 }
 
-// DeviceHours returns what the ledger of a budget counts in thousandths of a device
-// × milliseconds.
+// DeviceHours converts the unit of a budget's ledger, thousandths of a device × milliseconds, to
+// device-hours.
 func DeviceHours(used int64) float64 {
 	return float64(used) / 1000 / float64(time.Hour/time.Millisecond)
 }
 
-// reset takes out all series, so that what is gone leaves none behind.
+// reset removes all series, so that deleted objects leave none.
 func reset(all ...*prometheus.GaugeVec) {
 	for _, v := range all {
 		v.Reset()

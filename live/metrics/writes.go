@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/live/limit"
 )
 
-// writes reports what the limiter of API writes has counted, when it is asked.
+// writes is a collector that reports the counts of the limiter of API writes.
 type writes struct{ counts func() []limit.Count }
 
 var (
@@ -22,7 +22,7 @@ var (
 		"Time that writes waited for the rate limit.", []string{"verb"}, nil)
 )
 
-// Describe names the metrics.
+// Describe sends the descriptions of the metrics.
 func (w writes) Describe(to chan<- *prometheus.Desc) {
 	to <- writesSent
 	to <- writesFast
@@ -31,7 +31,7 @@ func (w writes) Describe(to chan<- *prometheus.Desc) {
 	to <- writesWait
 }
 
-// Collect reports the counts.
+// Collect sends the current counts.
 func (w writes) Collect(to chan<- prometheus.Metric) {
 	for _, c := range w.counts() {
 		to <- prometheus.MustNewConstMetric(writesSent, prometheus.CounterValue, float64(c.Writes), c.Verb)

@@ -1,6 +1,6 @@
-// Package notify sends what operators want to learn of the controller to a webhook, as
-// CloudEvents in the structured mode of their HTTP binding: one JSON object a request
-// (CloudEvents 1.0.2, JSON Event Format §3, HTTP Protocol Binding §3.2).
+// Package notify sends notifications for operators to a webhook, as CloudEvents in the structured
+// mode of the HTTP binding: one JSON object per request (CloudEvents 1.0.2, JSON Event Format §3,
+// HTTP Protocol Binding §3.2).
 package notify
 
 import (
@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The types of events.
+// Types of events.
 const (
 	KillSwitchChanged = "dev.spotter.killswitch.changed"
 	DrainUndone       = "dev.spotter.drain.undone"
@@ -31,24 +31,24 @@ const (
 	WeeklySavings     = "dev.spotter.savings.weekly"
 )
 
-// Why an event is dropped.
+// Reasons why an event is dropped.
 const (
-	DroppedFull     = "queue-full" // too many wait
-	DroppedRefused  = "refused"    // the webhook answered that it wants no such event
-	DroppedFailed   = "failed"     // it did not take the event however often it was sent
-	DroppedStopping = "stopping"   // the process ends
+	DroppedFull     = "queue-full" // too many events wait
+	DroppedRefused  = "refused"    // the webhook responded that it does not accept the event
+	DroppedFailed   = "failed"     // all attempts failed
+	DroppedStopping = "stopping"   // the process is stopping
 )
 
-// An Event is something that happened.
+// An Event is an event to send.
 type Event struct {
-	// Type is one of the types above, Subject the object that it is about.
+	// Type is one of the types above. Subject is the object that the event is about.
 	Type, Subject string
 
 	// Data is encoded as JSON.
 	Data any
 }
 
-// An envelope is an event as it is sent.
+// An envelope is an event in the format of CloudEvents.
 type envelope struct {
 	SpecVersion string          `json:"specversion"`
 	ID          string          `json:"id"`
@@ -60,21 +60,21 @@ type envelope struct {
 	Data        json.RawMessage `json:"data"`
 }
 
-// A Config says where events are sent. Start from [DefaultConfig].
+// A Config configures a [Sender]. Start from [DefaultConfig].
 type Config struct {
-	// URL takes the events; Source says in each which controller it is of.
+	// URL is the address of the webhook. Source identifies the controller in each event.
 	URL, Source string
 
-	// Header is set in each request to what HeaderFile holds, which is read each time: a
-	// token may be rotated. An empty HeaderFile sets none.
+	// Header is a header of each request. Its value is the content of HeaderFile, which is read for
+	// each request, so that a token can be rotated. If HeaderFile is empty, the header is not set.
 	Header, HeaderFile string
 
-	// QueueMax is how many events may wait; more are dropped. Raising it loses less while
-	// the webhook is down.
+	// QueueMax is the maximum number of events that wait; further events are dropped. If it is
+	// raised, fewer events are lost while the webhook is down.
 	QueueMax int
 
-	// Tries is how often an event is sent before it is dropped, Timeout bounds one try, and
-	// RetryMin is the time before the second, which doubles up to RetryMax.
+	// Tries is the maximum number of attempts for an event, and Timeout the maximum duration of an
+	// attempt. RetryMin is the wait before the second attempt, which then doubles up to RetryMax.
 	Tries              int
 	Timeout            time.Duration
 	RetryMin, RetryMax time.Duration
@@ -82,11 +82,13 @@ type Config struct {
 	Clock clock.WithTicker
 	Log   *slog.Logger
 
-	// Counted gets the result of each event: "sent", or why it was dropped. It may be nil.
+	// Counted is called with the result of each event: "sent", or the reason why it was dropped. It
+	// may be nil.
 	Counted func(outcome string)
 }
 
-// DefaultConfig returns limits with which a webhook may be down for a quarter of an hour.
+// DefaultConfig returns limits that tolerate a failure of the webhook for about a quarter of an
+// hour.
 func DefaultConfig() Config {
 	return Config{
 		Header: "Authorization", QueueMax: 256, Tries: 8, Timeout: 10 * time.Second, RetryMin: 2 * time.Second, RetryMax: 5 * time.Minute,
@@ -94,7 +96,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// A Sender sends events one after the other. It may be used by several goroutines.
+// A Sender sends events one after the other. It is safe for concurrent use.
 type Sender struct {
 	cfg    Config
 	client *http.Client
@@ -102,11 +104,11 @@ type Sender struct {
 	number atomic.Uint64
 }
 
-// New returns a sender that has sent nothing yet.
+// New returns a sender. It sends nothing until Run is called.
 func New(cfg Config) *Sender {
 	return &Sender{
 		cfg: cfg, queue: make(chan *envelope, cfg.QueueMax),
-		// A redirection is not followed: it could carry the header elsewhere.
+		// Redirects are not followed, because the header might be sent to another host.
 		client: &http.Client{Timeout: cfg.Timeout, CheckRedirect: func(*http.Request,
 			[]*http.Request) error {
 			return http.ErrUseLastResponse
@@ -114,7 +116,7 @@ func New(cfg Config) *Sender {
 	}
 }
 
-// Notify has an event sent, and never waits: where too many wait it is dropped. A nil Sender
+// Notify queues an event and returns at once. It drops the event if the queue is full. A nil Sender
 // sends nothing.
 func (s *Sender) Notify(e Event) {
 	if s == nil {
@@ -136,7 +138,8 @@ func (s *Sender) Notify(e Event) {
 	}
 }
 
-// Run sends events until ctx ends, and then what waits once more, for no longer than one try.
+// Run sends events until ctx ends. Then it tries once to send the waiting events, within Timeout in
+// total.
 func (s *Sender) Run(ctx context.Context) error {
 	for {
 		select {
@@ -149,7 +152,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	}
 }
 
-// flush sends each event that waits once.
+// flush tries once to send each waiting event.
 func (s *Sender) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -163,7 +166,7 @@ func (s *Sender) flush(ctx context.Context) {
 	}
 }
 
-// deliver sends one event until it is taken, refused, or was sent often enough.
+// deliver sends one event until it is accepted or rejected, or until all attempts have failed.
 func (s *Sender) deliver(ctx context.Context, x *envelope) {
 	wait := s.cfg.RetryMin
 	for try := 1; ; try++ {
@@ -196,24 +199,25 @@ func (s *Sender) deliver(ctx context.Context, x *envelope) {
 	}
 }
 
-// A refusal is an answer other than 2xx.
+// A refusal is a response with a status other than 2xx.
 type refusal struct{ status int }
 
 func (r *refusal) Error() string {
 	return fmt.Sprintf("the webhook answered %d %s", r.status, http.StatusText(r.status))
 }
 
-// final reports whether the same request would be refused again.
+// final reports whether the webhook would reject the same request again.
 func (r *refusal) final() bool {
 	return r.status < 500 && r.status != http.StatusRequestTimeout && r.status != http.StatusTooEarly &&
 		r.status != http.StatusTooManyRequests &&
 		r.status != http.StatusUnauthorized && r.status != http.StatusForbidden // its token may be rotated
 }
 
-// answerMax bounds what is read of an answer, so that the connection can be used again.
+// answerMax is the maximum number of bytes that are read from a response, so that the connection
+// can be reused.
 const answerMax = 64 << 10
 
-// send sends an event once. after is how long the webhook asks to wait.
+// send sends an event once. after is the wait that the webhook requests.
 func (s *Sender) send(ctx context.Context, x *envelope) (after time.Duration, err error) {
 	body, err := json.Marshal(x)
 	if err != nil {
@@ -246,7 +250,7 @@ func (s *Sender) send(ctx context.Context, x *envelope) (after time.Duration, er
 	return after, &refusal{answer.StatusCode}
 }
 
-// dropped counts an event that is lost. The URL may hold a secret, and is in no log.
+// dropped counts an event that is lost. It does not log the URL, which may contain a secret.
 func (s *Sender) dropped(x *envelope, why string, err error) {
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		err = u.Err

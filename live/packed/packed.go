@@ -1,6 +1,6 @@
-// Package packed keeps what a controller remembers as compressed JSON, in ConfigMaps that only
-// the leader writes. Each is written at the version that was read or written last, so that a
-// conflict shows another leader.
+// Package packed stores the state of the controller as compressed JSON in ConfigMaps that only the
+// leader writes. Each write requires the version that was last read or written, so that a conflict
+// reveals another leader.
 package packed
 
 import (
@@ -18,18 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Max bounds the packed data of one ConfigMap. The API server stores a mebibyte per object,
-// and other fields need the rest.
+// Max is the maximum size of the packed data of one ConfigMap, in bytes. The API server stores up
+// to a mebibyte per object, and other fields need the rest.
 const Max = 512 << 10
 
-// ReadMax bounds what a ConfigMap unpacks to, so that one written by another client cannot
-// exhaust the memory of the process.
+// ReadMax is the maximum size of the unpacked data of a ConfigMap, in bytes, so that a ConfigMap
+// written by another client cannot exhaust the memory of the process.
 const ReadMax = 64 << 20
 
-// fieldOwner is under which name fields are written.
+// fieldOwner is the field manager of all writes.
 const fieldOwner = client.FieldOwner("spotter")
 
-// Pack returns v as compressed JSON, with the same bytes for the same value.
+// Pack returns v as compressed JSON. Equal values result in equal bytes.
 func Pack(v any) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
@@ -46,7 +46,7 @@ func Pack(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Unpack reads what Pack wrote, up to a number of bytes.
+// Unpack decodes the result of Pack into v. It reads at most most bytes of the unpacked data.
 func Unpack(data []byte, most int64, v any) error {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -59,8 +59,8 @@ func Unpack(data []byte, most int64, v any) error {
 	return json.Unmarshal(plain, v)
 }
 
-// CheckFormat returns an error unless format is one of those up to known: what a later version
-// wrote is refused and not half read.
+// CheckFormat returns an error unless format is between 1 and known: data of a later version is
+// rejected as a whole.
 func CheckFormat(format, known int) error {
 	if format < 1 || format > known {
 		return fmt.Errorf("format %d is unknown: a later version wrote it", format)
@@ -68,52 +68,54 @@ func CheckFormat(format, known int) error {
 	return nil
 }
 
-// IsConflict reports whether the error of a write shows that another client wrote the object.
+// IsConflict reports whether err, the error of a write, means that another client wrote the object.
 func IsConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
-// An API writes the ConfigMaps, and reads them from the API server. Key is where in them the
-// data is.
+// An API writes ConfigMaps with Client, and reads them from the API server with Reader. Key is the
+// key of the data in a ConfigMap.
 type API struct {
 	Client client.Client
 	Reader client.Reader
 	Key    string
 }
 
-// An Object is one ConfigMap. One goroutine at a time uses it.
+// An Object is one ConfigMap. It is not safe for concurrent use.
 type Object struct {
-	// Meta is what the ConfigMap is created with.
+	// Meta is the metadata with which the ConfigMap is created.
 	Meta metav1.ObjectMeta
 
-	// current is the object as it was last read or written, nil if it does not exist, and tried
-	// what was last sent without an answer: a lost response must not look like another leader.
+	// current is the object that was last read or written, nil if it does not exist. tried is the
+	// data of the last write whose result is unknown, so that a lost response is not mistaken for
+	// another leader.
 	current *corev1.ConfigMap
 	tried   []byte
 
-	// matter is what must not be kept back of what was last saved, and at when that was.
+	// matter is the part of the last saved data whose changes must be saved at once, and at the
+	// time of that save.
 	matter string
 	at     time.Time
 }
 
-// Read takes in the ConfigMap as it was read, and returns its data.
+// Read sets the state of o to the ConfigMap x, and returns its data.
 func (a *API) Read(o *Object, x *corev1.ConfigMap) []byte {
 	o.current = x
 	return x.BinaryData[a.Key]
 }
 
-// Due reports whether o must be saved: matter differs from what was last saved, or every has
-// passed since.
+// Due reports whether o must be saved, because matter differs from the last save or every has
+// passed since then.
 func (o *Object) Due(matter string, now time.Time, every time.Duration) bool {
 	return matter != o.matter || now.Sub(o.at) >= every
 }
 
-// Saved notes what matters of what was saved now.
+// Saved records that o was saved at now with the given matter.
 func (o *Object) Saved(matter string, now time.Time) { o.matter, o.at = matter, now }
 
 // Exists reports whether the ConfigMap is known to exist.
 func (o *Object) Exists() bool { return o.current != nil }
 
-// Write writes data if it changed. An object that already holds the data that was sent last was
-// written by this controller, though the response was lost.
+// Write writes data if it changed. After a conflict, it checks whether the object contains the data
+// of the last write whose result is unknown: that write then succeeded, and Write tries again.
 func (a *API) Write(ctx context.Context, o *Object, data []byte) error {
 	if o.current != nil && bytes.Equal(o.current.BinaryData[a.Key], data) {
 		return nil
@@ -141,7 +143,7 @@ func (a *API) Write(ctx context.Context, o *Object, data []byte) error {
 	return err
 }
 
-// send creates the ConfigMap, or updates it at the version that is known.
+// send creates the ConfigMap, or updates it at the last known version.
 func (a *API) send(ctx context.Context, o *Object, data []byte) error {
 	next, write := o.current.DeepCopy(), func(x *corev1.ConfigMap) error { return a.Client.Update(ctx, x, fieldOwner) }
 	if next == nil {
@@ -156,7 +158,7 @@ func (a *API) send(ctx context.Context, o *Object, data []byte) error {
 	return err
 }
 
-// Delete deletes the ConfigMap unless another client wrote it since.
+// Delete deletes the ConfigMap unless another client has written it since the last read or write.
 func (a *API) Delete(ctx context.Context, o *Object) error {
 	if o.current == nil {
 		return nil

@@ -21,77 +21,80 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// KillSwitchAnnotation on the ConfigMap of the kill switch is "true" to stop and "false" to resume.
+// KillSwitchAnnotation is an annotation of the kill switch ConfigMap: "true" stops all changes,
+// "false" resumes them.
 const KillSwitchAnnotation = "spotter.dev/kill-switch"
 
-// A Config says what an [Authority] reads.
+// A Config configures an [Authority].
 type Config struct {
-	// Mode is the furthest that any pool goes.
+	// Mode is the mode of the controller, which limits the modes of all pools.
 	Mode policy.Mode
 
-	// Approve has changes by choice wait for a person's approval in every pool.
+	// Approve makes voluntary changes of all pools wait for approval.
 	Approve bool
 
-	// Namespace holds Spotter's ConfigMaps, KillSwitch among them. KillSwitch may be empty.
+	// Namespace is the namespace of Spotter's ConfigMaps. KillSwitch is the name of one of them,
+	// and may be empty.
 	Namespace, KillSwitch string
 
-	// Lease is the name of the Lease that a release has in its namespace. With it pools must
-	// be claimed, see [Authority.Claims]; empty requires no claims.
+	// Lease is the name of the Lease that each release has in its namespace. If it is set, pools
+	// must be claimed, see [Authority.Claims]; if it is empty, no claims are required.
 	Lease string
 
-	// Fence returns until when no other replica can lead, zero where none ever can, and an
-	// error while this replica does not hold the lease; nil without leader election.
+	// Fence returns the time until which no other replica can lead, zero if none ever can, or an
+	// error while this replica does not hold the Lease. It is nil without leader election.
 	Fence func(context.Context) (until time.Time, err error)
 
-	// Conflicts names the pools that must not be changed, since another selects the
-	// same nodes; nil names none.
+	// Conflicts returns the pools that must not be changed because another pool selects the same
+	// nodes, with the reasons. It may be nil.
 	Conflicts func() map[string]string
 
-	// Fresh is how old what was read may be. Raising it reads less and obeys later.
+	// Fresh is the maximum age of the state that a decision is based on. If it is raised, the API
+	// server is read less often, and changes of mode take effect later.
 	Fresh time.Duration
 
-	// ReadMax bounds the reading of each object: of the lease, the pools and the switch.
+	// ReadMax is the maximum duration of each read: of the Lease, the pools and the kill switch.
 	ReadMax time.Duration
 
 	Clock clock.PassiveClock
 }
 
-// DefaultConfig returns bounds with which a change is obeyed within two seconds.
+// DefaultConfig returns limits with which a change of mode takes effect within two seconds.
 func DefaultConfig() Config {
 	return Config{Mode: policy.ModeShadow, Fresh: time.Second, ReadMax: 3 * time.Second, Clock: clock.RealClock{}}
 }
 
-// An Authority answers whether something may be changed. It may be used by several
-// goroutines.
+// An Authority decides whether a change is permitted. It is safe for concurrent use.
 type Authority struct {
 	cfg    Config
 	reader client.Reader // reads from the API server
 
-	// reading joins the callers that wait for the same reading.
+	// reading shares one read among the callers that wait for it.
 	reading singleflight.Group
 
 	mu   sync.Mutex
-	last *state // nil before the first reading
+	last *state // nil before the first read
 	on   bool   // the last known value of the switch
 }
 
-// A state is what one reading found. It is not changed.
+// A state is the result of one read. It is not modified.
 type state struct {
-	at time.Time // when the reading began
+	at time.Time // when the read started
 
-	// fence is why this replica must not write at all, and until when no other can lead;
-	// zero for ever.
+	// fence is the reason why this replica must not write at all, nil if it may. until is the time
+	// until which no other replica can lead; zero means no limit.
 	fence error
 	until time.Time
 
-	// pools are by name; unlisted is why they are unknown.
+	// pools contains the pools by name. unlisted is the error if they could not be read.
 	pools    map[string]*v1alpha1.CapacityPool
 	unlisted error
 
-	// rival is the namespace of another release that leads and has claimed a pool.
+	// rival is the namespace of another release that leads and has claimed a pool, or empty.
 	rival string
 
-	// kill has the last known value unless known, in which case it was read.
+	// kill is the state of the kill switch. Its value was read if known is set, else it is the last
+	// known value.
 	kill  Switch
 	known bool
 }
@@ -101,21 +104,21 @@ type Switch struct {
 	// On is the last known value.
 	On bool
 
-	// Problem says why the value is not the one of now; empty when it is.
+	// Problem is the reason why the present value is unknown or invalid, or empty.
 	Problem string
 
-	// Unreadable reports that the switch may have been turned on since: nothing is changed then. It
-	// is false for a switch that does not exist.
+	// Unreadable reports whether the switch may have been turned on since it was last read: no
+	// change is permitted then. It is false for a switch that does not exist.
 	Unreadable bool
 }
 
-// New returns an authority that has read nothing yet.
+// New returns an authority. It reads nothing until it is used.
 func New(cfg Config, reader client.Reader) *Authority {
 	return &Authority{cfg: cfg, reader: reader}
 }
 
-// Recall sets the last value of the kill switch, as the leader before this one saved it.
-// It holds while the switch does not exist.
+// Recall sets the last known value of the kill switch, which the previous leader saved. It applies
+// while the switch does not exist.
 func (a *Authority) Recall(stopped bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,7 +134,7 @@ func (a *Authority) Switch(ctx context.Context) (Switch, error) {
 	return s.kill, nil
 }
 
-// Pool returns how far a pool may go now.
+// Pool returns the present decision on changes of a pool.
 func (a *Authority) Pool(ctx context.Context, name string) (Decision, error) {
 	s, err := a.state(ctx)
 	if err != nil {
@@ -140,8 +143,8 @@ func (a *Authority) Pool(ctx context.Context, name string) (Decision, error) {
 	return a.pool(s, name)
 }
 
-// NeedsApproval reports whether a person must approve what is changed by choice in a pool, as
-// it was when Pool was last asked.
+// NeedsApproval reports whether voluntary changes of a pool need approval, according to the last
+// read. Before the first read it returns true.
 func (a *Authority) NeedsApproval(name string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -152,7 +155,8 @@ func (a *Authority) NeedsApproval(name string) bool {
 	return p != nil && (a.cfg.Approve || p.Spec.Mode == v1alpha1.ModeApprove)
 }
 
-// Spec returns a pool as it is now, nil if it does not exist. It is shared and never written.
+// Spec returns the present state of a pool, nil if it does not exist. The pool is shared and must
+// not be modified.
 func (a *Authority) Spec(ctx context.Context, name string) (*v1alpha1.CapacityPool, error) {
 	s, err := a.state(ctx)
 	if err != nil {
@@ -161,7 +165,7 @@ func (a *Authority) Spec(ctx context.Context, name string) (*v1alpha1.CapacityPo
 	return s.pools[name], s.unlisted
 }
 
-// Cluster returns how far what spans pools may go now.
+// Cluster returns the present decision on changes that span pools.
 func (a *Authority) Cluster(ctx context.Context) (Decision, error) {
 	s, err := a.state(ctx)
 	if err != nil {
@@ -170,14 +174,15 @@ func (a *Authority) Cluster(ctx context.Context) (Decision, error) {
 	return a.cluster(s), nil
 }
 
-// Claims returns the namespace of another release that leads and has claimed a pool. Without such a
-// release it is empty, and Claims returns the pools that this release has to claim before it may
-// change them, by name. They are shared and never written. A claim is the namespace of the release
-// in status.controller; [Authority.Forget] is called after it. All is read now: the release from
-// which a pool is taken may have resumed leading a moment ago.
+// Claims returns the namespace of another release that leads and has claimed a pool. If there is no
+// such release, rival is empty, and unclaimed contains the pools that this release must claim
+// before it may change them, ordered by name. They are shared and must not be modified. A claim is
+// the namespace of the release in status.controller; after a claim, [Authority.Forget] must be
+// called. Claims always reads the present state: the release from which a pool is taken may have
+// just resumed leading.
 //
-// CapacityPools are of the whole cluster, and every release decides for all of them: with a
-// claim of one pool, another release changes nothing at all.
+// CapacityPools are cluster-scoped, and every release decides for all of them: after a claim of one
+// pool, other releases change nothing.
 func (a *Authority) Claims(ctx context.Context) (rival string, unclaimed []*v1alpha1.CapacityPool, err error) {
 	s, err := a.stateWithin(ctx, 0)
 	if err != nil || a.cfg.Lease == "" || a.cfg.Mode != policy.ModeActive || s.rival != "" {
@@ -194,16 +199,15 @@ func (a *Authority) Claims(ctx context.Context) (rival string, unclaimed []*v1al
 	return "", unclaimed, s.unlisted
 }
 
-// Forget has everything read again.
+// Forget discards the state, so that the next call reads it again.
 func (a *Authority) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.last = nil
 }
 
-// Check returns nil while what ctx carries a permit for may be done, a [Denied] while
-// it may not, an [Unpermitted] where it carries none, and any other error where that
-// could not be read.
+// Check returns nil if the permit in ctx allows a change now, a [Denied] if it does not, an
+// [Unpermitted] if ctx has no permit, and another error if the state could not be read.
 func (a *Authority) Check(ctx context.Context) error {
 	p, ok := ctx.Value(permitKey{}).(permit)
 	if !ok {
@@ -213,8 +217,10 @@ func (a *Authority) Check(ctx context.Context) error {
 	return err
 }
 
-// check reads what p requires, and returns until when it is valid. Undoing Spotter's own changes
-// requires only the lease: a stop needs it, and it must not fail with the switch or the pools.
+// check verifies p against the present state and returns the time until which it is valid. Undoing
+// Spotter's own changes requires the Lease, the active mode of the controller and no rival, but no
+// state of the kill switch or of a pool: undoing is part of a stop, and must not fail because these
+// cannot be read.
 func (a *Authority) check(ctx context.Context, p permit) (until time.Time, err error) {
 	s, err := a.state(ctx)
 	if err != nil {
@@ -230,7 +236,7 @@ func (a *Authority) check(ctx context.Context, p permit) (until time.Time, err e
 		switch {
 		case a.cfg.Mode != policy.ModeActive:
 			v = Shadow
-		case s.rival != "": // what it would take back may be the rival's
+		case s.rival != "": // the change to undo may be the rival's
 			v = Claimed
 		}
 	}
@@ -240,7 +246,7 @@ func (a *Authority) check(ctx context.Context, p permit) (until time.Time, err e
 	return s.until, err
 }
 
-// pool judges one pool.
+// pool returns the decision on a pool.
 func (a *Authority) pool(s *state, name string) (Decision, error) {
 	p := s.pools[name]
 	switch {
@@ -274,14 +280,13 @@ func (a *Authority) cluster(s *state) Decision {
 	return Active
 }
 
-// state returns a state that was read at most Config.Fresh before the call. It fails where
-// this replica must not write at all, or the caller no longer waits; the reading continues
-// then for the other callers.
+// state returns a state that was read at most Config.Fresh before the call. It returns an error if
+// this replica must not write at all, or if ctx ends; the read then continues for other callers.
 func (a *Authority) state(ctx context.Context) (*state, error) {
 	return a.stateWithin(ctx, a.cfg.Fresh)
 }
 
-// stateWithin returns a state that was read at most so long before the call: see state.
+// stateWithin returns a state that was read at most fresh before the call, like state.
 func (a *Authority) stateWithin(ctx context.Context, fresh time.Duration) (*state, error) {
 	now := a.cfg.Clock.Now()
 	a.mu.Lock()
@@ -290,7 +295,7 @@ func (a *Authority) stateWithin(ctx context.Context, fresh time.Duration) (*stat
 	if s != nil && now.Sub(s.at) < fresh && !now.Before(s.at) {
 		return s, s.fence
 	}
-	for range 2 { // the first may have started long before the call, and the second starts after it
+	for range 2 { // the first read may have started long before the call; the second starts after it
 		done := a.reading.DoChan("", func() (any, error) { return a.read(context.WithoutCancel(ctx)), nil })
 		select {
 		case <-ctx.Done():
@@ -305,8 +310,8 @@ func (a *Authority) stateWithin(ctx context.Context, fresh time.Duration) (*stat
 	return s, s.fence
 }
 
-// read reads everything again, each object with the whole of Config.ReadMax: a slow one must not
-// take the time of the others. The age of all counts from the start.
+// read reads the whole state. Each object has the full Config.ReadMax, so that a slow read does not
+// reduce the time of the others. The age of the state counts from the start of the read.
 func (a *Authority) read(ctx context.Context) *state {
 	s := &state{at: a.cfg.Clock.Now()}
 	var all sync.WaitGroup
@@ -347,10 +352,9 @@ func (a *Authority) readPools(ctx context.Context, s *state) {
 	s.rival = a.findRival(ctx, s)
 }
 
-// findRival returns the namespace of the release that acts, empty if it is this one or none:
-// of the releases that lead it is the one that has claimed the first pool by name. So two
-// that have each claimed some of the pools, since one ended amid its claims, do not wait for
-// each other.
+// findRival returns the namespace of the release that acts, empty if it is this release or none. It
+// is the leading release that has claimed the first pool by name. So two releases that have each
+// claimed some of the pools, because one ended while claiming, do not wait for each other.
 func (a *Authority) findRival(ctx context.Context, s *state) string {
 	if a.cfg.Lease == "" {
 		return ""
@@ -371,9 +375,10 @@ func (a *Authority) findRival(ctx context.Context, s *state) string {
 	return ""
 }
 
-// leads reports whether the lease of a release is held, or ended less than its duration ago: a
-// release that was killed takes its own lease back once that has ended, and acts on its pools at
-// once. A lease that cannot be read counts as held: two that act harm more than none.
+// leads reports whether the Lease of a release is held, or expired less than its duration ago: a
+// release that was killed acquires its own Lease again after it has expired, and then acts on its
+// pools at once. A Lease that cannot be read counts as held: two active releases are worse than
+// none.
 func (a *Authority) leads(ctx context.Context, namespace string) bool {
 	var l coordinationv1.Lease
 	if err := a.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: a.cfg.Lease}, &l); err != nil {
@@ -386,9 +391,9 @@ func (a *Authority) leads(ctx context.Context, namespace string) bool {
 	return a.cfg.Clock.Now().Before(x.RenewTime.Add(2 * time.Duration(ptr.Deref(x.LeaseDurationSeconds, 0)) * time.Second))
 }
 
-// readSwitch reads the kill switch. While it does not exist, or has lost the annotation, the last
-// value is in force: deleting it does not mean resuming. A value that is neither true nor false
-// turns it on: doing nothing harms least.
+// readSwitch reads the kill switch. While it does not exist or does not have the annotation, the
+// last value applies: deleting the switch does not resume changes. A value that is neither true nor
+// false turns the switch on, as the safe choice.
 func (a *Authority) readSwitch(ctx context.Context, s *state) {
 	if a.cfg.KillSwitch == "" {
 		return

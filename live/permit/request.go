@@ -9,10 +9,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Request returns why a write to the API server may not be sent, as [Authority.Check] does, and
-// otherwise its deadline; zero has no limit. Writes of objects that Spotter owns need no permit:
-// the Lease, Events, the group spotter.dev and ConfigMaps in its namespace. Nor do requests that
-// change nothing.
+// Request returns the deadline of a write to the API server, zero for none, or the error of
+// [Authority.Check] if the write is not permitted. Writes of objects that Spotter owns need no
+// permit: Leases, Events, the API group spotter.dev and ConfigMaps in its namespace. The same
+// applies to requests that change nothing.
 func (a *Authority) Request(ctx context.Context, r *http.Request) (deadline time.Time, err error) {
 	if a.own(r) {
 		return time.Time{}, nil
@@ -33,7 +33,7 @@ func (a *Authority) own(r *http.Request) bool {
 	if r.URL.Query().Get("dryRun") == "All" {
 		return true
 	}
-	_, path, _ := strings.Cut(r.URL.Path, "/api") // the server may be below a path
+	_, path, _ := strings.Cut(r.URL.Path, "/api") // the address of the server may include a path
 	for _, group := range [...]string{"coordination.k8s.io", "events.k8s.io", "authentication.k8s.io",
 		"authorization.k8s.io", v1alpha1.GroupVersion.Group} {
 		if strings.HasPrefix(path, "s/"+group+"/") {

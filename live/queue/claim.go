@@ -13,16 +13,17 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A warning is a notice that was given to the sink. Its message is deleted ClaimWait later, when
-// its nodes are being drained. If the process ends before that, the next leader receives it again.
+// A warning is a notice that was reported to the sink. Its message is deleted ClaimWait later, when
+// its nodes are being drained. If the process ends before that, the next leader receives the
+// message again.
 type warning struct {
 	due     time.Time
 	receipt string
 	notices []backend.Notice
 }
 
-// The marks on nodes by which Karpenter and the Node Termination Handler show that
-// they drain them, and the label of nodes that Karpenter made.
+// Taints with which Karpenter and the Node Termination Handler mark the nodes that they drain, and
+// the label of Karpenter's nodes.
 const (
 	labelNodePool  = "karpenter.sh/nodepool"
 	taintKarpenter = "karpenter.sh/disrupted"
@@ -32,8 +33,8 @@ const (
 // clockSkew is how far the clock of AWS may be ahead of the cluster's.
 const clockSkew = 30 * time.Second
 
-// settle has Spotter drain the nodes of warnings that are due if no other controller does, and
-// deletes their messages.
+// settle processes the warnings that are due: Spotter drains their nodes if no other controller
+// does, and their messages are deleted.
 func (q *Queue) settle(ctx context.Context) {
 	now := q.config.Clock.Now()
 	for len(q.warned) > 0 && !q.warned[0].due.After(now) {
@@ -51,8 +52,8 @@ func (q *Queue) settle(ctx context.Context) {
 	}
 }
 
-// claimed reports whether another controller drains a node because of a warning of that time. A
-// cordon that is much older does not count.
+// claimed reports whether another controller drains a node because of a warning at that time. A
+// cordon that is older by more than clockSkew does not count.
 func claimed(n *corev1.Node, warned policy.Time) bool {
 	if n.DeletionTimestamp != nil {
 		return true
@@ -69,9 +70,10 @@ func claimed(n *corev1.Node, warned policy.Time) bool {
 	return cordoned
 }
 
-// expected returns who is expected to drain a warned node: EKS, as the groups know, or,
-// as the workloads of the cluster say, Karpenter those that it made and the Node
-// Termination Handler all.
+// expected returns the controller that is expected to drain a node under notice: the one that
+// DrainedBy returns, such as EKS, else the Node Termination Handler for all nodes or Karpenter for
+// its own nodes, if the cluster has such a workload. It returns ActorNone for rebalance
+// recommendations that DrainedBy does not know.
 func (q *Queue) expected(ctx context.Context, n backend.Notice) policy.Actor {
 	by := policy.ActorNone
 	if q.config.DrainedBy != nil {
@@ -93,8 +95,8 @@ func (q *Queue) expected(ctx context.Context, n backend.Notice) policy.Actor {
 	return by
 }
 
-// node returns the node of an instance, nil if it is missing or nodes cannot be listed. It is the
-// cache's, and as it was when the messages were received.
+// node returns the node of an instance, nil if it is missing or nodes cannot be listed. The node is
+// shared with the cache, and has the state at which the messages were received.
 func (q *Queue) node(ctx context.Context, instance string) *corev1.Node {
 	if q.byInstance != nil || q.nodes == nil {
 		return q.byInstance[instance]

@@ -2,8 +2,8 @@ package queue
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// The metrics of a queue. Messages of a kind were read and passed on; outcomes are the results of
-// the other messages.
+// Metrics of a queue. Messages are counted by the topic of their event. Outcomes are the results of
+// messages.
 var (
 	metricUp = prometheus.NewDesc("spotter_queue_up", "1 while the queue of notices is read, 0 while it is not.",
 		nil, nil)
@@ -30,8 +30,8 @@ func (q *Queue) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements [prometheus.Collector]: it reports what was counted. Only the
-// replica that leads reads, so that on others all is 0 and nothing is up.
+// Collect implements [prometheus.Collector]. Only the leader reads the queue, so all values of
+// other replicas are 0.
 func (q *Queue) Collect(to chan<- prometheus.Metric) {
 	s := q.state.get()
 	c := s.counts

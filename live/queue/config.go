@@ -19,54 +19,53 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// ErrConfig is returned for a configuration that cannot be meant.
+// ErrConfig is returned for an invalid configuration.
 var ErrConfig = errors.New("invalid setting")
 
-// A Config says which queue is read and how.
+// A Config configures a [Queue].
 type Config struct {
 	// URL is the URL of the queue. It must be the target of EventBridge rules that only Spotter
 	// uses.
 	URL string
 
-	// Region is that of a queue whose URL names none, and Endpoint replaces the address of AWS;
-	// empty means those of the environment.
+	// Region is the region of the queue if its URL does not contain one, and Endpoint overrides the
+	// AWS endpoint. If they are empty, the environment determines them.
 	Region, Endpoint string
 
-	// Wait is how long a request waits for a message, in whole seconds from 1 to 20.
-	// Raising it takes fewer requests.
+	// Wait is how long a request waits for a message, in whole seconds from 1 to 20. If it is
+	// raised, fewer requests are needed.
 	Wait time.Duration
 
-	// Visibility is how long a message that was received is hidden. Raising it
-	// delays what a leader that died has taken and not handled.
+	// Visibility is how long a received message is hidden from other consumers. If it is raised,
+	// messages that a leader received but did not process before it ended are delayed for longer.
 	Visibility time.Duration
 
-	// ClaimWait is how long a warned node is left to the controller that is expected to drain it
-	// before Spotter drains it, and how long the message of a warning is kept. It must be shorter
-	// than Visibility.
+	// ClaimWait is how long Spotter waits for the controller that is expected to drain a node under
+	// notice before it drains the node itself. The message is kept during this time, so it must be
+	// at most Visibility.
 	ClaimWait time.Duration
 
-	// DrainedBy, if not nil, takes a warning and returns who drains the node because of it, where a
-	// backend knows that.
+	// DrainedBy returns the controller that drains a node because of a notice, if a backend knows
+	// it. It may be nil.
 	DrainedBy func(backend.Notice) policy.Actor
 
-	// Timeout bounds one request, in addition to the time for which it waits for a message.
+	// Timeout is the maximum duration of a request, in addition to the time for which it waits for
+	// a message.
 	Timeout time.Duration
 
-	// ReceivesMax is how often a message that cannot be read is received before it
-	// is deleted.
+	// ReceivesMax is the number of receives after which an unreadable message is deleted.
 	ReceivesMax int
 
-	// InterruptionLate is how old an interruption warning may be. AWS takes the
-	// instance [policy.NoticeLead] after it. RecommendationLate is the same for rebalance
-	// recommendations.
+	// InterruptionLate is the maximum age of an interruption notice that is still used. AWS
+	// reclaims the instance [policy.NoticeLead] after it. RecommendationLate is the maximum age of
+	// a rebalance recommendation.
 	InterruptionLate, RecommendationLate time.Duration
 
-	// CheckEvery is the time from one look for others that read the queue to the
-	// next.
+	// CheckEvery is the interval between two searches for other consumers of the queue.
 	CheckEvery time.Duration
 
-	// BackoffMin and BackoffMax bound the wait after a request that failed, which
-	// doubles from one to the next.
+	// BackoffMin and BackoffMax are the first and the longest wait after a request failed. The wait
+	// doubles with every failure.
 	BackoffMin, BackoffMax time.Duration
 
 	Clock clock.WithTicker
@@ -83,7 +82,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// validate names the field that is wrong and its value.
+// validate returns an error that names the first invalid field and its value.
 func (c *Config) validate() error {
 	if err := address("URL", c.URL, true); err != nil {
 		return err
@@ -129,7 +128,7 @@ func address(field, value string, needed bool) error {
 	return nil
 }
 
-// regionOf returns the region that the URL of a queue names, empty where it names none.
+// regionOf returns the region in the URL of a queue, empty if it has none.
 func regionOf(queue string) string {
 	u, err := url.Parse(queue)
 	if err != nil {
@@ -142,8 +141,8 @@ func regionOf(queue string) string {
 	return host[1]
 }
 
-// Dial returns a client with the default chain of credentials, in the region that the URL of the
-// queue names. It sends no request yet.
+// Dial returns a client with credentials from the default chain, in the region of the queue's URL
+// or, if that has none, in c.Region. It does not contact the queue.
 func Dial(ctx context.Context, c Config) (*sqs.Client, error) {
 	base, err := wire.Load(ctx, cmp.Or(regionOf(c.URL), c.Region))
 	if err != nil {
@@ -153,9 +152,9 @@ func Dial(ctx context.Context, c Config) (*sqs.Client, error) {
 		return nil, fmt.Errorf("%w: queue Region \"\": it must be set here or in AWS_REGION", ErrConfig)
 	}
 	return sqs.NewFromConfig(base, func(o *sqs.Options) {
-		// A Queue waits and asks again by itself. One message whose checksum is
-		// wrong would make the SDK refuse all that came with it, again and again;
-		// read, it is one that cannot be read.
+		// A Queue does its own retries. With checksum validation, the SDK would reject a whole
+		// batch because of one message with a wrong checksum, at every attempt. Without it, only
+		// that message is unreadable.
 		o.Retryer, o.DisableMessageChecksumValidation = sdk.NopRetryer{}, true
 		if c.Endpoint != "" {
 			o.BaseEndpoint = sdk.String(c.Endpoint)

@@ -1,18 +1,18 @@
-// Package queue reads the warnings that EventBridge puts into an SQS queue of
-// Spotter's own: interruption warnings, rebalance recommendations, changes of state
-// and scheduled changes of EC2 instances.
+// Package queue reads the events that EventBridge sends to an SQS queue for Spotter: interruption
+// notices, rebalance recommendations, state changes and scheduled changes of EC2 instances.
 //
-// Consumers of one queue compete for its messages: a message that one takes is never seen by the
-// other. A [Queue] therefore reports workloads that read its queue as Karpenter and the Node
-// Termination Handler do; another Spotter is not found. It continues to read whatever it finds:
-// nothing in the cluster may keep warnings from Spotter. For the same reason only the leader of
-// several replicas reads it.
+// Consumers of a queue compete for its messages: a message that one consumer receives is not seen
+// by the others. A [Queue] therefore reports workloads that read the same queue in the way that
+// Karpenter and the Node Termination Handler do; it does not find another Spotter. It continues to
+// read in any case, because no workload in the cluster may keep notices from Spotter. For the same
+// reason only the leader of several replicas reads the queue.
 //
-// A node that Karpenter, EKS or the AWS Node Termination Handler is expected to drain is left to
-// them for [Config.ClaimWait]. If it is not cordoned, tainted or being deleted by then, Spotter
+// If Karpenter, EKS or the AWS Node Termination Handler is expected to drain a node, Spotter waits
+// for [Config.ClaimWait]. If the node is then not cordoned, tainted or being deleted, Spotter
 // drains it. Only workloads whose ServiceAccount may drain nodes in the whole cluster count, so
-// that no tenant can be one.
+// that a tenant cannot pretend to be such a controller.
 //
-// A message is deleted once the [backend.Sink] has taken it and a warned node had time to be
-// marked. Otherwise it is received again. Unreadable messages never delay the messages after them.
+// A message is deleted after the [backend.Sink] has processed it and, for a notice, after the wait
+// for the other controller. Otherwise it is received again. Unreadable messages do not delay later
+// messages.
 package queue

@@ -11,16 +11,17 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// source is where notices of this package are read.
+// source is the source of the notices of this package.
 const source = "sqs"
 
-// soon is how long before a scheduled change it is a notice with a deadline. One that
-// is further off is like a recommendation: there is time to leave without haste.
+// soon is the time before a scheduled change, in milliseconds, from which on it is reported as a
+// notice with a deadline. An earlier report is treated as a recommendation, because there is enough
+// time to move the pods.
 const soon = 30 * 60 * 1000
 
-// handle gives a message to the sink and then to be deleted. One that cannot be read
-// comes again some times, since a newer version that runs as well may know it, and is then
-// deleted, too.
+// handle passes a message to the sink and then marks it for deletion. An unreadable message is
+// received again, since another replica of a newer version may understand it, and is deleted after
+// ReceivesMax receives.
 func (q *Queue) handle(ctx context.Context, x *types.Message) {
 	m, err := read(sdk.ToString(x.Body))
 	if err != nil {
@@ -34,7 +35,7 @@ func (q *Queue) handle(ctx context.Context, x *types.Message) {
 		}
 		return
 	}
-	q.state.change(func(s *state) { s.sent = max(s.sent, m.at) }) // one of a kind that is not read has no time
+	q.state.change(func(s *state) { s.sent = max(s.sent, m.at) }) // messages of kinds that are not used have no time
 	if _, seen := q.seen.Get(m.id); m.id != "" && seen {
 		q.count(func(c *Counts) { c.Repeated++ })
 		q.finish(x)
@@ -51,12 +52,12 @@ func (q *Queue) handle(ctx context.Context, x *types.Message) {
 	}
 }
 
-// finish has a message deleted.
+// finish marks a message for deletion.
 func (q *Queue) finish(x *types.Message) {
 	q.done = append(q.done, sdk.ToString(x.ReceiptHandle))
 }
 
-// receives returns how often a message was received, this time included.
+// receives returns how often a message was received, including this time.
 func receives(x *types.Message) int {
 	n, err := strconv.Atoi(x.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)])
 	if err != nil {
@@ -65,7 +66,7 @@ func receives(x *types.Message) int {
 	return n
 }
 
-// publish passes on to the sink what a message says, and returns the notices.
+// publish reports the event in a message to the sink, and returns the notices.
 func (q *Queue) publish(ctx context.Context, m *message) []backend.Notice {
 	now := policy.TimeOf(q.config.Clock.Now())
 	switch m.kind {
@@ -110,7 +111,7 @@ func (q *Queue) publish(ctx context.Context, m *message) []backend.Notice {
 	return nil
 }
 
-// notice passes on that the instances of a message are warned.
+// notice reports a notice for each instance in a message.
 func (q *Queue) notice(ctx context.Context, m *message, reclaimAt policy.Time) []backend.Notice {
 	all := make([]backend.Notice, len(m.instances))
 	for i, id := range m.instances {
@@ -122,11 +123,11 @@ func (q *Queue) notice(ctx context.Context, m *message, reclaimAt policy.Time) [
 	return all
 }
 
-// late says that something has happened already: what is there shows it.
+// late counts an event that has passed: the next step observes its effects.
 func (q *Queue) late() {
 	q.count(func(c *Counts) { c.Late++ })
 	q.sink.Wake(backend.WakeLateNotice)
 }
 
-// recentMax is how many events are remembered, those of a busy hour.
+// recentMax is the number of events that are remembered, enough for a busy hour.
 const recentMax = 10_000

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A kind is what a message reports.
+// A kind is the kind of event in a message.
 type kind uint8
 
 const (
@@ -20,14 +20,14 @@ const (
 	kindStateChange
 	kindScheduledChange
 	kindLifecycle
-	kindOther // of EC2 or AWS Health, and not used
+	kindOther // other events of EC2 or AWS Health, not used
 )
 
-// A message is what EventBridge says, read.
+// A message is a decoded EventBridge event.
 type message struct {
 	kind kind
-	id   string // of the event: a repetition has the same
-	name string // as EventBridge has it
+	id   string // ID of the event; redeliveries have the same ID
+	name string // source and detail type
 
 	at        policy.Time
 	reclaimAt policy.Time
@@ -35,11 +35,11 @@ type message struct {
 	state     string
 }
 
-// errMessage is what all messages that cannot be read have in common.
+// errMessage is wrapped by all errors for unreadable messages.
 var errMessage = errors.New("the message cannot be read")
 
-// envelope is the form of all events of EventBridge (AWS documentation, "AWS service
-// event metadata").
+// envelope is the format of all EventBridge events (AWS documentation, "AWS service event
+// metadata").
 type envelope struct {
 	ID         string          `json:"id"`
 	DetailType string          `json:"detail-type"`
@@ -47,12 +47,13 @@ type envelope struct {
 	Time       *time.Time      `json:"time"`
 	Detail     json.RawMessage `json:"detail"`
 
-	// An Auto Scaling group that writes into the queue itself, or a test of it.
+	// Fields of messages that an Auto Scaling group sends to the queue directly, including test
+	// messages.
 	Transition string `json:"LifecycleTransition"`
 	Event      string `json:"Event"`
 }
 
-// detail holds the fields of the details that matter.
+// detail contains the fields of event details that are used.
 type detail struct {
 	Instance string `json:"instance-id"`
 	Action   string `json:"instance-action"`
@@ -67,7 +68,7 @@ type detail struct {
 	} `json:"affectedEntities"`
 }
 
-// read reads the body of a message.
+// read decodes the body of a message.
 func read(body string) (*message, error) {
 	var e envelope
 	if err := json.Unmarshal([]byte(body), &e); err != nil {
@@ -99,7 +100,7 @@ func read(body string) (*message, error) {
 	return m, m.readDetail(&e)
 }
 
-// readDetail reads what the event says about instances.
+// readDetail decodes the instances in the event.
 func (m *message) readDetail(e *envelope) error {
 	var d detail
 	if err := json.Unmarshal(e.Detail, &d); err != nil {
@@ -125,7 +126,7 @@ func (m *message) readDetail(e *envelope) error {
 	return nil
 }
 
-// readHealth reads a scheduled change of instances. Other reports of AWS Health are not used.
+// readHealth decodes a scheduled change of instances. Other AWS Health events are not used.
 func (m *message) readHealth(d *detail) error {
 	if d.Service != "EC2" || d.Category != "scheduledChange" || d.Status == "closed" {
 		m.kind = kindOther
@@ -147,5 +148,5 @@ func (m *message) readHealth(d *detail) error {
 	return nil
 }
 
-// instance reports whether id is that of an instance.
+// instance reports whether id is the ID of an instance.
 func instance(id string) bool { return strings.HasPrefix(id, "i-") && len(id) > len("i-") }

@@ -19,19 +19,19 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// batchMax is the most messages of one request (AWS documentation).
+// batchMax is the maximum number of messages per request (AWS documentation).
 const batchMax = 10
 
-// A Queue reads one queue into a Sink.
+// A Queue reads messages from one queue and reports them to a Sink.
 type Queue struct {
 	config *Config
 	sqs    *sqs.Client
 	nodes  client.Reader
 	sink   backend.Sink
 
-	// What only the goroutine of Run uses.
-	seen       *lru.Cache // IDs of events that the sink has taken
-	failures   int        // requests in a row
+	// Only the goroutine of Run uses the following fields.
+	seen       *lru.Cache // IDs of events that were reported to the sink
+	failures   int        // consecutive failed requests
 	warned     []warning
 	done       []string // receipts of the messages to delete
 	byInstance map[string]*corev1.Node
@@ -41,17 +41,17 @@ type Queue struct {
 	rivals rivalFinder
 }
 
-// A state is what other goroutines may read.
+// A state is the part of a Queue that other goroutines may read.
 type state struct {
 	counts Counts
-	sent   policy.Time // when the event of the last message was
+	sent   policy.Time // time of the newest event
 	err    error
 
-	// running says that Run was begun and has not ended.
+	// running reports whether Run is running.
 	running bool
 }
 
-// A stateCell holds the state. Only the goroutine of Run changes it; anybody may read it.
+// A stateCell stores the state. Only the goroutine of Run changes it; any goroutine may read it.
 type stateCell struct{ at atomic.Pointer[state] }
 
 // get returns the state, which is empty before the first change.
@@ -62,33 +62,33 @@ func (s *stateCell) get() state {
 	return state{}
 }
 
-// change replaces the state by what f makes of it.
+// change applies f to a copy of the state and stores the copy.
 func (s *stateCell) change(f func(*state)) {
 	x := s.get()
 	f(&x)
 	s.at.Store(&x)
 }
 
-// Counts are how many messages there were of each kind since the start.
+// Counts are the numbers of messages since the start.
 type Counts struct {
-	// Received are all, those that came again included.
+	// Received is the number of all messages, including redeliveries.
 	Received int
 
 	Interruptions, Recommendations, StateChanges, ScheduledChanges int
 
-	// Lifecycle are the lifecycle events of Auto Scaling groups, which are left to the groups, and
-	// Unknown events of unknown kinds. Malformed cannot be read.
+	// Lifecycle counts lifecycle events of Auto Scaling groups, which Spotter leaves to the groups,
+	// Unknown counts events of unknown kinds, and Malformed unreadable messages.
 	Lifecycle, Unknown, Malformed int
 
-	// Repeated were taken before, and Late reported what has happened already.
+	// Repeated counts events that were already reported, and Late those whose event had passed.
 	Repeated, Late int
 
-	// Deleted are those that were deleted, and Failures the requests that failed.
+	// Deleted counts deleted messages, and Failures failed requests.
 	Deleted, Failures int
 }
 
-// New returns a queue. Reader, if not nil, is where others that read queues are
-// looked for, and nodes the cache of nodes.
+// New returns a queue. If reader is not nil, it is used to search for other consumers of queues.
+// nodes is the cache of nodes.
 func New(c Config, s *sqs.Client, reader, nodes client.Reader, sink backend.Sink) (*Queue, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -102,8 +102,8 @@ func New(c Config, s *sqs.Client, reader, nodes client.Reader, sink backend.Sink
 // Counts returns the counts of messages.
 func (q *Queue) Counts() Counts { return q.state.get().counts }
 
-// Err returns why not every notice is read, nil if all are: the error of AWS, or an [ErrRival] if
-// another consumer receives a part of the messages.
+// Err returns the reason why notices may be missed, or nil: an error of AWS, or an [ErrRival] if
+// another consumer receives some of the messages.
 func (q *Queue) Err() error {
 	if err := q.state.get().err; err != nil {
 		return err
@@ -111,15 +111,14 @@ func (q *Queue) Err() error {
 	return q.rivals.shared()
 }
 
-// NeedLeaderElection makes a manager run the queue in the leader only: consumers of
-// a queue compete.
+// NeedLeaderElection returns true, because consumers of a queue compete for its messages.
 func (q *Queue) NeedLeaderElection() bool { return true }
 
-// Start is [Queue.Run], for a manager.
+// Start calls [Queue.Run], for a manager.
 func (q *Queue) Start(ctx context.Context) error { return q.Run(ctx) }
 
-// Run reads until ctx ends, which is its normal end. A request that fails is repeated at growing
-// intervals. The queue is read even if another consumer reads it.
+// Run reads messages until ctx ends, which is not an error. It repeats failed requests at
+// increasing intervals. It reads the queue even if another consumer also does.
 func (q *Queue) Run(ctx context.Context) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -148,7 +147,8 @@ func (q *Queue) Run(ctx context.Context) error {
 	return nil
 }
 
-// once deletes what is done and receives, for no longer than until a warning is due.
+// once deletes the processed messages and receives new ones. It waits no longer than until the next
+// warning is due.
 func (q *Queue) once(ctx context.Context) error {
 	q.byInstance = nil
 	q.settle(ctx)
@@ -178,8 +178,8 @@ func (q *Queue) once(ctx context.Context) error {
 	return q.forget(ctx)
 }
 
-// leave deletes what is done at the end, so that the next leader does not read it
-// again. What it misses comes again and does no harm.
+// leave deletes the processed messages at the end, so that the next leader does not receive them
+// again. Messages that it does not delete are redelivered, which does no harm.
 func (q *Queue) leave(ctx context.Context) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), leaveMax)
 	defer stop()
@@ -188,11 +188,10 @@ func (q *Queue) leave(ctx context.Context) {
 	}
 }
 
-// leaveMax is how long leave may take.
+// leaveMax is the maximum duration of leave.
 const leaveMax = 2 * time.Second
 
-// failed returns err with what was being done. Credentials that are not accepted are
-// looked for again.
+// failed wraps err and counts it. Rejected credentials are loaded again.
 func (q *Queue) failed(doing string, err error) error {
 	q.count(func(c *Counts) { c.Failures++ })
 	if kind := wire.KindOf(err); kind == wire.KindExpired || kind == wire.KindCredentials {
@@ -203,7 +202,7 @@ func (q *Queue) failed(doing string, err error) error {
 	return fmt.Errorf("%s of %s: %w", doing, q.config.URL, err)
 }
 
-// note keeps how the last round went and says in the log what has changed.
+// note records the result of the last round and logs changes.
 func (q *Queue) note(err error) {
 	before := q.state.get().err
 	q.state.change(func(s *state) { s.err = err })
@@ -240,15 +239,15 @@ func (q *Queue) sleep(ctx context.Context, d time.Duration) {
 
 func (q *Queue) count(f func(*Counts)) { q.state.change(func(s *state) { f(&s.counts) }) }
 
-// A logOnce remembers what was logged, up to loggedMax.
+// A logOnce remembers which messages were logged, up to loggedMax.
 type logOnce struct{ seen *lru.Cache }
 
-// first reports whether a message must be logged, which is true only once.
+// first reports whether a message has not been logged before, and remembers it.
 func (l *logOnce) first(what string) bool {
 	_, known := l.seen.Get(what)
 	l.seen.Add(what, nil)
 	return !known
 }
 
-// loggedMax bounds what is remembered of what was logged.
+// loggedMax is the maximum number of remembered log messages.
 const loggedMax = 1000

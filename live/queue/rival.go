@@ -19,31 +19,30 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// ErrRival is returned for a queue that another consumer reads, too.
+// ErrRival is returned if another consumer also reads the queue.
 var ErrRival = errors.New("another consumer reads the queue")
 
-// A Rival is a workload that reads a queue and whose ServiceAccount may change nodes
-// and evict pods in the whole cluster.
+// A Rival is a workload that reads a queue and whose ServiceAccount may change nodes and evict pods
+// in the whole cluster.
 type Rival struct {
-	// Who is for example "Deployment kube-system/karpenter".
+	// Who identifies the workload, for example "Deployment kube-system/karpenter".
 	Who string
 
-	// Actor is what it is; ActorNone if that is not known.
+	// Actor is the controller that it runs; ActorNone if that is unknown.
 	Actor policy.Actor
 
-	// Queue is the URL or the name of its queue; empty where its manifest does not
-	// hold it.
+	// Queue is the URL or the name of its queue; empty if its manifest does not contain the value.
 	Queue string
 }
 
-// Rivals returns those that were found at the last look, whatever queue they read.
+// Rivals returns the rivals that the last search found, whatever queue they read.
 func (q *Queue) Rivals() []Rival { return q.rivals.all() }
 
-// A rivalFinder looks for workloads that read queues. Only the goroutine that looks replaces
-// what was found; anybody may read it.
+// A rivalFinder searches for workloads that read queues. Only the searching goroutine replaces the
+// result; any goroutine may read it.
 type rivalFinder struct {
 	config *Config
-	reader client.Reader // nil where they are not looked for
+	reader client.Reader // nil disables the search
 	found  atomic.Pointer[[]Rival]
 }
 
@@ -54,21 +53,21 @@ func (f *rivalFinder) all() []Rival {
 	return nil
 }
 
-// settings are the flags and the environment variables in which Karpenter and the AWS
-// Node Termination Handler take their queue. A Spotter of another namespace has its
-// queue in a ConfigMap and is not found.
+// settings are the flags and environment variables with which Karpenter and the AWS Node
+// Termination Handler are given their queue. A Spotter in another namespace has its queue in a
+// ConfigMap and is not found.
 var settings = []string{"--interruption-queue", "--queue-url", "INTERRUPTION_QUEUE", "QUEUE_URL"}
 
-// drainers are parts of image names and the values of the label
-// app.kubernetes.io/name of who drains nodes under a warning.
+// drainers maps controllers that drain nodes under notice to their Actor. A key is a part of the
+// image name or the value of the label app.kubernetes.io/name.
 var drainers = map[string]policy.Actor{"karpenter": policy.ActorKarpenter,
 	"aws-node-termination-handler": policy.ActorNTH}
 
-// pageMax is the most objects of one response.
+// pageMax is the maximum number of objects in one response.
 const pageMax = 250
 
-// look finds the rivals. Without the rights to look it finds none: then only a warned node that
-// another controller drains shows a rival. The last fault is not logged again.
+// look searches for rivals. Without the permissions for that it finds none: a rival is then noticed
+// only when it drains a node under notice. A repeated error is logged only once.
 func (f *rivalFinder) look(ctx context.Context, fault *string) {
 	ctx, stop := context.WithTimeout(ctx, f.config.Timeout)
 	defer stop()
@@ -81,7 +80,7 @@ func (f *rivalFinder) look(ctx context.Context, fault *string) {
 	}
 }
 
-// shared returns an [ErrRival] that names the first rival that reads Spotter's queue.
+// shared returns an [ErrRival] with the first rival that reads Spotter's queue, or nil.
 func (f *rivalFinder) shared() error {
 	for _, r := range f.all() {
 		if r.Queue != "" && sameQueue(f.config.URL, r.Queue) {
@@ -92,9 +91,9 @@ func (f *rivalFinder) shared() error {
 	return nil
 }
 
-// find returns the workloads that read queues and may drain nodes. Only the
-// workloads of ServiceAccounts that a ClusterRoleBinding lets drain are read: what a
-// tenant can create in a namespace can neither be one nor slow the search down.
+// find returns the workloads that read queues and may drain nodes. It reads only the workloads of
+// ServiceAccounts to which a ClusterRoleBinding grants this: workloads that a tenant can create in
+// a namespace cannot be rivals and do not slow down the search.
 func (f *rivalFinder) find(ctx context.Context) ([]Rival, error) {
 	accounts, err := f.drainingAccounts(ctx)
 	if err != nil {
@@ -132,9 +131,9 @@ func (f *rivalFinder) find(ctx context.Context) ([]Rival, error) {
 	return slices.Compact(all), nil
 }
 
-// drainingAccounts returns the ServiceAccounts that ClusterRoleBindings let change nodes and evict
-// pods; one without a name means all of its namespace. An account that may bind such a role may
-// drain nodes itself.
+// drainingAccounts returns the ServiceAccounts to which ClusterRoleBindings grant the permissions
+// to change nodes and evict pods. An entry without a name means all ServiceAccounts of the
+// namespace.
 func (f *rivalFinder) drainingAccounts(ctx context.Context) (map[types.NamespacedName]bool, error) {
 	rules := map[string][]rbacv1.PolicyRule{}
 	err := pages(ctx, f.reader, &rbacv1.ClusterRoleList{}, func(l *rbacv1.ClusterRoleList) {
@@ -168,8 +167,8 @@ func (f *rivalFinder) drainingAccounts(ctx context.Context) (map[types.Namespace
 	return accounts, err
 }
 
-// allows reports whether rules allow one of the verbs on all objects of a resource of
-// the core group.
+// allows reports whether rules allow one of the verbs on all objects of a resource in the core
+// group.
 func allows(rules []rbacv1.PolicyRule, resource string, verbs ...string) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		has := func(list []string, x ...string) bool {
@@ -179,7 +178,7 @@ func allows(rules []rbacv1.PolicyRule, resource string, verbs ...string) bool {
 	})
 }
 
-// pages lists objects page by page.
+// pages lists objects page by page and calls visit for each page.
 func pages[L client.ObjectList](ctx context.Context, r client.Reader, list L, visit func(L),
 	options ...client.ListOption) error {
 	for token := ""; ; {
@@ -193,7 +192,7 @@ func pages[L client.ObjectList](ctx context.Context, r client.Reader, list L, vi
 	}
 }
 
-// rivalsIn returns the queues that the containers of a workload read.
+// rivalsIn returns a Rival for each queue that the containers of a workload read.
 func rivalsIn(who string, t *corev1.PodTemplateSpec) []Rival {
 	var all []Rival
 	for i := range t.Spec.Containers {
@@ -224,9 +223,9 @@ func rivalsIn(who string, t *corev1.PodTemplateSpec) []Rival {
 	return all
 }
 
-// sameQueue reports whether a queue is the one that other names by its URL or, as
-// Karpenter does, by its name. Two URLs are of one queue when account and name are
-// equal: a queue answers under several hosts.
+// sameQueue reports whether other, a URL or a name as Karpenter uses, identifies the queue with the
+// URL ours. Two URLs identify the same queue if account and name are equal and the regions do not
+// differ: a queue is available under several hosts.
 func sameQueue(ours, other string) bool {
 	a, b := queuePath(ours), queuePath(other)
 	if !strings.Contains(b, "/") {
@@ -235,7 +234,7 @@ func sameQueue(ours, other string) bool {
 	return a == b && (region(ours) == "" || region(other) == "" || region(ours) == region(other))
 }
 
-// queuePath returns "account/name" of a URL, or the name.
+// queuePath returns "account/name" of a URL, or the name itself.
 func queuePath(queue string) string {
 	if u, err := url.Parse(queue); err == nil && u.Host != "" {
 		queue = u.Path
@@ -243,7 +242,7 @@ func queuePath(queue string) string {
 	return strings.Trim(queue, "/")
 }
 
-// region returns the region of a queue's URL, empty where its host does not name it.
+// region returns the region in a queue's URL, empty if its host does not contain it.
 func region(queue string) string {
 	u, err := url.Parse(queue)
 	if err != nil {

@@ -10,9 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// This file holds the only write of this package: messages of Spotter's queue are deleted.
+// This file contains the only write of this package: the deletion of messages from Spotter's queue.
 
-// forget deletes what is done. What AWS does not delete is deleted with the next.
+// forget deletes the processed messages. Messages that AWS fails to delete are retried with the
+// next call.
 func (q *Queue) forget(ctx context.Context) error {
 	for len(q.done) > 0 {
 		n := min(batchMax, len(q.done))
@@ -27,7 +28,7 @@ func (q *Queue) forget(ctx context.Context) error {
 		}
 		var again []string
 		for _, x := range deleted.Failed {
-			// A receipt that is refused for good is of a message that comes again.
+			// If the receipt is rejected permanently, the message is received again.
 			if i, err := strconv.Atoi(sdk.ToString(x.Id)); err == nil && i >= 0 && i < n && !x.SenderFault {
 				again = append(again, q.done[i])
 			}

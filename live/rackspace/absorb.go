@@ -10,16 +10,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A stray is one of Spotter's node pools that the ledger does not name.
+// A stray is a node pool with Spotter's label that is not in the ledger.
 type stray struct {
 	order  order
-	broken error // why order cannot be read
+	broken error // the error of reading order
 	since  policy.Time
 	last   policy.Time // when it was last listed
 }
 
-// orphans returns the accounts of pools that are not among those there are, and of which
-// orders are left: what each named last, else that of another pool of the cloudspace.
+// orphans returns the accounts of deleted pools that still have orders, by name of the pool: the
+// account that the pool last named, else that of another pool in the same cloudspace.
 func (t *stateTable) orphans(there []v1alpha1.CapacityPool) map[string]accountKey {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,7 +38,7 @@ func (t *stateTable) orphans(there []v1alpha1.CapacityPool) map[string]accountKe
 	return left
 }
 
-// absorb takes in a reading and returns what the sink is to learn, in order.
+// absorb updates the state with a reading and returns the reports for the sink, in order.
 func (t *stateTable) absorb(r *reading) []func(backend.Sink) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,8 +104,8 @@ func (t *stateTable) absorbPool(p *v1alpha1.CapacityPool, r *reading) (reports [
 	return reports
 }
 
-// absorbMachine takes in what was seen of one machine. One that was changed since
-// the reading began is left to the next.
+// absorbMachine updates the state of one machine. A machine that was written since the reading
+// started is left to the next reading.
 func (t *stateTable) absorbMachine(m *machine, r *reading) (reports []func(backend.Sink)) {
 	if m.written > r.before {
 		return nil
@@ -128,7 +128,7 @@ func (t *stateTable) absorbMachine(m *machine, r *reading) (reports []func(backe
 	return t.report(m)
 }
 
-// report returns what the sink has not learned of m.
+// report returns the changes of m that were not reported to the sink yet.
 func (t *stateTable) report(m *machine) (reports []func(backend.Sink)) {
 	meet := func(done *bool, k backend.EventKind, at policy.Time) {
 		if !*done && at != 0 {
@@ -161,7 +161,7 @@ func (t *stateTable) report(m *machine) (reports []func(backend.Sink)) {
 	return reports
 }
 
-// absorbStrays notes the node pools that carry Spotter's label and are not in the ledger.
+// absorbStrays records the node pools that have Spotter's label and are not in the ledger.
 func (t *stateTable) absorbStrays(r *reading, ours map[string]bool) {
 	for name, p := range r.listed {
 		if ours[name] || p.Spec.CustomLabels[spotNodeLabel] == "" {

@@ -16,33 +16,32 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// secretKeys are the keys under which a secret may hold the refresh token; the first is Spotter's,
-// the others are those of other tools for Rackspace Spot.
+// secretKeys are the keys under which a secret may contain the refresh token. The first is
+// Spotter's; other tools for Rackspace Spot use the others.
 var secretKeys = []string{"refresh-token", "refreshToken", "RACKSPACE_SPOT_REFRESH_TOKEN"}
 
-// An accountKey is what distinguishes one account from another.
+// An accountKey identifies an account.
 type accountKey struct {
 	org, cloudspace string
 	secret          types.NamespacedName
 }
 
-// An account is a cloudspace and the credentials to it. Pools that name the same
-// share one.
+// An account is a cloudspace and its credentials. Pools with the same accountKey share one account.
 type account struct {
 	key accountKey
 
-	opening   chan struct{} // full while a goroutine reads or writes what follows
+	opening   chan struct{} // full while a goroutine reads or writes the following fields
 	cloud     *cloud
 	refresh   string
 	read      policy.Time // when the secret was last read
 	namespace string
 	region    string
-	refused   string      // a refresh token that was not accepted
-	refusedAt policy.Time // when
+	refused   string      // the refresh token that was rejected last
+	refusedAt policy.Time // when it was rejected
 }
 
-// An accountTable holds the accounts that pools name. It readies one account for one caller
-// at a time, and its lock is not held meanwhile.
+// An accountTable contains the accounts of all pools. It prepares an account for one caller at a
+// time, without holding its lock.
 type accountTable struct {
 	cfg    *Config
 	reader client.Reader
@@ -51,15 +50,15 @@ type accountTable struct {
 	byKey map[accountKey]*account
 }
 
-// A session is an account that is ready for calls.
+// A session is an account that is ready for requests.
 type session struct {
 	cloud      *cloud
-	namespace  string // of the organisation's objects
+	namespace  string // namespace of the organisation's objects
 	cloudspace string
 	region     string
 }
 
-// keyOf returns the account that a pool names.
+// keyOf returns the key of the account of a pool.
 func (c *Config) keyOf(p *v1alpha1.CapacityPool) accountKey {
 	r := p.Spec.Backend.Rackspace
 	k := accountKey{org: r.Org, cloudspace: r.Cloudspace}
@@ -70,8 +69,8 @@ func (c *Config) keyOf(p *v1alpha1.CapacityPool) accountKey {
 	return k
 }
 
-// open prepares an account: it reads the secret again from time to time, so that a rotated one is
-// used, and requests the region of the cloudspace once.
+// open prepares an account: it reads the secret again after Poll, so that a rotated token is used,
+// and requests the region of the cloudspace once.
 func (t *accountTable) open(ctx context.Context, k accountKey) (session, error) {
 	t.mu.Lock()
 	a := t.byKey[k]
@@ -98,7 +97,7 @@ func (t *accountTable) open(ctx context.Context, k accountKey) (session, error) 
 	return session{cloud: a.cloud, namespace: a.namespace, cloudspace: k.cloudspace, region: a.region}, nil
 }
 
-// keepOnly drops all accounts but those that were read, with their credentials.
+// keepOnly drops all accounts that are not in read, with their credentials.
 func (t *accountTable) keepOnly(read map[accountKey]error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,8 +107,8 @@ func (t *accountTable) keepOnly(read map[accountKey]error) {
 	})
 }
 
-// readSecret brings the refresh token up to date. One that was refused is not
-// tried again before the secret changes, or before as much time as a bid may take.
+// readSecret updates the refresh token. A rejected token is not used again until the secret changes
+// or WinMax has passed.
 func (t *accountTable) readSecret(ctx context.Context, a *account) error {
 	now := t.cfg.now()
 	if a.cloud == nil || a.refused != "" || now.Sub(a.read) >= t.cfg.Poll {
@@ -143,7 +142,7 @@ func (t *accountTable) readSecret(ctx context.Context, a *account) error {
 	return nil
 }
 
-// locate finds the organisation's namespace and the cloudspace's region.
+// locate requests the namespace of the organisation and the region of the cloudspace.
 func (a *account) locate(ctx context.Context) error {
 	namespace, err := a.cloud.namespace(ctx, a.key.org)
 	if err != nil {
@@ -160,7 +159,7 @@ func (a *account) locate(ctx context.Context) error {
 	return nil
 }
 
-// note remembers that the login refused the refresh token, if it did.
+// note records the refresh token as rejected if err is a failed login, and returns err.
 func (t *accountTable) note(a *account, err error) error {
 	if errors.Is(err, errLogin) {
 		a.refused, a.refusedAt = a.refresh, t.cfg.now()
@@ -168,7 +167,7 @@ func (t *accountTable) note(a *account, err error) error {
 	return err
 }
 
-// failed is note for an answer that came after open.
+// failed does the same as note for an error that occurs after open.
 func (t *accountTable) failed(k accountKey, err error) error {
 	if !errors.Is(err, errLogin) {
 		return err
@@ -176,7 +175,7 @@ func (t *accountTable) failed(k accountKey, err error) error {
 	t.mu.Lock()
 	a := t.byKey[k]
 	t.mu.Unlock()
-	if a == nil { // it is of no pool any more
+	if a == nil { // no pool uses the account any more
 		return err
 	}
 	a.opening <- struct{}{}

@@ -17,14 +17,13 @@ const Name = "rackspace"
 // owner is the field manager of Spotter's writes.
 const owner = client.FieldOwner("spotter")
 
-// The types of the conditions of a CapacityPool that this backend sets.
+// Types of the conditions that this backend sets on a CapacityPool.
 const (
 	CredentialsInvalid  = "CredentialsInvalid"
 	CloudspaceReachable = "CloudspaceReachable"
 )
 
-// A Backend buys at Rackspace Spot. Its methods may be called by any number of
-// goroutines.
+// A Backend buys capacity at Rackspace Spot. Its methods are safe for concurrent use.
 type Backend struct {
 	cfg    *Config
 	client client.Client
@@ -41,8 +40,8 @@ type Backend struct {
 	poller   *poller
 }
 
-// New returns a backend that reads CapacityPools and Nodes from c, the ledger and
-// secrets from r, and reports to s what it learns.
+// New returns a backend that reads CapacityPools and Nodes from c and the ledger and secrets from
+// r, and reports to s.
 func New(cfg Config, c client.Client, r client.Reader, s backend.Sink) (*Backend, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func New(cfg Config, c client.Client, r client.Reader, s backend.Sink) (*Backend
 
 var _ backend.Backend = (*Backend)(nil)
 
-// Feed returns the feed that learns from this backend.
+// Feed returns the market feed that this backend updates.
 func (b *Backend) Feed() *Feed { return b.feed }
 
 // Conditions returns the conditions of a CapacityPool that concern Rackspace; nil for a pool of
@@ -75,7 +74,8 @@ func (b *Backend) Conditions(pool string) []metav1.Condition {
 	return b.state.conditions(pool)
 }
 
-// held turns a fault that a user can fix into a [backend.Held]; any other error stays.
+// held converts an error that a user can fix to a [backend.Held]. It returns other errors
+// unchanged.
 func held(err error) error {
 	var f *fault
 	switch {

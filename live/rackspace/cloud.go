@@ -16,21 +16,21 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 )
 
-// bodyMax bounds an answer; all server classes together have a tenth of it.
+// bodyMax is the maximum size of a response, in bytes. The list of all server classes is about a
+// tenth of it.
 const bodyMax = 16 << 20
 
-// pagesMax bounds a list that would never end.
+// pagesMax is the maximum number of pages of a list.
 const pagesMax = 1000
 
-// A cloud is the API with the credentials of one account.
+// A cloud is a client of the API with the credentials of one account.
 type cloud struct {
 	cfg    *Config
 	http   *http.Client
-	tokens *tokenSource // nil where no credentials are needed
+	tokens *tokenSource // nil if no credentials are needed
 }
 
-// newCloud returns the API with a refresh token; an empty one reads only what is
-// public.
+// newCloud returns a client with a refresh token. With an empty token it can read only public data.
 func newCloud(cfg *Config, refresh string) *cloud {
 	c := &cloud{cfg: cfg, http: &http.Client{Transport: cfg.Transport, Timeout: cfg.Timeout}}
 	if refresh != "" {
@@ -39,7 +39,7 @@ func newCloud(cfg *Config, refresh string) *cloud {
 	return c
 }
 
-// A request is what is sent, and in words what for.
+// A request is an HTTP request. what describes it for error messages.
 type request struct {
 	what, method, url string
 	contentType       string
@@ -47,8 +47,8 @@ type request struct {
 	token             string
 }
 
-// call sends a request with an access token and reads the answer into out. A
-// token that is refused is renewed once.
+// call sends a request with an access token and decodes the response into out. If the token is
+// rejected, it is renewed once.
 func (c *cloud) call(ctx context.Context, what, method, path string, in, out any) error {
 	r := request{what: what, method: method, url: c.cfg.Endpoint + path, contentType: "application/json"}
 	if method == http.MethodPatch {
@@ -79,7 +79,7 @@ func (c *cloud) call(ctx context.Context, what, method, path string, in, out any
 	return decode(what, body, out)
 }
 
-// send makes a request with an access token, which it returns.
+// send sends a request with an access token, and returns the response and the token.
 func (c *cloud) send(ctx context.Context, r request) (body []byte, token string, err error) {
 	if token, err = c.tokens.token(ctx); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", r.what, err)
@@ -89,8 +89,8 @@ func (c *cloud) send(ctx context.Context, r request) (body []byte, token string,
 	return body, token, err
 }
 
-// decode reads an answer whole. Fields that it does not know are left out; a
-// field of another type, and an answer that ends too early, are errors.
+// decode decodes a complete response. It ignores unknown fields. A field of a different type or a
+// truncated response is an error.
 func decode(what string, body []byte, out any) error {
 	if err := json.Unmarshal(body, out); err != nil {
 		var field *json.UnmarshalTypeError
@@ -102,8 +102,8 @@ func decode(what string, body []byte, out any) error {
 	return nil
 }
 
-// attempts sends a request until it is answered, waiting longer each time. What
-// will not pass by itself comes back at once.
+// attempts sends a request until it succeeds, with an increasing wait between the attempts. It
+// returns an error that is not transient at once.
 func (c *cloud) attempts(ctx context.Context, r request) ([]byte, error) {
 	wait, open := c.cfg.BackoffMin, false
 	for try := 1; ; try++ {
@@ -174,7 +174,7 @@ func (c *cloud) attempt(ctx context.Context, r request) ([]byte, error) {
 	return body, nil
 }
 
-// retryAfter returns how long the answer asks to wait: seconds, or until a date.
+// retryAfter returns the wait that the response requests, in seconds or as a date, or 0.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	if n, err := strconv.Atoi(text); err == nil && n > 0 {
@@ -210,7 +210,7 @@ func list[T any](ctx context.Context, c *cloud, what, path string, query url.Val
 	return nil, fmt.Errorf("%s: the list has more than %d pages", what, pagesMax)
 }
 
-// namespace returns that of the organisation called org, by name or id.
+// namespace returns the namespace of the organisation with the name, ID or namespace org.
 func (c *cloud) namespace(ctx context.Context, org string) (string, error) {
 	var all organisations
 	if err := c.call(ctx, "listing organizations", http.MethodGet, "/apis/auth.ngpc.rxt.io/v1/organizations", nil,
@@ -255,7 +255,7 @@ func (c *cloud) pools(ctx context.Context, namespace, cloudspace string, k kind)
 	mine := all[:0]
 	for _, p := range all {
 		if p.Spec.CloudSpace == cloudspace {
-			p.Kind = k.object() // items of a list may come without it
+			p.Kind = k.object() // the items of a list may lack it
 			mine = append(mine, p)
 		}
 	}

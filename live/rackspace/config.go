@@ -14,72 +14,72 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// ErrConfig is returned for a configuration that cannot be meant.
+// ErrConfig is returned for an invalid configuration.
 var ErrConfig = errors.New("invalid setting")
 
-// A Config says where Rackspace Spot is and how long things may take there.
+// A Config contains the addresses of Rackspace Spot and the limits of the backend.
 type Config struct {
-	// Endpoint is the address of the API, LoginEndpoint that of the service which
-	// gives access tokens, and PricesURL that of the public price feed.
+	// Endpoint is the address of the API, LoginEndpoint the address of the service that issues
+	// access tokens, and PricesURL the address of the public price feed.
 	Endpoint, LoginEndpoint, PricesURL string
 
 	// ClientID is the OAuth client for which refresh tokens were issued.
 	ClientID string
 
-	// Namespace is that of a credentials secret whose reference names none.
+	// Namespace is the default namespace of a credentials secret.
 	Namespace string
 
-	// Poll is the time from the end of one reading of the API to the start of the next. Raising it
-	// detects outbid nodes later.
+	// Poll is the interval between two reads of the API. If it is raised, outbid nodes are detected
+	// later.
 	Poll time.Duration
 
-	// Prices is the time from the end of one reading of the price feed to the start of the next;
+	// Prices is the time from the end of one read of the price feed to the start of the next.
 	// Rackspace settles an auction every few minutes.
 	Prices time.Duration
 
-	// Timeout is how long one attempt of a request may take, and Attempts the most attempts.
-	// BackoffMin is the wait after the first, doubled after each until BackoffMax, which also
-	// bounds the wait that the API requests.
+	// Timeout is the maximum duration of one attempt of a request, and Attempts the maximum number
+	// of attempts. BackoffMin is the wait after the first attempt. It doubles after each attempt up
+	// to BackoffMax, which also limits the wait that the API may request.
 	Timeout                time.Duration
 	Attempts               int
 	BackoffMin, BackoffMax time.Duration
 
-	// WinMax is how long a bid may be open without being won before it counts as refused and is
-	// withdrawn, and JoinMax how long after the order a node may take to join. Rackspace names 8 to
-	// 9 minutes.
+	// WinMax is how long a bid may be open before it counts as refused and is withdrawn. JoinMax is
+	// how long after the order a node may take to join the cluster. Rackspace documents 8 to 9
+	// minutes.
 	WinMax, JoinMax time.Duration
 
-	// Notice is how long a node is left once its bid is below the market price;
-	// see [policy.NoticeLead].
+	// Notice is the time from when the market price exceeds the bid of a node to its reclaim; see
+	// [policy.NoticeLead].
 	Notice time.Duration
 
-	// Settle is for how long the API may not yet show what was ordered. Raising it
-	// delays the removal of what a crash left behind.
+	// Settle is how long the API may take to list a new order. If it is raised, the remains of a
+	// crash are removed later.
 	Settle time.Duration
 
-	// Keep is how long a refused order stays in the ledger, where a call that is
-	// made again finds its answer.
+	// Keep is how long a refused order stays in the ledger, so that a repeated call gets the same
+	// result.
 	Keep time.Duration
 
-	// Feed is given regions, server classes and floors; nil makes one, which
-	// [Backend.Feed] returns.
+	// Feed receives the regions, server classes and minimum bids. If it is nil, New creates a feed,
+	// which [Backend.Feed] returns.
 	Feed *Feed
 
-	// Located is called with the region of a cloudspace, once that is known. It may be nil.
+	// Located is called with the region of a cloudspace, once it is known. It may be nil.
 	Located func(cloudspace, region string)
 
-	// Fence is called before each write to the cloud and returns whether this process still leads;
-	// nil means that it always does.
+	// Fence is called before each write to the cloud and returns an error if this process no longer
+	// leads. Nil means that it always leads.
 	Fence func(context.Context) error
 
-	// Transport carries the requests; nil is that of net/http.
+	// Transport sends the requests; nil means the default transport of net/http.
 	Transport http.RoundTripper
 
 	Clock clock.WithTicker
 	Log   *slog.Logger
 }
 
-// DefaultConfig returns the settings for the public service.
+// DefaultConfig returns the configuration for the public service.
 func DefaultConfig() Config {
 	return Config{
 		Endpoint:      "https://spot.rackspace.com",
@@ -95,10 +95,10 @@ func DefaultConfig() Config {
 	}
 }
 
-// now returns the time.
+// now returns the current time.
 func (c *Config) now() policy.Time { return policy.TimeOf(c.Clock.Now()) }
 
-// validate reports the first setting that cannot be meant.
+// validate returns an error for the first invalid setting.
 func (c *Config) validate() error {
 	for _, x := range []struct{ name, text string }{
 		{"Endpoint", c.Endpoint}, {"LoginEndpoint", c.LoginEndpoint}, {"PricesURL", c.PricesURL},

@@ -1,22 +1,23 @@
-// Package rackspace buys nodes at Rackspace Spot, whose markets are auctions, and releases them. It
-// uses no provisioner.
+// Package rackspace is the backend for Rackspace Spot, whose markets are auctions: it buys nodes
+// and releases them without a provisioner.
 //
 // # One node pool for each node
 //
-// The API has node pools, each with a server class, a bid and a wanted number of nodes. It cannot
-// remove a given machine of a pool: a pool that is made smaller loses any of them. So every node
-// has a pool of its own, of one node. To release that node is to delete its pool, which names
-// exactly that machine and may be done twice.
+// The API has node pools, each with a server class, a bid and a desired number of nodes. It cannot
+// remove a particular machine of a pool: when a pool shrinks, any of its machines may be removed.
+// So every node has its own pool with one machine. Releasing the node means deleting its pool,
+// which removes exactly that machine and is idempotent.
 //
 // # The ledger
 //
-// Each order is a SpotNode, written before the order is placed, and both names follow from the
-// token: a repeated request has the same object and the same pool. A SpotNode with an unfinished
-// order is looked up by that name and adopted or removed, and a pool without its SpotNode is
-// adopted: nothing is bought twice and nothing runs unobserved.
+// Each order is a SpotNode that is written before the order is placed. The names of the SpotNode
+// and of the node pool are derived from the token, so a repeated request results in the same
+// objects. If the result of the order of a SpotNode is unknown, the node pool is looked up by its
+// name, and the order is adopted or removed. A node pool without a SpotNode is adopted. So nothing
+// is bought twice, and no machine runs unobserved.
 //
-// # Who writes
+// # Writes
 //
-// [Backend.Run] reads, on every replica and in every mode. Only the calls of the
-// contract and [Backend.Pass], which the leader makes, write.
+// [Backend.Run] only reads, on every replica and in every mode. Only the methods of
+// [backend.Backend] and [Backend.Pass], which the leader calls, write.
 package rackspace

@@ -14,18 +14,19 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// errCredentials says that Rackspace does not take the credentials.
+// errCredentials means that Rackspace rejects the credentials.
 var errCredentials = errors.New("the credentials were not accepted")
 
-// errLogin says that the login does not take the refresh token. Another access token
-// would not help, as it may where the API refuses one.
+// errLogin means that the login service rejects the refresh token. If the API rejects an access
+// token, a new token may help; here it would not.
 var errLogin = fmt.Errorf("%w by the login", errCredentials)
 
-// An unsure is the failure of a request of which an earlier attempt may have been
-// carried out: what the last answer says need not hold.
+// An unsure is the error of a request whose earlier attempt may have succeeded, so that the last
+// response does not determine the result.
 type unsure struct{ err error }
 
-// Error returns that of the last attempt.
+// Error returns the message of the last attempt's error, with a note that an earlier attempt may
+// have succeeded.
 func (u *unsure) Error() string {
 	return u.err.Error() + " (an earlier attempt got no response and may have been carried out)"
 }
@@ -33,21 +34,21 @@ func (u *unsure) Error() string {
 // Unwrap returns the error of the last attempt.
 func (u *unsure) Unwrap() error { return u.err }
 
-// A fault is an answer of the API that is not a success.
+// A fault is an unsuccessful response of the API.
 type fault struct {
-	What   string // what was done to which object
+	What   string // the action and its object
 	Status int
-	Reason string // of a Kubernetes status: AlreadyExists…
+	Reason string // reason in a Kubernetes status, such as AlreadyExists
 	Text   string
-	Wait   time.Duration // the wait that the API requested
+	Wait   time.Duration // wait that the API requested
 }
 
-// Error says what was done, to what, and what the answer was.
+// Error returns the action, its object and the response.
 func (f *fault) Error() string {
 	return fmt.Sprintf("%s: %d %s: %s", f.What, f.Status, http.StatusText(f.Status), f.Text)
 }
 
-// Unwrap makes a refused token recognisable.
+// Unwrap returns errCredentials if the access token was rejected.
 func (f *fault) Unwrap() error {
 	if f.Status == http.StatusUnauthorized {
 		return errCredentials
@@ -55,14 +56,14 @@ func (f *fault) Unwrap() error {
 	return nil
 }
 
-// passes reports whether the same request may succeed a little later.
+// passes reports whether the same request may succeed later.
 func (f *fault) passes() bool {
 	return f.Status == http.StatusTooManyRequests || f.Status >= 500 ||
 		f.Status == http.StatusConflict && f.Reason == "Conflict"
 }
 
-// faultOf reads an answer. A Kubernetes status reports its reason; what else may
-// come, such as the page of a proxy, is cut to one line.
+// faultOf returns the fault for a response. Its reason and text come from a Kubernetes status if
+// the body is one. Any other body, such as the error page of a proxy, is shortened to one line.
 func faultOf(what string, status int, body []byte, wait time.Duration) *fault {
 	f := &fault{What: what, Status: status, Wait: wait}
 	var s struct {
@@ -85,7 +86,7 @@ func faultOf(what string, status int, body []byte, wait time.Duration) *fault {
 	return f
 }
 
-// line returns s on one line, cut to 300 bytes.
+// line returns s as one line of at most 300 bytes.
 func line(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > 300 {
@@ -94,20 +95,20 @@ func line(s string) string {
 	return s
 }
 
-// has reports whether err is an answer with this status.
+// has reports whether err is a response with this status.
 func has(err error, status int) bool {
 	var f *fault
 	return errors.As(err, &f) && f.Status == status
 }
 
-// exists reports whether err means that an object of that name already exists.
+// exists reports whether err means that an object with this name already exists.
 func exists(err error) bool {
 	var f *fault
 	return errors.As(err, &f) && f.Status == http.StatusConflict && f.Reason != "Conflict"
 }
 
-// answered reports whether err is an answer that says that nothing was done. What
-// ended without one, or with a failure of the server, may have been done.
+// answered reports whether err means that the request had no effect. A request without a response
+// or with a server error may have had an effect.
 func answered(err error) bool {
 	var u *unsure
 	if errors.As(err, &u) {
@@ -120,24 +121,24 @@ func answered(err error) bool {
 	return errors.Is(err, errCredentials) || errors.As(err, new(*backend.FencedError))
 }
 
-// A refusal is the answer of the admission webhook to a bid. Floor is the least
-// bid that it takes, 0 where it names none.
+// A refusal is the response of the admission webhook that rejects a bid. Floor is the minimum bid
+// in the response, 0 if it contains none.
 type refusal struct {
 	Floor policy.Money
 	Text  string
 
-	// Market says that the market gives nothing at this bid; else the account or
-	// the cloudspace may not buy, which the user should read.
+	// Market reports whether the market has no capacity at this bid. If it is false, the account or
+	// the cloudspace may not buy, which the user must fix.
 	Market bool
 }
 
-// floorText finds the least bid in what the webhook says. The real message speaks
-// of the market price.
+// floorText matches the minimum bid in the webhook's message. The actual message calls it the
+// market price.
 var floorText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:market price|minimum bid price|min(?:imum)? bid) of \$?([0-9]+(?:\.[0-9]+)?)`)
 })
 
-// refusalOf returns what the webhook said, if err is its answer.
+// refusalOf returns the refusal in err, and reports whether err is a response of the webhook.
 func refusalOf(err error) (refusal, bool) {
 	var f *fault
 	if !answered(err) || !errors.As(err, &f) || f.Status >= 500 || f.Status == http.StatusUnauthorized ||
@@ -148,7 +149,7 @@ func refusalOf(err error) (refusal, bool) {
 	if m := floorText().FindStringSubmatch(f.Text); m != nil {
 		r.Floor, r.Market, _ = amount{m[1]}.money()
 	}
-	// A class of which the provider's own least bid cannot be read is not sold.
+	// A class whose minimum bid at the provider cannot be read is not sold.
 	r.Market = r.Market || strings.Contains(f.Text, "min bid price") ||
 		strings.Contains(strings.ToLower(f.Text), "capacity")
 	return r, true

@@ -19,8 +19,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A Feed reports the markets of the regions of Spotter's cloudspaces: sizes, market prices and bids
-// from the public price feed, and on-demand prices and least bids from the API, where a [Backend]
+// A Feed reports the markets in the regions of Spotter's cloudspaces: sizes, market prices and bids
+// from the public price feed, and on-demand prices and minimum bids from the API, if a [Backend]
 // has read them.
 type Feed struct {
 	cfg   Config
@@ -29,15 +29,17 @@ type Feed struct {
 	now atomic.Pointer[learned]
 }
 
-// A learned is what a feed has from elsewhere. It is replaced and never written.
+// A learned is the data of a feed from other sources than the price feed. It is replaced and never
+// modified.
 type learned struct {
-	regions []string // ascending
+	regions []string // in ascending order
 	classes map[string]*serverClass
 	floors  map[string]floor
 	away    error // why the last requested cloudspace could not be read
 }
 
-// change replaces what f has learned. What the fields refer to is not written.
+// change replaces the learned data of f by a copy that do has changed. do must not modify the maps
+// and slices of the old data.
 func (f *Feed) change(do func(*learned)) {
 	for {
 		old := f.now.Load()
@@ -48,7 +50,7 @@ func (f *Feed) change(do func(*learned)) {
 	}
 }
 
-// A floor is the least bid that the API named when it refused one.
+// A floor is the minimum bid in a refusal of the API.
 type floor struct {
 	price policy.Money
 	at    policy.Time
@@ -57,7 +59,7 @@ type floor struct {
 // floorSpan is how long a floor overrides the price feed, which lags behind the auction.
 const floorSpan = 10 * time.Minute
 
-// NewFeed returns a feed that knows no region yet.
+// NewFeed returns a feed without regions.
 func NewFeed(cfg Config) (*Feed, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -68,13 +70,13 @@ func NewFeed(cfg Config) (*Feed, error) {
 	return f, nil
 }
 
-// Name names the feed among the sources of a snapshot.
+// Name returns the name of the feed among the sources of a snapshot.
 func (f *Feed) Name() string { return "rackspace-prices" }
 
-// Every is the time from the end of one reading to the start of the next.
+// Every returns the time from the end of one read to the start of the next.
 func (f *Feed) Every() time.Duration { return f.cfg.Prices }
 
-// learn takes in the server classes and the regions of cloudspaces.
+// learn adds server classes and regions of cloudspaces.
 func (f *Feed) learn(classes []serverClass, regions []string) {
 	f.change(func(x *learned) {
 		x.classes = maps.Clone(x.classes)
@@ -88,10 +90,10 @@ func (f *Feed) learn(classes []serverClass, regions []string) {
 // AddRegions makes f report the markets of regions, in addition to those of cloudspaces.
 func (f *Feed) AddRegions(regions ...string) { f.learn(nil, regions) }
 
-// unplaced notes why the region of a cloudspace is not known; nil where it is.
+// unplaced records the reason why the region of a cloudspace is unknown, nil if it is known.
 func (f *Feed) unplaced(err error) { f.change(func(x *learned) { x.away = err }) }
 
-// placed returns an error unless the region of a cloudspace is known.
+// placed returns an error if no region of a cloudspace is known.
 func (x *learned) placed() error {
 	switch {
 	case len(x.regions) > 0:
@@ -102,7 +104,7 @@ func (x *learned) placed() error {
 	return market.ErrNothingWanted
 }
 
-// refused notes the least bid that a class was said to take.
+// refused records the minimum bid in a refusal for a class.
 func (f *Feed) refused(class string, price policy.Money, at policy.Time) {
 	f.change(func(x *learned) {
 		x.floors = maps.Clone(x.floors)
@@ -132,8 +134,8 @@ type feedClass struct {
 	Category string `json:"category"`
 }
 
-// Read reads the price feed. Until the region of a cloudspace is known no market belongs to it, and
-// the feed is read again soon: the account is read at the same time.
+// Read reads the price feed. It returns [market.ErrNothingWanted] until the region of a cloudspace
+// is known. The feed is then read again soon, because the account is read at the same time.
 func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error) {
 	const what = "reading the prices of Rackspace Spot"
 	if err := f.now.Load().placed(); err != nil {
@@ -169,7 +171,7 @@ func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error)
 	return u, nil
 }
 
-// report adds what the feed says of one class.
+// report adds the prices and the description of one class to u.
 func (x *learned) report(u *market.Update, region, name string, raw json.RawMessage) error {
 	var c feedClass
 	if err := json.Unmarshal(raw, &c); err != nil {
@@ -193,7 +195,7 @@ func (x *learned) report(u *market.Update, region, name string, raw json.RawMess
 	}
 	if class != nil {
 		if now, ok, err := class.Status.SpotPricing.Market.money(); err == nil && ok && now > 0 {
-			p.Price = now // the API is ahead of the public feed
+			p.Price = now // the API is ahead of the public price feed
 		}
 		if least, ok, err := class.Spec.MinBid.money(); err == nil && ok && least > 0 {
 			p.Reserve = least
@@ -208,8 +210,8 @@ func (x *learned) report(u *market.Update, region, name string, raw json.RawMess
 	return nil
 }
 
-// reportOnDemand adds the on-demand price of a class: the published one, which can
-// be bought, or one modelled for comparison.
+// reportOnDemand adds the on-demand price of a class: the published price, at which it can be
+// bought, or a modelled price for comparison.
 func reportOnDemand(u *market.Update, region, name string, class *serverClass) {
 	od := market.OnDemandPrice{Provider: policy.Rackspace, Region: region, Type: name}
 	if class != nil {
@@ -227,7 +229,7 @@ func reportOnDemand(u *market.Update, region, name string, class *serverClass) {
 	}
 }
 
-// hourly returns the on-demand price of a class for an hour.
+// hourly returns the on-demand price of a class per hour.
 func hourly(c *serverClass) (policy.Money, bool, error) {
 	cost, ok, err := c.Spec.OnDemandPricing.Cost.money()
 	switch strings.ToLower(c.Spec.OnDemandPricing.Interval) {
@@ -239,7 +241,8 @@ func hourly(c *serverClass) (policy.Money, bool, error) {
 	return 0, false, nil
 }
 
-// typeOf describes a class: as the catalog does, else by what the feed says of it.
+// typeOf returns the description of a class from the catalog, else one that is derived from the
+// feed.
 func typeOf(name string, c *feedClass, class *serverClass) (policy.InstanceType, error) {
 	if t, ok := catalog.Lookup(policy.Rackspace, name); ok {
 		return t, nil
@@ -264,7 +267,7 @@ func typeOf(name string, c *feedClass, class *serverClass) (policy.InstanceType,
 	if i := strings.LastIndex(t.Family, "."); strings.Count(t.Family, ".") > 1 {
 		t.Family = t.Family[:i]
 	}
-	// The kernel reports a fiftieth and 64 MiB less than what is sold.
+	// The kernel reports 2% and 64 MiB less memory than the sold size.
 	const mib = 1 << 20
 	sold := int64(memory) / mib
 	t.Capacity.CPU, t.Capacity.Memory, t.Capacity.GPU = int64(vcpu)*1000, (sold-sold/50-64)*mib, gpus(c, class)
@@ -280,16 +283,16 @@ func typeOf(name string, c *feedClass, class *serverClass) (policy.InstanceType,
 	return t, nil
 }
 
-// modelClass is a class of the catalog. What is kept back from pods is the same on
-// every node, so it is read off this one.
+// modelClass is a class in the catalog. The resources that are reserved for the system are the same
+// on every node, so they are taken from this class.
 const modelClass = "gp.vs1.medium-iad"
 
-// classLabel is the node label that names the server class. The label
-// node.kubernetes.io/instance-type has there the name of a flavour.
+// classLabel is the node label with the server class. The label node.kubernetes.io/instance-type
+// contains the name of a flavour instead.
 const classLabel = "servers.ngpc.rxt.io/class"
 
-// gpus returns how many accelerators a class has: what is stated, else one for a
-// class of accelerators, as all that were seen have.
+// gpus returns the number of accelerators of a class: the stated number, else 1 if the category is
+// "gpu", as for all known classes of this category.
 func gpus(c *feedClass, class *serverClass) int64 {
 	texts := []string{c.GPU.text}
 	if class != nil {
@@ -308,8 +311,8 @@ func gpus(c *feedClass, class *serverClass) int64 {
 
 const gib = 1 << 30
 
-// quantity reads a number with or without a unit of memory, as "3.75GB", which at
-// Rackspace is of 1024³ bytes. Without one it is in unit.
+// quantity parses a number with an optional unit of memory, such as "3.75GB". Rackspace's GB are
+// 1024³ bytes. A number without a unit is multiplied by unit.
 func quantity(text string, unit float64) (float64, error) {
 	text = strings.TrimSpace(text)
 	i := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })

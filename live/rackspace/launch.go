@@ -17,8 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Launch orders one node, once for each token: a node pool of one. It returns when
-// the API has taken the order; whether the bid wins shows later.
+// Launch orders one node, once per token, as a node pool with one machine. It returns when the API
+// has accepted the order; the result of the bid is observed later.
 func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Launch) error {
 	bid, err := checkLaunch(s, l)
 	if err != nil {
@@ -36,7 +36,7 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 		return held(err)
 	}
 	if going != nil && going.ordered != 0 {
-		return nil // this token has its node, or will
+		return nil // the order of this token is in progress or won
 	}
 	a, err := b.accounts.open(ctx, b.cfg.keyOf(&pool))
 	if err != nil {
@@ -49,7 +49,8 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	return b.buyer.orderFirst(ctx, a, s, l, &pool, markets, bid)
 }
 
-// checkLaunch refuses what no market could mean, and returns the bid on the grid.
+// checkLaunch returns an error for an invalid launch, and otherwise the bid, rounded to a valid bid
+// of the pool. The bid is 0 on demand.
 func checkLaunch(s *policy.Snapshot, l *policy.Launch) (policy.Money, error) {
 	if l.Token == "" || len(l.Markets) == 0 {
 		return 0, errors.New("launch without a token or a market")
@@ -85,9 +86,9 @@ type buyer struct {
 	ledger   *ledger
 }
 
-// choose returns the markets to ask, the cheapest first: those of the cloudspace's
-// own region that may take the bid and have not refused it, within the limits. An
-// order that was begun is gone on with.
+// choose returns the markets to try, the cheapest first: those in the region of the cloudspace that
+// may accept the bid, have not refused the token, and keep the pool within its limits. If an order
+// is already in progress, choose returns its market.
 func (u *buyer) choose(s *policy.Snapshot, l *policy.Launch, region string, bid policy.Money, tried map[string]bool,
 	going *machine) ([]policy.MarketID, error) {
 	var fit []policy.MarketID
@@ -124,7 +125,7 @@ func (u *buyer) choose(s *policy.Snapshot, l *policy.Launch, region string, bid 
 	return fit, nil
 }
 
-// orderFirst orders in the first market that takes the order.
+// orderFirst places the order in the first market that accepts it.
 func (u *buyer) orderFirst(ctx context.Context, a session, s *policy.Snapshot, l *policy.Launch,
 	pool *v1alpha1.CapacityPool, markets []policy.MarketID, bid policy.Money) error {
 	var refused []string
@@ -150,9 +151,9 @@ func (u *buyer) orderFirst(ctx context.Context, a session, s *policy.Snapshot, l
 	return fmt.Errorf("%s: %w", strings.Join(refused, "; "), driver.ErrNoCapacity)
 }
 
-// place writes an order into the ledger and gives it. The entry stays while it is
-// not known whether the API has the order: it counts as on its way until
-// [Backend.Pass] has found out.
+// place writes an order to the ledger and sends it to the API. While it is unknown whether the API
+// has the order, the entry remains and counts as in progress until [Backend.Pass] determines the
+// result.
 func (u *buyer) place(ctx context.Context, a session, pool *v1alpha1.CapacityPool, o order) (*refusal, error) {
 	m, err := u.ledger.enter(ctx, o)
 	if err != nil {
@@ -160,7 +161,7 @@ func (u *buyer) place(ctx context.Context, a session, pool *v1alpha1.CapacityPoo
 	}
 	err = a.cloud.createPool(ctx, a.namespace, kindOf(o.capacity), m.order.pooled(a.namespace, &pool.Spec.Template))
 	if exists(err) {
-		// The name follows from the token: it is this order, given before.
+		// The name is derived from the token: it is this order, sent earlier.
 		err = u.own(ctx, a, m)
 	}
 	if err == nil {
@@ -183,8 +184,8 @@ func (u *buyer) place(ctx context.Context, a session, pool *v1alpha1.CapacityPoo
 	return nil, err
 }
 
-// own makes sure that a node pool of the order's name is the order's. It is there;
-// that a read does not show it means that the read lags.
+// own returns an error unless the existing node pool with the order's name belongs to the order.
+// The node pool exists, so a read that does not find it is out of date.
 func (u *buyer) own(ctx context.Context, a session, m *machine) error {
 	p, err := a.cloud.pool(ctx, a.namespace, kindOf(m.order.capacity), m.order.nodePool)
 	if err != nil {
@@ -197,8 +198,8 @@ func (u *buyer) own(ctx context.Context, a session, m *machine) error {
 	return nil
 }
 
-// turnDown keeps a refused order for a while as the answer to a call that comes
-// again, and reports what was learned.
+// turnDown keeps a refused order for a while, as the result of repeated calls, and reports the
+// refusal.
 func (u *buyer) turnDown(ctx context.Context, m *machine, no refusal) {
 	now := u.cfg.now()
 	if no.Floor > 0 {

@@ -15,65 +15,66 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// The types of the conditions of a SpotNode. Each is set once and stays, so that
-// its transition is the instant of what it says.
+// Types of the conditions of a SpotNode. Each is set once and never removed, so its transition time
+// is the time of the event.
 const (
 	condOrdered   = "Ordered"   // the API has the node pool
 	condWon       = "Won"       // the bid won, or the machine is reserved
 	condOutbid    = "Outbid"    // the market price is above the bid
-	condReclaimed = "Reclaimed" // the provider has the machine back
-	condFailed    = "Failed"    // it will not come
+	condReclaimed = "Reclaimed" // the provider has reclaimed the machine
+	condFailed    = "Failed"    // the machine will not be provided
 )
 
-// A machine is one order and what has become of it.
+// A machine is an order and its state.
 type machine struct {
 	spot  v1alpha1.SpotNode // as last read or written
 	order order
 
-	// written counts changes, so that a reading which began before one does not
-	// take it back.
+	// written is the count of writes at the last change, so that a read that started earlier does
+	// not overwrite the change.
 	written uint64
 
-	// The instants of what was seen; zero while it was not.
+	// Times of the observed events; zero if an event has not been observed.
 	ordered, won, outbid, reclaimed, failed policy.Time
 
 	failure string // the reason of failed
 
-	// draining and released are what the calls of a drain did.
+	// draining and released record the calls of a drain.
 	draining, released bool
 
-	// listed says that the API showed the node pool when it was last read; absent
-	// counts the readings in a row that did not, and unwon those that showed it
-	// without a machine.
+	// listed reports whether the last read of the API contained the node pool. absent is the number
+	// of consecutive reads without it, and unwon the number of consecutive reads in which it had no
+	// machine.
 	listed        bool
 	absent, unwon int
 
-	// size is how many machines its node pool has or should have: one, unless a user changed it.
+	// size is the present or desired number of machines of its node pool, whichever is larger: 1,
+	// unless a user changed it.
 	size int
 
-	// node and providerID are those of the Node object. Both stay when it goes;
-	// present says whether it is there, and ready that it takes pods.
+	// node and providerID are the name and provider ID of the Node. They are kept after the Node is
+	// gone; present reports whether it exists, and ready whether it can run pods.
 	node, providerID string
 	present, ready   bool
 
-	// reported are the events and warnings that were reported to the sink.
+	// reported records which events and notices were reported to the sink.
 	reported reported
 }
 
 type reported struct{ launch, refusal, reclaim, notice, dropped bool }
 
-// A view is what a reading of the API and of the cluster shows of an order.
+// A view is the state of an order in a read of the API and the cluster.
 type view struct {
 	now    policy.Time
 	listed bool
-	given  int  // machines that the node pool has
-	size   int  // machines that it has or should have
-	above  bool // the market price is above the bid
+	given  int  // number of machines of the node pool
+	size   int  // present or desired number of machines
+	above  bool // the market price exceeds the bid
 	node   *corev1.Node
 }
 
-// newMachine reads what the ledger reports. Events that it has were reported to the
-// sink by who wrote them.
+// newMachine returns the machine of a ledger entry. The events in the entry were already reported
+// to the sink by the process that wrote them.
 func newMachine(n *v1alpha1.SpotNode, o order) *machine {
 	m := &machine{order: o}
 	n.DeepCopyInto(&m.spot)
@@ -94,10 +95,10 @@ func newMachine(n *v1alpha1.SpotNode, o order) *machine {
 	return m
 }
 
-// over reports whether the machine is gone for good.
+// over reports whether the machine failed, was reclaimed or was released.
 func (m *machine) over() bool { return m.failed != 0 || m.reclaimed != 0 || m.released }
 
-// see takes in a reading.
+// see updates the state of the machine with a read.
 func (m *machine) see(v view, cfg *Config) {
 	m.seeNode(v.node)
 	m.size = v.size
@@ -138,7 +139,7 @@ func (m *machine) seeNode(n *corev1.Node) {
 	}
 }
 
-// seeBid looks at an order that has no machine yet.
+// seeBid determines the state of an order that has no machine yet.
 func (m *machine) seeBid(v view, cfg *Config) {
 	switch age := v.now.Sub(m.order.at); {
 	case v.above && m.order.capacity == policy.Spot:
@@ -146,25 +147,25 @@ func (m *machine) seeBid(v view, cfg *Config) {
 	case age >= cfg.WinMax:
 		m.fail(v.now, "NotWon")
 	case m.absent > 1:
-		m.fail(v.now, nodePoolGone) // it was deleted by a user
+		m.fail(v.now, nodePoolGone) // a user deleted it
 	}
 }
 
-// fail notes that the machine will not start. That counts as a refusal of the market only if the
-// order was open for long enough, and not if a user cancelled it.
+// fail records that the machine will not be provided. This counts as a refusal of the market,
+// unless a user cancelled the order.
 func (m *machine) fail(now policy.Time, reason string) {
 	m.failed, m.failure = now, reason
 	m.reported.refusal = reason == nodePoolGone || reason == machineGone
 }
 
-// Reasons of a failure that was not caused by the market.
+// Reasons of failures that the market did not cause.
 const (
 	nodePoolGone = "NodePoolGone"
 	machineGone  = "MachineGone"
 )
 
-// seeLoss looks at an order that has, or had, its machine. The API is believed at
-// the second reading that shows none: it may lag.
+// seeLoss determines the state of an order that has or had a machine. Only the second consecutive
+// read without a machine counts, because the API may lag.
 func (m *machine) seeLoss(v view, cfg *Config) {
 	auction := m.order.capacity == policy.Spot
 	without := m.unwon > 1 || m.absent > 1
@@ -184,7 +185,7 @@ func (m *machine) seeLoss(v view, cfg *Config) {
 	}
 }
 
-// lose notes the end of a machine: a reclaim if it was outbid, else the deletion of the node pool
+// lose records the end of a machine: a reclaim if it was outbid, else the deletion of the node pool
 // or the server by a user.
 func (m *machine) lose(now policy.Time) {
 	if m.outbid != 0 {
@@ -194,7 +195,7 @@ func (m *machine) lose(now policy.Time) {
 	m.fail(now, machineGone)
 }
 
-// phase is where the SpotNode is in its life.
+// phase returns the phase of the SpotNode.
 func (m *machine) phase() v1alpha1.SpotNodePhase {
 	switch {
 	case m.over():
@@ -209,7 +210,7 @@ func (m *machine) phase() v1alpha1.SpotNodePhase {
 	return v1alpha1.SpotNodePending
 }
 
-// write puts what is known into a status; conditions that are there stay.
+// write copies the state to a status. Existing conditions are kept.
 func (m *machine) write(s *v1alpha1.SpotNodeStatus) {
 	s.Phase, s.NodeName, s.ProviderID = m.phase(), m.node, m.providerID
 	s.Conditions = slices.Clone(s.Conditions)
@@ -236,7 +237,7 @@ func (m *machine) write(s *v1alpha1.SpotNodeStatus) {
 
 func sameStatus(a, b *v1alpha1.SpotNodeStatus) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// machine returns what the sink is to know.
+// machine returns the state to report to the sink.
 func (m *machine) machine() backend.Machine {
 	x := backend.Machine{
 		Name: m.order.name, Pool: m.order.pool, Market: m.order.market, ProviderID: m.providerID, Node: m.node,
@@ -257,11 +258,11 @@ func (m *machine) machine() backend.Machine {
 	return x
 }
 
-// ended reports whether nothing is left of the machine: neither its node pool nor
-// its Node.
+// ended reports whether the machine is over and neither its node pool nor its Node exists.
 func (m *machine) ended() bool { return m.over() && !m.listed && !m.present }
 
-// notice returns the warning that the machine is under.
+// notice returns the notice of the machine, and reports whether it has one: it was outbid and is
+// not over.
 func (m *machine) notice(wait time.Duration) (backend.Notice, bool) {
 	if m.outbid == 0 || m.over() {
 		return backend.Notice{}, false

@@ -12,13 +12,13 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An amount is a decimal number of the API, which states prices and sizes as text
-// and, in older objects and in the feed, as numbers. Text may carry a dollar sign.
+// An amount is a decimal number. The API represents prices and sizes as text, older objects and the
+// price feed as numbers. Text may start with a dollar sign.
 type amount struct {
-	text string // empty when absent
+	text string // empty if absent
 }
 
-// UnmarshalJSON reads text, a number or null.
+// UnmarshalJSON accepts text, a number or null.
 func (a *amount) UnmarshalJSON(b []byte) error {
 	text := string(b)
 	if text == "null" {
@@ -36,10 +36,10 @@ func (a *amount) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalJSON writes text, as the API does.
+// MarshalJSON returns text, as the API does.
 func (a amount) MarshalJSON() ([]byte, error) { return json.Marshal(a.text) }
 
-// money returns the amount in dollars to the millionth; ok is false for an empty one.
+// money returns the amount in dollars, rounded to millionths. ok is false if the amount is empty.
 func (a amount) money() (m policy.Money, ok bool, err error) {
 	if a.text == "" {
 		return 0, false, nil
@@ -51,11 +51,10 @@ func (a amount) money() (m policy.Money, ok bool, err error) {
 	return policy.Dollars(x), true, nil
 }
 
-// dollarsMax is more than any machine costs in an hour.
+// dollarsMax is more than any machine costs per hour, in dollars.
 const dollarsMax = 1e6
 
-// amountOf writes m with the six decimals that it has, without trailing zeros
-// beyond the third.
+// amountOf returns m with six decimals, without trailing zeros after the third.
 func amountOf(m policy.Money) amount {
 	text := strings.TrimPrefix(m.String(), "$")
 	for strings.HasSuffix(text, "0") && len(text)-strings.IndexByte(text, '.') > 4 {
@@ -64,7 +63,7 @@ func amountOf(m policy.Money) amount {
 	return amount{text}
 }
 
-// A kind is a collection of node pools.
+// A kind is the resource name of a kind of node pools.
 type kind string
 
 // The kinds of node pools.
@@ -73,7 +72,7 @@ const (
 	onDemandPools kind = "ondemandnodepools"
 )
 
-// object returns the name of one of the kind.
+// object returns the Kind of the objects.
 func (k kind) object() string {
 	if k == spotPools {
 		return "SpotNodePool"
@@ -81,7 +80,7 @@ func (k kind) object() string {
 	return "OnDemandNodePool"
 }
 
-// kindOf returns where nodes of a capacity type are bought.
+// kindOf returns the kind of node pools that provide nodes of a capacity type.
 func kindOf(c policy.CapacityType) kind {
 	if c == policy.Spot {
 		return spotPools
@@ -92,11 +91,10 @@ func kindOf(c policy.CapacityType) kind {
 // apiVersion is the version of the objects that this package writes and reads.
 const apiVersion = "ngpc.rxt.io/v1"
 
-// cloudspaceLabel names the cloudspace of a node pool.
+// cloudspaceLabel is the label with the cloudspace of a node pool.
 const cloudspaceLabel = "ngpc.rxt.io/cloudspace"
 
-// A nodePool is a SpotNodePool or an OnDemandNodePool. Fields that it does not have are left alone:
-// a change is a merge patch.
+// A nodePool is a SpotNodePool or an OnDemandNodePool with the fields that this package uses.
 type nodePool struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
@@ -116,7 +114,7 @@ type poolSpec struct {
 	ServerClass       string            `json:"serverClass"`
 	Desired           int               `json:"desired"`
 	CloudSpace        string            `json:"cloudSpace"`
-	BidPrice          *amount           `json:"bidPrice,omitempty"` // of spot pools
+	BidPrice          *amount           `json:"bidPrice,omitempty"` // of Spot pools
 	CustomLabels      map[string]string `json:"customLabels,omitempty"`
 	CustomAnnotations map[string]string `json:"customAnnotations,omitempty"`
 	CustomTaints      []corev1.Taint    `json:"customTaints,omitempty"`
@@ -136,10 +134,10 @@ type poolStatus struct {
 	ReservedCount  int    `json:"reservedCount,omitempty"`
 }
 
-// given returns how many machines the pool was given.
+// given returns the number of machines that the pool has.
 func (p *nodePool) given() int { return max(p.Status.WonCount, p.Status.ReservedCount) }
 
-// A serverClass is a size of machine in one region, and its market.
+// A serverClass is a size of machine in one region, with its market.
 type serverClass struct {
 	Metadata struct {
 		Name string `json:"name"`
@@ -181,7 +179,7 @@ type cloudSpace struct {
 	} `json:"status"`
 }
 
-// A page is a part of a list.
+// A page is a page of a list.
 type page[T any] struct {
 	Items    []T `json:"items"`
 	Metadata struct {
@@ -189,7 +187,7 @@ type page[T any] struct {
 	} `json:"metadata"`
 }
 
-// organisations is the list of them, which has no pages.
+// organisations is the list of organisations, which has no pages.
 type organisations struct {
 	Organizations []struct {
 		Name string `json:"name"`

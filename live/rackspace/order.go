@@ -14,13 +14,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// The marks on Spotter's objects. The label spotNodeLabel is on the node pool, and so on the Node;
-// the annotations are on the SpotNode and on the node pool, so that each can be rebuilt from the
-// other.
+// Labels and annotations of Spotter's objects. The label spotNodeLabel is on the node pool and
+// therefore on the Node; the annotations are on the SpotNode and on the node pool, so that each can
+// be restored from the other.
 const (
 	spotNodeLabel = "spotter.dev/spotnode"
 	poolLabel     = "spotter.dev/pool"
-	tokenLabel    = "spotter.dev/token" // a hash: a token is no label value
+	tokenLabel    = "spotter.dev/token" // a hash, since a token is not a valid label value
 
 	tokenAnnotation      = "spotter.dev/token"
 	marketAnnotation     = "spotter.dev/market"
@@ -30,17 +30,17 @@ const (
 	nodePoolAnnotation   = "spotter.dev/node-pool"
 )
 
-// poolNameLabel is the label by which Rackspace names a node's pool.
+// poolNameLabel is the label of a Node with which Rackspace names its node pool.
 const poolNameLabel = "nodepool.ngpc.rxt.io/name"
 
-// An order is one requested node.
+// An order is a request for one node.
 type order struct {
-	name       string // of the SpotNode
-	pool       string // the CapacityPool
+	name       string // name of the SpotNode
+	pool       string // name of the CapacityPool
 	token      string
 	market     string
 	cloudspace string
-	nodePool   string // the name in the API
+	nodePool   string // name of the node pool in the API
 	bid        policy.Money
 	at         policy.Time
 
@@ -49,7 +49,8 @@ type order struct {
 	capacity      policy.CapacityType
 }
 
-// newOrder names an order: both names follow from what is ordered.
+// newOrder returns an order. The names of its SpotNode and node pool are derived from its other
+// fields.
 func newOrder(pool, token, market, cloudspace string, bid policy.Money, at policy.Time) (order, error) {
 	o := order{pool: pool, token: token, market: market, cloudspace: cloudspace, bid: bid, at: at}
 	if err := o.read(market); err != nil {
@@ -61,11 +62,11 @@ func newOrder(pool, token, market, cloudspace string, bid policy.Money, at polic
 	return o, nil
 }
 
-// poolNameMax is how much of a pool's name goes into that of a SpotNode, which is a
-// label value and so has at most 63 bytes.
+// poolNameMax is the maximum length of the part of a SpotNode's name that comes from the pool's
+// name. The name of a SpotNode is a label value, which has at most 63 bytes.
 const poolNameMax = 44
 
-// read takes the name of a market apart.
+// read sets the fields that are parts of a market's name.
 func (o *order) read(name string) error {
 	part := strings.Split(name, "/")
 	if len(part) != 5 || part[0] != policy.Rackspace || part[3] == "" {
@@ -83,13 +84,13 @@ func (o *order) read(name string) error {
 	return nil
 }
 
-// hashed returns a token as a label value.
+// hashed returns the hash of a token as a label value.
 func hashed(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])[:32]
 }
 
-// annotations returns what the SpotNode and the node pool say of the order.
+// annotations returns the annotations of the SpotNode and of the node pool.
 func (o *order) annotations() map[string]string {
 	m := map[string]string{
 		tokenAnnotation: o.token, marketAnnotation: o.market, orderedAtAnnotation: o.at.String(),
@@ -101,7 +102,7 @@ func (o *order) annotations() map[string]string {
 	return m
 }
 
-// spotNode returns the entry of the ledger.
+// spotNode returns the ledger entry of the order.
 func (o *order) spotNode() *v1alpha1.SpotNode {
 	n := &v1alpha1.SpotNode{
 		ObjectMeta: metav1.ObjectMeta{
@@ -116,7 +117,7 @@ func (o *order) spotNode() *v1alpha1.SpotNode {
 	return n
 }
 
-// orderOf reads an entry of the ledger.
+// orderOf returns the order of a ledger entry.
 func orderOf(n *v1alpha1.SpotNode) (order, error) {
 	o := order{
 		name: n.Name, pool: n.Spec.Pool, token: n.Spec.Token, market: n.Spec.Market,
@@ -140,8 +141,8 @@ func orderOf(n *v1alpha1.SpotNode) (order, error) {
 	return o, nil
 }
 
-// orderOfPool reads one of Spotter's node pools. Its names must be those that follow from its
-// fields: otherwise another client wrote it.
+// orderOfPool returns the order of one of Spotter's node pools. It returns an error if the names do
+// not match the other fields, because then another client wrote them.
 func orderOfPool(p *nodePool) (order, error) {
 	a := p.Spec.CustomAnnotations
 	bid, _, err := amount{a[bidAnnotation]}.money()
@@ -161,7 +162,7 @@ func orderOfPool(p *nodePool) (order, error) {
 	return o, nil
 }
 
-// pooled returns the node pool that is ordered, of one node.
+// pooled returns the node pool to create for the order, with one machine.
 func (o *order) pooled(namespace string, t *v1alpha1.NodeTemplate) *nodePool {
 	k := kindOf(o.capacity)
 	labels := map[string]string{spotNodeLabel: o.name, poolLabel: o.pool}
@@ -186,7 +187,7 @@ func (o *order) pooled(namespace string, t *v1alpha1.NodeTemplate) *nodePool {
 	return p
 }
 
-// instant reads a time as [policy.Time.String] writes it; 0 for anything else.
+// instant parses a time in the format of [policy.Time.String]. It returns 0 for any other text.
 func instant(text string) policy.Time {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {

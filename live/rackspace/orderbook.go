@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// An orderBook looks orders up in the accounts in which they were given, and withdraws them.
+// An orderBook looks up and withdraws orders in the accounts in which they were placed.
 type orderBook struct {
 	cfg      *Config
 	client   client.Client
@@ -29,8 +29,8 @@ func (o *orderBook) withdraw(ctx context.Context, m *machine) error {
 	return o.accounts.failed(k, a.cloud.deletePool(ctx, a.namespace, kindOf(m.order.capacity), m.order.nodePool))
 }
 
-// accountOf opens the account in which an order was given: that of its CapacityPool, and
-// where that was deleted the one that it named last.
+// accountOf opens the account in which an order was placed: the account of its CapacityPool, or, if
+// the pool was deleted, the account that it named last.
 func (o *orderBook) accountOf(ctx context.Context, m *machine) (accountKey, session, error) {
 	var k accountKey
 	var pool v1alpha1.CapacityPool

@@ -15,19 +15,19 @@ import (
 )
 
 // NodePoolUnknown is the type of the condition of a CapacityPool whose cloudspace has a node pool
-// with Spotter's label but without an order of Spotter.
+// with Spotter's label that is not an order of Spotter.
 const NodePoolUnknown = "NodePoolUnknown"
 
-// Pass reconciles the ledger with the cloud as [Backend.Poll] last observed it: it determines the
-// result of unfinished orders, withdraws bids that failed or were outbid so that they do not win
-// later, adopts node pools that the ledger lost, and writes what was observed. Spotter's objects
-// are removed whatever the mode of their pool, also if it was deleted. Orders are adopted only for
-// active pools.
+// Pass reconciles the ledger with the last state of the cloud that [Backend.Poll] observed: it
+// determines the result of unfinished orders, withdraws bids that failed or were outbid so that
+// they do not win later, adopts node pools that the ledger lacks, and writes the observed state. It
+// removes Spotter's objects in every mode of their pool, even after the pool was deleted. It adopts
+// orders only for active pools.
 func (b *Backend) Pass(ctx context.Context) error {
 	b.state.mu.Lock()
 	names := slices.Sorted(maps.Keys(b.state.machines))
 	b.state.mu.Unlock()
-	ctx = permit.Undo(ctx) // its only requests to the API delete what no pool should have
+	ctx = permit.Undo(ctx) // its only requests to the API delete unneeded node pools
 	var errs []error
 	for _, name := range names {
 		b.state.mu.Lock()
@@ -48,7 +48,7 @@ func (b *Backend) Pass(ctx context.Context) error {
 	return errors.Join(append(errs, b.repair.adopt(ctx)...)...)
 }
 
-// A ledgerRepair brings the ledger and the cloud together.
+// A ledgerRepair makes the ledger consistent with the cloud.
 type ledgerRepair struct {
 	cfg    *Config
 	client client.Client
@@ -57,12 +57,12 @@ type ledgerRepair struct {
 	orders *orderBook
 }
 
-// tend does what one machine needs.
+// tend does the pending work for one machine.
 func (r *ledgerRepair) tend(ctx context.Context, m *machine) error {
 	r.state.mu.Lock()
 	now, unknown := r.cfg.now(), r.state.unknown(m)
 	over, listed := m.over(), m.listed
-	// A refused order is kept for calls that are made again.
+	// A refused order is kept for repeated calls.
 	done := m.ended() && (m.failed == 0 || now.Sub(m.failed) >= r.cfg.Keep)
 	r.state.mu.Unlock()
 	switch {
@@ -78,9 +78,9 @@ func (r *ledgerRepair) tend(ctx context.Context, m *machine) error {
 	return r.ledger.patchStatus(ctx, m, func(*machine) {})
 }
 
-// resolve determines whether the API has an order that was not listed for a while. If the API knows
-// it by name, it is Spotter's. If not, it will not be placed any more. The deletion makes sure of
-// that.
+// resolve determines whether the API has an order that was not listed in time. If the API finds it
+// by name, the order is adopted. Otherwise it is removed, and its node pool is deleted in case it
+// appears later.
 func (r *ledgerRepair) resolve(ctx context.Context, m *machine) error {
 	there, err := r.orders.there(ctx, m)
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *ledgerRepair) resolve(ctx context.Context, m *machine) error {
 	return nil
 }
 
-// close takes a machine of which nothing is left out of the ledger.
+// close removes a machine from the ledger once its node pool and its Node are gone.
 func (r *ledgerRepair) close(ctx context.Context, m *machine) error {
 	there, err := r.orders.there(ctx, m)
 	if err != nil {
@@ -115,9 +115,9 @@ func (r *ledgerRepair) close(ctx context.Context, m *machine) error {
 	return nil
 }
 
-// adopt writes the orders of strays into the ledger again. One is believed when it
-// was listed for a while, since the list may still show what was just deleted, and
-// the API knows it by name.
+// adopt restores the ledger entries of strays. A stray is adopted only after it was listed for the
+// time Settle, since the list may contain a node pool that was just deleted, and only if the API
+// finds it by name.
 func (r *ledgerRepair) adopt(ctx context.Context) (errs []error) {
 	r.state.mu.Lock()
 	var ripe []*stray
@@ -150,7 +150,7 @@ func (r *ledgerRepair) adoptOne(ctx context.Context, o order) error {
 	n := o.spotNode()
 	if err := r.ledger.record(ctx, n); err != nil {
 		if apierrors.IsAlreadyExists(err) {
-			return nil // it is read with the next poll
+			return nil // the next poll reads it
 		}
 		return held(fmt.Errorf("writing SpotNode %s: %w", o.name, err))
 	}
@@ -159,7 +159,7 @@ func (r *ledgerRepair) adoptOne(ctx context.Context, o order) error {
 	return r.ledger.patchStatus(ctx, m, func(m *machine) { m.ordered, m.listed = r.cfg.now(), true })
 }
 
-// nodeOf reads the Node of a machine from the cluster.
+// nodeOf reads the Node of a machine. It returns nil if the Node does not exist.
 func (r *ledgerRepair) nodeOf(ctx context.Context, m *machine) (*corev1.Node, error) {
 	r.state.mu.Lock()
 	name := m.node

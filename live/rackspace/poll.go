@@ -11,18 +11,18 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A reading is what one look at the API, the ledger and the cluster showed.
+// A reading is the result of one read of the API, the ledger and the cluster.
 type reading struct {
 	at     policy.Time
-	before uint64 // the count of writes when it began
+	before uint64 // count of writes when the read started
 	pools  []v1alpha1.CapacityPool
 	ledger []v1alpha1.SpotNode
-	nodes  map[string]*corev1.Node // by SpotNode, and by node pool
+	nodes  map[string]*corev1.Node // by name of the SpotNode and of the node pool
 
-	// listed are the node pools of the accounts that answered, by name.
+	// listed contains the node pools of the accounts that could be read, by name.
 	listed   map[string]*nodePool
-	answered map[string]bool       // CapacityPools whose account did
-	orphans  map[string]accountKey // by CapacityPool that was deleted and has orders still
+	answered map[string]bool       // CapacityPools whose account could be read
+	orphans  map[string]accountKey // accounts by name of deleted CapacityPools that still have orders
 }
 
 // Run polls until the context ends. It writes nothing.
@@ -41,8 +41,8 @@ func (b *Backend) Run(ctx context.Context) error {
 	}
 }
 
-// Poll reads what the API, the ledger and the cluster show, and reports to the sink. A
-// cloudspace that does not answer leaves its machines as they were.
+// Poll reads the state of the API, the ledger and the cluster, and reports changes to the sink. The
+// machines of a cloudspace that cannot be read keep their state.
 func (b *Backend) Poll(ctx context.Context) error {
 	r, err := b.poller.read(ctx)
 	if err != nil {
@@ -73,8 +73,8 @@ func (p *poller) read(ctx context.Context) (*reading, error) {
 	if err := p.readCloud(ctx, r); err != nil {
 		return nil, err
 	}
-	// The ledger and the cluster are read after the cloud: what is ordered in
-	// between is in the ledger and only seems not to be listed yet.
+	// The ledger and the cluster are read after the cloud: an order that is placed between the two
+	// reads is then in the ledger and counts as not listed yet.
 	var ledger v1alpha1.SpotNodeList
 	if err := p.reader.List(ctx, &ledger); err != nil {
 		return nil, fmt.Errorf("listing SpotNodes: %w", err)
@@ -98,7 +98,7 @@ func (p *poller) read(ctx context.Context) (*reading, error) {
 	return r, nil
 }
 
-// A poller reads what the API, the ledger and the cluster show, and writes nothing.
+// A poller reads the state of the API, the ledger and the cluster. It writes nothing.
 type poller struct {
 	cfg      *Config
 	client   client.Client
@@ -108,8 +108,8 @@ type poller struct {
 	state    *stateTable
 }
 
-// newer returns the node that joined later: a machine that was exchanged leaves the
-// old Node behind for a while.
+// newer returns the node that joined later: when a machine is replaced, its old Node remains for a
+// while.
 func newer(a, b *corev1.Node) *corev1.Node {
 	if a != nil && a.CreationTimestamp.After(b.CreationTimestamp.Time) {
 		return a
@@ -141,14 +141,14 @@ func (p *poller) readCloud(ctx context.Context, r *reading) error {
 		p.state.setConditions(x.Name, x.Generation, err)
 	}
 	for name, k := range r.orphans {
-		_ = read(name, k) // it is logged, and its orders stay as they were
+		_ = read(name, k) // errors are logged, and the orders keep their state
 	}
 	p.accounts.keepOnly(results)
 	return ctx.Err()
 }
 
-// readAccount reads the node pools of a cloudspace and the server classes. All of
-// it must be had: half a list would look like machines that are gone.
+// readAccount reads the node pools of a cloudspace and the server classes. Any error discards the
+// result, because machines that are missing in a partial list would count as gone.
 func (p *poller) readAccount(ctx context.Context, k accountKey, r *reading) error {
 	a, err := p.accounts.open(ctx, k)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Prepare notes in the ledger that the node will be removed. A node whose pool has other machines
-// is left: the API could remove any of them.
+// Prepare records in the ledger that the node will be removed. It returns a [backend.Held] if the
+// node pool has other machines, because the API might remove any of them.
 func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	m, err := b.state.spotNodeOf(node.Labels, node.Name)
 	if err != nil {
@@ -32,14 +32,14 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	}
 	if err := b.ledger.patchStatus(ctx, m, func(m *machine) { m.draining = true }); err != nil {
 		b.state.mu.Lock()
-		m.draining = false // the drain does not begin
+		m.draining = false // the drain does not start
 		b.state.mu.Unlock()
 		return held(err)
 	}
 	return nil
 }
 
-// Replaced reports how far the nodes of the tokens have come.
+// Replaced returns the progress of the nodes of the tokens.
 func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
 	return backend.Together(tokens, func(token string) (backend.Replacement, error) {
 		how, err := b.replaced(ctx, token)
@@ -47,8 +47,8 @@ func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replac
 	})
 }
 
-// replaced looks for the order of one token that did not fail; none means that
-// there is no node to come.
+// replaced returns the state of the order of a token that did not fail. Without such an order, the
+// replacement has failed.
 func (b *Backend) replaced(ctx context.Context, token string) (backend.Replacement, error) {
 	var list v1alpha1.SpotNodeList
 	if err := b.reader.List(ctx, &list, client.MatchingLabels{tokenLabel: hashed(token)}); err != nil {
@@ -82,8 +82,8 @@ func (b *Backend) replaced(ctx context.Context, token string) (backend.Replaceme
 	return backend.ReplacementFailed, nil
 }
 
-// Release releases a node: its node pool, which has no other node, is deleted. A missing pool is a
-// success.
+// Release deletes the node pool of a node, which has no other node. It succeeds if the pool does
+// not exist.
 func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	m, err := b.state.spotNodeOf(node.Labels, node.Name)
 	if err != nil {
@@ -94,7 +94,7 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	b.state.mu.Unlock()
 	switch {
 	case over:
-		return nil // Pass sees to the rest
+		return nil // Pass does the rest
 	case grown:
 		return backend.Hold("NodePoolGrown", "Another owner gave node pool %s more than one machine.", m.order.nodePool)
 	case current != "" && current != node.Name:
@@ -105,8 +105,8 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	if err := b.orders.withdraw(ctx, m); err != nil {
 		return held(err)
 	}
-	// The pool is deleted, which nothing undoes. A ledger that does not say so yet
-	// is put right by Pass.
+	// The deletion of the pool cannot be undone. If the ledger cannot be updated, Pass corrects it
+	// later.
 	if err := b.ledger.patchStatus(ctx, m, func(m *machine) { m.released = true }); err != nil {
 		b.cfg.Log.Warn("a node was released, and the ledger does not show it yet", "spotnode", m.order.name, "error", err)
 	}
@@ -114,7 +114,7 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// Undo takes back what Prepare did. Nothing was kept for the replacements.
+// Undo reverts Prepare. Replacements need nothing.
 func (b *Backend) Undo(ctx context.Context, node *corev1.Node, _ []string) error {
 	m, err := b.state.spotNodeOf(node.Labels, node.Name)
 	if err != nil {
@@ -129,10 +129,10 @@ func (b *Backend) Undo(ctx context.Context, node *corev1.Node, _ []string) error
 	return held(b.ledger.patchStatus(ctx, m, func(m *machine) { m.draining = false }))
 }
 
-// Settle has nothing to end: no other controller shrinks these node pools.
+// Settle does nothing: no other controller shrinks these node pools.
 func (b *Backend) Settle(context.Context, []string) error { return nil }
 
-// bidOf returns what a node pool bids, 0 where that cannot be read.
+// bidOf returns the bid of a node pool, 0 if it cannot be read.
 func bidOf(p *nodePool) policy.Money {
 	if p.Spec.BidPrice == nil {
 		return 0

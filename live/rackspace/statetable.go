@@ -16,18 +16,18 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A stateTable holds what is known of machines and CapacityPools. mu guards all of it, and
-// the machines and pools in it. It is never held during a call of an API.
+// A stateTable contains the state of machines and CapacityPools. mu guards all of it, including the
+// fields of machines and pools. It is never held during a request to an API.
 type stateTable struct {
 	cfg  *Config
 	feed *Feed
 
 	mu       sync.Mutex
-	machines map[string]*machine // by the name of the SpotNode
-	strays   map[string]*stray   // by the name of the node pool
+	machines map[string]*machine // by name of the SpotNode
+	strays   map[string]*stray   // by name of the node pool
 	pools    map[string]*poolState
-	writes   uint64            // counts changes of machines made by calls
-	erased   map[string]uint64 // the SpotNodes that were deleted, by that count
+	writes   uint64            // number of changes of machines by calls
+	erased   map[string]uint64 // the value of writes when a SpotNode was deleted, by its name
 }
 
 func newStateTable(cfg *Config, feed *Feed) *stateTable {
@@ -36,21 +36,21 @@ func newStateTable(cfg *Config, feed *Feed) *stateTable {
 	}
 }
 
-// A poolState is what is known of a CapacityPool.
+// A poolState is the state of a CapacityPool.
 type poolState struct {
 	conditions []metav1.Condition
 	steer      steer
-	active     bool        // its mode
-	account    accountKey  // what it names, also once it is deleted
-	answered   policy.Time // when its cloudspace was last read; zero when the last try failed
+	active     bool        // whether its mode permits changes
+	account    accountKey  // account that it names, kept after it was deleted
+	answered   policy.Time // when its cloudspace was last read; zero if the last attempt failed
 
-	// bought is what was launched upon the snapshot of boughtAt, which cannot hold
+	// bought is the capacity that was launched for the snapshot of boughtAt, which does not contain
 	// it yet.
 	bought   policy.Resources
 	boughtAt policy.Time
 }
 
-// pool returns what is known of a CapacityPool; t.mu is held.
+// pool returns the state of a CapacityPool. t.mu must be held.
 func (t *stateTable) pool(name string) *poolState {
 	p := t.pools[name]
 	if p == nil {
@@ -60,7 +60,7 @@ func (t *stateTable) pool(name string) *poolState {
 	return p
 }
 
-// conditions returns the conditions of a pool; nil where nothing is known of it.
+// conditions returns the conditions of a pool, or nil if its state is unknown.
 func (t *stateTable) conditions(pool string) []metav1.Condition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +70,7 @@ func (t *stateTable) conditions(pool string) []metav1.Condition {
 	return nil
 }
 
-// reportUnjudged has pools that were never judged say so: a cloudspace may take long to answer.
+// reportUnjudged sets the condition of pools whose cloudspace was never read, which may take long.
 func (t *stateTable) reportUnjudged(pools []v1alpha1.CapacityPool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,8 +86,8 @@ func (t *stateTable) reportUnjudged(pools []v1alpha1.CapacityPool) {
 	}
 }
 
-// setConditions writes the conditions of a pool from the result of the last reading of its account.
-// It is data for the status of the pool, which this package does not write.
+// setConditions sets the conditions of a pool from the result of the last read of its account. They
+// are input for the status of the pool, which this package does not write.
 func (t *stateTable) setConditions(pool string, generation int64, err error) {
 	invalid := metav1.Condition{Type: CredentialsInvalid, Status: metav1.ConditionFalse, Reason: "Accepted",
 		Message: "Rackspace accepts the credentials."}
@@ -115,7 +115,8 @@ func (t *stateTable) setConditions(pool string, generation int64, err error) {
 	}
 }
 
-// judgeStrays writes the condition of pools about node pools that cannot be read.
+// judgeStrays sets the condition NodePoolUnknown of all pools. unknown contains the messages by
+// pool.
 func (t *stateTable) judgeStrays(unknown map[string]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +131,8 @@ func (t *stateTable) judgeStrays(unknown map[string]string) {
 	}
 }
 
-// spotNodeOf returns the machine that a node is, by its labels.
+// spotNodeOf returns the machine of a node, given its labels. It returns a [backend.Held] if
+// Spotter did not create the node.
 func (t *stateTable) spotNodeOf(labels map[string]string, node string) (*machine, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,22 +152,22 @@ func (t *stateTable) spotNodeOf(labels map[string]string, node string) (*machine
 	return nil, backend.Hold("NotOurs", "Node %s was not created by Spotter.", node)
 }
 
-// answeredFor is how long an answer of a cloudspace counts at least, however often it is
-// polled: one that is slow has not failed.
+// answeredFor is the minimum time for which a successful read of a cloudspace is valid, whatever
+// the interval of polls, because a slow response is not a failure.
 const answeredFor = 2 * time.Minute
 
-// answered reports whether the cloudspace of a pool was read of late; t.mu is held.
+// answered reports whether the cloudspace of a pool was read recently. t.mu must be held.
 func (t *stateTable) answered(pool string) bool {
 	p := t.pools[pool]
 	return p != nil && p.answered != 0 && t.cfg.now().Sub(p.answered) < max(4*t.cfg.Poll, answeredFor)
 }
 
-// unknown reports whether an order should have been seen and was not; t.mu is held.
+// unknown reports whether an order should have been listed by now and was not. t.mu must be held.
 func (t *stateTable) unknown(m *machine) bool {
 	return m.ordered == 0 && !m.over() && t.cfg.now().Sub(m.order.at) >= t.cfg.Settle
 }
 
-// remember returns the machine of an entry of the ledger.
+// remember returns the machine of a ledger entry. It creates the machine if it does not exist.
 func (t *stateTable) remember(n *v1alpha1.SpotNode, o order) *machine {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,8 +181,8 @@ func (t *stateTable) remember(n *v1alpha1.SpotNode, o order) *machine {
 	return m
 }
 
-// withinLimits returns the markets of which one node more keeps the limits, counting
-// what was launched upon the same snapshot.
+// withinLimits returns the markets in which one more node keeps the pool within its limits,
+// including the launches for the same snapshot.
 func (t *stateTable) withinLimits(s *policy.Snapshot, id policy.PoolID, markets []policy.MarketID) []policy.MarketID {
 	pool := &s.Pools[id]
 	t.mu.Lock()
@@ -198,7 +200,7 @@ func (t *stateTable) withinLimits(s *policy.Snapshot, id policy.PoolID, markets 
 	})
 }
 
-// count adds to what was launched upon a snapshot.
+// count adds r to the capacity that was launched for a snapshot.
 func (t *stateTable) count(s *policy.Snapshot, id policy.PoolID, r policy.Resources) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -209,7 +211,7 @@ func (t *stateTable) count(s *policy.Snapshot, id policy.PoolID, r policy.Resour
 	p.bought = p.bought.Plus(r)
 }
 
-// snapshot returns what the sink is to know of m.
+// snapshot returns the state of m to report to the sink.
 func (t *stateTable) snapshot(m *machine) backend.Machine {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,30 +12,30 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// steerAnnotation keeps on a CapacityPool the last steer that it got, since nothing at
-// Rackspace would show it.
+// steerAnnotation is the annotation of a CapacityPool that contains its last steer, since no object
+// at Rackspace contains it.
 const steerAnnotation = "spotter.dev/steer"
 
-// A steer is the last steer that a pool got. Nobody provisions here but the policy, so
-// share, markets and bid say what it means to buy, and bind nothing; the limits
-// bound every launch.
+// A steer is the last steer of a pool. No provisioner acts on it, so share, markets and bid are
+// only informative; the limits apply to every launch.
 type steer struct {
 	Share   float64  `json:"share"`
 	Since   string   `json:"since"`
 	Markets []string `json:"markets,omitempty"`
 	Bid     string   `json:"bidPerHour,omitempty"`
 
-	// Limits are in thousandths of a core, bytes and devices; 0 leaves the pool's.
+	// Limits are in thousandths of a vCPU, bytes and devices; 0 means that the limit of the pool
+	// applies.
 	CPU    int64 `json:"cpuMilli,omitempty"`
 	Memory int64 `json:"memoryBytes,omitempty"`
 	GPU    int64 `json:"gpu,omitempty"`
 }
 
-// marketsMax bounds what the annotation names of the markets.
+// marketsMax is the maximum number of markets in the annotation.
 const marketsMax = 50
 
-// Steer writes down the last steer of a pool. It changes no running node, and no bid: a
-// bid is for the life of a node.
+// Steer records the last steer of a pool. It changes neither running nodes nor their bids: a bid
+// applies for the lifetime of a node.
 func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	name := s.Pools[x.Pool].Name
 	var p v1alpha1.CapacityPool
@@ -50,7 +50,7 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 		next.Bid = amountOf(s.Pools[x.Pool].Bid(x.Bid)).text
 	}
 	last := steerOf(&p)
-	// A limit that the steer leaves as it is stays.
+	// A limit that the steer does not set is kept.
 	for _, l := range []struct{ next, last *int64 }{{&next.CPU, &last.CPU}, {&next.Memory, &last.Memory},
 		{&next.GPU, &last.GPU}} {
 		if *l.next == 0 {
@@ -71,7 +71,7 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	return nil
 }
 
-// steered reports a steer to the sink, and keeps it for launches.
+// steered reports a steer to the sink and stores it for launches.
 func (b *Backend) steered(pool string, x steer) {
 	b.state.mu.Lock()
 	b.state.pool(pool).steer = x
@@ -79,8 +79,8 @@ func (b *Backend) steered(pool string, x steer) {
 	b.sink.SetSteer(pool, policy.SteerState{Set: true, Share: x.Share, Since: instant(x.Since)})
 }
 
-// steerOf reads the last steer that a pool got; zero where nothing that can be read is
-// there.
+// steerOf returns the last steer of a pool, or the zero value if the annotation is missing or
+// invalid.
 func steerOf(p *v1alpha1.CapacityPool) steer {
 	var x steer
 	if json.Unmarshal([]byte(p.Annotations[steerAnnotation]), &x) != nil || instant(x.Since) == 0 {
@@ -89,7 +89,7 @@ func steerOf(p *v1alpha1.CapacityPool) steer {
 	return x
 }
 
-// sameSteer reports whether a and b say the same, whenever they did.
+// sameSteer reports whether a and b are equal, apart from Since.
 func sameSteer(a, b steer) bool {
 	a.Since, b.Since = "", ""
 	return reflect.DeepEqual(a, b)

@@ -15,30 +15,31 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// tokenEarly is how long before its end an access token is renewed, so that none
-// ends on the way.
+// tokenEarly is how long before its expiry an access token is renewed, so that it does not expire
+// in transit.
 const tokenEarly = time.Minute
 
-// tokenLife is taken for the life of an access token that does not state its own.
+// tokenLife is the assumed lifetime of an access token that does not state its own.
 const tokenLife = 5 * time.Minute
 
-// A tokenSource turns a refresh token into access tokens. Neither is ever written
-// to the log or into an error.
+// A tokenSource obtains access tokens with a refresh token. Neither is ever logged or part of an
+// error.
 type tokenSource struct {
 	c       *cloud
 	refresh string
 
 	asking singleflight.Group
-	now    atomic.Pointer[accessToken] // nil without one
+	now    atomic.Pointer[accessToken] // nil if there is no token
 }
 
-// An accessToken is good until then.
+// An accessToken is a token that is valid until a time.
 type accessToken struct {
 	text  string
 	until time.Time
 }
 
-// token returns an access token that is valid for a while. Concurrent calls share one request.
+// token returns an access token that is valid for at least tokenEarly. Concurrent calls share one
+// request.
 func (s *tokenSource) token(ctx context.Context) (string, error) {
 	if t := s.now.Load(); t != nil && s.c.cfg.Clock.Now().Before(t.until.Add(-tokenEarly)) {
 		return t.text, nil
@@ -50,11 +51,11 @@ func (s *tokenSource) token(ctx context.Context) (string, error) {
 			return text.(string), nil
 		case !again || !shared || ctx.Err() != nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
 			return "", err
-		} // else it was the end of another caller
+		} // the context of another caller ended: try again
 	}
 }
 
-// ask asks the login for an access token.
+// ask requests an access token from the login service.
 func (s *tokenSource) ask(ctx context.Context) (string, error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "client_id": {s.c.cfg.ClientID}, "refresh_token": {s.refresh}}
 	body, err := s.c.attempts(ctx, request{
@@ -86,14 +87,14 @@ func (s *tokenSource) ask(ctx context.Context) (string, error) {
 	return t.text, nil
 }
 
-// reject forgets an access token that was refused.
+// reject discards an access token that was rejected.
 func (s *tokenSource) reject(token string) {
 	if t := s.now.Load(); t != nil && t.text == token {
 		s.now.CompareAndSwap(t, nil)
 	}
 }
 
-// expiry returns the end that a JSON Web Token states of itself.
+// expiry returns the expiry in a JSON Web Token. It reports whether the token has a valid expiry.
 func expiry(token string) (time.Time, bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

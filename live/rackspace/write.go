@@ -12,17 +12,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// This file holds every write of this package: to the API of Rackspace, where
-// [cloud.attempt] asks the fence right before each is sent, to SpotNodes and to the
-// annotation of CapacityPools.
+// This file contains every write of this package: to the API of Rackspace, where [cloud.attempt]
+// calls the fence right before each request, to SpotNodes and to the annotation of CapacityPools.
 
-// createPool orders a node pool.
+// createPool creates a node pool.
 func (c *cloud) createPool(ctx context.Context, namespace string, k kind, p *nodePool) error {
 	what := fmt.Sprintf("creating %s %s (serverClass %s)", k.object(), p.Metadata.Name, p.Spec.ServerClass)
 	return c.call(ctx, what, http.MethodPost, poolPath(namespace, k, ""), p, nil)
 }
 
-// deletePool removes a node pool and its machine. One that is gone is no error.
+// deletePool deletes a node pool and its machine. It succeeds if the pool does not exist.
 func (c *cloud) deletePool(ctx context.Context, namespace string, k kind, name string) error {
 	err := c.call(ctx, fmt.Sprintf("deleting %s %s", k.object(), name), http.MethodDelete, poolPath(namespace, k, name),
 		nil, nil)
@@ -32,7 +31,7 @@ func (c *cloud) deletePool(ctx context.Context, namespace string, k kind, name s
 	return err
 }
 
-// A ledger writes the SpotNodes. What it has written is in the state before the next poll.
+// A ledger writes SpotNodes. Its writes are in the state before the next poll.
 type ledger struct {
 	cfg    *Config
 	client client.Client
@@ -41,7 +40,8 @@ type ledger struct {
 	state  *stateTable
 }
 
-// enter writes an order into the ledger, or finds it there.
+// enter writes an order to the ledger. It returns the machine of the existing entry if there is
+// one.
 func (w *ledger) enter(ctx context.Context, o order) (*machine, error) {
 	n := o.spotNode()
 	err := w.record(ctx, n)
@@ -58,8 +58,8 @@ func (w *ledger) enter(ctx context.Context, o order) (*machine, error) {
 	return w.state.remember(n, o), nil
 }
 
-// erase takes an order that was never given out of the ledger. If that fails
-// [Backend.Pass] does so later.
+// erase removes an order that was never placed from the ledger. If that fails, [Backend.Pass]
+// removes it later.
 func (w *ledger) erase(ctx context.Context, m *machine) {
 	err := w.client.Delete(ctx, m.spot.DeepCopy())
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -74,8 +74,8 @@ func (w *ledger) erase(ctx context.Context, m *machine) {
 	w.sink.DropMachine(Name, m.order.name)
 }
 
-// patchStatus changes the status of an entry of the ledger as it was last read. A conflict means
-// that another replica was first; the state is then read again with the next poll.
+// patchStatus changes the status of a ledger entry at the version that was last read. A conflict
+// means that another replica has changed it; the next poll then reads the state again.
 func (w *ledger) patchStatus(ctx context.Context, m *machine, change func(*machine)) error {
 	w.state.mu.Lock()
 	before := m.spot.DeepCopy()
@@ -99,12 +99,12 @@ func (w *ledger) patchStatus(ctx context.Context, m *machine, change func(*machi
 	return nil
 }
 
-// record writes an entry into the ledger.
+// record creates a ledger entry.
 func (w *ledger) record(ctx context.Context, n *v1alpha1.SpotNode) error {
 	return w.client.Create(ctx, n, owner)
 }
 
-// annotate keeps a steer on a CapacityPool.
+// annotate stores a steer on a CapacityPool.
 func (b *Backend) annotate(ctx context.Context, p *v1alpha1.CapacityPool, steer string) error {
 	before := p.DeepCopy()
 	if p.Annotations == nil {
@@ -114,8 +114,8 @@ func (b *Backend) annotate(ctx context.Context, p *v1alpha1.CapacityPool, steer 
 	return b.client.Patch(ctx, p, client.MergeFrom(before), owner)
 }
 
-// earlier reads what the ledger holds of a token: the markets that refused it, and
-// the order that is on its way.
+// earlier returns the state of a token in the ledger: the markets that refused it, and its order in
+// progress, or nil.
 func (w *ledger) earlier(ctx context.Context, pool, token string) (tried map[string]bool, going *machine, err error) {
 	var all v1alpha1.SpotNodeList
 	if err := w.reader.List(ctx, &all, client.MatchingLabels{tokenLabel: hashed(token)}); err != nil {

@@ -1,6 +1,6 @@
 package rights
 
-// What statements are limited to, in addition to the account and the regions.
+// Limits of statements, in addition to the account and the regions.
 const (
 	anything    = "*"
 	pricing     = "*, in us-east-1"
@@ -14,7 +14,7 @@ const (
 	theKey      = "the key"
 )
 
-// AWS returns the requests to AWS, by part, those of shadow mode first.
+// AWS returns the requests to AWS, grouped by part. Those of shadow mode are first in each part.
 func AWS() []Permission {
 	const own, managed = "Needed where the recording is encrypted with a key of yours.", "Needed for managed node groups only."
 	return []Permission{

@@ -9,23 +9,23 @@ import (
 //go:embed guard.yaml
 var guard string
 
-// The names that the file of the guard has, which an installation replaces.
+// Names in the manifest of the guard, which each installation replaces.
 const (
 	guardUser   = "system:serviceaccount:spotter:spotter"
 	guardSwitch = "name: spotter-kill-switch, namespace: spotter,"
 )
 
-// A Guarded is the controller that the guard narrows.
+// A Guarded identifies the controller whose rights the guard limits.
 type Guarded struct {
-	// User is the name under which the API server knows the controller.
+	// User is the user name of the controller at the API server.
 	User string
 
-	// Namespace holds the ConfigMap KillSwitch.
+	// Namespace is the namespace of the ConfigMap KillSwitch.
 	Namespace, KillSwitch string
 }
 
-// GuardFile returns the manifests of the admission policies that narrow the rights of a
-// controller, those that hold the kill switch last.
+// GuardFile returns the manifests of the admission policies that limit the rights of a controller.
+// The policies that enforce the kill switch are last.
 func GuardFile(g Guarded) []byte {
 	text := strings.ReplaceAll(guard, guardUser, g.User)
 	return []byte(strings.ReplaceAll(text, guardSwitch, fmt.Sprintf("name: %q, namespace: %s,", g.KillSwitch,

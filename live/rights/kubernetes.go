@@ -1,6 +1,6 @@
 package rights
 
-// The groups of the API server, and verbs that go together.
+// API groups, and verbs that are used together.
 const (
 	groupApps       = "apps"
 	groupBatch      = "batch"
@@ -18,7 +18,8 @@ const (
 
 var watch = []string{"list", "watch"}
 
-// Kubernetes returns the requests to the API server, by part, those of shadow mode first.
+// Kubernetes returns the requests to the API server, grouped by part. Those of shadow mode are
+// first.
 func Kubernetes() []Right {
 	var all []Right
 	for _, part := range [][]Right{coreRights(), coreActive(), processRights(), karpenterRights(), rackspaceRights(),
@@ -28,7 +29,7 @@ func Kubernetes() []Right {
 	return all
 }
 
-// coreRights are what every controller does: it watches, and writes its own objects.
+// coreRights are the requests of every controller: it watches objects and writes its own.
 func coreRights() []Right {
 	return []Right{
 		{Part: Core, Scope: Cluster, Resources: []string{"nodes", "pods", "namespaces", "persistentvolumeclaims",
@@ -74,7 +75,7 @@ func coreRights() []Right {
 	}
 }
 
-// coreActive are the requests that a controller makes only when it acts.
+// coreActive are the requests of every controller in active mode.
 func coreActive() []Right {
 	return []Right{
 		{Part: Core, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"spotplans"},
@@ -102,7 +103,7 @@ func coreActive() []Right {
 	}
 }
 
-// processRights are those of the process itself.
+// processRights are the requests of the process itself.
 func processRights() []Right {
 	return []Right{
 		{Part: LeaderElection, Scope: OwnNamespace, Group: groupLeases, Resources: []string{"leases"},
@@ -121,7 +122,7 @@ func processRights() []Right {
 	}
 }
 
-// nodeClasses are the kinds of node class that providers of Karpenter have, by group.
+// nodeClasses are the kinds of node class of the known Karpenter providers, by group.
 var nodeClasses = []struct{ group, resource string }{
 	{"eks.amazonaws.com", "nodeclasses"}, {"karpenter.azure.com", "aksnodeclasses"}, {"karpenter.k8s.aws",
 		"ec2nodeclasses"},

@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// A Policy is one of IAM.
+// A Policy is an IAM policy.
 type Policy struct {
 	Version   string
 	Statement []Statement
 }
 
-// A Statement allows actions on resources. Condition holds operators, below them keys,
-// and their values.
+// A Statement allows actions on resources. Condition contains the values by operator and key.
 type Statement struct {
 	Effect    string
 	Action    []string
@@ -23,7 +22,7 @@ type Statement struct {
 	Condition map[string]map[string][]string `json:",omitempty"`
 }
 
-// JSON returns the text of a policy.
+// JSON returns the policy as JSON.
 func (p Policy) JSON() []byte {
 	text, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
@@ -33,7 +32,7 @@ func (p Policy) JSON() []byte {
 }
 
 // PolicyOf returns the policy that allows only what a controller needs, with one statement for all
-// actions that have the same limits.
+// actions with the same limits.
 func PolicyOf(s Setup) Policy {
 	p := Policy{Version: "2012-10-17"}
 	at := map[string]int{}
@@ -54,7 +53,8 @@ func PolicyOf(s Setup) Policy {
 	return p
 }
 
-// statement returns one without actions that is limited to what they are on.
+// statement returns a statement without actions that has the limits on, one of the constants such
+// as theQueue.
 func (s Setup) statement(on string) Statement {
 	equal := map[string][]string{}
 	condition := map[string]map[string][]string{"StringEquals": equal}
@@ -71,7 +71,7 @@ func (s Setup) statement(on string) Statement {
 	switch on {
 	case anything:
 		resources, equal["aws:RequestedRegion"] = []string{"*"}, s.Regions
-	case pricing: // the service is nowhere else
+	case pricing: // the service has no other region
 		resources, equal["aws:RequestedRegion"] = []string{"*"}, []string{"us-east-1"}
 	case theGroups, theTags:
 		inRegions("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")
@@ -103,7 +103,7 @@ func (s Setup) statement(on string) Statement {
 	return Statement{Effect: "Allow", Resource: resources, Condition: condition}
 }
 
-// queueARN returns the name of a queue that has a URL as
+// queueARN returns the ARN of a queue whose URL has the form
 // https://sqs.us-east-1.amazonaws.com/123456789012/spotter.
 func (s Setup) queueARN() string {
 	region, path := "*", s.Queue

@@ -1,15 +1,15 @@
-// Package rights says what a controller must be let do, of the API server and of AWS,
-// by the mode it runs in and by what of it is used. The documentation is written from
-// it, and tests hold the chart and the logs of servers against it: what is not here is
-// not done, and what is here is.
+// Package rights lists the permissions that a controller needs at the API server and at AWS,
+// depending on its mode and on the features that are used. The documentation is generated from it,
+// and tests compare it with the chart and with the logs of servers: the controller makes exactly
+// these requests.
 package rights
 
 import "slices"
 
-// A Part is something of a controller that may be used or not.
+// A Part is an optional part of a controller.
 type Part string
 
-// The parts. Core is what every controller has.
+// Parts. Every controller has Core.
 const (
 	Core           Part = "core"
 	LeaderElection Part = "leader-election" // --leader-elect, the default
@@ -23,39 +23,38 @@ const (
 	Prometheus     Part = "prometheus"      // usage.prometheus
 )
 
-// A Scope is where a right of the API server is granted.
+// A Scope determines where a right at the API server is granted.
 type Scope string
 
-// The scopes. Those of the cluster are granted by a ClusterRole and its binding,
-// the others by a Role: in the namespace that the controller keeps its own objects in,
-// or in that of the secrets which CapacityPools name.
+// Scopes. A ClusterRole and its binding grant those of the cluster. A Role grants the others, in
+// the namespace of the controller or in that of the secrets to which CapacityPools refer.
 const (
 	Cluster      Scope = "cluster"
 	OwnNamespace Scope = "own namespace"
 	Secrets      Scope = "namespace of the secret"
 )
 
-// A Setup is how a controller is run.
+// A Setup is the configuration of a controller, as it affects permissions.
 type Setup struct {
-	// Active says that it may act, and not only look: --mode active.
+	// Active reports whether the controller may change anything: --mode active.
 	Active bool
 
-	// Parts are those that are used; Core always is.
+	// Parts are the parts in use. Core is always in use.
 	Parts []Part
 
-	// What a policy of AWS is limited to: the regions, the name of the cluster, the URL
-	// of the queue, the bucket as s3://bucket/prefix, and the key of its objects.
+	// Limits of an AWS policy: the regions, the name of the cluster, the URL of the queue, the
+	// bucket as s3://bucket/prefix, and the key of its objects.
 	Regions                     []string
 	Cluster, Queue, Bucket, Key string
 }
 
-// needs reports whether a right of a part counts, which may be needed by an active
-// controller only.
+// needs reports whether the controller needs a right of part p. active means that only an active
+// controller needs the right.
 func (s Setup) needs(p Part, active bool) bool {
 	return (s.Active || !active) && (p == Core || slices.Contains(s.Parts, p))
 }
 
-// Needs reports whether a controller uses what a right grants.
+// Needs reports whether the controller makes the requests that r allows.
 func (s Setup) Needs(r *Right) bool {
 	return s.needs(r.Part, r.Active) && (r.Unless == "" || !s.needs(r.Unless, false))
 }
@@ -64,26 +63,26 @@ func (s Setup) Needs(r *Right) bool {
 type Right struct {
 	Part Part
 
-	// Active means that only an active controller makes it.
+	// Active means that only an active controller makes the request.
 	Active bool
 
-	// Unless is the part that replaces it: a controller that uses that part does not make the
+	// Unless is a part that replaces the request: a controller that uses it does not make the
 	// request. It may be empty.
 	Unless Part
 
 	Scope     Scope
-	Group     string // empty is that of pods and nodes
+	Group     string // empty for the core group
 	Resources []string
 
-	// Names are those of the only objects that are requested; empty means all.
+	// Names are the names of the only objects that are requested; empty means all.
 	Names []string
 	Verbs []string
 
-	// Without says what happens where it is not granted; empty where the controller
-	// does not work then.
+	// Without describes the effect if the right is not granted. It is empty if the controller does
+	// not work then.
 	Without string
 
-	// Why says what it is for, in words for the documentation.
+	// Why is the purpose of the request, for the documentation.
 	Why string
 }
 
@@ -91,20 +90,20 @@ type Right struct {
 type Permission struct {
 	Part Part
 
-	// Active means that only an active controller makes it.
+	// Active means that only an active controller makes the request.
 	Active bool
 
-	// Action is that of IAM, as "sqs:ReceiveMessage".
+	// Action is the IAM action, such as "sqs:ReceiveMessage".
 	Action string
 
-	// On is what the statement that allows it may be limited to; "*" where IAM knows
-	// no narrower resource.
+	// On is the narrowest limit of the statement that allows the action, "*" if IAM supports no
+	// narrower resource.
 	On string
 
-	// Without says what happens where it is not allowed; empty where that part of the
+	// Without describes the effect if the action is not allowed. It is empty if that part of the
 	// controller does not work then.
 	Without string
 
-	// Why says what it is for, in words for the documentation.
+	// Why is the purpose of the request, for the documentation.
 	Why string
 }

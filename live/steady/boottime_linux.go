@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootTime returns how long the machine has run, with the time in which it was suspended.
+// bootTime returns the time since the machine started, including the time in which it was
+// suspended.
 func bootTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {

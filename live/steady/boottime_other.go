@@ -4,7 +4,7 @@ package steady
 
 import "time"
 
-// bootTime returns how long the process has run.
+// bootTime returns the time since the process started.
 func bootTime() time.Duration { return time.Since(started) }
 
 var started = time.Now()

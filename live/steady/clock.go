@@ -1,6 +1,6 @@
-// Package steady is the clock of a controller. Its time passes as the machine's monotonic clock
-// does, whatever happens to the machine's time of day, and starts with the API server's. So nothing
-// is booked, and nothing expires, because a clock was set.
+// Package steady provides the clock of the controller. It follows the monotonic clock of the
+// machine and starts at the API server's time. So a change of the machine's time of day neither
+// adds cost nor makes anything expire.
 package steady
 
 import (
@@ -12,21 +12,20 @@ import (
 )
 
 const (
-	// leastJump is the least change between two looks at a clock that is reported: less is
-	// latency, or a clock that is being adjusted.
+	// leastJump is the minimum change between two reads of a clock that is reported: a smaller
+	// change is latency or clock adjustment.
 	leastJump = 5 * time.Second
 
-	// agreeMax is how far the API server's time, which is given to the second, may differ
+	// agreeMax is how far the API server's time, which has a precision of one second, may differ
 	// before the clock is corrected.
 	agreeMax = 2 * time.Second
 
-	// slewPart is the part of the elapsed time by which the clock is corrected at most once
-	// it runs, so that its time goes neither back nor much faster than time passes.
+	// slewPart limits corrections of a running clock to 1/slewPart of the elapsed time, so that its
+	// time never goes backwards or runs much too fast.
 	slewPart = 100
 )
 
-// A Clock tells the time and makes timers. New makes one; it may be used from several
-// goroutines.
+// A Clock returns the time and creates timers. New creates a Clock; it is safe for concurrent use.
 type Clock struct {
 	clock.RealClock // timers and tickers, which follow the monotonic clock
 
@@ -34,9 +33,9 @@ type Clock struct {
 	log  *slog.Logger
 
 	mu     sync.Mutex
-	base   time.Time     // the time is base and what has elapsed
-	synced bool          // the API server's time was taken
-	slewed time.Duration // up to which elapsed time corrections are used up
+	base   time.Time     // the time is base plus the elapsed time
+	synced bool          // the API server's time was received
+	slewed time.Duration // elapsed time up to which corrections are used up
 
 	local, server offset
 	jumps         int
@@ -48,8 +47,7 @@ type offset struct {
 	known bool
 }
 
-// New returns a clock that shows the machine's time of day until an answer of the API server
-// is seen.
+// New returns a clock that shows the machine's time of day until it receives the API server's time.
 func New(log *slog.Logger) *Clock {
 	start := bootTime()
 	return newClock(log, func() (time.Time, time.Duration) { return time.Now().Round(0), bootTime() - start })
@@ -68,19 +66,19 @@ func (c *Clock) Now() time.Time {
 	return now
 }
 
-// Since returns how long ago t was.
+// Since returns the time that has passed since t.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// A State is what is known of the clocks around a Clock.
+// A State is the state of the other clocks relative to a Clock.
 type State struct {
-	// Local and Server are how far the machine's time of day and the API server's are ahead.
+	// Local and Server are how far the machine's time of day and the API server's time are ahead.
 	Local, Server time.Duration
 
 	// Jumps is how often either of them was set.
 	Jumps int
 }
 
-// State returns what was last seen of other clocks.
+// State returns the last known state of the other clocks.
 func (c *Clock) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +86,7 @@ func (c *Clock) State() State {
 	return State{Local: c.local.ahead, Server: c.server.ahead, Jumps: c.jumps}
 }
 
-// look returns the time and what has elapsed, and notes whether the machine's time of day
-// was set.
+// look returns the time and the elapsed time, and checks whether the machine's time of day was set.
 func (c *Clock) look() (time.Time, time.Duration) {
 	wall, elapsed := c.read()
 	now := c.base.Add(elapsed)
@@ -97,7 +94,7 @@ func (c *Clock) look() (time.Time, time.Duration) {
 	return now, elapsed
 }
 
-// note takes in how far a clock is ahead, and reports that it was set.
+// note records how far a clock is ahead, and logs and counts a jump.
 func (c *Clock) note(o *offset, ahead time.Duration, of string) {
 	jump := ahead - o.ahead
 	if o.known && jump.Abs() >= leastJump {
@@ -108,15 +105,15 @@ func (c *Clock) note(o *offset, ahead time.Duration, of string) {
 	o.ahead, o.known = ahead, true
 }
 
-// answered takes in the time that the API server gave, to the second, in an answer to a
-// request that was sent when sent had elapsed.
+// answered processes the API server's time, with a precision of one second, in the response to a
+// request that was sent at the elapsed time sent.
 func (c *Clock) answered(date time.Time, sent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, elapsed := c.look()
 	took := elapsed - sent
 	if took > agreeMax {
-		return // it says too little of now
+		return // too imprecise
 	}
 	ahead := date.Add(time.Second / 2).Sub(now.Add(-took / 2))
 	if ahead.Abs() <= agreeMax {
@@ -137,14 +134,14 @@ func (c *Clock) answered(date time.Time, sent time.Duration) {
 	c.set(max(-most, min(ahead, most)))
 }
 
-// set moves the time by d. The other clocks are no further from each other than before.
+// set moves the time by d. The other clocks do not change.
 func (c *Clock) set(d time.Duration) {
 	c.base = c.base.Add(d)
 	c.local.ahead -= d
 	c.server.ahead -= d
 }
 
-// elapsed returns what has elapsed since the clock was made.
+// elapsed returns the time since the clock was created.
 func (c *Clock) elapsed() time.Duration {
 	_, elapsed := c.read()
 	return elapsed

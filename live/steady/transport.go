@@ -9,17 +9,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// syncTimeout bounds how long the first time of the API server is waited for.
+// syncTimeout is the maximum duration of Sync.
 const syncTimeout = 10 * time.Second
 
-// Wrap returns a copy of cfg whose clients show c the time in the API server's answers.
+// Wrap returns a copy of cfg whose clients pass the time in the API server's responses to c.
 func (c *Clock) Wrap(cfg *rest.Config) *rest.Config {
 	wrapped := rest.CopyConfig(cfg)
 	wrapped.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{clock: c, next: next} })
 	return wrapped
 }
 
-// Sync asks the API server for its time. cfg is a configuration that [Clock.Wrap] returned.
+// Sync requests the time from the API server. cfg must be the result of [Clock.Wrap].
 func (c *Clock) Sync(ctx context.Context, cfg *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
@@ -42,7 +42,7 @@ func (c *Clock) Sync(ctx context.Context, cfg *rest.Config) error {
 	return resp.Body.Close()
 }
 
-// A transport shows a clock the time of answers.
+// A transport passes the time in responses to a clock.
 type transport struct {
 	clock *Clock
 	next  http.RoundTripper
