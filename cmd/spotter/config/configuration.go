@@ -254,7 +254,7 @@ type Bucket struct {
 	// uploaded.
 	URL string `json:"url"`
 
-	// Region is the region of the bucket. If empty, it is the first of `prices.regions`, or
+	// Region is the region of the bucket. If empty, it is the first of `prices.regions`, else
 	// AWS_REGION if there is none.
 	Region string `json:"region"`
 
