@@ -255,7 +255,7 @@ type Bucket struct {
 	URL string `json:"url"`
 
 	// Region is the region of the bucket. If empty, it is the first of `prices.regions`, else
-	// AWS_REGION if there is none.
+	// AWS_REGION.
 	Region string `json:"region"`
 
 	// Endpoint is the URL of an S3-compatible service other than AWS.
