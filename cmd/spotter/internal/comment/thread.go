@@ -120,7 +120,7 @@ func (t *thread) post(ctx context.Context, mark, body string, begin bool) (strin
 	return "comment brought up to date", t.call(ctx, t.edit, t.one+strconv.FormatInt(old.ID, 10), body, nil)
 }
 
-// find returns the first comment that starts with mark, or nil if there is none.
+// find returns the first comment that starts with mark, or nil if no comment does.
 func (t *thread) find(ctx context.Context, mark string) (*posted, error) {
 	for page := 1; page <= pagesMax; page++ {
 		var all []posted
