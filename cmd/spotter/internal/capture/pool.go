@@ -220,7 +220,7 @@ func (c *poolSet) commonTaints(p *pool) (out []corev1.Taint) {
 	return out
 }
 
-// effects are the names of taint effects, indexed by policy.Effect.
+// effects are the names of taint effects, indexed by [policy.TaintEffect].
 var effects = [...]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule,
 	corev1.TaintEffectNoExecute}
 

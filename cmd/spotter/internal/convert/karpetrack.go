@@ -59,7 +59,7 @@ type karpetrackController struct {
 	emptyGrace              time.Duration
 	consolidation           bool
 
-	// file is the file of its Deployment, or empty if there is none.
+	// file is the file of its Deployment, empty without one.
 	file       string
 	parameters []parameter
 	warnings   []Warning
