@@ -182,7 +182,7 @@ func (o *otherBuild) call(ctx context.Context, args []string, read func(io.Reade
 	return kept.String(), readErr
 }
 
-// because returns the reason in stderr as a suffix for an error, or empty if there is none to add.
+// because returns the reason in stderr as a suffix for an error; empty if stderr is empty.
 func because(stderr string) string {
 	if r := reason(stderr); r != "" {
 		return ": " + r
