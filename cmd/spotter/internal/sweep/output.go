@@ -70,7 +70,7 @@ func (f *call) write(p *cli.Program, r *sweep.Result) error {
 	})
 }
 
-// title returns the conditions of a race, or empty if there are none.
+// title returns the conditions of a race; empty for a race without conditions.
 func (x *race) title() string {
 	return sweep.Name(x.of.Conditions)
 }
