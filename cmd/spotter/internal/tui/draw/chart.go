@@ -139,7 +139,7 @@ func (ch Chart) Draw(c Canvas) {
 	}
 }
 
-// bounds returns the minimum and maximum of the visible values. found is false if there are none
+// bounds returns the minimum and maximum of the visible values. found is false if no value is
 // visible.
 func (ch Chart) bounds() (low, high float64, found bool) {
 	low, high = math.Inf(1), math.Inf(-1)
