@@ -127,8 +127,8 @@ func (p replayer) flagsOf(x *format.ResultRun) (*tuiFlags, error) {
 	return f, f.OfRun(x)
 }
 
-// The policy that beside returns is shown next to that of a run: the baseline of the results, or
-// the policy that saves most if the run is one of the baseline. It is empty if there is no other
+// beside returns the policy to show next to that of a run: the baseline of the results, or the
+// policy that saves most if the run is one of the baseline. It is empty if there is no other
 // policy.
 func (p replayer) beside(x *format.ResultRun) string {
 	best, most := "", policy.Money(0)
