@@ -49,7 +49,7 @@ func (c *changes) join() {
 	c.joins = true
 }
 
-// checked returns the groups. It returns an error if there are none or if they are inconsistent.
+// checked returns the groups. It returns an error without groups, or if they are inconsistent.
 func (c *changes) checked() ([][]change, error) {
 	const advice = "give what changes, as --set capacitypool/general.spec.disruption.consolidateAfter=30m; --with joins two changes to one variant"
 	switch {
