@@ -43,7 +43,7 @@ func (p *program) policiesCommand() *cobra.Command {
 	return c
 }
 
-// writePolicies writes each policy, and below it its parameters where these are requested.
+// writePolicies writes each policy, followed by its parameters if these are requested.
 func writePolicies(w io.Writer, width int, all []registry.Description, parameters bool) error {
 	if !parameters {
 		var rows [][]string
@@ -81,7 +81,7 @@ func writePolicies(w io.Writer, width int, all []registry.Description, parameter
 	return nil
 }
 
-// A listedMetric is a metric as it is listed.
+// A listedMetric is a metric in the list.
 type listedMetric struct {
 	Name     string `json:"name"`
 	Unit     string `json:"unit"`

@@ -1,8 +1,8 @@
-// Command spotter compares how policies would have run a Kubernetes cluster on
-// Spot capacity, on recorded or generated prices.
+// Command spotter compares how policies would have run a Kubernetes cluster on Spot capacity, on
+// recorded or generated prices.
 //
-// It exits with 0 when all went well, 1 when a gate failed, 2 when the call or
-// an input was wrong, and 3 when it broke or was stopped while running.
+// It exits with 0 for success, 1 if a gate failed, 2 if the call or an input was invalid, and 3 if
+// it broke or was stopped while running.
 package main
 
 import (

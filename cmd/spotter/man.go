@@ -22,7 +22,7 @@ func (p *program) manCommand() *cobra.Command {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return cli.Invalid(fmt.Errorf("man: %w", err), "give a folder that can be written")
 			}
-			c.Root().DisableAutoGenTag = true // else every page ends with the day
+			c.Root().DisableAutoGenTag = true // otherwise every page ends with the date
 			return doc.GenManTree(c.Root(), &doc.GenManHeader{Section: "1", Source: "Spotter " + p.Version, Manual: "Spotter"},
 				args[0])
 		},

@@ -51,13 +51,14 @@ func (p *program) modelsVerifyCommand() *cobra.Command {
 	return c
 }
 
-// A verifiedBundle is one whose files are as its manifest says.
+// A verifiedBundle is a bundle whose files match its manifest.
 type verifiedBundle struct {
 	Bundle string `json:"bundle"`
 	Files  int    `json:"files"`
 	Graphs int    `json:"graphs"`
 
-	// ONNXRuntime, under which the graphs answer, is nil where it is not here.
+	// ONNXRuntime is the runtime under which the graphs were checked, or nil if it is not
+	// available.
 	ONNXRuntime *onnxRuntime `json:"onnx_runtime,omitempty"`
 }
 
@@ -103,7 +104,7 @@ func (p *program) modelsVerify(dir, cloud string, form *cli.Form) error {
 	return errors.Join(p.Print(form, v, func(w io.Writer, _ bool) error { return v.write(w) }), o.Close())
 }
 
-// checkFolder makes a folder that cannot be read a wrong call.
+// checkFolder returns an error about invalid usage if a folder cannot be read.
 func checkFolder(dir string) error {
 	if _, err := bundles.Folder(dir); err != nil {
 		return cli.Invalid(err, "give the folder of a bundle, in which "+models.ManifestName+" lies")
@@ -111,7 +112,7 @@ func checkFolder(dir string) error {
 	return nil
 }
 
-// A namedNet is a graph with what it is for.
+// A namedNet is a graph with its role.
 type namedNet struct {
 	name string
 	*models.Net
@@ -154,7 +155,7 @@ func (p *program) modelsInfoCommand() *cobra.Command {
 	return c
 }
 
-// describe prints what b says of itself.
+// describe prints the manifest of b.
 func describe(out io.Writer, b *models.Bundle) error {
 	m := b.Manifest
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -202,7 +203,7 @@ type benchFlags struct {
 	form           cli.Form
 }
 
-// A benched is what forecasts cost, in milliseconds a tick.
+// A benched is the time of forecasts in milliseconds per tick.
 type benched struct {
 	Markets int     `json:"markets"`
 	Ticks   int     `json:"ticks"`
@@ -210,7 +211,7 @@ type benched struct {
 	P99     float64 `json:"tick_ms_p99"`
 	Most    float64 `json:"tick_ms_most"`
 
-	// Processor is the mean processor time; nil where the system does not tell.
+	// Processor is the mean processor time; nil if the system does not report it.
 	Processor *float64 `json:"tick_processor_ms_mean,omitempty"`
 }
 
@@ -310,7 +311,7 @@ func bench(o *bundles.Loaded, markets, ticks int) (*benched, error) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// benchSnapshot returns a pool of n markets of the first family of a scope.
+// benchSnapshot returns a snapshot with a pool of n markets of the first family of a scope.
 func benchSnapshot(scope models.Scope, n int) *policy.Snapshot {
 	family := strings.TrimRight(scope.Families[0], ".*")
 	name := family

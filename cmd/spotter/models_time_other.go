@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// processorTime is not reported by this system.
+// processorTime returns false, since it is not supported on this system.
 func processorTime() (time.Duration, bool) { return 0, false }

@@ -26,7 +26,7 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// plotFlags are the flags of plot.
+// plotFlags are the flags of the command plot.
 type plotFlags struct {
 	input.MarketFlags
 	policies      string
@@ -85,19 +85,19 @@ func (p *program) plotCommand() *cobra.Command {
 	return c
 }
 
-// A plotted is what is drawn: runs in one weather, or one recording.
+// A plotted is the data to draw: runs in one weather, or one recording.
 type plotted struct {
 	runs []*timeline.Timeline
 
-	// onDemand is the run that savings are counted against; nil for a recording.
+	// onDemand is the run against which savings are computed; nil for a recording.
 	onDemand *timeline.Timeline
 
-	// source says where the numbers come from, and from and to what is drawn.
+	// source describes the origin of the data, and from and to are the interval to draw.
 	source   string
 	from, to policy.Time
 	frame    chart.Frame
 
-	// views are the runs that were gone through.
+	// views caches the runs that have been read.
 	views map[*timeline.Timeline]*seen
 }
 
@@ -144,7 +144,7 @@ func (p *program) plot(ctx context.Context, f *plotFlags, name string) error {
 	return nil
 }
 
-// parseWhat reads the list of pictures.
+// parseWhat parses the list of pictures.
 func parseWhat(list string) ([]string, error) {
 	var what []string
 	for _, name := range strings.Split(list, ",") {
@@ -224,7 +224,7 @@ func (p *program) plotRecording(f *plotFlags, d *plotted, dir string) error {
 	return nil
 }
 
-// recordedPrices returns where the prices of a recording come from, if the command that made it
+// recordedPrices describes the origin of the prices of a recording, if the command that made it
 // noted that.
 func recordedPrices(note string) string {
 	const unknown = "whether its prices are synthetic it does not say"
@@ -248,8 +248,7 @@ func recordedPrices(note string) string {
 	return "prices " + info.Prices()
 }
 
-// plotScenario plays the scenario under each policy, and under on-demand where
-// savings are drawn.
+// plotScenario simulates the scenario under each policy, and under on-demand if savings are drawn.
 func (p *program) plotScenario(ctx context.Context, f *plotFlags, d *plotted, name string, savings bool) error {
 	specs, err := input.ParsePolicies(f.policies)
 	if err != nil {
@@ -280,7 +279,7 @@ func (p *program) plotScenario(ctx context.Context, f *plotFlags, d *plotted, na
 	return nil
 }
 
-// playAll plays j under each policy into a timeline of its own.
+// playAll simulates j under each policy, each into a separate timeline.
 func (p *program) playAll(ctx context.Context, j eval.Job, specs []string) ([]*timeline.Timeline, error) {
 	r, runs := runner.New(), make([]*timeline.Timeline, len(specs))
 	c := eval.Config{Cases: []eval.Case{j.Case}, Seeds: []uint64{j.Seed}, Policies: specs}
@@ -302,7 +301,7 @@ func (p *program) playAll(ctx context.Context, j eval.Job, specs []string) ([]*t
 	return runs, err
 }
 
-// cut sets what is drawn.
+// cut sets the interval to draw.
 func (d *plotted) cut(f *plotFlags) error {
 	begin, from, to := d.runs[0].Span()
 	d.from, d.to = from, to
@@ -331,7 +330,7 @@ func (d *plotted) cut(f *plotFlags) error {
 	return nil
 }
 
-// parseInstant reads a time, or a duration after begin.
+// parseInstant parses a time, or a duration after begin.
 func parseInstant(s string, begin policy.Time) (policy.Time, error) {
 	if after, err := time.ParseDuration(s); err == nil {
 		return begin.Add(after), nil
@@ -343,8 +342,8 @@ func parseInstant(s string, begin policy.Time) (policy.Time, error) {
 	return at, nil
 }
 
-// writePictures draws all pictures and then writes them into the folder out, or
-// the only one into the file out. It returns the files.
+// writePictures draws all pictures and then writes them to the folder out, or the only one to the
+// file out. It returns the paths of the files.
 func writePictures(out string, single bool, format chart.Format, all []pictures.Named) ([]string, error) {
 	if single {
 		return []string{out}, pictures.Write([]string{out}, format, all)
@@ -356,8 +355,8 @@ func writePictures(out string, single bool, format chart.Format, all []pictures.
 	return files, pictures.Write(files, format, all)
 }
 
-// outFault tells a place that cannot be written, which is a fault of the call, from a
-// disk that fails or is full while it is written to.
+// outFault distinguishes a path that cannot be written, which is invalid usage, from a disk that
+// fails or is full.
 func outFault(err error) error {
 	err = fmt.Errorf("--out: %w", err)
 	for _, broke := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EFBIG} {

@@ -16,19 +16,17 @@ import (
 )
 
 const (
-	// plotPoints are the instants at which a run is looked at for a picture.
+	// plotPoints is the number of instants of a run that are read for a picture.
 	plotPoints = 600
 
-	// marketsDrawn bounds the prices of one picture.
+	// marketsDrawn is the maximum number of markets in a picture of prices.
 	marketsDrawn = 5
 
-	// leastWidth is the least part of a picture's width that something takes that
-	// happened in an instant.
+	// leastWidth is the minimum width of an event in a picture, as a share of the picture's width.
 	leastWidth = 1.0 / 260
 )
 
-// plotPictures are the pictures by name. Those that are of one run are drawn for
-// each.
+// plotPictures are the pictures by name. Those with each are drawn for each run.
 var plotPictures = []struct {
 	name string
 	all  func(*plotted) (chart.Picture, error)
@@ -49,27 +47,27 @@ func plotNames() []string {
 	return names
 }
 
-// A seen is what one run was at even instants.
+// A seen is the state of one run at evenly spaced instants.
 type seen struct {
 	run *timeline.Timeline
 	at  []policy.Time
 
-	// By instant: nodes on spot and on demand, the on-demand price of all per hour,
-	// and costs.
+	// By instant: the numbers of Spot and on-demand nodes, the on-demand price of all nodes per
+	// hour, and costs.
 	spot, onDemand []float64
 	hourly         []policy.Money
 	costs          []timeline.Costs
 
-	// markets is how many nodes each market held, by market and instant; ready,
-	// likewise, whether a workload had fewer pods than it wanted.
+	// markets is the number of nodes by market and instant. missing reports, by workload and
+	// instant, whether fewer pods were ready than desired.
 	markets [][]int32
 	missing [][]bool
 
-	// where is the market in which a node was seen, by name.
+	// where maps the name of a node to the index of its market.
 	where map[string]int32
 }
 
-// look goes through a run, once.
+// look reads the states of a run, once.
 func (d *plotted) look(t *timeline.Timeline) *seen {
 	if s := d.views[t]; s != nil {
 		return s
@@ -135,7 +133,7 @@ func (d *plotted) pictures(what []string) ([]pictures.Named, error) {
 	return all, nil
 }
 
-// fileName makes of a policy with parameters what a file may be called.
+// fileName converts a policy with parameters to a valid file name.
 func fileName(spec string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.=", r) {
@@ -145,7 +143,7 @@ func fileName(spec string) string {
 	}, spec)
 }
 
-// framed returns the frame of a picture of the run t, or of all where it is nil.
+// framed returns the frame of a picture of the run t, or of all runs if t is nil.
 func (d *plotted) framed(title string, t *timeline.Timeline) chart.Frame {
 	f := d.frame
 	f.Title, f.Note = title, d.source
@@ -156,8 +154,9 @@ func (d *plotted) framed(title string, t *timeline.Timeline) chart.Frame {
 	return f
 }
 
-// used returns the Spot markets in which runs held nodes, most node-time first. If no run held any,
-// it returns those of the types that they held on demand.
+// used returns the Spot markets in which runs had nodes, in descending order of node-time. If there
+// are no such markets, it returns the Spot markets of the types that the runs had on demand, and
+// none is true.
 func (d *plotted) used() (markets []int, none bool) {
 	held := make([]int64, len(d.runs[0].Markets()))
 	for _, t := range d.runs {
@@ -185,8 +184,8 @@ func (d *plotted) used() (markets []int, none bool) {
 	return markets, none
 }
 
-// prices draws the prices of the markets most used, as parts of those on demand:
-// sizes differ, and parts compare.
+// prices draws the prices of the most used markets as shares of the on-demand price, which are
+// comparable between instance sizes.
 func (d *plotted) prices() (chart.Picture, error) {
 	markets, none := d.used()
 	if len(markets) == 0 {
@@ -227,7 +226,7 @@ func (d *plotted) prices() (chart.Picture, error) {
 	return pic, nil
 }
 
-// fleet draws how many nodes there were.
+// fleet draws the number of nodes.
 func (d *plotted) fleet(s *seen) chart.Picture {
 	pic := &chart.Lines{Frame: d.framed("Nodes", s.run)}
 	pic.Y = chart.Axis{Label: "initialized nodes"}
@@ -244,7 +243,7 @@ func (d *plotted) fleet(s *seen) chart.Picture {
 	return pic
 }
 
-// savings draws what was saved so far.
+// savings draws the cumulative savings.
 func (d *plotted) savings() (chart.Picture, error) {
 	pic := &chart.Lines{Frame: d.framed("Saved so far against on-demand, outages deducted", nil)}
 	pic.Y = chart.Axis{Label: "$"}
@@ -266,13 +265,13 @@ func (d *plotted) savings() (chart.Picture, error) {
 		pic.Series = append(pic.Series, line)
 	}
 	if len(pic.Series) == 1 {
-		pic.Title += " — " + pic.Series[0].Name // a line alone has no legend
+		pic.Title += " — " + pic.Series[0].Name // a single line has no legend
 	}
 	return pic, nil
 }
 
-// baseline returns the cost that s is compared with, by instant, and the bill in
-// it at the last one, of which savings are a share.
+// baseline returns the cost that s is compared with, by instant, and its bill at the last instant,
+// relative to which savings are shown.
 func (d *plotted) baseline(s *seen) (base []policy.Money, bill policy.Money) {
 	base = make([]policy.Money, len(s.at))
 	if d.onDemand != nil {
@@ -282,9 +281,9 @@ func (d *plotted) baseline(s *seen) (base []policy.Money, bill policy.Money) {
 		}
 		return base, o.costs[len(o.costs)-1].Bill
 	}
-	// Of a recording only its own nodes are known: at on-demand prices they cost
-	// what they do per hour for as long as they were seen. What came before the
-	// part that is drawn is left out on both sides.
+	// A recording contains only its own nodes. The baseline is their on-demand price per hour for
+	// the time in which they were observed. Costs before the drawn interval are excluded on both
+	// sides.
 	base[0] = s.costs[0].Bill
 	for i := 1; i < len(base); i++ {
 		base[i] = base[i-1] + (s.hourly[i-1]+s.hourly[i])/2*policy.Money(s.at[i]-s.at[i-1])/3_600_000

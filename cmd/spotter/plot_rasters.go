@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// reclaims draws where nodes ran, and when they were taken there.
+// reclaims draws where nodes ran, and when they were reclaimed.
 func (d *plotted) reclaims(s *seen) chart.Picture {
 	taken, left := d.taken(s)
 	pic := &chart.Raster{States: []string{"nodes ran here", "a node was reclaimed", "a node under notice was released"}}
@@ -53,7 +53,7 @@ func (d *plotted) reclaims(s *seen) chart.Picture {
 	return pic
 }
 
-// tall gives a raster the height that its rows need.
+// tall sets the height that the rows of a raster need, unless a height is set.
 func (d *plotted) tall(f *chart.Frame, rows int) {
 	if f.Height == 0 {
 		f.Height = 130 + 26*max(rows, 4)
@@ -124,8 +124,8 @@ func (d *plotted) workloads(s *seen) chart.Picture {
 	return pic
 }
 
-// outages returns when workloads were below what they must have, by name, each
-// wide enough to be seen.
+// outages returns the intervals in which workloads had fewer ready pods than required, by name,
+// each wide enough to be visible.
 func (d *plotted) outages(t *timeline.Timeline) map[string][]chart.Span {
 	least := (pictures.Seconds(d.to) - pictures.Seconds(d.from)) * leastWidth
 	began, out := map[string]policy.Time{}, map[string][]chart.Span{}
@@ -152,7 +152,7 @@ func (d *plotted) outages(t *timeline.Timeline) map[string][]chart.Span {
 	return out
 }
 
-// spans returns the stretches of at in which something held.
+// spans returns the intervals of at in which held returns true.
 func spans(at []policy.Time, held func(int) bool, state int) []chart.Span {
 	var out []chart.Span
 	for i := 0; i+1 < len(at); i++ {

@@ -16,8 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Load reads a file over the defaults. Its errors name the file and, for each fault, the
-// field and its value. Whether values can be meant says [SpotterConfiguration.Validate].
+// Load reads the file at path over the defaults. Its errors name the file and, for each error, the
+// field and its value. It does not check whether values are valid: see
+// [SpotterConfiguration.Validate].
 func Load(path string) (*SpotterConfiguration, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -30,7 +31,7 @@ func Load(path string) (*SpotterConfiguration, error) {
 	return c, nil
 }
 
-// Parse reads the text of a file over the defaults.
+// Parse reads the text of a configuration file over the defaults.
 func Parse(text []byte) (*SpotterConfiguration, error) {
 	inJSON, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
@@ -61,8 +62,7 @@ func Parse(text []byte) (*SpotterConfiguration, error) {
 	return c, all.ToAggregate()
 }
 
-// decode sets what raw says in the value into, and returns what is wrong with raw. Each
-// fault is found where it is, and not only the first.
+// decode stores raw in the value into and returns every error of raw, each with its field.
 func decode(at *field.Path, raw any, into reflect.Value) field.ErrorList {
 	if raw == nil {
 		return nil
@@ -88,7 +88,7 @@ func decode(at *field.Path, raw any, into reflect.Value) field.ErrorList {
 	return all
 }
 
-// asJSON returns a value as JSON has it.
+// asJSON returns a value as JSON.
 func asJSON(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -97,7 +97,7 @@ func asJSON(value any) string {
 	return string(text)
 }
 
-// fieldsOf returns the fields of a struct by their names in a file.
+// fieldsOf returns the fields of a struct, by their names in a file.
 func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	all := map[string]reflect.StructField{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -108,7 +108,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	return all
 }
 
-// kindOf says in words what a value is.
+// kindOf describes the type of a value for an error message.
 func kindOf(v reflect.Value) string {
 	switch v.Interface().(type) {
 	case metav1.Duration:
@@ -127,5 +127,5 @@ func kindOf(v reflect.Value) string {
 	return "a number"
 }
 
-// Text returns a configuration as JSON, as a file may have it.
+// Text returns a configuration as JSON, a valid configuration file.
 func Text(c *SpotterConfiguration) string { return asJSON(c) }

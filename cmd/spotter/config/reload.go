@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Reload takes into c what next says differently and what can change while the program
-// runs, and returns the fields that it took and those that take a restart.
+// Reload copies the fields of next that differ and that can change while the program runs to c. It
+// returns the paths of the fields that it copied and of those that require a restart.
 func (c *SpotterConfiguration) Reload(next *SpotterConfiguration) (taken, left []string) {
 	walk(nil, reflect.ValueOf(c).Elem(), reflect.ValueOf(next).Elem(),
 		func(path []string, old, now reflect.Value, reload bool) {
@@ -24,15 +24,14 @@ func (c *SpotterConfiguration) Reload(next *SpotterConfiguration) (taken, left [
 	return taken, left
 }
 
-// walk visits the fields of two configurations that have none below them, in the order
-// of the type.
+// walk visits each leaf field of two configurations, in the order of the type.
 func walk(path []string, a, b reflect.Value, visit func(path []string, a, b reflect.Value, reload bool)) {
 	for i := range a.NumField() {
 		f := a.Type().Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		below := slices.Concat(path, []string{name})
 		switch {
-		case name == "": // apiVersion and kind, of which there is one
+		case name == "": // apiVersion and kind have only one valid value
 		case f.Type.PkgPath() == a.Type().PkgPath() && f.Type.Kind() == reflect.Struct:
 			walk(below, a.Field(i), b.Field(i), visit)
 		default:
@@ -41,18 +40,18 @@ func walk(path []string, a, b reflect.Value, visit func(path []string, a, b refl
 	}
 }
 
-// same reports whether two values are written alike.
+// same reports whether two values have the same JSON.
 func same(a, b reflect.Value) bool { return asJSON(a.Interface()) == asJSON(b.Interface()) }
 
-// A Field is one setting of a file.
+// A Field is one setting of a configuration file.
 type Field struct {
-	// Path is its name with those above it, divided by dots.
+	// Path is the name of the field, preceded by the names of its parents, separated by dots.
 	Path string
 
-	// Default is its value by default, as JSON has it.
+	// Default is the default value as JSON.
 	Default string
 
-	// Reload says that it is applied while the program runs.
+	// Reload reports whether the field is applied while the program runs.
 	Reload bool
 }
 

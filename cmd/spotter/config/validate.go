@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// The values that some fields may have.
+// The values that are allowed in fields of a configuration.
 var (
 	Modes      = []string{"shadow", "approve", "active"}
 	Backends   = []string{"asg", "karpenter", "rackspace"}
@@ -22,10 +22,11 @@ var (
 	encryption = []string{"", "AES256", "aws:kms"}
 )
 
-// pricesMax leaves time for a second reading before prices are too old to be believed.
+// pricesMax is the longest interval at which prices are read. It leaves time for a second read
+// before prices are too old to be used.
 const pricesMax = time.Hour
 
-// Validate returns what cannot be meant, by field.
+// Validate returns the fields with invalid values.
 func (c *SpotterConfiguration) Validate() field.ErrorList {
 	var all field.ErrorList
 	oneOf := func(value string, of []string, at *field.Path) {
@@ -60,10 +61,10 @@ func (c *SpotterConfiguration) Validate() field.ErrorList {
 	return append(append(append(all, c.validateTimes()...), c.validateNumbers()...), c.validateUnused()...)
 }
 
-// headerName has the form of the name of a header.
+// headerName matches a valid name of an HTTP header.
 var headerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") })
 
-// validate looks at where notifications are sent.
+// validate returns the invalid fields of n.
 func (n *Notifications) validate(at *field.Path) field.ErrorList {
 	var all field.ErrorList
 	if u, err := url.Parse(n.URL); n.URL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" ||
@@ -79,7 +80,7 @@ func (n *Notifications) validate(at *field.Path) field.ErrorList {
 	return all
 }
 
-// validateTimes looks at what is a time.
+// validateTimes returns the durations that are out of range.
 func (c *SpotterConfiguration) validateTimes() field.ErrorList {
 	var all field.ErrorList
 	within := func(value, low, high time.Duration, path ...string) {
@@ -100,7 +101,7 @@ func (c *SpotterConfiguration) validateTimes() field.ErrorList {
 	}
 	l := &c.LeaderElection
 	within(l.RetryPeriod.Duration, 100*time.Millisecond, time.Minute, "leaderElection", "retryPeriod")
-	// A fifth of the period is what client-go waits longer by chance.
+	// client-go adds a random jitter of up to a fifth of the period.
 	if at := field.NewPath("leaderElection",
 		"renewDeadline"); l.RenewDeadline.Duration <= l.RetryPeriod.Duration+l.RetryPeriod.Duration/5 {
 		all = append(all, field.Invalid(at, l.RenewDeadline.Duration.String(),
@@ -113,7 +114,7 @@ func (c *SpotterConfiguration) validateTimes() field.ErrorList {
 	return all
 }
 
-// validateNumbers looks at what is a number.
+// validateNumbers returns the numbers that are out of range.
 func (c *SpotterConfiguration) validateNumbers() field.ErrorList {
 	var all field.ErrorList
 	within := func(value, low, high float64, says string, path ...string) {
@@ -132,7 +133,7 @@ func (c *SpotterConfiguration) validateNumbers() field.ErrorList {
 	return all
 }
 
-// validateUnused refuses what means nothing without another field.
+// validateUnused returns the fields that have no effect because another field is not set.
 func (c *SpotterConfiguration) validateUnused() field.ErrorList {
 	var all field.ErrorList
 	d := Default()

@@ -1,4 +1,4 @@
-// Package access says which cluster a command reaches, and as whom.
+// Package access determines which cluster a command connects to, and with which identity.
 package access
 
 import (
@@ -20,11 +20,11 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// A Cluster says which API server is meant. The zero value means the one that kubectl
-// would reach, else that of the pod.
+// A Cluster selects an API server. The zero value selects the API server that kubectl would use, or
+// that of the pod if there is no kubeconfig.
 type Cluster struct{ Kubeconfig, Context string }
 
-// Register adds the flags that say it.
+// Register adds the flags that set c.
 func (c *Cluster) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig,
 		"reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
@@ -32,7 +32,7 @@ func (c *Cluster) Register(flags *pflag.FlagSet) {
 	cli.Section(flags, "Cluster", "kubeconfig", "context")
 }
 
-// Name returns the context of the kubeconfig that is used, empty in a pod.
+// Name returns the name of the kubeconfig context that is used. It is empty in a pod.
 func (c *Cluster) Name() string {
 	if c.Context != "" {
 		return c.Context
@@ -46,7 +46,7 @@ func (c *Cluster) Name() string {
 	return raw.CurrentContext
 }
 
-// Config returns how a program of a version reaches the API server.
+// Config returns the client configuration for the API server. The user agent contains version.
 func (c *Cluster) Config(version string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig
@@ -66,16 +66,16 @@ func (c *Cluster) Config(version string) (*rest.Config, error) {
 
 const clusterAdvice = "give --kubeconfig, set KUBECONFIG, or run in a pod with a service account"
 
-// ErrNoKubeconfig means that nothing says which cluster is meant.
+// ErrNoKubeconfig means that there is no kubeconfig and that the process does not run in a pod.
 var ErrNoKubeconfig = errors.New("no kubeconfig was found")
 
-// A reporter reports requests that got no answer by the server that gave none.
+// A reporter adds the name of the server to the errors of requests that received no response.
 type reporter struct {
 	next   http.RoundTripper
 	server string
 }
 
-// RoundTrip sends a request. One that its caller gave up is no fault of the server.
+// RoundTrip sends a request. A request that its caller cancelled is not an error of the server.
 func (r reporter) RoundTrip(q *http.Request) (*http.Response, error) {
 	answer, err := r.next.RoundTrip(q)
 	if err != nil && !errors.Is(q.Context().Err(), context.Canceled) {
@@ -84,10 +84,11 @@ func (r reporter) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// WrappedRoundTripper lets clients find the transport below.
+// WrappedRoundTripper gives clients access to the wrapped transport.
 func (r reporter) WrappedRoundTripper() http.RoundTripper { return r.next }
 
-// Client returns a client of the kinds that Kubernetes has and of those that kinds add.
+// Client returns a client for the built-in kinds of Kubernetes and for those that kinds add to the
+// scheme.
 func Client(cfg *rest.Config, kinds ...func(*runtime.Scheme) error) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range append(kinds, clientgoscheme.AddToScheme) {
@@ -98,17 +99,17 @@ func Client(cfg *rest.Config, kinds ...func(*runtime.Scheme) error) (client.Clie
 	return client.New(cfg, client.Options{Scheme: scheme})
 }
 
-// RegisterNamespace adds the flag that says where a controller keeps its lease.
+// RegisterNamespace adds the flag for the namespace of the controller's lease.
 func RegisterNamespace(flags *pflag.FlagSet, namespace *string) {
 	flags.StringVarP(namespace, "namespace", "n", "",
 		"the controller keeps its lease in namespace `NAME` (default: the pod's own, else spotter)")
 }
 
-// ownNamespaceFile is where a pod finds the namespace that it runs in.
+// ownNamespaceFile is the file that contains the namespace of the pod in which the process runs.
 const ownNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// OwnNamespace returns the namespace of the pod that this process runs in, "spotter"
-// outside one.
+// OwnNamespace returns the namespace of the pod in which this process runs, or "spotter" outside a
+// pod.
 func OwnNamespace() string {
 	if b, err := os.ReadFile(ownNamespaceFile); err == nil && len(b) > 0 {
 		return strings.TrimSpace(string(b))
@@ -116,8 +117,8 @@ func OwnNamespace() string {
 	return "spotter"
 }
 
-// Identity names this process in the lease: a pod that is restarted keeps its name
-// and is another leader all the same.
+// Identity returns the name of this process in the lease. A restarted container has the same host
+// name but is another leader, so the identity contains the process ID and the time.
 func Identity() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/spotter-dev/spotter/live/aws"
 )
 
-// awsWait is how long AWS may take to answer, and searchWait how long where only an
-// instance's own role could be found: elsewhere nothing answers for one.
+// awsWait is the timeout for responses from AWS. searchWait replaces it if only an instance role
+// could provide credentials: outside EC2, no server answers that lookup.
 const (
 	awsWait    = 15 * time.Second
 	searchWait = 4 * time.Second
 )
 
-// AWSWait returns how long AWS may take to answer.
+// AWSWait returns the timeout for responses from AWS.
 func AWSWait() time.Duration {
 	if credentialsStated() {
 		return awsWait
@@ -27,7 +27,7 @@ func AWSWait() time.Duration {
 	return searchWait
 }
 
-// credentialsStated reports whether anything but an instance's own role names credentials.
+// credentialsStated reports whether a source other than an instance role provides credentials.
 func credentialsStated() bool {
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
 		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
@@ -47,7 +47,7 @@ func credentialsStated() bool {
 	return false
 }
 
-// AWSRefusal returns in words why AWS gave no prices within a time.
+// AWSRefusal describes why AWS returned no prices within wait.
 func AWSRefusal(err error, wait time.Duration) string {
 	var asked *aws.RequestError
 	switch {

@@ -15,11 +15,11 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// completionWait bounds how long a shell waits for an API server.
+// completionWait bounds how long shell completion waits for an API server.
 const completionWait = 3 * time.Second
 
-// Complete lets a shell complete the flags that [Cluster.Register] and [RegisterNamespace]
-// added, those of them that the command has.
+// Complete adds shell completion for those flags of [Cluster.Register] and [RegisterNamespace] that
+// the command has.
 func (c *Cluster) Complete(command *cobra.Command) {
 	cli.CompleteBy(command, "context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -35,7 +35,7 @@ func (c *Cluster) Complete(command *cobra.Command) {
 	}
 }
 
-// Names completes the names of the objects of a kind that the cluster has.
+// Names completes the names of the cluster's objects of the kind of list.
 func (c *Cluster) Names(list client.ObjectList) cobra.CompletionFunc {
 	return func(command *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp

@@ -16,28 +16,28 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// answerWait is how long the API server may take for its first answer.
+// answerWait is the timeout for the first response of the API server.
 const answerWait = 10 * time.Second
 
-// QuietClients keeps the libraries that reach API servers from writing to standard error.
+// QuietClients keeps the Kubernetes client libraries from writing to standard error.
 func QuietClients() {
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
 }
 
-// A Server is an API server that answered.
+// A Server describes an API server that responded.
 type Server struct {
-	// Version is the one of Kubernetes, empty where this user may not read it.
+	// Version is the Kubernetes version, or empty if the user may not read it.
 	Version string
 
-	// Ahead is how far the server's clock is ahead of this machine's, to a second; Dated
-	// reports that it is known.
+	// Ahead is the time by which the server's clock is ahead of the local clock, to the second.
+	// Dated reports whether it is known.
 	Ahead time.Duration
 	Dated bool
 }
 
-// Ask asks the API server for its version, which every user may read: a server that is not
-// reached shows within seconds.
+// Ask requests the version of the API server, which every user may read. A server that cannot be
+// reached is reported within seconds.
 func Ask(ctx context.Context, config *rest.Config) (Server, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = answerWait
@@ -62,14 +62,14 @@ func Ask(ctx context.Context, config *rest.Config) (Server, error) {
 	return clock.seen, nil
 }
 
-// A serverClock reads the date of answers.
+// A serverClock reads the Date header of responses.
 type serverClock struct {
 	next http.RoundTripper
 	seen Server
 }
 
-// RoundTrip sends a request, and compares the date of the answer with the middle of the time
-// that it took. A date has no fractions of a second.
+// RoundTrip sends a request and compares the date of the response with the middle of the time that
+// the request took. A date has no fractions of a second.
 func (s *serverClock) RoundTrip(q *http.Request) (*http.Response, error) {
 	sent := time.Now()
 	answer, err := s.next.RoundTrip(q)
@@ -83,5 +83,5 @@ func (s *serverClock) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// WrappedRoundTripper lets clients find the transport below.
+// WrappedRoundTripper gives clients access to the wrapped transport.
 func (s *serverClock) WrappedRoundTripper() http.RoundTripper { return s.next }

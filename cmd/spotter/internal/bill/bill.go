@@ -1,6 +1,5 @@
-// Package bill is the command that writes the costs of the nodes of a run or of a recording in the
-// forms of FOCUS and of OpenCost. It has the flags and their meaning; package eval/bill makes the
-// bill.
+// Package bill implements the command that writes the node costs of a run or of a recording in the
+// formats of FOCUS and OpenCost. It handles the flags; package eval/bill computes the bill.
 package bill
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/registry"
 )
 
-// The forms of a bill.
+// The formats of a bill.
 const (
 	formTable    = "table"
 	formFocus    = "focus"
@@ -33,10 +32,10 @@ const (
 
 var formNames = []string{formTable, formFocus, formOpenCost}
 
-// periods are the lengths of a period, by the name that users give.
+// periods maps the name of a charge period to its length.
 var periods = map[string]time.Duration{"hour": time.Hour, "day": 24 * time.Hour}
 
-// billFlags are the flags of bill.
+// billFlags are the flags of the command bill.
 type billFlags struct {
 	input.MarketFlags
 	policy      string
@@ -49,7 +48,7 @@ type billFlags struct {
 	savings     string
 }
 
-// divisions are what the table can be divided by.
+// divisions are the dimensions by which the table can be divided.
 var divisions = []string{bill.ByPool, bill.ByNamespace, bill.ByDay}
 
 // Command returns the command bill.
@@ -137,7 +136,7 @@ func run(ctx context.Context, p *cli.Program, f *billFlags, args []string) error
 	return nil
 }
 
-// refused returns err as a fault of the input where that lacks something.
+// refused marks err as invalid input if the input lacks required data.
 func refused(err error) error {
 	if errors.Is(err, bill.ErrUnknown) {
 		return cli.Invalid(err, "give what is missing, as --account, or bill something that has it")
@@ -145,7 +144,7 @@ func refused(err error) error {
 	return err
 }
 
-// check reports early what of the flags is wrong.
+// check validates the flags before any run starts.
 func (f *billFlags) check(p *cli.Program) error {
 	if f.out == "-" {
 		f.out = ""
@@ -194,7 +193,7 @@ func (f *billFlags) check(p *cli.Program) error {
 	return nil
 }
 
-// usualForm is the default form: a table on a terminal.
+// usualForm returns the default format: a table on a terminal, otherwise FOCUS.
 func (f *billFlags) usualForm(p *cli.Program) string {
 	text := f.out == "" && p.Width("") > 0 && !f.Flags.Changed("granularity") && !f.Flags.Changed("aggregate")
 	if text || f.Flags.Changed("by") || f.Flags.Changed("savings") || strings.EqualFold(filepath.Ext(f.out), ".txt") {
@@ -203,7 +202,7 @@ func (f *billFlags) usualForm(p *cli.Program) string {
 	return formFocus
 }
 
-// made returns what writes the bill of usages, and what that is in words.
+// made returns a function that writes the bill of usages, and a description of what it writes.
 func (f *billFlags) made(p *cli.Program, usages []*bill.Usage) (write func(io.Writer) error, about string, err error) {
 	every := periods[f.granularity]
 	if f.form == formTable {

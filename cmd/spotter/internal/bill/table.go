@@ -11,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// table returns the bills of usages for a reader: divided by what --by names, or by each of the
-// divisions.
+// table returns the bills of usages as tables, divided by the dimension of --by or by each
+// dimension.
 func (f *billFlags) table(p *cli.Program, usages []*bill.Usage) (*format.Answer, error) {
 	if f.savings != "" {
 		return f.savingsTable(usages)
@@ -53,7 +53,7 @@ func (f *billFlags) table(p *cli.Program, usages []*bill.Usage) (*format.Answer,
 	return a, nil
 }
 
-// savingsTable returns what was saved in each month, by what --savings names.
+// savingsTable returns the savings of each month, grouped by the value of --savings.
 func (f *billFlags) savingsTable(usages []*bill.Usage) (*format.Answer, error) {
 	a := &format.Answer{About: "Savings are against the price on demand of the same nodes. What commitments pay counts as paid, fees and volumes count on " +
 		"both sides. " + bill.Idle + " is what no pod requested."}
@@ -89,7 +89,7 @@ func (f *billFlags) savingsTable(usages []*bill.Usage) (*format.Answer, error) {
 	return a, nil
 }
 
-// divided returns the table of the parts of a bill, with their sum.
+// divided returns the table of the parts of a bill, and their sum.
 func divided(by string, parts []bill.Sum) (format.Grid, bill.Sum) {
 	all := bill.Sum{Name: "all"}
 	for _, s := range parts {

@@ -21,11 +21,11 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// ofRuns are the flags that say which run of a scenario is done.
+// ofRuns are the flags that define the run of a scenario.
 var ofRuns = []string{"policy", "seed", "trace", "from", "intensity", "truth", "karpenter-version", "node-fee", "start"}
 
-// usages returns what the arguments name: a recording, runs of a results file, or one
-// run of a scenario.
+// usages returns the usages for the arguments, which name a recording, runs of a results file, or a
+// scenario to run once.
 func (f *billFlags) usages(ctx context.Context, p *cli.Program, args []string) ([]*bill.Usage, error) {
 	what, runs := args[0], args[1:]
 	given := slices.ContainsFunc(ofRuns, f.Flags.Changed)
@@ -56,7 +56,7 @@ func (f *billFlags) usages(ctx context.Context, p *cli.Program, args []string) (
 	return f.again(ctx, p, what, results, runs)
 }
 
-// again does the runs of a results file that are named.
+// again repeats the named runs of a results file.
 func (f *billFlags) again(ctx context.Context, p *cli.Program, path string, results *format.Results,
 	named []string) ([]*bill.Usage, error) {
 	if len(named) == 0 {
@@ -99,10 +99,10 @@ func (f *billFlags) again(ctx context.Context, p *cli.Program, path string, resu
 	return out, nil
 }
 
-// runName is how a run of a results file is named.
+// runName returns the name of a run of a results file, POLICY@SEED.
 func runName(x *format.ResultRun) string { return x.Policy + "@" + strconv.FormatUint(x.Seed, 10) }
 
-// simulated does one run, which must have the hash if one is given.
+// simulated simulates one run. If hash is not empty, the run must have that hash.
 func (f *billFlags) simulated(ctx context.Context, p *cli.Program, of *input.MarketFlags, scenario, spec string,
 	seed uint64, hash string) (*bill.Usage, error) {
 	sc, err := of.LoadScenario(ctx, p, scenario)
@@ -135,7 +135,7 @@ func (f *billFlags) simulated(ctx context.Context, p *cli.Program, of *input.Mar
 	return watch.Usage(), nil
 }
 
-// sameRun reports a run that has not the hash, where one is given.
+// sameRun returns an error if hash is not empty and r does not have that hash.
 func sameRun(r *sim.Result, hash string) error {
 	if hash != "" && hex.EncodeToString(r.Hash[:]) != hash {
 		return errors.New("repeated, it differs from the run in the file: another version of spotter or of the scenario made that")
@@ -143,12 +143,12 @@ func sameRun(r *sim.Result, hash string) error {
 	return nil
 }
 
-// simulatedTags mark nodes that never were.
+// simulatedTags returns the tags that mark simulated nodes.
 func simulatedTags(scenario string) []policy.Label {
 	return []policy.Label{{Key: "spotter.dev/scenario", Value: scenario}, {Key: "spotter.dev/simulated", Value: "true"}}
 }
 
-// recorded reads a recording, of a simulation or of a cluster.
+// recorded reads the recording of a simulation or of a cluster.
 func (f *billFlags) recorded(p *cli.Program, dir string) (*bill.Usage, error) {
 	r, err := input.OpenRecording(p, dir)
 	if err != nil {

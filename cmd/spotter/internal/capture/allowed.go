@@ -13,16 +13,16 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A seller is a NodePool or node group: what makes nodes of a pool.
+// A seller is a NodePool or node group, a source of a pool's nodes.
 type seller struct {
 	name           string
-	spot, onDemand bool // what it allows
+	spot, onDemand bool // whether it allows the capacity type
 }
 
-// allowed returns the annotations that say what a pool buys by itself; none for a pool
-// without nodes. It buys what its sellers allow. Where each of these has one capacity type,
-// the share of spot is part of it: the one that the pool was steered to, else that of its
-// nodes.
+// allowed returns the annotations for what a pool buys without Spotter; nil for a pool without
+// nodes. The pool buys the capacity types that its sellers allow. If each seller has only one
+// capacity type, the Spot share is included: the share that the pool was steered to, otherwise the
+// share of its nodes.
 func (c *poolSet) allowed(p *pool) map[string]string {
 	var spot, onDemand, both bool
 	for _, x := range c.sellers(p) {
@@ -51,8 +51,8 @@ func (c *poolSet) allowed(p *pool) map[string]string {
 	return out
 }
 
-// sellers returns what made the nodes of a pool, and says which capacity types are taken
-// to be allowed since nodes have them.
+// sellers returns the sources of a pool's nodes. If a node has no known NodePool, the capacity
+// types of the nodes are assumed to be the allowed ones, and the assumption is recorded.
 func (c *poolSet) sellers(p *pool) (out []seller) {
 	var guessed []string
 	for _, id := range p.nodes {
@@ -79,7 +79,7 @@ func (c *poolSet) sellers(p *pool) (out []seller) {
 	return out
 }
 
-// steered returns the pool of the snapshot if it was given a share to hold, else nil.
+// steered returns the pool of the snapshot if a share was set for it, otherwise nil.
 func (c *source) steered(p *pool) *policy.Pool {
 	i := slices.IndexFunc(c.s.Pools, func(x policy.Pool) bool { return x.Name == p.name && x.Steer.Set })
 	if i < 0 {
@@ -88,7 +88,7 @@ func (c *source) steered(p *pool) *policy.Pool {
 	return &c.s.Pools[i]
 }
 
-// share returns the part of a pool's vCPUs that is spot.
+// share returns the Spot share of a pool's vCPUs, in [0, 1].
 func (c *poolSet) share(p *pool) float64 {
 	spot, all := int64(0), int64(0)
 	for _, id := range p.nodes {
@@ -102,7 +102,7 @@ func (c *poolSet) share(p *pool) float64 {
 	return float64(spot) / float64(max(all, 1))
 }
 
-// nodePoolOf returns the NodePool that n is of; nil without one that is known.
+// nodePoolOf returns the NodePool of n, or nil if it is unknown.
 func (c *source) nodePoolOf(n *policy.Node) *karpv1.NodePool {
 	name, _ := n.Label(karpv1.NodePoolLabelKey)
 	i := slices.IndexFunc(c.o.NodePools, func(p karpv1.NodePool) bool { return p.Name == name })
@@ -113,7 +113,7 @@ func (c *source) nodePoolOf(n *policy.Node) *karpv1.NodePool {
 }
 
 // Permits reports whether the requirements of a NodePool allow a capacity type. A NodePool without
-// such a requirement allows all.
+// a requirement on the capacity type allows all.
 func Permits(p *karpv1.NodePool, capacity string) bool {
 	for _, q := range p.Spec.Template.Spec.Requirements {
 		if q.Key != karpv1.CapacityTypeLabelKey {

@@ -9,12 +9,12 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// startMost is the longest start that is taken for one: a pod that became ready later
-// had something else to wait for.
+// startMost is the upper limit of a start time. A pod that became ready later was waiting for
+// something else.
 const startMost = 30 * time.Minute
 
-// ownAnnotations returns the annotations of a workload. If none states how long its pods take to
-// start, it is the median of their start times.
+// ownAnnotations returns the Spotter annotations of a workload. If the pods do not state their
+// start time, it is the median of the observed start times.
 func ownAnnotations(x *load) map[string]string {
 	out := map[string]string{}
 	start := x.t.Startup
@@ -44,7 +44,7 @@ func ownAnnotations(x *load) map[string]string {
 }
 
 // podAnnotations returns the annotations of pods that other controllers read. A do-not-disrupt
-// applies to a template if most of its pods have it.
+// annotation applies to a template if more than half of its pods have it.
 func podAnnotations(x *load) map[string]string {
 	out := map[string]string{}
 	if x.t.MigrationTier >= 0 {
@@ -60,7 +60,7 @@ func podAnnotations(x *load) map[string]string {
 		out["cluster-autoscaler.kubernetes.io/safe-to-evict"] = strconv.FormatBool(x.t.SafeToEvict)
 	}
 	for value, n := range x.protected {
-		if 2*n > x.pods { // of at most one value
+		if 2*n > x.pods { // true for at most one value
 			out[kube.AnnotationDoNotDisrupt] = value
 		}
 	}

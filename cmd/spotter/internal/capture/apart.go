@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// apart says by the name of a node why it cannot be simulated: what its pods run on is
-// nothing that a market of the catalog sells.
+// apart maps the name of each node that cannot be simulated to the reason: no market of the catalog
+// sells what its pods run on.
 func (l *listed) apart() map[string]string {
 	out := map[string]string{}
 	for _, n := range objectsOf[*corev1.Node](l) {
@@ -19,7 +19,7 @@ func (l *listed) apart() map[string]string {
 	return out
 }
 
-// sharing are labels by which the accelerators of a node are shared by time.
+// sharing are labels of nodes whose accelerators are time-shared.
 var sharing = []string{"cloud.google.com/gke-gpu-sharing-strategy", "nvidia.com/gpu.sharing-strategy"}
 
 func apartOf(n *corev1.Node) string {

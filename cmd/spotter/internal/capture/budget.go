@@ -15,14 +15,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A priorityClass is what pods show of theirs.
+// A priorityClass is a priority class as its pods show it.
 type priorityClass struct {
 	value int32
 	never bool
 }
 
-// prioritise gives s the priority of a template. Of pods of one class that show
-// different values the first has the class.
+// prioritise sets the priority of a template in s. If pods of one class show different values, the
+// class has the values of the first.
 func (c *podWriter) prioritise(s *corev1.PodSpec, t *policy.Template) {
 	if t.PriorityClass == "" {
 		if t.Priority != 0 {
@@ -42,8 +42,7 @@ func (c *podWriter) prioritise(s *corev1.PodSpec, t *policy.Template) {
 	}
 }
 
-// priorityClasses returns the classes that pods have, less those that every cluster
-// has.
+// priorityClasses returns the priority classes of the pods, without those that every cluster has.
 func (c *podWriter) priorityClasses() (out []any) {
 	for _, name := range slices.Sorted(maps.Keys(c.classes)) {
 		if strings.HasPrefix(name, "system-") {
@@ -62,7 +61,7 @@ func (c *podWriter) priorityClasses() (out []any) {
 	return out
 }
 
-// disruptionBudgets returns those that select a pod.
+// disruptionBudgets returns the PodDisruptionBudgets that select a captured pod.
 func (c *workWriter) disruptionBudgets() (out []any) {
 	idle := 0
 	for i := range c.s.PDBs {
@@ -90,8 +89,8 @@ func (c *workWriter) disruptionBudgets() (out []any) {
 	return out
 }
 
-// gpuBudgets returns the accelerator budgets, as their manifests state them or as the
-// snapshot has them.
+// gpuBudgets returns the GPU budgets: those with a manifest as it states them, the others as they
+// are in the snapshot.
 func (c *source) gpuBudgets() (out []any) {
 	stated := map[string]bool{}
 	for i := range c.o.GPUBudgets {
@@ -122,8 +121,7 @@ func (c *source) gpuBudget(name string, spec *v1alpha1.GPUBudgetSpec) *v1alpha1.
 	return b
 }
 
-// restateGPUBudget makes a manifest of a budget of a snapshot, whose names are still its
-// own.
+// restateGPUBudget returns the manifest of a GPU budget of a snapshot. Names are not anonymised.
 func restateGPUBudget(b *policy.Budget) *v1alpha1.GPUBudgetSpec {
 	s := &v1alpha1.GPUBudgetSpec{
 		ResourceName: b.Resource, Gate: b.Gate, Quota: v1alpha1.Quota{WindowHours: int32(b.Window.Hours())},
@@ -152,7 +150,7 @@ func restateGPUBudget(b *policy.Budget) *v1alpha1.GPUBudgetSpec {
 	return s
 }
 
-// A commitment is what was paid for in advance, as a scenario states it.
+// A commitment is a commitment in the form of a scenario.
 type commitment struct {
 	Name         string   `json:"name"`
 	InstanceType string   `json:"instanceType,omitempty"`
@@ -165,9 +163,8 @@ type commitment struct {
 	Fee          *float64 `json:"fee,omitempty"`
 }
 
-// commitmentsOf returns the reserved instances. Of savings plans, and of reserved
-// instances that are flexible in size, a snapshot has what they cover and not what
-// was bought.
+// commitmentsOf returns the reserved instances. A snapshot records of savings plans, and of
+// size-flexible reserved instances, only what they cover and not what was bought.
 func (c *source) commitmentsOf() (out []commitment) {
 	for i := range c.s.Commitments {
 		k := &c.s.Commitments[i]

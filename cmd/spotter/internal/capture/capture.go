@@ -16,91 +16,92 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Options say how a snapshot is read.
+// Options control how a snapshot is captured.
 type Options struct {
-	// Name is that of the scenario.
+	// Name is the name of the scenario.
 	Name string
 
-	// Pools and GPUBudgets are the manifests of the cluster where they are known. A
-	// snapshot alone says of a pool which markets it buys in and not why.
+	// Pools and GPUBudgets are the manifests of the cluster, where known. A snapshot alone lists
+	// the markets of a pool but not the rules that allow them.
 	Pools      []v1alpha1.CapacityPool
 	GPUBudgets []v1alpha1.GPUBudget
 
-	// NodePools are those of Karpenter, where they may be read.
+	// NodePools are the Karpenter NodePools, where they may be read.
 	NodePools []karpv1.NodePool
 
-	// Unread says by the name of a NodePool why it could not be read.
+	// Unread maps the name of a NodePool that could not be read to the reason.
 	Unread map[string]string
 
-	// NodeClasses are the EC2NodeClasses, and the NodeClasses of EKS Auto Mode, where they may be read.
+	// NodeClasses are the EC2NodeClasses, and the NodeClasses of EKS Auto Mode, where they may be
+	// read.
 	NodeClasses []unstructured.Unstructured
 
-	// Apart says by the name of a node why it is left out.
+	// Apart maps the name of a node that is left out to the reason.
 	Apart map[string]string
 
-	// DoNotDisrupt are the annotations [kube.AnnotationDoNotDisrupt] of pods, by "namespace/name".
-	// A snapshot alone knows which pods they protect at its time.
+	// DoNotDisrupt maps "namespace/name" of a pod to its annotation [kube.AnnotationDoNotDisrupt].
+	// A snapshot alone contains only which pods are protected at its time.
 	DoNotDisrupt map[string]string
 
-	// Instances are what their provider calls nodes, by their names.
+	// Instances maps the name of a node to its instance ID at the provider.
 	Instances map[string]string
 
-	// Provider sells the nodes that have no market, and Capacity distinguishes Spot nodes among
-	// them.
+	// Provider is the provider of nodes that have no market, and Capacity determines which of them
+	// are Spot nodes.
 	Provider string
 	Capacity kube.CapacityResolver
 
-	// JobDuration is the running time of jobs that state none.
+	// JobDuration is the running time of jobs that do not state one.
 	JobDuration time.Duration
 
-	// Priced leaves out nodes whose price on demand the catalog does not have. It is for
-	// prices that are drawn.
+	// Priced leaves out nodes whose on-demand price is not in the catalog. It is for synthetic
+	// prices.
 	Priced bool
 
-	// OnDemand starts with on-demand nodes in place of the cluster's Spot nodes.
+	// OnDemand starts on-demand nodes instead of the cluster's Spot nodes.
 	OnDemand bool
 
-	// History is what went on before the snapshot, nil for a still picture: the
-	// scenario is then what the cluster did, by the rules that it has now.
+	// History is what happened before the snapshot, or nil to capture only the snapshot. With a
+	// history, the scenario repeats what the cluster did, under the rules that it has now.
 	History *history.History
 
-	// Anonymise replaces every name that people chose.
+	// Anonymise replaces every name that a person chose.
 	Anonymise bool
 }
 
-// A Captured is a cluster as a scenario that has no prices yet.
+// A Captured is a captured cluster: a scenario that has no prices yet.
 type Captured struct {
-	// Nodes, Pools, Workloads and Pods count what is in it, and Spot the nodes that
-	// are spot.
+	// Nodes, Pools, Workloads and Pods are the numbers of captured objects, and Spot is the number
+	// of Spot nodes.
 	Nodes, Spot, Pools, Workloads, Pods int
 
-	// Assumed says what the snapshot does not have and was chosen, Left what of the
-	// snapshot is not in the scenario.
+	// Assumed lists the values that the snapshot does not have and that were assumed. Left lists
+	// what the scenario omits from the snapshot.
 	Assumed, Left []string
 
 	name        string
-	at          policy.Time // of the snapshot
+	at          policy.Time // time of the snapshot
 	seeds       []seed
-	seen        []seed // and those of later
+	seen        []seed // with nodes that were launched later
 	commitments []commitment
 	objects     []any
-	pools       []v1alpha1.CapacityPool // with defaults, and their own names
+	pools       []v1alpha1.CapacityPool // with defaults and their original names
 	own         []*ownPool
 }
 
-// A source is a snapshot being read, with what there is to say of the reading.
+// A source is a snapshot that is being captured, with the notes made so far.
 type source struct {
 	s     *policy.Snapshot
 	o     *Options
 	names *names
 	out   *Captured
 
-	// left counts what is left out, by why.
+	// left maps a reason to the number of objects that were left out for it.
 	left map[string]int
 }
 
-// Take makes a scenario of s. It fails where nothing could be run: a cluster none of
-// whose nodes is of a type that the catalog knows.
+// Take makes a scenario of s. It returns an error if nothing could be simulated, such as for a
+// cluster without a node of an instance type in the catalog.
 func Take(s *policy.Snapshot, o Options) (*Captured, error) {
 	c := &source{s: s, o: &o, names: newNames(o.Anonymise), out: &Captured{name: o.Name, at: s.Now},
 		left: map[string]int{}}
@@ -134,7 +135,7 @@ func Take(s *policy.Snapshot, o Options) (*Captured, error) {
 	return c.out, nil
 }
 
-// leave counts n things that are left out.
+// leave records that n objects are left out; format is the reason.
 func (c *source) leave(n int, format string, args ...any) {
 	c.left[fmt.Sprintf(format, args...)] += n
 }
@@ -143,7 +144,7 @@ func (c *source) assume(format string, args ...any) {
 	c.out.Assumed = append(c.out.Assumed, fmt.Sprintf(format, args...))
 }
 
-// reasonList says what was left out, what is most first.
+// reasonList returns what was left out and why, the most frequent reason first.
 func (c *source) reasonList() []string {
 	var all []string
 	for why := range c.left {

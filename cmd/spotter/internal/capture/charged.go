@@ -20,8 +20,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// coverageLeast is the least share of the node-hours that a bill must be of to be compared:
-// dollars of fewer say nothing of those of a simulation, which is of all.
+// coverageLeast is the least share of the node-hours that a bill must cover to be compared with a
+// simulation, which covers all of them.
 const coverageLeast = 0.9
 
 // billed replaces the dollars of the metrics by those of a bill. It leaves out and reports what the
@@ -65,7 +65,8 @@ func (f *sinceFlags) billed(ctx context.Context, h *history.History) error {
 	return nil
 }
 
-// chargedWhole returns what is charged for a cluster as a whole.
+// chargedWhole returns the charge for the cluster as a whole, and the share of the hours of the
+// span that it covers.
 func chargedWhole(s *bill.Statement) (dollars, share float64, said string) {
 	if !s.Idle {
 		said = "; it has no " + bill.Idle + ", so it does not include what no pod requested"
@@ -73,7 +74,8 @@ func chargedWhole(s *bill.Statement) (dollars, share float64, said string) {
 	return s.Whole.Dollars, min(1, s.Whole.Hours/s.Span.Length().Hours()), said
 }
 
-// chargedNodes returns what is charged for the nodes of h that figures are of.
+// chargedNodes returns the charge for the nodes of h that count in figures, and the share of their
+// node-hours that it covers.
 func chargedNodes(s *bill.Statement, h *history.History) (dollars, share float64, said string) {
 	nodes := instancesOf(h)
 	counted := func(n *history.Node) bool {
@@ -115,16 +117,16 @@ func chargedNodes(s *bill.Statement, h *history.History) (dollars, share float64
 	return dollars, known / max(all, 1e-9), said
 }
 
-// isURL reports whether path is asked by HTTP.
+// isURL reports whether path is an HTTP or HTTPS URL.
 func isURL(path string) bool {
 	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
 }
 
-// openCostTimeout bounds the answer of OpenCost, which adds up days when it is asked.
+// openCostTimeout bounds a request to OpenCost, which aggregates days on demand.
 const openCostTimeout = 5 * time.Minute
 
-// askOpenCost adds what the API of an OpenCost at an address ending in /allocation answers
-// for the span.
+// askOpenCost adds the allocations for the span from an OpenCost API to s. The address at ends in
+// /allocation.
 func askOpenCost(ctx context.Context, at string, s *bill.Statement) error {
 	ctx, stop := context.WithTimeout(ctx, openCostTimeout)
 	defer stop()

@@ -23,28 +23,28 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A figure is what a cluster came to, as it was or as it is simulated.
+// A figure is the totals of a cluster, observed or simulated.
 type figure struct {
-	hours            map[string]float64 // of nodes, by instance type and capacity type
-	total, spot      float64            // of them all, and of those on spot
-	most             int                // nodes at once
+	hours            map[string]float64 // node-hours by instance type and capacity type
+	total, spot      float64            // node-hours of all nodes, and of Spot nodes
+	most             int                // maximum number of nodes at once
 	mean             float64
-	gone             int64 // nodes that went away
+	gone             int64 // nodes that terminated
 	reclaims         history.Count
 	evictions        history.Count
 	disruptions      []history.Disruption
 	dollars          float64
 	hasDollars       bool
-	withoutType, all int // nodes whose type is not known are in no other figure
+	withoutType, all int // nodes of unknown type, counted in no other field; all nodes
 
-	// reclaimed is the mean of reclaims, which a count rounds.
+	// reclaimed is the mean number of reclaims over seeds, before rounding.
 	reclaimed float64
 
-	synthetic bool // the prices that dollars are of
+	synthetic bool // whether dollars are based on synthetic prices
 }
 
-// taken returns how many nodes were reclaimed: where they were counted in other node-hours
-// than those of f, as many as that makes of its own.
+// taken returns the number of reclaimed nodes. If reclaims were counted over other node-hours than
+// those of f, the number is scaled to the Spot node-hours of f.
 func (f *figure) taken() int64 {
 	if f.reclaims.Hours <= 0 {
 		return f.reclaims.N
@@ -52,12 +52,12 @@ func (f *figure) taken() int64 {
 	return int64(math.Round(float64(f.reclaims.N) * f.spot / f.reclaims.Hours))
 }
 
-// hourKey names nodes of one instance type that were bought alike.
+// hourKey returns the key in figure.hours of an instance type and a capacity type.
 func hourKey(instanceType string, c policy.CapacityType) string {
 	return instanceType + " " + c.String()
 }
 
-// figureOf counts what a history has of nodes that a scenario can hold.
+// figureOf totals the nodes of a history that a scenario can contain.
 func figureOf(h *history.History, resolver *kube.CapacityResolver) *figure {
 	f := &figure{hours: map[string]float64{}, reclaims: h.Reclaims, evictions: h.Evictions, disruptions: h.Disruptions,
 		dollars: h.Dollars, hasDollars: h.HasDollars, all: len(h.Nodes)}
@@ -90,7 +90,7 @@ func figureOf(h *history.History, resolver *kube.CapacityResolver) *figure {
 	return f
 }
 
-// controls reports whether n is one of the control plane.
+// controls reports whether n is a node of the control plane.
 func controls(n *history.Node) bool {
 	return n.Kind != nil && slices.ContainsFunc(controlPlane, func(k string) bool {
 		_,
@@ -99,12 +99,12 @@ func controls(n *history.Node) bool {
 	})
 }
 
-// sold reports whether the catalog has an instance type.
+// sold reports whether the catalog contains an instance type.
 func sold(name string) bool {
 	return slices.ContainsFunc(catalog.Providers(), func(p string) bool { _, ok := catalog.Lookup(p, name); return ok })
 }
 
-// lives follows the nodes of a run. A node counts from when the cluster has it.
+// lives tracks the nodes of a run. A node counts from the moment it has joined the cluster.
 type lives struct {
 	w     *scenarios.BoundScenario
 	nodes []history.Node
@@ -116,10 +116,10 @@ func newLives(w *scenarios.BoundScenario) *lives {
 	return &lives{w: w, open: map[policy.NodeID]history.Node{}, kinds: map[policy.MarketID]*history.NodeKind{}}
 }
 
-// Happened does nothing: what counts is where an instant ends.
+// Happened does nothing; only the state at the end of an instant counts.
 func (*lives) Happened(sim.Entry) {}
 
-// Settled notes which nodes came and went.
+// Settled records which nodes joined and left.
 func (l *lives) Settled(m *sim.Moment) {
 	for _, id := range m.Nodes() {
 		n, _, _, ok := m.Node(id)
@@ -144,7 +144,7 @@ func (l *lives) end(id policy.NodeID, at policy.Time) {
 	}
 }
 
-// kind returns what a node of a market is.
+// kind returns the kind of a node of a market.
 func (l *lives) kind(id policy.MarketID) *history.NodeKind {
 	if l.kinds[id] == nil {
 		m := &l.w.Markets[id]
@@ -156,7 +156,7 @@ func (l *lives) kind(id policy.MarketID) *history.NodeKind {
 	return l.kinds[id]
 }
 
-// history returns the lives of the nodes of a run.
+// history returns the history of the nodes of a run. It ends the nodes that still run.
 func (l *lives) history() *history.History {
 	for _, id := range slices.Sorted(maps.Keys(l.open)) {
 		l.end(id, l.w.Start.Add(l.w.Duration))
@@ -171,7 +171,7 @@ func (l *lives) history() *history.History {
 // asIs is the policy that keeps what the cluster runs.
 const asIs = "as-is"
 
-// simulate returns what a scenario does as it is.
+// simulate simulates a scenario under the policy as-is and returns its history.
 func simulate(ctx context.Context, name string, w *scenarios.BoundScenario, seed uint64) (*history.History, error) {
 	runs := runner.New()
 	job := eval.Job{Case: eval.Case{Scenario: name, Bound: w}, Policy: asIs, Seed: seed}
@@ -188,14 +188,14 @@ func simulate(ctx context.Context, name string, w *scenarios.BoundScenario, seed
 	h := l.history()
 	h.Reclaims, h.Evictions = history.Count{N: r.Interruptions, Source: asIs}, history.Count{N: r.VoluntaryEvictions,
 		Source: asIs}
-	h.Dollars, h.HasDollars = (r.Bill - r.Fees.Total()).Float(), true // bills and metrics are read for machines alone
+	h.Dollars, h.HasDollars = (r.Bill - r.Fees.Total()).Float(), true // without fees: bills and metrics are read for machines alone
 	return h, nil
 }
 
-// seedsCompared are those over which what is simulated is averaged.
+// seedsCompared is the number of seeds over which the simulation is averaged.
 const seedsCompared = 3
 
-// simulateSeeds returns the figures of a scenario as it is, the mean over seeds.
+// simulateSeeds returns the figure of a scenario under the policy as-is, averaged over seeds.
 func simulateSeeds(ctx context.Context, name string, w *scenarios.BoundScenario) (*figure, error) {
 	mean := &figure{hours: map[string]float64{}, hasDollars: true, reclaims: history.Count{Source: asIs},
 		evictions: history.Count{Source: asIs}}
@@ -223,7 +223,7 @@ func simulateSeeds(ctx context.Context, name string, w *scenarios.BoundScenario)
 	return mean, nil
 }
 
-// money names what dollars are of.
+// money returns the label for dollars, which states whether prices are synthetic.
 func (f *figure) money() string {
 	if f.synthetic {
 		return "dollars on synthetic prices"
@@ -231,7 +231,7 @@ func (f *figure) money() string {
 	return "dollars"
 }
 
-// relative writes how far a figure is from what it should be.
+// relative formats the relative deviation of a value from the expected one.
 func relative(got, want float64) string {
 	if want == 0 {
 		return figures.Unknown
@@ -239,7 +239,7 @@ func relative(got, want float64) string {
 	return figures.PercentChange(100*(got-want)/want, 1)
 }
 
-// deviation says in a few words how far what is simulated is from what was.
+// deviation summarises how far the simulated figure is from the observed one.
 func deviation(was, is *figure) string {
 	words := []string{"node-hours " + relative(is.total, was.total)}
 	if was.spot > 0 {
@@ -254,10 +254,10 @@ func deviation(was, is *figure) string {
 	return strings.Join(words, ", ")
 }
 
-// typesShown is how many instance types are compared by name.
+// typesShown is the maximum number of instance types that are listed.
 const typesShown = 12
 
-// compared returns lines that each compare a simulated figure with that of the history.
+// compared returns lines that each compare a simulated value with the observed one.
 func compared(was, is *figure) []string {
 	lines := []string{fmt.Sprintf("Simulated as-is, the mean of %d seeds, next to what happened:", seedsCompared)}
 	line := func(name string, got, want float64, digits int) {
@@ -300,7 +300,7 @@ func compared(was, is *figure) []string {
 	return lines
 }
 
-// reasons lists how many nodes were given up for each reason.
+// reasons lists the number of disrupted nodes for each reason.
 func reasons(all []history.Disruption) string {
 	words := make([]string, len(all))
 	for i, d := range all {
@@ -309,8 +309,9 @@ func reasons(all []history.Disruption) string {
 	return strings.Join(words, ", ")
 }
 
-// intensity returns by what the modelled rate of reclaims is multiplied so that it is what
-// was seen, and says how that is known; 1 where it is not. modelled is with 1.
+// intensity returns the factor by which the modelled rate of reclaims must be multiplied to match
+// the observed rate, and an explanation. It is 1 if no rate was observed. modelled must have been
+// simulated with a factor of 1.
 func intensity(was, modelled *figure) (x float64, said string) {
 	seen := was.reclaims
 	switch {

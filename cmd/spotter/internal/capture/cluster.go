@@ -38,17 +38,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A reading is a kind of object of a cluster that is read once.
+// A reading is a kind of object that is listed once.
 type reading struct {
-	name string // as a right names it, "deployments.apps"
+	name string // plural name with the API group, such as "deployments.apps"
 	list client.ObjectList
 
-	// without says what is not known where it may not be read; empty where nothing
-	// can be captured then.
+	// without describes the consequence if the kind may not be listed. If empty, the capture fails.
 	without string
 }
 
-// readings are what an observer lists.
+// readings returns the kinds that an observer lists.
 func readings() []reading {
 	return []reading{
 		{"nodes", &corev1.NodeList{}, ""},
@@ -73,14 +72,14 @@ func readings() []reading {
 	}
 }
 
-// nodeClasses lists node classes, of which no more is known than their names and fields.
+// nodeClasses returns an empty list of node classes, which are read as unstructured objects.
 func nodeClasses(group, kind string) *unstructured.UnstructuredList {
 	var list unstructured.UnstructuredList
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind + "List"})
 	return &list
 }
 
-// Kinds returns the kinds of objects that are listed.
+// Kinds returns the plural names of the kinds that are listed.
 func Kinds() (out []string) {
 	for _, x := range readings() {
 		kind, _, _ := strings.Cut(x.name, ".")
@@ -89,7 +88,7 @@ func Kinds() (out []string) {
 	return out
 }
 
-// captureWait bounds how long a cluster is waited for.
+// captureWait bounds the time for reading a cluster.
 const captureWait = 2 * time.Minute
 
 // runningCluster reads a cluster once and returns it as the controller would see it.
@@ -108,20 +107,20 @@ func runningCluster(ctx context.Context, p *cli.Program, f *captureFlags) (captu
 	return captureSource{snapshot: c.Snapshot, from: "the cluster at " + hostOf(config.Host, f.Anonymise) + " held"}, nil
 }
 
-// A Cluster is a running cluster, read once.
+// A Cluster is a running cluster that was read once.
 type Cluster struct {
 	Snapshot *policy.Snapshot
 
-	// Missing are the rights that are missing, each with what is not known without it,
-	// and kinds of a version that is not read whole.
+	// Missing lists the missing rights, each with its consequence, and objects and API versions
+	// that could not be read completely.
 	Missing []string
 
-	// Installed says that the cluster has the kinds of Spotter.
+	// Installed reports whether the cluster has Spotter's custom resource definitions.
 	Installed bool
 }
 
-// Read reads a cluster once, as the controller would see it. It fills in of o what the
-// cluster states, and logs to log what of its objects cannot be used.
+// Read reads a cluster once, as the controller would see it. It sets the fields of o that the
+// cluster states, and logs to log which objects cannot be used.
 func Read(ctx context.Context, config *rest.Config, o *Options, log io.Writer) (*Cluster, error) {
 	scheme, err := Scheme()
 	if err != nil {
@@ -135,21 +134,21 @@ func Read(ctx context.Context, config *rest.Config, o *Options, log io.Writer) (
 	return ReadBy(ctx, c, o, log)
 }
 
-// Scheme returns the kinds that are read.
+// Scheme returns a scheme with the kinds that are read.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
 		karpenter.AddToScheme(scheme))
 }
 
-// ReadBy is Read by a client.
+// ReadBy is like [Read] with a given client.
 func ReadBy(ctx context.Context, c client.Reader, o *Options, log io.Writer) (*Cluster, error) {
 	read, err := readCluster(ctx, c, o)
 	if err != nil {
 		return nil, err
 	}
 	markets := livemarket.DefaultConfig()
-	markets.Log = slog.New(slog.DiscardHandler) // which markets there are is for the trace to say
+	markets.Log = slog.New(slog.DiscardHandler) // the trace determines which markets exist
 	book, err := livemarket.New(markets)
 	if err != nil {
 		return nil, err
@@ -164,7 +163,7 @@ func ReadBy(ctx context.Context, c client.Reader, o *Options, log io.Writer) (*C
 	if err := observer.Follow(ctx, read); err != nil {
 		return nil, err
 	}
-	if _, err := observer.Observe(ctx); err != nil { // the book learns what the nodes are
+	if _, err := observer.Observe(ctx); err != nil { // the first observation adds the markets of the nodes to the book
 		return nil, err
 	}
 	s, err := observer.Observe(ctx)
@@ -174,7 +173,7 @@ func ReadBy(ctx context.Context, c client.Reader, o *Options, log io.Writer) (*C
 	return &Cluster{Snapshot: s, Missing: read.missing, Installed: read.installed}, nil
 }
 
-// untimed leaves out the time, which a warning of a command does not have.
+// untimed removes the time, since warnings of a command have none.
 func untimed(_ []string, a slog.Attr) slog.Attr {
 	if a.Key == slog.TimeKey {
 		return slog.Attr{}
@@ -182,7 +181,7 @@ func untimed(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// hostOf returns the name of a cluster for the head of a file.
+// hostOf returns the name of the API server for the head of a file.
 func hostOf(host string, hide bool) string {
 	if hide {
 		return "an address of its own"
@@ -190,8 +189,8 @@ func hostOf(host string, hide bool) string {
 	return host
 }
 
-// readCluster lists everything once. What may not be read is said by the right that is
-// missing; without nodes or pods there is nothing to capture.
+// readCluster lists everything once. It records kinds that may not be listed as missing rights.
+// Without nodes or pods it returns an error.
 func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, error) {
 	out := &listed{objects: map[reflect.Type][]client.Object{}}
 	var missing []error
@@ -260,16 +259,15 @@ func objectsOf[T client.Object](l *listed) (all []T) {
 	return all
 }
 
-// isAnswer reports whether err is an answer of the API server: that the kind does not exist or
-// may not be listed, or another status.
+// isAnswer reports whether err is a response of the API server: that the kind does not exist or may
+// not be listed, or another status.
 func isAnswer(err error) bool {
 	var status apierrors.APIStatus
 	return meta.IsNoMatchError(err) || errors.As(err, &status)
 }
 
-// takeEach lists a kind of which the list cannot be decoded, and takes those of its objects
-// that can. Of the others it notes what is wrong with them: of NodePools in f, since their
-// nodes are left out too.
+// takeEach lists a kind whose list cannot be decoded, and keeps the objects that can. It records
+// the errors of the others: for NodePools in f.Unread, since their nodes are left out too.
 func (l *listed) takeEach(ctx context.Context, c client.Reader, list client.ObjectList, f *Options) error {
 	scheme, err := Scheme()
 	if err != nil {
@@ -308,7 +306,7 @@ func (l *listed) takeEach(ctx context.Context, c client.Reader, list client.Obje
 	return nil
 }
 
-// Decode makes an object of its kind of one that was listed without.
+// Decode converts an unstructured object to o.
 func Decode(u *unstructured.Unstructured, o runtime.Object) error {
 	text, err := u.MarshalJSON()
 	if err != nil {
@@ -317,14 +315,14 @@ func Decode(u *unstructured.Unstructured, o runtime.Object) error {
 	return json.Unmarshal(text, o)
 }
 
-// A listed is what was listed of a cluster, as informers that deliver it once. It has only the
-// kinds that an observer requests.
+// A listed is the result of listing a cluster. It implements informers that deliver each object
+// once, for the kinds that an observer requests.
 type listed struct {
 	cache.Informers
 	objects map[reflect.Type][]client.Object
 
-	// missing are the rights that are missing, and installed says that the kinds of
-	// Spotter are there.
+	// missing lists the missing rights, and installed reports whether Spotter's custom resource
+	// definitions are installed.
 	missing   []string
 	installed bool
 }
@@ -340,14 +338,14 @@ func (l *listed) take(list client.ObjectList) error {
 	})
 }
 
-// GetInformer returns the informer of a kind.
+// GetInformer returns the informer of the kind of an object.
 func (l *listed) GetInformer(_ context.Context, of client.Object, _ ...cache.InformerGetOption) (cache.Informer,
 	error) {
 	return &listInformer{objects: l.objects[reflect.TypeOf(of)]}, nil
 }
 
-// A listInformer is an informer that delivers a list as soon as a handler is added, and
-// nothing after it.
+// A listInformer is an informer that delivers a list as soon as a handler is added, and nothing
+// after it.
 type listInformer struct {
 	cache.Informer
 	objects []client.Object
@@ -361,5 +359,5 @@ func (t *listInformer) AddEventHandler(h toolscache.ResourceEventHandler) (tools
 	return t, nil
 }
 
-// HasSynced reports that nothing more will come.
+// HasSynced returns true, since the list is complete from the start.
 func (t *listInformer) HasSynced() bool { return true }

@@ -28,11 +28,11 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// captureFlags are the flags of capture.
+// captureFlags are the flags of the command capture.
 type captureFlags struct {
 	Options
 
-	// reach says how a cluster is reached.
+	// cluster selects the API server.
 	cluster access.Cluster
 
 	output           string
@@ -125,7 +125,7 @@ func (f *captureFlags) register(flags *pflag.FlagSet) {
 	f.then.register(flags)
 }
 
-// What --nodes takes.
+// The values of --nodes.
 const (
 	nodesKept     = "as-is"
 	nodesOnDemand = "on-demand"
@@ -133,7 +133,7 @@ const (
 
 const captureAdvice = "run `spotter capture --help`"
 
-// check finds what is wrong with the flags before anything is read.
+// check validates the flags before anything is read.
 func (f *captureFlags) check() error {
 	switch {
 	case f.output == "":
@@ -185,18 +185,18 @@ func (f *captureFlags) check() error {
 	return nil
 }
 
-// durationCaptured is the least time that is worth a run: prices move every few hours.
+// durationCaptured is the least duration of a useful run: prices change every few hours.
 const durationCaptured = time.Hour
 
-// prices is where prices go that are of no trace.
+// prices returns the file for prices that do not come from a trace.
 func (f *captureFlags) prices() string {
 	return strings.TrimSuffix(f.output, filepath.Ext(f.output)) + ".prices.parquet"
 }
 
-// A captureSource is what a scenario is made of.
+// A captureSource is the input of a capture.
 type captureSource struct {
 	snapshot *policy.Snapshot
-	from     string // in words
+	from     string // description of the source
 
 	// recording is nil for a running cluster.
 	recording *record.Recording
@@ -253,7 +253,7 @@ func run(ctx context.Context, p *cli.Program, f *captureFlags) error {
 	}
 	err = cli.ReplaceFile(f.output, func(w io.Writer) error { _, err := w.Write(text); return err })
 	if err != nil && own {
-		err = errors.Join(err, os.Remove(f.prices())) // prices alone are of no use
+		err = errors.Join(err, os.Remove(f.prices())) // prices are useless without their scenario
 	}
 	if err != nil {
 		return err
@@ -295,8 +295,8 @@ func recordedCluster(p *cli.Program, f *captureFlags) (captureSource, error) {
 		st.Number), r}, nil
 }
 
-// market finds the prices, and writes into run where they are stored and which part of them is run.
-// own reports whether they must be written.
+// market returns the prices, and sets in run their path and the interval to simulate. own reports
+// whether the prices must be written.
 func (f *captureFlags) market(from *captureSource, taken *Captured, run *Run) (t *trace.Trace, own bool, err error) {
 	now := from.snapshot.Now
 	if f.trace != "" {
@@ -318,7 +318,7 @@ func (f *captureFlags) market(from *captureSource, taken *Captured, run *Run) (t
 			t.Synthetic = input.OnSyntheticTrace(&from.recording.Meta, t.From)
 			begin := t.From
 			if t.To.Sub(now) >= durationCaptured {
-				begin = now // what came after it is known
+				begin = now // the prices after it are known
 			} else {
 				run.Head = append(run.Head, "The recording covers less than an hour after it: the prices are those before it.")
 			}
@@ -341,7 +341,7 @@ func (f *captureFlags) market(from *captureSource, taken *Captured, run *Run) (t
 	return t, true, nil
 }
 
-// seen returns a path as it is seen from the folder of the scenario.
+// seen returns path relative to the folder of the scenario.
 func (f *captureFlags) seen(path string) string {
 	if trace.IsEmbedded(path) {
 		return path
@@ -360,8 +360,8 @@ func (f *captureFlags) seen(path string) string {
 	return whole
 }
 
-// window sets which part of a trace is run: from begin on. If the trace has more than requested and
-// begin is free, it is the last part.
+// window sets the interval of a trace to simulate: it starts at begin. If the trace is longer than
+// requested and begin is the start of the trace, it is the last part of the trace.
 func (f *captureFlags) window(t *trace.Trace, begin policy.Time, run *Run) error {
 	const minute = policy.Time(60 * 1000)
 	begin = (begin + minute - 1) / minute * minute
@@ -377,7 +377,7 @@ func (f *captureFlags) window(t *trace.Trace, begin policy.Time, run *Run) error
 	return nil
 }
 
-// bind reads the scenario as sim does, and joins it with its prices.
+// bind parses the scenario as sim does, and binds it to its prices.
 func (f *captureFlags) bind(text []byte, t *trace.Trace) (*scenarios.BoundScenario, error) {
 	sc, err := scenarios.Parse(f.output, text)
 	if err != nil {
@@ -391,7 +391,7 @@ func (f *captureFlags) bind(text []byte, t *trace.Trace) (*scenarios.BoundScenar
 	return w, nil
 }
 
-// report says what was written.
+// report writes a summary of what was captured.
 func (f *captureFlags) report(w io.Writer, taken *Captured, t *trace.Trace, own bool) error {
 	fmt.Fprintf(w, "%s in %s, %s with %s\n", figures.Count(taken.Nodes, "node"), figures.Count(taken.Pools, "pool"),
 		figures.Count(taken.Workloads, "workload"), figures.Count(taken.Pods, "pod"))

@@ -1,7 +1,7 @@
-// Package capture writes a cluster as a scenario. What it reads is a snapshot, which
-// both a running cluster and a recording give, so that either becomes the same file.
+// Package capture writes a cluster as a scenario. Its input is a snapshot, which comes from a
+// running cluster or from a recording; both result in the same file.
 //
-// [Take] makes the objects of the scenario, and says what it had to assume and what it
-// left out. [Captured.Write] writes them, once it is known which prices they are run
-// on; [Prices] and [Draw] give such prices where there is no trace.
+// [Take] creates the objects of the scenario, and lists what it assumed and what it left out.
+// [Captured.Write] writes them once the prices are known; [Prices] and [Captured.Draw] provide
+// prices if there is no trace.
 package capture

@@ -17,13 +17,13 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// lateMost is how long before a node appears or after it is gone an interruption of its
-// instance is taken for one of its own.
+// lateMost is the longest time before a node appears or after it terminates at which an
+// interruption of its instance still counts for the node.
 const lateMost = 10 * time.Minute
 
 // interrupted replaces the reclaims that h counted by the provider's own list of interruptions. It
-// leaves out and counts instances that are not nodes of the cluster, and the hours of nodes whose
-// instances are not known.
+// leaves out and reports instances that are not nodes of the cluster, and the hours of nodes whose
+// instances are unknown.
 func (f *sinceFlags) interrupted(ctx context.Context, h *history.History, resolver *kube.CapacityResolver) error {
 	if len(f.interruptions) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func (f *sinceFlags) interrupted(ctx context.Context, h *history.History, resolv
 	return nil
 }
 
-// countedByNode counts the events of nodes of h that are spot.
+// countedByNode counts the events of the Spot nodes of h.
 func countedByNode(x *history.Interruptions, h *history.History,
 	resolver *kube.CapacityResolver) (count history.Count, said string, err error) {
 	count.Source = x.Source
@@ -92,19 +92,19 @@ func countedByNode(x *history.Interruptions, h *history.History,
 	return count, said, nil
 }
 
-// identified reports whether it is known which instance a node is. On Compute Engine a node
-// has the name of its instance, on EC2 at most its ID.
+// identified reports whether the instance of a node is known. On Compute Engine, the name of a node
+// is the name of its instance; on EC2 it is at most the instance ID.
 func identified(n *history.Node) bool {
 	_, gcp := catalog.Lookup(catalog.GCP, n.Kind.Labels[corev1.LabelInstanceTypeStable])
 	return n.Instance != "" || gcp || strings.HasPrefix(n.Name, "i-")
 }
 
-// instancesOf returns the nodes of h by what their provider may call them.
+// instancesOf maps each possible instance name to the indexes of the nodes of h.
 func instancesOf(h *history.History) map[string][]int {
 	out := map[string][]int{}
 	for i := range h.Nodes {
 		n := &h.Nodes[i]
-		first, _, _ := strings.Cut(n.Name, ".") // i-0abc.us-west-2.compute.internal
+		first, _, _ := strings.Cut(n.Name, ".") // such as i-0abc.us-west-2.compute.internal
 		names := []string{n.Name, first}
 		if n.Instance != "" {
 			names = []string{n.Instance, n.Name}
@@ -117,7 +117,7 @@ func instancesOf(h *history.History) map[string][]int {
 	return out
 }
 
-// isSpot reports whether n is a Spot node of a type that is known.
+// isSpot reports whether n is a Spot node of a known type.
 func isSpot(n *history.Node, resolver *kube.CapacityResolver) bool {
 	if n.Kind == nil || !sold(n.Kind.Labels[corev1.LabelInstanceTypeStable]) {
 		return false
@@ -126,8 +126,7 @@ func isSpot(n *history.Node, resolver *kube.CapacityResolver) bool {
 	return capacity == policy.Spot
 }
 
-// countedByRegion adds up what was counted in the regions of h: of all clusters there, in
-// their hours.
+// countedByRegion adds up the interruptions and the Spot hours of all clusters in the regions of h.
 func countedByRegion(x *history.Interruptions, h *history.History) (count history.Count, said string, err error) {
 	count.Source = x.Source
 	ours := map[string]bool{}

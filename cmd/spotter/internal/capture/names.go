@@ -15,11 +15,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Names replaces the names that people chose, each by the same one everywhere. They are numbered in
-// order of appearance, so that equal snapshots give equal files.
+// A names replaces names that people chose, each with the same replacement everywhere. Replacements
+// are numbered in order of appearance, so that equal snapshots give equal files.
 type names struct {
 	on    bool
-	given map[string]string // by what is named and its name
+	given map[string]string // replacement by kind and name
 	count map[string]int
 }
 
@@ -27,7 +27,7 @@ func newNames(on bool) *names {
 	return &names{on: on, given: map[string]string{}, count: map[string]int{}}
 }
 
-// of returns the replacement for a name of some kind.
+// of returns the replacement for a name of a kind.
 func (n *names) of(kind, name string) string {
 	if !n.on || name == "" {
 		return name
@@ -42,7 +42,7 @@ func (n *names) of(kind, name string) string {
 
 func (n *names) pool(name string) string { return n.of("pool", name) }
 
-// namespace keeps those that every cluster has.
+// namespace replaces the name of a namespace. It keeps those that every cluster has.
 func (n *names) namespace(name string) string {
 	if name == metav1.NamespaceDefault || strings.HasPrefix(name, "kube-") {
 		return name
@@ -50,7 +50,7 @@ func (n *names) namespace(name string) string {
 	return n.of("namespace", name)
 }
 
-// qualified replaces "namespace/name".
+// qualified replaces both parts of "namespace/name".
 func (n *names) qualified(name, kind string) string {
 	if !n.on {
 		return name
@@ -59,7 +59,8 @@ func (n *names) qualified(name, kind string) string {
 	return n.namespace(namespace) + "/" + n.of(kind, name)
 }
 
-// class keeps the words by which an outage of a class is priced.
+// class replaces the name of a priority class. It keeps the words that determine the price of an
+// outage.
 func (n *names) class(name string) string {
 	if !n.on || strings.HasPrefix(name, "system-") {
 		return name
@@ -73,8 +74,8 @@ func (n *names) class(name string) string {
 	return out
 }
 
-// openValues begin the keys whose values name no person's choice: where a node is,
-// what it is, how it was bought.
+// openValues are prefixes of keys whose values no person chose: the location of a node, its
+// hardware, how it was bought.
 var openValues = []string{
 	"topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "node.kubernetes.io/", "beta.kubernetes.io/",
 	corev1.LabelArchStable, corev1.LabelOSStable, keyCapacity, "karpenter.k8s.aws/instance-", "nvidia.com/gpu", "CriticalAddonsOnly",
@@ -99,7 +100,7 @@ func (n *names) key(k string) string {
 	return n.of("label", k)
 }
 
-// plainValue is a value that says nothing of who chose it; numbers are compared.
+// plainValue matches values that do not identify anyone. Numbers must stay comparable.
 var plainValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(true|false|[0-9]*)$`) })
 
 // value replaces the value of a label or taint.
@@ -117,7 +118,7 @@ func (n *names) value(key, v string) string {
 	return n.of("value", v)
 }
 
-// hide replaces the names in a pool.
+// hide replaces the names in the specification of a pool.
 func (n *names) hide(s *v1alpha1.CapacityPoolSpec) {
 	if !n.on {
 		return
@@ -168,8 +169,7 @@ func (n *names) hideSelector(s *metav1.LabelSelector) {
 	}
 }
 
-// selector writes requirements as a selector of labels; nil for one that matches
-// nothing.
+// selector returns s as a label selector, or nil if it matches nothing.
 func (n *names) selector(s *policy.Selector) *metav1.LabelSelector {
 	if len(s.Requirements) == 0 && !s.Everything {
 		return nil

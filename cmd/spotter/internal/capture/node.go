@@ -17,15 +17,14 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A place is where a node is: in which pool, and of which market. The zero one is
-// that of a node which is left out.
+// A place is the pool and the market of a node. The zero value means that the node is left out.
 type place struct {
 	pool                         *pool
 	provider, region, zone, kind string
 	capacity                     policy.CapacityType
 
-	// reservation is the capacity reservation of a reserved node. One that is paid was
-	// reserved and is taken for one on demand.
+	// reservation is the capacity reservation of a reserved node. paid marks a node whose
+	// reservation is written as on-demand capacity that was paid for in advance.
 	reservation string
 	paid        bool
 }
@@ -39,16 +38,16 @@ type seed struct {
 	CapacityType string `json:"capacityType"`
 	Reservation  string `json:"reservation,omitempty"`
 
-	// Pods are how many of each workload run on each of the nodes.
+	// Pods maps a workload to the number of its pods on each of the nodes.
 	Pods map[string]int32 `json:"pods,omitempty"`
 
 	provider, region string
 }
 
-// The labels that say that a node is of the control plane.
+// controlPlane are the labels of control plane nodes.
 var controlPlane = []string{history.LabelControlPlane, "node-role.kubernetes.io/master"}
 
-// placeNodes finds out where every node is, and makes the pools.
+// placeNodes determines the pool and market of every node, and creates the pools.
 func (c *poolSet) placeNodes() {
 	c.statedPools()
 	c.places = make([]place, len(c.s.Nodes))
@@ -100,8 +99,8 @@ func (c *poolSet) placeNodes() {
 	c.derive()
 }
 
-// leaveUnread says which NodePools are left out, why, and what their nodes are of the cost of
-// all, at list prices on demand.
+// leaveUnread records which NodePools are left out, why, and the share of their nodes in the cost
+// of all nodes, at on-demand list prices.
 func (c *poolSet) leaveUnread() {
 	for _, name := range slices.Sorted(maps.Keys(c.unread)) {
 		x := c.unread[name]
@@ -112,8 +111,8 @@ func (c *poolSet) leaveUnread() {
 	}
 }
 
-// takerOf returns the stated pool that may buy what a node of the past was, where no label
-// says what it was made for; nil for a node of now.
+// takerOf returns the first pool with a manifest that may buy the market of a past node that no
+// label assigns to a group; otherwise nil. It is nil for current nodes.
 func (c *poolSet) takerOf(n *policy.Node, at *place) *pool {
 	if _, past := c.began[n.ID]; !past || n.Pool >= 0 || groupOf(n) != "" {
 		return nil
@@ -133,8 +132,8 @@ func hasLabel(n *policy.Node, keys []string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { _, has := n.Label(k); return has })
 }
 
-// marketOf returns the market of a node: the one that the snapshot has, else what
-// its labels say.
+// marketOf returns the market of a node: from the snapshot, or from the labels if the snapshot has
+// none. ok is false if the node is left out.
 func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 	if n.Market >= 0 {
 		m := &c.s.Markets[n.Market]
@@ -183,13 +182,13 @@ func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 	return at, true
 }
 
-// in reports whether a node is in the scenario; pods that wait for one are.
+// in reports whether a node is in the scenario. It is true for pods without a node.
 func (c *poolSet) in(n policy.NodeID) bool { return n < 0 || c.places[n].pool != nil }
 
 // seeds returns the nodes with which the scenario starts and the pods on them, equal ones together.
 // With all it also returns the nodes that came later.
 func (c *poolSet) seeds(on podsOnNodes, all bool) (out []seed) {
-	same := map[string]int{} // index by all but the count
+	same := map[string]int{} // index in out, by all fields except the count
 	for i := range c.places {
 		p := &c.places[i]
 		if p.pool == nil || !all && !c.seeded(policy.NodeID(i)) {
@@ -200,7 +199,7 @@ func (c *poolSet) seeds(on podsOnNodes, all bool) (out []seed) {
 			Reservation: c.names.of("reservation",
 				p.reservation), Pods: on[policy.NodeID(i)], provider: p.provider, region: p.region,
 		}
-		key := fmt.Sprint(x) // maps are printed in the order of their keys
+		key := fmt.Sprint(x) // fmt prints maps in the order of their keys
 		k, seen := same[key]
 		if !seen {
 			k = len(out)
@@ -211,7 +210,7 @@ func (c *poolSet) seeds(on podsOnNodes, all bool) (out []seed) {
 	slices.SortFunc(out, func(a, b seed) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone),
 			cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.Reservation, b.Reservation),
-			cmp.Compare(fmt.Sprint(a.Pods), fmt.Sprint(b.Pods))) // a capture of a capture is the same to the byte
+			cmp.Compare(fmt.Sprint(a.Pods), fmt.Sprint(b.Pods))) // capturing a capture must reproduce it byte for byte
 	})
 	return out
 }

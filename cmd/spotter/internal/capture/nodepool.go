@@ -22,7 +22,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// The objects as they are written. Of the cluster's objects they have only what the user stated.
+// A nodePool is a NodePool as it is written: of the cluster's object, only what the user stated.
 type nodePool struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
@@ -40,23 +40,23 @@ type nodeClass struct {
 	Status map[string]any `json:"status,omitempty"`
 }
 
-// An ownPool is a NodePool that is written as it is, with the class of its nodes.
+// An ownPool is a Karpenter NodePool that is written unchanged, with its node class.
 type ownPool struct {
 	pool  nodePool
-	class *nodeClass // nil without a class to write
+	class *nodeClass // nil if there is no class to write
 
-	// required are the labels that its requirements name, by the names that people chose, and
-	// that its nodes have.
+	// required are the keys of the labels that its requirements name and that its nodes have,
+	// before anonymisation.
 	required []string
 
-	// alone is a scenario of nothing else: it says what the NodePool may buy.
+	// alone is a scenario with only this NodePool. It determines what the NodePool may buy.
 	alone *scenarios.Scenario
 }
 
-// classKinds are the kinds of node classes that are written, with their apiVersion.
+// classKinds maps the kinds of node classes that are written to their apiVersion.
 var classKinds = map[string]string{"EC2NodeClass": "karpenter.k8s.aws/v1", "NodeClass": "eks.amazonaws.com/v1"}
 
-// classOf returns the class of the nodes of a NodePool, nil where there is nothing to write of it.
+// classOf returns the node class of a NodePool, or nil if its kind is not written.
 func (c *poolSet) classOf(p *karpv1.NodePool) *nodeClass {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	if ref == nil || classKinds[ref.Kind] == "" {
@@ -77,7 +77,7 @@ func (c *poolSet) classOf(p *karpv1.NodePool) *nodeClass {
 	out.Spec, _, _ = unstructured.NestedMap(u.Object, "spec")
 	out.Status = map[string]any{}
 	if subnets, found, _ := unstructured.NestedSlice(u.Object, "status", "subnets"); found {
-		out.Status["subnets"] = subnets // they say which zones the spec means
+		out.Status["subnets"] = subnets // they define the zones of the spec
 	}
 	if reservations, found := c.reservationsOf(u); found {
 		out.Status[keyReservations] = reservations
@@ -85,8 +85,8 @@ func (c *poolSet) classOf(p *karpv1.NodePool) *nodeClass {
 	return out
 }
 
-// ownPools adds the NodePools that a scenario can hold. Those that Spotter made are the
-// halves of a CapacityPool; the others are left out with their nodes.
+// ownPools adds the NodePools that can be simulated. Those that Spotter made belong to a
+// CapacityPool and are skipped; the others are left out with their nodes.
 func (c *poolSet) ownPools() {
 	for i := range c.o.NodePools {
 		p := c.o.NodePools[i].DeepCopy()
@@ -115,8 +115,8 @@ func (c *poolSet) ownPools() {
 	}
 }
 
-// fillDefaults sets durations of NodePools that their objects leave out, as an API server without
-// defaults serves them: in karpv1.NodePool these cannot be distinguished from Never.
+// fillDefaults sets durations of NodePools that their objects omit, which happens if an API server
+// has no defaults for them: karpv1.NodePool cannot distinguish them from Never.
 func (l *listed) fillDefaults(ctx context.Context, c client.Reader) {
 	open := map[string]*karpv1.NodePool{}
 	for _, p := range objectsOf[*karpv1.NodePool](l) {
@@ -130,7 +130,7 @@ func (l *listed) fillDefaults(ctx context.Context, c client.Reader) {
 	var list unstructured.UnstructuredList
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", Kind: "NodePoolList"})
 	if err := c.List(ctx, &list); err != nil {
-		return // they were listed before: Never is what the client made of them
+		return // they were listed before; the client decoded the durations as Never
 	}
 	for i := range list.Items {
 		p := open[list.Items[i].GetName()]
@@ -144,14 +144,14 @@ func (l *listed) fillDefaults(ctx context.Context, c client.Reader) {
 		}
 		expire := "720h"
 		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && ref.Kind == "NodeClass" {
-			expire = "336h" // of EKS Auto Mode
+			expire = "336h" // default of EKS Auto Mode
 		}
 		set(&p.Spec.Template.Spec.ExpireAfter, expire, "spec", "template", "spec", "expireAfter")
 		set(&p.Spec.Disruption.ConsolidateAfter, "0s", "spec", "disruption", "consolidateAfter")
 	}
 }
 
-// held reports whether the nodes of a NodePool are of a CapacityPool.
+// held reports whether the nodes of a NodePool belong to a CapacityPool.
 func (c *source) held(name string) bool {
 	return slices.ContainsFunc(c.s.Nodes, func(n policy.Node) bool {
 		v, _ := n.Label(karpv1.NodePoolLabelKey)
@@ -159,7 +159,7 @@ func (c *source) held(name string) bool {
 	})
 }
 
-// complaint describes the first fault of a NodePool, without its location, and without names that
+// complaint describes the first error of a NodePool, without its location, and without names that
 // people chose if these are hidden.
 func (c *source) complaint(err error) string {
 	first, _, more := strings.Cut(err.Error(), "\n")
@@ -175,7 +175,7 @@ func (c *source) complaint(err error) string {
 	return first
 }
 
-// read reads the NodePool as sim does.
+// read parses the NodePool as sim does.
 func (x *ownPool) read() (*scenarios.Scenario, error) {
 	var b bytes.Buffer
 	b.WriteString("apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: alone}\nspec: {duration: 1h}\n---\n")
@@ -193,7 +193,7 @@ func (x *ownPool) write(b *bytes.Buffer) error {
 	return manifest.WriteWhole(b, x.class)
 }
 
-// stated returns what of the NodePool other pools state in a CapacityPool: its labels.
+// stated returns a CapacityPool with the labels of the NodePool and nothing else.
 func (x *ownPool) stated() *v1alpha1.CapacityPool {
 	labels := map[string]string{}
 	for i := range x.alone.Pools() {
@@ -204,8 +204,7 @@ func (x *ownPool) stated() *v1alpha1.CapacityPool {
 	return &v1alpha1.CapacityPool{Spec: v1alpha1.CapacityPoolSpec{Template: v1alpha1.NodeTemplate{Labels: labels}}}
 }
 
-// objects returns the NodePool, and its class where that is not among those that were
-// written before.
+// objects returns the NodePool, and its class unless written contains it.
 func (c *poolSet) objects(p *pool, written map[string]bool) []any {
 	x := p.own
 	for _, key := range slices.Sorted(maps.Keys(p.labels)) {
@@ -259,10 +258,11 @@ func (n *names) hidePool(p *nodePool) {
 	}
 }
 
-// openFields are those of a class that say no more than how large a node is.
+// openFields are the fields of a node class that contain no names: they only determine the capacity
+// of a node.
 var openFields = []string{"amiFamily", "kubelet", "instanceStorePolicy", "blockDeviceMappings", "ephemeralStorage"}
 
-// hideClass replaces the name of a class, and leaves out what may hold others.
+// hideClass replaces the name of a node class, and removes fields that may contain other names.
 func (c *poolSet) hideClass(x *nodeClass) {
 	if !c.names.on {
 		return
@@ -308,7 +308,7 @@ func (c *poolSet) hideClass(x *nodeClass) {
 	}
 }
 
-// takes reports whether a pool may buy what a node is of.
+// takes reports whether a pool may buy the market of a node.
 func (p *pool) takes(at *place) bool {
 	if p.own == nil {
 		return takes(p.manifest, at)

@@ -17,7 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// readBeta reads the NodePools and EC2NodeClasses of a Karpenter before 1.0 and converts them to v1.
+// readBeta reads the NodePools and EC2NodeClasses of a Karpenter before 1.0 and converts them to
+// v1.
 func (l *listed) readBeta(ctx context.Context, c client.Reader) {
 	if len(l.objects[reflect.TypeFor[*karpv1.NodePool]()]) > 0 {
 		return
@@ -35,7 +36,7 @@ func (l *listed) readBeta(ctx context.Context, c client.Reader) {
 	const read = "the NodePools are of karpenter.sh/v1beta1"
 	classes, err := listBeta(ctx, c, "karpenter.k8s.aws", "EC2NodeClass")
 	if err != nil {
-		classes = nil // a NodePool without its class is captured by its nodes, and that is reported
+		classes = nil // a NodePool without its class is captured from its nodes, which is reported
 	}
 	objects, notes, err := scenarios.ConvertOld(append(pools, classes...))
 	if err == nil {
@@ -50,7 +51,7 @@ func (l *listed) readBeta(ctx context.Context, c client.Reader) {
 	l.missing = append(l.missing, notes[1:]...) // the first names every object
 }
 
-// fileConverted files NodePools and EC2NodeClasses of v1 as if they had been listed.
+// fileConverted adds NodePools and EC2NodeClasses of v1 as if they had been listed.
 func (l *listed) fileConverted(objects []map[string]any) error {
 	for _, o := range objects {
 		u := &unstructured.Unstructured{Object: o}
@@ -67,7 +68,7 @@ func (l *listed) fileConverted(objects []map[string]any) error {
 	return nil
 }
 
-// listBeta lists objects of v1beta1.
+// listBeta lists objects of the API version v1beta1.
 func listBeta(ctx context.Context, c client.Reader, group, kind string) ([]map[string]any, error) {
 	var list unstructured.UnstructuredList
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1beta1", Kind: kind + "List"})

@@ -7,12 +7,12 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// podsOnNodes are how many pods of each workload, by its name in the scenario, run on
-// nodes from the start.
+// podsOnNodes maps each node to the number of its pods at the start, by the name of their workload
+// in the scenario.
 type podsOnNodes map[policy.NodeID]map[string]int32
 
-// add puts up to n pods of a load onto a node, no more in all than are wanted of it at the
-// start.
+// add places up to n pods of a load on a node and returns the number that were not placed. In total
+// it places no more than the load has at the start.
 func (on podsOnNodes) add(node policy.NodeID, x *load, n int32) (rest int32) {
 	took := min(n, x.room)
 	if took > 0 {
@@ -25,8 +25,8 @@ func (on podsOnNodes) add(node policy.NodeID, x *load, n int32) (rest int32) {
 	return n - took
 }
 
-// onNodes returns which pods run on which nodes at the start of the scenario. Call it after the
-// workloads are written, which gives them their names.
+// onNodes returns the pods on each node at the start of the scenario. It must be called after the
+// workloads are written, which sets their names.
 func (c *workWriter) onNodes() podsOnNodes {
 	if c.o.History != nil {
 		return c.onNodesThen()
@@ -42,7 +42,7 @@ func (c *workWriter) onNodes() podsOnNodes {
 	return on
 }
 
-// onNodesThen does the same for the start of the history.
+// onNodesThen is like onNodes for the start of the history.
 func (c *workWriter) onNodesThen() podsOnNodes {
 	on, nodes := podsOnNodes{}, map[string]policy.NodeID{}
 	for i := range c.s.Nodes {
@@ -72,8 +72,7 @@ func (c *workWriter) onNodesThen() podsOnNodes {
 	return on
 }
 
-// startRoom returns how many pods of a load that is written are wanted at the start, n of
-// a service.
+// startRoom returns the number of pods of a written load at the start; n for a service.
 func (c *workWriter) startRoom(x *load, n int32) int32 {
 	switch {
 	case x.kind == policy.KindDaemonSet || x.t.DaemonSet || x.w != nil && x.w.Suspended:
@@ -90,11 +89,11 @@ func (c *workWriter) startRoom(x *load, n int32) int32 {
 	return n
 }
 
-// keyThen names what a history has.
+// keyThen returns the key of a workload of a history.
 func keyThen(kind policy.WorkloadKind, name string) string { return kind.String() + name }
 
-// goOnPods adds the placement of pods of now that already ran at the start of a history. For a
-// history from logs no other placement is known.
+// goOnPods adds to h the nodes of current pods that already ran at the start of the history. A
+// history from logs has no other placement.
 func goOnPods(h *history.History, s *policy.Snapshot) {
 	on := map[history.Placed]int32{}
 	for i := range s.Pods {

@@ -20,18 +20,18 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A past is what a workload was over the time that is captured.
+// A past is the history of a workload.
 type past struct {
-	schedule string // of its replicas, as the annotation has it
-	first    int32  // the replicas at the start
-	rollouts string // as the annotation has them, empty for none
+	schedule string // replicas over time, in the form of the annotation
+	first    int32  // replicas at the start
+	rollouts string // in the form of the annotation, empty if there were none
 
 	job *history.Job // nil for a service
 }
 
-// withNodes returns s with the nodes of the history added after its own. began has those that
-// existed at the start of the history. The others are added once for each kind: they show what a
-// pool bought.
+// withNodes returns s with the nodes of the history added after its own. began maps the added nodes
+// to whether they existed at the start of the history. Of the later ones, one of each kind is
+// added: they show what a pool bought.
 func withNodes(s *policy.Snapshot, h *history.History) (out *policy.Snapshot, began map[policy.NodeID]bool) {
 	same := *s
 	same.Nodes, began = slices.Clone(s.Nodes), map[policy.NodeID]bool{}
@@ -71,8 +71,8 @@ func withNodes(s *policy.Snapshot, h *history.History) (out *policy.Snapshot, be
 	return &same, began
 }
 
-// nodeLabels returns labels of a node that metrics had, with the region where its zone
-// says it.
+// nodeLabels returns the labels of a node from metrics, and derives the region from the zone if it
+// is missing.
 func nodeLabels(labels map[string]string) (out []policy.Label) {
 	if zone := labels[corev1.LabelTopologyZone]; zone != "" && labels[corev1.LabelTopologyRegion] == "" {
 		labels = maps.Clone(labels)
@@ -86,7 +86,7 @@ func nodeLabels(labels map[string]string) (out []policy.Label) {
 
 var zoneEnding = regexp.MustCompile(`-?[a-z]$`)
 
-// regionOf returns the region of a zone: that of the catalog, else the zone without its letter.
+// regionOf returns the region of a zone: from the catalog, otherwise the zone without its letter.
 func regionOf(zone string) string {
 	for _, provider := range catalog.Providers() {
 		for _, region := range catalog.Regions(provider) {
@@ -98,8 +98,8 @@ func regionOf(zone string) string {
 	return zoneEnding.ReplaceAllString(zone, "")
 }
 
-// withPast gives each load its past, leaves out those that the history does not have, and adds
-// those that no longer exist.
+// withPast sets the past of each load, removes those that the history does not have, and adds those
+// that no longer exist.
 func (c *workWriter) withPast(all []*load) []*load {
 	services, jobs := map[string]*load{}, map[string]*load{}
 	var out []*load
@@ -130,8 +130,8 @@ func (c *workWriter) withPast(all []*load) []*load {
 	return out
 }
 
-// servicesThen returns the services of the history, by the rules of those of now where they
-// are still there. unknown are the names of the others.
+// servicesThen returns the services of the history. Those that still exist have their current
+// rules; unknown are the names of the others.
 func (c *workWriter) servicesThen(now map[string]*load) (out []*load, unknown []string) {
 	h := c.o.History
 	for i := range h.Workloads {
@@ -157,7 +157,7 @@ func (c *workWriter) servicesThen(now map[string]*load) (out []*load, unknown []
 	return out, unknown
 }
 
-// jobsThen returns the jobs of the history, as servicesThen does.
+// jobsThen is like servicesThen for the jobs of the history.
 func (c *workWriter) jobsThen(now map[string]*load) (out []*load, unknown []string) {
 	h, named := c.o.History, map[string]int{}
 	for i := range h.Jobs {
@@ -190,7 +190,7 @@ func (c *workWriter) jobsThen(now map[string]*load) (out []*load, unknown []stri
 	return out, unknown
 }
 
-// someNames lists names of workloads, not all of many.
+// someNames lists at most 12 names of workloads.
 func (c *workWriter) someNames(list []string) string {
 	const most = 12
 	var out []string
@@ -205,8 +205,8 @@ func (c *workWriter) someNames(list []string) string {
 
 func namespaceOf(name string) string { namespace, _ := split(name); return namespace }
 
-// unruled returns a load of which only metrics say anything; nil where they do not say what
-// its pods requested.
+// unruled returns a load with only the data of metrics, or nil if these do not have the requests of
+// its pods.
 func unruled(name string, kind policy.WorkloadKind, p *history.Pod) *load {
 	if p.Requests.CPU == 0 && p.Requests.Memory == 0 {
 		return nil
@@ -219,7 +219,7 @@ func unruled(name string, kind policy.WorkloadKind, p *history.Pod) *load {
 	}}
 }
 
-// then gives x the requests and the start of its pods as they were.
+// then sets the requests and the start time of x to those of the history.
 func (x *load) then(p *history.Pod) {
 	t := *x.t
 	scale := func(now *int64, mean, latest int64) {
@@ -235,13 +235,13 @@ func (x *load) then(p *history.Pod) {
 	}
 }
 
-// scheduleOf writes replicas over time as the annotation of a workload has them.
+// scheduleOf returns replicas over time in the form of the annotation of a workload.
 func scheduleOf(from policy.Time, changes []history.Change) string {
 	var words []string
 	last := time.Duration(-1)
 	for _, c := range changes {
 		after := c.At.Sub(from).Round(time.Second)
-		if after <= last { // of two within a second the later one holds
+		if after <= last { // of two changes within a second, the later one is kept
 			words = words[:len(words)-1]
 		}
 		last = after
@@ -250,7 +250,7 @@ func scheduleOf(from policy.Time, changes []history.Change) string {
 	return strings.Join(words, " ")
 }
 
-// jobThen returns jobs as they ran.
+// jobThen returns a Job that runs as often as it did in the history.
 func (c *workWriter) jobThen(x *load, j *history.Job) any {
 	m, pod := c.parts(x, "Job")
 	m.Annotations[kube.AnnotationDuration] = j.Took.String()
@@ -267,8 +267,8 @@ func (c *workWriter) jobThen(x *load, j *history.Job) any {
 	return &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: m, Spec: spec}
 }
 
-// releasesOf writes when jobs began as the annotation of a Job has it, or when versions were
-// rolled out as that of a Deployment.
+// releasesOf returns the start times of jobs in the form of the annotation of a Job, or the times
+// of rollouts in that of a Deployment.
 func releasesOf(from policy.Time, runs []policy.Time) string {
 	var words []string
 	for i := 0; i < len(runs); {

@@ -16,18 +16,17 @@ import (
 // image replaces all images, since a snapshot does not have the images of pods.
 const image = "registry.k8s.io/pause:3.10"
 
-// graceDefault is the API server's.
+// graceDefault is the API server's default termination grace period.
 const graceDefault = 30 * time.Second
 
-// A podWriter writes what pods need of nodes, and collects the priority classes that
-// they have.
+// A podWriter writes pod specifications, and collects the priority classes of the pods.
 type podWriter struct {
 	*source
 	classes map[string]priorityClass
 }
 
-// spec returns the specification of the pods of a load, with all that its
-// containers request in one.
+// spec returns the specification of the pods of a load. It combines the requests of all containers
+// in one container.
 func (c *podWriter) spec(x *load) corev1.PodSpec {
 	t := x.t
 	s := corev1.PodSpec{
@@ -43,7 +42,7 @@ func (c *podWriter) spec(x *load) corev1.PodSpec {
 	}
 	for i, v := range t.Volumes {
 		switch {
-		case !v.Zonal || v.Claim == "" && x.kind == policy.KindStatefulSet: // reached from all zones, or a claim of the set
+		case !v.Zonal || v.Claim == "" && x.kind == policy.KindStatefulSet: // attachable in all zones, or a claim of the StatefulSet
 			continue
 		case v.Claim != "":
 			s.Volumes = append(s.Volumes, corev1.Volume{Name: volumeName(i), VolumeSource: corev1.VolumeSource{
@@ -60,7 +59,7 @@ func (c *podWriter) spec(x *load) corev1.PodSpec {
 
 func volumeName(i int) string { return "volume-" + string(rune('a'+i%26)) }
 
-// claims returns the claims that each pod of a StatefulSet has for itself.
+// claims returns the volume claim templates of a StatefulSet.
 func claims(t *policy.Template) (out []corev1.PersistentVolumeClaim) {
 	for i := range t.Volumes {
 		if v := &t.Volumes[i]; v.Claim == "" {
@@ -70,7 +69,7 @@ func claims(t *policy.Template) (out []corev1.PersistentVolumeClaim) {
 	return out
 }
 
-// claim returns a claim that gives a volume. Its size is in no snapshot.
+// claim returns a claim for a volume. A snapshot does not record its size.
 func claim(v *policy.Volume) corev1.PersistentVolumeClaimSpec {
 	mode := corev1.ReadWriteOnce
 	switch {
@@ -85,8 +84,8 @@ func claim(v *policy.Volume) corev1.PersistentVolumeClaimSpec {
 		}}
 }
 
-// requests returns what a pod requests. Accelerators are limits too: Kubernetes allows no pod more
-// of them than it requests.
+// requests returns the requests of a pod. Accelerators are limits too, since Kubernetes requires
+// both to be equal.
 func requests(t *policy.Template) corev1.ResourceRequirements {
 	r, all := &t.Requests, corev1.ResourceList{}
 	for _, x := range []struct {
@@ -117,8 +116,8 @@ func ports(t *policy.Template) (out []corev1.ContainerPort) {
 	return out
 }
 
-// tolerations returns those of a template, less the ones that controllers and the API
-// server add by themselves.
+// tolerations returns the tolerations of a template, without those that controllers and the API
+// server add.
 func (c *podWriter) tolerations(t *policy.Template) (out []corev1.Toleration) {
 	added := kube.DaemonTolerations()
 	for _, x := range t.Tolerations {

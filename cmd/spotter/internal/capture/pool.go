@@ -17,51 +17,51 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A pool is one of the scenario.
+// A pool is a pool of the scenario.
 type pool struct {
 	name  string
 	nodes []policy.NodeID
 
-	// manifest is as the cluster or the snapshot states it, nil for one that is
-	// derived from its nodes. It has its defaults.
+	// manifest is the manifest from the cluster or the snapshot, with defaults. It is nil until
+	// derive creates it from the nodes.
 	manifest *v1alpha1.CapacityPool
 
-	// own is a NodePool that is written as it is, nil for a CapacityPool. The manifest then
-	// has its labels alone.
+	// own is a NodePool that is written unchanged, or nil for a CapacityPool. With it, manifest has
+	// only its labels.
 	own *ownPool
 
-	// labels are those that all its nodes have, that pods require and that the manifest does not
+	// labels are the labels that all nodes have and pods require but that the manifest does not
 	// state.
 	labels map[string]string
 }
 
-// A poolSet is the pools of the scenario, with the nodes of the snapshot: each is in
-// one pool, which would buy it, or left out.
+// A poolSet is the pools of the scenario, with the nodes of the snapshot. Each node is either left
+// out or in one pool that may buy it.
 type poolSet struct {
 	*source
 	all    []*pool // ascending by name
-	places []place // of each node
+	places []place // indexed by node
 
-	// began has the nodes that existed at the start of the history, and those that came later as
-	// false; nil without a history.
+	// began maps the nodes of the history to whether they existed at its start; nil without a
+	// history.
 	began map[policy.NodeID]bool
 
-	// unread are the NodePools that cannot be simulated, by name. Nothing may be bought in
+	// unread maps the names of the NodePools that cannot be simulated. No other pool may buy in
 	// their place, so their nodes are left out.
 	unread map[string]*unreadPool
 
-	// listPrice is what all nodes cost in an hour at list prices on demand.
+	// listPrice is the on-demand list price of all nodes, in dollars per hour.
 	listPrice float64
 }
 
-// An unreadPool is a NodePool that is left out, with its nodes.
+// An unreadPool is a NodePool that is left out with its nodes.
 type unreadPool struct {
 	why       string
 	nodes     int
 	listPrice float64
 }
 
-// statedPools makes the pools that have a manifest, or that the snapshot knows.
+// statedPools creates the pools that have a manifest or are in the snapshot.
 func (c *poolSet) statedPools() {
 	for i := range c.o.Pools {
 		p := c.o.Pools[i].DeepCopy()
@@ -88,7 +88,7 @@ func (c *poolSet) find(name string) *pool {
 	return c.all[i]
 }
 
-// groupOf returns the name of what n was made for, empty where no label says it.
+// groupOf returns the name of the node group of n, or empty if no label names it.
 func groupOf(n *policy.Node) string {
 	for _, k := range kube.GroupLabels() {
 		if v, has := n.Label(k); has {
@@ -98,8 +98,8 @@ func groupOf(n *policy.Node) string {
 	return ""
 }
 
-// poolOf returns the pool that a node is of. One that its pool would not buy is in a
-// pool of its own: it would not be there else.
+// poolOf returns the pool of a node. A node that its pool may not buy is put in a separate pool,
+// because it could not exist otherwise.
 func (c *poolSet) poolOf(n *policy.Node, at *place) *pool {
 	name := ""
 	if n.Pool >= 0 {
@@ -130,15 +130,15 @@ func (c *poolSet) poolOf(n *policy.Node, at *place) *pool {
 
 var notPlain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
 
-// Plain makes a name of an object of the value of a label.
+// Plain converts the value of a label to an object name.
 func Plain(v string) string {
-	const most = 50 // a CapacityPool may have 58, and one is made unique by an ending
+	const most = 50 // a CapacityPool may have 58; the rest is for a suffix that makes the name unique
 	v = strings.Trim(notPlain().ReplaceAllString(strings.ToLower(v), "-"), "-")
 	return strings.Trim(v[:min(len(v), most)], "-")
 }
 
-// derive makes manifests for the pools that have none: what they may buy is what is
-// like the nodes that they have.
+// derive creates manifests for the pools that have none. They may buy types similar to those of
+// their nodes.
 func (c *poolSet) derive() {
 	for _, p := range c.all {
 		if p.manifest != nil {
@@ -182,7 +182,7 @@ func add(list []string, s string) []string {
 	return append(list, s)
 }
 
-// backendOf returns who provisions the nodes of a pool without a manifest.
+// backendOf returns the backend that provisions the nodes of a pool without a manifest.
 func (c *poolSet) backendOf(p *pool) v1alpha1.Backend {
 	first := &c.s.Nodes[p.nodes[0]]
 	if c.places[first.ID].provider == policy.Rackspace {
@@ -220,11 +220,11 @@ func (c *poolSet) commonTaints(p *pool) (out []corev1.Taint) {
 	return out
 }
 
-// effects are the names of taint effects.
+// effects are the names of taint effects, indexed by [policy.TaintEffect].
 var effects = [...]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule,
 	corev1.TaintEffectNoExecute}
 
-// manifests returns the CapacityPools as they are written.
+// manifests returns the pools as they are written.
 func (c *poolSet) manifests() []any {
 	out := make([]any, 0, len(c.all))
 	written := map[string]bool{}

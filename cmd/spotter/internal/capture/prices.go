@@ -17,7 +17,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace/generate"
 )
 
-// Prices makes a trace of the prices that a recording has. It starts with the price history of the
+// Prices returns a trace of the prices in a recording. It starts with the price history of the
 // first step, at most four hours before that step, and ends with the last step.
 func Prices(name string, steps iter.Seq2[*record.Step, error]) (*trace.Trace, error) {
 	all := map[string]*trace.Series{}
@@ -61,10 +61,10 @@ func Prices(name string, steps iter.Seq2[*record.Step, error]) (*trace.Trace, er
 	return t, nil
 }
 
-// gridStep is the step of the price history of a snapshot.
+// gridStep is the step of the price history of a snapshot, in milliseconds.
 const gridStep = policy.Time(10 * 60 * 1000)
 
-// priorPrices takes in what the first snapshot knows of the hours before it.
+// priorPrices adds the price history of the first snapshot.
 func priorPrices(x *trace.Series, m *policy.Market, now policy.Time) {
 	newest := now - now%gridStep
 	for i, price := range m.History {
@@ -74,7 +74,7 @@ func priorPrices(x *trace.Series, m *policy.Market, now policy.Time) {
 	}
 }
 
-// see adds what was seen of a market at an instant later than all before.
+// see adds an observation of a market. It ignores one that is not later than the last.
 func see(x *trace.Series, at policy.Time, price policy.Money, m *policy.Market) {
 	if n := len(x.At); n > 0 && x.At[n-1] >= at {
 		return
@@ -91,8 +91,8 @@ func see(x *trace.Series, at policy.Time, price policy.Money, m *policy.Market) 
 	}
 }
 
-// onDemand returns the published price, 0 for one that was derived: it is derived
-// again where it is needed, and said to be.
+// onDemand returns the published on-demand price, or 0 if it was derived: readers of the trace
+// derive it again and mark it as derived.
 func onDemand(m *policy.Market) policy.Money {
 	if m.OnDemandModelled {
 		return 0
@@ -100,17 +100,17 @@ func onDemand(m *policy.Market) policy.Money {
 	return m.OnDemand
 }
 
-// drawnMax is the most markets that a capture draws prices for: a pool may buy any of
+// drawnMax is the maximum number of markets for which a capture draws prices. A pool may buy any of
 // thousands, and a run reads all of them.
 const drawnMax = 1200
 
-// laws name those by which the prices of a provider are drawn.
+// laws maps a provider to the preset for drawing its prices.
 var laws = map[string]string{
 	catalog.AWS: "aws-2024-classes", catalog.GCP: "gcp-2024", catalog.Azure: "azure-2024", catalog.Rackspace: "rackspace-2026",
 }
 
-// Draw makes synthetic prices for at most most markets in which the pools of a captured cluster may
-// buy: those of its nodes first, then those with the lowest price for their size.
+// Draw returns synthetic prices for at most most markets in which the pools of a captured cluster
+// may buy: those of its nodes first, then those with the lowest price for their size.
 func (c *Captured) Draw(seed uint64, most int, from, to policy.Time) (*trace.Trace, error) {
 	markets, err := c.markets(most)
 	if err != nil {
@@ -134,11 +134,13 @@ type candidate struct {
 	generate.Market
 	held bool
 
-	// unit is the price in dollars per vCPU, byte of memory and accelerator.
+	// unit is the price in dollars per vCPU, byte of memory and accelerator, per hour. It is +Inf
+	// for a resource that the type does not have.
 	unit [3]float64
 
 	// expense is the lowest of the three ratios between unit and the lowest unit price of all
-	// markets. A market that is cheap for any of the three resources is kept before one that is cheap for none.
+	// markets. A market that is cheap for any of the three resources is kept before one that is
+	// cheap for none.
 	expense float64
 }
 
@@ -164,8 +166,8 @@ func (c *Captured) markets(most int) ([]generate.Market, error) {
 	return out, nil
 }
 
-// Types returns at most most of the instance types that pools may buy of a provider: those of its
-// nodes first, then those with the lowest price for their size.
+// Types returns at most most instance types of a provider that pools may buy: those of its nodes
+// first, then those with the lowest price for their size.
 func (c *Captured) Types(provider string, most int) ([]string, error) {
 	list, err := c.candidates()
 	if err != nil {
@@ -180,7 +182,7 @@ func (c *Captured) Types(provider string, most int) ([]string, error) {
 	return out, nil
 }
 
-// Regions returns the regions of a provider in which there are nodes.
+// Regions returns the regions of a provider in which there are nodes, sorted.
 func (c *Captured) Regions(provider string) (out []string) {
 	for _, s := range c.seen {
 		if s.provider == provider {
@@ -191,8 +193,8 @@ func (c *Captured) Regions(provider string) (out []string) {
 	return out
 }
 
-// candidates returns the markets in which pools may buy: those of the nodes first, then by what they
-// cost for their size, ascending.
+// candidates returns the markets in which pools may buy: those of the nodes first, then ascending
+// by their cost for their size.
 func (c *Captured) candidates() ([]candidate, error) {
 	found := map[string]candidate{}
 	least := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
@@ -248,8 +250,8 @@ func (c *Captured) candidates() ([]candidate, error) {
 	return list, nil
 }
 
-// priced returns a type of the catalog and its on-demand price, which is derived if it is not
-// published.
+// priced returns a type of the catalog and its on-demand price per hour, which is derived if it is
+// not published.
 func priced(provider, region, name string) (policy.Money, policy.InstanceType, bool) {
 	t, ok := catalog.Lookup(provider, name)
 	if !ok {
@@ -262,8 +264,8 @@ func priced(provider, region, name string) (policy.Money, policy.InstanceType, b
 	return price, t, ok && price > 0
 }
 
-// A region is where a pool buys, with the zones there: those in which nodes are, and
-// where no node is those of the catalog.
+// A region is a region in which pools buy, with its zones: those that have nodes or that a pool
+// names, or all of the catalog if the region has no node.
 type region struct {
 	provider, region string
 	zones            []string

@@ -11,17 +11,17 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// labelReservation is that of a node in a capacity reservation (pkg/apis/v1/labels.go of
+// labelReservation is the label of a node in a capacity reservation (pkg/apis/v1/labels.go of
 // karpenter-provider-aws).
 const labelReservation = "karpenter.k8s.aws/capacity-reservation-id"
 
-// keyReservations is where the status of an EC2NodeClass has the capacity reservations that
-// it selects.
+// keyReservations is the status field of an EC2NodeClass with the capacity reservations that it
+// selects.
 const keyReservations = "capacityReservations"
 
-// reservationsOf returns the capacity reservations that a class selects, with how many nodes
-// each holds. Its status does not say that, so it is as many as are in it: one without nodes
-// is left out.
+// reservationsOf returns the capacity reservations that a node class selects. Its status does not
+// contain their sizes, so each has the size of the number of nodes in it; one without nodes is left
+// out.
 func (c *poolSet) reservationsOf(class *unstructured.Unstructured) (out []any, found bool) {
 	list, found, _ := unstructured.NestedSlice(class.Object, "status", keyReservations)
 	out = make([]any, 0, len(list))
@@ -45,8 +45,8 @@ func (c *poolSet) reservationsOf(class *unstructured.Unstructured) (out []any, f
 	return out, found
 }
 
-// reservedNodes counts the nodes that are in a reservation, now or at the start of the history,
-// whichever are more.
+// reservedNodes returns the number of nodes in a reservation, now or at the start of the history,
+// whichever is larger.
 func (c *poolSet) reservedNodes(id string) int64 {
 	var now, then int64
 	for i := range c.s.Nodes {
@@ -63,8 +63,8 @@ func (c *poolSet) reservedNodes(id string) int64 {
 	return max(now, then)
 }
 
-// settleReserved leaves a node in its reservation where its NodePool may launch there. Any
-// other reserved node is one on demand, which a commitment pays.
+// settleReserved keeps a node in its reservation if its NodePool may launch there. Any other
+// reserved node becomes an on-demand node that a commitment pays for.
 func (c *poolSet) settleReserved(n *policy.Node, at *place) {
 	if at.capacity != policy.Reserved {
 		return
@@ -84,7 +84,7 @@ func (x *ownPool) selects(id string) bool {
 	return slices.ContainsFunc(list, func(entry any) bool { return entry.(map[string]any)["id"] == id })
 }
 
-// hideReservations replaces the ids of reservations.
+// hideReservations replaces the IDs of reservations.
 func (c *source) hideReservations(class *nodeClass) {
 	list, _ := class.Status[keyReservations].([]any)
 	for _, entry := range list {
@@ -93,9 +93,8 @@ func (c *source) hideReservations(class *nodeClass) {
 	}
 }
 
-// paidFor returns commitments that pay for the reserved nodes of which it is not known in
-// which reservation they are, those of one type and zone together. What is committed already
-// pays for its type.
+// paidFor returns commitments that pay for the reserved nodes whose reservation is unknown, one for
+// each type and zone. Types that already have a commitment are skipped.
 func (c *poolSet) paidFor() (out []commitment) {
 	all := int64(0)
 	for i := range c.places {

@@ -16,9 +16,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// restate makes a manifest of a pool as a snapshot shows it. Its markets are the
-// types and zones that it may buy at that moment: the bounds that they come from are
-// not known.
+// restate returns a manifest of a pool in a snapshot. Its markets are the types and zones that the
+// pool may buy at that moment, since the rules that allow them are unknown.
 func (c *source) restate(p *policy.Pool) *v1alpha1.CapacityPool {
 	m := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: p.Name}}
 	s := &m.Spec
@@ -55,13 +54,13 @@ func (c *source) restate(p *policy.Pool) *v1alpha1.CapacityPool {
 	return m
 }
 
-// The most entries that a manifest takes.
+// The maximum number of entries in a manifest.
 const (
 	typesMax = 1024
 	zonesMax = 64
 )
 
-// marketsOf lists what a pool may buy, and what its nodes are.
+// marketsOf returns the markets that a pool may buy and those of its nodes.
 func (c *source) marketsOf(p *policy.Pool) (m v1alpha1.Markets) {
 	types, zones, regions, arches := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	note := func(id policy.MarketID) {
@@ -69,7 +68,7 @@ func (c *source) marketsOf(p *policy.Pool) (m v1alpha1.Markets) {
 		t := &c.s.Types[x.Type]
 		types[t.Name], zones[c.s.Zones[x.Zone]], regions[x.Region], arches[t.Arch] = true, true, true, true
 	}
-	for i := range c.s.Nodes { // first, so that they are never among those that are too many
+	for i := range c.s.Nodes { // first, so that the limits never exclude them
 		if n := &c.s.Nodes[i]; n.Live() && n.Pool == p.ID && n.Market >= 0 {
 			note(n.Market)
 		}
@@ -129,7 +128,7 @@ func capacityOf(p *policy.Pool) v1alpha1.Capacity {
 	return k
 }
 
-// policyOf takes "name:key=value" apart; nil for none.
+// policyOf parses "name:key=value". It returns nil for an empty specification.
 func policyOf(spec string) *v1alpha1.PolicyRef {
 	if spec == "" {
 		return nil
@@ -158,13 +157,13 @@ func disruptionOf(p *policy.Pool) v1alpha1.Disruption {
 		d.SavingsThreshold = &p.SavingsThreshold
 	}
 	if len(p.Budgets) > 0 {
-		b := &p.Budgets[0] // a manifest states one
+		b := &p.Budgets[0] // a manifest has only one
 		d.Budget, d.Schedule, d.Duration = intOrString(b.Nodes), b.Schedule, span(b.Duration)
 	}
 	return d
 }
 
-// span returns a duration, nil for none.
+// span returns a duration, or nil for 0.
 func span(d time.Duration) *metav1.Duration {
 	if d == 0 {
 		return nil
@@ -172,7 +171,7 @@ func span(d time.Duration) *metav1.Duration {
 	return &metav1.Duration{Duration: d}
 }
 
-// intOrString returns a count or a percentage, nil for none.
+// intOrString returns a count or a percentage, or nil if q is not set.
 func intOrString(q policy.Quantity) *intstr.IntOrString {
 	if !q.Set {
 		return nil

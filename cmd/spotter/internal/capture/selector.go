@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// operators are the names of the operators of selectors.
+// operators are the names of selector operators, indexed by the operator of a requirement.
 var operators = [...]string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"}
 
 const (
@@ -42,7 +42,7 @@ func (c *podWriter) nodeSelector(t *policy.Template) map[string]string {
 	return out
 }
 
-// capacity returns the capacity type that a label of another system names.
+// capacity returns the capacity type that a label of another system means.
 func (c *source) capacity(key, value string) (string, bool) {
 	t, ok := c.o.Capacity.Resolve(map[string]string{key: value})
 	return t.String(), ok
@@ -133,7 +133,7 @@ func (c *podWriter) podTerms(terms []policy.PodTerm) (required []corev1.PodAffin
 	return required, preferred
 }
 
-// asked returns the labels of nodes that the pods of a template must have.
+// asked returns the node labels that the pods of a template require.
 func asked(t *policy.Template) (keys []string) {
 	for _, l := range t.NodeSelector {
 		keys = append(keys, l.Key)
@@ -148,7 +148,7 @@ func asked(t *policy.Template) (keys []string) {
 	return keys
 }
 
-// carried reports whether every node of a run carries a label by itself.
+// carried reports whether every node of a run has a label without a manifest that states it.
 func (c *source) carried(key string) bool {
 	switch key {
 	case keyCapacity, "karpenter.sh/nodepool", corev1.LabelArchStable, corev1.LabelOSStable, corev1.LabelInstanceTypeStable,
@@ -161,15 +161,14 @@ func (c *source) carried(key string) bool {
 	return strings.HasPrefix(key, "karpenter.k8s.aws/instance-") && slices.Contains(catalog.Providers(), c.o.Provider)
 }
 
-// carries reports whether nodes of the pool carry a label of EKS Auto Mode on instance types by
-// themselves.
+// carries reports whether key is a label of EKS Auto Mode for instance types and the nodes of the
+// pool have such labels.
 func (p *pool) carries(key string) bool {
 	return p.own != nil && p.own.class != nil && p.own.class.Kind == "NodeClass" &&
 		strings.HasPrefix(key, "eks.amazonaws.com/instance-")
 }
 
-// labelPools gives pools the labels that pods require and that all of their nodes have, wherever
-// they come from.
+// labelPools adds to pools the labels that pods require and that all nodes of the pool have.
 func (c *poolSet) labelPools() {
 	for i := range c.s.Templates {
 		for _, key := range asked(&c.s.Templates[i]) {
@@ -185,8 +184,8 @@ func (c *poolSet) labelPools() {
 	}
 }
 
-// common returns the value of a label that all nodes of a pool have and its manifest
-// does not state.
+// common returns the value of a label that all nodes of a pool have and that its manifest does not
+// state.
 func (c *poolSet) common(p *pool, key string) (string, bool) {
 	if _, stated := p.manifest.Spec.Template.Labels[key]; stated || len(p.nodes) == 0 || p.carries(key) ||
 		p.requires(key) {
@@ -204,11 +203,11 @@ func (c *poolSet) common(p *pool, key string) (string, bool) {
 	return first, has
 }
 
-// requires reports whether the pool is a NodePool whose requirements name a label: its nodes take
-// the values that their pods select.
+// requires reports whether the pool is a NodePool whose requirements name a label. Its nodes then
+// have the values that their pods select.
 func (p *pool) requires(key string) bool { return p.own != nil && slices.Contains(p.own.required, key) }
 
-// checkSelectors reports the labels that pods require and no node of a run will have.
+// checkSelectors reports the labels that pods require and that no node of a run will have.
 func (c *poolSet) checkSelectors() {
 	missing := map[string]bool{}
 	for i := range c.s.Templates {

@@ -27,7 +27,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// sinceFlags are the flags by which a capture reads what happened.
+// sinceFlags are the flags for capturing a history.
 type sinceFlags struct {
 	since, from, to string
 
@@ -101,7 +101,7 @@ func (f *sinceFlags) check() error {
 	return err
 }
 
-// parseSpan reads 7d, 2w, 36h or 1h30m.
+// parseSpan parses a duration such as 7d, 2w, 36h or 1h30m.
 func parseSpan(text string) (time.Duration, error) {
 	units := map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
 	d, err := time.ParseDuration(text)
@@ -119,15 +119,15 @@ func parseSpan(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// spanMost is the longest time that is read.
+// spanMost is the longest history that can be captured.
 const spanMost = 3 * 366 * 24 * time.Hour
 
-// span returns the requested interval. now is the time of the snapshot. A recorded snapshot gives
-// the rules only, so the interval may be another.
+// span returns the requested interval. now is the time of the snapshot. A recorded snapshot
+// provides only the rules, so the interval may end after it.
 func (f *sinceFlags) span(now policy.Time, recorded bool) (from, to policy.Time, err error) {
 	to = now
 	if f.to != "" {
-		to, _ = input.ParseTime(f.to) // it was checked
+		to, _ = input.ParseTime(f.to) // check has validated it
 	}
 	unit := policy.Time(time.Hour / time.Millisecond)
 	if f.from != "" {
@@ -152,13 +152,13 @@ func (f *sinceFlags) span(now policy.Time, recorded bool) (from, to policy.Time,
 	return from, to, nil
 }
 
-// How often a call to Prometheus is made that fails, and the wait before the second.
+// The number of attempts for a call to Prometheus, and the wait before the second.
 const (
 	callTries = 5
 	callWait  = time.Second
 )
 
-// client returns what asks Prometheus; nil where it is not asked.
+// client returns a Prometheus client, or nil if none is configured.
 func (f *sinceFlags) client() (*history.Prometheus, error) {
 	if f.prometheus == "" {
 		return nil, nil
@@ -200,7 +200,7 @@ func (f *sinceFlags) client() (*history.Prometheus, error) {
 	return p, nil
 }
 
-// read returns what a cluster did, and where that is from.
+// read returns the history of a cluster, and a description of its source.
 func (f *sinceFlags) read(ctx context.Context, p *cli.Program, of *captureSource, o *Options) (h *history.History,
 	source string, err error) {
 	if h, source, err = f.recorded(ctx, p, of, o.JobDuration); err != nil {
@@ -219,7 +219,7 @@ func (f *sinceFlags) read(ctx context.Context, p *cli.Program, of *captureSource
 	return h, source, nil
 }
 
-// recorded returns what metrics or logs have of a cluster.
+// recorded returns the history of a cluster from metrics or logs.
 func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSource,
 	jobDuration time.Duration) (h *history.History, source string, err error) {
 	from, to, err := f.span(of.snapshot.Now, of.recording != nil)
@@ -262,7 +262,7 @@ func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSo
 	return h, "the metrics at " + metrics.URL.Redacted(), nil
 }
 
-// covered has a run take the very time of a history, of which a trace must have the prices.
+// covered sets the interval of a run to that of a history. The trace must have prices for it.
 func (f *sinceFlags) covered(t *trace.Trace, h *history.History, run *Run) error {
 	const day = policy.Time(24 * time.Hour / time.Millisecond)
 	if end := (t.To + day - 1) / day * day; t.From > h.From || end < h.To {
@@ -274,8 +274,8 @@ func (f *sinceFlags) covered(t *trace.Trace, h *history.History, run *Run) error
 	return nil
 }
 
-// compared simulates what was captured as it is, sets how often nodes are reclaimed, and
-// returns the scenario with how far it is from what happened.
+// compared simulates the captured scenario under the policy as-is, adjusts the rate of reclaims,
+// and returns the scenario with its deviation from the history.
 func (f *captureFlags) compared(ctx context.Context, taken *Captured, run *Run, prices *trace.Trace) ([]byte, error) {
 	was := figureOf(f.History, &f.Capacity)
 	bound := func() (*scenarios.BoundScenario, error) {
@@ -317,7 +317,8 @@ func (f *captureFlags) compared(ctx context.Context, taken *Captured, run *Run, 
 	return taken.Write(*run)
 }
 
-// readPast reads the history of a cluster, and says where it is from.
+// readPast reads the history of a cluster, and returns a line that describes its interval and
+// source.
 func (f *captureFlags) readPast(ctx context.Context, p *cli.Program, of *captureSource) (line string, err error) {
 	var source string
 	if f.History, source, err = f.then.read(ctx, p, of, &f.Options); err != nil {
@@ -330,7 +331,7 @@ func (f *captureFlags) readPast(ctx context.Context, p *cli.Program, of *capture
 		f.History.To.Std().Format(time.RFC3339), source), nil
 }
 
-// goOn adds what is there now and no log names: it was there all the time.
+// goOn adds the current nodes and workloads that no log names, since they existed all the time.
 func goOn(h *history.History, s *policy.Snapshot) {
 	named := map[string]bool{}
 	for i := range h.Nodes {
@@ -355,8 +356,7 @@ func goOn(h *history.History, s *policy.Snapshot) {
 	}
 }
 
-// unended counts the nodes that a history which lasts until now does not end and that are not
-// there.
+// unended records the number of nodes that the history does not end and that no longer exist.
 func unended(h *history.History, s *policy.Snapshot) {
 	now := map[string]bool{}
 	for i := range s.Nodes {
@@ -374,7 +374,8 @@ func unended(h *history.History, s *policy.Snapshot) {
 	}
 }
 
-// describe says what nodes are that are there now, and which instances by their names.
+// describe sets the kinds of nodes that still exist, and their instances, by the names of the
+// nodes.
 func describe(h *history.History, s *policy.Snapshot, instances map[string]string) {
 	now := map[string]*history.NodeKind{}
 	for i := range s.Nodes {
@@ -396,8 +397,8 @@ func describe(h *history.History, s *policy.Snapshot, instances map[string]strin
 	for i := range h.Nodes {
 		n := &h.Nodes[i]
 		if k := now[n.Name]; k != nil {
-			n.Kind = k        // they say more than a source does
-			if n.To >= h.To { // not one of before with the same name
+			n.Kind = k        // the cluster has more labels than a source
+			if n.To >= h.To { // not an earlier node with the same name
 				n.Instance = cmp.Or(n.Instance, instances[n.Name])
 			}
 		}

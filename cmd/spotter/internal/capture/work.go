@@ -17,47 +17,46 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A load is what wants pods: a workload, or bare pods that are alike.
+// A load is a workload, or equal bare pods together.
 type load struct {
 	name string // "namespace/name"
 	kind policy.WorkloadKind
 	t    *policy.Template
 	w    *policy.Workload // nil for bare pods
-	pods int32            // that are captured
-	away int32            // on nodes that are not
+	pods int32            // number of captured pods
+	away int32            // number of pods on nodes that are not captured
 
-	// protected counts pods by the value of their do-not-disrupt.
+	// protected maps the values of do-not-disrupt annotations to the number of pods.
 	protected map[string]int32
 
-	// starts are how long its pods took from being bound to being ready.
+	// starts are the times of its pods from being bound to being ready.
 	starts []time.Duration
 
-	past *past // nil for one of now
+	past *past // nil without a history
 
-	// written is its name in the scenario, and room how many of its pods may be on nodes with which
-	// the scenario starts.
+	// written is its name in the scenario, and room is how many more of its pods may be placed on
+	// the nodes with which the scenario starts.
 	written string
 	room    int32
 }
 
-// A workWriter writes workloads, each under a name of its own.
+// A workWriter writes workloads, each with a unique name.
 type workWriter struct {
 	*source
 	nodes *poolSet
 	pods  podWriter
 
-	// taken are the names that were given away, pdbs the disruption budgets that
-	// select one of the workloads.
+	// taken are the names in use, and pdbs are the PodDisruptionBudgets that select one of the
+	// workloads.
 	taken map[string]bool
 	pdbs  map[policy.PDBID]bool
 
-	// ofTemplate are the loads by their templates, and then those of a history by
-	// keyThen.
+	// ofTemplate is indexed by policy.TemplateID. then maps a keyThen to the loads of a history.
 	ofTemplate []*load
 	then       map[string][]*load
 }
 
-// loads returns what wants pods, ascending by name.
+// loads returns all workloads and bare pods, ascending by name.
 func (c *workWriter) loads() []*load {
 	byTemplate := make([]load, len(c.s.Templates))
 	for i := range c.s.Pods {
@@ -140,7 +139,7 @@ func (x *load) protect(value string, n int32) {
 	x.protected[value] += n
 }
 
-// protection returns the do-not-disrupt of a pod, empty for none that protects it.
+// protection returns the do-not-disrupt annotation of a pod, or empty if it is not protected.
 func (c *source) protection(p *policy.Pod) string {
 	value, stated := c.o.DoNotDisrupt[p.Name]
 	switch protects, _, err := kube.DoNotDisrupt(value); {
@@ -152,7 +151,7 @@ func (c *source) protection(p *policy.Pod) string {
 	return ""
 }
 
-// alike returns what bare pods have in common that are the same but for their names.
+// alike returns a key that is equal for bare pods that differ only in their names.
 func alike(t *policy.Template) string {
 	same := *t
 	same.ID, same.Name = 0, t.Namespace
@@ -163,7 +162,7 @@ func alike(t *policy.Template) string {
 	return string(text)
 }
 
-// workloads returns the manifests of all that wants pods.
+// workloads returns the manifests of all workloads.
 func (c *workWriter) workloads() []any {
 	var out []any
 	bare := 0
@@ -182,7 +181,7 @@ func (c *workWriter) workloads() []any {
 	return out
 }
 
-// manifestOf returns the manifest of a load; nil for one that wants nothing.
+// manifestOf returns the manifest of a load, or nil if it requires no pods.
 func (c *workWriter) manifestOf(x *load) any {
 	n := x.pods
 	if x.w != nil && x.kind != policy.KindJob {
@@ -223,7 +222,7 @@ func (c *workWriter) manifestOf(x *load) any {
 
 func apps(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "apps/v1", Kind: kind} }
 
-// job returns what is left of a job: the completions that are still to come.
+// job returns the remainder of a job: the completions that are still to be done.
 func (c *workWriter) job(x *load) any {
 	pods := x.w.Replicas - x.away
 	if x.w.Suspended {
@@ -257,7 +256,7 @@ func (c *workWriter) job(x *load) any {
 	}
 	spec := batchv1.JobSpec{Parallelism: &pods, Completions: &completions, Template: pod}
 	if x.t.Gang > 1 && pods == completions {
-		ranked := batchv1.IndexedCompletion // of a JobSet each of its jobs becomes a gang of its own
+		ranked := batchv1.IndexedCompletion // each job of a JobSet becomes a separate gang
 		spec.CompletionMode = &ranked
 	}
 	if x.w.Suspended {
@@ -269,7 +268,7 @@ func (c *workWriter) job(x *load) any {
 // parts returns the metadata of a workload and the template of its pods.
 func (c *workWriter) parts(x *load, kind string) (metav1.ObjectMeta, corev1.PodTemplateSpec) {
 	namespace, name := split(c.names.qualified(x.name, "app"))
-	for c.taken[namespace+"/"+name] { // two kinds may have one name, and a scenario knows workloads by theirs
+	for c.taken[namespace+"/"+name] { // two kinds may share a name, but a scenario identifies workloads by name alone
 		name += "-" + strings.ToLower(kind)
 	}
 	c.taken[namespace+"/"+name] = true
@@ -292,13 +291,13 @@ func split(qualified string) (namespace, name string) {
 	return namespace, name
 }
 
-// revisionLabels tell the generations of one workload apart.
+// revisionLabels are the labels that distinguish the revisions of a workload.
 var revisionLabels = []string{"pod-template-hash", "controller-revision-hash", "pod-template-generation"}
 
-// labelWorkload is the label of pods that have no labels.
+// labelWorkload is the label that is added to pods without labels.
 const labelWorkload = "spotter.dev/workload"
 
-// labels returns those of the pods of a load.
+// labels returns the labels of the pods of a load.
 func (c *workWriter) labels(x *load) map[string]string {
 	out := map[string]string{}
 	for _, l := range x.t.Labels {

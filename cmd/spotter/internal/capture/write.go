@@ -10,29 +10,30 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// A Run says on which prices a scenario is run, and when.
+// A Run is the prices and the interval of a run of a scenario.
 type Run struct {
-	// Start is when metering starts, Duration its length, and WarmUp the interval before it in
-	// which the cluster is as it was captured.
+	// Start is the time at which metering starts, Duration is the length of the metered interval,
+	// and WarmUp is the length of the interval before it, which starts with the cluster as it was
+	// captured.
 	Start            policy.Time
 	Duration, WarmUp time.Duration
 
-	// Trace is the file or folder of the prices, seen from that of the scenario.
+	// Trace is the path of the prices, relative to the folder of the scenario.
 	Trace string
 
-	// Head are lines for the head of the file.
+	// Head are comment lines for the head of the file.
 	Head []string
 
-	// Intensity multiplies the modelled rate of reclaims; nil leaves it as it is.
+	// Intensity is the factor for the modelled rate of reclaims; nil leaves the rate unchanged.
 	Intensity *float64
 
-	// Compared are lines of a table that compares what is simulated with what
-	// happened, and Deviation says it in a few words; empty where it is not compared.
+	// Compared are the lines of a table that compares the simulation with the history, and
+	// Deviation summarises it. Both are empty if there is no comparison.
 	Compared  []string
 	Deviation string
 }
 
-// The Scenario object, with its fields in the order in which people read them.
+// A scenario is the Scenario object, with its fields in the order of reading.
 type scenario struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -59,8 +60,8 @@ type market struct {
 	Intensity *float64 `json:"intensity"`
 }
 
-// Write returns the scenario as a file: what was assumed and left out as comments at
-// its head, then the Scenario object, then the manifests.
+// Write returns the scenario as a file: the assumptions and omissions as comments, then the
+// Scenario object, then the manifests.
 func (c *Captured) Write(r Run) ([]byte, error) {
 	var b bytes.Buffer
 	for _, line := range r.Head {
@@ -92,7 +93,7 @@ func (c *Captured) Write(r Run) ([]byte, error) {
 			b.WriteString("---\n")
 		}
 		write := manifest.Write
-		if _, ok := o.(*nodeClass); ok { // with its status
+		if _, ok := o.(*nodeClass); ok { // including its status
 			write = manifest.WriteWhole
 		}
 		if err := write(&b, o); err != nil {

@@ -1,4 +1,4 @@
-// Package catalog is the command that lists instance types and what they cost.
+// Package catalog implements the command that lists instance types and their on-demand prices.
 package catalog
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// allProviders is what --provider takes for every provider.
+// allProviders is the value of --provider that selects every provider.
 const allProviders = "all"
 
-// formCSV has every column, for other programs.
+// formCSV is the output format with every column, for other programs.
 const formCSV = "csv"
 
 // Command returns the command catalog.
@@ -54,7 +54,7 @@ func Command(p *cli.Program) *cobra.Command {
 	return c
 }
 
-// A catalogRow is a type as it is printed. The names are those of the columns.
+// A catalogRow is an instance type in the output. Field names are column names.
 type catalogRow struct {
 	Provider   string  `json:"provider"`
 	Type       string  `json:"instance_type"`
@@ -71,7 +71,7 @@ type catalogRow struct {
 	Region     string  `json:"region"`
 	OnDemandHr float64 `json:"on_demand_usd_per_hour"`
 
-	// Basis says what the price was derived from; empty for a published one.
+	// Basis describes what the price was derived from. It is empty for a published price.
 	Basis string `json:"on_demand_basis,omitempty"`
 }
 
@@ -89,7 +89,7 @@ func (r *catalogRow) cells() []string {
 	}
 }
 
-// decimal formats x with as many digits as a price has.
+// decimal formats x with the least number of digits that represents it exactly.
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 func run(p *cli.Program, f *catalog.Filter, form *cli.Form) error {
@@ -129,8 +129,8 @@ func run(p *cli.Program, f *catalog.Filter, form *cli.Form) error {
 	})
 }
 
-// checkCatalog puts the providers that are meant in place of "all", and refuses
-// providers, regions and bounds that there cannot be.
+// checkCatalog replaces "all" by the names of all providers. It returns an error for unknown
+// providers and regions and for negative bounds.
 func checkCatalog(f *catalog.Filter) error {
 	if slices.Contains(f.Providers, allProviders) || len(f.Providers) == 0 {
 		f.Providers = catalog.Providers()
@@ -163,7 +163,7 @@ func checkCatalog(f *catalog.Filter) error {
 
 func hundredths(x float64) float64 { return float64(int64(x*100+0.5)) / 100 }
 
-// A catalogList says where the types of a provider come from.
+// A catalogList describes the source of a provider's types.
 type catalogList struct {
 	Provider string `json:"provider"`
 	Date     string `json:"date"`
@@ -184,7 +184,8 @@ func writeCSV(w io.Writer, rows []catalogRow) error {
 	return c.Error()
 }
 
-// writeCatalogTable marks modelled prices with a tilde. Wide it has all columns.
+// writeCatalogTable writes rows as a table, in which a tilde marks modelled prices. With wide, it
+// has all columns.
 func writeCatalogTable(w io.Writer, providers []string, rows []catalogRow, wide bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	heading := []string{"type", "arch", "vCPU", "GiB", "usable CPU", "usable GiB", "pods", "GPUs", "GPU", "Mbit/s",

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// A cleaned is what a controller had left.
+// A cleaned is the result of a cleanup.
 type cleaned struct {
-	// DryRun says that it is still there.
+	// DryRun reports that the marks were only listed and not removed.
 	DryRun  bool       `json:"dry_run"`
 	Objects []unmarked `json:"objects"`
 
-	// Stopped are NodePools that buy nothing until a user sets their limits.
+	// Stopped are the NodePools that buy nothing until a user sets their limits.
 	Stopped []string `json:"node_pools_that_buy_nothing"`
 
 	// whole reports whether every kind of object was read.
 	whole bool
 }
 
-// An unmarked is an object that carried marks.
+// An unmarked is an object that had marks of Spotter.
 type unmarked struct {
 	Kind  string   `json:"kind"`
-	Name  string   `json:"name"` // namespace/name where it has a namespace
+	Name  string   `json:"name"` // namespace/name for namespaced objects
 	Marks []string `json:"marks"`
 }
 

@@ -1,4 +1,4 @@
-// Package cleanup is the command that takes back what a controller left in a cluster.
+// Package cleanup implements the command that undoes a controller's changes to a cluster.
 package cleanup
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A cleanupCall is what the flags of cleanup say.
+// A cleanupCall is the values of the flags of the command cleanup.
 type cleanupCall struct {
 	cluster    access.Cluster
 	namespace  string
@@ -97,13 +97,13 @@ func run(ctx context.Context, p *cli.Program, f *cleanupCall) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	err = c.clean(ctx)
-	if c.looked { // what was done counts, even where something could not be
+	if c.looked { // print what was done, even if a part failed
 		err = errors.Join(p.Print(&f.form, &c.done, func(w io.Writer, _ bool) error { return c.done.write(w) }), err)
 	}
 	return err
 }
 
-// clean undoes what a controller left, unless it is only asked what that would be.
+// clean undoes the changes of a controller, or lists them in a dry run.
 func (c *cleaner) clean(ctx context.Context) error {
 	if c.call.dryRun {
 		return c.undo(ctx)
@@ -114,14 +114,14 @@ func (c *cleaner) clean(ctx context.Context) error {
 	return c.undoAlone(ctx)
 }
 
-// A cleaner takes away what a controller left.
+// A cleaner undoes the changes of a controller.
 type cleaner struct {
 	call   *cleanupCall
 	notes  io.Writer
 	client client.Client
 	rest   *rest.Config
 
-	// looked reports whether any objects were read; done is what was found.
+	// looked reports whether any objects were read; done is the result.
 	looked bool
 	done   cleaned
 }
@@ -139,7 +139,7 @@ func newCleaner(cfg *rest.Config, notes io.Writer, f *cleanupCall) (*cleaner, er
 		Stopped: []string{}}}, nil
 }
 
-// stop scales the Deployment to none. One that is gone is as good.
+// stop scales the Deployment to zero. A Deployment that does not exist is not an error.
 func (c *cleaner) stop(ctx context.Context) error {
 	if c.call.deployment == "" {
 		return nil
@@ -169,7 +169,7 @@ func (c *cleaner) stop(ctx context.Context) error {
 	return nil
 }
 
-// undoAlone undoes while it holds the lease, so that no controller acts meanwhile.
+// undoAlone calls undo while holding the lease, so that no controller acts at the same time.
 func (c *cleaner) undoAlone(ctx context.Context) error {
 	var lease coordinationv1.Lease
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: c.call.namespace, Name: live.LeaseName}, &lease)
@@ -196,8 +196,8 @@ func (c *cleaner) undoAlone(ctx context.Context) error {
 		"stop the controller first, or name it by --deployment")
 }
 
-// lead waits for the lease and does work while it holds it. It returns whether it
-// ever held it.
+// lead waits for the lease and calls work while holding it. It reports whether it ever held the
+// lease.
 func (c *cleaner) lead(ctx context.Context, work func(context.Context) error) (led bool, err error) {
 	clients, err := kubernetes.NewForConfig(c.rest)
 	if err != nil {
@@ -205,7 +205,7 @@ func (c *cleaner) lead(ctx context.Context, work func(context.Context) error) (l
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	klog.SetLogger(logr.Discard()) // the lease is reported here, in one sentence
+	klog.SetLogger(logr.Discard()) // the state of the lease is reported here, in one sentence
 	d := live.DefaultConfig()
 	done := make(chan error, 1)
 	lock := &loggingLock{Interface: &resourcelock.LeaseLock{
@@ -229,18 +229,18 @@ func (c *cleaner) lead(ctx context.Context, work func(context.Context) error) (l
 	return true, <-done
 }
 
-// A loggingLock remembers whether it was ever held. Only one goroutine uses it.
+// A loggingLock records whether it was ever held. It is not safe for concurrent use.
 type loggingLock struct {
 	resourcelock.Interface
 	held bool
 }
 
-// Create makes the lease with this process as its holder.
+// Create creates the lease with this process as its holder.
 func (l *loggingLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	return l.wrote(l.Interface.Create(ctx, r))
 }
 
-// Update makes this process its holder, or gives it up.
+// Update makes this process the holder of the lease, or releases it.
 func (l *loggingLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	return l.wrote(l.Interface.Update(ctx, r))
 }

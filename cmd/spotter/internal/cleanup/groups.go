@@ -16,7 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 )
 
-// restoreGroups gives the Auto Scaling groups of the cluster back as they were.
+// restoreGroups restores the original settings of the Auto Scaling groups of the cluster.
 func (c *cleaner) restoreGroups(ctx context.Context) error {
 	regions := c.call.regions
 	if len(regions) == 0 {
@@ -45,7 +45,7 @@ func (c *cleaner) restoreGroups(ctx context.Context) error {
 	return err
 }
 
-// regions returns those in which the cluster has nodes at AWS, ascending.
+// regions returns the AWS regions in which the cluster has nodes, ascending.
 func (c *cleaner) regions(ctx context.Context) ([]string, error) {
 	var nodes corev1.NodeList
 	if err := c.client.List(ctx, &nodes); err != nil {

@@ -20,11 +20,11 @@ import (
 	"github.com/spotter-dev/spotter/live/karpenter"
 )
 
-// cleanupOwner is the manager of the fields that cleanup writes: the controller's own.
+// cleanupOwner is the field manager of the writes of cleanup, the same as that of the controller.
 const cleanupOwner = drain.FieldOwner
 
-// undo takes the marks of a controller off all objects, and says what it did. What
-// cannot be done is reported in the end, after the rest, unless the server is gone.
+// undo removes the marks of a controller from all objects and records what it did. It continues
+// after errors and returns all of them, unless the server becomes unreachable.
 func (c *cleaner) undo(ctx context.Context) error {
 	var errs []error
 	for _, k := range []struct {
@@ -57,8 +57,8 @@ func (c *cleaner) undo(ctx context.Context) error {
 	return nil
 }
 
-// undoAll takes the marks off all objects of a kind. A kind that the cluster does not
-// know has no objects.
+// undoAll removes the marks from all objects of a kind. A kind that the cluster does not have has
+// no objects.
 func (c *cleaner) undoAll(ctx context.Context, kind string, list client.ObjectList,
 	take func(client.Object) []string) error {
 	if err := c.client.List(ctx, list); err != nil {
@@ -90,11 +90,11 @@ func nameOf(o client.Object) string {
 	return strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 }
 
-// cleanupTries is how often an object is read again after a write by another client.
+// cleanupTries is the maximum number of attempts to write an object that another client changes.
 const cleanupTries = 5
 
-// undoOne takes the marks off one object as the API server has it, and returns which
-// there were. One that is gone has none.
+// undoOne removes the marks from one object, and returns the marks that it had. It returns none for
+// an object that no longer exists.
 func (c *cleaner) undoOne(ctx context.Context, o client.Object, take func(client.Object) []string) ([]string, error) {
 	for try := 1; ; try++ {
 		changed := o.DeepCopyObject().(client.Object)
@@ -118,8 +118,8 @@ func (c *cleaner) undoOne(ctx context.Context, o client.Object, take func(client
 	}
 }
 
-// takeNode takes off a node the marks of drains and of swaps. A cordon that Spotter did not
-// make stays, also where an annotation claims it.
+// takeNode removes the marks of drains and swaps from a node. A cordon that Spotter did not make
+// stays, even if an annotation claims it.
 func takeNode(o client.Object) []string {
 	n := o.(*corev1.Node)
 	var what []string
@@ -138,8 +138,8 @@ func takeNode(o client.Object) []string {
 	return append(what, takeSwap(n)...)
 }
 
-// takeClaim takes off a NodeClaim what it says of the launch that it came from, which
-// Karpenter copies to its Node, and lets Karpenter act on it again.
+// takeClaim removes the annotations about the launch from a NodeClaim or from a Node, to which
+// Karpenter copies them, and allows Karpenter to disrupt it again.
 func takeClaim(o client.Object) []string {
 	what := takeProtection(o)
 	for _, key := range []string{karpenter.TokenAnnotation, karpenter.MarketsAnnotation, karpenter.ReplacesAnnotation} {
@@ -148,8 +148,8 @@ func takeClaim(o client.Object) []string {
 	return what
 }
 
-// takeSwap takes off a node the marks of a swap between groups. That the Cluster
-// Autoscaler leaves it alone stays where the user wants it.
+// takeSwap removes the marks of a swap between groups from a node. An annotation that keeps the
+// Cluster Autoscaler from removing the node stays if a user set it.
 func takeSwap(n *corev1.Node) []string {
 	if n.Annotations[asg.AnnotationKept] != "" && n.Annotations[asg.ScaleDownDisabled] == "true" {
 		delete(n.Annotations, asg.ScaleDownDisabled)
@@ -157,7 +157,7 @@ func takeSwap(n *corev1.Node) []string {
 	return append(takeAnnotation(n, asg.AnnotationSwap), takeAnnotation(n, asg.AnnotationKept)...)
 }
 
-// takeProtection removes Spotter's protection from Karpenter.
+// takeProtection removes Spotter's protection from disruption by Karpenter.
 func takeProtection(o client.Object) []string {
 	what := takeAnnotation(o, karpenter.ProtectedAnnotation)
 	if len(what) > 0 {
@@ -166,7 +166,7 @@ func takeProtection(o client.Object) []string {
 	return what
 }
 
-// takeCost removes from a pod a deletion cost that has not changed since.
+// takeCost removes a pod deletion cost that Spotter set, unless it was changed since.
 func takeCost(o client.Object) []string {
 	a := o.GetAnnotations()
 	if cost, ours := a[drain.AnnotationCostOwner]; ours && cost == a[drain.AnnotationCost] {
@@ -185,7 +185,7 @@ func takePause(o client.Object) []string {
 	return what
 }
 
-// takeAnnotation takes an annotation off, and returns its name if it was there.
+// takeAnnotation removes an annotation, and returns its name if it existed.
 func takeAnnotation(o client.Object, key string) []string {
 	a := o.GetAnnotations()
 	if _, there := a[key]; !there {
@@ -196,9 +196,9 @@ func takeAnnotation(o client.Object, key string) []string {
 	return []string{key}
 }
 
-// undoNodePools takes back what was written of NodePools that another actor made, and finds
-// those that were left buying nothing while their markets were being narrowed: what they
-// bought before is not known any more.
+// undoNodePools undoes Spotter's changes to NodePools that another actor created. It also lists
+// those that buy nothing because their markets were being narrowed: their earlier limits are
+// unknown.
 func (c *cleaner) undoNodePools(ctx context.Context) error {
 	var pools karpv1.NodePoolList
 	if err := c.client.List(ctx, &pools); err != nil {

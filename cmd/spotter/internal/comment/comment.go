@@ -1,5 +1,5 @@
-// Package comment is the command that posts what a comparison came to on a pull or
-// merge request, in one comment that is edited in place.
+// Package comment implements the command that posts the result of a comparison on a pull or merge
+// request, as one comment that is edited in place.
 package comment
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// timeout bounds all calls to the server together.
+// timeout bounds the time of all calls to the server together.
 const timeout = 2 * time.Minute
 
-// A call is what the flags of comment say.
+// A call is the values of the flags of the command comment.
 type call struct{ key, link string }
 
 // Command returns the command comment.
@@ -62,7 +62,7 @@ func run(ctx context.Context, p *cli.Program, f *call, path string) error {
 		return err
 	}
 	say := func(level, text string) {
-		text = figures.Plain(text) // an answer of a server may have line breaks, which could begin commands of a workflow
+		text = figures.Plain(text) // a response may contain line breaks, after which a workflow command could follow
 		if at.github && level != "" {
 			text = "::" + level + " title=spotter::" + strings.ReplaceAll(text, "%", "%25")
 		}
@@ -92,10 +92,10 @@ func run(ctx context.Context, p *cli.Program, f *call, path string) error {
 	return nil
 }
 
-// mark is the start of the comment. It is not shown.
+// mark returns the hidden start of the comment, which identifies it.
 func (f *call) mark() string { return "<!-- spotter eval: " + f.key + " -->" }
 
-// body returns the comment, and whether one may be begun with it.
+// body returns the text of the comment, and whether a new comment may be created with it.
 func (f *call) body(text []byte) (body string, begin bool, err error) {
 	if strings.Contains(f.key, "-->") || strings.ContainsAny(f.key, "\r\n") {
 		return "", false, cli.Invalid(fmt.Errorf("--key: %q cannot be hidden in a comment", f.key), "give a word")

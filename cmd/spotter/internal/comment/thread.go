@@ -18,25 +18,25 @@ import (
 )
 
 const (
-	pageSize = 100 // the most that GitHub and GitLab give at once
+	pageSize = 100 // the maximum of GitHub and GitLab
 	pagesMax = 100
 
-	// answerMax bounds an answer, in bytes: a page of the longest comments of
+	// answerMax is the maximum size of a response in bytes. A page of the longest comments on
 	// GitHub is a quarter of it.
 	answerMax = 32 << 20
 )
 
-// A thread is the comments of one pull or merge request.
+// A thread is the comments of a pull or merge request.
 type thread struct {
 	github         bool
 	token, version string
 
-	// list is the address of all comments, empty where the job is not one of a
-	// pull or merge request. One is edited by the method edit at one + its ID.
+	// list is the URL of all comments, empty if the job does not belong to a pull or merge request.
+	// A comment is edited by the HTTP method edit at the URL one + its ID.
 	list, one, edit string
 }
 
-// findThread reads from the environment which one this job is about.
+// findThread determines from the environment the thread of the job.
 func findThread(version string) (*thread, error) {
 	env := os.Getenv
 	switch {
@@ -54,7 +54,7 @@ func findThread(version string) (*thread, error) {
 	case env("GITLAB_CI") == "true":
 		t := &thread{token: env("GITLAB_TOKEN"), version: version, edit: http.MethodPut}
 		if number := env("CI_MERGE_REQUEST_IID"); number != "" {
-			// The project of the request, where the job may be one of a fork.
+			// The project of the merge request, since the job may run in a fork.
 			t.list = env("CI_API_V4_URL") + "/projects/" + url.PathEscape(env("CI_MERGE_REQUEST_PROJECT_ID")) +
 				"/merge_requests/" + url.PathEscape(number) + "/notes"
 			t.one = t.list + "/"
@@ -65,8 +65,8 @@ func findThread(version string) (*thread, error) {
 		cli.Invalid(errors.New("comment: neither GITHUB_ACTIONS nor GITLAB_CI is true, so there is no job whose request could be commented on"), "call it in a job of GitHub or GitLab")
 }
 
-// pullRequest returns the number of the pull request that an event is about, 0
-// where it is about none.
+// pullRequest returns the number of the pull request of the event in the file at path, or 0 if the
+// event has none.
 func pullRequest(path string) (int, error) {
 	if path == "" {
 		return 0, nil
@@ -84,27 +84,27 @@ func pullRequest(path string) (int, error) {
 	return event.PullRequest.Number, nil
 }
 
-// A statusError is a status other than the expected one.
+// A statusError is an HTTP status other than 2xx.
 type statusError struct{ status int }
 
 func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answers %d %s", e.status, http.StatusText(e.status))
 }
 
-// rights reports whether the token has no right to do it. GitHub and GitLab say
-// 404 of what a token must not see.
+// rights reports whether the token lacks the right. GitHub and GitLab return 404 for objects that a
+// token may not see.
 func (e *statusError) rights() bool {
 	return e.status == http.StatusUnauthorized || e.status == http.StatusForbidden || e.status == http.StatusNotFound
 }
 
-// A posted is a comment as both servers write it.
+// A posted is a comment in the form that both servers return.
 type posted struct {
 	ID   int64
 	Body string
 }
 
 // post edits the comment that starts with mark. Without one it posts a new comment if begin allows
-// that. It returns what it did.
+// that. It returns a description of what it did.
 func (t *thread) post(ctx context.Context, mark, body string, begin bool) (string, error) {
 	old, err := t.find(ctx, mark)
 	switch {
@@ -120,7 +120,7 @@ func (t *thread) post(ctx context.Context, mark, body string, begin bool) (strin
 	return "comment brought up to date", t.call(ctx, t.edit, t.one+strconv.FormatInt(old.ID, 10), body, nil)
 }
 
-// find returns the first comment that starts with mark, nil without one.
+// find returns the first comment that starts with mark, or nil if no comment does.
 func (t *thread) find(ctx context.Context, mark string) (*posted, error) {
 	for page := 1; page <= pagesMax; page++ {
 		var all []posted
@@ -140,8 +140,8 @@ func (t *thread) find(ctx context.Context, mark string) (*posted, error) {
 	return nil, nil
 }
 
-// call asks the server, with a body as that of a comment unless it is empty, and
-// reads its answer into out unless that is nil. No error has the token.
+// call sends a request. Unless body is empty, it is sent as the body of a comment; unless out is
+// nil, the response is decoded into out. Errors do not contain the token.
 func (t *thread) call(ctx context.Context, method, address, body string, out any) error {
 	var in io.Reader
 	if body != "" {

@@ -15,11 +15,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// The tag by which the agent finds the groups of a pool, unless configured otherwise.
+// poolTag is the tag by which the agent finds the groups of a pool, unless configured otherwise.
 const poolTag = "spotvortex.io/pool"
 
-// backend says who provisions for p. Karpenter goes before groups, as in the
-// agent, where a node that Karpenter labelled was Karpenter's.
+// backend sets the backend of p. Karpenter takes precedence over groups, as in the agent, which
+// treated a node with a Karpenter label as Karpenter's.
 func (a *agent) backend(s *source, p *v1alpha1.CapacityPool, nodeClass string, stated bool) {
 	c := &a.config
 	if c.Karpenter.Enabled {
@@ -37,7 +37,7 @@ func (a *agent) backend(s *source, p *v1alpha1.CapacityPool, nodeClass string, s
 	p.Spec.Backend.AutoScalingGroups = &v1alpha1.AutoScalingGroupsBackend{
 		DiscoveryTags: map[string]string{cmp.Or(c.Autoscaling.Tags.Pool, poolTag): p.Name},
 	}
-	zero := metav1.Duration{} // the Cluster Autoscaler replaces no node for its age
+	zero := metav1.Duration{} // the Cluster Autoscaler does not replace nodes because of their age
 	p.Spec.Disruption.ExpireAfter = &zero
 	if stated && !c.Autoscaling.Enabled {
 		s.warnOnce("autoscaling.enabled",
@@ -50,7 +50,7 @@ func (a *agent) backend(s *source, p *v1alpha1.CapacityPool, nodeClass string, s
 	}
 }
 
-// warnOnce is for what is said of each of several pools.
+// warnOnce is like warn, but drops a warning that was already recorded for another pool.
 func (s *source) warnOnce(path, format string, args ...any) {
 	before := len(s.warnings)
 	s.warn(path, format, args...)
@@ -103,10 +103,10 @@ func (a *agent) markets(p *v1alpha1.CapacityPool) {
 	}
 }
 
-// bundles says where trained models are named.
+// bundles explains how trained models are configured.
 const bundles = "a trained model is a bundle in the folder models.dir of the SpotterConfiguration, which the parameter bundle of a policy names"
 
-// leftOut names what has no counterpart.
+// leftOut warns about settings without a counterpart.
 func (a *agent) leftOut() {
 	c := &a.config
 	if v := c.Controller.Confidence; v != nil && *v != 0.50 {
@@ -151,7 +151,7 @@ func (a *agent) leftOut() {
 	}
 }
 
-// apply gives the range and the rules of a runtime.json to p.
+// apply copies the share range and the rules of a runtime.json to p.
 func (t *agentRuntime) apply(p *v1alpha1.CapacityPool) {
 	c := &t.config
 	low, high, target := c.MinShare, c.MaxShare, c.TargetShare
@@ -177,8 +177,8 @@ func (t *agentRuntime) apply(p *v1alpha1.CapacityPool) {
 	}
 }
 
-// parameters states what differs from the configuration that the agent is
-// shipped with. The file says it where the policy is to read that anyway.
+// parameters sets the parameters that differ from the configuration with which the agent is
+// shipped. The policy reads parameters without a key from the file.
 func (t *agentRuntime) parameters(p *v1alpha1.CapacityPool) {
 	parts := strings.Split(t.config.String(), ":")
 	if slices.Contains(parts, "rules=custom") {
@@ -193,16 +193,14 @@ func (t *agentRuntime) parameters(p *v1alpha1.CapacityPool) {
 	for _, part := range parts {
 		switch key, value, _ := strings.Cut(part, "="); key {
 		case "", "rules", "max", "target", "drain_share":
-			// The range of the pool says the share, and config.yaml how much is
-			// drained.
-		default: // min too: the policy has a least share of its own
+			// The spotShare of the pool has the range, and config.yaml the drain share.
+		default: // including min: the policy has its own minimum share
 			set(p, key, value)
 		}
 	}
 }
 
-// rules keeps thresholds that are not the shipped ones where they are: the
-// policy reads the file.
+// rules makes the policy read the file, which keeps thresholds that are not the shipped ones.
 func (t *agentRuntime) rules(p *v1alpha1.CapacityPool) {
 	if strings.ContainsAny(t.file, ":,") || t.file == "-" {
 		t.fail("deterministic_policy",
@@ -222,7 +220,7 @@ func (t *agentRuntime) rules(p *v1alpha1.CapacityPool) {
 			"be in the folder of models.dir, with the file of feature_buckets.source")
 }
 
-// limited warns of values that were out of range and are brought into it.
+// limited warns about values that were out of range and were clamped.
 func (t *agentRuntime) limited() {
 	c := &t.config
 	for _, x := range [...]struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/registry"
 )
 
-// convertFlags are the flags of convert.
+// convertFlags are the flags of the command convert.
 type convertFlags struct {
 	files      []string
 	flags, out string
@@ -103,7 +103,7 @@ func run(p *cli.Program, f *convertFlags) error {
 	return nil
 }
 
-// readInput reads a file, and the input for "-".
+// readInput reads a file, or standard input for "-".
 func readInput(name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(os.Stdin)
@@ -114,9 +114,9 @@ func readInput(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// checkPolicy finds out whether a policy takes its parameters. A name that this
-// program does not know may be known to the one that runs in the cluster. The runtime
-// file that it names is among those that are converted.
+// checkPolicy returns an error if a policy does not accept its parameters. It accepts unknown
+// policies, since the program in the cluster may have them. A runtime file that the policy names is
+// looked up among the converted files.
 func (f *convertFlags) checkPolicy(spec string) error {
 	read := func(name string) (spotvortex.Config, error) {
 		if i := slices.IndexFunc(f.files, func(path string) bool { return filepath.Base(path) == name }); i >= 0 {

@@ -1,7 +1,6 @@
-// Package convert turns the configuration of five older programs into
-// CapacityPools and GPUBudgets: LeftoverNodePool, the SpotNodePool of
-// Karpetrack, GPUWorkloadBudget, the config.yaml and runtime.json of the
-// SpotVortex agent, and the flags of the K8s Spot Rescheduler.
+// Package convert converts the configuration of five older programs to CapacityPools and
+// GPUBudgets: LeftoverNodePool, the SpotNodePool of Karpetrack, GPUWorkloadBudget, the config.yaml
+// and runtime.json of the SpotVortex agent, and the flags of the K8s Spot Rescheduler.
 //
 // A setting that cannot be carried over, or that changes its meaning, results in a warning and in a
 // comment above the object that it concerns. A setting that is not understood is an error: a
@@ -22,45 +21,45 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// ErrNothing means that the input holds nothing that can be converted.
+// ErrNothing means that the input contains nothing that can be converted.
 var ErrNothing = errors.New("there is nothing to convert")
 
-// Options are what old configuration does not say and a CapacityPool needs.
-// An empty field takes a value that a warning asks to look at.
+// Options are settings that a CapacityPool requires and that old configuration does not contain.
+// For an empty field a placeholder is used, with a warning.
 type Options struct {
-	// NodeClass is the node class of pools that Karpenter serves.
+	// NodeClass is the node class of pools with the backend Karpenter.
 	NodeClass string
 
-	// Cloudspace and Org are those of Rackspace pools, Secret names the secret
-	// with their refresh token, as NAME or NAMESPACE/NAME.
+	// Cloudspace and Org are the cloudspace and organization of Rackspace pools. Secret is the
+	// secret with their refresh token, as NAME or NAMESPACE/NAME.
 	Cloudspace, Org, Secret string
 
-	// Pools are the names of pools where the old program found them in the
+	// Pools are the names of the pools. They are needed for programs that found their pools in the
 	// cluster.
 	Pools []string
 
-	// ReadBuckets returns, as JSON, the bounds of workload features in the
-	// file that a runtime file names as feature_buckets.source. Nil reads none.
+	// ReadBuckets returns, as JSON, the bounds of workload features from the file that a runtime
+	// file names in feature_buckets.source. If nil, no such file is read.
 	ReadBuckets func(runtimeFile, source string) ([]byte, error)
 
-	// Check makes a policy of what a manifest names, to find out whether it
-	// takes its parameters. Nil checks none.
+	// Check returns an error if the policy in a manifest does not accept its parameters. If nil,
+	// policies are not checked.
 	Check func(spec string) error
 }
 
-// An Input is one file.
+// An Input is a file to convert.
 type Input struct {
-	// Name is the name in errors and warnings.
+	// Name is the name of the file in errors and warnings.
 	Name string
 	Data []byte
 }
 
-// A Warning says what changes its meaning, or is left out.
+// A Warning describes a setting that changes its meaning or is left out.
 type Warning struct {
 	File string
 	Line int
 
-	// Field is the path of the old field; empty if it is about the whole.
+	// Field is the path of the old field. It is empty if the warning concerns the whole object.
 	Field string
 	Text  string
 }
@@ -77,23 +76,22 @@ func (w Warning) String() string {
 	return fmt.Sprintf("%s: %s: %s", at, w.Field, w.Text)
 }
 
-// A Converted is one new object with its notes.
+// A Converted is a new object with its warnings.
 type Converted struct {
 	// Object is a *v1alpha1.CapacityPool or a *v1alpha1.GPUBudget.
 	Object   any
 	Warnings []Warning
 }
 
-// A Result is what a conversion gives.
+// A Result is the result of a conversion.
 type Result struct {
 	Objects []Converted
 
-	// Warnings are those about no object of the result.
+	// Warnings are the warnings that concern no object of the result.
 	Warnings []Warning
 }
 
-// All returns every warning, in the order in which [Result.WriteTo] writes
-// them, each once.
+// All returns every distinct warning, in the order in which [Result.WriteTo] writes them.
 func (r *Result) All() []Warning {
 	all := slices.Clone(r.Warnings)
 	for i := range r.Objects {
@@ -106,8 +104,8 @@ func (r *Result) All() []Warning {
 	return all
 }
 
-// Convert reads inputs in their order, and flags of the Rescheduler in the form of its command
-// line; empty for none. All faults are joined.
+// Convert converts inputs in their order, and the flags of the Rescheduler as a command line, which
+// may be empty. It returns all errors joined.
 func Convert(inputs []Input, flags string, o Options) (*Result, error) {
 	r := &reader{o: o}
 	for _, in := range inputs {
@@ -143,20 +141,20 @@ func Convert(inputs []Input, flags string, o Options) (*Result, error) {
 	return &r.result, nil
 }
 
-// A reader collects what the inputs hold.
+// A reader collects the objects of the inputs.
 type reader struct {
 	o      Options
 	result Result
 	errs   []error
 
-	// The agent's two files become pools only together, and the pools of
-	// Karpetrack need what its controller is configured with.
+	// The two files of the agent are converted together, and the pools of Karpetrack require the
+	// configuration of its controller.
 	agent      *agent
 	runtime    *agentRuntime
 	karpetrack []karpetrackPool
 	controller karpetrackController
 
-	skipped []skipped // by file
+	skipped []skipped // in the order of the files
 }
 
 // read converts one object, or keeps it until all are read.
@@ -191,7 +189,7 @@ func (r *reader) read(o *scenarios.RawObject, data []byte) {
 	}
 }
 
-// A converter reads objects of one kind, which may be of any of the groups.
+// A converter reads objects of one kind, from any of several API groups.
 type converter struct {
 	groups []string
 	read   func(*reader, *scenarios.RawObject)
@@ -204,7 +202,8 @@ var converters = map[string]converter{
 	"Deployment":        {[]string{"apps", "extensions"}, (*reader).deployment},
 }
 
-// oldGroups returns the API groups of the older programs, all of whose kinds must be known.
+// oldGroups returns the API groups of the older programs. An unknown kind in one of them is an
+// error.
 func oldGroups() (groups []string) {
 	for kind, c := range converters {
 		if kind != "Deployment" {
@@ -217,8 +216,7 @@ func oldGroups() (groups []string) {
 const knownKinds = "LeftoverNodePool, SpotNodePool, GPUWorkloadBudget, Deployment (of the Rescheduler or of Karpetrack), " +
 	"ConfigMap (of SpotVortex), and SpotVortex's config.yaml and runtime.json, which have no kind"
 
-// skip leaves out an object with nothing to convert: charts and folders have some next to the
-// configuration.
+// skip leaves out an object that is not old configuration. Charts and folders contain such objects.
 func (r *reader) skip(o *scenarios.RawObject, what string) {
 	if len(r.skipped) == 0 || r.skipped[len(r.skipped)-1].file != o.File() {
 		r.skipped = append(r.skipped, skipped{o.File(), map[string]int{}})
@@ -226,13 +224,13 @@ func (r *reader) skip(o *scenarios.RawObject, what string) {
 	r.skipped[len(r.skipped)-1].kinds[what]++
 }
 
-// skipped counts what was left out of a file, by kind.
+// A skipped is the number of objects that were left out of a file, by kind.
 type skipped struct {
 	file  string
 	kinds map[string]int
 }
 
-// warnSkipped adds a line for each file that something was left out of.
+// warnSkipped adds a warning for each file with objects that were left out.
 func (r *reader) warnSkipped() {
 	for _, x := range r.skipped {
 		r.result.Warnings = append(r.result.Warnings, Warning{File: x.file, Text: scenarios.SkippedLine(x.kinds)})
@@ -247,14 +245,14 @@ func (r *reader) fail(errs ...error) {
 	}
 }
 
-// add takes a new object with the warnings of where it comes from.
+// add adds a new object with the errors and warnings of its source.
 func (r *reader) add(s *source, object any) {
 	r.fail(s.errs...)
 	r.result.Objects = append(r.result.Objects, Converted{object, s.warnings})
 }
 
-// addAlike takes the i-th of several objects from one source. Notes on all of them are added to the
-// first.
+// addAlike adds the i-th of several objects from one source. The warnings about all of them are
+// attached to the first.
 func (r *reader) addAlike(s *source, object any, i int, first string) {
 	if i == 0 {
 		r.add(s, object)
@@ -266,8 +264,7 @@ func (r *reader) addAlike(s *source, object any, i int, first string) {
 	r.add(&like, object)
 }
 
-// check holds the new objects against the rules that the API server holds them
-// against, and against the policies that there are.
+// check validates the new objects as the API server would, and their policies.
 func (r *reader) check() {
 	if len(r.errs) > 0 {
 		return
@@ -305,7 +302,7 @@ func (r *reader) policy(p *v1alpha1.PolicyRef) error {
 	return r.o.Check(spec)
 }
 
-// A source is where a new object comes from, with what is found on the way.
+// A source is the origin of a new object, with the warnings and errors found so far.
 type source struct {
 	file   string
 	object *scenarios.RawObject // nil for a command line
@@ -314,8 +311,8 @@ type source struct {
 	errs     []error
 }
 
-// warn notes something about the field at a path such as "spec.families";
-// about the whole when it is empty.
+// warn records a warning about the field at a path such as "spec.families", or about the whole
+// object if path is empty.
 func (s *source) warn(path, format string, args ...any) {
 	w := Warning{File: s.file, Field: path, Text: fmt.Sprintf(format, args...)}
 	if s.object != nil {
@@ -324,7 +321,7 @@ func (s *source) warn(path, format string, args ...any) {
 	s.warnings = append(s.warnings, w)
 }
 
-// fail notes that the field at path cannot be read.
+// fail records that the field at path is invalid.
 func (s *source) fail(path, format string, args ...any) {
 	if s.object != nil {
 		s.errs = append(s.errs, s.object.Problem(split(path), format, args...))
@@ -333,10 +330,11 @@ func (s *source) fail(path, format string, args ...any) {
 	s.errs = append(s.errs, fmt.Errorf("%s: %s: %s", s.file, path, fmt.Sprintf(format, args...)))
 }
 
-// has reports whether the old object says something at path.
+// has reports whether the old object has a value at path.
 func (s *source) has(path string) bool { return s.object.Has(split(path)...) }
 
-// drop warns of each field that is stated and has no counterpart.
+// drop warns about each field that has a value but no counterpart. A field is a pair of path and
+// reason.
 func (s *source) drop(fields ...[2]string) {
 	for _, f := range fields {
 		if s.has(f[0]) {
@@ -345,8 +343,7 @@ func (s *source) drop(fields ...[2]string) {
 	}
 }
 
-// value returns the single value at path with a blank behind; empty for lists
-// and mappings.
+// value returns the scalar at path followed by a space. It is empty for lists and mappings.
 func (s *source) value(path string) string {
 	if v := s.object.Scalar(split(path)...); v != "" {
 		return v + " "
@@ -361,7 +358,7 @@ func split(path string) []string {
 	return strings.Split(strings.ReplaceAll(path, "[", ".["), ".")
 }
 
-// newPool returns a pool that is called name and does nothing yet.
+// newPool returns a pool in mode shadow with a name and a policy.
 func (s *source) newPool(name, policy string) *v1alpha1.CapacityPool {
 	p := &v1alpha1.CapacityPool{}
 	p.APIVersion, p.Kind, p.Name = v1alpha1.GroupVersion.String(), "CapacityPool", name
@@ -370,18 +367,17 @@ func (s *source) newPool(name, policy string) *v1alpha1.CapacityPool {
 	return p
 }
 
-// shadow warns that the new pool does nothing yet. The old programs but one
-// acted as soon as they ran.
+// shadow warns that the new pool changes nothing yet. All old programs but one changed nodes as
+// soon as they ran.
 func (s *source) shadow(old string) {
 	s.warn("",
 		"spec.mode is shadow: decisions are taken and recorded and nothing is done; stop %s before it becomes active", old)
 }
 
-// A parameter is what a flag becomes: a key of the new policy.
+// A parameter is a flag of an old program as a parameter of the new policy.
 type parameter struct{ flag, key, value string }
 
-// stated returns the parameters that the flags of a command line become, each a
-// pair of flag and key.
+// stated returns the parameters for the flags that are set. Each pair is a flag and a key.
 func stated(f *pflag.FlagSet, pairs [][2]string) []parameter {
 	var all []parameter
 	for _, x := range pairs {
@@ -392,8 +388,7 @@ func stated(f *pflag.FlagSet, pairs [][2]string) []parameter {
 	return all
 }
 
-// offer gives parameters to the policy of a pool and, if loud, warns of those
-// that it does not take.
+// offer sets the parameters that the policy of a pool accepts. If loud, it warns about the others.
 func (r *reader) offer(s *source, p *v1alpha1.CapacityPool, loud bool, parameters []parameter) {
 	for _, x := range parameters {
 		if r.o.Check != nil {
@@ -408,7 +403,7 @@ func (r *reader) offer(s *source, p *v1alpha1.CapacityPool, loud bool, parameter
 	}
 }
 
-// set gives a parameter to the policy of a pool.
+// set sets a parameter of the policy of a pool.
 func set(p *v1alpha1.CapacityPool, key, value string) {
 	if p.Spec.Policy.Parameters == nil {
 		p.Spec.Policy.Parameters = map[string]string{}
@@ -416,8 +411,7 @@ func set(p *v1alpha1.CapacityPool, key, value string) {
 	p.Spec.Policy.Parameters[key] = value
 }
 
-// named is the metadata that is carried over: what the user wrote, and nothing
-// that an API server adds.
+// named returns the metadata to carry over: what the user wrote, without what an API server adds.
 func named(old *metav1.ObjectMeta) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Name: old.Name, Namespace: old.Namespace, Labels: old.Labels}
 	for _, k := range sorted(old.Annotations) {

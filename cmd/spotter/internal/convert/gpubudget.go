@@ -28,11 +28,11 @@ type oldGPUBudget struct {
 		} `json:"enforcement"`
 	} `json:"spec"`
 
-	// Status is what the old operator found; it is not looked at.
+	// Status is the status that the old operator wrote. It is ignored.
 	Status metav1.FieldsV1 `json:"status"`
 }
 
-// defaultGrace is that of the old operator.
+// defaultGrace is the default grace period of the old operator, in seconds.
 const defaultGrace = 30
 
 func (r *reader) gpuBudget(o *scenarios.RawObject) {
@@ -64,7 +64,7 @@ func (r *reader) gpuBudget(o *scenarios.RawObject) {
 	r.add(s, b)
 }
 
-// checkGPUBudget holds what the old webhook held.
+// checkGPUBudget checks the same conditions as the old webhook.
 func (s *source) checkGPUBudget(old *oldGPUBudget) {
 	q := &old.Spec.Quota
 	if len(old.Spec.Selector.MatchLabels)+len(old.Spec.Selector.MatchExpressions) == 0 {
@@ -95,7 +95,7 @@ func (s *source) checkGPUBudget(old *oldGPUBudget) {
 	}
 }
 
-// warnGPUBudget says what the same words mean from now on.
+// warnGPUBudget sets the enforcement of b and warns about settings whose meaning changes.
 func (s *source) warnGPUBudget(b *v1alpha1.GPUBudget, old *oldGPUBudget, period metav1.Duration) {
 	s.warn("spec.quota.gpuHours",
 		"%s: pods that were deleted, evicted or restarted count until their hours leave the window, where the "+

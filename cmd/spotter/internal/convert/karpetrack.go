@@ -40,25 +40,26 @@ type karpetrackSpec struct {
 		Taints       []corev1.Taint                   `json:"taints"`
 	} `json:"spec"`
 
-	// Status is what was last provisioned; it is not looked at.
+	// Status is what was last provisioned. It is ignored.
 	Status metav1.FieldsV1 `json:"status"`
 }
 
-// A karpetrackPool waits for what the controller's Deployment says.
+// A karpetrackPool is a SpotNodePool that is converted after the Deployment of the controller is
+// read.
 type karpetrackPool struct {
 	*source
 	old karpetrackSpec
 }
 
-// A karpetrackController is what the flags and the environment of Karpetrack's
-// controller say of all pools.
+// A karpetrackController is the settings for all pools in the flags and the environment of
+// Karpetrack's controller.
 type karpetrackController struct {
 	cloudspace, org, secret string
 	threshold               float64
 	emptyGrace              time.Duration
 	consolidation           bool
 
-	// file is that of its Deployment; empty without one.
+	// file is the file of its Deployment, empty without one.
 	file       string
 	parameters []parameter
 	warnings   []Warning
@@ -73,8 +74,8 @@ func (r *reader) readKarpetrack(o *scenarios.RawObject) {
 	r.karpetrack = append(r.karpetrack, p)
 }
 
-// karpetrackFlags are the flags of the controller. Flags that Spotter does not replace are listed
-// with the reason.
+// karpetrackFlags returns the flags of the controller, and pairs of a flag that Spotter does not
+// replace and the reason.
 func karpetrackFlags(c *karpetrackController) (*pflag.FlagSet, [][2]string) {
 	f := pflag.NewFlagSet("karpetrack", pflag.ContinueOnError)
 	f.Usage = func() {}
@@ -114,7 +115,7 @@ func karpetrackFlags(c *karpetrackController) (*pflag.FlagSet, [][2]string) {
 	}
 }
 
-// readController takes the controller's container into account.
+// readController reads the settings of the controller's container.
 func (r *reader) readController(s *source, c *corev1.Container, args []string) {
 	k := &r.controller
 	for _, e := range c.Env {
@@ -149,10 +150,10 @@ func (r *reader) readController(s *source, c *corev1.Container, args []string) {
 	k.file, k.warnings = s.file, s.warnings
 }
 
-// finishKarpetrack makes the pools once all files are read.
+// finishKarpetrack creates the pools after all files are read.
 func (r *reader) finishKarpetrack() {
 	if r.controller.file == "" {
-		karpetrackFlags(&r.controller) // the defaults
+		karpetrackFlags(&r.controller) // sets the defaults
 	} else if len(r.karpetrack) == 0 {
 		r.fail(fmt.Errorf("%s: %w: Karpetrack's controller has no pool of its own; give the SpotNodePools with it",
 			r.controller.file, ErrNothing))
@@ -200,10 +201,10 @@ func (r *reader) finishKarpetrackPool(k *karpetrackPool) {
 	r.add(s, p)
 }
 
-// unknown is written if neither the old configuration nor a flag has a value.
+// unknown is the placeholder for values that neither the old configuration nor a flag contains.
 const unknown = "replace-me"
 
-// rackspace fills in the backend: flags first, then the controller's Deployment.
+// rackspace sets the backend. Flags take precedence over the controller's Deployment.
 func (r *reader) rackspace(s *source, p *v1alpha1.CapacityPool) {
 	b := &v1alpha1.RackspaceBackend{
 		Cloudspace: cmp.Or(r.o.Cloudspace, r.controller.cloudspace, unknown),
@@ -228,7 +229,7 @@ func (r *reader) rackspace(s *source, p *v1alpha1.CapacityPool) {
 	p.Spec.Backend.Rackspace = b
 }
 
-// categories reads the short names of categories and the words of the feed.
+// categories converts categories, which may be short names or the names of the price feed.
 func (s *source) categories(m *v1alpha1.Markets, old []string) {
 	for i, c := range old {
 		at := "spec.categories" + scenarios.Index(i)
@@ -264,7 +265,7 @@ func (s *source) maxPrice(m *v1alpha1.Markets, text string) {
 	}
 }
 
-// requirement carries over what a pool may say about its nodes.
+// requirement converts a requirement on the nodes of a pool.
 func (s *source) requirement(p *v1alpha1.CapacityPool, q *corev1.NodeSelectorRequirement, at string) {
 	m := &p.Spec.Markets
 	to := map[string]*[]string{
@@ -322,7 +323,7 @@ func (r *reader) karpetrackDisruption(s *source, p *v1alpha1.CapacityPool, old *
 		s.warn("spec.disruption.consolidateAfter",
 			"%s was taken and never used, the controller's --empty-node-grace-period was; it is in force from now on", from.After)
 	}
-	expire := metav1.Duration{} // never
+	expire := metav1.Duration{} // 0 means never
 	if from.ExpireAfter != "" {
 		expire = s.duration("spec.disruption.expireAfter", from.ExpireAfter)
 		s.warn("spec.disruption.expireAfter", "%s was taken and never used; nodes are replaced at that age from now on",

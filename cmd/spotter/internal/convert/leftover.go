@@ -43,7 +43,7 @@ type leftoverPool struct {
 		GroupTags         map[string]string `json:"securityGroupSelectorTags"`
 	} `json:"spec"`
 
-	// Status is what was last selected; it is not looked at.
+	// Status is what was last selected. It is ignored.
 	Status metav1.FieldsV1 `json:"status"`
 }
 
@@ -153,12 +153,12 @@ func (s *source) leftoverMarkets(p *v1alpha1.CapacityPool, old *leftoverPool) {
 	m.Families = slices.Compact(m.Families)
 }
 
-// gpuFamilies returns the families with accelerators whose names begin with
-// prefix, ascending: those for amd64 and those for arm64.
+// gpuFamilies returns the families with GPUs whose names start with prefix, ascending: those for
+// amd64 and those for arm64.
 func gpuFamilies(prefix string) (amd, arm []string) {
 	for _, row := range catalog.List(catalog.Filter{Providers: []string{catalog.AWS}, MinGPUs: 1}) {
 		t := &row.Type
-		if !strings.HasPrefix(t.Family, prefix) || !strings.HasSuffix(t.GPUResource, "/gpu") { // AMD's count, Neuron does not
+		if !strings.HasPrefix(t.Family, prefix) || !strings.HasSuffix(t.GPUResource, "/gpu") { // GPUs of AMD count, Neuron devices do not
 			continue
 		}
 		if t.Arch == "arm64" {
@@ -212,7 +212,7 @@ func (s *source) leftoverDisruption(p *v1alpha1.CapacityPool, old *leftoverPool)
 	d.ConsolidateAfter = &after
 }
 
-// taint reads key[=value]:Effect.
+// taint parses key[=value]:Effect. It reports whether text is valid.
 func taint(text string) (corev1.Taint, bool) {
 	left, effect, ok := strings.Cut(text, ":")
 	key, value, _ := strings.Cut(left, "=")
@@ -220,7 +220,7 @@ func taint(text string) (corev1.Taint, bool) {
 	return t, ok && key != "" && v1alpha1.Effect(t.Effect) != 0
 }
 
-// atLeast returns v, or the default where it is not stated.
+// atLeast returns v, or otherwise if v is nil. It records an error if v is less than least.
 func (s *source) atLeast(path string, v *int32, otherwise, least int32) *int32 {
 	if v == nil {
 		return &otherwise
@@ -231,7 +231,7 @@ func (s *source) atLeast(path string, v *int32, otherwise, least int32) *int32 {
 	return v
 }
 
-// duration reads a Go duration, in which Karpetrack and Leftover write times.
+// duration parses a Go duration, the format of Karpetrack and Leftover.
 func (s *source) duration(path, text string) metav1.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// A deployment is one of any API version; those of extensions and apps/v1beta1 have
-// spec.rollbackTo as well.
+// A deployment is a Deployment of any API version. Those of extensions and apps/v1beta1 also have
+// spec.rollbackTo.
 type deployment struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -30,7 +30,7 @@ type deployment struct {
 	Status metav1.FieldsV1 `json:"status"`
 }
 
-// deployment finds the program that a Deployment runs and reads its arguments.
+// deployment determines which program a Deployment runs and reads its arguments.
 func (r *reader) deployment(o *scenarios.RawObject) {
 	var old deployment
 	if err := o.Decode(&old); err != nil {
@@ -59,7 +59,8 @@ func (r *reader) deployment(o *scenarios.RawObject) {
 	}
 }
 
-// program tells by image, command and flags what a container runs.
+// program returns the program that a container runs, determined by its image, command, flags and
+// environment. It is empty for an unknown program.
 func program(c *corev1.Container, args []string) string {
 	all := c.Image + " " + strings.Join(args, " ")
 	switch {
@@ -74,7 +75,7 @@ func program(c *corev1.Container, args []string) string {
 	return ""
 }
 
-// flagsOf leaves out the program's own name.
+// flagsOf returns args without the name of the program.
 func flagsOf(args []string) []string {
 	for len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		args = args[1:]
@@ -82,7 +83,7 @@ func flagsOf(args []string) []string {
 	return args
 }
 
-// reschedulerFlags are those of the Rescheduler.
+// reschedulerFlags are the flags of the Rescheduler.
 type reschedulerFlags struct {
 	*pflag.FlagSet
 	onDemand, spot       string
@@ -93,7 +94,7 @@ type reschedulerFlags struct {
 	housekeepingInterval time.Duration
 }
 
-// elsewhere are the flags that say how the process runs and not what is decided.
+// elsewhere are the flags that configure the process and not its decisions.
 var elsewhere = []string{
 	"running-in-cluster", "namespace", "kube-api-content-type", "listen-address", "kubeconfig", "master", "version",
 	"logtostderr", "alsologtostderr", "stderrthreshold", "vmodule", "log_dir", "log-dir", "log_backtrace_at", "log-backtrace-at",
@@ -122,7 +123,7 @@ func newReschedulerFlags() *reschedulerFlags {
 	return f
 }
 
-// rescheduler makes a pool of the flags in args.
+// rescheduler creates a pool for each name from the flags in args.
 func (r *reader) rescheduler(s *source, args []string) {
 	f := newReschedulerFlags()
 	if err := f.Parse(args); err != nil {
@@ -169,7 +170,7 @@ func (r *reader) rescheduler(s *source, args []string) {
 	}
 }
 
-// whole adds the value to an error about a flag that is not known.
+// whole adds the value of the flag to an error about an unknown flag.
 func whole(err error, args []string) error {
 	var none *pflag.NotExistError
 	if !errors.As(err, &none) {
@@ -233,7 +234,7 @@ func (s *source) warnRescheduler(f *reschedulerFlags) {
 	s.shadow("the Rescheduler")
 }
 
-// words splits a command line as a shell does, with quotes but nothing else.
+// words splits a command line as a shell does. It supports quotes but no other syntax.
 func words(line string) []string {
 	var all []string
 	var word strings.Builder

@@ -64,8 +64,8 @@ type agentConfig struct {
 	} `json:"karpenter"`
 }
 
-// An agentRules is the block deterministic_policy of a runtime.json. It is read
-// for the sake of its keys; what it means is the policy's to say.
+// An agentRules is the block deterministic_policy of a runtime.json. It is decoded to check its
+// keys; the policy interprets it.
 type agentRules struct {
 	Emergency         *float64             `json:"emergency_risk_threshold"`
 	RuntimeEmergency  *float64             `json:"runtime_emergency_threshold"`
@@ -116,11 +116,11 @@ type agentRuntime struct {
 	old    agentRuntimeFile
 	config spotvortex.Config
 
-	// noBuckets says why the file of buckets cannot be read.
+	// noBuckets is the error of reading the file of buckets, or nil.
 	noBuckets error
 }
 
-// agentFile reads a config.yaml or a runtime.json; it returns false for anything else.
+// agentFile reads a config.yaml or a runtime.json. It returns false for any other file.
 func (r *reader) agentFile(o *scenarios.RawObject, data []byte) bool {
 	has := func(keys ...string) bool {
 		return slices.ContainsFunc(keys, func(key string) bool { return o.Has(key) })
@@ -153,7 +153,7 @@ func (r *reader) readAgent(o *scenarios.RawObject) {
 	r.agent = a
 }
 
-// configMap reads the files of the agent in a ConfigMap, as its chart has them. Errors and
+// configMap reads the files of the agent in a ConfigMap, in the form of its chart. Errors and
 // warnings name the key, and the line within its text.
 func (r *reader) configMap(o *scenarios.RawObject) {
 	var old corev1.ConfigMap
@@ -175,7 +175,7 @@ func (r *reader) configMap(o *scenarios.RawObject) {
 	}
 }
 
-// ratio holds the agent's own limits, (0, 1].
+// ratio records an error unless v is in (0, 1], the limits of the agent, or nil.
 func (s *source) ratio(path string, v *float64) {
 	if v != nil && !(*v > 0 && *v <= 1) {
 		s.fail(path, "%v is not above 0 and at most 1", *v)
@@ -203,8 +203,8 @@ func (r *reader) readRuntime(o *scenarios.RawObject, data []byte) {
 	r.runtime = t
 }
 
-// parse reads what the file means. It is given to the policy's own reader, as
-// decided by rules and with buckets that can be read.
+// parse parses the file with the reader of the policy. It sets the mode to rules, and leaves out
+// buckets whose file cannot be read.
 func (t *agentRuntime) parse(data []byte, buckets func(file, source string) ([]byte, error)) error {
 	var all map[string]any
 	if err := json.Unmarshal(data, &all); err != nil {
@@ -236,11 +236,11 @@ func (t *agentRuntime) parse(data []byte, buckets func(file, source string) ([]b
 	return err
 }
 
-// The path of the name of a file of buckets.
+// bucketsSource is the path of the field that names the file of buckets.
 const bucketsSource = "deterministic_policy.feature_buckets.source"
 
-// bucketsFile returns the named file of buckets; empty without one, or if the rules contain the
-// buckets.
+// bucketsFile returns the name of the file of buckets. It is empty if none is named, or if the
+// rules contain the buckets.
 func (t *agentRuntime) bucketsFile() string {
 	if t.old.Rules == nil || t.old.Rules.Buckets.Source == "default" {
 		return ""
@@ -252,7 +252,7 @@ func (t *agentRuntime) bucketsFile() string {
 	return b.Source
 }
 
-// finishAgent makes the pools of an agent once all files are read.
+// finishAgent creates the pools of an agent after all files are read.
 func (r *reader) finishAgent() {
 	a, t := r.agent, r.runtime
 	if a == nil && t == nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// WriteTo writes the objects as YAML that kubectl apply takes, each under its
-// warnings as comments.
+// WriteTo writes the objects as YAML for kubectl apply, each preceded by its warnings as comments.
 func (r *Result) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	comments(&b, r.Warnings)
@@ -28,7 +27,7 @@ func (r *Result) WriteTo(w io.Writer) (int64, error) {
 	return b.WriteTo(w)
 }
 
-// comments writes warnings, each as a paragraph of its own.
+// comments writes each warning as a separate paragraph.
 func comments(b *bytes.Buffer, warnings []Warning) {
 	for _, w := range warnings {
 		manifest.Comment(b, "# Warning: ", "#   ", w.String())

@@ -1,5 +1,5 @@
-// Package crds is the command that prints the CustomResourceDefinitions of this version, and
-// has objects stored in the version that they store.
+// Package crds implements the command that prints the CustomResourceDefinitions of this version,
+// and the command that migrates stored objects to the storage version.
 package crds
 
 import (
@@ -38,7 +38,7 @@ func Command(p *cli.Program) *cobra.Command {
 	return c
 }
 
-// write writes every manifest, each as a document or several.
+// write writes every manifest. A manifest may contain several documents.
 func write(w io.Writer) error {
 	manifests := [][]byte{}
 	for _, name := range crd.Files() {

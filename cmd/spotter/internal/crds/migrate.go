@@ -20,7 +20,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// pageSize is how many objects are read at a time.
+// pageSize is the number of objects that are read at a time.
 const pageSize = 500
 
 func migrateCommand(p *cli.Program) *cobra.Command {
@@ -58,8 +58,8 @@ func migrateCommand(p *cli.Program) *cobra.Command {
 	return c
 }
 
-// migrate has the objects of a definition stored in its stored version alone, and returns
-// what was done in words.
+// migrate rewrites the objects of a definition in the storage version, removes other versions from
+// its status, and returns a description of what it did.
 func migrate(ctx context.Context, api client.Client, name string) (string, error) {
 	var d apiextensionsv1.CustomResourceDefinition
 	if err := api.Get(ctx, client.ObjectKey{Name: name}, &d); err != nil {
@@ -71,7 +71,7 @@ func migrate(ctx context.Context, api client.Client, name string) (string, error
 	}
 	at := slices.IndexFunc(d.Spec.Versions,
 		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
-	if at < 0 { // which an API server refuses
+	if at < 0 { // an API server does not accept that
 		return "", errors.New("no version is stored")
 	}
 	stored := []string{d.Spec.Versions[at].Name}
@@ -85,7 +85,8 @@ func migrate(ctx context.Context, api client.Client, name string) (string, error
 	}
 	former := d.Status.StoredVersions
 	d.Status.StoredVersions = stored
-	// A definition that was changed meanwhile may store another version: that is an error here.
+	// If the definition was changed since, it may have another storage version. The update then
+	// fails.
 	if err := api.Status().Update(ctx, &d); err != nil {
 		return "", fmt.Errorf("writing status.storedVersions: %w", err)
 	}
@@ -93,8 +94,8 @@ func migrate(ctx context.Context, api client.Client, name string) (string, error
 		strings.Join(former, " and ")), nil
 }
 
-// rewrite writes all objects of a kind again, unchanged, and returns how many there are. One
-// that was changed or deleted since it was read needs no writing.
+// rewrite updates all objects of a kind, unchanged, and returns their number. An object that was
+// changed or deleted since it was read needs no update.
 func rewrite(ctx context.Context, api client.Client, kind schema.GroupVersionKind) (written int, err error) {
 	var page unstructured.UnstructuredList
 	page.SetGroupVersionKind(kind)

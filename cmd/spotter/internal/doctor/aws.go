@@ -17,10 +17,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// probeType is the instance type whose prices are read: every region sells it.
+// probeType is the instance type whose prices are read. Every region has it.
 const probeType = "m5.large"
 
-// The names of the checks of AWS.
+// The names of the AWS checks.
 const (
 	nameCredentials = "AWS credentials"
 	namePermissions = "AWS permissions"
@@ -29,8 +29,8 @@ const (
 
 const policyNext = "give the role what `spotter run --print-iam-policy` prints"
 
-// checkAWS reads from AWS, in the first of the regions, what the controller reads, except for
-// placement scores: every request for one counts against a quota.
+// checkAWS makes the controller's requests to AWS in the first of the regions, except for placement
+// scores, whose requests count against a quota.
 func checkAWS(ctx context.Context, r *report, regions []string, nodes bool) {
 	if len(regions) == 0 {
 		why := "no region of AWS is known: give --region"
@@ -74,7 +74,7 @@ func spotPrices(ctx context.Context, reader *aws.Reader, region string) ([]aws.S
 	return prices, err
 }
 
-// probe reads what else the controller reads, and returns the error of each action.
+// probe makes the optional requests of the controller, and returns the error of each action.
 func probe(ctx context.Context, reader *aws.Reader, region string) map[string]error {
 	reads := map[string]func() error{
 		"ec2:DescribeAvailabilityZones":     func() error { _, err := reader.Zones(ctx, region); return err },
@@ -97,7 +97,7 @@ func probe(ctx context.Context, reader *aws.Reader, region string) map[string]er
 	return errs
 }
 
-// checkPermissions reports the actions that AWS denies, each with what happens without it.
+// checkPermissions reports the actions that AWS denies, and the consequence of each.
 func checkPermissions(r *report, spotErr error, errs map[string]error) {
 	var without, unchecked []string
 	allowed := 0
@@ -127,7 +127,7 @@ func checkPermissions(r *report, spotErr error, errs map[string]error) {
 	r.ok(namePermissions, "ec2:DescribeSpotPriceHistory and %s", text)
 }
 
-// checkPrices reports how old the newest Spot price is: AWS publishes a change within minutes.
+// checkPrices reports the age of the newest Spot price. AWS publishes a change within minutes.
 func checkPrices(r *report, prices []aws.SpotPrice, spotErr error, region string) {
 	var newest policy.Time
 	zones := map[string]bool{}

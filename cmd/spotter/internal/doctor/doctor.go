@@ -30,7 +30,7 @@ const (
 	active = "active"
 )
 
-// A doctorCall is the flags of a call.
+// A doctorCall is the values of the flags of the command doctor.
 type doctorCall struct {
 	cluster         access.Cluster
 	namespace, mode string
@@ -81,7 +81,8 @@ func run(ctx context.Context, p *cli.Program, f *doctorCall) error {
 	return cmp.Or(err, r.err())
 }
 
-// checkCluster checks what the API server can answer, and returns the nodes of the cluster.
+// checkCluster performs the checks that require the API server, and returns the nodes of the
+// cluster.
 func (f *doctorCall) checkCluster(ctx context.Context, p *cli.Program, r *report) []corev1.Node {
 	cfg, err := f.cluster.Config(p.Version)
 	if err != nil {
@@ -109,12 +110,12 @@ func (f *doctorCall) checkCluster(ctx context.Context, p *cli.Program, r *report
 	checkDefinitions(ctx, r, c)
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes, client.Limit(nodesMax)); err != nil {
-		return nil // that this right is missing was reported
+		return nil // the missing right has been reported
 	}
 	return nodes.Items
 }
 
-// nodesMax bounds the nodes whose regions are looked at.
+// nodesMax is the maximum number of nodes whose regions are used.
 const nodesMax = 500
 
 // skipCluster reports that the checks of a cluster were not made.
@@ -125,15 +126,15 @@ func (f *doctorCall) skipCluster(r *report, why string) []corev1.Node {
 	return nil
 }
 
-// clientOf returns a client with enough requests a second for a few hundred reviews.
+// clientOf returns a client whose rate limit allows a few hundred reviews.
 func clientOf(cfg *rest.Config) (client.Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst, cfg.Timeout = 100, 200, 15*time.Second
 	return access.Client(cfg, apiextensionsv1.AddToScheme)
 }
 
-// clockMax is how far clocks may differ: leases and the signatures of AWS need less than
-// minutes, and the time that is left after a notice is counted in seconds.
+// clockMax is the maximum difference of clocks. Leases and the signatures of AWS tolerate almost a
+// minute or more, but the time left after a notice is counted in seconds.
 const clockMax = 10 * time.Second
 
 func checkClock(r *report, s *access.Server) {
@@ -154,8 +155,8 @@ func checkClock(r *report, s *access.Server) {
 	}
 }
 
-// checkONNX reports whether the models of trained policies can be run. No default policy
-// needs ONNX Runtime, so that it may be absent.
+// checkONNX reports whether the models of trained policies can be run. A missing ONNX Runtime is
+// not an error, since no default policy needs it.
 func checkONNX(r *report) {
 	library, version, err := bundles.StartONNX()
 	switch {
@@ -168,7 +169,8 @@ func checkONNX(r *report) {
 	}
 }
 
-// regionsOf returns the regions of AWS to check: those given, else those of nodes.
+// regionsOf returns the AWS regions to check: the given ones, or those of the nodes if none is
+// given.
 func regionsOf(given []string, nodes []corev1.Node) []string {
 	all := slices.Clone(given)
 	for i := range nodes {

@@ -19,15 +19,16 @@ import (
 	"github.com/spotter-dev/spotter/live/crd"
 )
 
-// The versions of Karpenter that Spotter works with: from karpenterLeast on, which has
-// karpenter.sh/v1, and tried from karpenterTried to karpenterNewest.
+// The versions of Karpenter that Spotter supports: karpenterLeast is the first with
+// karpenter.sh/v1, and the versions from karpenterTried to karpenterNewest are tested.
 const (
 	karpenterLeast  = "1.0"
 	karpenterTried  = "1.12"
 	karpenterNewest = "1.15"
 )
 
-// checkKarpenter checks the version of Karpenter, and reports whether its rights count.
+// checkKarpenter checks the version of Karpenter, and reports whether rights for Karpenter are
+// required.
 func checkKarpenter(ctx context.Context, r *report, c client.Client, cfg *rest.Config) bool {
 	const name, upgrade = "Karpenter", "upgrade Karpenter to 1.0 or later, as its migration guide describes"
 	served, err := karpenterAPIs(cfg)
@@ -82,8 +83,8 @@ func karpenterAPIs(cfg *rest.Config) (map[string]bool, error) {
 	return served, nil
 }
 
-// karpenterVersion returns the version of the Deployment of Karpenter: of its label, else of
-// its image. It is empty where neither can be read, as in EKS Auto Mode.
+// karpenterVersion returns the version of the Karpenter Deployment, from its label or otherwise
+// from its image. It is empty if neither can be read, as in EKS Auto Mode.
 func karpenterVersion(ctx context.Context, c client.Client) string {
 	var all appsv1.DeploymentList
 	if err := c.List(ctx, &all, client.MatchingLabels{"app.kubernetes.io/name": "karpenter"}); err != nil {
@@ -134,8 +135,8 @@ func checkDefinitions(ctx context.Context, r *report, c client.Client) {
 	}
 }
 
-// sameSchemas reports whether two definitions have the same versions with the same schemas.
-// What an API server adds to a definition is in neither.
+// sameSchemas reports whether two definitions have the same versions with the same schemas. It
+// ignores all other fields, some of which an API server sets.
 func sameSchemas(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return reflect.DeepEqual(schemasOf(a), schemasOf(b))
 }

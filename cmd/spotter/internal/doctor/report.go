@@ -1,5 +1,5 @@
-// Package doctor is the command that checks whether Spotter can run here: the cluster, the
-// rights, what is installed, AWS, prices and the clock.
+// Package doctor implements the command that checks whether Spotter can run: the cluster, rights,
+// installed components, AWS, prices and the clock.
 package doctor
 
 import (
@@ -17,7 +17,7 @@ const (
 	skipped = "not applicable"
 )
 
-// marks are how results are shown.
+// marks maps a result to the symbol that marks it.
 var marks = map[string]string{passed: "✓", failed: "✗", skipped: "–"}
 
 // A check is one line of the report.
@@ -26,7 +26,7 @@ type check struct {
 	Result string `json:"result"`
 	Text   string `json:"text"`
 
-	// Next is what the user can do about a check that failed.
+	// Next is what the user can do about a failed check.
 	Next string `json:"next,omitempty"`
 }
 
@@ -34,7 +34,7 @@ type check struct {
 type report struct {
 	Checks []check `json:"checks"`
 
-	// unreachable is why the API server cannot be asked; nil where it answers.
+	// unreachable is the reason why the API server cannot be reached, or nil.
 	unreachable error
 }
 
@@ -50,8 +50,8 @@ func (r *report) fail(name, next, format string, args ...any) {
 	r.Checks = append(r.Checks, check{Name: name, Result: failed, Text: fmt.Sprintf(format, args...), Next: next})
 }
 
-// write writes each check, and below one that failed what to do, in lines of at most width
-// runes; 0 is any number.
+// write writes each check, and below a failed one what to do, in lines of at most width runes. A
+// width of 0 means no limit.
 func (r *report) write(w io.Writer, width int) error {
 	var rows [][]string
 	for _, c := range r.Checks {
@@ -63,8 +63,8 @@ func (r *report) write(w io.Writer, width int) error {
 	return cli.WrappedColumns(w, width, nil, rows)
 }
 
-// err returns the error that the command ends with: that of the server where it is not
-// reached, else [cli.ErrCheck] where a check failed.
+// err returns the error of the command: the reason why the API server cannot be reached, or
+// [cli.ErrCheck] if a check failed.
 func (r *report) err() error {
 	switch {
 	case r.unreachable != nil:

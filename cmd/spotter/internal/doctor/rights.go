@@ -15,15 +15,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A need is one verb on one resource that a mode needs.
+// A need is a verb on a resource that a mode requires.
 type need struct {
 	verb, group, resource, name, namespace string
 
-	// optional is what happens without it; empty where the controller does not work then.
+	// optional is the consequence of a missing right. It is empty if the controller cannot run
+	// without it.
 	optional string
 }
 
-// String returns the need in words, as "list nodepools.karpenter.sh".
+// String returns the need in the form "list nodepools.karpenter.sh".
 func (n *need) String() string {
 	resource, sub, _ := strings.Cut(n.resource, "/")
 	text := n.verb + " " + strings.TrimSuffix(resource+"."+n.group, ".")
@@ -43,8 +44,8 @@ func (n *need) attributes() *authorizationv1.ResourceAttributes {
 		Name: n.name, Namespace: n.namespace}
 }
 
-// needs returns the rights that a controller needs in a mode, each once. It leaves out node classes
-// of providers that are not installed. The namespaces of secrets are not known.
+// needs returns the distinct rights that a controller needs in a mode. It leaves out node classes
+// of providers that are not installed, and secrets, whose namespaces are unknown.
 func needs(mode, namespace string, karpenter bool) (all []need) {
 	setup := rights.Setup{Active: mode == active, Parts: []rights.Part{rights.LeaderElection}}
 	if karpenter {
@@ -71,7 +72,7 @@ func needs(mode, namespace string, karpenter bool) (all []need) {
 	return all
 }
 
-// reviewsMax is how many reviews are under way at once.
+// reviewsMax is the maximum number of concurrent reviews.
 const reviewsMax = 8
 
 // missing returns the needs that this user is not granted, in their order.
@@ -99,8 +100,8 @@ func missing(ctx context.Context, c client.Client, all []need) ([]need, error) {
 	return lacking, nil
 }
 
-// checkRights checks the rights of both modes. Those of active mode, which has the rights of
-// shadow mode too, fail only where that mode is required.
+// checkRights checks the rights of both modes. Rights for active mode, which has the rights of
+// shadow mode too, fail only if that mode is required.
 func (f *doctorCall) checkRights(ctx context.Context, r *report, c client.Client, karpenter bool) {
 	for _, mode := range []string{shadow, active} {
 		name := "rights, " + mode
@@ -133,5 +134,5 @@ func (f *doctorCall) checkRights(ctx context.Context, r *report, c client.Client
 	}
 }
 
-// namedMax is how many rights are named.
+// namedMax is the maximum number of rights that are listed by name.
 const namedMax = 4

@@ -19,15 +19,15 @@ import (
 )
 
 // A comparison of at least cellsAnnounced cells (a scenario, window and seed each) first prints the
-// number of its runs and the time that they take, which costs the time of one cell. One that takes
-// longer than askBeyond requires confirmation, and is refused without a terminal.
+// number of its runs and their estimated time, which takes the time of one cell. One that is
+// estimated to take longer than askBeyond requires confirmation, and is refused without a terminal.
 const (
 	cellsAnnounced = 100
 	askBeyond      = time.Hour
 )
 
-// announce prints how large the comparison of cfg is, with runs runs left to do. It returns what
-// shows the progress from then on.
+// announce prints the size of the comparison of cfg, of which runs runs remain. It returns the
+// progress display to use from then on.
 func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progress.Progress, cfg *eval.Config,
 	runs int, run eval.Runner) (*progress.Progress, error) {
 	policies := cfg.Compared()
@@ -62,12 +62,12 @@ func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progres
 	return shown, cli.Invalid(fmt.Errorf("a comparison of more than an hour needs --yes: %s", text), advice)
 }
 
-// timeOf returns how long cells cells take if one takes spent on one processor.
+// timeOf returns the estimated time of cells cells if one cell takes spent on one processor.
 func timeOf(spent time.Duration, cells, processors int) time.Duration {
 	return time.Duration(float64(spent) * float64(cells) / float64(min(processors, cells)))
 }
 
-// confirm asks whether to continue. Every answer other than yes means no.
+// confirm prompts whether to continue. Every answer other than yes means no.
 func confirm(in io.Reader, out io.Writer, text string) bool {
 	fmt.Fprintf(out, "%s. Continue? [y/N] ", text)
 	answer, _ := bufio.NewReader(in).ReadString('\n')

@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// cases loads and binds every window of every scenario, and says what was left
+// cases loads and binds every window of every scenario, and warns about scenarios that are left
 // out.
 func cases(ctx context.Context, p *cli.Program, f *evalFlags, args []string) ([]eval.Case, error) {
 	if err := f.ReadWindows(); err != nil {
@@ -46,7 +46,7 @@ func cases(ctx context.Context, p *cli.Program, f *evalFlags, args []string) ([]
 	return cases, nil
 }
 
-// scenario reads a scenario, and keeps the text of one that is a file.
+// scenario reads a scenario. It keeps the text of a scenario that is a file.
 func (f *evalFlags) scenario(ctx context.Context, p *cli.Program, name string) (*scenarios.Scenario, error) {
 	if text, ok := f.texts[name]; ok {
 		return input.ParseScenario(name, []byte(text))
@@ -61,8 +61,8 @@ func (f *evalFlags) scenario(ctx context.Context, p *cli.Program, name string) (
 	return sc, err
 }
 
-// scenariosOf returns the scenarios to compare on, and whether some of them are there because all
-// were requested: if one of those cannot be run on a trace, the others must not fail.
+// scenariosOf returns the scenarios to compare on, and whether all were requested. In that case a
+// scenario that cannot be run on a trace must not make the others fail.
 func scenariosOf(args []string) (names []string, all bool) {
 	if len(args) == 0 {
 		return []string{input.DefaultScenario}, false

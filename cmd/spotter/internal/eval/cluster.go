@@ -26,10 +26,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// onKubernetes is what --on takes.
+// onKubernetes is the only value of --on.
 const onKubernetes = "kubernetes"
 
-// clusterFlags say where and how parts are made in a cluster.
+// clusterFlags configure how a comparison runs in parts in a cluster.
 type clusterFlags struct {
 	access.Cluster
 	on, attach, namespace   string
@@ -39,7 +39,7 @@ type clusterFlags struct {
 	keep                    bool
 }
 
-// sharesDefault is the default number of parts: enough that an eviction costs little.
+// sharesDefault is the default number of parts, large enough that an eviction loses little work.
 const sharesDefault = 40
 
 func (c *clusterFlags) register(flags *pflag.FlagSet) {
@@ -59,26 +59,26 @@ func (c *clusterFlags) register(flags *pflag.FlagSet) {
 		"pod-template", "keep", "namespace", "kubeconfig", "context")
 }
 
-// A remote is a comparison whose parts run in a cluster. It has all that is needed to follow the
-// comparison, and is stored in a ConfigMap that owns its Jobs.
+// A remote is a comparison whose parts run in a cluster. It contains everything needed to follow
+// the comparison, and is stored in a ConfigMap that owns its Jobs.
 type remote struct {
 	Name   string      `json:"name"`
 	Parts  string      `json:"parts"` // folder of this comparison
 	Shards int         `json:"shards"`
 	Cells  int         `json:"cells"`
-	Plan   string      `json:"plan,omitempty"` // where it is too large for the ConfigMap
+	Plan   string      `json:"plan,omitempty"` // its file, if it is too large for the ConfigMap
 	Build  shard.Build `json:"build"`
-	Job    []byte      `json:"job"` // of which every round is a copy
+	Job    []byte      `json:"job"` // the JSON of the Job, copied for every round
 
 	plan shard.Plan
 }
 
-// part returns where part i is.
+// part returns the path of part i.
 func (r *remote) part(i int) string {
 	return objects.Join(r.Parts, partName(shard.Share{I: i, N: r.Shards}))
 }
 
-// runOn does a comparison in a cluster.
+// runOn runs a comparison in a cluster.
 func runOn(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
 	if f.cluster.on != onKubernetes && f.cluster.on != "" {
 		return cli.Invalid(fmt.Errorf("--on: %q is unknown", f.cluster.on), "give --on kubernetes")
@@ -124,7 +124,7 @@ func runOn(ctx context.Context, p *cli.Program, f *evalFlags, args []string) err
 	return errors.Join(result, run.clean(ctx))
 }
 
-// checkOn refuses what does not go with a cluster.
+// checkOn returns an error for flags that cannot be combined with a run in a cluster.
 func (f *evalFlags) checkOn(p *cli.Program, args []string) error {
 	for _, name := range []string{"shard", "plan", "reuse", "compare", "compare-scenarios"} {
 		if f.given(name) {
@@ -148,7 +148,7 @@ func (f *evalFlags) checkOn(p *cli.Program, args []string) error {
 	return err
 }
 
-// A remoteRun is a remote that is followed.
+// A remoteRun follows a remote comparison.
 type remoteRun struct {
 	remote
 	client    client.Client
@@ -158,8 +158,8 @@ type remoteRun struct {
 	p         *cli.Program
 }
 
-// begin makes the objects that a comparison needs in the cluster, or finds them there. Its name is
-// derived from its content, so the same call continues it.
+// begin creates the objects of a comparison in the cluster, or finds them. Its name is derived from
+// its content, so the same call continues it.
 func (r *remoteRun) begin(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
 	cfg, err := evalConfig(ctx, p, f, nil, args)
 	if err != nil {
@@ -185,7 +185,7 @@ func (r *remoteRun) begin(ctx context.Context, p *cli.Program, f *evalFlags, arg
 	return r.create(ctx)
 }
 
-// checkThere refuses what the pods have not: files of this machine.
+// checkThere returns an error if the comparison needs local files, which the pods do not have.
 func checkThere(r *runner.Runner, cfg *eval.Config) error {
 	for _, k := range cfg.Cases {
 		if name := k.Bound.Trace.Name; !trace.IsEmbedded(name) && !objects.Remote(name) && !filepath.IsAbs(name) {
@@ -205,10 +205,10 @@ func checkThere(r *runner.Runner, cfg *eval.Config) error {
 	return nil
 }
 
-// partial is what is there of a comparison: the good parts, by number.
+// A partial is the valid parts of a comparison so far, by number.
 type partial map[int]*shard.Part
 
-// look reads parts that are new. One that is refused is deleted, so that it is made again.
+// look reads new parts. It deletes an invalid part, so that it is computed again.
 func (r *remoteRun) look(ctx context.Context, have partial) error {
 	all, err := r.store.List(ctx, r.Parts)
 	if err != nil {
@@ -248,17 +248,17 @@ func (h partial) cells() (n int) {
 	return n
 }
 
-// lookEvery is how often Job and parts are looked at.
+// lookEvery is the interval at which the Job and the parts are checked.
 const lookEvery = 2 * time.Second
 
-// roundsMax is how often parts that are missing or damaged after a Job are made again.
+// roundsMax is the maximum number of rounds in which missing or damaged parts are computed again.
 const roundsMax = 5
 
-// follow waits for all parts, and has those made again that are damaged. It returns them in
-// their order.
+// follow waits for all parts and starts Jobs for missing and damaged ones. It returns them in
+// order.
 func (r *remoteRun) follow(ctx context.Context) ([]*shard.Part, error) {
 	have := partial{}
-	watched := "" // the Job that was seen to run: the fault of an older one may be fixed
+	watched := "" // the Job that was seen running: the cause of an older failure may be fixed
 	for round := 0; ; {
 		if err := r.look(ctx, have); err != nil {
 			return nil, err
@@ -278,7 +278,7 @@ func (r *remoteRun) follow(ctx context.Context) ([]*shard.Part, error) {
 			}
 			continue
 		}
-		if err := r.look(ctx, have); err != nil { // what it wrote last may have come after the first look
+		if err := r.look(ctx, have); err != nil { // its last parts may be newer than the first look
 			return nil, err
 		}
 		missing := r.missing(have)
@@ -304,7 +304,7 @@ func (r *remoteRun) follow(ctx context.Context) ([]*shard.Part, error) {
 	return parts, nil
 }
 
-// missing returns the parts that are not among have.
+// missing returns the numbers of the parts that have does not contain.
 func (r *remoteRun) missing(have partial) (missing []int) {
 	for i := 1; i <= r.Shards; i++ {
 		if have[i] == nil {
@@ -323,7 +323,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// clean removes what is there of the comparison: the ConfigMap with its Jobs, and the parts.
+// clean removes the ConfigMap of the comparison with its Jobs, and the parts.
 func (r *remoteRun) clean(ctx context.Context) error {
 	if err := r.client.Delete(ctx, r.configMap(), client.PropagationPolicy("Background")); err != nil &&
 		!apierrors.IsNotFound(err) {
@@ -336,12 +336,12 @@ func (r *remoteRun) clean(ctx context.Context) error {
 	return err
 }
 
-// planMax is the size in bytes up to which a plan is stored in a ConfigMap: the API server accepts
-// 1 MiB for the whole object.
+// planMax is the maximum size in bytes of a plan in a ConfigMap. The API server accepts 1 MiB for
+// the whole object.
 const planMax = 900 << 10
 
-// planText returns the plan, and puts it into the bucket where it is too large for a
-// ConfigMap.
+// planText returns the plan as JSON. A plan that is too large for a ConfigMap is stored in the
+// bucket, and planText returns an empty string.
 func (r *remoteRun) planText(ctx context.Context) (string, error) {
 	text, err := json.Marshal(&r.plan)
 	if err != nil {
@@ -357,7 +357,7 @@ func (r *remoteRun) planText(ctx context.Context) (string, error) {
 	})
 }
 
-// readTemplate returns what --pod-template names, as it is written; nil without it.
+// readTemplate returns the content of the file of --pod-template, or nil without the flag.
 func (c *clusterFlags) readTemplate() ([]byte, error) {
 	if c.templated == "" {
 		return nil, nil

@@ -21,28 +21,29 @@ import (
 )
 
 const (
-	// versionWait is how long another build may take to say its version.
+	// versionWait bounds the time in which another build must print its version.
 	versionWait = time.Minute
 
-	// stopWait is how long it may take to end when it is asked to.
+	// stopWait bounds the time in which it must exit after an interrupt.
 	stopWait = 10 * time.Second
 
-	// stderrMax is how much of its standard error is kept, in bytes: the end, which has the reason.
+	// stderrMax is the size in bytes of the end of its standard error that is kept, which has the
+	// reason of a failure.
 	stderrMax = 4 << 10
 
-	// versionMax bounds, in bytes, what is read of its version.
+	// versionMax is the maximum size of its version output, in bytes.
 	versionMax = 4 << 10
 )
 
-// unknownVersion is that of a build to which the linker gave none.
+// unknownVersion is the version of a build for which the linker set none.
 const unknownVersion = "unknown"
 
 const otherAdvice = "give --compare the path of another build of spotter, as the one of the base branch"
 
 const filesAdvice = "give --compare-scenarios a folder with the files to compare with, as `git worktree add ../base main` makes one"
 
-// An otherBuild is another build of this program, or this one in another folder, run as a process.
-// It must support only `spotter version` and `spotter eval --format json`, whose schema
+// An otherBuild is another build of this program, or this build in another folder, run as a
+// process. It must support only `spotter version` and `spotter eval --format json`, whose schema
 // docs/reference-eval.md describes.
 type otherBuild struct {
 	path, version string
@@ -50,21 +51,21 @@ type otherBuild struct {
 	// own is the version of this program.
 	own string
 
-	// name says to the user what is being compared with.
+	// name describes the other build to the user.
 	name string
 
-	// dir is the folder from which it reads files, empty for the one of this
-	// call.
+	// dir is the working directory of the process. If empty, it is the current one.
 	dir string
 
-	// flags are those of this call that choose what is run.
+	// flags are the flags of this call that determine what is run.
 	flags []string
 
-	// say informs the user what is being done.
+	// say reports progress to the user.
 	say func(format string, args ...any)
 }
 
-// openOther finds out what the program at path is.
+// openOther returns the build of the program at path. It returns an error if the program is not a
+// spotter binary whose reports can be read.
 func openOther(ctx context.Context, path, own string) (*otherBuild, error) {
 	found, err := exec.LookPath(path)
 	if err != nil {
@@ -99,9 +100,8 @@ func openOther(ctx context.Context, path, own string) (*otherBuild, error) {
 	return o, o.checkSchema(ctx)
 }
 
-// checkSchema asks the other build for one small report, so that one which cannot
-// be read is refused before anything is run. What else is wrong with it shows in
-// [otherBuild.Runs].
+// checkSchema requests a small report, so that a build with an unsupported schema is rejected
+// before anything is run. Other errors are reported by [otherBuild.Runs].
 func (o *otherBuild) checkSchema(ctx context.Context) error {
 	args := []string{"eval", "tiny", "--policies", eval.OnDemand, "--baseline", eval.OnDemand, "--seeds", "1",
 		"--format", "json"}
@@ -119,7 +119,7 @@ func (o *otherBuild) checkSchema(ctx context.Context) error {
 	return nil
 }
 
-// Runs asks the other build for its runs. It implements [eval.Other].
+// Runs returns the runs of the other build. It implements [eval.Other].
 func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []string, seeds []uint64) ([]eval.OtherRun,
 	error) {
 	args := append([]string{"eval"}, o.flags...)
@@ -139,7 +139,7 @@ func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []strin
 	case errors.As(err, &exit) && exit.ExitCode() == cli.ExitInvalid:
 		return nil, fmt.Errorf("%w: %s", eval.ErrRefused, reason(stderr))
 	case errors.As(err, &exit) && exit.ExitCode() == cli.ExitError && len(runs) > 0:
-		return runs, nil // some of them broke, and each says so
+		return runs, nil // some runs broke, and each has its error
 	case err != nil:
 		return nil, fmt.Errorf("comparing with %s: `%s`: %w%s", o.path, cli.Shell(append([]string{o.path}, args...)), err,
 			because(stderr))
@@ -147,15 +147,15 @@ func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []strin
 	return runs, nil
 }
 
-// call runs the program and lets read have its standard output. It returns the
-// end of its standard error. Where the output ends too early, what the process
-// says of itself goes before what reading it came to.
+// call runs the program and passes its standard output to read. It returns the end of its standard
+// error. If the output ends too early, an exit status of the process takes precedence over the
+// error of read.
 func (o *otherBuild) call(ctx context.Context, args []string, read func(io.Reader) error) (stderr string, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	c := exec.CommandContext(ctx, o.path, args...)
 	c.Dir = o.dir
-	c.Env = append(os.Environ(), cli.ProjectVariable+"=off") // every flag that counts is given
+	c.Env = append(os.Environ(), cli.ProjectVariable+"=off") // every relevant flag is set
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = stopWait
 	var kept tail
@@ -173,7 +173,7 @@ func (o *otherBuild) call(ctx context.Context, args []string, read func(io.Reade
 	}
 	if ended := errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF); readErr != nil && !ended {
 		stop()
-		_ = c.Wait() // it was stopped: what it ends with says nothing
+		_ = c.Wait() // it was stopped, so its exit status has no meaning
 		return kept.String(), readErr
 	}
 	if err := c.Wait(); err != nil {
@@ -182,7 +182,7 @@ func (o *otherBuild) call(ctx context.Context, args []string, read func(io.Reade
 	return kept.String(), readErr
 }
 
-// because puts what a process wrote to its standard error into an error, nothing if it wrote nothing.
+// because returns the reason in stderr as a suffix for an error; empty if stderr is empty.
 func because(stderr string) string {
 	if r := reason(stderr); r != "" {
 		return ": " + r
@@ -190,8 +190,8 @@ func because(stderr string) string {
 	return ""
 }
 
-// reason returns the line of stderr that says what went wrong: the first with the
-// program's name before it, else the last.
+// reason returns the line of stderr that contains the reason of a failure: the first that starts
+// with the program's name, otherwise the last.
 func reason(stderr string) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	for _, l := range lines {
@@ -207,7 +207,7 @@ func firstOf(s string) string {
 	return first
 }
 
-// A tail keeps the end of what is written to it.
+// A tail keeps the last stderrMax bytes that are written to it.
 type tail struct{ b []byte }
 
 func (t *tail) Write(b []byte) (int, error) {
@@ -220,8 +220,8 @@ func (t *tail) Write(b []byte) (int, error) {
 
 func (t *tail) String() string { return string(t.b) }
 
-// openCompare opens what --compare and --compare-scenarios name, nil without
-// them.
+// openCompare returns the build that --compare and --compare-scenarios select, or nil without these
+// flags.
 func openCompare(ctx context.Context, p *cli.Program, f *evalFlags, args []string) (*otherBuild, error) {
 	if err := f.checkFiles(args); err != nil {
 		return nil, err
@@ -253,20 +253,20 @@ func openCompare(ctx context.Context, p *cli.Program, f *evalFlags, args []strin
 		}
 		value := fl.Value.String()
 		if name == "trace" && o.dir != "" && !trace.IsEmbedded(value) {
-			// Prices named by the call are those of both sides.
+			// A trace that the call names is used on both sides.
 			if value, err = filepath.Abs(value); err != nil {
 				return nil, cli.Invalid(fmt.Errorf("--trace: %w", err), "give the path of a trace")
 			}
 		}
 		o.flags = append(o.flags, "--"+name, value)
 	}
-	// Only the runs of the other side are needed, and every build has this policy.
+	// Only the runs of the compared policies are needed, and every build has this baseline.
 	o.flags = append(o.flags, "--baseline", eval.OnDemand)
 	return o, nil
 }
 
-// checkFiles reports whether the scenarios args can be looked for in the folder
-// of --compare-scenarios.
+// checkFiles returns an error if the scenarios args cannot be found in the folder of
+// --compare-scenarios.
 func (f *evalFlags) checkFiles(args []string) error {
 	if f.files == "" {
 		if f.Flags.Changed("compare-scenarios") {
@@ -289,7 +289,7 @@ func (f *evalFlags) checkFiles(args []string) error {
 	return nil
 }
 
-// compare puts the difference to the other side into report.
+// compare adds the comparison with the other build to report.
 func compare(ctx context.Context, f *evalFlags, o *otherBuild, cfg *eval.Config, report *eval.Report,
 	runner eval.Runner) error {
 	if o == nil {
@@ -297,7 +297,7 @@ func compare(ctx context.Context, f *evalFlags, o *otherBuild, cfg *eval.Config,
 	}
 	a := eval.Against{Other: o, Program: f.compare, Version: o.version, Files: f.files}
 	if f.files != "" {
-		// A manifest also changes policies that the user did not name.
+		// a manifest also changes policies that the user did not name
 		a.Judged = cfg.Policies
 	}
 	return report.Compare(ctx, a, runner)
@@ -335,11 +335,11 @@ func (f *evalFlags) seedsOf(o *otherBuild) ([]uint64, error) {
 	return seeds, nil
 }
 
-// seedsFirstMax is the greatest number at which seeds of a text begin: nine
-// digits can be read and typed.
+// seedsFirstMax is the maximum first seed that is derived from a text. Nine digits can be read and
+// typed.
 const seedsFirstMax = 999_999_999
 
-// FirstSeed returns where the seeds of a text begin.
+// FirstSeed returns the first seed for a text, in [1, 999999999].
 func FirstSeed(text string) uint64 {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
 	n := uint64(0)

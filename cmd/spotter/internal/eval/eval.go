@@ -1,5 +1,5 @@
-// Package eval is the command that compares policies: its flags, their meaning, and where the
-// results are written. [github.com/spotter-dev/spotter/eval] makes the comparison.
+// Package eval implements the command that compares policies. It handles the flags and writes the
+// results; [github.com/spotter-dev/spotter/eval] computes the comparison.
 package eval
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/registry"
 )
 
-// evalFlags are the flags of eval.
+// evalFlags are the flags of the command eval.
 type evalFlags struct {
 	input.CaseFlags
 	outputs
@@ -35,15 +35,15 @@ type evalFlags struct {
 	stress                    bool
 	cluster                   clusterFlags
 
-	serveAt string // of --serve
+	serveAt string // value of --serve
 
-	// texts are those of the scenarios that are files, by their names: what a plan has,
-	// and else what was read.
+	// texts maps the name of a scenario file to its content: from the plan, otherwise as it was
+	// read.
 	texts map[string]string
 }
 
-// outputs are the flags that say how a comparison is made and where its result goes. None
-// of them changes it.
+// outputs are the flags that determine how a comparison is computed and where its result is
+// written. None of them changes the result.
 type outputs struct {
 	format, report string
 	out            []string
@@ -51,7 +51,7 @@ type outputs struct {
 	shard, plan    string
 	reuse          []string
 
-	// merged are the parts that the comparison is made of; nil where it is run.
+	// merged are the parts of the comparison, or nil if it is run.
 	merged []*shard.Part
 }
 
@@ -141,7 +141,7 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 	f.cluster.register(flags)
 }
 
-// registerResult adds the flags that say where the result goes.
+// registerResult adds the flags for the output.
 func (o *outputs) registerResult(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.format, "format", "o", string(format.Table), "output `F`: "+formatList())
 	flags.StringArrayVar(&o.out, "out", nil,
@@ -174,16 +174,16 @@ func run(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error
 	return compareAndWrite(ctx, p, f, args)
 }
 
-// A result is a report or a stress, once it is made.
+// A result is a report or a stress report.
 type result interface {
 	write(io.Writer, format.Format, format.Options) error
 
-	// outcome returns what the result means for the exit code. It names the gates that failed unless
-	// they were shown.
+	// outcome returns the error that determines the exit code, or nil. It names the gates that
+	// failed unless they were shown.
 	outcome(shown bool) error
 }
 
-// compareAndWrite makes a comparison of what is run here, or of parts.
+// compareAndWrite runs or merges a comparison and writes the result.
 func compareAndWrite(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
 	targets, err := f.checkOutputs(p)
 	if err != nil {
@@ -204,8 +204,8 @@ func compareAndWrite(ctx context.Context, p *cli.Program, f *evalFlags, args []s
 	return made.outcome(shown(targets))
 }
 
-// checkOutputs refuses, before anything is run, what the result cannot be written to, and returns
-// where it goes.
+// checkOutputs returns the targets of the result. It returns an error for a target that cannot be
+// written, before anything is run.
 func (f *evalFlags) checkOutputs(p *cli.Program) ([]target, error) {
 	targets, err := f.targets()
 	if err == nil && f.stress {
@@ -220,7 +220,7 @@ func (f *evalFlags) checkOutputs(p *cli.Program) ([]target, error) {
 	return targets, err
 }
 
-// refused returns err of a comparison, as a fault of the call where it is one.
+// refused marks err as invalid usage if the configuration of the comparison is invalid.
 func refused(err error) error {
 	if errors.Is(err, eval.ErrConfig) {
 		return cli.Invalid(err, "run `spotter eval --help`")
@@ -231,15 +231,15 @@ func refused(err error) error {
 // A session is a comparison that is ready to be run.
 type session struct {
 	*known
-	other  *otherBuild // nil without --compare
+	other  *otherBuild // nil without --compare and --compare-scenarios
 	cfg    *eval.Config
 	runner *runner.Runner
 	shown  *progress.Progress
 }
 
-// start reads what is compared, checks it, and finds out what of it is done already. share is the part
-// of it that is run, the zero value for all. It shows on a terminal how far it is, until the session's
-// progress is closed.
+// start reads and validates the inputs of a comparison and determines which runs are already done.
+// share is the part of it to run; its zero value means all. On a terminal it shows progress until
+// the session's progress is closed.
 func (f *evalFlags) start(ctx context.Context, p *cli.Program, args []string, share shard.Share) (s *session,
 	err error) {
 	s = &session{runner: runner.New(), shown: progress.Show(ctx, p, "loading scenarios and traces")}
@@ -273,7 +273,7 @@ func (f *evalFlags) start(ctx context.Context, p *cli.Program, args []string, sh
 	return s, err
 }
 
-// compared makes the report, or the stress report if all truths are requested.
+// compared computes the report, or the stress report if all truths are requested.
 func (f *evalFlags) compared(ctx context.Context, p *cli.Program, args []string) (result, error) {
 	s, err := f.start(ctx, p, args, shard.Share{})
 	if err != nil {
@@ -299,14 +299,14 @@ func (f *evalFlags) compared(ctx context.Context, p *cli.Program, args []string)
 	return compared{report}, compare(ctx, f, s.other, s.cfg, report, s.runner.Run)
 }
 
-// A compared is the result of a comparison.
+// A compared is the report of a comparison.
 type compared struct{ *eval.Report }
 
 func (c compared) write(w io.Writer, f format.Format, o format.Options) error {
 	return format.Write(w, c.Report, f, o)
 }
 
-// prepare takes out what cannot be run and reports what is wrong with the rest.
+// prepare removes policies that cannot be run, and prepares and validates the rest.
 func prepare(ctx context.Context, p *cli.Program, r *runner.Runner, cfg *eval.Config) error {
 	if err := skip(p, r, cfg); err != nil {
 		return err
@@ -326,7 +326,7 @@ func (c compared) outcome(shown bool) error {
 	}
 	if n := report.Missing(); n > 0 {
 		first := eval.Broken(report.Runs)
-		// The text alone: whatever broke, by now it is not the call.
+		// only the text: the error is not invalid usage at this point
 		return fmt.Errorf("%d of %d runs broke; the first, %s: %s", n, len(report.Runs), report.Config.Command(first.Job),
 			first.Err.Error())
 	}
@@ -339,8 +339,8 @@ func (c compared) outcome(shown bool) error {
 	return nil
 }
 
-// checkGates refuses a gate that names no policy if the user did not name the policies either: it
-// would have to hold for all that are compared by default, as Spot alone.
+// checkGates returns an error for a gate that names no policy if the user did not name the policies
+// either: it would have to hold for all that are compared by default, such as Spot alone.
 func (f *evalFlags) checkGates(cfg *eval.Config) error {
 	if f.given("policies") {
 		return nil
@@ -357,7 +357,8 @@ func (f *evalFlags) checkGates(cfg *eval.Config) error {
 	return nil
 }
 
-// evalConfig turns flags into what is compared. It reads scenarios and traces.
+// evalConfig returns the configuration of a comparison from the flags. It reads scenarios and
+// traces.
 func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherBuild, args []string) (*eval.Config,
 	error) {
 	cfg := eval.DefaultConfig()
@@ -392,7 +393,7 @@ func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherB
 	}
 	cfg.Baseline = cmp.Or(f.baseline, eval.BaselineOf(cfg.Cases))
 	switch {
-	case f.given("policies"): // an empty list too, as of a variable that is not set, is read and refused
+	case f.given("policies"): // also if the list is empty, as with an unset variable, to report the error
 		if cfg.Policies, err = input.ParsePolicies(f.policies); err != nil {
 			return nil, cli.Invalid(fmt.Errorf("--policies: %w", err), input.PolicyAdvice)
 		}

@@ -34,15 +34,15 @@ const (
 	imageOf       = "ghcr.io/spotter-dev/spotter:"
 )
 
-// retriesPerIndex is how often a pod is made again that failed of itself. What a disruption
-// ended does not count.
+// retriesPerIndex is the maximum number of retries of a pod that failed. Pods that a disruption
+// terminated do not count.
 const retriesPerIndex = 3
 
-// environment are the variables that say where the bucket is. Who may use it is said by the
-// pod's service account, or by --pod-template.
+// environment are the variables with the location of the bucket, which are copied to the pods.
+// Credentials come from the pod's service account or from --pod-template.
 var environment = []string{"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION"}
 
-// job returns the Job that makes parts, as JSON: that of every round is a copy of it.
+// job returns the template of the Jobs that compute parts, as JSON.
 func (c *clusterFlags) job(p *cli.Program, r *remote) ([]byte, error) {
 	j := &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
@@ -71,7 +71,7 @@ func (c *clusterFlags) job(p *cli.Program, r *remote) ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// template returns the pod of a Job, with what --pod-template says merged into it.
+// template returns the pod template of a Job, merged with that of --pod-template.
 func (c *clusterFlags) template(p *cli.Program, r *remote) (corev1.PodTemplateSpec, error) {
 	var env []corev1.EnvVar
 	for _, name := range environment {
@@ -137,7 +137,7 @@ func (r *remoteRun) configMap() *corev1.ConfigMap {
 		Labels: map[string]string{evalLabel: r.Name}}}
 }
 
-// create makes the ConfigMap with the plan, unless it is there.
+// create creates the ConfigMap with the plan, or opens an existing one.
 func (r *remoteRun) create(ctx context.Context) error {
 	text, err := r.planText(ctx)
 	if err != nil {
@@ -167,7 +167,7 @@ func (r *remoteRun) create(ctx context.Context) error {
 	}
 }
 
-// open reads what a comparison is from its ConfigMap.
+// open reads the comparison from its ConfigMap.
 func (r *remoteRun) open(ctx context.Context, name string) error {
 	r.Name = name
 	m := r.configMap()
@@ -195,7 +195,7 @@ func (r *remoteRun) open(ctx context.Context, name string) error {
 	return nil
 }
 
-// newest returns the Job of the last round, nil without one.
+// newest returns the Job of the last round, or nil before the first.
 func (r *remoteRun) newest(ctx context.Context) (*batchv1.Job, error) {
 	var all batchv1.JobList
 	if err := r.client.List(ctx, &all, client.InNamespace(r.namespace),
@@ -211,7 +211,7 @@ func (r *remoteRun) newest(ctx context.Context) (*batchv1.Job, error) {
 	return last, nil
 }
 
-// roundOf returns which round a Job is, from 1; 0 for none.
+// roundOf returns the round of a Job, starting at 1, or 0 for nil.
 func roundOf(j *batchv1.Job) (n int) {
 	if j == nil {
 		return 0
@@ -220,8 +220,8 @@ func roundOf(j *batchv1.Job) (n int) {
 	return n
 }
 
-// start makes the Job of the round after last, which makes the missing parts, and returns
-// its name.
+// start creates the Job of the round after last, which computes the missing parts, and returns its
+// name.
 func (r *remoteRun) start(ctx context.Context, last *batchv1.Job, missing []int) (name string, err error) {
 	var j batchv1.Job
 	if err := json.Unmarshal(r.Job, &j); err != nil {
@@ -260,7 +260,7 @@ func (r *remoteRun) start(ctx context.Context, last *batchv1.Job, missing []int)
 	return j.Name, nil
 }
 
-// ended reports whether nothing more comes of j.
+// ended reports whether j is complete or failed.
 func ended(j *batchv1.Job) bool {
 	return condition(j, batchv1.JobComplete) != nil || condition(j, batchv1.JobFailed) != nil
 }
@@ -276,8 +276,8 @@ func condition(j *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondit
 	return &j.Status.Conditions[i]
 }
 
-// failure says why a Job failed, with the last words of one of its pods; empty where it did
-// not.
+// failure returns why a Job failed, with the termination message of one of its pods. It is empty if
+// the Job did not fail.
 func (r *remoteRun) failure(ctx context.Context, j *batchv1.Job) string {
 	failed := condition(j, batchv1.JobFailed)
 	if failed == nil {

@@ -13,26 +13,26 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// terminal is the file name of standard output.
+// terminal is the file name that means standard output.
 const terminal = "-"
 
-// extensions are the formats of files that do not say theirs. The format table
+// extensions maps a file extension to the format of files for which none is given. The format table
 // is text.
 var extensions = map[string]format.Format{
 	".json": format.JSON, ".md": format.Markdown, ".markdown": format.Markdown, ".yaml": format.YAML, ".yml": format.YAML, ".csv": format.CSV, ".parquet": format.Parquet, ".xml": format.JUnit,
 	".txt": format.Table,
 }
 
-// A target is a file that a report goes to, and the format in which.
+// A target is a file to which a report is written, and its format.
 type target struct {
-	path   string // "" for standard output
+	path   string // empty for standard output
 	format format.Format
 }
 
-// targets returns where the report is written: to what each --out names, else to standard output.
+// targets returns where the report is written: to the files of --out, otherwise to standard output.
 //
-// The format of a file is the one before its name, as in junit=out.txt; else that of --format if
-// set; else that of its extension, which must then be known; else, without an extension, a table.
+// The format of a file is the prefix of its name, as in junit=out.txt; otherwise that of --format
+// if set; otherwise that of its extension, which must then be known; without an extension, a table.
 func (f *evalFlags) targets() ([]target, error) {
 	given := f.Flags.Changed("format")
 	if !slices.Contains(format.Formats(), format.Format(f.format)) {
@@ -81,13 +81,13 @@ func (f *evalFlags) targets() ([]target, error) {
 	return out, nil
 }
 
-// alike are formats that a file may have although its extension implies another.
+// alike maps a format to the formats whose extensions its files may have.
 var alike = map[format.Format][]format.Format{
 	format.Wide: {format.Table}, format.Comment: {format.Markdown},
 }
 
-// endsAs reports whether the extension of a file does not contradict its format. An unknown
-// extension, or one for text, is right for all formats that are text.
+// endsAs reports whether the extension of a file is compatible with its format. An unknown
+// extension, or one for text, is compatible with all text formats.
 func endsAs(t target) bool {
 	stands, known := extensions[strings.ToLower(filepath.Ext(t.path))]
 	return !known || stands == t.format || slices.Contains(alike[t.format], stands) ||
@@ -105,7 +105,7 @@ func formatNames(formats []format.Format) string {
 	return strings.Join(names, ", ")
 }
 
-// checkTargets reports early what cannot be written.
+// checkTargets returns an error for a target that cannot be written.
 func checkTargets(p *cli.Program, targets []target) error {
 	for _, t := range targets {
 		if t.path == "" {
@@ -129,7 +129,7 @@ func shown(targets []target) bool {
 	})
 }
 
-// write writes what in writes in each format to every target. A file has the details.
+// write calls in to write every target in its format. Files always include the details.
 func (o *outputs) write(p *cli.Program, in func(io.Writer, format.Format, format.Options) error,
 	targets []target) error {
 	for _, t := range targets {
@@ -149,7 +149,7 @@ func (o *outputs) write(p *cli.Program, in func(io.Writer, format.Format, format
 	return nil
 }
 
-// writes reports whether one of the targets is the file at path.
+// writes reports whether the file at path is one of the targets.
 func (f *evalFlags) writes(path string) bool {
 	targets, err := f.targets()
 	return err == nil && slices.ContainsFunc(targets, func(t target) bool {

@@ -13,15 +13,15 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// planFlags are those that decide what the result of a comparison is. All others say where
-// it goes and how it is made.
+// planFlags are the flags that determine the result of a comparison. All others determine where it
+// is written and how it is computed.
 var planFlags = []string{
 	"baseline", "compare", "compare-scenarios", "discount-1y", "discount-3y", "every", "from", "gate", "intensity",
 	"karpenter-version", "node-fee", "policies", "recursive", "seeds", "seeds-from", "start", "stress", "trace", "truth", "windows",
 }
 
-// words returns the words after `spotter eval` that decide what the result is, the same
-// for every order of the flags.
+// words returns the command-line arguments that determine the result, in an order that does not
+// depend on the order of the flags.
 func (f *evalFlags) words(args []string) []string {
 	var words []string
 	f.Flags.VisitAll(func(x *pflag.Flag) {
@@ -46,13 +46,12 @@ func (f *evalFlags) words(args []string) []string {
 	return slices.Concat(args, words)
 }
 
-// planOf returns the plan of a call, once its scenarios are read.
+// planOf returns the plan of a call. It must be called after the scenarios are read.
 func (f *evalFlags) planOf(args []string) shard.Plan {
 	return shard.Plan{Args: f.words(args), Files: f.texts}
 }
 
-// planned returns the flags and arguments of a plan, with what f says of where the result
-// goes.
+// planned returns the flags and arguments of a plan, combined with the output flags of f.
 func (f *evalFlags) planned(plan *shard.Plan) (*evalFlags, []string, error) {
 	var g evalFlags
 	flags := pflag.NewFlagSet("eval", pflag.ContinueOnError)
@@ -70,7 +69,7 @@ func (f *evalFlags) planned(plan *shard.Plan) (*evalFlags, []string, error) {
 	return &g, flags.Args(), nil
 }
 
-// readPlan reads what --plan names.
+// readPlan parses the plan in the file name.
 func readPlan(name string, data []byte) (*shard.Plan, error) {
 	var plan shard.Plan
 	if err := json.Unmarshal(data, &plan); err != nil || plan.Args == nil {

@@ -50,7 +50,7 @@ func compareFiles(p *cli.Program, older, newer, out string) error {
 	if err != nil {
 		return err
 	}
-	if a.Name == b.Name { // of two folders
+	if a.Name == b.Name { // the same file name in two folders
 		a.Name, b.Name = older, newer
 	}
 	c, err := eval.CompareRecorded(a, b)

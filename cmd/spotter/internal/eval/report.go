@@ -14,8 +14,8 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// checkReport refuses, before anything is run, a path that the HTML report
-// cannot be written to.
+// checkReport returns an error for a path to which the HTML report cannot be written, before
+// anything is run.
 func (f *evalFlags) checkReport() error {
 	const advice = "give a file in an existing folder that can be written, as --report out.html"
 	if f.report == "" {
@@ -39,12 +39,12 @@ func (f *evalFlags) checkReport() error {
 	return nil
 }
 
-// given reports whether the user wrote the flag called name.
+// given reports whether the user set the flag called name.
 func (f *evalFlags) given(name string) bool { return f.Flags.Changed(name) }
 
-// runner returns how runs are done. For an HTML report, which draws samples over time, and for
-// parts, from which one may be made, runs are sampled, and the cost of nodes is divided among
-// namespaces.
+// runner returns the function that runs a job. Runs for an HTML report, which draws samples over
+// time, and for parts, from which one may be made, are sampled, and the cost of nodes is divided
+// among namespaces.
 func (f *evalFlags) runner(r *runner.Runner) eval.Runner {
 	if f.report == "" && f.shard == "" && !f.given("serve") {
 		return r.Run
@@ -65,14 +65,14 @@ func (f *evalFlags) runner(r *runner.Runner) eval.Runner {
 	}
 }
 
-// namespaceCosts divides what a run cost among namespaces.
+// namespaceCosts divides the cost of a run among namespaces, in dollars.
 func namespaceCosts(usage *bill.Usage) (map[string]float64, error) {
 	sets, err := usage.Allocate("namespace", 0)
 	if err != nil {
 		return nil, err
 	}
 	costs := map[string]float64{}
-	for _, set := range sets { // one, of the whole window
+	for _, set := range sets { // one set, for the whole window
 		for name, a := range set {
 			if name == bill.Idle {
 				name = report.Idle

@@ -17,7 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A server shows the report of the runs that are done so far to browsers on this machine.
+// A server serves the report of the runs that are done so far to browsers on this machine. It is
+// safe for concurrent use.
 type server struct {
 	cfg eval.Config
 
@@ -31,8 +32,8 @@ type outcome struct {
 	err    error
 }
 
-// loopback returns the address of a loopback interface that text names, as :PORT, localhost:PORT or
-// 127.0.0.1:PORT; port 0 is any that is free.
+// loopback returns the loopback address for text, such as :PORT, localhost:PORT or 127.0.0.1:PORT.
+// Port 0 means any free port.
 func loopback(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -52,8 +53,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// serve shows the report of cfg, whose runs it learns of from the runner that it returns, until
-// stop is called.
+// serve starts serving the report of cfg. It records the runs of the runner that it returns, and
+// serves until stop is called.
 func (f *evalFlags) serve(p *cli.Program, cfg *eval.Config, run eval.Runner) (eval.Runner, func(), error) {
 	if !f.given("serve") {
 		return run, func() {}, nil
@@ -77,7 +78,7 @@ func (f *evalFlags) serve(p *cli.Program, cfg *eval.Config, run eval.Runner) (ev
 	return s.noting(run), func() { h.Close() }, nil
 }
 
-// noting returns run with its outcomes noted.
+// noting returns a runner that calls run and records its outcomes.
 func (s *server) noting(run eval.Runner) eval.Runner {
 	return func(ctx context.Context, j eval.Job) (*sim.Result, error) {
 		r, err := run(ctx, j)
@@ -90,8 +91,8 @@ func (s *server) noting(run eval.Runner) eval.Runner {
 	}
 }
 
-// ServeHTTP writes the report so far. A request that names another host comes from a page
-// elsewhere, whose name was made to lead here, and is refused.
+// ServeHTTP writes the report so far. A request with another host name comes from a page elsewhere
+// whose name resolves to this machine (DNS rebinding), and is refused.
 func (s *server) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	host, _, err := net.SplitHostPort(q.Host)
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Write(page.Bytes()) //nolint:errcheck // a browser that is gone needs no page
 }
 
-// outcome returns the result of the run of j, false while it is not done.
+// outcome returns the result of the run of j, or false if it is not done.
 func (s *server) outcome(j eval.Job) (*sim.Result, error, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,11 +23,12 @@ const (
 	shardAdvice = "give --shard 1/3 for the first of three parts"
 )
 
-// indexVariable is what Kubernetes calls the number of a pod of an Indexed Job, from 0.
+// indexVariable is the environment variable with the completion index of a pod of an Indexed Job,
+// starting at 0.
 const indexVariable = "JOB_COMPLETION_INDEX"
 
-// share returns the part of --shard: I/N. In a pod of an Indexed Job it is N or a list of parts, as
-// 3,17/N, from which the pod takes the one with its index.
+// share returns the part of --shard, I/N. In a pod of an Indexed Job it is N or a list of parts,
+// such as 3,17/N, from which the pod takes the one with its index.
 func (f *evalFlags) share() (shard.Share, error) {
 	text := f.shard
 	list, n, _ := strings.Cut(text, "/")
@@ -51,8 +52,9 @@ func (f *evalFlags) share() (shard.Share, error) {
 	return s, nil
 }
 
-// checkShard refuses what a part has not and returns where it goes: what --out names. In a
-// folder, which ends with a slash, it is named by share.
+// checkShard returns the file for the part, from --out. In a folder, which ends with a slash, the
+// name of the file is derived from share. It returns an error for flags that a part does not
+// support.
 func (f *evalFlags) checkShard(share shard.Share) (out string, err error) {
 	if f.stress {
 		if err := f.checkStress(nil); err != nil {
@@ -87,23 +89,23 @@ func (f *evalFlags) checkShard(share shard.Share) (out string, err error) {
 	return out, nil
 }
 
-// partName is that of the file of a part in a folder.
+// partName returns the file name of a part in a folder.
 func partName(s shard.Share) string {
 	return fmt.Sprintf("part-%05d-of-%05d.parquet", s.I, s.N)
 }
 
-// A known is what is done of a comparison already, with how the rest is run.
+// A known is the state of a comparison: the cells that are already done and how to run the rest.
 type known struct {
-	configs []eval.Config // one, or of a stress one for every truth
+	configs []eval.Config // one, or one for every truth under --stress
 	build   shard.Build
 	keys    *shard.Keys
 	jobs    *shard.Jobs
 	cells   shard.Known
-	share   int // how many jobs the share has
+	share   int // number of jobs in the share
 	run     eval.Runner
 }
 
-// configs returns the comparisons of a call: one, or of a stress one for every truth.
+// configs returns the comparisons of a call: one, or one for every truth under --stress.
 func (f *evalFlags) configs(cfg *eval.Config) []eval.Config {
 	if f.stress {
 		return eval.Truths(cfg)
@@ -111,8 +113,8 @@ func (f *evalFlags) configs(cfg *eval.Config) []eval.Config {
 	return []eval.Config{*cfg}
 }
 
-// known finds which runs of cfg are already done, in the parts that are merged or that --reuse
-// names, and gives them and the share to cfg. Without any of these flags it does nothing.
+// known determines which runs of cfg are already done, from the parts that are merged or that
+// --reuse names, and sets them and the share in cfg. Without any of these flags it does nothing.
 func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner, cfg *eval.Config,
 	share shard.Share) (*known, error) {
 	k := &known{configs: f.configs(cfg), run: f.runner(r)}
@@ -121,7 +123,7 @@ func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner,
 	}
 	var err error
 	if f.merged != nil {
-		k.build = f.merged[0].Build // which [shard.Check] found to be this one
+		k.build = f.merged[0].Build // [shard.Check] ensures that it is this build
 	} else if k.build, err = buildOf(ctx, p); err != nil {
 		return nil, err
 	}
@@ -147,7 +149,7 @@ func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner,
 	return k, nil
 }
 
-// remaining returns how many runs are left to do.
+// remaining returns the number of runs that are still to be done.
 func (k *known) remaining() (runs int) {
 	for i := range k.configs {
 		c := k.configs[i].Complete()
@@ -160,13 +162,13 @@ func (k *known) remaining() (runs int) {
 	return runs
 }
 
-// buildOf returns what this program is.
+// buildOf returns the version and the engine of this program.
 func buildOf(ctx context.Context, p *cli.Program) (shard.Build, error) {
 	engine, err := runner.New().Engine(ctx, p.Version)
 	return shard.Build{Version: p.Version, Engine: engine}, err
 }
 
-// readParts reads parts by the names of files, objects, or what holds them.
+// readParts reads parts from files, objects, folders and prefixes.
 func readParts(ctx context.Context, store *objects.Store, names []string) ([]*shard.Part, error) {
 	var parts []*shard.Part
 	for _, name := range names {
@@ -198,7 +200,7 @@ func readParts(ctx context.Context, store *objects.Store, names []string) ([]*sh
 	return parts, nil
 }
 
-// runShard runs and writes the part of a comparison that --shard names.
+// runShard runs and writes the part of a comparison that --shard selects.
 func runShard(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
 	share, err := f.share()
 	if err != nil {
@@ -227,7 +229,7 @@ func runShard(ctx context.Context, p *cli.Program, f *evalFlags, args []string) 
 	return nil
 }
 
-// doShare runs a share and returns what of it was done.
+// doShare runs a share and returns the part with the finished cells.
 func (f *evalFlags) doShare(ctx context.Context, p *cli.Program, args []string, share shard.Share) (*shard.Part,
 	error) {
 	k, err := f.start(ctx, p, args, share)
@@ -252,7 +254,7 @@ func (f *evalFlags) doShare(ctx context.Context, p *cli.Program, args []string, 
 	return part, err
 }
 
-// broken returns the first cell whose run broke, nil where none did.
+// broken returns the first cell whose run broke, or nil.
 func broken(part *shard.Part) *shard.Cell {
 	if part == nil {
 		return nil
@@ -263,7 +265,7 @@ func broken(part *shard.Part) *shard.Cell {
 	return nil
 }
 
-// openPlan returns the flags of the plan that --plan names.
+// openPlan returns the flags and arguments of the plan that --plan names.
 func (f *evalFlags) openPlan(ctx context.Context, args []string) (*evalFlags, []string, error) {
 	if words := f.words(args); len(words) > 0 {
 		return nil, nil, cli.Invalid(fmt.Errorf("--plan: the call says as well what is compared: %s", cli.Shell(words)),
@@ -280,7 +282,7 @@ func (f *evalFlags) openPlan(ctx context.Context, args []string) (*evalFlags, []
 	return f.planned(plan)
 }
 
-// mergeCommand puts parts together.
+// mergeCommand returns the command that merges parts.
 func mergeCommand(p *cli.Program) *cobra.Command {
 	var f evalFlags
 	c := &cobra.Command{
@@ -312,7 +314,7 @@ func merge(ctx context.Context, p *cli.Program, f *evalFlags, names []string) er
 	return f.mergeParts(ctx, p, parts)
 }
 
-// mergeParts writes the comparison that parts are made of.
+// mergeParts merges parts and writes the comparison.
 func (f *evalFlags) mergeParts(ctx context.Context, p *cli.Program, parts []*shard.Part) error {
 	build, err := buildOf(ctx, p)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/registry"
 )
 
-// skip takes out of the policies of cfg those whose bundle cannot run for want
-// of ONNX Runtime, and says so; the others are compared. A bundle that is wrong
-// in itself stays, so that its fault is reported.
+// skip removes from cfg the policies whose bundle requires a missing ONNX Runtime, with a warning.
+// The others are compared. An invalid bundle stays, so that its error is reported.
 func skip(p *cli.Program, r *runner.Runner, cfg *eval.Config) error {
 	var kept []string
 	for _, spec := range cfg.Policies {

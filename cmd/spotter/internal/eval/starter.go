@@ -17,14 +17,14 @@ import (
 //go:embed starter
 var starter embed.FS
 
-// starterFiles are the files that init writes, with what they are made of.
+// starterFiles are the files that init writes, with their embedded sources.
 var starterFiles = [...]struct{ path, source string }{
 	{"spotter/scenario.yaml", "scenario.yaml"},
 	{".github/workflows/spotter.yaml", "github.yaml"},
 	{"spotter/gitlab-ci.yml", "gitlab.yaml"},
 }
 
-// initCommand returns the command that writes the first files of a team.
+// initCommand returns the command that writes a starter scenario and CI files.
 func initCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",

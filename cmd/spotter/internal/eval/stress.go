@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// checkStress refuses flags and formats that a stress does not have.
+// checkStress returns an error for flags and formats that --stress does not support.
 func (f *evalFlags) checkStress(targets []target) error {
 	for _, name := range []string{"truth", "compare", "compare-scenarios", "report"} {
 		if f.given(name) {
@@ -28,15 +28,15 @@ func (f *evalFlags) checkStress(targets []target) error {
 	return nil
 }
 
-// A stressed is the result of a stress.
+// A stressed is a stress report.
 type stressed struct{ *eval.Stress }
 
 func (s stressed) write(w io.Writer, f format.Format, o format.Options) error {
 	return format.WriteStress(w, s.Stress, f, o)
 }
 
-// outcome implements [result]: a gate has to hold under every truth, and a run that broke is worse than
-// a gate that did not.
+// outcome implements [result]. A gate must hold under every truth. A run that broke takes
+// precedence over a failed gate.
 func (s stressed) outcome(shown bool) error {
 	if s.Stopped {
 		return cli.Incomplete("stopped before every truth was compared")

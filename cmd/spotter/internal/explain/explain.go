@@ -1,4 +1,4 @@
-// Package explain is the command that says why something was decided.
+// Package explain implements the command that explains a recorded decision.
 package explain
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// explainFlags are the flags of explain.
+// explainFlags are the flags of the command explain.
 type explainFlags struct {
 	run, at, from, to string
 	query             record.Query
@@ -77,7 +77,7 @@ func Command(p *cli.Program) *cobra.Command {
 	return c
 }
 
-// complete lets a shell complete what the last snapshot of the recording has.
+// complete completes names from the last snapshot of the recording.
 func (f *explainFlags) complete(names func(*policy.Snapshot) []string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		r, err := record.OpenPlain(f.run)
@@ -120,7 +120,7 @@ func run(p *cli.Program, f *explainFlags) error {
 	return explain(p, f, r)
 }
 
-// explain says of one decision why it was taken.
+// explain prints the explanation of one decision.
 func explain(p *cli.Program, f *explainFlags, r *record.Recording) error {
 	text, step, err := r.Explain(f.query)
 	switch {
@@ -146,8 +146,8 @@ func explain(p *cli.Program, f *explainFlags, r *record.Recording) error {
 		})
 }
 
-// list says what was done between two times; with -o wide also what was held back, and in
-// which order nodes should go.
+// list lists the changes between two times. With -o wide it also lists minor entries: what was held
+// back, and the order in which nodes should be removed.
 func list(p *cli.Program, f *explainFlags, r *record.Recording, from, to policy.Time) error {
 	entries, err := r.History(f.query, from, to)
 	switch {
@@ -188,7 +188,7 @@ func list(p *cli.Program, f *explainFlags, r *record.Recording, from, to policy.
 	})
 }
 
-// A decision is what is explained, for programs.
+// A decision is the explanation of a step in machine-readable form.
 type decision struct {
 	Step     int64              `json:"step"`
 	At       string             `json:"at"`
@@ -196,6 +196,6 @@ type decision struct {
 	Scenario string             `json:"scenario,omitempty"`
 	Entries  []record.PlanEntry `json:"entries"`
 
-	// Explanation is the same in words, line by line.
+	// Explanation is the explanation in words, line by line.
 	Explanation []string `json:"explanation"`
 }

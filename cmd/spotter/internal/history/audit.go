@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An auditEvent is what is read of an entry of an audit log.
+// An auditEvent is the part of an audit log entry that is used.
 type auditEvent struct {
 	Kind, Stage, Verb string
 
@@ -31,8 +31,8 @@ type auditEvent struct {
 	StageTimestamp                time.Time
 }
 
-// auditOf reads an entry, or a row of the table AKSAudit of Azure, which has its fields as
-// columns and names neither its kind nor, by this name, its time.
+// auditOf decodes an entry, or a row of the table AKSAudit of Azure, which has the fields as
+// columns but no kind, and a different name for the time.
 func auditOf(x fields) (e auditEvent, err error) {
 	e.Kind = kindEvent
 	for _, f := range []struct {
@@ -54,7 +54,7 @@ func auditOf(x fields) (e auditEvent, err error) {
 // kindEvent is the kind of an entry of an audit log.
 const kindEvent = "Event"
 
-// An auditObject is what is read of an object.
+// An auditObject is the part of a Kubernetes object that is used.
 type auditObject struct {
 	Metadata struct {
 		Name              string            `json:"name"`
@@ -65,7 +65,7 @@ type auditObject struct {
 			Name string `json:"name"`
 		} `json:"ownerReferences"`
 	} `json:"metadata"`
-	Reason   string `json:"reason"` // of an Event
+	Reason   string `json:"reason"` // Event only
 	Involved struct {
 		Kind string `json:"kind"`
 		Name string `json:"name"`
@@ -74,7 +74,7 @@ type auditObject struct {
 		Replicas    *int32 `json:"replicas"`
 		Parallelism *int32 `json:"parallelism"`
 		Completions *int32 `json:"completions"`
-		ProviderID  string `json:"providerID"` // of a Node
+		ProviderID  string `json:"providerID"` // Node only
 		Taints      []struct {
 			Key string `json:"key"`
 		} `json:"taints"`
@@ -95,7 +95,8 @@ type auditObject struct {
 	} `json:"status"`
 }
 
-// requests returns what a pod of o requests.
+// requests returns the requests of a pod of the template of o, and the resource name of its
+// accelerators.
 func (o *auditObject) requests() (r policy.Resources, gpu string) {
 	for _, c := range o.Spec.Template.Spec.Containers {
 		for name, q := range c.Resources.Requests {
@@ -118,13 +119,13 @@ func (o *auditObject) requests() (r policy.Resources, gpu string) {
 	return r, gpu
 }
 
-// A logChange is what an event changed.
+// A logChange is a change of an object.
 type logChange struct {
 	at             policy.Time
 	verb, resource string
-	name           string // "namespace/name", or that of a node
+	name           string // "namespace/name", or the name of a node
 
-	// replicas are those from then on, before those until then; nil where it is not said.
+	// replicas is the number after the change, before the number before it. Nil means unknown.
 	replicas, before *int32
 
 	requests policy.Resources
@@ -134,10 +135,10 @@ type logChange struct {
 	pods, work     int32
 	started, ended policy.Time
 	labels         map[string]string
-	instance       string // of a node
+	instance       string // instance ID of a node
 }
 
-// object takes in what an object says.
+// object sets the fields of c that o has.
 func (c *logChange) object(o *auditObject) {
 	if o.Spec.Replicas != nil {
 		c.replicas = o.Spec.Replicas
@@ -170,20 +171,20 @@ func (c *logChange) object(o *auditObject) {
 	c.instance = cmp.Or(LastOf(o.Spec.ProviderID), c.instance)
 }
 
-// A logReading is logs being folded into a history.
+// A logReading is the state of converting logs to a history.
 type logReading struct {
 	*builder
 	changes     []logChange
-	first, last policy.Time // of the events
+	first, last policy.Time // times of the first and the last event
 
 	evictions int64
-	reclaimed map[string]bool // by node
-	bare      int             // changes that say nothing, since only metadata was logged
+	reclaimed map[string]bool // by name of the node
+	bare      int             // number of changes without an effect, since only metadata was logged
 
 	claims claims
 }
 
-// add notes a change within the span.
+// add records a change within the interval.
 func (r *logReading) add(c *logChange) {
 	if c.at < r.from || c.at >= r.to || c.resource == "" {
 		return
@@ -195,10 +196,10 @@ func (r *logReading) add(c *logChange) {
 	r.changes = append(r.changes, *c)
 }
 
-// resourcesRead are those of which changes are noted.
+// resourcesRead are the resources whose changes are recorded.
 var resourcesRead = []string{"deployments", "replicasets", "statefulsets", "jobs", "nodes", "pods", "events"}
 
-// event notes what was done by one call.
+// event records the change that an API call made.
 func (r *logReading) event(e *auditEvent) {
 	ref := &e.ObjectRef
 	if e.Kind != kindEvent || e.Stage != "ResponseComplete" || e.ResponseStatus.Code < 200 ||
@@ -214,7 +215,7 @@ func (r *logReading) event(e *auditEvent) {
 	switch {
 	case !within || !slices.Contains([]string{"create", "update", "patch", "delete"}, e.Verb):
 		return
-	case ref.Resource == "replicasets" && e.Verb != "create": // they are scaled as their Deployment is
+	case ref.Resource == "replicasets" && e.Verb != "create": // Deployments scale them
 		return
 	case ref.Resource == "pods":
 		if ref.Subresource == "eviction" && e.Verb == "create" {
@@ -248,10 +249,10 @@ func (r *logReading) event(e *auditEvent) {
 	r.add(&c)
 }
 
-// spotTaint is what the AWS Node Termination Handler puts on a node that is interrupted.
+// spotTaint is the taint that the AWS Node Termination Handler puts on an interrupted node.
 const spotTaint = "aws-node-termination-handler/spot-itn"
 
-// interrupted counts a node that the provider takes: by what handles it.
+// interrupted records a node that the provider reclaims, as reported by an interruption handler.
 func (r *logReading) interrupted(name string, o *auditObject) {
 	is := o.Reason == "SpotInterrupted" && o.Involved.Kind == "Node"
 	if is {
@@ -265,7 +266,7 @@ func (r *logReading) interrupted(name string, o *auditObject) {
 	}
 }
 
-// apply folds one change; they come in the order of time.
+// apply applies one change. Changes must be applied in order of time.
 func (r *logReading) apply(c *logChange) {
 	switch c.resource {
 	case "nodes":
@@ -300,7 +301,7 @@ func (r *logReading) applyService(c *logChange, key workloadKey) {
 	}
 	t := r.replicas(key, "")
 	if t.changes == nil {
-		first := *n // nothing says what it was before
+		first := *n // the previous number is unknown
 		switch {
 		case c.verb == "create":
 			first = 0
@@ -340,10 +341,10 @@ func (r *logReading) applyNode(c *logChange) {
 func (r *logReading) applyJob(c *logChange) {
 	if r.jobs.open[c.name] == nil && c.verb != "create" {
 		if c.started == 0 || c.verb == "delete" {
-			return // one of before
+			return // it ran before the interval
 		}
 	}
-	if j := r.jobs.open[c.name]; j != nil && j.to != 0 && c.verb == "create" { // another of the same name
+	if j := r.jobs.open[c.name]; j != nil && j.to != 0 && c.verb == "create" { // a new job of the same name
 		r.jobs.done = append(r.jobs.done, *j)
 		delete(r.jobs.open, c.name)
 	}
@@ -375,7 +376,7 @@ func (r *logReading) applyJob(c *logChange) {
 	}
 }
 
-// conclude says what the logs do not have.
+// conclude adds notes on what the logs do not contain and returns the history.
 func (r *logReading) conclude(jobDuration time.Duration) *History {
 	if r.first > 0 {
 		r.note(fmt.Sprintf("the logs have events from %v to %v; what they do not name is taken to have been as it is now, and what is changed first to have been so before",

@@ -12,7 +12,7 @@ import (
 // sorted returns the keys of a map, ascending.
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// A workloadKey names a workload.
+// A workloadKey identifies a workload.
 type workloadKey struct {
 	name string // "namespace/name"
 	kind policy.WorkloadKind
@@ -20,18 +20,18 @@ type workloadKey struct {
 
 // A working is a workload whose history is being read.
 type working struct {
-	tracks map[string]*track // by what is added up; "" for one that is a whole
-	made   []policy.Time     // when its ReplicaSets were made, in any order, and often
+	tracks map[string]*track // by part; "" for a workload without parts
+	made   []policy.Time     // creation times of its ReplicaSets, unsorted and with duplicates
 
-	// cpu … gpu are sums of requests over weight looks.
+	// The sum of the requests over weight observations.
 	cpu, memory, storage, gpu, weight float64
 	latest                            policy.Resources
-	resource                          string // what gpu counts
+	resource                          string // resource name that gpu counts
 
-	starts []time.Duration // of parts of the time
+	starts []time.Duration // medians of parts of the interval
 }
 
-// A builder makes a history of what is observed.
+// A builder builds a history from observations.
 type builder struct {
 	clock
 	workloads map[workloadKey]*working
@@ -57,8 +57,8 @@ func (b *builder) workload(key workloadKey) *working {
 	return w
 }
 
-// replicas returns where the replicas of a workload are noted, those of a part of it where
-// it has parts that are added up.
+// replicas returns the track of the replicas of a workload, or of a part of a workload whose parts
+// are added up.
 func (b *builder) replicas(key workloadKey, part string) *track {
 	w := b.workload(key)
 	if w.tracks[part] == nil {
@@ -67,7 +67,7 @@ func (b *builder) replicas(key workloadKey, part string) *track {
 	return w.tracks[part]
 }
 
-// request notes what a pod requested while there was something to see of it.
+// request records the requests of a pod at one observation.
 func (w *working) request(r policy.Resources, resource string) {
 	w.cpu += float64(r.CPU)
 	w.memory += float64(r.Memory)
@@ -77,7 +77,7 @@ func (w *working) request(r policy.Resources, resource string) {
 	w.latest, w.resource = r, cmp.Or(resource, w.resource)
 }
 
-// pod returns what is known of the pods of w.
+// pod returns what is known about the pods of w.
 func (w *working) pod() Pod {
 	p := Pod{Latest: w.latest, GPUResource: w.resource}
 	if w.weight > 0 {
@@ -91,8 +91,8 @@ func (w *working) pod() Pod {
 	return p
 }
 
-// rollouts returns when a ReplicaSet was made of a Deployment that had pods a minute before: the
-// first one comes with it.
+// rollouts returns the times at which a ReplicaSet of a Deployment was created that already had
+// pods a minute before. The first ReplicaSet is thus not a rollout.
 func (w *working) rollouts(replicas []Change) (out []policy.Time) {
 	slices.Sort(w.made)
 	for _, at := range slices.Compact(w.made) {
@@ -109,7 +109,7 @@ func (w *working) rollouts(replicas []Change) (out []policy.Time) {
 	return out
 }
 
-// note adds a sentence on what is uncertain.
+// note adds sentences on what is uncertain.
 func (b *builder) note(sentences ...string) { b.out.Uncertain = append(b.out.Uncertain, sentences...) }
 
 // finish returns the history.

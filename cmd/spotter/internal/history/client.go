@@ -20,34 +20,33 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Client asks whatever speaks the HTTP API of Prometheus. URL is required.
+// A Client queries a server with the HTTP API of Prometheus. URL is required.
 type Client struct {
-	// URL is the address below which api/v1 is. A name and a password in it are sent.
+	// URL is the base URL of api/v1. A user name and password in it are sent.
 	URL *url.URL
 
-	// HTTP sends the calls; nil means http.DefaultClient. Header is sent with each.
+	// HTTP sends the requests; nil means http.DefaultClient. Header is added to each request.
 	HTTP   *http.Client
 	Header http.Header
 
-	// Cache is a folder for answers, so that what was read need not be read again; empty
-	// keeps none.
+	// Cache is a folder for responses, so that they are not requested again. If empty, there is no
+	// cache.
 	Cache string
 
-	// Tries is how often a call is made that fails for a reason which may pass, and Wait
-	// how long before it is made a second time; the wait doubles. Raising either rides
-	// out longer faults.
+	// Tries is the maximum number of attempts after temporary errors, and Wait is the delay before
+	// the second one; it doubles with each attempt. Raising either tolerates longer outages.
 	Tries int
 	Wait  time.Duration
 }
 
-// errTooMuch is what a server answers that would have to read more than it may at once.
+// errTooMuch means that the server refused to read the data of a query at once.
 var errTooMuch = errors.New("the server refuses so much at once")
 
-// errUnmatched is what a server answers where series that are joined are not as they should
-// be: two of one pod, say, of two kube-state-metrics.
+// errUnmatched means that series that are joined do not match one to one, such as two series of one
+// pod from two instances of kube-state-metrics.
 var errUnmatched = errors.New("series do not match each other")
 
-// errBusy is a fault that may pass.
+// errBusy means a temporary error.
 var errBusy = errors.New("the server did not answer")
 
 // A question is a query over an interval: at each step from one instant to another, both included.
@@ -57,13 +56,13 @@ type question struct {
 	step     time.Duration
 }
 
-// name returns that of the file for the answer.
+// name returns the file name of the response in the cache.
 func (c *Client) name(q *question) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d %d %d", c.URL.Redacted(), q.query, q.from, q.to, q.step))
 	return hex.EncodeToString(sum[:16]) + ".json.gz"
 }
 
-// answer is the file of an answer; done is called when it was read.
+// An answer is a file with a response. done must be called after it is read.
 type answer struct {
 	path string
 	keep bool
@@ -75,7 +74,8 @@ func (a *answer) done() {
 	}
 }
 
-// ask returns the answer to a question, from the cache where it is there.
+// ask returns the response to a query, from the cache if it contains it. It retries temporary
+// errors.
 func (c *Client) ask(ctx context.Context, q *question) (*answer, error) {
 	if c.Cache != "" {
 		path := filepath.Join(c.Cache, c.name(q))
@@ -98,7 +98,7 @@ func (c *Client) ask(ctx context.Context, q *question) (*answer, error) {
 	}
 }
 
-// call asks once, and writes a whole answer to a file.
+// call sends a query once, and writes a complete response to a file.
 func (c *Client) call(ctx context.Context, q *question) (*answer, error) {
 	form := url.Values{
 		"query": {q.query}, "start": {seconds(q.from)}, "end": {seconds(q.to)},
@@ -137,7 +137,7 @@ func (c *Client) call(ctx context.Context, q *question) (*answer, error) {
 
 func seconds(t policy.Time) string { return strconv.FormatFloat(float64(t)/1000, 'f', 3, 64) }
 
-// refusal returns what a server means that does not answer.
+// refusal returns the error for a response with a status other than 200.
 func refusal(resp *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 2000))
 	said := strings.Join(strings.Fields(string(text)), " ")
@@ -157,7 +157,7 @@ func refusal(resp *http.Response) error {
 	return err
 }
 
-// store writes an answer to its file. What ends early is no answer.
+// store writes a response to its file. It returns an error if the response is truncated.
 func (c *Client) store(body io.Reader, q *question) (a *answer, err error) {
 	f, err := os.CreateTemp(c.Cache, ".answer-*")
 	if err != nil {
@@ -189,14 +189,14 @@ func (c *Client) store(body io.Reader, q *question) (a *answer, err error) {
 	return &answer{path, true}, os.Rename(f.Name(), path)
 }
 
-// brackets counts the brackets of JSON that passes by.
+// A brackets tracks the nesting of JSON that is written to it.
 type brackets struct {
 	depth          int
 	begun          bool
-	inside, escape bool // a string, and after a backslash
+	inside, escape bool // within a string; after a backslash
 }
 
-// Write counts those of p.
+// Write scans p. It never fails.
 func (b *brackets) Write(p []byte) (int, error) {
 	for _, x := range p {
 		switch {
@@ -215,5 +215,5 @@ func (b *brackets) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// closed reports whether all of them are.
+// closed reports whether the JSON is complete.
 func (b *brackets) closed() bool { return b.begun && b.depth == 0 && !b.inside }

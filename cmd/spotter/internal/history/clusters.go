@@ -13,17 +13,17 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// SeveralClustersError is returned where metrics are of several clusters, which a label
+// A SeveralClustersError means that the metrics come from several clusters, which a label
 // distinguishes.
 type SeveralClustersError struct {
 	Label  string
-	Values []string // ascending; "" is that of series without the label
+	Values []string // ascending; "" for series without the label
 
-	// Own is the value of the series of the cluster that is captured, where HasOwn.
+	// Own is the value of the label for the captured cluster. It is valid if HasOwn is true.
 	Own    string
 	HasOwn bool
 
-	nodes map[string]int // by value
+	nodes map[string]int // number of nodes by value
 }
 
 // Error names the label and its values.
@@ -40,8 +40,8 @@ func (e *SeveralClustersError) Error() string {
 	return text
 }
 
-// Selector returns the matcher that selects the captured cluster, or the first one where it is
-// not known which that is.
+// Selector returns the matcher that selects the captured cluster, or the first one if the captured
+// cluster is unknown.
 func (e *SeveralClustersError) Selector() string {
 	own := e.Own
 	if !e.HasOwn {
@@ -50,26 +50,28 @@ func (e *SeveralClustersError) Selector() string {
 	return fmt.Sprintf("%s=%q", e.Label, own)
 }
 
-// targetLabels are labels of the process that kube-state-metrics is and of the place where it
-// runs. They change when it restarts, and shards of it differ in them.
+// targetLabels are labels of the kube-state-metrics process and of its location. They change when
+// it restarts, and its shards differ in them.
 var targetLabels = []string{
 	"instance", "pod", "container", "endpoint", "node", "uid", "host", "hostname", "nodename", "pod_name", "pod_ip",
 	"pod_template_hash", "container_id", "controller_revision_hash", "apps_kubernetes_io_pod_index", "kubernetes_pod_name",
 	"kubernetes_node", "statefulset_kubernetes_io_pod_name", "shard",
 }
 
-// exportable are the labels of kube-state-metrics that Prometheus renames to exported_namespace
-// and so on, where the target has a label of the name and honorLabels is not set.
+// exportable are the labels of kube-state-metrics that Prometheus renames to exported_namespace and
+// so on if the target has a label of the same name and honorLabels is not set, each with a metric
+// that has it.
 var exportable = map[string]string{
 	"namespace": "kube_pod_info", "pod": "kube_pod_info", "node": metricHeart,
 	"container": "kube_pod_container_resource_requests",
 }
 
-// surveyPoints are how many instants of the time are surveyed, in turn where a server refuses more.
+// surveyPoints are the numbers of instants to survey. The next one is used if a server refuses the
+// one before.
 var surveyPoints = []int{100, 10, 1}
 
-// survey finds out how labels are used before anything is read: which ones are renamed, which
-// ones only distinguish copies of one series, and whether one distinguishes clusters.
+// survey determines how labels are used before anything is read: which are renamed, which only
+// distinguish copies of one series, and whether one distinguishes clusters.
 func (r *reading) survey(ctx context.Context) error {
 	var renamed []string
 	for _, l := range sorted(exportable) {
@@ -99,7 +101,7 @@ func (r *reading) survey(ctx context.Context) error {
 	return err
 }
 
-// ask folds the result of a query at some instants of the whole time.
+// ask folds the result of a query at some instants of the whole interval.
 func (r *reading) ask(ctx context.Context, metric, query string, f fold) error {
 	unit := policy.Time(r.step / time.Millisecond)
 	end := r.to - unit
@@ -121,18 +123,18 @@ func (r *reading) ask(ctx context.Context, metric, query string, f fold) error {
 	return nil
 }
 
-// A nodeSet is the nodes of the series whose other labels are equal.
+// A nodeSet is the nodes of the series whose labels are equal except for target labels.
 type nodeSet struct {
 	labels map[string]string
-	nodes  map[string]bool      // "name@when it was created"
-	seen   map[policy.Time]bool // the instants at which there were any
+	nodes  map[string]bool      // "name@creation time"
+	seen   map[policy.Time]bool // instants at which there were nodes
 }
 
 func newNodeSet(labels map[string]string) *nodeSet {
 	return &nodeSet{labels, map[string]bool{}, map[policy.Time]bool{}}
 }
 
-// nodeSets are the nodes by the labels of their series.
+// nodeSets maps the labels of series to their nodes.
 type nodeSets map[string]*nodeSet
 
 func (s nodeSets) fold(labels map[string]string) sink {
@@ -155,7 +157,7 @@ func (s nodeSets) fold(labels map[string]string) sink {
 	}
 }
 
-// byValue returns the nodes by the value that a label has.
+// byValue returns the nodes by the value of a label.
 func (s nodeSets) byValue(label string) map[string]*nodeSet {
 	out := map[string]*nodeSet{}
 	for _, x := range s {
@@ -169,7 +171,7 @@ func (s nodeSets) byValue(label string) map[string]*nodeSet {
 	return out
 }
 
-// known returns how many of the nodes have a name that is known.
+// known returns the number of nodes whose name is in names.
 func (x *nodeSet) known(names map[string]bool) (n int) {
 	for node := range x.nodes {
 		if name, _, _ := strings.Cut(node, "@"); names[name] {
@@ -179,7 +181,8 @@ func (x *nodeSet) known(names map[string]bool) (n int) {
 	return n
 }
 
-// same reports whether x and y have the same nodes, but for some that one did not see.
+// same reports whether x and y share at least half of the nodes of the smaller set. One of them may
+// have missed some nodes.
 func (x *nodeSet) same(y *nodeSet) bool {
 	return 2*shared(x.nodes, y.nodes) >= min(len(x.nodes), len(y.nodes))
 }
@@ -193,9 +196,9 @@ func shared[K comparable](a, b map[K]bool) (n int) {
 	return n
 }
 
-// judge returns the labels that distinguish copies of the same series, those whose meaning is
-// uncertain, and an error where one distinguishes clusters. known are the nodes of the cluster
-// that is captured.
+// judge returns the labels that distinguish copies of the same series and those whose meaning is
+// uncertain. It returns an error if a label distinguishes clusters. known are the nodes of the
+// captured cluster.
 func (s nodeSets) judge(known map[string]bool) (copies, unsure []string, err error) {
 	names := map[string]bool{}
 	for _, x := range s {
@@ -235,9 +238,9 @@ func (s nodeSets) judge(known map[string]bool) (copies, unsure []string, err err
 	return copies, unsure, nil
 }
 
-// isForeign reports whether the series with the value v of a label are of another cluster than
-// those with own: either the label is named for clusters, or hardly any of the known nodes is
-// among them. A label that changed in the meantime has its values one after the other.
+// isForeign reports whether the series with the value v of a label belong to another cluster than
+// those with own: the label is named for clusters, or the series contain few of the known nodes. If
+// a label changed over time, its values do not overlap.
 func isForeign(label, v, own string, sets map[string]*nodeSet, known map[string]bool) bool {
 	named := clusterRank(label) < rankOther
 	if shared(sets[v].seen, sets[own].seen) == 0 {
@@ -250,7 +253,7 @@ func isForeign(label, v, own string, sets map[string]*nodeSet, known map[string]
 // rankOther is the rank of a label that is not named for clusters.
 const rankOther = 2
 
-// clusterRank orders labels by how well their names fit one that distinguishes clusters.
+// clusterRank ranks labels by how likely their names distinguish clusters; 0 is the most likely.
 func clusterRank(label string) int {
 	switch {
 	case label == "cluster":
@@ -261,8 +264,8 @@ func clusterRank(label string) int {
 	return rankOther
 }
 
-// ownValue returns the value with the most nodes that are known, and of those the first; without
-// any it is the one with the most nodes.
+// ownValue returns the value with the most known nodes, and has reports whether it has any. Ties
+// are resolved by the number of nodes, then by the value.
 func ownValue(sets map[string]*nodeSet, known map[string]bool) (own string, has bool) {
 	own = slices.MaxFunc(sorted(sets), func(a, b string) int {
 		x, y := sets[a], sets[b]

@@ -12,13 +12,13 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A fold takes the series of an answer, one after the other: it is given the labels and
-// returns what takes the points, in the order of time; nil for a series of no use.
+// A fold consumes the series of a response, one after the other. It receives the labels of a series
+// and returns the consumer of its points, which come in order of time, or nil to skip the series.
 type fold = func(labels map[string]string) sink
 
 type sink = func(at policy.Time, v float64)
 
-// read folds an answer, of which it never holds more than a series' labels.
+// read folds a response. It keeps no more than the labels of one series in memory.
 func (a *answer) read(f fold) error {
 	file, err := os.Open(a.path)
 	if err != nil {
@@ -35,7 +35,7 @@ func (a *answer) read(f fold) error {
 	return nil
 }
 
-// decode folds a matrix as query_range answers it.
+// decode folds a matrix in the format of query_range.
 func decode(r io.Reader, f fold) error {
 	it := jsoniter.Parse(jsoniter.ConfigDefault, r, 1<<16)
 	it.ReadObjectCB(func(it *jsoniter.Iterator, key string) bool {
@@ -93,7 +93,7 @@ func decodeSeries(it *jsoniter.Iterator, f fold) bool {
 	return it.Error == nil
 }
 
-// decodePoint reads [1700000000.5,"3"]. What is not a number is no point.
+// decodePoint decodes a point such as [1700000000.5,"3"]. It skips NaN.
 func decodePoint(it *jsoniter.Iterator, take func(at policy.Time, v float64)) bool {
 	if !it.ReadArray() {
 		it.ReportError("values", "a point is empty")

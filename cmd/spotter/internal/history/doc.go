@@ -1,9 +1,8 @@
-// Package history reads what a cluster did over a span of time: replicas, jobs, the lives
-// of its nodes and what the provider took. It is read from metrics that Prometheus kept
-// ([Prometheus]), or from the API server's audit log and what was made of one ([Logs]).
-// Every source becomes a [History], which says nothing of where it came from but what is
-// uncertain in it.
+// Package history reads what a cluster did over a period: replicas, jobs, the lifetimes of nodes
+// and reclaims. The sources are metrics in Prometheus ([Prometheus]), and audit logs of the API
+// server or data that was derived from them ([Logs]). Every source results in a [History], which
+// contains nothing specific to the source except for what is uncertain.
 //
-// Memory is bounded by what changed and not by how often it was looked at: answers are
+// Memory is bounded by the number of changes and not by the number of observations: responses are
 // folded point by point.
 package history

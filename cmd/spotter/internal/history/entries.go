@@ -14,18 +14,18 @@ import (
 	"github.com/spotter-dev/spotter/internal/objects"
 )
 
-// fields are the values of an object by their names, which [plainName] simplifies.
+// fields maps the names of an object's fields, simplified by [plainName], to their values.
 type fields map[string]json.RawMessage
 
-// plainName returns the name of a field or column without case, signs and a remark in
+// plainName returns the name of a field or column without case, punctuation and a suffix in
 // brackets, so that Nodeclaim[1], NodeClaim and node_claim are one name.
 func plainName(name string) string {
 	name, _, _ = strings.Cut(name, "[")
 	return tabular.Plain(name)
 }
 
-// decode reads a field into v, which keeps its value where there is no such field. An object
-// may also be stored as the text of one.
+// decode decodes a field into v, which is unchanged if the field does not exist. An object may also
+// be stored as a string that contains its JSON.
 func (f fields) decode(name string, v any) error {
 	raw := f[plainName(name)]
 	if text := stringOf(raw); text != "" && strings.ContainsAny(text[:1], "{[") {
@@ -40,8 +40,8 @@ func (f fields) decode(name string, v any) error {
 	return nil
 }
 
-// text returns a field that is a string, or the name of the object that it is, as in
-// {"name": "default"}; empty for anything else.
+// text returns a field that is a string, or the name in a field that is an object such as {"name":
+// "default"}. It is empty for any other field.
 func (f fields) text(name string) string {
 	raw := f[plainName(name)]
 	if s := stringOf(raw); s != "" {
@@ -72,15 +72,15 @@ func stringOf(raw json.RawMessage) (s string) {
 	return s
 }
 
-// An entryReader finds the entries of logs in files, whatever a logging service has put them
-// into: JSON values one after the other or in a list, lines that begin with other text, and
-// tables. Entries may be inside of objects, lists and texts of JSON, one in the other.
+// An entryReader finds log entries in files, in whatever form a logging service exported them: a
+// sequence or list of JSON values, lines with a prefix, and tables. Entries may be nested in
+// objects, lists and strings of JSON.
 type entryReader struct {
 	// take reads an object. It returns false for an object that is not an entry but may contain
 	// some. prefix is the text before it on its line.
 	take func(f fields, prefix string) (bool, error)
 
-	// found counts the entries, and empty the files without any.
+	// found is the number of entries, and empty the number of files without any.
 	found, empty int
 }
 
@@ -102,11 +102,11 @@ func (r *entryReader) file(f objects.File) (err error) {
 	return r.stream(b)
 }
 
-// quotedObject is the start of an object in a cell of CSV, in which quotes are doubled.
+// quotedObject matches the start of an object in a cell of CSV, in which quotes are doubled.
 var quotedObject = regexp.MustCompile(`\{\s*""`)
 
-// isTable reports whether a file starts as CSV whose cells have JSON, or as the CSV of NodeClaims
-// that LogParserForKarpenter writes.
+// isTable reports whether a file starts as CSV whose cells contain JSON, or as the CSV of
+// NodeClaims that LogParserForKarpenter writes.
 func isTable(b *bufio.Reader) bool {
 	head, _ := b.Peek(b.Size())
 	first, rest, _ := bytes.Cut(head, []byte("\n"))
@@ -136,7 +136,7 @@ func (r *entryReader) table(f objects.File) error {
 		Each: func(row tabular.Row) error {
 			x := fields{}
 			for i, name := range columns {
-				x[plainName(name)], _ = json.Marshal(row.Text(i)) // a string has a form in JSON
+				x[plainName(name)], _ = json.Marshal(row.Text(i)) // marshalling a string cannot fail
 			}
 			return r.object(x, "", nil)
 		},
@@ -144,7 +144,7 @@ func (r *entryReader) table(f objects.File) error {
 	return t.Read(f, f.Size())
 }
 
-// stream reads JSON, or lines that end with some.
+// stream reads JSON, or lines that end with JSON.
 func (r *entryReader) stream(b *bufio.Reader) error {
 	if head, _ := b.Peek(3); bytes.Equal(head, []byte("\ufeff")) {
 		_, _ = b.Discard(len(head))
@@ -164,7 +164,7 @@ func (r *entryReader) stream(b *bufio.Reader) error {
 	}
 	for n := 1; ; n++ {
 		line, err := b.ReadBytes('\n')
-		if n == 1 && line[0] == '{' && !json.Valid(line) { // it continues on more lines
+		if n == 1 && line[0] == '{' && !json.Valid(line) { // it continues on the next lines
 			return r.values(io.MultiReader(bytes.NewReader(line), b), false)
 		}
 		if err := r.line(line, nil); err != nil {
@@ -178,7 +178,7 @@ func (r *entryReader) stream(b *bufio.Reader) error {
 	}
 }
 
-// isList reports whether a list of JSON starts here, and not a line such as "[pod/a] text".
+// isList reports whether a JSON list starts here, and not a line such as "[pod/a] text".
 func isList(b *bufio.Reader) bool {
 	head, _ := b.Peek(b.Size())
 	if head[0] != '[' {
@@ -188,8 +188,8 @@ func isList(b *bufio.Reader) bool {
 	return len(inside) > 0 && bytes.ContainsAny(inside[:1], `{["]`)
 }
 
-// values reads JSON values that follow each other, or are in a list whose bracket was read:
-// so that no more than one of them is in memory.
+// values reads JSON values that follow each other, or are in a list. It keeps no more than one of
+// them in memory. With list, the opening bracket has already been consumed.
 func (r *entryReader) values(b io.Reader, list bool) error {
 	if list {
 		b = io.MultiReader(strings.NewReader("["), b)
@@ -220,8 +220,8 @@ func (r *entryReader) values(b io.Reader, list bool) error {
 	}
 }
 
-// value reads a value of JSON, which is valid. outer is the time of the object that it is in: some
-// services keep only that one.
+// value reads a valid JSON value. outer is the time of the enclosing object: some services keep
+// only that one.
 func (r *entryReader) value(raw, outer json.RawMessage) error {
 	switch raw[0] {
 	case '{':
@@ -266,10 +266,10 @@ func fieldsOf(raw []byte) (fields, error) {
 	return x, nil
 }
 
-// entrySigns are in lines that have an entry, which must be readable.
+// entrySigns are strings that occur in lines with an entry. Such a line must be readable.
 var entrySigns = []string{`audit.k8s.io/`, `nodeclaim`, `NodeClaim`}
 
-// line reads a line that ends with an object. Lines of other components are passed over.
+// line reads a line that ends with an object. Lines of other components are skipped.
 func (r *entryReader) line(text []byte, outer json.RawMessage) error {
 	at := bytes.Index(text, []byte(`{"`))
 	if at < 0 {
@@ -290,7 +290,7 @@ func (r *entryReader) line(text []byte, outer json.RawMessage) error {
 	return nil
 }
 
-// fieldTime is the field with the time of an entry; a service may call it otherwise.
+// fieldTime is the field with the time of an entry. Some services use another name.
 const fieldTime = "time"
 
 // object reads an object, and its fields if it is not an entry itself.
@@ -315,7 +315,7 @@ func (r *entryReader) object(x fields, prefix string, outer json.RawMessage) err
 	return nil
 }
 
-// rows reads a table of JSON, as Log Analytics answers queries.
+// rows reads a table in JSON, the format of responses of Log Analytics.
 func (r *entryReader) rows(x fields) error {
 	var columns []struct {
 		Name string `json:"name"`

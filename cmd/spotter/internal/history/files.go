@@ -8,9 +8,9 @@ import (
 	"github.com/spotter-dev/spotter/internal/objects"
 )
 
-// EachFile opens files, and those below folders in the order of their names, on disk or in an
-// object store, and returns how many. wanted may pass files over by their names; nil takes
-// all. An error of read gets the name of the file put before it.
+// EachFile calls read for each of the files, and for those below folders in the order of their
+// names, on disk or in an object store. It returns the number of files. If wanted is not nil, files
+// for which it returns false are skipped. Errors of read are prefixed with the name of the file.
 func EachFile(ctx context.Context, paths []string, wanted func(name string) bool,
 	read func(name string, f objects.File) error) (n int, err error) {
 	var store objects.Store
@@ -19,7 +19,7 @@ func EachFile(ctx context.Context, paths []string, wanted func(name string) bool
 		if err != nil {
 			return n, err
 		}
-		if all == nil { // one object, or nothing at all, which opening it says
+		if all == nil { // a single object, or none, which is reported when it is opened
 			all = []objects.Info{{Name: path}}
 		}
 		for _, x := range all {

@@ -16,7 +16,7 @@ func (r *reading) node(labels map[string]string) sink {
 	return func(at policy.Time, created float64) { r.nodes.observe(name, instant(created), at) }
 }
 
-// instant returns a time that is the value of a metric.
+// instant converts the value of a metric in seconds since 1970.
 func instant(seconds float64) policy.Time { return policy.Time(seconds * 1000) }
 
 func (r *reading) labels(labels map[string]string) sink {
@@ -40,7 +40,7 @@ func (r *reading) instance(labels map[string]string) sink {
 	return nil
 }
 
-// LabelControlPlane is a label of nodes of the control plane, whatever its value is.
+// LabelControlPlane is a label of nodes of the control plane. Its value has no meaning.
 const LabelControlPlane = "node-role.kubernetes.io/control-plane"
 
 func (r *reading) controlPlane(labels map[string]string) sink {
@@ -48,8 +48,8 @@ func (r *reading) controlPlane(labels map[string]string) sink {
 	return nil
 }
 
-// allocatableLabels are the labels of karpenter_nodes_allocatable that describe a node, by what they are
-// on the node itself.
+// allocatableLabels maps the labels of a node to those of karpenter_nodes_allocatable with the same
+// value.
 var allocatableLabels = map[string]string{
 	"karpenter.sh/nodepool": "nodepool", "karpenter.sh/capacity-type": "capacity_type",
 	"node.kubernetes.io/instance-type": "instance_type",
@@ -67,7 +67,7 @@ func (r *reading) allocatable(labels map[string]string) sink {
 	return nil
 }
 
-// replicas folds the replicas of workloads whose names are in a label.
+// replicas returns a fold of the replicas of workloads, whose names are in a label.
 func replicas(kind policy.WorkloadKind, label string) func(*reading, map[string]string) sink {
 	return func(r *reading, labels map[string]string) sink {
 		t := r.builder.replicas(workloadKey{labels["namespace"] + "/" + labels[label], kind}, "")
@@ -75,15 +75,15 @@ func replicas(kind policy.WorkloadKind, label string) func(*reading, map[string]
 	}
 }
 
-// others folds pods that something else made than what is known here, as a service of as
-// many replicas as there are pods; those of owners with names that are alike are one.
+// others folds pods of unsupported owners as a service with as many replicas as there are pods.
+// Owners with similar names are one service.
 func (r *reading) others(labels map[string]string) sink {
 	key, part := other(labels)
 	t := r.builder.replicas(key, part)
 	return func(at policy.Time, n float64) { t.observe(&r.clock, at, int32(n)) }
 }
 
-// other names the workload of pods that something else made, and the part of it.
+// other returns the workload of pods of an unsupported owner, and the part of it.
 func other(labels map[string]string) (key workloadKey, part string) {
 	name := labels["created_by_name"]
 	if name == "" || name == "<none>" {
@@ -92,7 +92,7 @@ func other(labels map[string]string) (key workloadKey, part string) {
 	return workloadKey{Stem(labels["namespace"] + "/" + name), policy.KindBare}, labels["created_by_kind"] + "/" + name
 }
 
-// placements folds which pods ran where at the start.
+// placements folds the nodes of pods at the start.
 func (r *reading) placements(labels map[string]string) sink {
 	key := r.ownerOf(labels)
 	return func(_ policy.Time, n float64) {
@@ -110,7 +110,7 @@ func (r *reading) owners(labels map[string]string) sink {
 	return nil
 }
 
-// rolled folds when ReplicaSets were made, those of Deployments that had pods.
+// rolled folds the creation times of ReplicaSets that belong to Deployments with pods.
 func (r *reading) rolled(labels map[string]string) sink {
 	key, ok := r.owned[labels["namespace"]+"/"+labels["replicaset"]]
 	if !ok {
@@ -120,7 +120,7 @@ func (r *reading) rolled(labels map[string]string) sink {
 	return func(_ policy.Time, v float64) { w.made = append(w.made, instant(v)) }
 }
 
-// ownerOf returns the workload whose pods were made by what labels name.
+// ownerOf returns the workload of the pods whose creator is in the labels.
 func (r *reading) ownerOf(labels map[string]string) workloadKey {
 	name := labels["namespace"] + "/" + labels["created_by_name"]
 	switch labels["created_by_kind"] {
@@ -144,14 +144,14 @@ func (r *reading) ownerOf(labels map[string]string) workloadKey {
 	return key
 }
 
-// An asked is what the pods of an owner request, and the resource of their GPUs.
+// An asked is the requests of the pods of an owner, and the resource name of their accelerators.
 type asked struct {
 	policy.Resources
 	resource string
 }
 
-// requests folds what pods requested: a series for each resource, those of one owner
-// together or apart.
+// requests folds the requests of pods. There is a series for each resource, and the series of an
+// owner may be in any order.
 func (r *reading) requests(labels map[string]string) sink {
 	key, owner := r.ownerOf(labels), labels["created_by_name"]
 	if r.requested[key] == nil {
@@ -177,7 +177,8 @@ func (r *reading) requests(labels map[string]string) sink {
 	}
 }
 
-// settleRequests gives workloads what their pods request, once the answer is read.
+// settleRequests records the folded requests in the workloads. It is called at the end of a
+// response.
 func (r *reading) settleRequests() {
 	for key, owners := range r.requested {
 		for _, owner := range sorted(owners) {
@@ -187,8 +188,8 @@ func (r *reading) settleRequests() {
 	clear(r.requested)
 }
 
-// startMost is the longest start that is taken for one: a pod that became ready later had
-// something else to wait for, or had been ready before.
+// startMost is the longest start time that is used. A pod that became ready later was waiting for
+// something else, or had been ready before.
 const startMost = 30 * time.Minute
 
 func (r *reading) starts(labels map[string]string) sink {
@@ -221,7 +222,7 @@ func (r *reading) counter(group string, labels map[string]string) sink {
 	}
 }
 
-// disruptedFor is the prefix of counters of a reason other than Spot interruption.
+// disruptedFor is the prefix of the groups of counters for a reason other than Spot interruption.
 const disruptedFor = "disrupted for "
 
 func (r *reading) disrupted(labels map[string]string) sink {
@@ -231,7 +232,7 @@ func (r *reading) disrupted(labels map[string]string) sink {
 	return r.counter(disruptedFor+strings.ToLower(labels["reason"]), labels)
 }
 
-// cost adds up what nodes cost by the hour, each value for as long as it held.
+// cost integrates the hourly cost of the nodes over time.
 func (r *reading) cost(map[string]string) sink {
 	return func(at policy.Time, hourly float64) {
 		r.charge(at)
@@ -239,14 +240,15 @@ func (r *reading) cost(map[string]string) sink {
 	}
 }
 
-// charge adds up what nodes cost since they were last looked at.
+// charge adds the cost of the nodes since the last observation.
 func (r *reading) charge(to policy.Time) {
 	if r.costAt != 0 {
 		r.out.Dollars += r.hourly * to.Sub(r.costAt).Hours()
 	}
 }
 
-// ofJob makes a fold of what a metric says of a job, whose name is in a label.
+// ofJob returns a fold that passes each point of a metric to note with the name of the job, which
+// is in a label.
 func ofJob(label string,
 	note func(s *jobs, name string, at policy.Time, v float64)) func(*reading, map[string]string) sink {
 	return func(r *reading, labels map[string]string) sink {
@@ -255,7 +257,7 @@ func ofJob(label string,
 	}
 }
 
-// ofOpenJob is ofJob of a job that is known and not put away.
+// ofOpenJob is like ofJob but skips jobs that are not in s.open.
 func ofOpenJob(label string, note func(j *jobRun, at policy.Time, v float64)) func(*reading, map[string]string) sink {
 	return ofJob(label, func(s *jobs, name string, at policy.Time, v float64) {
 		if j := s.open[name]; j != nil {
@@ -264,7 +266,7 @@ func ofOpenJob(label string, note func(j *jobRun, at policy.Time, v float64)) fu
 	})
 }
 
-// jobOwners folds the CronJobs that made jobs.
+// jobOwners folds the CronJobs that own jobs.
 func (r *reading) jobOwners(labels map[string]string) sink {
 	if j := r.jobs.open[labels["namespace"]+"/"+labels["job_name"]]; j != nil {
 		j.group = labels["namespace"] + "/" + labels["owner_name"]

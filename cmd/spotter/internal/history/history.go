@@ -11,62 +11,63 @@ import (
 type History struct {
 	From, To policy.Time
 
-	// Step is how often the source looked. What went on for less may be missing, and an
-	// end that nothing states is known to half of it.
+	// Step is the interval of observations. Something shorter may be missing, and an end that no
+	// source states is known to within half of it.
 	Step time.Duration
 
-	// Workloads are services, ascending by name and kind, Jobs what ran to an end,
-	// ascending by name.
+	// Workloads are services, ascending by name and kind. Jobs are workloads that run to
+	// completion, ascending by name.
 	Workloads []Workload
 	Jobs      []Job
 
-	// Nodes are those that were there at any time, ascending by their begin and name.
+	// Nodes are the nodes that existed at any time, ascending by their start and name.
 	Nodes []Node
 
 	// Placed are the pods that ran on nodes at From, where known, without those of DaemonSets. A
 	// node may have several of one workload.
 	Placed []Placed
 
-	// Reclaims are Spot nodes that the provider took, Evictions pods evicted.
+	// Reclaims counts the Spot nodes that the provider reclaimed, and Evictions the evicted pods.
 	Reclaims, Evictions Count
 
-	// Disruptions are the nodes that Karpenter gave up for other reasons, those with the most
+	// Disruptions are the nodes that Karpenter disrupted for other reasons, those with the most
 	// nodes first.
 	Disruptions []Disruption
 
-	// Dollars is what the nodes cost by the source's account, where HasDollars. Bill says
-	// which bill they are of and how much of it, empty where they are of none.
+	// Dollars is the cost of the nodes as reported by the source. It is valid if HasDollars is
+	// true. Bill describes the bill that it comes from and what the bill covers; it is empty if
+	// there was no bill.
 	Dollars    float64
 	HasDollars bool
 	Bill       string
 
-	// Uncertain says what the source does not have, a sentence each.
+	// Uncertain describes what the source does not contain, one sentence each.
 	Uncertain []string
 }
 
 // A Placed is a number of pods of one workload on a node.
 type Placed struct {
-	Node, Workload string // "namespace/name"
+	Node, Workload string // Workload is "namespace/name"
 	Kind           policy.WorkloadKind
 	N              int32
 }
 
-// Compare orders what is placed by node, then workload.
+// Compare orders by node, then by workload.
 func (p Placed) Compare(q Placed) int {
 	return cmp.Or(cmp.Compare(p.Node, q.Node), cmp.Compare(p.Workload, q.Workload), cmp.Compare(p.Kind, q.Kind))
 }
 
-// A Count is how often something happened. Source names what counted it; it is empty
-// where nothing did.
+// A Count is the number of occurrences of an event. Source names what counted them; it is empty if
+// nothing did.
 type Count struct {
 	N      int64
 	Source string
 
-	// Hours are the Spot node-hours in which it was counted, 0 for all of the history.
+	// Hours are the Spot node-hours over which it was counted; 0 means the whole history.
 	Hours float64
 }
 
-// A Disruption is how many nodes Karpenter gave up for one reason, such as underutilized.
+// A Disruption is the number of nodes that Karpenter disrupted for a reason such as underutilized.
 type Disruption struct {
 	Reason string
 	N      int64
@@ -77,31 +78,31 @@ func (d Disruption) Compare(e Disruption) int {
 	return cmp.Or(cmp.Compare(e.N, d.N), cmp.Compare(d.Reason, e.Reason))
 }
 
-// A Workload is a service: something that wants a number of pods at all times.
+// A Workload is a service: it requires a number of pods at all times.
 type Workload struct {
 	Name string // "namespace/name"
 	Kind policy.WorkloadKind
 
-	// Replicas are the changes of how many were wanted, ascending; the first is at
+	// Replicas are the changes of the desired number of pods, ascending by time. The first is at
 	// From.
 	Replicas []Change
 
-	// Rollouts are when a new version of a Deployment was rolled out, ascending.
+	// Rollouts are the times at which a new version of a Deployment was rolled out, ascending.
 	Rollouts []policy.Time
 
 	Pod
 }
 
-// A Change is the number that holds from an instant on.
+// A Change is a number from an instant on.
 type Change struct {
 	At policy.Time
 	N  int32
 }
 
-// A Pod is what is known of the pods of a workload. The zero value says that nothing is.
+// A Pod is what is known about the pods of a workload. The zero value means that nothing is known.
 type Pod struct {
-	// Requests are the mean over the time that pods were there, and Latest those at
-	// its end. GPUResource is what GPU counts.
+	// Requests are the mean over the time in which pods existed, and Latest the last ones.
+	// GPUResource is the name of the resource that GPU counts.
 	Requests, Latest policy.Resources
 	GPUResource      string
 
@@ -109,34 +110,33 @@ type Pod struct {
 	Start time.Duration
 }
 
-// A Job is jobs of one owner, or of names that are alike, with about one running time.
+// A Job is the jobs of one owner, or of similar names, with similar running times.
 type Job struct {
-	Name string // "namespace/name"; several may have one
+	Name string // "namespace/name"; not unique
 
-	// Runs are when one began, ascending. Took is the mean of how long a pod worked.
+	// Runs are the start times of jobs, ascending. Took is the mean running time of a pod.
 	Runs []policy.Time
 	Took time.Duration
 
-	// Parallelism and Completions are those of most runs.
+	// Parallelism and Completions are those of each run.
 	Parallelism, Completions int32
 
 	Pod
 }
 
-// A Node is the life of one.
+// A Node is the lifetime of a node.
 type Node struct {
 	Name string
 
-	// Instance is what its provider calls it, the last element of its provider ID; empty
-	// where that is not known.
+	// Instance is the ID of its instance at the provider, the last element of its provider ID. It
+	// is empty if unknown.
 	Instance string
 
-	From, To policy.Time // To is that of the history for one that went on
+	From, To policy.Time // To is the end of the history for a node that still ran
 
-	// Kind is what it was; nil where that is not known.
+	// Kind is nil if unknown.
 	Kind *NodeKind
 }
 
-// A NodeKind is what nodes have in common: those of their labels that describe a node. Equal ones
-// are one value.
+// A NodeKind is the labels that describe a node. Nodes with equal labels share one value.
 type NodeKind struct{ Labels map[string]string }

@@ -29,34 +29,37 @@ const (
 
 // Interruptions are a provider's records of the Spot capacity that it reclaimed.
 type Interruptions struct {
-	// Source names what they were read from.
+	// Source names the sources of the records.
 	Source string
 
-	// Events are of instances, ascending by time and instance.
+	// Events are interruptions of instances, ascending by time and instance.
 	Events []Interruption
 
-	// Regions has what EC2 Capacity Manager counted by region, of all clusters of the
-	// accounts that it is of, under "" where it names none; nil without an export of it.
+	// Regions maps a region to the counts of EC2 Capacity Manager for all clusters of the exported
+	// accounts. The key is "" if the export names no region. It is nil if there is no export.
 	Regions map[string]Interrupted
 }
 
-// An Interruption is an instance that was taken: an ID of EC2, a name of Compute Engine.
+// An Interruption is the reclaim of an instance, which is an EC2 instance ID or the name of a
+// Compute Engine instance.
 type Interruption struct {
 	At       policy.Time
 	Instance string
 }
 
-// Interrupted is how many Spot instances were reclaimed, in how many instance-hours.
+// An Interrupted is the number of reclaimed Spot instances, and the instance-hours over which they
+// were counted.
 type Interrupted struct{ N, Hours float64 }
 
-// ErrNoInterruptions is returned where files have nothing that could say it.
+// ErrNoInterruptions means that the files contain no records of a supported source.
 var ErrNoInterruptions = errors.New("nothing that says what was interrupted")
 
-// datePath finds the day of a file where folders name it, as CloudTrail, Cloud Logging and
-// Capacity Manager do, and the hour where that is one.
+// datePath matches the date in the path of a file, in the form of CloudTrail, Cloud Logging and
+// Capacity Manager, and the hour if the path has one.
 var datePath = regexp.MustCompile(`/(?:y=)?(\d{4})/(?:m=)?(\d{2})/(?:d=)?(\d{2})/(?:h=(\d{2})/)?`)
 
-// dayOf returns what the folders of a file say of its time.
+// dayOf returns the time in the path of a file. hour reports whether the path has an hour, and ok
+// whether it has a date.
 func dayOf(name string) (at policy.Time, hour, ok bool) {
 	m := datePath.FindStringSubmatch(name)
 	if m == nil {
@@ -66,14 +69,14 @@ func dayOf(name string) (at policy.Time, hour, ok bool) {
 	return policy.TimeOf(t), m[4] != "", err == nil
 }
 
-// fileLate is how long after an event the folders of its file may say it was.
+// fileLate is the maximum time between an event and the date in the path of its file.
 const fileLate = 24 * time.Hour
 
-// ReadInterruptions returns what files have of a span of time: logs of CloudTrail, exported
-// or as lookup-events prints them; entries of Cloud Logging, a list or a line each; and data
-// exports of EC2 Capacity Manager, CSV or Parquet. What a file is, its content tells.
-// Paths are files or folders, on disk or in an object store; of folders by date only those
-// of the span are opened.
+// ReadInterruptions returns the records of files in an interval: logs of CloudTrail, exported or
+// printed by lookup-events; entries of Cloud Logging, as a list or one on each line; and data
+// exports of EC2 Capacity Manager, CSV or Parquet. The type of a file is determined by its content.
+// Paths are files or folders, on disk or in an object store. Of folders by date, only those of the
+// interval are opened.
 func ReadInterruptions(ctx context.Context, paths []string, from, to policy.Time) (*Interruptions, error) {
 	r := &interruptions{from: from, to: to, sources: map[string]bool{}, seen: map[Interruption]bool{}}
 	within := func(name string) bool {
@@ -101,11 +104,11 @@ func ReadInterruptions(ctx context.Context, paths []string, from, to policy.Time
 	return &r.out, nil
 }
 
-// interruptions are being read.
+// An interruptions is the state of reading interruptions.
 type interruptions struct {
 	from, to policy.Time
 	sources  map[string]bool
-	seen     map[Interruption]bool // a trail of all regions and one of the region have the same
+	seen     map[Interruption]bool // a trail of all regions and one of the region contain the same events
 	out      Interruptions
 }
 
@@ -121,8 +124,8 @@ func (r *interruptions) file(name string, f objects.File) error {
 	return r.export(name, f)
 }
 
-// A logEntry is what is read of an entry of CloudTrail or of Cloud Logging, or of a file of
-// them.
+// A logEntry is the part of an entry of CloudTrail or Cloud Logging, or of a file of entries, that
+// is used.
 type logEntry struct {
 	EventSource string    `json:"eventSource"`
 	EventName   string    `json:"eventName"`
@@ -137,18 +140,18 @@ type logEntry struct {
 	} `json:"protoPayload"`
 	Timestamp time.Time `json:"timestamp"`
 
-	Records []logEntry `json:"Records"` // of a file of CloudTrail
-	Detail  *logEntry  `json:"detail"`  // of EventBridge
+	Records []logEntry `json:"Records"` // file of CloudTrail
+	Detail  *logEntry  `json:"detail"`  // event of EventBridge
 }
 
-// lookedUp is what lookup-events of CloudTrail prints.
+// A lookedUp is the output of lookup-events of CloudTrail.
 type lookedUp struct {
 	Events []struct {
 		CloudTrailEvent string `json:"CloudTrailEvent"`
 	} `json:"Events"`
 }
 
-// log reads values of JSON, each an entry or many.
+// log reads JSON values, each with one or many entries.
 func (r *interruptions) log(text *bufio.Reader) error {
 	for n, d := 1, json.NewDecoder(text); ; n++ {
 		var raw json.RawMessage
@@ -197,7 +200,8 @@ func (r *interruptions) value(raw json.RawMessage) error {
 	return nil
 }
 
-// entry notes what an entry says. One of anything else shows that its log is there.
+// entry records the interruptions in an entry. An entry of another kind only shows that its log
+// exists.
 func (r *interruptions) entry(e *logEntry) {
 	for i := range e.Records {
 		r.entry(&e.Records[i])
@@ -228,22 +232,23 @@ func (r *interruptions) add(at time.Time, instance string) {
 	}
 }
 
-// LastOf returns the last element of a provider ID, an ARN or a resource name: what
-// instances are called.
+// LastOf returns the last element of a provider ID, an ARN or a resource name, which is the name of
+// the instance.
 func LastOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// Columns of a data export of Capacity Manager, as GetCapacityManagerMetricData names its
-// metrics and dimensions. Both are compared without case and signs.
+// Columns of a data export of Capacity Manager, named like the metrics and dimensions of
+// GetCapacityManagerMetricData. They are compared without case and punctuation.
 const (
 	columnInterruptions = "spot-total-interruptions-inst"
 	columnSpotHours     = "spot-total-usage-hrs-inst"
 	columnRegion        = "resource-region"
 )
 
-// timeColumns are what the time of a row may be called; without one the folders say it.
+// timeColumns are the possible names of the column with the time. Without such a column, the path
+// determines the time.
 var timeColumns = []string{"timestamp", "datapoint-timestamp", "start-timestamp", "start-time", "hour"}
 
-// export reads a file of Capacity Manager, in which each row is of an hour.
+// export reads a file of Capacity Manager, in which each row is about one hour.
 func (r *interruptions) export(name string, f objects.File) error {
 	filed, hourly, ok := dayOf(name)
 	var times int

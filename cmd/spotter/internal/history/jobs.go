@@ -13,28 +13,28 @@ import (
 
 // A jobRun is one job.
 type jobRun struct {
-	group      string // "namespace/name" of what made it, or of names that are like its own
+	group      string // "namespace/name" of its owner, or the common part of similar names
 	from       policy.Time
-	to         policy.Time // zero where nothing states it
-	last       policy.Time // when it was seen at work last
-	pods, work int32       // parallelism, and completions
+	to         policy.Time // zero if unknown
+	last       policy.Time // last time at which it was observed running
+	pods, work int32       // parallelism and completions
 
-	// ran is how long its pods ran on average, less what they waited for nodes; zero
-	// where that is not known.
+	// ran is the mean running time of its pods without the time in which they waited for nodes;
+	// zero if unknown.
 	ran time.Duration
 }
 
-// jobs follows jobs by "namespace/name".
+// A jobs tracks jobs by "namespace/name".
 type jobs struct {
 	clock *clock
 	open  map[string]*jobRun
 	done  []jobRun
 
-	// recent are when jobs began that are done, of those that may be seen once more.
+	// recent maps finished jobs that may be observed once more to their start times.
 	recent map[string]policy.Time
 }
 
-// job returns one that is at work or has just begun to be.
+// job returns a running job, and adds it if it is new.
 func (s *jobs) job(name string) *jobRun {
 	r := s.open[name]
 	if r == nil {
@@ -44,31 +44,31 @@ func (s *jobs) job(name string) *jobRun {
 	return r
 }
 
-// begin notes when a job began.
+// begin records when a job started.
 func (s *jobs) begin(name string, at policy.Time) {
 	if s.recent[name] != at {
 		s.job(name).from = at
 	}
 }
 
-// end notes when a job was done.
+// end records when a job finished.
 func (s *jobs) end(name string, at policy.Time) {
 	if r := s.open[name]; r != nil && at >= r.from {
 		r.to = at
 	}
 }
 
-// begunMost is how long a job that began may not be seen at work before it is given up.
+// begunMost is the longest time that a started job is kept without being observed running.
 const begunMost = 24 * time.Hour
 
-// settle sets aside the jobs that ended before an instant, so that only running jobs are kept by
-// name.
+// settle moves the jobs that ended before an instant from open to done, so that only running jobs
+// are kept by name.
 func (s *jobs) settle(before policy.Time) {
 	s.recent = map[string]policy.Time{}
 	for _, name := range sorted(s.open) {
 		r := s.open[name]
 		if r.to == 0 && r.last != 0 && s.clock.seen(r.last.Add(s.clock.step)) <= s.clock.last {
-			r.to = max(r.from, r.last.Add(s.clock.step/2)) // it was deleted, or failed
+			r.to = max(r.from, r.last.Add(s.clock.step/2)) // it was deleted or failed
 		}
 		if r.to == 0 && (r.last != 0 || r.from != 0 && before.Sub(r.from) < begunMost) {
 			continue
@@ -81,10 +81,10 @@ func (s *jobs) settle(before policy.Time) {
 	}
 }
 
-// endings are the generated suffixes of job names: hashes, times and ordinals.
+// endings matches the generated suffixes of job names: hashes, times and ordinals.
 var endings = regexp.MustCompile(`(-[0-9a-f]{8,}|-[a-z0-9]*[0-9][a-z0-9]*|-[bcdfghjklmnpqrstvwxz2456789]{5})+$`)
 
-// Stem returns what the names of jobs that are alike have in common.
+// Stem returns the common part of the names of similar jobs: the name without generated suffixes.
 func Stem(name string) string {
 	namespace, short, _ := strings.Cut(name, "/")
 	if cut := endings.ReplaceAllString(short, ""); cut != "" {
@@ -93,12 +93,12 @@ func Stem(name string) string {
 	return namespace + "/" + short
 }
 
-// finish returns the jobs, those of one group apart where they ran for times that differ
-// by more than a factor of two. pod returns what is known of the pods of a group.
+// finish returns the jobs. Jobs of one group whose running times differ by more than a factor of
+// two are separate. pod returns what is known about the pods of a group.
 func (s *jobs) finish(pod func(group string) Pod) []Job {
 	s.settle(s.clock.to)
 	for _, name := range sorted(s.open) {
-		if r := s.open[name]; r.from != 0 { // it went on, for as long as others of its kind at least
+		if r := s.open[name]; r.from != 0 { // it still runs, for at least as long as others of its kind
 			r.to = max(s.clock.to, r.from.Add(s.longest(r)))
 			s.done = append(s.done, *r)
 		}
@@ -129,7 +129,7 @@ func (s *jobs) finish(pod func(group string) Pod) []Job {
 	return out
 }
 
-// longest returns the longest time that jobs like r ran.
+// longest returns the longest running time of jobs like r.
 func (s *jobs) longest(r *jobRun) (most time.Duration) {
 	for i := range s.done {
 		if x := &s.done[i]; x.group == r.group && x.pods == r.pods && x.work == r.work {
@@ -139,16 +139,16 @@ func (s *jobs) longest(r *jobRun) (most time.Duration) {
 	return most
 }
 
-// A jobKey is what jobs that are one in a history have in common. scale is the order of
-// their running time, in powers of two.
+// A jobKey identifies jobs that are one job in a history. scale is the order of magnitude of their
+// running time, in powers of two.
 type jobKey struct {
 	group      string
 	pods, work int32
 	scale      int
 }
 
-// took returns how long a pod of r worked: what is left of it, for one that had begun
-// before the history does.
+// took returns the running time of a pod of r: the remaining one for a job that started before the
+// history.
 func (r *jobRun) took() time.Duration {
 	waves := time.Duration((r.work + r.pods - 1) / r.pods)
 	took := r.to.Sub(r.from) / waves

@@ -19,7 +19,7 @@ import (
 // columnClaim is the column with the name of a NodeClaim in the CSV of LogParserForKarpenter.
 const columnClaim = "nodeclaim"
 
-// A claimStep is what happened to a NodeClaim, or to its Node.
+// A claimStep is a step in the lifetime of a NodeClaim or of its Node.
 type claimStep uint8
 
 const (
@@ -28,14 +28,14 @@ const (
 	claimLaunched
 	claimRegistered
 	claimInitialized
-	claimDisrupted // Karpenter chose to delete it, for a reason
+	claimDisrupted // Karpenter decided to delete it
 	claimInterrupted
 	claimNodeDeleted
 	claimDeleted
 )
 
-// claimMessages are the messages of Karpenter that are read, and what they report. Older releases
-// add the nodes and the decision to a message that starts with "disrupting".
+// claimMessages maps the messages of Karpenter that are read to the steps that they report. Older
+// releases add the nodes and the decision to a message that starts with "disrupting".
 var claimMessages = map[string]claimStep{
 	"created nodeclaim":                           claimCreated,
 	"launched nodeclaim":                          claimLaunched,
@@ -52,29 +52,29 @@ var claimMessages = map[string]claimStep{
 	"deleted nodeclaim": claimDeleted,
 }
 
-// reasonsByMessage are the reasons of disruptions whose message is the reason.
+// reasonsByMessage are the reasons of disruptions that follow from the message.
 var reasonsByMessage = map[string]string{
 	"deleting expired nodeclaim": "expired",
 	"deleting unhealthy node":    "unhealthy",
 	"garbage collecting nodeclaim with no cloudprovider representation": "garbage_collected",
 }
 
-// A claimEvent is one step of a NodeClaim. Either of its names may be unknown.
+// A claimEvent is one step of a NodeClaim. One of its two names may be unknown.
 type claimEvent struct {
 	at          policy.Time
 	step        claimStep
 	claim, node string
-	reason      string            // of a disruption, or the kind of an interruption
-	labels      map[string]string // of the node, where known
+	reason      string            // reason of a disruption, or the kind of an interruption
+	labels      map[string]string // labels of the node, where known
 	instance    string
 }
 
-// claims are the lines of Karpenter's logs about NodeClaims, in any order.
+// A claims is the lines of Karpenter's logs about NodeClaims, in any order.
 type claims struct{ events []claimEvent }
 
-// entry reads a line of Karpenter's log or a row of LogParserForKarpenter's CSV; it returns
-// false for anything else. On a line of the console encoding time and message come before the
-// object, divided by tabs.
+// entry reads a line of Karpenter's log or a row of LogParserForKarpenter's CSV. It returns false
+// for anything else. On a line in the console encoding, the time and the message precede the
+// object, separated by tabs.
 func (c *claims) entry(x fields, prefix string) (bool, error) {
 	if x.has(columnClaim, "createdtime", "launchedtime") {
 		return true, c.row(x)
@@ -82,7 +82,7 @@ func (c *claims) entry(x fields, prefix string) (bool, error) {
 	message, at := x.text("message"), x[fieldTime]
 	if words := strings.Split(strings.TrimSpace(prefix), "\t"); message == "" && len(words) > 2 {
 		message = words[len(words)-1]
-		at, _ = json.Marshal(words[0][strings.LastIndexByte(words[0], ' ')+1:]) // a string has a form in JSON
+		at, _ = json.Marshal(words[0][strings.LastIndexByte(words[0], ' ')+1:]) // marshalling a string cannot fail
 	}
 	step, known := claimMessages[message]
 	if strings.HasPrefix(message, "disrupting ") {
@@ -110,7 +110,7 @@ func (c *claims) entry(x fields, prefix string) (bool, error) {
 	return true, nil
 }
 
-// claimLabels are the fields of lines, and columns of CSV, that are labels of nodes.
+// claimLabels maps fields of lines and columns of CSV to labels of nodes.
 var claimLabels = map[string]string{
 	"NodePool":      karpenterv1.NodePoolLabelKey,
 	"instance-type": corev1.LabelInstanceTypeStable,
@@ -118,7 +118,7 @@ var claimLabels = map[string]string{
 	"capacity-type": karpenterv1.CapacityTypeLabelKey,
 }
 
-// describe notes the labels and the instance that x has of the node of a NodeClaim.
+// describe records the labels and the instance of a NodeClaim's node.
 func (e *claimEvent) describe(x fields) {
 	for name, key := range claimLabels {
 		if v := x.text(name); v != "" {
@@ -132,8 +132,8 @@ func (e *claimEvent) describe(x fields) {
 	}
 }
 
-// reasonOf returns why nodes are disrupted: a field, the start of the command, or a word of
-// the message, by the release of Karpenter.
+// reasonOf returns the reason of a disruption: a field, the start of the command, or a word of the
+// message, depending on the release of Karpenter.
 func reasonOf(x fields, message string) string {
 	reason := cmp.Or(reasonsByMessage[message], x.text("reason"))
 	if command, _, ok := strings.Cut(x.text("command"), "/"); ok && reason == "" {
@@ -145,10 +145,10 @@ func reasonOf(x fields, message string) string {
 	return strings.ToLower(cmp.Or(reason, "reason unknown"))
 }
 
-// candidate finds node, instance type and capacity type in the message of an older release.
+// candidate matches node, instance type and capacity type in the message of an older release.
 var candidate = regexp.MustCompile(`([\w.-]+)/([\w.-]+)/(spot|on-demand|reserved)`)
 
-// disrupted notes each of the nodes that a command disrupts.
+// disrupted records each of the nodes that a command disrupts.
 func (c *claims) disrupted(e claimEvent, x fields, message string) error {
 	var nodes []map[string]json.RawMessage
 	if err := x.decode("disrupted-nodes", &nodes); err != nil {
@@ -175,11 +175,11 @@ func (c *claims) disrupted(e claimEvent, x fields, message string) error {
 	return nil
 }
 
-// claimColumns are the columns of LogParserForKarpenter's CSV that have times.
+// claimColumns are the columns of LogParserForKarpenter's CSV that contain times.
 var claimColumns = []struct {
 	name   string
 	step   claimStep
-	reason string // the column that has it
+	reason string // the column with the reason
 }{
 	{"createdtime", claimCreated, ""},
 	{"launchedtime", claimLaunched, ""},
@@ -209,10 +209,10 @@ func (c *claims) row(x fields) error {
 	return nil
 }
 
-// claimTimes are the layouts of times; one without a zone is in UTC.
+// claimTimes are the layouts of times. A time without a zone is in UTC.
 var claimTimes = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999"}
 
-// claimTime reads a time as Karpenter writes it, with a zone that has a colon or none, or the
+// claimTime parses a time in the format of Karpenter, with a zone with or without a colon, or the
 // seconds or milliseconds since 1970 that some services write.
 func claimTime(raw json.RawMessage) (policy.Time, error) {
 	var number float64
@@ -234,7 +234,7 @@ func claimTime(raw json.RawMessage) (policy.Time, error) {
 	return 0, fmt.Errorf("%s is not a time such as 2026-03-02T05:00:00.000Z", strconv.Quote(text))
 }
 
-// A claimLife is the life of the node of a NodeClaim.
+// A claimLife is the lifetime of the node of a NodeClaim.
 type claimLife struct {
 	claim, node string
 	labels      map[string]string
@@ -242,11 +242,11 @@ type claimLife struct {
 
 	launched, registered, end policy.Time
 
-	// after is when another node of its name went, before which it was not there.
+	// after is when an earlier node of the same name terminated; the node did not exist before.
 	after policy.Time
 
-	// reason is why it was disrupted last, at disrupted; interruption the kind of message that
-	// it was deleted for.
+	// reason is the reason of its last disruption, at the time disrupted. interruption is the kind
+	// of the interruption message for which it was deleted, at the time interrupted.
 	reason, interruption   string
 	disrupted, interrupted policy.Time
 }
@@ -254,19 +254,19 @@ type claimLife struct {
 // noticeSpot is the time between EC2's notice and the reclaim of a Spot instance.
 const noticeSpot = 2 * time.Minute
 
-// from returns when the Node appeared; a NodeClaim of which only later steps are known was
-// there before. ok is false for one that had no Node.
+// from returns when the Node appeared. A NodeClaim with only later steps is assumed to have existed
+// before. ok is false for a NodeClaim without a Node.
 func (l *claimLife) from() (at policy.Time, ok bool) {
 	switch {
 	case l.registered > 0:
 		return l.registered, true
-	case l.launched > 0: // releases before 1.0 may leave out that it registered
+	case l.launched > 0: // releases before 1.0 may not log the registration
 		return l.launched, l.node != ""
 	}
 	return l.after, l.node != "" || l.instance != "" || l.labels[corev1.LabelInstanceTypeStable] != ""
 }
 
-// to returns when the Node went; 0 for one that went on.
+// to returns when the Node terminated, or 0 if it still runs.
 func (l *claimLife) to() policy.Time {
 	if l.end == 0 && isSpotInterruption(l.interruption) {
 		return l.interrupted.Add(noticeSpot)
@@ -274,14 +274,14 @@ func (l *claimLife) to() policy.Time {
 	return l.end
 }
 
-// isSpotInterruption reports whether a kind of message is that of a spot interruption, which
-// is called SpotInterruptionKind or spot_interrupted.
+// isSpotInterruption reports whether the kind of a message is a Spot interruption, which is called
+// SpotInterruptionKind or spot_interrupted.
 func isSpotInterruption(kind string) bool {
 	return strings.HasPrefix(plainName(kind), "spotinterrupt")
 }
 
-// isOver reports whether e is about another node that has the name of the one of l: names are
-// used again.
+// isOver reports whether e is about another node with the same name as the node of l. Names are
+// reused.
 func (l *claimLife) isOver(e *claimEvent) bool {
 	if e.claim != "" && l.claim != "" {
 		return e.claim != l.claim
@@ -289,11 +289,11 @@ func (l *claimLife) isOver(e *claimEvent) bool {
 	return l.end > 0 && e.at > l.end.Add(lateClaim)
 }
 
-// lateClaim is how long after the Node is deleted lines about it may follow.
+// lateClaim is the longest time after the deletion of a Node in which lines about it may follow.
 const lateClaim = 10 * time.Minute
 
-// lives returns the nodes that were there from one instant to another, in the order in which
-// they are first mentioned.
+// lives returns the nodes that existed in an interval, in the order in which they are first
+// mentioned.
 func (c *claims) lives(from, to policy.Time) (out []*claimLife) {
 	slices.SortStableFunc(c.events, func(a, b claimEvent) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step))
@@ -330,8 +330,8 @@ func (c *claims) lives(from, to policy.Time) (out []*claimLife) {
 	return out
 }
 
-// note takes in a step. Of steps that are logged twice the first holds, but the last
-// disruption: one that was given up may be followed by another.
+// note records a step. If a step is logged twice, the first is kept, except for disruptions: a
+// cancelled one may be followed by another.
 func (l *claimLife) note(e *claimEvent) {
 	for k, v := range e.labels {
 		l.labels[k] = cmp.Or(l.labels[k], v)
@@ -358,11 +358,12 @@ func (l *claimLife) overlaps(n *Node, from policy.Time) bool {
 	return n.Name == l.node && (n.To == 0 || max(begin, from) < n.To) && (end == 0 || end > n.From)
 }
 
-// generated is what the API server adds to the name of a NodePool for those of its NodeClaims.
+// generated matches the suffix that the API server appends to the name of a NodePool to name its
+// NodeClaims.
 var generated = regexp.MustCompile(`-[a-z0-9]{5}$`)
 
-// claimed adds the nodes that Karpenter's logs have. A node that audit logs have too is only
-// described further.
+// claimed adds the nodes of Karpenter's logs. Nodes that audit logs contain too are only described
+// further.
 func (r *logReading) claimed(lives []*claimLife) {
 	if len(r.claims.events) == 0 {
 		return
@@ -397,8 +398,8 @@ func (r *logReading) claimed(lives []*claimLife) {
 	}
 }
 
-// lost counts a node that was interrupted, and returns why Karpenter gave up one for another
-// reason; empty for a node that it did not give up in the time of the history.
+// lost records a node that was interrupted. For a node that Karpenter disrupted for another reason
+// within the history, it returns the reason; otherwise an empty string.
 func (r *logReading) lost(l *claimLife) string {
 	within := func(at policy.Time) bool { return at >= r.from && at < r.to }
 	switch {
@@ -414,7 +415,8 @@ func (r *logReading) lost(l *claimLife) string {
 	return ""
 }
 
-// addLife adds a node, or describes the same node of audit logs, which are the first nodes of done.
+// addLife adds a node, or describes the same node of audit logs. Nodes of audit logs are the first
+// audited elements of done.
 func (r *logReading) addLife(l *claimLife, audited int) {
 	describe := func(n *Node) {
 		n.Instance = cmp.Or(n.Instance, l.instance)

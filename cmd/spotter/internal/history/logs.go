@@ -14,30 +14,28 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Logs are files that a cluster's history is read from: audit logs of its API server, what
-// kubereplay made of them, the logs of Karpenter, or the NodeClaims that LogParserForKarpenter
-// found there. The content of a file shows which they are and what logging service exported
-// them; a file may be compressed.
+// Logs are files from which a cluster's history is read: audit logs of its API server, captures of
+// kubereplay, logs of Karpenter, or the CSV of LogParserForKarpenter. The content of a file
+// determines its type and the logging service that exported it. A file may be compressed.
 type Logs struct {
-	// Paths are files, or folders all of whose files are read, on disk or in an object
-	// store.
+	// Paths are files, or folders whose files are all read, on disk or in an object store.
 	Paths []string
 
-	// JobDuration is the running time of jobs where none in the logs ended.
+	// JobDuration is the running time of jobs if no job ended in the logs.
 	JobDuration time.Duration
 }
 
-// ErrNoEvents is returned where the logs have nothing of the span.
+// ErrNoEvents means that the logs contain nothing in the interval.
 var ErrNoEvents = errors.New("no event of the API server and no line of Karpenter")
 
 const logsRead = "what is read are audit logs of level Request or more, logs of Karpenter, CSV of LogParserForKarpenter and " +
 	"captures of kubereplay, as lines or as a logging service exports them (CloudWatch Logs Insights: the field @message; " +
 	"Azure: log_s, properties.log or AKSAudit)"
 
-// logStep is how exactly the times of a log are taken.
+// logStep is the resolution of the times of a log.
 const logStep = time.Second
 
-// Read returns what the logs say of a span of time.
+// Read returns the history of an interval.
 func (l *Logs) Read(ctx context.Context, from, to policy.Time) (*History, error) {
 	r := &logReading{builder: newBuilder(from, to, logStep), reclaimed: map[string]bool{}}
 	entries := entryReader{take: r.entry}
@@ -73,7 +71,7 @@ func (r *logReading) entry(x fields, prefix string) (bool, error) {
 		return true, err
 	case x.has("type", "kind", "key", "timestamp"):
 		var e replayedEvent
-		raw, _ := json.Marshal(x) // they are valid values
+		raw, _ := json.Marshal(x) // the fields are valid values
 		if err := json.Unmarshal(raw, &e); err != nil {
 			return true, err
 		}
@@ -91,7 +89,7 @@ type replayedEvent struct {
 	Timestamp       time.Time
 }
 
-// replayed notes an event of kubereplay.
+// replayed records an event of kubereplay.
 func (r *logReading) replayed(e *replayedEvent) {
 	c := logChange{at: policy.TimeOf(e.Timestamp), name: e.Key, verb: e.Type,
 		resource: map[string]string{"Deployment": "deployments", "Job": "jobs"}[e.Kind]}

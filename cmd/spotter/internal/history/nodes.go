@@ -14,10 +14,10 @@ import (
 // A life is the lifetime of a node that may still run.
 type life struct {
 	node Node
-	last policy.Time // when it was seen last
+	last policy.Time // last time at which it was observed
 }
 
-// A nodes set follows nodes by their names.
+// A nodes tracks nodes by their names.
 type nodes struct {
 	clock *clock
 	open  map[string]*life
@@ -25,10 +25,10 @@ type nodes struct {
 	kinds map[string]*NodeKind // by their labels
 }
 
-// observe notes that a node that was created at an instant is there.
+// observe records that a node with a creation time exists at an instant.
 func (s *nodes) observe(name string, created, at policy.Time) {
 	l := s.open[name]
-	if l != nil && l.node.From != max(created, s.clock.from) { // another of the same name
+	if l != nil && l.node.From != max(created, s.clock.from) { // another node of the same name
 		s.end(l, min(created, s.clock.seen(l.last.Add(s.clock.step))))
 		l = nil
 	}
@@ -39,8 +39,8 @@ func (s *nodes) observe(name string, created, at policy.Time) {
 	l.last = at
 }
 
-// end notes that a node was no longer there at an instant. It went between then and when
-// it was seen last: at the middle, on average.
+// end records that a node did not exist at an instant. It terminated since its last observation, on
+// average in the middle of the interval.
 func (s *nodes) end(l *life, at policy.Time) {
 	l.node.To = at.Add(-s.clock.step / 2)
 	if l.node.To > l.node.From {
@@ -49,7 +49,7 @@ func (s *nodes) end(l *life, at policy.Time) {
 	delete(s.open, l.node.Name)
 }
 
-// settle ends the lives of nodes that were not there when the source looked last.
+// settle ends the lifetimes of nodes that the last observation did not contain.
 func (s *nodes) settle() {
 	for _, name := range sorted(s.open) {
 		l := s.open[name]
@@ -59,7 +59,7 @@ func (s *nodes) settle() {
 	}
 }
 
-// describe notes labels of a node.
+// describe adds labels to a node.
 func (s *nodes) describe(name string, labels map[string]string) {
 	l := s.open[name]
 	if l == nil || len(labels) == 0 {
@@ -85,7 +85,7 @@ func missing(have, labels map[string]string) bool {
 	return false
 }
 
-// kind returns the one value for equal labels.
+// kind returns the shared value for equal labels.
 func (s *nodes) kind(labels map[string]string) *NodeKind {
 	var key strings.Builder
 	for _, k := range sorted(labels) {
@@ -99,7 +99,7 @@ func (s *nodes) kind(labels map[string]string) *NodeKind {
 	return k
 }
 
-// finish returns the lives.
+// finish returns the lifetimes of all nodes.
 func (s *nodes) finish() []Node {
 	s.settle()
 	for _, name := range sorted(s.open) {
@@ -114,10 +114,10 @@ func (s *nodes) finish() []Node {
 	return s.done
 }
 
-// Hours returns how long n was there.
+// Hours returns the lifetime of n in hours.
 func (n *Node) Hours() float64 { return n.To.Sub(n.From).Hours() }
 
-// Count returns how many nodes there were at most, and on average.
+// Count returns the maximum number of nodes at once, and the mean number.
 func (h *History) Count() (most int, mean float64) {
 	delta := map[policy.Time]int{}
 	hours := 0.0

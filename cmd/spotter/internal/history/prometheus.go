@@ -13,26 +13,26 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Prometheus is where metrics are read.
+// A Prometheus is a source of metrics.
 type Prometheus struct {
 	Client
 
-	// Match are matchers that select one cluster where several write to one place, as in
-	// `cluster="prod"`.
+	// Match are label matchers that select one cluster where several write to the same server, such
+	// as `cluster="prod"`.
 	Match string
 
-	// Nodes are the names of known nodes of the captured cluster. Where series are of several
-	// clusters they show which one it is.
+	// Nodes are the names of known nodes of the captured cluster. If series belong to several
+	// clusters, they determine which one is the captured one.
 	Nodes map[string]bool
 
-	// Progress is called after each slice of time with how much of all is read, from 0
-	// to 1; nil is not called.
+	// Progress, if not nil, is called after each slice of time with the share that has been read,
+	// in [0, 1].
 	Progress func(part float64)
 }
 
-// Step returns how often metrics are looked at over a span of time: as often as they are
-// usually scraped, less often over long spans. What comes within a step comes at once: pods
-// that came one after another would share fewer and larger nodes.
+// Step returns the interval of observations for a span of time: the usual scrape interval, or more
+// for long spans. All changes within a step coincide: pods that arrived one after another then
+// share fewer and larger nodes.
 func Step(span time.Duration) time.Duration {
 	switch day := 24 * time.Hour; {
 	case span <= day:
@@ -51,13 +51,13 @@ func slice(step time.Duration) time.Duration {
 	return min(360*step, 24*time.Hour)
 }
 
-// sliceLeast is the least that a slice is divided to where a server refuses more.
+// sliceLeast is the minimum length to which a slice is divided if a server refuses more.
 const sliceLeast = 15 * time.Minute
 
-// ErrNothing is returned where kube-state-metrics wrote nothing in the span.
+// ErrNothing means that there are no metrics of kube-state-metrics in the interval.
 var ErrNothing = errors.New("there are no metrics of kube-state-metrics")
 
-// Read returns what the metrics say of a span of time. Both ends are cut to whole steps.
+// Read returns the history of an interval, whose ends are rounded down to whole steps.
 func (p *Prometheus) Read(ctx context.Context, from, to policy.Time) (*History, error) {
 	step := Step(to.Sub(from))
 	unit := policy.Time(step / time.Millisecond)
@@ -76,7 +76,7 @@ func (p *Prometheus) Read(ctx context.Context, from, to policy.Time) (*History, 
 	}
 	width := policy.Time(slice(step) / time.Millisecond)
 	for at := from; at < to; {
-		end := min(at-at%width+width, to) // whole slices do not depend on from, so that they are found again
+		end := min(at-at%width+width, to) // the bounds of whole slices do not depend on from, so that the cache is effective
 		if err := r.slice(ctx, at, end); err != nil {
 			return nil, err
 		}
@@ -94,32 +94,32 @@ func (p *Prometheus) Read(ctx context.Context, from, to policy.Time) (*History, 
 	return r.finish(), nil
 }
 
-// A reading is metrics being folded into a history.
+// A reading is the state of converting metrics to a history.
 type reading struct {
 	*builder
 	p        *Prometheus
 	use      labelUse
-	now      expressions     // the slice that is folded
+	now      expressions     // the slice that is being folded
 	answered map[string]bool // by metric
 	counters map[string]*counter
 	owned    map[string]workloadKey // by "namespace/replicaset"
 
-	// noRequests are the most pods without requests in a slice.
+	// noRequests is the maximum number of pods without requests in a slice.
 	noRequests int64
 
-	// hourly is what nodes cost by the hour at costAt.
+	// hourly is the cost of the nodes in dollars per hour, at costAt.
 	hourly float64
 	costAt policy.Time
 
-	labelled int // nodes that labels describe
+	labelled int // number of nodes that labels describe
 
-	unread map[string]error // why a metric could not be read at times
+	unread map[string]error // error of a metric that could not be read in some slices
 
-	requested map[workloadKey]map[string]*asked // by the name of their owner, while the answer is read
+	requested map[workloadKey]map[string]*asked // by workload and name of the owner, while a response is read
 }
 
-// slice reads one slice of time, in two where it is too much at once. Nothing is folded
-// before all of it is there, so that nothing is folded twice.
+// slice reads one slice of time, divided in two if the server refuses to read it at once. It folds
+// nothing before all responses have been received, so that nothing is folded twice.
 func (r *reading) slice(ctx context.Context, from, to policy.Time) error {
 	e := expressions{labelUse: r.use, from: from, to: to}
 	all := append([]query{heartbeat()}, queries(from == r.from)...)
@@ -134,7 +134,7 @@ func (r *reading) slice(ctx context.Context, from, to policy.Time) error {
 		if answers[i], err = r.p.ask(ctx, r.question(&all[i], &e)); err == nil {
 			continue
 		}
-		if errors.Is(err, errUnmatched) { // the others say what they say
+		if errors.Is(err, errUnmatched) { // the other queries are still valid
 			r.unread[all[i].metric] = err
 			continue
 		}
@@ -165,21 +165,21 @@ func (r *reading) slice(ctx context.Context, from, to policy.Time) error {
 	return nil
 }
 
-// question asks a query of a slice: at each step but that of its end, which is the next
-// slice's, or once at its begin or end.
+// question returns the query of a slice: at each step except for the end, which belongs to the next
+// slice, or once at its start or end.
 func (r *reading) question(q *query, e *expressions) *question {
 	from, to := e.from, e.to.Add(-r.step)
 	switch q.asked {
 	case atBegin:
 		to = from
 	case atEnd:
-		to = e.to.Add(-time.Second) // so that what happens at the very end is the next slice's
+		to = e.to.Add(-time.Second) // exclude the end itself, which belongs to the next slice
 		from = to
 	}
 	return &question{q.text(e), from, to, r.step}
 }
 
-// conclude says what was not there.
+// conclude adds notes on missing metrics, and sets the counts of the history.
 func (r *reading) conclude() {
 	seen := map[string]bool{}
 	for _, q := range queries(true) {
@@ -216,8 +216,8 @@ func (r *reading) conclude() {
 	}
 }
 
-// count returns what counters of a name counted. source is the metric, the name itself
-// where it is left out.
+// count returns the sum of the counters in the group name. source is the metric; the default is the
+// name itself.
 func (r *reading) count(name string, source ...string) Count {
 	metric := append(source, name)[0]
 	if !r.answered[metric] {
@@ -232,7 +232,8 @@ func (r *reading) count(name string, source ...string) Count {
 	return c
 }
 
-// disruptions returns why Karpenter gave up nodes that were not reclaimed.
+// disruptions returns the number of nodes that Karpenter disrupted for each reason other than Spot
+// interruptions.
 func (r *reading) disruptions() (out []Disruption) {
 	sums := map[string]float64{}
 	for key, x := range r.counters {
@@ -255,8 +256,8 @@ type counter struct {
 	value, sum float64
 }
 
-// add notes a value. What a series has at once counts, unless it may have had it before
-// the history began.
+// add records a value. The first value of a series counts, unless before reports that the series
+// may have had it before the history.
 func (c *counter) add(v float64, before bool) {
 	switch {
 	case before:

@@ -9,52 +9,52 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A query is one of those that a slice of time is asked.
+// A query is one of the queries for a slice of time.
 type query struct {
-	metric string // the one that it is about
+	metric string // the metric that is queried
 
-	// text makes the query of a slice.
+	// text returns the query for a slice.
 	text func(e *expressions) string
 
 	asked moment
 
-	// fold takes a series of the answer.
+	// fold consumes a series of the response.
 	fold func(r *reading, labels map[string]string) sink
 
-	// without says what is not known where the metric is not there, and of which flag of
-	// kube-state-metrics; empty where nothing is lost.
+	// without describes the consequence if the metric is missing, and the flag of
+	// kube-state-metrics that enables it. It is empty if a missing metric has no consequence.
 	without string
 }
 
-// A moment is when a query is asked.
+// A moment determines when a query is evaluated.
 type moment uint8
 
 const (
 	atEnd   moment = iota // once, at the end of the slice
-	atBegin               // once, at its begin
+	atBegin               // once, at the start of the slice
 	atSteps               // at every step
 )
 
-// labelUse is how a server's series are labelled, which expressions take into account.
+// A labelUse describes how the series of a server are labelled.
 type labelUse struct {
-	match string // matchers that each selector has, "" for none
+	match string // matchers for each selector, or empty
 
-	// exported are labels of kube-state-metrics that are renamed, as namespace is to
+	// exported are the labels of kube-state-metrics that are renamed, such as namespace to
 	// exported_namespace.
 	exported map[string]bool
 
-	// copies are labels that distinguish copies of one series, as those of two
-	// Prometheuses that scrape the same targets.
+	// copies are the labels that distinguish copies of a series, such as those of two Prometheus
+	// servers that scrape the same targets.
 	copies []string
 }
 
-// expressions makes the expressions of one slice.
+// expressions builds the expressions of one slice.
 type expressions struct {
 	labelUse
 	from, to policy.Time
 }
 
-// selector selects a metric.
+// selector returns a selector of a metric.
 func (u *labelUse) selector(metric string, matchers ...string) string {
 	all := []string{}
 	if u.match != "" {
@@ -72,7 +72,8 @@ func (u *labelUse) selector(metric string, matchers ...string) string {
 	return metric + "{" + strings.Join(all, ",") + "}"
 }
 
-// renamed gives an expression of a metric the labels that kube-state-metrics wrote.
+// renamed returns an expression that restores the original labels of a metric of
+// kube-state-metrics.
 func (u *labelUse) renamed(metric, x string) string {
 	if !strings.HasPrefix(metric, "kube_") {
 		return x
@@ -83,12 +84,12 @@ func (u *labelUse) renamed(metric, x string) string {
 	return x
 }
 
-// of selects a metric.
+// of returns an expression for a metric with its original labels.
 func (u *labelUse) of(metric string, matchers ...string) string {
 	return u.renamed(metric, u.selector(metric, matchers...))
 }
 
-// counter selects a counter each count of which must be in one series.
+// counter returns an expression for a counter without copies of its series.
 func (u *labelUse) counter(metric string, matchers ...string) string {
 	if len(u.copies) == 0 {
 		return u.of(metric, matchers...)
@@ -96,38 +97,39 @@ func (u *labelUse) counter(metric string, matchers ...string) string {
 	return "max without (" + strings.Join(u.copies, ", ") + ") (" + u.of(metric, matchers...) + ")"
 }
 
-// over applies a function to the values within the slice of each series of a metric.
+// over returns an expression that applies a function to the values of each series within the slice.
 func (e *expressions) over(function, metric string, matchers ...string) string {
 	return e.renamed(metric, function+"("+e.selector(metric, matchers...)+"["+e.width()+"])")
 }
 
-// last selects the last value within the slice of each series of a metric.
+// last returns an expression for the last value of each series within the slice.
 func (e *expressions) last(metric string, matchers ...string) string {
 	return e.over("last_over_time", metric, matchers...)
 }
 
-// width returns the length of the slice as Prometheus writes it.
+// width returns the length of the slice in the format of Prometheus.
 func (e *expressions) width() string { return fmt.Sprintf("%ds", e.to.Sub(e.from)/time.Second) }
 
-// begin returns the first instant of the slice in seconds.
+// begin returns the start of the slice in seconds.
 func (e *expressions) begin() string { return fmt.Sprintf("%d", e.from/1000) }
 
-// late is how long after it happened something may first be scraped.
+// late is the maximum delay between an event and its first scrape.
 const late = 5 * time.Minute
 
-// since returns an instant before which nothing that happened is new in the slice.
+// since returns the earliest time in seconds of an event that may be new in the slice.
 func (e *expressions) since() string { return fmt.Sprintf("%d", e.from.Add(-late)/1000) }
 
-// owner gives pods the labels of what made them, one for each pod.
+// owner returns a join that adds the owner's labels to pods, one owner for each pod.
 func (e *expressions) owner(matchers ...string) string {
 	return "* on (namespace, pod) group_left (created_by_kind, created_by_name) topk by (namespace, pod) (1, " +
 		"max by (namespace, pod, created_by_kind, created_by_name) (" + e.last("kube_pod_info", matchers...) + "))"
 }
 
-// byPod makes one series of each pod.
+// byPod returns an expression with one series for each pod.
 func byPod(x string) string { return "max by (namespace, pod) (" + x + ")" }
 
-// jobsBegun keeps the jobs that began in the slice; of the first slice those too that went on.
+// jobsBegun returns the jobs that started in the slice. In the first slice it also returns those
+// that still ran.
 func (e *expressions) jobsBegun(first bool) string {
 	started := "max by (namespace, job_name) (" + e.last("kube_job_status_start_time") + ")"
 	if first {
@@ -139,12 +141,12 @@ func (e *expressions) jobsBegun(first bool) string {
 	return started + " >= " + e.since()
 }
 
-// The resources that kube-state-metrics names, and what they are called in Kubernetes.
+// accelerators maps the names of resources in kube-state-metrics to those in Kubernetes.
 var accelerators = map[string]string{
 	"nvidia_com_gpu": "nvidia.com/gpu", "amd_com_gpu": "amd.com/gpu", "aws_amazon_com_neuron": "aws.amazon.com/neuron", "habana_ai_gaudi": "habana.ai/gaudi",
 }
 
-// nodeLabels are the labels that say what a node is, in whose words.
+// nodeLabels are the labels that describe a node, in the terms of all supported systems.
 var nodeLabels = []string{
 	"node.kubernetes.io/instance-type", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
 	"karpenter.sh/capacity-type", "karpenter.sh/nodepool", "eks.amazonaws.com/capacityType", "eks.amazonaws.com/nodegroup",
@@ -153,14 +155,15 @@ var nodeLabels = []string{
 	"kubernetes.azure.com/scalesetpriority", "kubernetes.azure.com/agentpool",
 }
 
-// allowNodeLabels is the flag with which kube-state-metrics writes those that matter most.
+// allowNodeLabels is the flag of kube-state-metrics that exposes the most important of these
+// labels.
 const allowNodeLabels = "--metric-labels-allowlist=nodes=[node.kubernetes.io/instance-type,topology.kubernetes.io/zone,topology.kubernetes.io/region,karpenter.sh/capacity-type,karpenter.sh/nodepool]"
 
-// written returns a label as kube-state-metrics writes it.
+// written returns the name that kube-state-metrics gives to a label.
 func written(label string) string {
 	var b strings.Builder
 	b.WriteString("label_")
-	low := false // whether a capital starts a word after the previous letter
+	low := false // whether a capital letter would start a new word
 	for _, r := range label {
 		switch {
 		case r >= 'A' && r <= 'Z':
@@ -187,8 +190,8 @@ func writtenAll(labels []string) string {
 	return strings.Join(out, ", ")
 }
 
-// metricHeart exists whenever kube-state-metrics was scraped of a cluster that has nodes; heartbeat
-// queries it, and the metrics that exist without them.
+// metricHeart exists whenever kube-state-metrics was scraped in a cluster with nodes. heartbeat
+// queries it, and metrics that exist without nodes.
 const metricHeart = "kube_node_created"
 
 func heartbeat() query {
@@ -198,8 +201,8 @@ func heartbeat() query {
 	}, atSteps, (*reading).heart, ""}
 }
 
-// queries are sent for every slice, in this order: nodes and jobs before what describes them, and
-// owners before what they own.
+// queries returns the queries for a slice in their order: nodes and jobs before metrics that
+// describe them, and owners before what they own.
 func queries(first bool) []query {
 	all := slices.Concat(nodeQueries(), jobQueries(first), workloadQueries(), karpenterQueries())
 	if first {
@@ -208,7 +211,7 @@ func queries(first bool) []query {
 	return all
 }
 
-// placementQuery asks which pods ran where. It comes after what says who owns them.
+// placementQuery returns the query for the nodes of pods. It follows the queries for owners.
 func placementQuery() query {
 	return query{"kube_pod_info", func(e *expressions) string {
 		return "count by (namespace, node, created_by_kind, created_by_name) (max by (namespace, pod, node, created_by_kind, created_by_name) (" +
@@ -314,7 +317,7 @@ func jobQueries(first bool) []query {
 	}
 }
 
-// counts asks how often something happened, which a counter counts.
+// counts returns the query for a counter.
 func counts(metric string, matchers ...string) query {
 	return query{metric, func(e *expressions) string { return e.counter(metric, matchers...) }, atSteps,
 		func(r *reading, labels map[string]string) sink { return r.counter(metric, labels) }, ""}

@@ -7,18 +7,18 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A span is a time in which a source did not look.
+// A span is an interval without observations.
 type span struct{ from, to policy.Time }
 
-// A clock knows when a source looked: every step but in gaps.
+// A clock records when a source made observations: at every step except in gaps.
 type clock struct {
 	from, to policy.Time
 	step     time.Duration
 	gaps     []span      // ascending
-	last     policy.Time // when it looked last; zero before the first time
+	last     policy.Time // time of the last observation, or zero before the first
 }
 
-// tick notes that the source looked at an instant. Instants ascend.
+// tick records an observation at an instant. Instants must be ascending.
 func (c *clock) tick(at policy.Time) {
 	before := c.last.Add(c.step)
 	if c.last == 0 {
@@ -30,7 +30,7 @@ func (c *clock) tick(at policy.Time) {
 	c.last = at
 }
 
-// end notes that nothing more comes.
+// end records that there are no more observations.
 func (c *clock) end() {
 	before := c.last.Add(c.step)
 	if c.last == 0 {
@@ -41,7 +41,7 @@ func (c *clock) end() {
 	}
 }
 
-// seen returns the first instant from at on at which the source looked.
+// seen returns the first observation at or after an instant.
 func (c *clock) seen(at policy.Time) policy.Time {
 	for i := len(c.gaps) - 1; i >= 0 && c.gaps[i].to > at; i-- {
 		if c.gaps[i].from <= at {
@@ -51,10 +51,10 @@ func (c *clock) seen(at policy.Time) policy.Time {
 	return at
 }
 
-// gapLeast is the shortest gap that is worth a word: a scrape or two may fail anywhere.
+// gapLeast is the length that a gap must exceed to be reported. Single scrapes may fail anywhere.
 const gapLeast = 5 * time.Minute
 
-// uncertain says where the gaps are.
+// uncertain describes the gaps.
 func (c *clock) uncertain() []string {
 	n, total := 0, time.Duration(0)
 	var longest span
@@ -74,14 +74,14 @@ func (c *clock) uncertain() []string {
 		total, n, gapLeast, longest.from.Std().Format(time.RFC3339), longest.to.Std().Format(time.RFC3339))}
 }
 
-// A track is a number over time, folded to its changes as it is seen.
+// A track is a number over time, stored as its changes.
 type track struct {
 	changes []Change
 	last    policy.Time
 }
 
-// observe notes a number. Where the source looked in between and did not see it, it was
-// 0 there. Instants ascend.
+// observe records a number. If there were observations without it since the last one, it was 0
+// there. Instants must be ascending.
 func (t *track) observe(c *clock, at policy.Time, n int32) {
 	switch {
 	case t.changes == nil && c.seen(c.from) < at:
@@ -96,14 +96,15 @@ func (t *track) observe(c *clock, at policy.Time, n int32) {
 	t.last = at
 }
 
-// vanish makes the number 0 where the source looked before an instant and did not see it.
+// vanish sets the number to 0 from the first observation without it, if there was one before an
+// instant.
 func (t *track) vanish(c *clock, before policy.Time) {
 	if gone := c.seen(t.last.Add(c.step)); t.last != 0 && gone < before {
 		t.set(gone, 0)
 	}
 }
 
-// set adds a change at an instant that is not before the last.
+// set adds a change at an instant, which must not be before the last.
 func (t *track) set(at policy.Time, n int32) {
 	if k := len(t.changes) - 1; k >= 0 && t.changes[k].N == n {
 		return
@@ -114,7 +115,7 @@ func (t *track) set(at policy.Time, n int32) {
 	t.changes = append(t.changes, Change{at, n})
 }
 
-// sum adds up numbers over time, each of whose first change is at the same instant.
+// sum adds up numbers over time. The first change of each must be at the same instant.
 func sum(all [][]Change) []Change {
 	if len(all) == 1 {
 		return all[0]

@@ -1,5 +1,5 @@
-// Package manifest writes Kubernetes objects as YAML that people read and kubectl
-// applies. It knows no kind of object.
+// Package manifest writes Kubernetes objects as readable YAML for kubectl apply. It does not depend
+// on any kind of object.
 package manifest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// width is how many bytes a line of a comment has at most.
+// width is the maximum length of a comment line in bytes.
 const width = 110
 
 // Comment writes a paragraph as a comment: first is the prefix of its first line, and rest that of
@@ -34,11 +34,11 @@ func Comment(b *bytes.Buffer, first, rest, text string) {
 	b.WriteString(line + "\n")
 }
 
-// Write writes one object. It goes through JSON, whose names of fields are those of
-// manifests. Its status is left out, and what says nothing.
+// Write writes one object with the field names of its JSON. It leaves out the status and empty
+// fields.
 func Write(b *bytes.Buffer, object any) error { return write(b, object, false) }
 
-// WriteWhole is Write with the status, last.
+// WriteWhole is like Write but also writes the status, as the last field.
 func WriteWhole(b *bytes.Buffer, object any) error { return write(b, object, true) }
 
 func write(b *bytes.Buffer, object any, status bool) error {
@@ -67,16 +67,16 @@ func write(b *bytes.Buffer, object any, status bool) error {
 	return e.Close()
 }
 
-// ambiguous are strings that a reader of YAML 1.1, as kubectl is, takes for a truth
-// value or a number to the base of sixty.
+// ambiguous matches strings that a YAML 1.1 parser, such as that of kubectl, interprets as a
+// boolean or a sexagesimal number.
 var ambiguous = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^(y|n|yes|no|on|off|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
 })
 
-// empties are the fields that mean something while they are empty.
+// empties are the fields that have a meaning if they are empty.
 var empties = []string{"selector", "labelSelector", "namespaceSelector", "podSelector"}
 
-// prune gives a tree the style of a manifest and removes fields that say nothing, such as an unset
+// prune gives a tree the style of a manifest and removes fields without content, such as an unset
 // creation time.
 func prune(n *yaml.Node) {
 	n.Style = 0
@@ -103,8 +103,7 @@ func prune(n *yaml.Node) {
 	n.Content = kept
 }
 
-// take takes out the field called key and returns its name and value, nothing where
-// there is no such field.
+// take removes the field key and returns its name and value, or nil if there is no such field.
 func take(n *yaml.Node, key string) []*yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {

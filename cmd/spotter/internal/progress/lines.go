@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// lineEvery is how often a line is written where there is no terminal. What ends before then writes none.
+// lineEvery is the interval between lines if there is no terminal. Work that ends earlier writes
+// none.
 const lineEvery = 10 * time.Second
 
-// lines writes how far something is, a line at a time.
+// A lines writes progress as lines.
 type lines struct {
 	stop, stopped chan struct{}
 
@@ -19,7 +20,7 @@ type lines struct {
 	state progressView
 }
 
-// writeLines writes to w the state of step at every interval until it is closed.
+// writeLines writes the progress of step to w at every interval until it is closed.
 func writeLines(w io.Writer, step string, every time.Duration) *lines {
 	now := time.Now()
 	l := &lines{stop: make(chan struct{}), stopped: make(chan struct{}),
@@ -40,7 +41,7 @@ func writeLines(w io.Writer, step string, every time.Duration) *lines {
 	return l
 }
 
-// line returns the state at now.
+// line returns the progress at now.
 func (l *lines) line(now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +49,7 @@ func (l *lines) line(now time.Time) string {
 	return l.state.line()
 }
 
-// update notes what was sent. A step starts when its first message arrives.
+// update processes a message. A step starts when its first message arrives.
 func (l *lines) update(msg any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +57,7 @@ func (l *lines) update(msg any) {
 	l.state.Update(msg)
 }
 
-// close returns when nothing more will be written.
+// close stops the lines. Nothing is written after it returns.
 func (l *lines) close() {
 	close(l.stop)
 	<-l.stopped

@@ -1,5 +1,5 @@
-// Package progress shows how far a command is: a screen on a terminal, a line now and then in a pipe
-// or a log of CI. It knows what a comparison reports of its runs, and no command.
+// Package progress shows the progress of a command: a screen on a terminal, or lines in a pipe or a
+// CI log. It knows the progress messages of a comparison, but no command.
 package progress
 
 import (
@@ -20,22 +20,23 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A Progress shows on standard error how far something is: on a terminal a screen below the text that
-// is there, gone without a trace when it is closed; elsewhere a line every ten seconds. Nil shows nothing.
+// A Progress shows progress on standard error: on a terminal as a screen below the existing text,
+// which is removed when it is closed; otherwise as a line every ten seconds. A nil Progress shows
+// nothing.
 type Progress struct {
-	// lines is set instead of the other fields where there is no terminal.
+	// lines is set instead of the other fields if there is no terminal.
 	lines *lines
 
 	screen *tea.Program
 	ended  chan struct{}
 	forget func() bool
 
-	// mu keeps text from being given to a screen that is about to go.
+	// mu prevents sending text to a screen that is being closed.
 	mu sync.Mutex
 }
 
-// Show shows step on standard error until the progress is closed or ctx ends. On a terminal, text for
-// standard error then appears above it.
+// Show shows the progress of step on standard error until the progress is closed or ctx ends. On a
+// terminal, p.Stderr then writes above the screen.
 func Show(ctx context.Context, p *cli.Program, step string) *Progress {
 	f, ok := cli.File(p.Stderr)
 	if !ok {
@@ -44,10 +45,10 @@ func Show(ctx context.Context, p *cli.Program, step string) *Progress {
 	if !term.IsTerminal(int(f.Fd())) {
 		return &Progress{lines: writeLines(f, step, lineEvery)}
 	}
-	width, height, _ := term.GetSize(int(f.Fd())) // none until it is known
+	width, height, _ := term.GetSize(int(f.Fd())) // 0 if unknown
 	m := &progressView{step: step, begun: time.Now(), now: time.Now(), width: width, height: height, bar: true}
 	g := &Progress{
-		// Without an input keys stay with the terminal, which makes Ctrl-C a signal.
+		// Without an input, keys stay with the terminal, which converts Ctrl-C to a signal.
 		screen: tea.NewProgram(m, tea.WithOutput(f), tea.WithInput(nil), tea.WithoutSignalHandler(),
 			tea.WithoutBracketedPaste()),
 		ended: make(chan struct{}),
@@ -58,8 +59,8 @@ func Show(ctx context.Context, p *cli.Program, step string) *Progress {
 		defer close(g.ended)
 		g.screen.Run() //nolint:errcheck // a terminal that is gone must not stop the work
 	}()
-	// A user who stops it sees at once that the signal arrived, and a second signal, which kills,
-	// finds the terminal as it was.
+	// The user sees at once that the signal arrived. A second signal, which kills the process,
+	// finds the terminal restored.
 	g.forget = context.AfterFunc(ctx, func() {
 		fmt.Fprintln(above, "stopping: once more ends it at once")
 		g.end()
@@ -70,7 +71,7 @@ func Show(ctx context.Context, p *cli.Program, step string) *Progress {
 // OnTerminal reports whether g is a screen on a terminal, where a question can be asked.
 func (g *Progress) OnTerminal() bool { return g != nil && g.lines == nil }
 
-// Send lets the screen know of something.
+// Send sends a message such as [Counted] to the screen.
 func (g *Progress) Send(msg any) {
 	switch {
 	case g == nil:
@@ -84,7 +85,7 @@ func (g *Progress) Send(msg any) {
 // Enter reports that another step starts.
 func (g *Progress) Enter(step string) { g.Send(enterStep{step, time.Now()}) }
 
-// end takes the screen away.
+// end removes the screen.
 func (g *Progress) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +109,7 @@ func (g *Progress) Close(p *cli.Program) {
 	}
 }
 
-// An aboveProgress writes to w what it is given, above what the screen shows there.
+// An aboveProgress writes to w above the screen.
 type aboveProgress struct {
 	g *Progress
 	w io.Writer
@@ -121,7 +122,7 @@ func (a *aboveProgress) Write(text []byte) (int, error) {
 	case <-a.g.ended:
 		return a.w.Write(text)
 	default:
-		// Keys that the terminal echoes, as ^C, have moved the cursor.
+		// characters that the terminal echoes, such as ^C, have moved the cursor
 		a.g.screen.Send(tea.Println("\r" + figures.PlainText(strings.TrimRight(string(text), "\n")))())
 		return len(text), nil
 	}
@@ -129,11 +130,11 @@ func (a *aboveProgress) Write(text []byte) (int, error) {
 
 var _ io.Writer = (*aboveProgress)(nil)
 
-// Counted says how much of a step is done.
+// Counted is a message with the progress of a step.
 type Counted struct{ Done, Total int }
 
-// An enterStep reports that a step starts, a ticked the time, and a leave that nothing more is
-// shown.
+// An enterStep reports that a step starts, a ticked the current time, and a leave that the screen
+// must be removed.
 type (
 	enterStep struct {
 		name string
@@ -143,31 +144,31 @@ type (
 	leave  struct{}
 )
 
-// progressEvery is how often the times on the screen move on.
+// progressEvery is the interval at which the times on the screen are updated.
 const progressEvery = 500 * time.Millisecond
 
-// A progressView is what is shown: a line of what is being done, and below it a
-// table of what is finished.
+// A progressView is the model of the screen: a line about the current step, and below it a table of
+// interim results.
 type progressView struct {
 	step          string
 	done, total   int
 	begun, now    time.Time
 	width, height int // 0 until known
 
-	// last is the last that a comparison reported of its runs.
+	// last is the last message about the runs of a comparison.
 	last eval.Progress
 	gone bool
 
-	// bar draws a bar of what is done.
+	// bar draws a progress bar.
 	bar bool
 }
 
-// Init starts to count the time.
+// Init implements tea.Model. It starts the clock.
 func (m *progressView) Init() tea.Cmd { return tick() }
 
 func tick() tea.Cmd { return tea.Tick(progressEvery, func(t time.Time) tea.Msg { return ticked(t) }) }
 
-// Update takes note of what was sent.
+// Update implements tea.Model.
 func (m *progressView) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case ticked:
@@ -198,7 +199,7 @@ func (m *progressView) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// View draws it in as many lines as the terminal has.
+// View returns the screen, which fits the height and width of the terminal.
 func (m *progressView) View() string {
 	if m.gone {
 		return ""
@@ -220,8 +221,7 @@ func (m *progressView) View() string {
 	return strings.Join(lines, "\n")
 }
 
-// line reports what is being done, how much of it is done, and how long the rest takes at the rate
-// so far.
+// line returns the current step, how much of it is done, and the estimated remaining time.
 func (m *progressView) line() string {
 	spent := m.now.Sub(m.begun)
 	parts := []string{m.step}
@@ -239,16 +239,16 @@ func (m *progressView) line() string {
 	return strings.Join(parts, " · ")
 }
 
-// barWidth is the length of the bar, in characters.
+// barWidth is the width of the bar in characters.
 const barWidth = 24
 
-// bar draws the part of total that is done.
+// bar returns a bar that shows the share of total that is done.
 func bar(done, total int) string {
 	full := min(barWidth*done/total, barWidth)
 	return strings.Repeat("█", full) + strings.Repeat("░", barWidth-full)
 }
 
-// Rough formats a length of time in seconds, or in minutes from ten on.
+// Rough formats a duration in seconds, or in minutes from ten minutes on.
 func Rough(d time.Duration) string {
 	if d < 10*time.Minute {
 		return d.Round(time.Second).String()
@@ -260,8 +260,8 @@ func Rough(d time.Duration) string {
 	return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
 }
 
-// table has the medians of what is finished: a row for each policy, and where there
-// are several scenarios a row for each of these.
+// table returns the interim medians: a row for each policy, or a row for each scenario if there are
+// several.
 func (m *progressView) table() []string {
 	p := &m.last
 	of := fmt.Sprintf("medians of %d of %d cells (a scenario, window and seed each)", p.Finished, p.Cells)
@@ -295,7 +295,7 @@ func (m *progressView) table() []string {
 	return append(aligned(rows), of)
 }
 
-// figureOf formats a value, a dash where it is unknown.
+// figureOf formats a value. It returns a dash if the value is unknown.
 func figureOf(v eval.Value, digits int) string {
 	if !v.Known {
 		return figures.Unknown
@@ -303,7 +303,7 @@ func figureOf(v eval.Value, digits int) string {
 	return figures.Number(v.V, digits)
 }
 
-// aligned sets the first column of rows to the left and the others to the right.
+// aligned aligns the first column of rows to the left and the others to the right.
 func aligned(rows [][]string) []string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

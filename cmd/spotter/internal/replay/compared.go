@@ -18,20 +18,20 @@ type compared struct {
 	Scenario string `json:"scenario"`
 	Seed     uint64 `json:"seed,omitempty"`
 
-	// Recorded are the policies of the steps, and Again is the other one; it is empty
-	// where each step was taken again by its own.
+	// Recorded are the policies of the steps, and Again is the other policy; it is empty if each
+	// step was decided again by its own policy.
 	Recorded []string `json:"recorded"`
 	Again    string   `json:"again,omitempty"`
 
 	Steps          int `json:"steps"`
 	StepsDiffering int `json:"steps_differing"`
 
-	// Differences counts all, of which the first are shown.
+	// Differences is the number of differences, of which Shown are the first.
 	Differences int          `json:"differences"`
 	Shown       []difference `json:"shown"`
 
-	// Gaps are numbers of steps that the recording lacks, and Whole says that none of
-	// its segments is missing.
+	// Gaps are numbers of steps that the recording lacks, and Whole reports that no segment is
+	// missing.
 	Gaps  []gap `json:"gaps"`
 	Whole bool  `json:"whole"`
 
@@ -42,8 +42,8 @@ type compared struct {
 	} `json:"plans"`
 }
 
-// A difference is one entry of a plan that the other has not, or has otherwise. What is
-// empty has no counterpart.
+// A difference is an entry of a plan that the other plan lacks or has with other values. The side
+// that lacks it is empty.
 type difference struct {
 	Step     int64     `json:"step"`
 	At       time.Time `json:"at"`
@@ -53,13 +53,13 @@ type difference struct {
 	text string
 }
 
-// A gap is a range of numbers of steps.
+// A gap is a range of numbers of steps, both included.
 type gap struct {
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
 }
 
-// Plans count the entries of plans, with the dollars that entries name.
+// A plans is the number of entries of plans by kind, and the sums of their dollars.
 type plans struct {
 	Steers        int `json:"steers"`
 	Launches      int `json:"launches"`
@@ -82,7 +82,7 @@ func plansOf(t *record.Tally) plans {
 	}
 }
 
-// compared returns what a comparison found.
+// compared returns the result of a comparison.
 func (a *replay) compared(r *record.Recording, c *record.Comparison) compared {
 	out := compared{
 		Scenario: r.Meta.Scenario, Seed: r.Meta.Seed, Recorded: a.recorded, Again: a.spec,
@@ -98,7 +98,7 @@ func (a *replay) compared(r *record.Recording, c *record.Comparison) compared {
 	return out
 }
 
-// writeAll writes comparisons for readers, an empty line between two.
+// writeAll writes comparisons as text, separated by empty lines.
 func writeAll(out io.Writer, all []compared) error {
 	w := bufio.NewWriter(out)
 	for i := range all {
@@ -143,7 +143,7 @@ func (c *compared) write(w io.Writer) error {
 	return nil
 }
 
-// writeGaps writes which steps are not in a recording.
+// writeGaps writes which steps the recording lacks.
 func (c *compared) writeGaps(w io.Writer) {
 	const most = 5
 	for _, g := range c.Gaps[:min(most, len(c.Gaps))] {
@@ -154,7 +154,7 @@ func (c *compared) writeGaps(w io.Writer) {
 	}
 }
 
-// tallies writes the totals of the plans of both sides, next to each other.
+// tallies writes the totals of the plans of both sides next to each other.
 func tallies(out io.Writer, recorded, again *plans) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\trecorded\tagain\t")

@@ -1,4 +1,5 @@
-// Package replay is the command that decides recorded steps again and says where they differ.
+// Package replay implements the command that decides recorded steps again and reports the
+// differences.
 package replay
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/registry"
 )
 
-// replayFlags are the flags of replay.
+// replayFlags are the flags of the command replay.
 type replayFlags struct {
 	policies []string
 	show     int
@@ -66,7 +67,7 @@ func run(p *cli.Program, f *replayFlags, dir string) error {
 			return cli.Invalid(fmt.Errorf("--policy: %w", err), input.PolicyAdvice)
 		}
 	}
-	for _, spec := range specs { // all faults of the call before the work starts
+	for _, spec := range specs { // report errors of all policies before the work starts
 		if _, err := runner.New().RecordedPolicy(cmp.Or(spec, r.Meta.Policy), nil); err != nil {
 			return cli.Invalid(err, input.PolicyAdvice)
 		}
@@ -96,21 +97,20 @@ func run(p *cli.Program, f *replayFlags, dir string) error {
 	return nil
 }
 
-// A replay takes a recording again with one policy.
+// A replay decides the steps of a recording again with one policy.
 type replay struct {
-	spec     string // empty for what each step was recorded under
+	spec     string // empty for the recorded policy of each step
 	policies *policies
 
-	// recorded are the policies and versions of the steps, in the order in which
-	// they came.
+	// recorded and versions are the policies and versions of the steps, in order of appearance.
 	recorded, versions []string
 
-	// modelled says that a model made a forecast of the recording, bundled are the
-	// policies that decide on such.
+	// modelled reports whether a model made a forecast in the recording. bundled are the policies
+	// that require such forecasts.
 	modelled bool
 	bundled  []string
 
-	// others say of which bundles the recorded forecasts are not.
+	// others describe bundles of policies that differ from the recorded ones.
 	others []string
 	judged map[judgedBundle]bool
 }
@@ -139,7 +139,7 @@ func (a *replay) compare(r *record.Recording, most int) (record.Comparison, erro
 	return c, nil
 }
 
-// look takes note of what the forecasts of a step are of, and of who wants them.
+// look records whether the forecasts of a step come from a model, and which policies require that.
 func (a *replay) look(s *policy.Snapshot, meta *record.Meta, spec string) {
 	a.modelled = a.modelled ||
 		slices.ContainsFunc(s.Markets, func(m policy.Market) bool { return m.Forecast.Source == policy.SourceModel })
@@ -157,7 +157,7 @@ func (a *replay) look(s *policy.Snapshot, meta *record.Meta, spec string) {
 	}
 }
 
-// once appends s to list if it is not in it.
+// once appends s to list if list does not contain it.
 func once(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list
@@ -165,7 +165,7 @@ func once(list []string, s string) []string {
 	return append(list, s)
 }
 
-// warnings reports what may make decisions differ, in addition to the policy.
+// warnings returns reasons other than the policy why decisions may differ.
 func (a *replay) warnings(own string) (out []string) {
 	if a.spec == "" {
 		for _, v := range a.versions {
@@ -183,7 +183,7 @@ func (a *replay) warnings(own string) (out []string) {
 	return append(append(out, a.others...), a.policies.refused...)
 }
 
-// policies makes the policies of a recording, each once.
+// A policies creates the policies of a recording, each once.
 type policies struct {
 	runner  *runner.Runner
 	made    map[string]policy.Policy
@@ -194,8 +194,8 @@ func newPolicies() *policies {
 	return &policies{runner: runner.New(), made: map[string]policy.Policy{}}
 }
 
-// of returns the policy spec for a snapshot, with what the manifests of its pools
-// name. One of these that cannot be made is left out, as a controller leaves it out.
+// of returns the policy spec for a snapshot, with the policies that its pools name. A policy of a
+// pool that cannot be created is left out, as the controller does.
 func (m *policies) of(spec string, s *policy.Snapshot) (policy.Policy, error) {
 	var named []string
 	if spec == registry.Manifest {

@@ -17,7 +17,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// provision makes the backends.
+// provision creates the backends.
 func (w *wiring) provision(ctx context.Context) error {
 	c, r := w.manager.GetClient(), w.manager.GetAPIReader()
 	for _, name := range w.f.Backends {
@@ -58,7 +58,7 @@ func (w *wiring) provision(ctx context.Context) error {
 	return nil
 }
 
-// provisionASG makes the backend of the groups in all regions that are named.
+// provisionASG creates the backend for the Auto Scaling groups in all configured regions.
 func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Reader) error {
 	cfg := asg.DefaultConfig()
 	cfg.Fence, cfg.Log, cfg.Clock = w.authority.Check, w.log, w.clock
@@ -88,7 +88,7 @@ func (w *wiring) join(of policy.Provisioner, b backend.Backend, judge live.Judge
 	w.parts.Tenders = append(w.parts.Tenders, tender)
 }
 
-// tends is a function as a live.Tender.
+// A tends is a function that implements live.Tender.
 type tends func(context.Context, *policy.Snapshot) error
 
 func (f tends) Tend(ctx context.Context, s *policy.Snapshot) error { return f(ctx, s) }

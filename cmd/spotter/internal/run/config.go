@@ -14,16 +14,16 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// fieldAdvice is what to do about a field that is wrong.
+// fieldAdvice is the advice about an invalid field.
 const fieldAdvice = "see docs/reference-configuration.md for what each field may be"
 
-// flagField is the field of the file that each flag is.
+// flagField maps a flag to its field in the configuration file.
 var flagField = map[string]string{
 	"mode": "mode", "policies": "policies", "namespace": "namespace", "backends": "backends", "region": "prices.regions", "trace": "prices.trace",
 	"record": "recording.dir", "leader-elect": "leaderElection.enabled", "log-level": "logging.level", "log-format": "logging.format",
 }
 
-// movedFlags is the field of the file that each flag of earlier versions has become.
+// movedFlags maps a flag of earlier versions to the field that replaced it.
 var movedFlags = map[string]string{
 	"model-timeout": "models.timeout", "kill-switch": "killSwitch", "step": "stepInterval", "shutdown-timeout": "shutdownTimeout",
 	"metrics-bind-address": "metrics.bindAddress", "metrics-secure": "metrics.secure", "compat-metrics": "metrics.compat",
@@ -37,7 +37,7 @@ var movedFlags = map[string]string{
 	"provider": "provider", "spot-label": "spotLabels", "discount-1y": "discounts.1y", "discount-3y": "discounts.3y",
 }
 
-// movedFlag reports which field has replaced a flag that no longer exists.
+// movedFlag returns the error for an unknown flag, with the field that replaced it if there is one.
 func movedFlag(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
@@ -48,8 +48,8 @@ func movedFlag(c *cobra.Command, err error) error {
 	return cli.Invalid(err, "run `"+c.CommandPath()+" --help`")
 }
 
-// read returns the settings of the file with those of the flags that were given put over
-// them. It changes nothing, so that it may be called again while the program runs.
+// read returns the settings of the file, overridden by the flags that are set. It changes nothing,
+// so that it may be called again while the program runs.
 func (f *liveCall) read() (*config.SpotterConfiguration, error) {
 	read := liveCall{SpotterConfiguration: *config.Default()}
 	if f.file != "" {
@@ -88,7 +88,7 @@ func (f *liveCall) read() (*config.SpotterConfiguration, error) {
 	return c, nil
 }
 
-// where names the place of a field: the flag that says it, else the file.
+// where returns the location of a field: the flag that sets it, otherwise the file.
 func (f *liveCall) where(field string) string {
 	whole, _, _ := strings.Cut(field, "[")
 	for flag, of := range flagField {
@@ -102,7 +102,7 @@ func (f *liveCall) where(field string) string {
 	return field
 }
 
-// fault is an error with the location of its field.
+// fault returns an error with the location of its field.
 func (f *liveCall) fault(field string, err error) error {
 	return fmt.Errorf("%s: %w", f.where(field), err)
 }

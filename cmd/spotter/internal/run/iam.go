@@ -14,10 +14,10 @@ import (
 	"github.com/spotter-dev/spotter/live/rights"
 )
 
-// clusterNames are those that EKS takes.
+// clusterNames matches valid names of EKS clusters.
 var clusterNames = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`) })
 
-// printIAMPolicy prints the policy of the role of a controller with these settings.
+// printIAMPolicy prints the IAM policy for the role of a controller with these settings.
 func printIAMPolicy(p *cli.Program, f *liveCall) error {
 	c, err := f.read()
 	if err != nil {
@@ -34,7 +34,7 @@ func printIAMPolicy(p *cli.Program, f *liveCall) error {
 	})
 }
 
-// rightsAtAWS returns what a controller with these settings uses of AWS.
+// rightsAtAWS returns the parts of AWS that a controller with these settings uses.
 func (f *liveCall) rightsAtAWS() (rights.Setup, error) {
 	bucket, queue := f.Recording.Bucket, f.Notices.QueueURL
 	s := rights.Setup{

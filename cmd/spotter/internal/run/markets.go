@@ -24,8 +24,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// auction says how often Rackspace is asked: its API, which is ahead of the public feed of
-// prices, no more rarely than that.
+// auction returns the configuration of requests to Rackspace. The API, which is ahead of the public
+// price feed, is polled at least as often as the feed.
 func (w *wiring) auction() rackspace.Config {
 	c := rackspace.DefaultConfig()
 	c.Clock = w.clock
@@ -34,7 +34,7 @@ func (w *wiring) auction() rackspace.Config {
 	return c
 }
 
-// observe makes the book of markets and what watches the cluster.
+// observe creates the market book and the observer of the cluster.
 func (w *wiring) observe(ctx context.Context) error {
 	c := livemarket.DefaultConfig()
 	c.Clock = w.clock
@@ -85,8 +85,8 @@ func (w *wiring) observe(ctx context.Context) error {
 	return errors.Join(w.everywhere(w.readPrices()), w.everywhere(w.readUsage), w.observer.SetupWithManager(w.manager))
 }
 
-// readPrices returns what reads the feeds, each once at first, and lets the first step
-// know when that is done.
+// readPrices returns a function that reads the feeds once, allows the first step, and then keeps
+// reading them.
 func (w *wiring) readPrices() func(context.Context) error {
 	priced := make(chan struct{})
 	w.parts.Priced = priced
@@ -99,21 +99,21 @@ func (w *wiring) readPrices() func(context.Context) error {
 	}
 }
 
-// judged is a function as a live.Judge.
+// A judged is a function that implements live.Judge.
 type judged func(pool string) []metav1.Condition
 
 func (f judged) Conditions(pool string) []metav1.Condition { return f(pool) }
 
-// conditionPrices says whether all price sources respond.
+// conditionPrices reports whether all price sources respond.
 const conditionPrices = "PricesRead"
 
-// pricesRead says whether every feed was read the last time. Until one was asked
-// nothing is known of it, which is not that it answers.
+// pricesRead returns a condition that reports whether the last read of every feed succeeded. It is
+// false for feeds that have not been read yet.
 func (w *wiring) pricesRead(string) []metav1.Condition {
 	c := metav1.Condition{Type: conditionPrices, Status: metav1.ConditionTrue, Reason: "Read",
 		Message: "all price sources respond"}
 	var causes, unread []string
-	failed, keys := map[string][]string{}, false // the feeds by cause; whether credentials are one
+	failed, keys := map[string][]string{}, false // feeds by cause; whether a cause is invalid credentials
 	feeds := w.book.Health()
 	for _, h := range feeds {
 		switch {
@@ -150,7 +150,7 @@ func (w *wiring) pricesRead(string) []metav1.Condition {
 	return []metav1.Condition{c}
 }
 
-// A zoneNamer gives the book the IDs of zones, as nodes have them.
+// A zoneNamer passes the zone IDs in the labels of nodes to the market book.
 type zoneNamer struct {
 	reader   client.Reader
 	provider string
@@ -158,7 +158,7 @@ type zoneNamer struct {
 	reported map[livemarket.Zone]bool
 }
 
-// labelZoneID is the ID of a node's zone at AWS; the name of one zone differs between
+// labelZoneID is the label of a node with the AWS zone ID. The names of a zone differ between
 // accounts.
 const labelZoneID = "topology.k8s.aws/zone-id"
 
@@ -184,12 +184,12 @@ func (z *zoneNamer) Report(ctx context.Context, _ *policy.Snapshot) error {
 	return nil
 }
 
-// askAWS returns the feeds of AWS.
+// askAWS returns the AWS feeds.
 func (w *wiring) askAWS() ([]livemarket.Feed, error) {
 	c := aws.DefaultConfig()
 	c.Regions, c.Families = w.f.Prices.Regions, w.f.Prices.Families
 	if w.f.Prices.CacheFile != "" {
-		c.Dir = filepath.Dir(w.f.Prices.CacheFile) // the quota of placement scores is counted through a restart
+		c.Dir = filepath.Dir(w.f.Prices.CacheFile) // so that the quota of placement scores is counted across restarts
 	}
 	r, err := aws.NewReader(c)
 	if err != nil {

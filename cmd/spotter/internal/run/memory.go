@@ -5,13 +5,12 @@ import (
 	"runtime/debug"
 )
 
-// collectPercent is by how much of what is in use the heap may grow before the next
-// collection. Most of what is in use is the cache of the cluster, which stays: the 100 of
-// Go would keep as much again for what is used for milliseconds. Lowering it takes more
-// processor time.
+// collectPercent is the growth of the heap, relative to the memory in use, that triggers the next
+// garbage collection. Most memory is used by the cluster cache, which stays: Go's default of 100
+// would reserve the same amount again for short-lived data. Lowering it takes more processor time.
 const collectPercent = 50
 
-// CollectSooner holds memory down, unless GOGC says otherwise.
+// CollectSooner reduces memory usage by more frequent garbage collection, unless GOGC is set.
 func CollectSooner() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectPercent)

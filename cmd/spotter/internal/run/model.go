@@ -21,11 +21,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/registry"
 )
 
-// modelRetry is how long a bundle that could not be opened is left alone: its volume
-// may be filled meanwhile.
+// modelRetry is the delay before a bundle that could not be opened is tried again, since its volume
+// may be filled in the meantime.
 const modelRetry = 5 * time.Minute
 
-// The reasons for which a bundle that is named does not forecast.
+// The reasons why a named bundle makes no forecasts.
 const (
 	ReasonModelUnusable = "BundleUnusable"
 	modelTwoBundles     = "TwoBundles"
@@ -36,19 +36,19 @@ const (
 	modelNotAsked       = "NotAsked"
 )
 
-// A modelConfig is what a [liveModel] is made with.
+// A modelConfig configures a [liveModel].
 type modelConfig struct {
-	// Policy is that of --policies: one for all pools, or registry.Manifest.
+	// Policy is the value of --policies: one policy for all pools, or registry.Manifest.
 	Policy string
 
-	// Open verifies and opens a bundle: by its path where Policy gives it, and by its
-	// name where a pool does.
+	// Open verifies and opens a bundle: by its path if Policy names it, and by its name if a pool
+	// does.
 	Open func(dir string) (*bundles.Loaded, error)
 
-	// Make makes the policy of pools that name these.
+	// Make returns the policy for pools that name these policies.
 	Make func(named []string) (policy.Policy, error)
 
-	// Late bounds one call of a graph.
+	// Late bounds the time of one call of a graph.
 	Late time.Duration
 
 	Clock clock.WithTicker
@@ -56,31 +56,33 @@ type modelConfig struct {
 }
 
 // A liveModel writes the forecasts of a running controller: those of the bundle that the policies
-// in force name, or those of the closed form if they name none or the bundle fails. There is a
-// forecast whatever happens to a bundle. Faults are reported by an error, the condition
+// in force name, or those of the closed form if they name none or the bundle fails. There is always
+// a forecast, whatever happens to a bundle. Errors are reported as an error, the condition
 // [ConditionModel] and metrics.
 //
-// It is called by one goroutine at a time; what it reports may be read by others.
+// It must be called by one goroutine at a time. Its conditions and metrics may be read
+// concurrently.
 type liveModel struct {
 	modelConfig
 	closed *models.ClosedForm
 
-	// specs are the policies in force at the last forecast, wanted what they require of a bundle
-	// and clash why no bundle can meet that. All three are set when specs change.
+	// specs are the policies in force at the last forecast, wanted is what they require of a
+	// bundle, and clash is the error if no bundle can satisfy that. All three are set when specs
+	// change.
 	specs  []string
 	wanted registry.Bundle
 	clash  error
 
 	trained *models.Trained
 	opening *opening    // while a bundle is being opened
-	broken  error       // why it could not be
-	opened  policy.Time // when that was tried
+	broken  error       // why it could not be opened
+	opened  policy.Time // time of the last attempt
 
 	mu    sync.Mutex
 	state modelState
 }
 
-// An opening is a bundle that is being opened while steps are taken: its volume may hang.
+// An opening is a bundle that is being opened in the background, since its volume may hang.
 type opening struct {
 	dir    string
 	ended  chan struct{}
@@ -88,11 +90,11 @@ type opening struct {
 	err    error
 }
 
-// A modelState is what is reported of a bundle.
+// A modelState is the reported state of a bundle.
 type modelState struct {
 	dir, fingerprint string
 	pools            map[string]string // the folder that each pool names, by the pool's name
-	reported         map[string]bool   // pools that a condition was reported of
+	reported         map[string]bool   // pools for which a condition was reported
 	reason, why      string            // why it does not forecast; empty while it does
 	said             models.Counts     // of the last forecast
 	total            models.Counts
@@ -108,9 +110,9 @@ func newLiveModel(c modelConfig) (*liveModel, error) {
 		reported: map[string]bool{}, failures: map[string]int{}}}, nil
 }
 
-// Forecast writes the forecast of every market and the values of the actions of every pool. An
-// error reports why the named bundle was not used or returned nothing; then the forecast is that of
-// the closed form.
+// Forecast writes the forecast of every market and the action values of every pool. An error
+// reports why the named bundle was not used or returned nothing; the forecast is then that of the
+// closed form.
 func (l *liveModel) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	l.choose(s)
 	if l.wanted.Dir == "" && l.clash == nil {
@@ -129,12 +131,12 @@ func (l *liveModel) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	}
 	l.note(s, since(l.trained.Counts(), before), err)
 	if errors.Is(err, errModelPanicked) {
-		l.trained, l.broken, l.opened = nil, err, s.Now // it may be left in any state
+		l.trained, l.broken, l.opened = nil, err, s.Now // a panic may leave it in any state
 	}
 	return err
 }
 
-// plain writes the closed form, and no values of actions.
+// plain writes the forecast of the closed form, and removes action values.
 func (l *liveModel) plain(s *policy.Snapshot, m *policy.Memory) error {
 	for i := range s.Pools {
 		s.Pools[i].Actions = nil
@@ -142,7 +144,7 @@ func (l *liveModel) plain(s *policy.Snapshot, m *policy.Memory) error {
 	return l.closed.Forecast(s, m)
 }
 
-// ask has the bundle forecast, and turns a panic into an error.
+// ask calls the forecaster of the bundle, and converts a panic to an error.
 func (l *liveModel) ask(s *policy.Snapshot, m *policy.Memory) (err error) {
 	defer func() {
 		if bug := recover(); bug != nil {
@@ -154,7 +156,7 @@ func (l *liveModel) ask(s *policy.Snapshot, m *policy.Memory) (err error) {
 	return l.trained.Forecast(s, m)
 }
 
-// choose finds the bundle that the policies in force name and opens it.
+// choose determines the bundle that the policies in force name and opens it.
 func (l *liveModel) choose(s *policy.Snapshot) {
 	if specs := l.inForce(s); !slices.Equal(specs, l.specs) || l.specs == nil {
 		was := l.wanted
@@ -175,8 +177,7 @@ func (l *liveModel) choose(s *policy.Snapshot) {
 	l.Log.Info("forecasts are of a bundle", "bundle", l.wanted.Dir, "fingerprint", l.trained.Fingerprint())
 }
 
-// inForce returns the policies that decide for pools that are not off, each once,
-// ascending.
+// inForce returns the distinct policies that decide for pools that are not off, ascending.
 func (l *liveModel) inForce(s *policy.Snapshot) []string {
 	specs := []string{}
 	if l.Policy != registry.Manifest {
@@ -191,8 +192,8 @@ func (l *liveModel) inForce(s *policy.Snapshot) []string {
 	return specs
 }
 
-// open returns what forecasts with the bundle that is wanted. One that takes long is
-// waited for once; later steps look whether it is there.
+// open returns the forecaster of the wanted bundle. The first call waits up to Late for a bundle
+// that opens slowly; later calls only check whether it has been opened.
 func (l *liveModel) open() (*models.Trained, error) {
 	o := l.opening
 	if o == nil || o.dir != l.wanted.Dir {
@@ -223,7 +224,7 @@ func (l *liveModel) open() (*models.Trained, error) {
 	return t, nil
 }
 
-// begin starts to open a bundle.
+// begin starts opening a bundle.
 func (l *liveModel) begin(dir string) *opening {
 	o := &opening{dir: dir, ended: make(chan struct{})}
 	go func() {
@@ -238,7 +239,7 @@ func (l *liveModel) begin(dir string) *opening {
 	return o
 }
 
-// bounded returns a session whose calls end in time; nil for none.
+// bounded returns a session whose calls are limited in time, or nil if s is nil.
 func (l *liveModel) bounded(s models.Session) models.Session {
 	if s == nil {
 		return nil
@@ -246,7 +247,7 @@ func (l *liveModel) bounded(s models.Session) models.Session {
 	return &boundedSession{Session: s, limit: l.Late, clock: l.Clock}
 }
 
-// since returns what was counted between two countings.
+// since returns the counts between two readings.
 func since(now, before models.Counts) models.Counts {
 	return models.Counts{
 		Calls: now.Calls - before.Calls, Scored: now.Scored - before.Scored, OutOfScope: now.OutOfScope - before.OutOfScope,
@@ -279,7 +280,8 @@ func (l *liveModel) note(s *policy.Snapshot, said models.Counts, err error) {
 	}
 }
 
-// reason says in one word, and in words, why a bundle does not forecast.
+// reason returns why a bundle does not forecast, as a reason of a condition and as text. Both are
+// empty if it does.
 func (l *liveModel) reason(said models.Counts, err error) (reason, why string) {
 	switch {
 	case errors.Is(err, errModelLate):
@@ -298,7 +300,7 @@ func (l *liveModel) reason(said models.Counts, err error) (reason, why string) {
 	return "", ""
 }
 
-// forecast makes the forecaster.
+// forecast creates the forecaster.
 func (w *wiring) forecast(context.Context) error {
 	l, err := newLiveModel(modelConfig{
 		Policy: w.f.Policies, Open: w.openLive, Make: w.policies.LivePolicy(w.f.Policies), Late: w.f.Models.Timeout.Duration, Clock: w.clock, Log: w.log,
@@ -314,8 +316,8 @@ func (w *wiring) forecast(context.Context) error {
 	return nil
 }
 
-// openLive opens the bundle of --policies as it was verified at the start, and one that
-// a pool names as it is now.
+// openLive opens a bundle: the one of --policies as it was verified at the start, or one that a
+// pool names in its current state.
 func (w *wiring) openLive(dir string) (*bundles.Loaded, error) {
 	if w.f.Policies == registry.Manifest {
 		return w.policies.Models.Open(dir)

@@ -11,11 +11,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// ConditionModel says of a pool whose policy names a bundle whether the forecasts are
-// the bundle's.
+// ConditionModel reports for a pool whose policy names a bundle whether forecasts come from that
+// bundle.
 const ConditionModel = "ModelUsed"
 
-// Conditions says it. A pool whose policy never named a bundle has no such condition.
+// Conditions returns the condition of a pool. A pool whose policy never named a bundle has none.
 func (l *liveModel) Conditions(pool string) []metav1.Condition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *liveModel) Conditions(pool string) []metav1.Condition {
 	return []metav1.Condition{c}
 }
 
-// What is measured of a bundle.
+// The metrics of bundles.
 var (
 	modelUp = prometheus.NewDesc("spotter_model_up",
 		"1 while forecasts come from the bundle that policies name, 0 while they come from the closed form.", []string{"bundle", "fingerprint"}, nil)
@@ -62,8 +62,7 @@ func (l *liveModel) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. While no policy names a bundle, and none
-// did before, there is nothing to report.
+// Collect implements prometheus.Collector. It collects nothing until a policy names a bundle.
 func (l *liveModel) Collect(to chan<- prometheus.Metric) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

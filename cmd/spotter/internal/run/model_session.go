@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/models"
 )
 
-// What a graph may do instead of answering.
+// The failures of a graph other than an error.
 var (
 	errModelLate     = errors.New("the model is late")
 	errModelPanicked = errors.New("the model panicked")
@@ -30,12 +30,12 @@ type boundedSession struct {
 	busy bool
 }
 
-// Run answers rows of the input, or says that it took too long.
+// Run evaluates the graph for rows of input. It returns an error if the graph is late.
 func (b *boundedSession) Run(rows int, in []float32, out [][]float32) error {
 	if !b.begin() {
 		return fmt.Errorf("%w: what it was asked before has no answer after %v yet", errModelLate, b.limit)
 	}
-	// A late call must have its own input and output.
+	// a late call must have its own input and output
 	question, answer := append([]float32(nil), in...), make([][]float32, len(out))
 	for i := range out {
 		answer[i] = make([]float32, len(out[i]))
@@ -57,7 +57,7 @@ func (b *boundedSession) Run(rows int, in []float32, out [][]float32) error {
 	}
 }
 
-// begin reports whether a call may begin.
+// begin reports whether a call may start, and marks the session as busy if so.
 func (b *boundedSession) begin() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +68,7 @@ func (b *boundedSession) begin() bool {
 	return true
 }
 
-// ask asks the graph and lets the next call begin.
+// ask evaluates the graph and then allows the next call.
 func (b *boundedSession) ask(rows int, in []float32, out [][]float32) (err error) {
 	defer func() {
 		if bug := recover(); bug != nil {

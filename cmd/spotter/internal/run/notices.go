@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/live/queue"
 )
 
-// notices reads Spotter's queue, if it is configured.
+// notices starts reading Spotter's queue, if one is configured.
 func (w *wiring) notices(ctx context.Context) error {
 	if w.f.Notices.QueueURL == "" {
 		return nil
@@ -42,7 +42,7 @@ func (w *wiring) notices(ctx context.Context) error {
 	return w.manager.Add(q)
 }
 
-// conditionNotices says whether every notice of the queue is read.
+// conditionNotices reports whether every notice of the queue is read.
 const conditionNotices = "NoticesRead"
 
 func noticesRead(err error) []metav1.Condition {

@@ -18,8 +18,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// releasers finds the backend of a pool by what its manifest says, and where the pool is gone
-// by who provisioned its nodes.
+// A releasers returns the backend of a pool: the one in its manifest, or the one that provisioned
+// its nodes if the pool no longer exists.
 type releasers struct{ w *wiring }
 
 func (g releasers) NodeReleaser(pool string, of policy.Provisioner) (backend.NodeReleaser, error) {
@@ -37,7 +37,7 @@ func (g releasers) NodeReleaser(pool string, of policy.Provisioner) (backend.Nod
 	return b, nil
 }
 
-// drainMeter counts the results of drains, and has the controller trace them.
+// A drainMeter counts the results of drains, and reports them to the controller, which traces them.
 type drainMeter struct{ w *wiring }
 
 func (m drainMeter) Entered(node, pool string, phase drain.Phase) {
@@ -50,18 +50,18 @@ func (m drainMeter) Evicted(node string, pod types.NamespacedName, pool string, 
 	m.w.controller.PodEvicted(node, pod, answer)
 }
 
-// Ended also lets the conditions of the pool report the result of the drain.
+// Ended also makes the conditions of the pool report the result of the drain.
 func (m drainMeter) Ended(r drain.Result) {
 	m.w.metrics.Drained(r.Pool, r.Node, string(r.Outcome), r.Took)
 	m.w.controller.DrainEnded(r)
 }
 
-// panicsMax bounds how many snapshots are kept on which a policy panicked: the
-// first are the ones that have something, and a disk is not to fill with the rest.
+// panicsMax is the maximum number of snapshots with a panic that are kept. The first are the most
+// useful, and the rest must not fill the disk.
 const panicsMax = 10
 
-// A panicRecorder keeps each snapshot on which a policy panicked as a recording of
-// its own, complete at once, for `spotter replay`.
+// A panicRecorder writes each snapshot on which a policy panicked as a separate, complete recording
+// for `spotter replay`.
 type panicRecorder struct {
 	dir  string
 	meta record.Meta

@@ -21,21 +21,21 @@ import (
 // RecordScenario is the scenario name in the record of a controller.
 const RecordScenario = "live"
 
-// How long the record may delay the end of a controller: while the controller still has the lease,
-// so that the next leader finds all of the record in a bucket, and after it has released the lease,
-// when no replica waits.
+// How long the record may delay the shutdown of a controller: while the controller still holds the
+// lease, so that the next leader finds the complete record in a bucket, and after it has released
+// the lease, when no replica waits.
 const (
 	recordHandOver = time.Second
 	recordClose    = 8 * time.Second
 )
 
-// recordField is the field of the file that each setting of a record is.
+// recordField maps a setting of a record to its field in the configuration file.
 var recordField = map[string]string{
 	"Dir": "recording.dir", "Bucket": "recording.bucket.url", "Region": "recording.bucket.region", "Endpoint": "recording.bucket.endpoint",
 	"Encryption": "recording.bucket.encryption", "KMSKey": "recording.bucket.kmsKey", "Keep": "recording.keep", "KeepBytes": "recording.keepBytes", "Complete": "recording.complete",
 }
 
-// checkRecord finds what is wrong with the settings of the record.
+// checkRecord validates the settings of the record and stores them in f.record.
 func (f *liveCall) checkRecord() error {
 	r, c := &f.Recording, keep.DefaultConfig()
 	c.Dir, c.Keep, c.KeepBytes, c.Complete = r.Dir, r.Keep.Duration, r.KeepBytes.Value(), r.Complete.Duration
@@ -50,7 +50,7 @@ func (f *liveCall) checkRecord() error {
 	return f.recordingFault(f.record.Validate())
 }
 
-// recordingFault says which field a setting is.
+// recordingFault names the field of a setting in an error.
 func (f *liveCall) recordingFault(err error) error {
 	var setting *keep.FieldError
 	if !errors.As(err, &setting) {
@@ -67,7 +67,7 @@ func (f *liveCall) recordingFault(err error) error {
 	return cli.Invalid(f.fault(name, fmt.Errorf("%s: %s", setting.Shown(), setting.Problem)), next)
 }
 
-// records keeps what is decided, and on what a policy panicked.
+// records creates the recorders of decisions and of snapshots on which a policy panicked.
 func (w *wiring) records(context.Context) error {
 	bundle, sum := w.policies.BundleSum(w.f.Policies)
 	meta := record.Meta{Version: w.f.version, Policy: w.f.Policies, Scenario: RecordScenario, Bundle: bundle,
@@ -93,9 +93,8 @@ func (w *wiring) records(context.Context) error {
 	return registerRecord(ctrlmetrics.Registry, r, c.Bucket != "")
 }
 
-// handOverRecord completes the record when this replica is asked to end, while it
-// still holds the lease. A decision that is being carried out then is recorded after
-// it.
+// handOverRecord flushes the record when this replica shuts down, while it still holds the lease. A
+// decision that is being carried out at that time is recorded later.
 func (w *wiring) handOverRecord(ctx context.Context, r *keep.Recorder) error {
 	<-ctx.Done()
 	bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), recordHandOver)
@@ -106,11 +105,11 @@ func (w *wiring) handOverRecord(ctx context.Context, r *keep.Recorder) error {
 	return nil
 }
 
-// ConditionRecording says whether what is decided is kept.
+// ConditionRecording reports whether decisions are recorded.
 const ConditionRecording = "Recording"
 
-// recording says whether anything keeps decisions from the record. What was left out
-// before is said as well, for replay shows a gap there.
+// recording returns a condition that reports whether an error prevents recording. Its message also
+// states how many decisions were dropped before, since a replay shows a gap there.
 func recording(r *keep.Recorder, at *keep.Config) []metav1.Condition {
 	c := metav1.Condition{Type: ConditionRecording, Status: metav1.ConditionTrue, Reason: "Recorded",
 		Message: "every decision is kept in " + at.Dir}
@@ -130,7 +129,7 @@ func recording(r *keep.Recorder, at *keep.Config) []metav1.Condition {
 	return []metav1.Condition{c}
 }
 
-// registerRecord adds what is measured of the record.
+// registerRecord registers the metrics of the record.
 func registerRecord(to prometheus.Registerer, r *keep.Recorder, bucket bool) error {
 	up := func(part string, fault func() error) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{

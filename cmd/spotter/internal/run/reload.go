@@ -17,21 +17,21 @@ import (
 	"github.com/spotter-dev/spotter/live"
 )
 
-// A folder is looked at this long after it changed, so that a file that is written in
-// parts is whole, and this often where nothing says that it changed.
+// The file is read reloadQuiet after its folder changed, so that a file that is written in parts is
+// complete, and every reloadEvery without a notification.
 const (
 	reloadQuiet = 200 * time.Millisecond
 	reloadEvery = time.Minute
 )
 
-// A reloader applies what changes in the file of --config while the program runs.
+// A reloader applies changes of the file of --config while the program runs.
 type reloader struct {
 	read  func() (*config.SpotterConfiguration, error)
 	apply func(*config.SpotterConfiguration)
 	log   *slog.Logger
 
-	// force is what is in force. said is the last fault, and left the fields that take a
-	// restart, both as they were logged.
+	// force is the configuration in force. said is the last error, and left are the fields that
+	// require a restart, both as last logged.
 	force config.SpotterConfiguration
 	said  string
 	left  []string
@@ -39,7 +39,7 @@ type reloader struct {
 	good, restart prometheus.Gauge
 }
 
-// newReloader returns a reloader of what is in force.
+// newReloader returns a reloader for the configuration in force.
 func newReloader(force *config.SpotterConfiguration, read func() (*config.SpotterConfiguration, error),
 	apply func(*config.SpotterConfiguration), log *slog.Logger) *reloader {
 	r := &reloader{
@@ -53,7 +53,7 @@ func newReloader(force *config.SpotterConfiguration, read func() (*config.Spotte
 	return r
 }
 
-// register adds what is measured of the file.
+// register registers the metrics of the file.
 func (r *reloader) register(to prometheus.Registerer) error {
 	for _, c := range []prometheus.Collector{r.good, r.restart} {
 		if err := to.Register(c); err != nil {
@@ -63,7 +63,7 @@ func (r *reloader) register(to prometheus.Registerer) error {
 	return nil
 }
 
-// look reads the file and applies what can be applied. A fault changes nothing.
+// look reads the file and applies the fields that can change at run time. An error changes nothing.
 func (r *reloader) look() {
 	next, err := r.read()
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *reloader) look() {
 	taken, left := r.force.Reload(next)
 	r.restart.Set(float64(len(left)))
 	if len(taken) > 0 {
-		r.log.Info("the configuration has changed", "fields", taken) // before it can be kept from the log
+		r.log.Info("the configuration has changed", "fields", taken) // logged first, since the change may disable this log level
 		r.apply(&r.force)
 	}
 	if len(left) > 0 && !slices.Equal(left, r.left) {
@@ -89,7 +89,7 @@ func (r *reloader) look() {
 }
 
 // follow reads the file whenever its folder changes, until ctx ends. It watches the folder, since a
-// ConfigMap is changed by replacing a link through which the file is reached.
+// ConfigMap is changed by replacing a symbolic link in the path of the file.
 func (r *reloader) follow(ctx context.Context, path string) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *reloader) follow(ctx context.Context, path string) error {
 	if err := w.Add(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("watching the configuration: %w", err)
 	}
-	due := time.NewTimer(0) // what changed before it was watched
+	due := time.NewTimer(0) // for changes before the watch started
 	defer due.Stop()
 	for {
 		select {
@@ -117,7 +117,7 @@ func (r *reloader) follow(ctx context.Context, path string) error {
 	}
 }
 
-// reload has every replica follow the file of --config, if there is one.
+// reload makes every replica follow the file of --config, if there is one.
 func (w *wiring) reload(context.Context) error {
 	if w.f.file == "" {
 		return nil
@@ -125,7 +125,7 @@ func (w *wiring) reload(context.Context) error {
 	apply := func(c *config.SpotterConfiguration) {
 		w.f.setLevel(c)
 		w.controller.Set(settings(c))
-		if err := w.limiter.SetLimits(c.Writes.QPS, c.Writes.Burst); err != nil { // as is checked
+		if err := w.limiter.SetLimits(c.Writes.QPS, c.Writes.Burst); err != nil { // the limits have been validated
 			w.log.Error("setting the limits of writes", "error", err)
 		}
 	}
@@ -134,7 +134,7 @@ func (w *wiring) reload(context.Context) error {
 		w.everywhere(func(ctx context.Context) error { return r.follow(ctx, w.f.file) }))
 }
 
-// settings returns what of the controller can change while it runs.
+// settings returns the settings of the controller that can change while it runs.
 func settings(c *config.SpotterConfiguration) live.Settings {
 	return live.Settings{StepMax: c.StepInterval.Duration, Discount1y: c.Discounts.OneYear,
 		Discount3y: c.Discounts.ThreeYears}

@@ -1,5 +1,5 @@
-// Package run is the command that decides for a running cluster: its settings, and how the
-// parts of a controller are made and joined. What they do is for package live.
+// Package run implements the command that runs the controller of a cluster: its configuration, and
+// the construction of the parts of a controller. Package live implements what they do.
 package run
 
 import (
@@ -30,30 +30,30 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A liveCall is what the file and the flags of run say.
+// A liveCall is the configuration of run from the file and the flags.
 type liveCall struct {
 	config.SpotterConfiguration
 
 	access access.Cluster
 
-	// version is that of this program.
+	// version is the version of this program.
 	version string
 
-	// printPolicy only prints the IAM policy, limited to the groups of a cluster.
+	// printPolicy only prints the IAM policy, limited to the Auto Scaling groups of the cluster
+	// clusterName.
 	printPolicy bool
 	clusterName string
 
-	// file is that of --config, and flags the flags as they were given: what one of
-	// them says holds together with the file.
+	// file is the file of --config. flags are the flags of the call, which override the file.
 	file  string
 	flags *pflag.FlagSet
 
 	level    slog.LevelVar
 	identity string
 	record   keep.Config
-	usage    cluster.UsageSource // Prometheus; nil without
+	usage    cluster.UsageSource // Prometheus, or nil if none is configured
 
-	// runs makes the policies, and has verified the bundle that policies names.
+	// runs creates the policies. It has verified the bundle that the policy names.
 	runs *runner.Runner
 }
 
@@ -96,7 +96,7 @@ func Command(p *cli.Program) *cobra.Command {
 	return c
 }
 
-// register adds the flags. What they say by default is what f says.
+// register adds the flags. Their default values are those of f.
 func (f *liveCall) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "config", f.file, "read settings from `FILE`, a "+config.Kind+" of "+config.APIVersion)
 	f.access.Register(flags)
@@ -125,7 +125,7 @@ func (f *liveCall) register(flags *pflag.FlagSet) {
 	cli.Section(flags, "Rights", "print-iam-policy", "cluster-name")
 }
 
-// check finds what is wrong with the settings before anything is reached.
+// check validates the settings before any connection is made.
 func (f *liveCall) check() error {
 	c, err := f.read()
 	if err != nil {
@@ -152,7 +152,7 @@ func (f *liveCall) check() error {
 	return f.checkUsage()
 }
 
-// checkPolicy finds what is wrong with the policy and with the bundle that it names.
+// checkPolicy validates the policy and the bundle that it names.
 func (f *liveCall) checkPolicy() error {
 	specs, err := registry.Parse(f.Policies)
 	if err == nil && len(specs) != 1 {
@@ -175,7 +175,7 @@ func (f *liveCall) checkPolicy() error {
 	return nil
 }
 
-// logger writes to w as the settings say, and from the level on that f.level has.
+// logger returns a logger to w in the configured format. Its level follows f.level.
 func (f *liveCall) logger(w io.Writer) *slog.Logger {
 	f.setLevel(&f.SpotterConfiguration)
 	o := &slog.HandlerOptions{Level: &f.level}
@@ -185,15 +185,15 @@ func (f *liveCall) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, o))
 }
 
-// setLevel has the logger go by the level of c.
+// setLevel sets the level of the logger to that of c.
 func (f *liveCall) setLevel(c *config.SpotterConfiguration) {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Logging.Level)); err == nil { // as is checked
+	if err := level.UnmarshalText([]byte(c.Logging.Level)); err == nil { // the level has been validated
 		f.level.Set(level)
 	}
 }
 
-// controller returns how the controller runs.
+// controller returns the configuration of the controller.
 func (f *liveCall) controller() live.Config {
 	c := live.DefaultConfig()
 	if f.Mode != "shadow" {
@@ -206,7 +206,7 @@ func (f *liveCall) controller() live.Config {
 	return c
 }
 
-// run runs the controller until it is asked to end.
+// run runs the controller until it receives a termination signal.
 func run(ctx context.Context, p *cli.Program, f *liveCall) error {
 	if err := f.check(); err != nil {
 		return err

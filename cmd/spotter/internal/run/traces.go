@@ -29,21 +29,21 @@ import (
 )
 
 const (
-	// traceFlush bounds how long an unreachable collector delays the end of the process.
+	// traceFlush bounds how long an unreachable collector delays the exit of the process.
 	traceFlush = 2 * time.Second
 
-	// traceTimeout bounds the upload of a batch, retries included, unless
-	// OTEL_EXPORTER_OTLP_TIMEOUT says otherwise.
+	// traceTimeout bounds the upload of a batch including retries, unless
+	// OTEL_EXPORTER_OTLP_TIMEOUT is set.
 	traceTimeout = 10 * time.Second
 
-	// traceRetry is the wait before the first retry. It doubles from then on.
+	// traceRetry is the delay before the first retry. It doubles with each retry.
 	traceRetry = 500 * time.Millisecond
 
-	// traceReplyMax bounds what is read of a collector's reply.
+	// traceReplyMax is the maximum number of bytes read from a response of the collector.
 	traceReplyMax = 64 << 10
 )
 
-// traces sends a trace of each step where the environment names a collector.
+// traces enables a trace of each step if the environment names a collector.
 func (w *wiring) traces(ctx context.Context) error {
 	if endpoint, _ := otlpSetting("ENDPOINT"); endpoint == "" {
 		return nil
@@ -75,8 +75,8 @@ func (w *wiring) traces(ctx context.Context) error {
 	return nil
 }
 
-// A traceClient is an otlptrace.Client that sends spans by OTLP over HTTP, as protobuf.
-// The client of the SDK links all of gRPC for this too.
+// A traceClient is an otlptrace.Client that sends spans by OTLP over HTTP, as protobuf. The client
+// of the SDK would link all of gRPC.
 type traceClient struct {
 	url     *url.URL
 	headers http.Header
@@ -85,8 +85,8 @@ type traceClient struct {
 	http    *http.Client
 }
 
-// otlpSetting returns a setting of the exporter and the name of the variable that it comes
-// from. The variable of traces has precedence over that of all signals.
+// otlpSetting returns a setting of the exporter and the name of its environment variable. The
+// variable for traces takes precedence over that for all signals.
 func otlpSetting(name string) (value, variable string) {
 	for _, prefix := range [...]string{"OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"} {
 		variable = prefix + name
@@ -97,7 +97,7 @@ func otlpSetting(name string) (value, variable string) {
 	return value, variable
 }
 
-// newTraceClient returns the client that the environment describes.
+// newTraceClient returns a client with the configuration in the environment.
 func newTraceClient() (*traceClient, error) {
 	c := &traceClient{timeout: traceTimeout, headers: http.Header{}}
 	if v, name := otlpSetting("PROTOCOL"); v != "" && v != "http/protobuf" {
@@ -129,8 +129,8 @@ func newTraceClient() (*traceClient, error) {
 	return c, nil
 }
 
-// address reads the URL of the collector: that of traces is complete, that of all signals
-// is extended by the path of traces.
+// address sets the URL of the collector. The endpoint for traces is complete; that for all signals
+// is extended by the path for traces.
 func (c *traceClient) address() error {
 	v, name := otlpSetting("ENDPOINT")
 	u, err := url.Parse(v)
@@ -144,7 +144,7 @@ func (c *traceClient) address() error {
 	return nil
 }
 
-// readHeaders reads headers, as in "api-key=secret,team=a%20b".
+// readHeaders parses headers such as "api-key=secret,team=a%20b".
 func (c *traceClient) readHeaders() error {
 	v, name := otlpSetting("HEADERS")
 	if v == "" {
@@ -162,7 +162,7 @@ func (c *traceClient) readHeaders() error {
 	return nil
 }
 
-// traceTLS returns what the environment says of certificates; nil for the system's.
+// traceTLS returns the TLS configuration from the environment, or nil for the default.
 func traceTLS() (*tls.Config, error) {
 	var cfg tls.Config
 	if file, name := otlpSetting("CERTIFICATE"); file != "" {
@@ -190,18 +190,18 @@ func traceTLS() (*tls.Config, error) {
 	return &cfg, nil
 }
 
-// Start is otlptrace.Client. Connections are opened by the first upload.
+// Start implements otlptrace.Client. The first upload opens the connection.
 func (*traceClient) Start(context.Context) error { return nil }
 
-// Stop is otlptrace.Client.
+// Stop implements otlptrace.Client.
 func (c *traceClient) Stop(context.Context) error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
-// UploadTraces is otlptrace.Client. It retries until the timeout where a retry can succeed.
+// UploadTraces implements otlptrace.Client. It retries temporary errors until the timeout.
 func (c *traceClient) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	// TracesData is encoded like the request of OTLP, whose package links gRPC.
+	// TracesData has the same encoding as the OTLP request, whose package links gRPC.
 	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
 		return err
@@ -230,8 +230,8 @@ func (c *traceClient) UploadTraces(ctx context.Context, spans []*tracepb.Resourc
 	}
 }
 
-// post sends a batch once. It returns whether, and after which time at the earliest, it is
-// worth a retry.
+// post sends a batch once. again reports whether a retry may succeed, and after is the minimum
+// delay before it.
 func (c *traceClient) post(ctx context.Context, body []byte) (again bool, after time.Duration, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url.String(), bytes.NewReader(body))
 	if err != nil {
@@ -264,8 +264,8 @@ func (c *traceClient) post(ctx context.Context, body []byte) (again bool, after 
 	return again, after, fmt.Errorf("%s: %s: %.200q", c.url.Redacted(), reply.Status, text)
 }
 
-// rejectedSpans returns an error for the spans that a collector did not accept, as its
-// reply (ExportTraceServiceResponse) counts them in field 1: their number and the reason.
+// rejectedSpans returns an error for spans that a collector did not accept, or nil. Field 1 of its
+// response (ExportTraceServiceResponse) contains their number and the reason.
 func rejectedSpans(reply []byte) error {
 	_, partial := protoField(reply, 1)
 	n, _ := protoField(partial, 1)
@@ -276,7 +276,8 @@ func rejectedSpans(reply []byte) error {
 	return fmt.Errorf("the collector rejected %d spans: %.200q", n, reason)
 }
 
-// protoField returns the value of a field, by its kind a number or bytes; zero without it.
+// protoField returns the value of a field, a number or bytes depending on its type. Both are zero
+// if the field is missing.
 func protoField(message []byte, field protowire.Number) (number uint64, content []byte) {
 	for len(message) > 0 {
 		found, kind, n := protowire.ConsumeTag(message)

@@ -12,16 +12,16 @@ import (
 	"github.com/spotter-dev/spotter/live/cluster"
 )
 
-// usageEvery is how often it is read what nodes use: as often as metrics-server
-// measures it by default.
+// usageEvery is the interval at which the usage of nodes is read: the default interval of
+// metrics-server.
 const usageEvery = time.Minute
 
-// prometheusField is the field of the file that each setting of a source is.
+// prometheusField maps a setting of a Prometheus source to its field in the configuration file.
 var prometheusField = map[string]string{
 	"URL": "usage.prometheus.url", "CPU": "usage.prometheus.cpuQuery", "Memory": "usage.prometheus.memoryQuery", "Timeout": "usage.prometheus.timeout",
 }
 
-// checkUsage finds what is wrong with what says who measures use, and makes the source.
+// checkUsage validates the settings of the usage source and creates the source.
 func (f *liveCall) checkUsage() error {
 	p := &f.Usage.Prometheus
 	if p.URL == "" {
@@ -32,7 +32,7 @@ func (f *liveCall) checkUsage() error {
 			return cli.Invalid(f.fault("usage.prometheus.tokenFile", err), "give a file with a bearer token")
 		}
 	}
-	// The client of Kubernetes reads the token again when it is rotated.
+	// the Kubernetes client reads the token again when it is rotated
 	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: p.TokenFile,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: p.CAFile}, UserAgent: "spotter/" + f.version})
 	if err != nil {
@@ -52,7 +52,7 @@ func (f *liveCall) checkUsage() error {
 	return nil
 }
 
-// readUsage reads what nodes use, on every replica.
+// readUsage reads the usage of nodes. It runs on every replica.
 func (w *wiring) readUsage(ctx context.Context) error {
 	from := w.f.usage
 	if from == nil {

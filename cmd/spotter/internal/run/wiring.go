@@ -42,15 +42,15 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A wiring joins what a running controller is made of. Each part is made by what
-// the one before needs.
+// A wiring creates and connects the parts of a running controller. Parts are created in the order
+// of their dependencies.
 type wiring struct {
 	f        *liveCall
 	log      *slog.Logger
 	rest     *rest.Config
 	policies *runner.Runner
 
-	clock      clock.WithTicker // of all parts, so that none sees a clock that was set
+	clock      clock.WithTicker // shared by all parts, and not affected by changes of the system clock
 	manager    manager.Manager
 	lease      *live.Lease
 	authority  *permit.Authority
@@ -75,7 +75,7 @@ func (w *wiring) close() {
 	}
 }
 
-// connect makes all parts and hands them to the manager.
+// connect creates all parts and adds them to the manager.
 func (w *wiring) connect(ctx context.Context) error {
 	CollectSooner()
 	ctrl.SetLogger(logr.FromSlogHandler(w.log.Handler()))
@@ -129,14 +129,14 @@ func (w *wiring) connect(ctx context.Context) error {
 	return nil
 }
 
-// writer returns a client that reads from the manager's cache and writes as cfg does.
+// writer returns a client that reads from the manager's cache and writes with cfg.
 func (w *wiring) writer(cfg *rest.Config) (client.Client, error) {
 	return client.New(cfg, client.Options{
 		Scheme: w.manager.GetScheme(), Mapper: w.manager.GetRESTMapper(), Cache: &client.CacheOptions{Reader: w.manager.GetCache()},
 	})
 }
 
-// authorize makes what answers whether something may be changed.
+// authorize creates the authority that decides whether changes are permitted.
 func (w *wiring) authorize(mode policy.Mode) {
 	cfg := permit.DefaultConfig()
 	cfg.Approve = w.f.Mode == "approve"
@@ -148,12 +148,12 @@ func (w *wiring) authorize(mode policy.Mode) {
 	w.authority = permit.New(cfg, w.manager.GetAPIReader())
 }
 
-// permits returns by when a write to the API server must be over, or why it is not sent.
+// permits returns the deadline of a write to the API server, or an error if it must not be sent.
 func (w *wiring) permits(ctx context.Context, r *http.Request) (deadline time.Time, err error) {
 	return w.authority.Request(ctx, r)
 }
 
-// everywhere has the manager run f on every replica.
+// everywhere adds f to the manager, to run on every replica.
 func (w *wiring) everywhere(f func(context.Context) error) error {
 	return w.manager.Add(watching(f))
 }
@@ -163,7 +163,7 @@ type watching func(context.Context) error
 func (f watching) Start(ctx context.Context) error { return f(ctx) }
 func (watching) NeedLeaderElection() bool          { return false }
 
-// drain makes what empties nodes, and what ranks pods.
+// drain creates the drain reconciler and the ranker of pods.
 func (w *wiring) drain(ctx context.Context) error {
 	cfg := drain.DefaultConfig()
 	cfg.Log, cfg.Authority, cfg.Urgent, cfg.Clock = w.log, w.authority, w.parts.Urgent, w.clock
@@ -180,7 +180,7 @@ func (w *wiring) drain(ctx context.Context) error {
 	return drain.SetupIndexes(ctx, w.manager.GetFieldIndexer())
 }
 
-// gpuBudgets makes what keeps GPUBudgets.
+// gpuBudgets creates the enforcer of GPUBudgets.
 func (w *wiring) gpuBudgets(context.Context) error {
 	cfg := gpubudget.DefaultConfig(w.f.Namespace)
 	cfg.Log, cfg.Events, cfg.Clock = w.log, w.parts.Events, w.clock
@@ -201,7 +201,7 @@ func (w *wiring) gpuBudgets(context.Context) error {
 	return nil
 }
 
-// notifications makes what sends events to a webhook, while this replica leads.
+// notifications creates the notifier, which sends events to a webhook while this replica leads.
 func (w *wiring) notifications(context.Context) error {
 	n := &w.f.Notifications
 	if n.URL == "" {
@@ -216,7 +216,7 @@ func (w *wiring) notifications(context.Context) error {
 	return nil
 }
 
-// decide makes the controller, which the manager starts once it leads.
+// decide creates the controller, which the manager starts once it leads.
 func (w *wiring) decide(context.Context) error {
 	c, err := live.New(w.f.controller(), w.parts)
 	if err != nil {

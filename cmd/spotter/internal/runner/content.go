@@ -19,8 +19,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// FilesOf returns a digest of the bundles and runtime files that a policy names in w, in
-// hexadecimal; empty where it names none. It needs no ONNX Runtime.
+// FilesOf returns a hexadecimal digest of the bundles and runtime files that a policy names in w.
+// It is empty if the policy names none. It does not need ONNX Runtime.
 func (r *Runner) FilesOf(spec string, w *scenarios.BoundScenario) (string, error) {
 	sum, named := sha256.New(), false
 	_, err := registry.New(spec, registry.Options{
@@ -48,15 +48,15 @@ func (r *Runner) FilesOf(spec string, w *scenarios.BoundScenario) (string, error
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// engineIntensity makes nodes be reclaimed in the day that [Runner.Engine] runs: by
-// themselves they are not in a week.
+// engineIntensity is the factor on the rate of reclaims in [Runner.Engine]. Without it there would
+// be no reclaim in a week.
 const engineIntensity = 100
 
-// Engine returns a digest of what this program decides, in hexadecimal: of what happens in
-// a day of a small embedded scenario, with many reclaims, under the policies that are
-// compared by default. Every part of a comparison computes it, so it is short. It is the
-// same on every platform. A version that more than one source may have, as one of a changed
-// checkout, adds that of the program's own file.
+// Engine returns a hexadecimal digest of the decisions of this program: of the events of a day in a
+// small embedded scenario, with many reclaims, under the policies that are compared by default. It
+// is short, since every part of a comparison computes it, and equal on every platform. For a
+// version that several sources may share, such as that of a modified checkout, it includes the
+// digest of the program's file.
 func (r *Runner) Engine(ctx context.Context, version string) (string, error) {
 	sum := sha256.New()
 	sc, err := scenarios.Load("tiny")

@@ -11,14 +11,14 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// What the graphs of a bundle answer while a scenario has them fail.
+// The errors of the graphs of a bundle while a scenario makes them fail.
 var (
 	errGoneByOrder = errors.New("the model is gone (ordered by the scenario)")
 	errLateByOrder = errors.New("the model did not answer in time (ordered by the scenario)")
 )
 
-// A simModel is the forecaster of a simulated run under a bundle, whose model fails
-// when the scenario orders it.
+// A simModel is the forecaster of a simulated run with a bundle. The scenario can make its model
+// fail.
 type simModel struct {
 	works, fails *models.Trained
 	how          scenarios.ModelFailure
@@ -26,19 +26,19 @@ type simModel struct {
 
 var _ sim.Breakable = (*simModel)(nil)
 
-// newSimModel returns the forecaster of a run under b.
+// newSimModel returns the forecaster of a run with the bundle b.
 func newSimModel(b *bundles.Loaded, closed *models.ClosedForm, cfg models.TrainedConfig) (*simModel, error) {
 	m := &simModel{}
 	var err error
 	if m.works, err = models.NewTrained(b.Bundle, closed, b.ForecasterSession, b.ActionsSession, cfg); err != nil {
 		return nil, err
 	}
-	// One of its own, so that no score of before the failure is remembered in it.
+	// A separate forecaster, so that it has no scores from before the failure.
 	m.fails, err = models.NewTrained(b.Bundle, closed, m.failing(b.ForecasterSession), m.failing(b.ActionsSession), cfg)
 	return m, err
 }
 
-// failing returns a session that fails as m states; nil in place of none.
+// failing returns a session that fails as m.how states, or nil if s is nil.
 func (m *simModel) failing(s models.Session) models.Session {
 	if s == nil {
 		return nil
@@ -46,10 +46,10 @@ func (m *simModel) failing(s models.Session) models.Session {
 	return failingSession{&m.how}
 }
 
-// Fail has the model fail in one way, or work again.
+// Fail makes the model fail in the given way, or work again.
 func (m *simModel) Fail(how scenarios.ModelFailure) { m.how = how }
 
-// Forecast writes the forecasts of the bundle, or of the closed form while it fails.
+// Forecast writes the forecasts of the bundle, or those of the closed form while it fails.
 func (m *simModel) Forecast(s *policy.Snapshot, memory *policy.Memory) error {
 	if m.how == scenarios.ModelWorks {
 		return m.works.Forecast(s, memory)
@@ -57,13 +57,13 @@ func (m *simModel) Forecast(s *policy.Snapshot, memory *policy.Memory) error {
 	return m.fails.Forecast(s, memory)
 }
 
-// Counts returns how often the bundle answered, and how often it did not.
+// Counts returns how often the bundle returned a result, and how often it did not.
 func (m *simModel) Counts() models.Counts { return m.works.Counts().Plus(m.fails.Counts()) }
 
-// A failingSession is a graph that answers nothing of use.
+// A failingSession is a graph that never returns a usable result.
 type failingSession struct{ how *scenarios.ModelFailure }
 
-// Run fails, or answers what is not a number.
+// Run returns an error, or sets all results to NaN.
 func (f failingSession) Run(_ int, _ []float32, out [][]float32) error {
 	switch *f.how {
 	case scenarios.ModelNaN:
@@ -80,5 +80,5 @@ func (f failingSession) Run(_ int, _ []float32, out [][]float32) error {
 	}
 }
 
-// Close does nothing: there is nothing behind it.
+// Close does nothing, since there are no resources to release.
 func (f failingSession) Close() error { return nil }

@@ -14,14 +14,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/registry"
 )
 
-// CheckBundle says why the policy that names the bundle in dir cannot run.
+// CheckBundle returns an error if a policy that names the bundle in dir cannot run.
 func (r *Runner) CheckBundle(dir string) error {
 	_, err := r.bundles.Get(dir)
 	return err
 }
 
-// Forecaster returns what writes the forecasts of one run under specs: the
-// closed form, or the bundle that they name.
+// Forecaster returns the forecaster of one run under specs: the closed form, or the bundle that
+// they name.
 func (r *Runner) Forecaster(specs ...string) (driver.Forecaster, error) {
 	closed, err := models.NewClosedForm(models.DefaultConfig())
 	if err != nil {
@@ -55,8 +55,8 @@ func (r *Runner) Forecaster(specs ...string) (driver.Forecaster, error) {
 	return f, nil
 }
 
-// Unanswered says for each policy, ascending, what its bundle could not answer
-// in the runs so far.
+// Unanswered describes for each policy, ascending, the requests of the runs so far for which its
+// bundle had no result.
 func (r *Runner) Unanswered() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,8 +69,8 @@ func (r *Runner) Unanswered() []string {
 	return out
 }
 
-// BundleSum returns the bundle that specs name and the SHA-256 of its manifest, as a recording
-// states them. Both are empty if no bundle is named or it is unavailable.
+// BundleSum returns the bundle that specs name and the SHA-256 of its manifest, in the form of a
+// recording. Both are empty if no bundle is named or it is unavailable.
 func (r *Runner) BundleSum(specs ...string) (name, sum string) {
 	want, err := bundles.Of(specs, func(one []string) (policy.Policy, error) { return r.RecordedPolicy(one[0], nil) })
 	if err != nil || want.Dir == "" {
@@ -86,8 +86,7 @@ func (r *Runner) BundleSum(specs ...string) (name, sum string) {
 // Bundle returns the bundle in dir, ready to run.
 func (r *Runner) Bundle(dir string) (*bundles.Loaded, error) { return r.bundles.Get(dir) }
 
-// RecordedPolicy returns a policy that decides on the forecasts of a recording, so that
-// it needs no bundle.
+// RecordedPolicy returns a policy for the forecasts of a recording, which needs no bundle.
 func (r *Runner) RecordedPolicy(spec string, manifests []string) (policy.Policy, error) {
 	recorded := func(string) error { return nil }
 	return registry.New(spec, registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: recorded, Manifests: manifests})

@@ -11,12 +11,12 @@ import (
 )
 
 // A ModelsDir is the folder of models that pools may name; empty if they can name no model. Its
-// entries may be links to each other. No link leads out of it.
+// entries may be links to each other. A link out of it cannot be followed.
 type ModelsDir string
 
 var errNoModels = errors.New("the controller has no models that a pool could name: its models.dir is empty")
 
-// Check says what is wrong with the folder.
+// Check returns an error if the folder cannot be opened.
 func (d ModelsDir) Check() error {
 	if d == "" {
 		return nil
@@ -28,8 +28,8 @@ func (d ModelsDir) Check() error {
 	return root.Close()
 }
 
-// Has says whether a pool may name a bundle. Whether it is there is asked later, and
-// again: its volume may be filled meanwhile.
+// Has returns an error if a pool may not name a bundle. It does not check whether the bundle
+// exists, since its volume may be filled later.
 func (d ModelsDir) Has(name string) error {
 	if d == "" && name != bundles.Builtin && name != bundles.BuiltinActions {
 		return errNoModels
@@ -63,8 +63,7 @@ func (d ModelsDir) Open(name string) (*bundles.Loaded, error) {
 	return bundles.Load(name, b)
 }
 
-// readRuntime reads a runtime file of the SpotVortex agent by its name, and what it
-// names in turn.
+// readRuntime reads a runtime file of the SpotVortex agent by its name, and the file that it names.
 func (d ModelsDir) readRuntime(name string) (spotvortex.Config, error) {
 	if d == "" {
 		return spotvortex.Config{}, errNoModels

@@ -1,5 +1,5 @@
-// Package runner makes the policies and forecasters that users name and does the runs of
-// a simulation. It knows no command and prints nothing.
+// Package runner creates the policies and forecasters that users name and executes the runs of a
+// simulation. It depends on no command and prints nothing.
 package runner
 
 import (
@@ -23,27 +23,26 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Runner does runs and shares between them what does not depend on the
-// policy: a prepared scenario, and the weather of a seed in it. It may be
-// used by several goroutines.
+// A Runner executes runs. It shares between them what does not depend on the policy: a prepared
+// scenario, and the weather of a seed in it. It is safe for concurrent use.
 type Runner struct {
 	stages each[*scenarios.BoundScenario, *sim.Prepared]
 
-	// files are runtime files of the SpotVortex agent. All runs of a comparison have the same even if
-	// a file changes.
+	// files are runtime files of the SpotVortex agent. They are read once, so that all runs of a
+	// comparison use the same content even if a file changes.
 	files   each[string, spotvortex.Config]
 	bundles bundles.Cache
 
-	mu sync.Mutex // of weathers and answered
+	mu sync.Mutex // guards weathers and answered
 
-	// weathers are the last ones used, oldest first. All runs of a scenario and seed
-	// follow each other, so a few are enough, and all of them would be gigabytes.
+	// weathers are the last ones used, oldest first. All runs of a scenario and seed follow each
+	// other, so a few are enough; all of them would take gigabytes.
 	weathers []weatherOf
 
-	// Models is the folder of a controller that pools name models in.
+	// Models is the folder of models that pools of a controller may name.
 	Models ModelsDir
 
-	// answered says by policy how often bundles had an answer.
+	// answered counts the results of bundles, by policy.
 	answered map[string]models.Counts
 }
 
@@ -53,10 +52,11 @@ type weatherOf struct {
 	get      func() (*weather.Weather, error)
 }
 
-// New returns a runner that shares nothing yet.
+// New returns a runner with empty caches.
 func New() *Runner { return &Runner{} }
 
-// An each has a value of each key, made once. The zero each has none.
+// An each caches one value for each key. The zero value is an empty cache. It is safe for
+// concurrent use.
 type each[K comparable, V any] struct {
 	mu   sync.Mutex
 	made map[K]func() (V, error)
@@ -76,7 +76,7 @@ func (e *each[K, V]) get(key K, create func() (V, error)) (V, error) {
 	return get()
 }
 
-// prepared returns what all runs of w share.
+// prepared returns the state that all runs of w share.
 func (r *Runner) prepared(w *scenarios.BoundScenario) (*sim.Prepared, error) {
 	return r.stages.get(w, func() (*sim.Prepared, error) { return sim.Prepare(w) })
 }
@@ -100,8 +100,8 @@ func (r *Runner) weather(prepared *sim.Prepared, w *scenarios.BoundScenario, see
 	return get()
 }
 
-// Policy returns a new policy for one run in w: a policy may keep scratch
-// memory, so no two runs share one.
+// Policy returns a new policy for one run in w. Runs do not share policies, since a policy may keep
+// scratch memory.
 func (r *Runner) Policy(spec string, w *scenarios.BoundScenario) (policy.Policy, error) {
 	p, err := registry.New(spec, registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: r.CheckBundle,
 		Manifests: input.Manifests(w)})
@@ -111,12 +111,12 @@ func (r *Runner) Policy(spec string, w *scenarios.BoundScenario) (policy.Policy,
 	return p, nil
 }
 
-// ReadRuntime reads a runtime file of the SpotVortex agent, each once.
+// ReadRuntime reads a runtime file of the SpotVortex agent. Each file is read once.
 func (r *Runner) ReadRuntime(path string) (spotvortex.Config, error) {
 	return r.files.get(path, func() (spotvortex.Config, error) { return readRuntime(path, os.ReadFile) })
 }
 
-// Config returns a run that lacks what only one command needs.
+// Config returns the configuration of a run, without settings that only one command needs.
 func (r *Runner) Config(j eval.Job) (sim.Config, error) {
 	prepared, err := r.prepared(j.Bound)
 	if err != nil {
@@ -138,8 +138,8 @@ func (r *Runner) Config(j eval.Job) (sim.Config, error) {
 		OnDemandStart: j.Policy == eval.OnDemand}, nil
 }
 
-// SpecsOf returns the policies of a run as they are written: one, or those that
-// the manifests of its pools name.
+// SpecsOf returns the policies of a run as they are written: one, or those that the manifests of
+// its pools name.
 func SpecsOf(j eval.Job) []string {
 	if j.Policy == registry.Manifest {
 		return input.Manifests(j.Bound)
@@ -147,7 +147,7 @@ func SpecsOf(j eval.Job) []string {
 	return []string{j.Policy}
 }
 
-// Run is an eval.Runner.
+// Run implements eval.Runner.
 func (r *Runner) Run(ctx context.Context, j eval.Job) (*sim.Result, error) {
 	cfg, err := r.Config(j)
 	if err != nil {
@@ -156,8 +156,8 @@ func (r *Runner) Run(ctx context.Context, j eval.Job) (*sim.Result, error) {
 	return r.Simulate(ctx, j, cfg)
 }
 
-// Prepare makes every policy and prepares every scenario once, so that what is wrong with them is
-// said before the first run and not after the last. It returns which pods stay pending, and why.
+// Prepare creates every policy and prepares every scenario once, so that their errors are reported
+// before the first run. It returns warnings about pods that stay pending.
 func (r *Runner) Prepare(ctx context.Context, cfg *eval.Config) (warnings []string, err error) {
 	prepare := func(cases []eval.Case, specs ...string) error {
 		for _, k := range cases {
@@ -188,7 +188,7 @@ func (r *Runner) Prepare(ctx context.Context, cfg *eval.Config) (warnings []stri
 	return warnings, nil
 }
 
-// Simulate does a run and counts how often its bundle had an answer.
+// Simulate executes a run and adds the result counts of its bundle.
 func (r *Runner) Simulate(ctx context.Context, j eval.Job, cfg sim.Config) (*sim.Result, error) {
 	result, err := sim.Run(ctx, cfg)
 	if f, ok := cfg.Forecaster.(*simModel); ok && err == nil {
@@ -202,10 +202,9 @@ func (r *Runner) Simulate(ctx context.Context, j eval.Job, cfg sim.Config) (*sim
 	return result, err
 }
 
-// LivePolicy returns what makes a policy for pools that name these. Their bundles are
-// opened by what forecasts: what is wrong with one is no fault of the policy, which
-// then decides on the closed form. Only --policies may give paths: what pools name is
-// taken from models.dir.
+// LivePolicy returns a function that creates the policy for pools that name the given policies.
+// Bundles are opened by the forecaster: an invalid bundle is not an error of the policy, which then
+// uses the closed form. Only --policies may contain paths; names of pools refer to models.dir.
 func (r *Runner) LivePolicy(spec string) func([]string) (policy.Policy, error) {
 	o := registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: func(string) error { return nil }}
 	if spec == registry.Manifest {

@@ -12,8 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/builtin/spotvortex"
 )
 
-// readRuntime reads a runtime.json and the distributions that its
-// feature_buckets.source names.
+// readRuntime reads a runtime.json and the distributions that its feature_buckets.source names.
 func readRuntime(path string, read func(string) ([]byte, error)) (spotvortex.Config, error) {
 	data, err := read(path)
 	if err != nil {
@@ -26,10 +25,9 @@ func readRuntime(path string, read func(string) ([]byte, error)) (spotvortex.Con
 	return c, nil
 }
 
-// ReadBounds returns, as JSON, the bounds of workload features in the file that
-// a runtime file names. The agent takes the name from its working folder, which
-// holds the runtime file's; so the name is tried from the runtime file's folder
-// and then from the one above.
+// ReadBounds returns, as JSON, the bounds of workload features in the file that a runtime file
+// names. The name is relative to the agent's working folder, which contains the folder of the
+// runtime file. It is therefore resolved in the folder of the runtime file and then in its parent.
 func ReadBounds(runtimeFile, source string, read func(string) ([]byte, error)) ([]byte, error) {
 	folder := filepath.Dir(runtimeFile)
 	tried := []string{filepath.Join(folder, source), filepath.Join(folder, "..", source)}
@@ -53,9 +51,8 @@ func ReadBounds(runtimeFile, source string, read func(string) ([]byte, error)) (
 	return nil, fmt.Errorf("no such file: tried %q", tried)
 }
 
-// boundsJSON cuts workload_profile_bounds.overall out of a file of workload
-// distributions. The rest of that file belongs to other programs and is not
-// looked at.
+// boundsJSON extracts workload_profile_bounds.overall from a file of workload distributions. The
+// rest of that file belongs to other programs and is ignored.
 func boundsJSON(data []byte) ([]byte, error) {
 	var file struct {
 		Bounds struct {

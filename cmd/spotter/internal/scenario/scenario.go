@@ -1,4 +1,4 @@
-// Package scenario is the command that lists, shows and checks scenarios.
+// Package scenario implements the command that lists, shows and validates scenarios.
 package scenario
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// Command returns the command scenario, with more below it.
+// Command returns the command scenario with its subcommands and more.
 func Command(p *cli.Program, more ...*cobra.Command) *cobra.Command {
 	c := cli.Group("scenario", "List, show and check scenarios")
 	c.AddCommand(
@@ -69,7 +69,7 @@ func validateCommand(p *cli.Program) *cobra.Command {
 	return c
 }
 
-// faultText is what help says of the kinds of fault.
+// faultText is the help text about the kinds of faults.
 const faultText = `  zonal-shift           Karpenter buys nothing in the zone and takes down nothing there;
                         nothing is reclaimed because of it
   zone-outage           every node of the zone is lost without notice, launches are refused
@@ -85,7 +85,7 @@ const faultText = `  zonal-shift           Karpenter buys nothing in the zone an
   model-fails           the bundle of a policy gives no usable answer: how is gone (errors),
                         late (none in time) or nan (no numbers)`
 
-// A validated is a scenario in which nothing is wrong.
+// A validated is a valid scenario.
 type validated struct {
 	Scenario    string  `json:"scenario"`
 	Hours       float64 `json:"hours"`
@@ -94,14 +94,14 @@ type validated struct {
 	Commitments []covered `json:"commitments"`
 }
 
-// A covered is what a commitment is for.
+// A covered is the scope of a commitment.
 type covered struct {
 	Name  string `json:"name"`
 	Scope string `json:"scope"`
 }
 
-// validateScenarios checks all of them before it reports, so that one look
-// shows everything that is wrong.
+// validateScenarios validates all scenarios before it reports, so that all errors are shown at
+// once.
 func validateScenarios(ctx context.Context, p *cli.Program, m *input.MarketFlags, form *cli.Form,
 	names []string) error {
 	var errs []error
@@ -150,8 +150,7 @@ func writeValidated(w io.Writer, good []validated) error {
 	return b.Flush()
 }
 
-// manifestPolicies checks that the policies which the pools of sc name can be
-// made.
+// manifestPolicies returns an error if a policy that a pool of sc names cannot be created.
 func manifestPolicies(file string, sc *scenarios.Scenario) error {
 	r := runner.New()
 	for _, pool := range sc.Pools() {
@@ -166,12 +165,12 @@ func manifestPolicies(file string, sc *scenarios.Scenario) error {
 	return nil
 }
 
-// A listed is an embedded scenario as it is listed.
+// A listed is an embedded scenario in the list.
 type listed struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
 
-	// Days are metered, after WarmUpHours of warm-up.
+	// Days are the metered days, which follow WarmUpHours of warm-up.
 	Days        float64 `json:"days"`
 	WarmUpHours float64 `json:"warm_up_hours"`
 	Pools       int     `json:"pools"`
@@ -226,7 +225,8 @@ func writeList(w io.Writer, width int, all []listed, wide bool) error {
 	return cli.WrappedColumns(w, width, heading, rows)
 }
 
-// about returns the first sentence of the comment at the start of a scenario.
+// about returns the first sentence, or its part before a colon, of the comment at the start of a
+// scenario.
 func about(text string) string {
 	var words []string
 	for _, line := range strings.Split(text, "\n") {

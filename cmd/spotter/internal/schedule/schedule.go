@@ -1,4 +1,4 @@
-// Package schedule is the command that places pods on the nodes that a cluster has.
+// Package schedule implements the command that places pods on existing nodes.
 package schedule
 
 import (
@@ -27,7 +27,7 @@ type scheduleFlags struct {
 	form  cli.Form
 }
 
-// A report is what the command prints.
+// A report is the output of the command.
 type report struct {
 	*fixed.Result
 
@@ -111,7 +111,7 @@ func read(ctx context.Context, f *scheduleFlags) (*fixed.Cluster, error) {
 	return c, nil
 }
 
-// price adds up what nodes of the types of clouds cost on demand.
+// price adds up the on-demand prices of the nodes, where known.
 func (r *report) price(c *fixed.Cluster) {
 	sum := policy.Money(0)
 	for n := range c.Nodes() {
@@ -125,7 +125,7 @@ func (r *report) price(c *fixed.Cluster) {
 	}
 }
 
-// onDemand returns the price of a node by its labels.
+// onDemand returns the on-demand price per hour of a node, determined by its labels.
 func onDemand(labels []policy.Label) (policy.Money, bool) {
 	value := func(keys ...string) string {
 		for _, key := range keys {
@@ -148,7 +148,7 @@ func onDemand(labels []policy.Label) (policy.Money, bool) {
 	return 0, false
 }
 
-// pendingShown is how many pods of one reason are named without --details.
+// pendingShown is the number of pods that are listed by name for each reason without --details.
 const pendingShown = 3
 
 func (r *report) write(out io.Writer, details bool) error {

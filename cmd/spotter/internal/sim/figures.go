@@ -13,11 +13,11 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// workloadsShown is how many workloads with incidents are printed without details.
+// workloadsShown is the number of workloads with incidents that are printed without details.
 const workloadsShown = 5
 
-// answer makes an answer of a run: what it costs and what it saves against onDemand, nil where that
-// was not run.
+// answer returns the output for a run: its costs and its savings against onDemand, which is nil if
+// it was not run.
 func answer(w *scenarios.BoundScenario, r, onDemand *sim.Result) *format.Answer {
 	about := fmt.Sprintf("%s · %s · seed %d · %s … %s, after %s of warm-up · %s · start: %s", r.Scenario, r.Policy, r.Seed,
 		cli.Minute(r.Window.From), cli.Minute(r.Window.To), figures.Duration(w.WarmUp), traceLine(w), w.StartCluster.Describe())
@@ -34,7 +34,7 @@ func answer(w *scenarios.BoundScenario, r, onDemand *sim.Result) *format.Answer 
 	}
 }
 
-// verdict says in a sentence what a run costs, saves and how long it is out.
+// verdict summarises the cost, savings and outages of a run in a sentence.
 func verdict(r, onDemand *sim.Result) string {
 	text := r.Policy + " costs " + usd(r.Bill)
 	if onDemand != nil && onDemand != r {
@@ -48,14 +48,14 @@ func verdict(r, onDemand *sim.Result) string {
 		figures.Count(r.Incidents, "incident") + "."
 }
 
-// A list makes a table of figures with their names.
+// A list is a table of named figures.
 type list struct{ format.Grid }
 
 func (l *list) add(name, text string, args ...any) {
 	l.Rows = append(l.Rows, format.Cells("  "+name, fmt.Sprintf(text, args...)))
 }
 
-// lines are the main figures.
+// lines returns the main figures.
 func lines(w *scenarios.BoundScenario, r *sim.Result) format.Grid {
 	var l list
 	l.add("bill", "%s (on-demand %s, spot %s)", usd(r.Bill), usd(r.OnDemandBill), usd(r.SpotBill))
@@ -81,7 +81,7 @@ func lines(w *scenarios.BoundScenario, r *sim.Result) format.Grid {
 	return l.Grid
 }
 
-// more are the figures that explain the others.
+// more returns the figures that explain the main ones.
 func more(r *sim.Result) format.Grid {
 	var l list
 	l.add("time to ready", "p50 %s, p95 %s", figures.Duration(r.TimeToReadyP50), figures.Duration(r.TimeToReadyP95))
@@ -109,7 +109,7 @@ func more(r *sim.Result) format.Grid {
 	return l.Grid
 }
 
-// saved says what r saves.
+// saved describes the savings of r.
 func saved(r, onDemand *sim.Result) string {
 	amount := eval.Savings(r, onDemand)
 	share := ""
@@ -119,8 +119,8 @@ func saved(r, onDemand *sim.Result) string {
 	return fmt.Sprintf("%s%s against a bill of %s on demand, outages deducted", usd(amount), share, usd(onDemand.Bill))
 }
 
-// commitments says what was paid for in advance did. Its fee is in no bill, since
-// it is the same whatever a policy does.
+// commitments describes the savings by commitments. Their fee is in no bill, since it does not
+// depend on the policy.
 func commitments(r *sim.Result) string {
 	text := fmt.Sprintf("%s saved by what was paid in advance", usd(r.Spared))
 	if r.CommitmentFee != policy.NoPrice {
@@ -129,7 +129,8 @@ func commitments(r *sim.Result) string {
 	return text
 }
 
-// workloads has the first workloads with incidents, and among the details all workloads.
+// workloads returns a table of the first workloads with incidents, and of all workloads among the
+// details.
 func workloads(r *sim.Result) format.Grid {
 	t := format.Grid{Headings: format.Headings("WORKLOAD", "KIND", "MIN OUT", "FROM SPOT", "INCIDENTS", "PODS", "LONGEST",
 		"OUTAGE COST", "AVAILABILITY", "SPOT")}
@@ -149,7 +150,7 @@ func workloads(r *sim.Result) format.Grid {
 	return t
 }
 
-// gpuBudgets has what the budgets of the scenario came to.
+// gpuBudgets returns a table of the usage of the scenario's GPU budgets.
 func gpuBudgets(bound *scenarios.BoundScenario, r *sim.Result) format.Grid {
 	t := format.Grid{Headings: format.Headings("BUDGET", "ACTION", "QUOTA", "GPU-HOURS", "PEAK", "MIN SPENT",
 		"MIN CLOSED", "EVICTED", "PAUSED")}
@@ -162,7 +163,7 @@ func gpuBudgets(bound *scenarios.BoundScenario, r *sim.Result) format.Grid {
 	return t
 }
 
-// quota writes what a budget grants within its window.
+// quota formats the quota of a budget in its window.
 func quota(b *policy.Budget) string {
 	var grants []string
 	if b.HasGPUHours {
@@ -174,14 +175,14 @@ func quota(b *policy.Budget) string {
 	return strings.Join(grants, ", ") + " in " + figures.Duration(b.Window)
 }
 
-// traceLine says where prices and reclaims come from.
+// traceLine describes the source of prices and reclaims.
 func traceLine(w *scenarios.BoundScenario) string {
 	t := &w.Trace
 	return fmt.Sprintf("prices: %s, %s … %s, %s; reclaims are %s", t.Name, cli.Minute(t.From), cli.Minute(t.To),
 		t.Prices(), w.Reclaims())
 }
 
-// usd writes an amount.
+// usd formats an amount in dollars.
 func usd(m policy.Money) string { return figures.Dollars(m.Float()) }
 
 func per(n int64, days float64) float64 {

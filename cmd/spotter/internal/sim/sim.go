@@ -1,4 +1,4 @@
-// Package sim is the command that runs one policy once, and prints its figures.
+// Package sim implements the command that runs one policy once and prints its results.
 package sim
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// simFlags are the flags of sim.
+// simFlags are the flags of the command sim.
 type simFlags struct {
 	input.MarketFlags
 	policy      string
@@ -87,7 +87,7 @@ func run(ctx context.Context, p *cli.Program, f *simFlags, name string) error {
 	}
 	onDemand, against := r, job
 	switch against.Policy = eval.OnDemand; {
-	case strings.HasPrefix(name, "bench-"): // those measure the speed of one run
+	case strings.HasPrefix(name, "bench-"): // they measure the speed of a single run
 		onDemand = nil
 	case f.policy != eval.OnDemand:
 		if onDemand, err = runs.Run(ctx, against); err != nil {
@@ -136,8 +136,8 @@ func runWith(ctx context.Context, p *cli.Program, f *simFlags, runs *runner.Runn
 	return r, err
 }
 
-// newRecording opens the folder of --record. A run is recorded whole, so a folder that is not empty
-// is refused.
+// newRecording opens the folder of --record. A recording must start with the run, so a folder that
+// is not empty is refused.
 func newRecording(p *cli.Program, f *simFlags, runs *runner.Runner, job eval.Job) (*record.Writer, error) {
 	const next = "give --record a folder that is new or empty"
 	entries, err := os.ReadDir(f.record)
@@ -155,8 +155,8 @@ func newRecording(p *cli.Program, f *simFlags, runs *runner.Runner, job eval.Job
 	return w, nil
 }
 
-// removeRecording empties the folder of a recording that did not reach the end. The folder was
-// empty before, so all files in it are of this run.
+// removeRecording removes the files of an incomplete recording. The folder was empty before, so all
+// files in it belong to this run.
 func removeRecording(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {

@@ -1,4 +1,4 @@
-// Package status is the command that says whether a controller is at work in a cluster.
+// Package status implements the command that reports whether a controller runs in a cluster.
 package status
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A statusCall is what the flags of status say.
+// A statusCall is the values of the flags of the command status.
 type statusCall struct {
 	cluster   access.Cluster
 	namespace string
@@ -55,7 +55,7 @@ func Command(p *cli.Program) *cobra.Command {
 	return c
 }
 
-// statusEvery is how often it is looked again while waiting.
+// statusEvery is the polling interval of --wait.
 const statusEvery = time.Second
 
 func run(ctx context.Context, p *cli.Program, f *statusCall) error {
@@ -92,21 +92,21 @@ func run(ctx context.Context, p *cli.Program, f *statusCall) error {
 	}
 }
 
-// An installation is what is seen of a controller from outside.
+// An installation is the externally visible state of a controller.
 type installation struct {
 	leader string
-	alone  time.Duration // since a controller without leader election decided; 0 for none
+	alone  time.Duration // time since the last decision of a controller without leader election; 0 if there is no such controller
 	pools  []v1alpha1.CapacityPool
 	wrong  []string
 
-	// plans wait for a person's approval, or are approved, in pools of mode approve.
+	// plans are pending or approved, in pools of mode approve.
 	plans []v1alpha1.SpotPlan
 
-	// undefined is the error of a server without the definitions.
+	// undefined is the error of a server without the custom resource definitions.
 	undefined error
 }
 
-// look reads the present state of a controller.
+// look reads the current state of a controller.
 func look(ctx context.Context, c client.Reader, namespace string) (*installation, error) {
 	s := &installation{}
 	var lease coordinationv1.Lease
@@ -193,7 +193,7 @@ func writePlan(w io.Writer, p *v1alpha1.SpotPlan, now time.Time) {
 	}
 }
 
-// leads notes who holds a lease, if it has not run out.
+// leads records the holder of a lease that has not expired.
 func (s *installation) leads(x *coordinationv1.LeaseSpec, now time.Time) {
 	if x.HolderIdentity == nil || *x.HolderIdentity == "" {
 		s.wrong = append(s.wrong, "no replica leads: the lease was given up")
@@ -212,18 +212,18 @@ func (s *installation) leads(x *coordinationv1.LeaseSpec, now time.Time) {
 	s.leader = *x.HolderIdentity
 }
 
-// aloneMax is for how long a decision shows that a controller without leader election
-// is at work: it decides at least every ten minutes by default.
+// aloneMax is the maximum age of a decision that shows that a controller without leader election
+// runs. By default it decides at least every ten minutes.
 const aloneMax = 20 * time.Minute
 
-// decides reports that a controller decides without a lease: one without leader election writes its
-// memory at every step. Memory that was written while the lease was held is that of the holder.
+// decides records that a controller decides without a lease: one without leader election writes its
+// memory at every step. Memory that was written while the lease was held belongs to the holder.
 func (s *installation) decides(ctx context.Context, c client.Reader, namespace string,
 	lease *coordinationv1.LeaseSpec) error {
 	var memory corev1.ConfigMap
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: live.MemoryName}, &memory)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return nil // what is wrong with the lease is said
+		return nil // the error of the lease has been reported
 	}
 	if err != nil {
 		return fmt.Errorf("reading ConfigMap %s/%s: %w", namespace, live.MemoryName, err)
@@ -243,7 +243,7 @@ func (s *installation) decides(ctx context.Context, c client.Reader, namespace s
 	return nil
 }
 
-// check fails where something is wrong.
+// check returns an error if the installation has a problem.
 func (s *installation) check() error {
 	if s.undefined != nil {
 		return s.undefined
@@ -254,7 +254,8 @@ func (s *installation) check() error {
 	return nil
 }
 
-// writePools writes a table of the pools, and below it what it has no room for, each once.
+// writePools writes a table of the pools, and below it each distinct remark that the table has no
+// room for.
 func (s *installation) writePools(w io.Writer) error {
 	var remarks []string
 	pools := map[string][]string{} // by remark
@@ -292,7 +293,7 @@ func (s *installation) writePools(w io.Writer) error {
 	return nil
 }
 
-// write writes it for a person.
+// write writes the state as text.
 func (s *installation) write(w io.Writer) error {
 	if s.leader != "" {
 		fmt.Fprintf(w, "%s leads\n", figures.Plain(s.leader))
@@ -314,19 +315,19 @@ func (s *installation) write(w io.Writer) error {
 	return nil
 }
 
-// A poolStatus is a pool as programs read it.
+// A poolStatus is a pool in machine-readable form.
 type poolStatus struct {
 	Name   string                      `json:"name"`
 	Status v1alpha1.CapacityPoolStatus `json:"status"`
 }
 
-// A planStatus is a SpotPlan as programs read it.
+// A planStatus is a SpotPlan in machine-readable form.
 type planStatus struct {
 	Name   string                  `json:"name"`
 	Status v1alpha1.SpotPlanStatus `json:"status"`
 }
 
-// object returns the installation for programs.
+// object returns the installation in machine-readable form.
 func (s *installation) object() any {
 	pools := []poolStatus{}
 	for i := range s.pools {

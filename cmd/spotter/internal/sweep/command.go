@@ -1,4 +1,4 @@
-// Package sweep is the command that looks for good values of settings.
+// Package sweep implements the command that searches for good values of settings.
 package sweep
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// A call is one of sweep.
+// A call is a call of the command sweep.
 type call struct {
 	input.CaseFlags
 	form cli.Form
@@ -71,7 +71,7 @@ func Command(p *cli.Program) *cobra.Command {
 	return c
 }
 
-// planText is the plan that help shows.
+// planText is the example plan in the help text.
 const planText = `  apiVersion: spotter.dev/v1alpha1
   kind: Sweep
   metadata: {name: web}

@@ -18,10 +18,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// write writes the files of r, all or none, and then the terminal.
+// write writes all files of r or none, and then the answer to standard output.
 func (f *call) write(p *cli.Program, r *sweep.Result) error {
 	out := newResult(f, r)
-	var drawn [][]string // pictures by race
+	var drawn [][]string // SVG charts by race
 	contents := map[string][]byte{}
 	add := func(path string, write func(io.Writer) error) error {
 		var b bytes.Buffer
@@ -70,12 +70,12 @@ func (f *call) write(p *cli.Program, r *sweep.Result) error {
 	})
 }
 
-// title says under which conditions a race was.
+// title returns the conditions of a race; empty for a race without conditions.
 func (x *race) title() string {
 	return sweep.Name(x.of.Conditions)
 }
 
-// picture draws what candidates save over a price.
+// picture returns a chart of the savings of candidates over their price k.
 func picture(r *sweep.Result, x *sweep.Race, k int) *chart.Points {
 	all := points(x, prices[k].of)
 	left, dropped, asItIs, best := chart.Cloud{Name: "left at the end"}, chart.Cloud{Name: "dropped"}, chart.Cloud{Name: sweep.AsItIs}, chart.Cloud{Name: "chosen: " + x.Candidates[x.Chosen].Name}
@@ -112,17 +112,17 @@ func picture(r *sweep.Result, x *sweep.Race, k int) *chart.Points {
 	return drawn
 }
 
-// sorted returns the candidates of a race, those that save most first.
+// sorted returns the candidates of a race in descending order of savings.
 func sorted(x *race) []candidate {
 	out := slices.Clone(x.Candidates)
 	slices.SortStableFunc(out, func(a, b candidate) int { return cmp.Compare(b.Saved, a.Saved) })
 	return out
 }
 
-// rowsShown is how many candidates a short table has.
+// rowsShown is the maximum number of candidates in a short table.
 const rowsShown = 8
 
-// answer makes an answer of a sweep.
+// answer returns the output for a sweep.
 func answer(r *result) *format.Answer {
 	about := fmt.Sprintf("%s · %d runs · written to %s", r.Scenario, r.Runs, filepath.Dir(r.Files[0]))
 	a := &format.Answer{About: about, Next: format.Step{Do: "run what was chosen again, on the fresh seeds"}}
@@ -142,7 +142,7 @@ func answer(r *result) *format.Answer {
 	return a
 }
 
-// verdicts say what was chosen in a race.
+// verdicts describe the choice in a race.
 func verdicts(x *race) []format.Verdict {
 	c := &x.Chosen
 	chosen := "Chosen: " + c.Name
@@ -169,7 +169,7 @@ func verdicts(x *race) []format.Verdict {
 	}
 }
 
-// candidates returns the table of a race, those that save most first.
+// candidates returns the table of a race, in descending order of savings.
 func candidates(x *race) format.Grid {
 	t := format.Grid{Headings: format.Headings("CANDIDATE", "SAVED %", "CHANGE, POINTS", "OUTAGE MIN", "EVICTIONS",
 		"RUNGS", "")}
@@ -201,7 +201,7 @@ func (c *candidate) note() string {
 	return strings.Join(parts, ", ")
 }
 
-// frontiers draw what candidates save over each of its prices, where there is something to weigh.
+// frontiers returns a chart of savings over each price that differs between candidates.
 func frontiers(x *race) (out []format.Section) {
 	names := sorted(x)
 	for k := range prices {
@@ -220,8 +220,8 @@ func frontiers(x *race) (out []format.Section) {
 	return out
 }
 
-// writePage writes a sweep for a browser. A template of the standard library would keep
-// every method of every type in the program, and make it half as large again.
+// writePage writes a sweep as an HTML page. It uses no template of the standard library, since
+// html/template would keep every method of every type in the binary and increase its size by half.
 func writePage(w io.Writer, r *result, drawn [][]string, version string) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, pageHead, html.EscapeString(r.Sweep))
@@ -237,7 +237,7 @@ func writePage(w io.Writer, r *result, drawn [][]string, version string) error {
 		}
 		fmt.Fprintf(&b, "<pre>%s</pre>\n", html.EscapeString(x.Chosen.Command))
 		for _, picture := range drawn[i] {
-			fmt.Fprintf(&b, "<p>%s</p>\n", picture) // chart escapes what it writes
+			fmt.Fprintf(&b, "<p>%s</p>\n", picture) // chart escapes its output
 		}
 		b.WriteString(candidates(x).HTML())
 	}

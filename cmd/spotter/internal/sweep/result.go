@@ -14,7 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// What fresh seeds say of what was chosen.
+// The outcomes of the chosen candidate on fresh seeds.
 const (
 	outcomeKeep      = "nothing beats the present values"
 	outcomeBetter    = "better"
@@ -22,7 +22,7 @@ const (
 	outcomeWorse     = "worse"
 )
 
-// A result is a sweep as JSON has it.
+// A result is a sweep in the form of its JSON.
 type result struct {
 	Sweep    string   `json:"sweep"`
 	Scenario string   `json:"scenario"`
@@ -62,7 +62,7 @@ type candidate struct {
 	Evictions float64   `json:"evictions_per_pod_day_median"`
 }
 
-// A chosen is what was chosen, by figures that it was chosen for and by fresh ones.
+// A chosen is the chosen candidate, with its figures on the selection seeds and on fresh seeds.
 type chosen struct {
 	Name      string   `json:"name"`
 	Selection float64  `json:"selection_net_savings_delta_pct"`
@@ -93,7 +93,7 @@ func newResult(f *call, r *sweep.Result) *result {
 	return out
 }
 
-// fileOf names a file of race i; where there is one race it has no number.
+// fileOf returns the path of a file of race i. It has a number only if there are several races.
 func (f *call) fileOf(r *sweep.Result, name, ext string, i int) string {
 	if len(r.Races) > 1 {
 		name += fmt.Sprintf("-%d", i+1)
@@ -116,7 +116,7 @@ func newCandidate(x *sweep.Row) candidate {
 	}
 }
 
-// chosen says what was chosen in a race, and how to run it again from a file.
+// chosen returns the chosen candidate of a race, and the command that runs it again from file.
 func (f *call) chosen(x *sweep.Race, file string) chosen {
 	best := &x.Candidates[x.Chosen]
 	out := chosen{
@@ -143,7 +143,7 @@ func outcomeOf(asItIs bool, i *stats.Interval) string {
 	return outcomeUndecided
 }
 
-// command returns the one that runs what was chosen on the fresh seeds.
+// command returns the command that runs the chosen candidate on the fresh seeds.
 func (f *call) command(x *sweep.Race, file string) string {
 	best := &x.Candidates[x.Chosen]
 	words := []string{"spotter", "eval", file, "--policies", best.Policy}
@@ -154,7 +154,7 @@ func (f *call) command(x *sweep.Race, file string) string {
 	if name := x.Cases[0].Bound.Trace.Name; name != trace.Recorded && f.Trace == "" {
 		words = append(words, "--trace", name)
 	}
-	f.Flags.Visit(func(g *pflag.Flag) { // ascending
+	f.Flags.Visit(func(g *pflag.Flag) { // ascending by name
 		switch g.Name {
 		case "trace", "from", "windows", "every", "truth", "intensity", "node-fee":
 			words = append(words, "--"+g.Name, g.Value.String())
@@ -163,7 +163,7 @@ func (f *call) command(x *sweep.Race, file string) string {
 	return cli.Shell(words)
 }
 
-// points are the candidates as a front takes them, by a price.
+// points returns the savings of candidates and the given price, for a frontier.
 func points(x *sweep.Race, price func(*sweep.Row) float64) []eval.Tradeoff {
 	out := make([]eval.Tradeoff, len(x.Candidates))
 	for i := range x.Candidates {
@@ -172,7 +172,7 @@ func points(x *sweep.Race, price func(*sweep.Row) float64) []eval.Tradeoff {
 	return out
 }
 
-// The prices of savings.
+// prices are what savings may cost.
 var prices = []struct {
 	name, label string
 	of          func(*sweep.Row) float64

@@ -12,13 +12,13 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A store keeps runs as files of a folder, named by their keys.
+// A store stores runs as files in a folder, named by their keys. It is safe for concurrent use.
 type store struct {
 	dir string
 	n   atomic.Int64
 }
 
-// open makes the folder of the call.
+// open creates the folder for runs.
 func (f *call) open() (*store, error) {
 	s := &store{dir: filepath.Join(f.out, "runs")}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
@@ -27,12 +27,12 @@ func (f *call) open() (*store, error) {
 	return s, nil
 }
 
-// kept is how many runs were read or written.
+// kept returns the number of runs that were read or written.
 func (s *store) kept() int64 { return s.n.Load() }
 
 func (s *store) path(key string) string { return filepath.Join(s.dir, key[:2], key+".json") }
 
-// Get returns a run. An unreadable run counts as missing and is done again.
+// Get returns a run. An unreadable run counts as missing and is computed again.
 func (s *store) Get(key string) (*sim.Result, bool) {
 	text, err := os.ReadFile(s.path(key))
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *store) Get(key string) (*sim.Result, bool) {
 	return r, true
 }
 
-// Put keeps a run, whole or not at all.
+// Put stores a run atomically.
 func (s *store) Put(key string, r *sim.Result) error {
 	text, err := json.Marshal(r)
 	if err != nil {

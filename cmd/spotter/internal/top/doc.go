@@ -1,5 +1,5 @@
-// Package top is the command that lists the nodes of a running cluster with their market,
-// price, age and use. It needs no Spotter in the cluster.
+// Package top implements the command that lists the nodes of a running cluster with their market,
+// price, age and usage. It does not need Spotter in the cluster.
 //
-// [Read] collects a [Table], which has no text of its own, so that any screen can draw it.
+// [Read] returns a [Table], which is independent of its presentation.
 package top

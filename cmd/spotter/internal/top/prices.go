@@ -18,35 +18,35 @@ import (
 )
 
 const (
-	// pricesLast is how long prices that were read are used before they are read again.
+	// pricesLast is the maximum age of prices before they are read again.
 	pricesLast = 5 * time.Minute
 
-	// pricesSpan is how far back AWS is asked: each market is named with the price that was
-	// in force at its start.
+	// pricesSpan is the interval of the request to AWS. The response starts with the price of each
+	// market at the start of the interval.
 	pricesSpan = time.Hour
 
-	// typesMax is how many instance types AWS takes in one request.
+	// typesMax is the maximum number of instance types in one request to AWS.
 	typesMax = 200
 
-	// auctionWait is how long the price feed of Rackspace may take.
+	// auctionWait is the timeout for the price feed of Rackspace.
 	auctionWait = 10 * time.Second
 )
 
-// A spotMarket is a Spot market.
+// A spotMarket identifies a Spot market.
 type spotMarket struct{ provider, region, zone, kind string }
 
-// Prices finds the Spot prices of nodes at the provider, for some minutes each time. The zero
-// value is ready.
+// Prices reads the Spot prices of nodes from their providers and caches them for some minutes. The
+// zero value is ready to use.
 type Prices struct {
-	asked  map[spotMarket]bool // the markets of the last reading
+	asked  map[spotMarket]bool // the markets of the last read
 	readAt time.Time
 	spot   map[spotMarket]policy.Money
 
-	// why are the reasons why a provider gave none, by provider.
+	// why maps a provider to the reason why it returned no prices.
 	why map[string]string
 }
 
-// The names of sources.
+// The names of price sources.
 const (
 	sourceCatalog  = "catalog"
 	sourceModelled = "modelled"
@@ -54,7 +54,7 @@ const (
 	sourceLive     = "live"
 )
 
-// fill gives the nodes of t their prices, and notes where these come from.
+// fill sets the prices of the nodes of t, and records their sources.
 func (p *Prices) fill(ctx context.Context, t *Table) {
 	wanted := map[spotMarket]bool{}
 	for i := range t.Nodes {
@@ -70,7 +70,7 @@ func (p *Prices) fill(ctx context.Context, t *Table) {
 			break
 		}
 	}
-	count := map[[2]string]int{} // nodes by provider and source
+	count := map[[2]string]int{} // number of nodes by provider and source
 	for i := range t.Nodes {
 		n := &t.Nodes[i]
 		price, source := p.of(n, recorded)
@@ -92,7 +92,7 @@ func marketOf(n *Node) spotMarket {
 	return m
 }
 
-// of returns the price of a node and its source, which is empty if the price is unknown.
+// of returns the price per hour of a node and its source, which is empty if the price is unknown.
 func (p *Prices) of(n *Node, recorded map[spotMarket]policy.Money) (policy.Money, string) {
 	if n.Capacity == policy.Spot.String() {
 		if price := p.spot[marketOf(n)]; price > 0 {
@@ -152,7 +152,7 @@ func (p *Prices) explain(t *Table, count map[[2]string]int) {
 	}
 }
 
-// read asks the providers for the Spot prices of markets, unless it did so recently.
+// read requests the Spot prices of markets from the providers, unless it did so recently.
 func (p *Prices) read(ctx context.Context, wanted map[spotMarket]bool, now time.Time) {
 	fresh := now.Sub(p.readAt) < pricesLast
 	for m := range wanted {
@@ -182,7 +182,7 @@ func (p *Prices) read(ctx context.Context, wanted map[spotMarket]bool, now time.
 	}
 }
 
-// nameOfProvider returns the name of a provider as it spells it.
+// nameOfProvider returns the name of a provider in its own spelling.
 func nameOfProvider(provider string) string {
 	if name, known := map[string]string{policy.AWS: "AWS", policy.Rackspace: "Rackspace"}[provider]; known {
 		return name
@@ -190,7 +190,8 @@ func nameOfProvider(provider string) string {
 	return provider
 }
 
-// askAWS reads the Spot prices of types in regions, and returns why they could not be read.
+// askAWS reads the Spot prices of types in regions. It returns the reason if they cannot be read,
+// otherwise an empty string.
 func (p *Prices) askAWS(ctx context.Context, regions, types []string, now time.Time) string {
 	c := aws.DefaultConfig()
 	c.Regions = regions
@@ -223,7 +224,8 @@ func (p *Prices) askAWS(ctx context.Context, regions, types []string, now time.T
 	return ""
 }
 
-// askRackspace reads the public price feed, and returns why it could not be read.
+// askRackspace reads the public price feed. It returns the reason if it cannot be read, otherwise
+// an empty string.
 func (p *Prices) askRackspace(ctx context.Context, regions []string, now time.Time) string {
 	ctx, stop := context.WithTimeout(ctx, auctionWait)
 	defer stop()
@@ -243,8 +245,8 @@ func (p *Prices) askRackspace(ctx context.Context, regions []string, now time.Ti
 	return ""
 }
 
-// lastRecorded returns the last prices of the embedded trace of recorded prices, by the IDs of
-// zones, and without a zone the mean of those in a region: the names of zones differ between
+// lastRecorded returns the last prices in the embedded trace of recorded prices, by zone ID. With
+// an empty zone it has the mean price of a region, since the names of zones differ between
 // accounts.
 func lastRecorded() map[spotMarket]policy.Money {
 	last, count := map[spotMarket]policy.Money{}, map[spotMarket]policy.Money{}

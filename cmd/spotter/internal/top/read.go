@@ -23,24 +23,24 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// Labels of Rackspace Spot: the node pool, the server class and how the node was bought.
+// Labels of Rackspace Spot: the node pool, the server class and the purchase type.
 const (
 	labelRackspacePool  = "nodepool.ngpc.rxt.io/name"
 	labelRackspaceClass = "servers.ngpc.rxt.io/class"
 	labelRackspaceType  = "servers.ngpc.rxt.io/type"
 )
 
-// labelZoneID has the ID of a zone of AWS.
+// labelZoneID is the label with the ID of an AWS zone.
 const labelZoneID = "topology.k8s.aws/zone-id"
 
-// A usage is what the pods of a node request.
+// A usage is the total requests of the pods on a node.
 type usage struct {
 	cpu, memory resource.Quantity
 	pods        int
 }
 
-// Read lists the nodes and pods of a cluster, and finds the prices of the nodes. Nodes must be
-// listed; where pods may not be, their use is unknown and a note says so.
+// Read lists the nodes and pods of a cluster, and determines the prices of the nodes. The right to
+// list nodes is required; without that to list pods, usage is unknown and a note reports it.
 func Read(ctx context.Context, c client.Reader, p *Prices, now time.Time) (*Table, error) {
 	nodes, err := listNodes(ctx, c)
 	if apierrors.IsForbidden(err) {
@@ -77,7 +77,7 @@ func Read(ctx context.Context, c client.Reader, p *Prices, now time.Time) (*Tabl
 	return t, t.Sort("pool")
 }
 
-// pageSize is how many objects are requested at once.
+// pageSize is the number of objects in one request.
 const pageSize = 500
 
 func listNodes(ctx context.Context, c client.Reader) (all []corev1.Node, err error) {
@@ -86,7 +86,7 @@ func listNodes(ctx context.Context, c client.Reader) (all []corev1.Node, err err
 	return all, err
 }
 
-// listPods sums what pods that have not ended request, by node.
+// listPods returns the total requests of the pods that have not ended, by node.
 func listPods(ctx context.Context, c client.Reader) (map[string]usage, error) {
 	used := map[string]usage{}
 	running := fields.ParseSelectorOrDie("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
@@ -107,7 +107,7 @@ func listPods(ctx context.Context, c client.Reader) (map[string]usage, error) {
 	return used, nil
 }
 
-// pages calls page after each part of a list has been read.
+// pages calls page after each page of a list has been read.
 func pages(ctx context.Context, c client.Reader, list client.ObjectList, page func(), more ...client.ListOption) error {
 	for next := ""; ; {
 		if err := c.List(ctx, list, append([]client.ListOption{client.Limit(pageSize), client.Continue(next)},
@@ -121,7 +121,7 @@ func pages(ctx context.Context, c client.Reader, list client.ObjectList, page fu
 	}
 }
 
-// nodeOf returns what a Node object reports, and whether it states how the node was bought.
+// nodeOf returns the data of a Node object, and whether the object states its capacity type.
 func nodeOf(o *corev1.Node, now time.Time) (n Node, stated bool) {
 	n = Node{
 		Name: o.Name, Created: o.CreationTimestamp.Time, Age: max(0, now.Sub(o.CreationTimestamp.Time)).Seconds(),
@@ -151,8 +151,8 @@ func nodeOf(o *corev1.Node, now time.Time) (n Node, stated bool) {
 	return n, stated
 }
 
-// providerOf returns the provider of a node: the one of its provider ID, else the one whose
-// catalog has its type.
+// providerOf returns the provider of a node, from its provider ID or otherwise from the catalog
+// that contains its type.
 func providerOf(o *corev1.Node, kind string) string {
 	switch scheme, _, _ := strings.Cut(o.Spec.ProviderID, ":"); scheme {
 	case "aws", "azure":
@@ -168,7 +168,7 @@ func providerOf(o *corev1.Node, kind string) string {
 	return ""
 }
 
-// regionOfClass returns the only region in which Rackspace sells a class, empty for others.
+// regionOfClass returns the only region in which Rackspace sells a class, or empty for others.
 func regionOfClass(provider, class string) string {
 	if provider != catalog.Rackspace {
 		return ""
@@ -185,13 +185,13 @@ func regionOfClass(provider, class string) string {
 	return sold[0]
 }
 
-// fill adds what pods request of the node.
+// fill sets the usage of the node.
 func (n *Node) fill(o *corev1.Node, u usage) {
 	n.Pods = &u.pods
 	n.CPUUse, n.MemoryUse = share(u.cpu, o.Status.Allocatable.Cpu()), share(u.memory, o.Status.Allocatable.Memory())
 }
 
-// share returns part of whole, nil if whole is nil, zero or negative.
+// share returns part divided by whole, or nil if whole is not positive.
 func share(part resource.Quantity, whole *resource.Quantity) *float64 {
 	if whole.Sign() <= 0 {
 		return nil
@@ -200,13 +200,13 @@ func share(part resource.Quantity, whole *resource.Quantity) *float64 {
 	return &x
 }
 
-// actors are the names of what works on a node.
+// actors are the names of the controllers that act on nodes.
 var actors = map[policy.Actor]string{
 	policy.ActorUs: "Spotter", policy.ActorKarpenter: "Karpenter", policy.ActorClusterAutoscaler: "Cluster Autoscaler",
 	policy.ActorEKS: "EKS", policy.ActorNTH: "Node Termination Handler",
 }
 
-// noticesOf returns what the marks on a node announce, the most urgent first.
+// noticesOf returns the notices that follow from the marks on a node, the most urgent first.
 func noticesOf(o *corev1.Node, now time.Time) (all []string) {
 	m := cluster.MarksOf(o)
 	if m.ReclaimLead > 0 {

@@ -16,55 +16,55 @@ type Table struct {
 	Nodes  []Node    `json:"nodes"`
 	Totals Totals    `json:"totals"`
 
-	// Sources are where prices come from, and Notes what is unknown and why.
+	// Sources are the sources of prices, and Notes describe what is unknown and why.
 	Sources []string `json:"price_sources"`
 	Notes   []string `json:"notes"`
 }
 
-// A Node is a node as it is listed. What is unknown is empty or nil.
+// A Node is a row of the table. Unknown values are empty or nil.
 type Node struct {
 	Name string `json:"name"`
 
-	// Pool is the NodePool or node group that the node belongs to.
+	// Pool is the NodePool or node group of the node.
 	Pool string `json:"pool,omitempty"`
 
 	Provider string `json:"provider,omitempty"`
 	Region   string `json:"region,omitempty"`
 	Zone     string `json:"zone,omitempty"`
 	Type     string `json:"instance_type,omitempty"`
-	zoneID   string // the same zone has this ID in every account of AWS
+	zoneID   string // zone ID, which is the same in all AWS accounts
 
 	// Capacity is "spot", "on-demand" or "reserved".
 	Capacity string `json:"capacity_type"`
 
-	// Price is in dollars an hour. PriceOf names its source.
+	// Price is in dollars per hour. PriceOf is its source.
 	Price   *float64 `json:"usd_per_hour,omitempty"`
 	PriceOf string   `json:"price_source,omitempty"`
 
 	Created time.Time `json:"created"`
 	Age     float64   `json:"age_seconds"`
 
-	// VCPU and Memory are what the machine has.
+	// VCPU and Memory are the capacity of the node; memory is in GiB.
 	VCPU   float64 `json:"vcpu"`
 	Memory float64 `json:"memory_gib"`
 
-	// CPUUse and MemoryUse are the shares of what is allocatable that pods request.
+	// CPUUse and MemoryUse are the requests of pods as shares of the allocatable resources.
 	CPUUse    *float64 `json:"cpu_requested,omitempty"`
 	MemoryUse *float64 `json:"memory_requested,omitempty"`
 	Pods      *int     `json:"pods,omitempty"`
 
-	// Notices are what is announced of the node and done to it.
+	// Notices describe what is announced for the node and what controllers do to it.
 	Notices []string `json:"notices,omitempty"`
 }
 
-// Totals are the sums over a table.
+// Totals are the totals of a table.
 type Totals struct {
 	Nodes    int     `json:"nodes"`
 	Spot     int     `json:"spot_nodes"`
 	VCPU     float64 `json:"vcpu"`
 	SpotVCPU float64 `json:"spot_vcpu"`
 
-	// Priced is how many nodes have a price. The dollars are those of these nodes.
+	// Priced is the number of nodes with a known price. The dollars are those of these nodes.
 	Priced   int     `json:"priced_nodes"`
 	PerHour  float64 `json:"usd_per_hour"`
 	PerMonth float64 `json:"usd_per_month"`
@@ -88,8 +88,8 @@ func totalsOf(nodes []Node) Totals {
 	return t
 }
 
-// orders are what a table can be sorted by: unknown values are last, and equal ones are
-// ascending by name.
+// orders maps the name of a column to a comparison. Unknown values are last, and equal ones are
+// sorted by name.
 var orders = map[string]func(a, b *Node) int{
 	"age":   func(a, b *Node) int { return a.Created.Compare(b.Created) },
 	"price": func(a, b *Node) int { return descending(a.Price, b.Price) },
@@ -99,10 +99,10 @@ var orders = map[string]func(a, b *Node) int{
 	},
 }
 
-// orderNames are the keys of orders in the order of the help.
+// orderNames are the keys of orders, in the order of the help text.
 var orderNames = []string{"age", "price", "use", "pool"}
 
-// Sort sorts the nodes by one of the columns age, price, use and pool.
+// Sort sorts the nodes by the column age, price, use or pool.
 func (t *Table) Sort(by string) error {
 	compare, ok := orders[by]
 	if !ok {
@@ -112,7 +112,7 @@ func (t *Table) Sort(by string) error {
 	return nil
 }
 
-// use is the larger of the two shares that pods request.
+// use returns the larger of the two shares that pods request, or nil if both are unknown.
 func (n *Node) use() *float64 {
 	if n.CPUUse == nil || n.MemoryUse != nil && *n.MemoryUse > *n.CPUUse {
 		return n.MemoryUse

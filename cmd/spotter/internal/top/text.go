@@ -14,10 +14,10 @@ import (
 // none replaces unknown values.
 const none = figures.Unknown
 
-// nameMin is how short names of nodes and pools are cut at most.
+// nameMin is the minimum width to which names of nodes and pools are shortened.
 const nameMin = 12
 
-// columns are those of the table; wide ones are left out where the table is narrow.
+// columns are the columns of the table. Wide ones are shown only in a wide table.
 var columns = []struct {
 	heading string
 	wide    bool
@@ -46,8 +46,8 @@ var columns = []struct {
 	{"PRICE OF", true, false, func(_ string, n *Node, _ bool) string { return cmp.Or(n.PriceOf, none) }},
 }
 
-// Lines returns the table as text. Names are cut so that lines have at most width runes; 0 is
-// any number. At most rows nodes are listed; negative is all of them.
+// Lines returns the table as text. Names are shortened so that lines have at most width runes; a
+// width of 0 means no limit. At most rows nodes are listed; a negative number means all.
 func (t *Table) Lines(width, rows int, wide bool) []string {
 	shown := t.Nodes
 	if rows >= 0 && rows < len(shown) {
@@ -73,7 +73,7 @@ func (t *Table) write(w io.Writer, width int, wide bool) error {
 	return err
 }
 
-// summary is the lines of totals: nodes, and dollars where some price is known.
+// summary returns the lines with totals: nodes, and dollars if any price is known.
 func (t *Table) summary() []string {
 	x := &t.Totals
 	nodes := figures.Count(x.Nodes, "node")
@@ -101,7 +101,7 @@ func (t *Table) summary() []string {
 	return []string{nodes, dollars}
 }
 
-// grid returns the heading and a line for each node, with its notices below it.
+// grid returns the heading and a line for each node, followed by its notices.
 func (t *Table) grid(nodes []Node, width int, wide bool) []string {
 	var shown []int
 	for i := range columns {
@@ -141,10 +141,11 @@ func (t *Table) grid(nodes []Node, width int, wide bool) []string {
 	return lines
 }
 
-// textGap is the number of spaces after a column of text.
+// textGap is the number of spaces after a text column.
 const textGap = 2
 
-// gap is the number of spaces after a column; those of numbers move together where lines are short.
+// gap returns the number of spaces after a column. The gaps after number columns are smaller if
+// lines are short.
 func gap(column, numberGap int) int {
 	if column < 4 {
 		return textGap
@@ -152,7 +153,7 @@ func gap(column, numberGap int) int {
 	return numberGap
 }
 
-// total is the length of a line.
+// total returns the length of a line.
 func total(size []int, numberGap int) int {
 	sum := -numberGap
 	for k := range size {
@@ -161,7 +162,8 @@ func total(size []int, numberGap int) int {
 	return sum
 }
 
-// shrink makes the columns of pools and then of nodes smaller until lines have at most width runes.
+// shrink reduces the width of the pool column and then of the node column until lines have at most
+// width runes.
 func shrink(size []int, width int) {
 	for _, k := range []int{1, 0} {
 		over := max(0, total(size, 1)-width)
@@ -178,7 +180,8 @@ func pad(b *strings.Builder, text string, size int, right bool) {
 	b.WriteString(text + space)
 }
 
-// cut shortens a text to size runes in its middle, as the ends of names distinguish nodes.
+// cut shortens a text to size runes in the middle, since nodes often differ at the ends of their
+// names.
 func cut(text string, size int) string {
 	r := []rune(text)
 	if len(r) <= size {
@@ -196,7 +199,7 @@ func nameOf(n *Node, wide bool) string {
 	return n.Name
 }
 
-// region returns the region of all nodes, empty where they are in several.
+// region returns the region of all nodes, or empty if they are in several regions.
 func (t *Table) region() string {
 	only := ""
 	for i := range t.Nodes {
@@ -210,8 +213,8 @@ func (t *Table) region() string {
 	return only
 }
 
-// zoneOf returns the zone of a node, its region where it has no zone. Where all nodes are in
-// one region, which the summary names, it is the rest of the name, as "a".
+// zoneOf returns the zone of a node, or its region if it has no zone. If all nodes are in one
+// region, which the summary names, the zone is shortened to a suffix such as "a".
 func zoneOf(n *Node, region string, wide bool) string {
 	if n.Zone == "" {
 		return cmp.Or(n.Region, none)
@@ -222,7 +225,7 @@ func zoneOf(n *Node, region string, wide bool) string {
 	return n.Zone
 }
 
-// priceOf marks a price that is not paid today with a tilde.
+// priceOf formats a price. A tilde marks a price that is recorded or modelled.
 func priceOf(n *Node) string {
 	if n.Price == nil {
 		return none
@@ -241,7 +244,7 @@ func percent(x *float64) string {
 	return figures.Share(*x, 0)
 }
 
-// span writes a duration as kubectl does, by its largest unit.
+// span formats a duration like kubectl, in its largest unit.
 func span(d time.Duration) string {
 	d = max(0, d)
 	switch {

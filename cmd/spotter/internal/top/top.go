@@ -19,7 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A topCall is the flags of a call.
+// A topCall is the values of the flags of the command top.
 type topCall struct {
 	cluster access.Cluster
 	sort    string
@@ -52,10 +52,10 @@ func Command(p *cli.Program) *cobra.Command {
 }
 
 const (
-	// readWait is how long the API server may take for all nodes and pods.
+	// readWait is the timeout for reading all nodes and pods.
 	readWait = time.Minute
 
-	// watchEvery is the time between two readings of --watch.
+	// watchEvery is the interval between two reads of --watch.
 	watchEvery = 5 * time.Second
 )
 
@@ -91,7 +91,7 @@ func run(ctx context.Context, p *cli.Program, f *topCall) error {
 	return p.Print(&f.form, t, func(w io.Writer, wide bool) error { return t.write(w, width, wide) })
 }
 
-// read reads a table within a bounded time.
+// read reads a sorted table within readWait.
 func read(ctx context.Context, c client.Reader, prices *Prices, by string) (*Table, error) {
 	ctx, stop := context.WithTimeout(ctx, readWait)
 	defer stop()
@@ -102,7 +102,7 @@ func read(ctx context.Context, c client.Reader, prices *Prices, by string) (*Tab
 	return t, t.Sort(by)
 }
 
-// terminal returns standard output where it is a terminal.
+// terminal returns standard output if it is a terminal, otherwise nil.
 func terminal(p *cli.Program) *os.File {
 	if out, ok := cli.File(p.Stdout); ok && term.IsTerminal(int(out.Fd())) {
 		return out
@@ -110,8 +110,8 @@ func terminal(p *cli.Program) *os.File {
 	return nil
 }
 
-// watch draws the table until ctx ends. A reading that fails leaves what was drawn, with the
-// reason below it.
+// watch redraws the table until ctx ends. If a read fails, it keeps the last table and shows the
+// error below it.
 func watch(ctx context.Context, p *cli.Program, f *topCall, c client.Reader, prices *Prices, screen *os.File) error {
 	var last *Table
 	for {
@@ -156,7 +156,7 @@ func (t *Table) fit(width, height int, wide bool) []string {
 	return lines[:min(len(lines), max(1, height))]
 }
 
-// draw draws lines over what the terminal shows.
+// draw replaces the content of the terminal by lines.
 func draw(w io.Writer, lines []string, width int) error {
 	var b strings.Builder
 	b.WriteString(ansi.CursorHomePosition)

@@ -96,8 +96,8 @@ func runCompact(ctx context.Context, p *cli.Program, src, out string) error {
 	})
 }
 
-// upload puts the files of the compact trace at dir under a prefix, the index last: without
-// it there is no compact trace.
+// upload uploads the files of the compact trace in dir to a prefix. The index is last, since the
+// trace is not complete without it.
 func upload(ctx context.Context, store *objects.Store, dir, prefix string, index *trace.Index) error {
 	for _, name := range append(slices.Sorted(maps.Keys(index.Sizes)), trace.IndexName) {
 		if err := put(ctx, store, dir, prefix, name); err != nil {
@@ -107,7 +107,7 @@ func upload(ctx context.Context, store *objects.Store, dir, prefix string, index
 	return nil
 }
 
-// put stores the file of a trace at dir whose path there is name under a prefix.
+// put uploads the file name of a trace in dir to a prefix. The key is the prefix and name.
 func put(ctx context.Context, store *objects.Store, dir, prefix, name string) error {
 	return store.Create(ctx, objects.Join(prefix, filepath.ToSlash(name)), func(w io.Writer) error {
 		f, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))

@@ -11,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/live/aws"
 )
 
-// copyTo has the recording copy files to where --upload says. If nothing is there yet, it also
-// copies those recorded before.
+// copyTo makes the recording upload its files to the destination of --upload. If the destination is
+// empty, it also uploads the files recorded before.
 func (r *recordCall) copyTo(ctx context.Context, store *objects.Store) error {
 	if !objects.Remote(r.upload) {
 		return cli.Invalid(fmt.Errorf("--upload: %s is not an s3:// name", r.upload), "write it as s3://BUCKET/PREFIX")
@@ -26,7 +26,7 @@ func (r *recordCall) copyTo(ctx context.Context, store *objects.Store) error {
 		return err
 	}
 	if len(found) > 0 && len(before) == 0 {
-		// A new recording does not know what was recorded before.
+		// A new recording does not contain what was recorded before.
 		return cli.Invalid(fmt.Errorf("--upload: %s holds %s, while %s holds no recording", r.upload, found[0].Name, r.Dir),
 			"give --out the folder that this is the copy of, or --upload an empty prefix")
 	}

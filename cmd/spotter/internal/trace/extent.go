@@ -12,11 +12,11 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// describedMax is the most rows that are described. They are in memory, with what the
-// statistics make of them.
+// describedMax is the maximum number of rows that are described. They are in memory, together with
+// the state of the statistics.
 const describedMax = 20_000_000
 
-// An extent is what the index of a compact trace says, of more than can be described.
+// An extent is a summary from the index of a compact trace that is too large to be described.
 type extent struct {
 	Name        string   `json:"name"`
 	From        string   `json:"from"`
@@ -33,7 +33,7 @@ type extent struct {
 }
 
 // tooLarge returns the extent of the part of the trace at path that o selects. It is nil if that
-// can be described: it has at most most rows, or o selects some of the types or zones.
+// part can be described: it has at most most rows, or o selects some of the types or zones.
 func tooLarge(path string, o trace.ReadOptions, most int64) (*extent, error) {
 	if trace.IsEmbedded(path) || len(o.Zones)+len(o.Types) > 0 {
 		return nil, nil
@@ -52,7 +52,7 @@ func tooLarge(path string, o trace.ReadOptions, most int64) (*extent, error) {
 	}, nil
 }
 
-// write renders e for a terminal.
+// write writes e as text.
 func (e *extent) write(w io.Writer, _ bool) error {
 	x := e.index
 	for _, line := range [][2]string{

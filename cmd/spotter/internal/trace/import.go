@@ -18,7 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 )
 
-// An importing is what the flags of trace import say.
+// An importing is the values of the flags of trace import.
 type importing struct {
 	dir              string
 	from, at, prices string
@@ -71,7 +71,7 @@ func ImportCommand(p *cli.Program) *cobra.Command {
 	return c
 }
 
-// complete checks the flags and puts them into the options.
+// complete validates the flags and sets the options.
 func (im *importing) complete() error {
 	o := &im.options
 	if im.dir == "" {
@@ -117,14 +117,14 @@ func runImport(p *cli.Program, srcs []string, im *importing) error {
 	return p.Output("", func(w io.Writer) error { return writeImport(w, im.dir, report) })
 }
 
-// importAdvice says what to do about an error of importing srcs.
+// importAdvice returns advice about an error of importing srcs.
 func importAdvice(srcs []string, err error) string {
 	fault := (*trace.FileError)(nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "name files that exist; `spotter trace import --help` has examples"
 	case errors.Is(err, trace.ErrStored) && errors.As(err, &fault):
-		// A file of a folder is no trace by itself.
+		// a single file of a trace folder is not a trace
 		k := max(0, slices.IndexFunc(srcs, func(src string) bool { return strings.HasPrefix(fault.File, src) }))
 		return "use it as it is, with --trace: `spotter trace info " + srcs[k] + "` describes it"
 	case errors.Is(err, trace.ErrCorrupt):
@@ -173,7 +173,7 @@ func writeImport(w io.Writer, dir string, r *importer.Report) error {
 	return err
 }
 
-// formats says what the sources were taken for, each kind once.
+// formats lists the detected formats, each once with its number.
 func formats(names []string) string {
 	var parts []string
 	for i := 0; i < len(names); {

@@ -1,4 +1,4 @@
-// Package trace has commands that import, record and describe traces.
+// Package trace implements the commands that import, record and describe traces.
 package trace
 
 import (
@@ -65,7 +65,7 @@ func InfoCommand(p *cli.Program) *cobra.Command {
 	return c
 }
 
-// parseSpan puts the span that the flags name into o.
+// parseSpan sets the interval of the flags in o.
 func parseSpan(o *trace.ReadOptions, from, to string) error {
 	if err := cmp.Or(input.TimeFlag("from", from, &o.From), input.TimeFlag("to", to, &o.To)); err != nil {
 		return err

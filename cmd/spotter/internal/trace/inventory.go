@@ -14,7 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
-// An inventory is what a trace holds, in addition to its statistics.
+// An inventory describes the contents of a trace, in addition to its statistics.
 type inventory struct {
 	*measure.Statistics
 
@@ -22,25 +22,25 @@ type inventory struct {
 	Providers, Regions, Zones []string
 	Types, Markets, Rows      int
 
-	// Markets with a recorded availability, hazard, band and on-demand price. Catalog counts those
-	// whose on-demand price is only in the catalog, and Derived those without any published price,
-	// for which a model is used. Unpriced names those without any price.
+	// The numbers of markets with a recorded availability, hazard, band and on-demand price.
+	// Catalog counts those whose on-demand price is only in the catalog, and Derived those without
+	// any published price, for which a model is used. Unpriced names those without any price.
 	WithAvailability, WithHazard, WithBand, WithOnDemand, Catalog, Derived int
 	Unpriced                                                               []string
 
 	Warnings []string
 	Digest   [32]byte
 
-	// Traffic is what was read of the files; nothing of an embedded trace.
+	// Traffic is the number of bytes read from the files; zero for an embedded trace.
 	Traffic trace.Traffic
 
-	// meta holds what the trace says of how it was recorded.
+	// meta contains the metadata about the recording.
 	meta     map[string]string
 	unmarked bool
 	scores   scored
 }
 
-// inventoryOf describes t.
+// inventoryOf returns the inventory of t.
 func inventoryOf(t *trace.Trace) *inventory {
 	v := &inventory{
 		Statistics: measure.Measure(t, nil), About: t.About, Markets: len(t.Series), Warnings: t.Warnings, Digest: t.Digest,
@@ -82,13 +82,13 @@ func one(b bool) int {
 	return 0
 }
 
-// names returns each of all once, in order.
+// names sorts all and returns its distinct values.
 func names(all []string) []string {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// An object is an inventory for programs. A figure that is not known is left out.
+// An object is an inventory in machine-readable form. Unknown values are omitted.
 type object struct {
 	Name      string   `json:"name"`
 	About     string   `json:"about,omitempty"`
@@ -108,8 +108,8 @@ type object struct {
 	Changes   int      `json:"price_changes"`
 	SampleS   float64  `json:"sampling_s,omitempty"`
 
-	// Shares of time, changes a day, hours and ratios of spot to on-demand; lists are
-	// their 5th, 50th and 95th percentiles.
+	// Shares of time, changes per day, hours and ratios of Spot to on-demand price. Lists are the
+	// 5th, 50th and 95th percentiles.
 	Offered       *float64   `json:"offered_share,omitempty"`
 	ChangesPerDay *float64   `json:"changes_per_day_median,omitempty"`
 	GapHours      []float64  `json:"hours_between_changes,omitempty"`
@@ -123,7 +123,7 @@ type object struct {
 	Digest        string     `json:"digest"`
 }
 
-// An onDemandOf counts markets by where their on-demand price comes from.
+// An onDemandOf is the number of markets by the source of their on-demand price.
 type onDemandOf struct {
 	Recorded int      `json:"recorded"`
 	Catalog  int      `json:"catalog"`
@@ -131,7 +131,7 @@ type onDemandOf struct {
 	Unknown  []string `json:"unknown"`
 }
 
-// object returns v for programs.
+// object returns v in machine-readable form.
 func (v *inventory) object() object {
 	p := &v.Prices
 	out := object{
@@ -148,7 +148,7 @@ func (v *inventory) object() object {
 	return out
 }
 
-// known returns x, nil if it is NaN.
+// known returns a pointer to x, or nil if x is NaN.
 func known(x float64) *float64 {
 	if math.IsNaN(x) {
 		return nil
@@ -156,7 +156,7 @@ func known(x float64) *float64 {
 	return &x
 }
 
-// allKnown returns values, nil where one is no number.
+// allKnown returns values, or nil if one of them is NaN.
 func allKnown(values []float64) []float64 {
 	if slices.ContainsFunc(values, math.IsNaN) {
 		return nil
@@ -164,7 +164,7 @@ func allKnown(values []float64) []float64 {
 	return values
 }
 
-// text renders v for a terminal, one fact a line; wide names all zones and markets.
+// text returns v as text, one fact per line. With wide it names all zones and markets.
 func (v *inventory) text(wide bool) string {
 	few, fewer := 8, 5
 	if wide {

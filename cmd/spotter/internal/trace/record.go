@@ -18,7 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A recordCall has the flags of `trace record` in addition to the configuration.
+// A recordCall is the configuration of a recording and the other flags of `trace record`.
 type recordCall struct {
 	aws.Config
 	until                         string
@@ -37,7 +37,7 @@ type recorder interface {
 	Follow(ctx context.Context, done func(*aws.Summary)) error
 }
 
-// recorder returns what records the regions: each by itself if all are requested.
+// recorder returns the recorder of the regions. If all are requested, each is recorded separately.
 func (r *recordCall) recorder(ctx context.Context) (recorder, error) {
 	if !slices.Equal(r.Regions, []string{allRegions}) {
 		return aws.New(r.Config)
@@ -175,7 +175,7 @@ func runRecord(ctx context.Context, p *cli.Program, r *recordCall) error {
 	return cmp.Or(written, recordFault(r, err))
 }
 
-// parseUntil reads --until.
+// parseUntil parses --until.
 func (r *recordCall) parseUntil() error {
 	if r.until == "" {
 		return nil
@@ -212,7 +212,7 @@ func writeRecorded(w io.Writer, dir string, s *aws.Summary) error {
 	return err
 }
 
-// recordFault says what to do about err.
+// recordFault adds advice to err.
 func recordFault(r *recordCall, err error) error {
 	const again = "what was fetched is kept: the same call resumes from there"
 	if err == nil {

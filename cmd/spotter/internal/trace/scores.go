@@ -10,15 +10,15 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// scaleChanged is the day from which AWS answers placement scores of 4 to 9 for types of the
-// P family, which it had scored low (recordings of SpotLake; AWS has not announced it).
+// scaleChanged is the day from which AWS returns placement scores of 4 to 9 for types of the P
+// family, whose scores were low before (recordings of SpotLake; AWS has not announced it).
 var scaleChanged = policy.TimeOf(time.Date(2025, 9, 25, 0, 0, 0, 0, time.UTC))
 
-// familyP are the instance types of that family: p4d.24xlarge, p5en.48xlarge.
+// familyP matches the instance types of that family, such as p4d.24xlarge and p5en.48xlarge.
 var familyP = regexp.MustCompile(`^p[0-9]`)
 
-// A scored is what a trace has of placement scores: in how many markets, from when to when,
-// and whether those of the P family are of before the change of their scale, or of after.
+// A scored summarises the placement scores of a trace: the number of markets, the interval, and
+// whether the P family has scores from before and from after the change of scale.
 type scored struct {
 	markets       int
 	from, to      policy.Time
@@ -44,7 +44,7 @@ func (s *scored) add(m *trace.Series) {
 	s.markets += one(found)
 }
 
-// scale says which scale the scores of the P family are on, empty without any.
+// scale returns the scale of the scores of the P family, or empty if there are no such scores.
 func (s *scored) scale() string {
 	day := scaleChanged.Std().Format(time.DateOnly)
 	switch {
@@ -58,7 +58,7 @@ func (s *scored) scale() string {
 	return ""
 }
 
-// A scoresOf is what the JSON has of placement scores.
+// A scoresOf is the summary of placement scores in machine-readable form.
 type scoresOf struct {
 	Markets int    `json:"markets"`
 	From    string `json:"from"`
@@ -66,7 +66,7 @@ type scoresOf struct {
 	Scale   string `json:"p_family_scale,omitempty"`
 }
 
-// object returns s for programs, nil without scores.
+// object returns s in machine-readable form, or nil without scores.
 func (s *scored) object() *scoresOf {
 	if s.markets == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (s *scored) object() *scoresOf {
 	return &scoresOf{s.markets, s.from.String(), s.to.String(), s.scale()}
 }
 
-// text says it for a terminal.
+// text returns s as text.
 func (s *scored) text() string {
 	if s.markets == 0 {
 		return "none"

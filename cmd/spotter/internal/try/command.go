@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/input"
 )
 
-// A call is what the flags say.
+// A call is the values of the flags of the command try.
 type call struct {
 	cluster access.Cluster
 	form    cli.Form
@@ -65,7 +65,7 @@ func Command(p *cli.Program) *cobra.Command {
 	return c
 }
 
-// A trial is one call.
+// A trial is one call of try for one cluster.
 type trial struct {
 	p       *cli.Program
 	f       *call
@@ -74,7 +74,7 @@ type trial struct {
 	patient limits
 }
 
-// run reads, simulates, writes and prints.
+// run reads, simulates, writes files and prints the result.
 func run(ctx context.Context, p *cli.Program, f *call) error {
 	if f.file != "" && f.demo || (f.file != "" || f.demo) && f.cluster.Context != "" {
 		return cli.Invalid(errTwoSources, "give one of them")
@@ -103,7 +103,7 @@ func run(ctx context.Context, p *cli.Program, f *call) error {
 	})
 }
 
-// source returns what the flags name, with its prices.
+// source returns the cluster or manifests that the flags select, with prices.
 func (t *trial) source(ctx context.Context) (*staged, error) {
 	switch {
 	case t.f.demo:
@@ -118,12 +118,12 @@ func (t *trial) source(ctx context.Context) (*staged, error) {
 	return t.scenario(ctx, seen)
 }
 
-// on tries a cluster, and writes the files.
+// on simulates a cluster and writes the files.
 func (t *trial) on(ctx context.Context, staged *staged) (*result, error) {
 	seen := staged.seen
 	now := costNow(staged.bound)
 	if now.Nodes == 0 {
-		now.Of = packed // of which the first run says what it costs
+		now.Of = packed // the first run determines its cost
 	} else {
 		t.say("now: %s", now.sentence(staged.prices()))
 	}
@@ -138,5 +138,5 @@ func (t *trial) on(ctx context.Context, staged *staged) (*result, error) {
 	return r, err
 }
 
-// say informs the user on standard error, where programs do not read.
+// say reports progress to the user on standard error.
 func (t *trial) say(format string, args ...any) { sayTo(t.p.Stderr, format, args...) }

@@ -1,7 +1,6 @@
-// Package try is the command that says of the cluster at hand, within a minute, what it
-// costs, what it would cost under other policies, and what to do next. It reads, and
-// changes nothing.
+// Package try implements the command that estimates within a minute what the current cluster costs,
+// what it would cost under other policies, and what to do next. It changes nothing in the cluster.
 //
-// A [trial] goes from the cluster to its prices, from these to the runs that the time
-// allows, and from them to a [result], which is printed and written into a folder.
+// A [trial] reads the cluster, determines its prices, simulates as many runs as the time allows,
+// and returns a [result], which is printed and written to a folder.
 package try

@@ -21,18 +21,19 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 )
 
-// A dump is the objects of a cluster out of files, as `kubectl get -o yaml` prints them. It
-// lists them as an API server does.
+// A dump is the objects of a cluster from files, in the form of `kubectl get -o yaml`. It
+// implements client.Reader by listing them.
 type dump struct {
 	client.Reader
 	objects []unstructured.Unstructured
 	scheme  *runtime.Scheme
 
-	// listed are the kinds that were read.
+	// listed are the kinds that were listed.
 	listed map[schema.GroupVersionKind]bool
 }
 
-// dumpOf returns the objects of a text, nil if it has no nodes and so is not a dump.
+// dumpOf returns the objects in a text. It returns nil if the text has no nodes and is therefore
+// not a dump.
 func dumpOf(text []byte) (*dump, error) {
 	d := &dump{listed: map[schema.GroupVersionKind]bool{}}
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
@@ -65,7 +66,7 @@ func dumpOf(text []byte) (*dump, error) {
 	return nil, nil
 }
 
-// skipped counts the objects of kinds that were not read, by kind.
+// skipped returns the number of objects of each kind that was not listed, as text.
 func (d *dump) skipped() string {
 	counts := map[string]int{}
 	for i := range d.objects {
@@ -80,7 +81,7 @@ func (d *dump) skipped() string {
 	return strings.Join(parts, ", ")
 }
 
-// List fills in the objects of the kind of list.
+// List sets the items of list to the objects of its kind.
 func (d *dump) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	kind, err := apiutil.GVKForObject(list, d.scheme)
 	if err != nil {

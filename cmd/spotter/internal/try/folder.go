@@ -16,10 +16,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A folder is where a trial writes.
+// A folder is the output folder of a trial.
 type folder struct{ dir string }
 
-// The files of a folder. The last says that try has written the others.
+// The files of a folder. markFile marks the others as written by try.
 const (
 	scenarioFile = "cluster.yaml"
 	pricesFile   = "cluster.prices.parquet"
@@ -32,8 +32,8 @@ const (
 func (f folder) scenario() string { return filepath.Join(f.dir, scenarioFile) }
 func (f folder) pools() string    { return filepath.Join(f.dir, poolsFile) }
 
-// check refuses a folder with files of others, or that cannot be written, before anything
-// is read. A new one is made when there is something to write.
+// check returns an error if the folder contains files that try did not write, or cannot be written.
+// It does not create the folder.
 func (f folder) check(force bool) error {
 	const advice = "give another folder with --dir, or --force to replace them"
 	if f.dir == "" {
@@ -59,7 +59,7 @@ func (f folder) check(force bool) error {
 	return nil
 }
 
-// write writes everything, and returns the files.
+// write writes all files and returns their paths.
 func (f folder) write(s *staged, r *eval.Report, p *poolPlan, found *result) ([]string, error) {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return nil, err
@@ -80,10 +80,10 @@ func (f folder) write(s *staged, r *eval.Report, p *poolPlan, found *result) ([]
 		}
 		files, texts = append(files, f.pools()), append(texts, text)
 	} else if err := os.Remove(f.pools()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err // it would be that of another call
+		return nil, err // the existing file would belong to another call
 	}
 	var prices []string
-	if s.trace != nil { // else it is an embedded one
+	if s.trace != nil { // otherwise the trace is embedded
 		prices = []string{filepath.Join(f.dir, pricesFile)}
 		if err := trace.WriteFile(prices[0], s.trace); err != nil {
 			return nil, err

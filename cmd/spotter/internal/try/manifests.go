@@ -20,8 +20,8 @@ import (
 //go:embed demo.yaml
 var demo []byte
 
-// ofFiles makes a trial of the manifests in a file or folder. With nodes among them they are a
-// cluster, read from files.
+// ofFiles prepares a trial of the manifests in a file or folder. If they contain nodes, they are
+// treated as a cluster.
 func (t *trial) ofFiles(ctx context.Context, path string) (*staged, error) {
 	text, err := input.ReadManifests(ctx, path, t.f.sources.Recursive)
 	if err != nil {
@@ -33,7 +33,7 @@ func (t *trial) ofFiles(ctx context.Context, path string) (*staged, error) {
 	}
 	d, err := dumpOf(text)
 	if err != nil || d == nil {
-		return t.ofManifests("the manifests in "+name, path, text) // which says what is wrong with them
+		return t.ofManifests("the manifests in "+name, path, text) // reports the errors of the text
 	}
 	x := &sight{server: name, manifests: "the objects in " + name}
 	t.say("reading the cluster in %s", name)
@@ -52,10 +52,10 @@ func (t *trial) ofFiles(ctx context.Context, path string) (*staged, error) {
 	return t.scenario(ctx, x)
 }
 
-// demonstration is what is tried in place of a cluster.
+// demonstration describes the example that is tried instead of a cluster.
 const demonstration = "a demonstration: this cluster does not exist"
 
-// ofManifests makes a trial of the text of manifests, which errors call name.
+// ofManifests prepares a trial of manifests. name identifies them in errors.
 func (t *trial) ofManifests(what, name string, text []byte) (*staged, error) {
 	now := policy.TimeOf(t.began.UTC().Truncate(time.Second))
 	x := &sight{
@@ -70,7 +70,7 @@ func (t *trial) ofManifests(what, name string, text []byte) (*staged, error) {
 	}
 	s.text = scenarios.WithoutOrigins(text)
 	var market input.MarketFlags
-	market.Register(pflag.NewFlagSet("try", pflag.ContinueOnError)) // all of them by default
+	market.Register(pflag.NewFlagSet("try", pflag.ContinueOnError)) // with the default values of all flags
 	if s.bound, err = market.Bind(sc, input.Traces{}, 0); errors.Is(err, scenarios.ErrNoMarket) {
 		return nil, noPrices(err)
 	} else if err != nil {
@@ -88,8 +88,8 @@ func (t *trial) ofManifests(what, name string, text []byte) (*staged, error) {
 	return s, nil
 }
 
-// noPrices says what to do where the embedded prices have nothing that the manifests may buy:
-// try has no flag for others.
+// noPrices adds advice to the error that the embedded prices do not cover the markets of the
+// manifests, since try has no flag for other prices.
 func noPrices(err error) error {
 	if inner := (*cli.InvalidError)(nil); errors.As(err, &inner) {
 		err = inner.Unwrap()
@@ -98,8 +98,8 @@ func noPrices(err error) error {
 		"record prices of these zones with `spotter trace record`, and compare with `spotter eval PATH --trace DIR`")
 }
 
-// demoName is that of the demonstration in errors.
+// demoName is the name of the demonstration in errors.
 const demoName = "demo.yaml"
 
-// errTwoSources reports that the flags name more than one thing to try.
+// errTwoSources means that the flags select more than one source.
 var errTwoSources = errors.New("-f, --demo and --context: each names something else to try")

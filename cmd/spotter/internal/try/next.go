@@ -8,21 +8,21 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// gain is the least part of what is paid today, in percent, that is worth a step.
+// gain is the minimum saving that justifies a step, in percent of today's cost.
 const gain = 3
 
-// idle is the share of what is paid below which what pods request shows nodes that are
-// hardly used.
+// idle is a share of today's cost. If the cost of the nodes that pods require is below it, nodes
+// are hardly used.
 const idle = 0.75
 
-// A step is the one thing to do next.
+// A step is the recommended next step.
 type step struct {
 	Do       string   `json:"do"`
 	Commands []string `json:"commands,omitempty"`
 }
 
-// next chooses it: what saves most, and of what saves about as much the smaller step. What
-// the cluster's own pools save by themselves is not counted for any other policy.
+// next returns the recommended step: the one that saves most, or the smaller one if savings are
+// similar. What the cluster's own pools would save is not attributed to any other policy.
 func (t *trial) next(seen *sight, r *result, p *poolPlan) step {
 	own, plain, ours := r.row(asIs), r.row(karpenter), r.row(portfolio)
 	forbid := seen.forbidSpot()
@@ -46,7 +46,7 @@ func (t *trial) next(seen *sight, r *result, p *poolPlan) step {
 	return step{Do: "nothing: this cluster has nothing to gain worth a change"}
 }
 
-// shadow says how Spotter is run in shadow.
+// shadow returns the step of running Spotter in shadow mode.
 func (t *trial) shadow(seen *sight, ours *row, p *poolPlan) step {
 	s := step{Do: fmt.Sprintf("let Spotter show on the cluster itself what it would do, to pay %s less than today. In shadow it touches no node:", figures.Percent(-ours.Change, 1))}
 	apply := "kubectl apply -f " + cli.Shell([]string{t.folder.pools()})

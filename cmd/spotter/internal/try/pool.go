@@ -22,34 +22,35 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A poolPlan is the CapacityPools that would let Spotter show what it would do.
+// A poolPlan is the CapacityPools with which Spotter would show its decisions.
 type poolPlan struct {
 	pools []*v1alpha1.CapacityPool
 
-	// backends and regions are what the controller is started with.
+	// backends and regions are settings of the controller; regions are separated by commas.
 	backends []string
 	regions  string
 
-	// notes say which nodes are in none of them, and why.
+	// notes describe which nodes are in no pool, and why.
 	notes []string
 }
 
-// A group is the nodes that one NodePool or Auto Scaling group made.
+// A group is the nodes of a NodePool or an Auto Scaling group.
 type group struct {
 	name  string
 	made  maker
 	nodes []*policy.Node
 }
 
-// A maker says by a label of nodes what they were made by.
+// A maker identifies what created nodes by a label of the nodes.
 type maker struct {
 	label string
 
-	// tag is that of Auto Scaling groups which has the value of the label; empty for Karpenter.
+	// tag is the tag of Auto Scaling groups whose value is that of the label; empty for Karpenter.
 	tag string
 }
 
-// makers are those of nodes that Spotter can steer; the first whose label a node has made it.
+// makers are the makers of nodes that Spotter can steer. The first one whose label a node has
+// created the node.
 var makers = []maker{
 	{karpv1.NodePoolLabelKey, ""},
 	{"eks.amazonaws.com/nodegroup", "eks:nodegroup-name"},
@@ -57,7 +58,7 @@ var makers = []maker{
 	{"kops.k8s.io/instancegroup", "kops.k8s.io/instancegroup"},
 }
 
-// madeBy returns what made a node, empty where no label says it.
+// madeBy returns the group that created a node. name is empty if no label names it.
 func madeBy(n *policy.Node) (name string, by maker) {
 	for _, m := range makers {
 		if v, _ := n.Label(m.label); v != "" {
@@ -67,8 +68,8 @@ func madeBy(n *policy.Node) (name string, by maker) {
 	return "", maker{}
 }
 
-// poolsOf makes CapacityPools for the nodes that none has yet. One holds the nodes that
-// carry the labels of its template: NodePools whose nodes no label tells apart share one.
+// poolsOf returns CapacityPools for the nodes that no pool contains. A pool contains the nodes with
+// the labels of its template: NodePools whose nodes cannot be distinguished by labels share one.
 func poolsOf(seen *sight, w *scenarios.BoundScenario) *poolPlan {
 	p := &poolPlan{}
 	groups, others := groupsOf(seen.Snapshot, seen.options.Apart)
@@ -100,8 +101,8 @@ func poolsOf(seen *sight, w *scenarios.BoundScenario) *poolPlan {
 	return p
 }
 
-// groupsOf returns the groups of nodes that no CapacityPool holds, ascending by name, and
-// how many nodes are of none.
+// groupsOf returns the groups of nodes that no CapacityPool contains, ascending by name, and the
+// number of nodes without a group.
 func groupsOf(s *policy.Snapshot, apart map[string]string) (out []*group, others int) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -147,8 +148,8 @@ func karpenterBackend(g *group, all []karpv1.NodePool) v1alpha1.Backend {
 	return v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: class}}
 }
 
-// tellApart returns for each group labels that its nodes have and those of no other, nil
-// where one has none.
+// tellApart returns labels for each group that its nodes have and those of other groups lack. It
+// returns nil if a group has no such labels.
 func tellApart(groups []*group, all []karpv1.NodePool) (out []map[string]string) {
 	if len(groups) == 1 {
 		return []map[string]string{cmpLabels(ownLabels(groups[0], all), widest(groups))}
@@ -180,7 +181,7 @@ func cmpLabels(a, b map[string]string) map[string]string {
 	return b
 }
 
-// ownLabels returns those that the NodePool of g states for its nodes and all of them have.
+// ownLabels returns the labels that the NodePool of g states and that all of its nodes have.
 func ownLabels(g *group, all []karpv1.NodePool) map[string]string {
 	p := nodePool(g.name, all)
 	if p == nil {
@@ -224,7 +225,7 @@ var ofNode = []string{
 	"eks.amazonaws.com/", "alpha.eksctl.io/", "nvidia.com/",
 }
 
-// common returns the labels that all nodes of g have, less those of single nodes.
+// common returns the labels that all nodes of g have, without those that ofNode excludes.
 func (g *group) common() map[string]string {
 	out := map[string]string{}
 	for _, l := range g.nodes[0].Labels {
@@ -252,8 +253,8 @@ func widest(groups []*group) map[string]string {
 	return map[string]string{corev1.LabelArchStable: arch}
 }
 
-// add makes a CapacityPool in shadow for groups. It may buy what the pools of the scenario
-// that are made of these groups may.
+// add adds a CapacityPool in mode shadow for groups. It may buy the markets of the scenario's pools
+// that correspond to these groups.
 func (p *poolPlan) add(groups []*group, backend v1alpha1.Backend, labels map[string]string,
 	w *scenarios.BoundScenario) {
 	markets, regions := marketsOf(groups, w)
@@ -287,15 +288,15 @@ func (p *poolPlan) add(groups []*group, backend v1alpha1.Backend, labels map[str
 	p.regions = strings.Join(union(strings.Split(p.regions, ","), regions), ",")
 }
 
-// union returns the words of both, ascending, each once and without the empty one.
+// union returns the distinct non-empty words of both, ascending.
 func union(a, b []string) []string {
 	out := slices.DeleteFunc(slices.Concat(a, b), func(s string) bool { return s == "" })
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// marketsOf restates what the pools of the scenario that are made of groups may buy, and
-// returns the regions of AWS among them.
+// marketsOf returns the markets of the scenario's pools that correspond to groups, and their AWS
+// regions.
 func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Markets, aws []string) {
 	of := func(x *policy.Pool) bool {
 		return slices.ContainsFunc(groups, func(g *group) bool { return capture.Plain(g.name) == x.Name })

@@ -30,38 +30,40 @@ const (
 	day  = 24 * time.Hour
 	week = 7 * day
 
-	// typesMax is the most instance types in a request to AWS: it filters by no more at once.
+	// typesMax is the maximum number of instance types in a request to AWS, the limit of its
+	// filter.
 	typesMax = 200
 
-	// marketsMax is how many markets prices are drawn for: each more makes runs longer, and
-	// so few that there is time for several seeds.
+	// marketsMax is the maximum number of markets for which prices are drawn. Raising it makes runs
+	// longer and leaves time for fewer seeds.
 	marketsMax = 600
 )
 
-// A staged is a cluster with its prices, ready to be run.
+// A staged is a cluster with prices that is ready to be simulated.
 type staged struct {
-	file  string // the scenario, as reports name it
+	file  string // file name of the scenario in reports
 	text  []byte
 	trace *trace.Trace
 	bound *scenarios.BoundScenario
 
-	// length is how long the runs are metered.
+	// length is the length of the metered interval.
 	length time.Duration
 
-	// why says why the prices are not those of the account; empty where they are.
+	// why is the reason why prices are not those of the account; empty if they are.
 	why string
 
 	seen *sight
 
-	// taken is what is run: the cluster, or one in times of its nodes.
+	// taken is what is simulated: the cluster, or a part with one in times of its nodes.
 	taken *capture.Captured
 	times int
 }
 
-// prices says in a word where they come from.
+// prices describes the kind of the prices.
 func (s *staged) prices() string { return s.bound.Trace.Prices() }
 
-// scenario gives the cluster prices: those of its account, else drawn ones.
+// scenario adds prices to the cluster: those of its account, or synthetic ones if these are
+// unavailable.
 func (t *trial) scenario(ctx context.Context, seen *sight) (*staged, error) {
 	s := &staged{file: t.folder.scenario(), seen: seen, taken: seen.taken, times: 1}
 	recorded, why := t.recorded(ctx, seen.taken)
@@ -87,8 +89,8 @@ func (t *trial) scenario(ctx context.Context, seen *sight) (*staged, error) {
 	return s, s.bind()
 }
 
-// sample runs one in times of the nodes, with their pods. It takes the same part of each kind of
-// nodes.
+// sample limits the simulation to one in times of the nodes, with their pods. It selects the same
+// share of each kind of nodes.
 func (s *staged) sample(times int) error {
 	nodes := slices.Clone(s.seen.Snapshot.Nodes)
 	word := func(n *policy.Node) string {
@@ -138,10 +140,10 @@ func partOf(p *karpv1.NodePool, times int) *karpv1.NodePool {
 	return p
 }
 
-// warmUp is how long the policies have before what is metered.
+// warmUp is the length of the warm-up before the metered interval.
 const warmUp = day
 
-// bind makes the scenario of the last part of the prices.
+// bind binds the scenario to the last part of the prices.
 func (s *staged) bind() error {
 	const minute = policy.Time(time.Minute / time.Millisecond)
 	from := (s.trace.From + minute - 1) / minute * minute
@@ -181,8 +183,8 @@ func (s *staged) bind() error {
 	return nil
 }
 
-// recorded returns what AWS published in the last eight days of what the pools may buy, or
-// nil and why not.
+// recorded returns the prices that AWS published in the last eight days for the markets of the
+// pools, or nil and the reason.
 func (t *trial) recorded(ctx context.Context, taken *capture.Captured) (*trace.Trace, string) {
 	regions := taken.Regions(catalog.AWS)
 	if len(regions) == 0 {

@@ -18,28 +18,28 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A sight is what was read of a cluster.
+// A sight is the data read from a cluster.
 type sight struct {
 	*capture.Cluster
 	options capture.Options
 	taken   *capture.Captured
 
-	// context and server name the cluster. Remarks are what of its objects cannot be used.
+	// context and server identify the cluster. remarks describe objects that cannot be used.
 	context, server string
 	remarks         []string
 
-	// manifests names what is tried instead of a cluster; empty for a cluster.
+	// manifests describes what is tried instead of a cluster; empty for a cluster.
 	manifests string
 
-	// withoutCluster reports that no cluster can be acted on.
+	// withoutCluster reports that there is no cluster that can be changed.
 	withoutCluster bool
 }
 
 const (
-	// readWait is how long the API server may take for all objects of a large cluster.
+	// readWait is the timeout for reading all objects of a large cluster.
 	readWait = 2 * time.Minute
 
-	// remarksMax is how many remarks are kept.
+	// remarksMax is the maximum number of remarks that are kept.
 	remarksMax = 20
 )
 
@@ -51,7 +51,7 @@ const (
 
 func sayTo(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 
-// read reads the cluster that the flags name.
+// read reads the cluster that the flags select.
 func (t *trial) read(ctx context.Context) (*sight, error) {
 	config, err := t.f.cluster.Config(t.p.Version)
 	switch {
@@ -64,7 +64,7 @@ func (t *trial) read(ctx context.Context) (*sight, error) {
 	x := &sight{context: t.f.cluster.Name(), server: config.Host}
 	t.say("reading context %s at %s: lists %s; nothing is changed", cmp.Or(x.context, "of the pod"), x.server,
 		strings.Join(capture.Kinds(), ", "))
-	if _, err := access.Ask(ctx, config); err != nil { // a moment, and not the minute of all lists
+	if _, err := access.Ask(ctx, config); err != nil { // fails within seconds, before the longer lists
 		return nil, cli.Invalid(err, notReached)
 	}
 	ctx, stop := context.WithTimeout(ctx, readWait)
@@ -75,7 +75,7 @@ func (t *trial) read(ctx context.Context) (*sight, error) {
 	return x, x.take(ctx, read)
 }
 
-// take reads the cluster by read, and makes a scenario of it that has no prices yet.
+// take calls read and makes a scenario of the cluster, which has no prices yet.
 func (x *sight) take(ctx context.Context, read func(*capture.Options, io.Writer) (*capture.Cluster, error)) error {
 	x.options = capture.Options{Name: "cluster", Provider: catalog.AWS, JobDuration: time.Hour, Priced: true}
 	var log bytes.Buffer
@@ -102,7 +102,7 @@ func (x *sight) take(ctx context.Context, read func(*capture.Options, io.Writer)
 	return nil
 }
 
-// forbidSpot returns the NodePools that allow no Spot, ascending.
+// forbidSpot returns the names of the NodePools that do not allow Spot, ascending.
 func (x *sight) forbidSpot() (out []string) {
 	for i := range x.options.NodePools {
 		if p := &x.options.NodePools[i]; !capture.Permits(p, policy.Spot.String()) {

@@ -15,24 +15,24 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A result is what a trial found, as programs read it. Amounts are in $ a month.
+// A result is the result of a trial in machine-readable form. Amounts are in dollars per month.
 type result struct {
 	Context string `json:"context,omitempty"`
 	Server  string `json:"server,omitempty"`
 
-	// Manifests names what was tried instead of a cluster.
+	// Manifests describes what was tried instead of a cluster.
 	Manifests string `json:"manifests,omitempty"`
 
 	At string `json:"at"`
 
-	// Prices are recorded or synthetic, and WhySynthetic says why they are the latter.
+	// Prices is recorded or synthetic, and WhySynthetic is the reason for the latter.
 	Prices       string `json:"prices"`
 	WhySynthetic string `json:"why_synthetic,omitempty"`
 
-	// Now is the first row: what is paid today, which no policy changes.
+	// Now is the first row: today's cost, which does not depend on a policy.
 	Now cost `json:"now"`
 
-	// From and To are the window that is simulated, under Seeds seeds of the weather.
+	// From and To are the simulated window, and Seeds is the number of weather seeds.
 	From  string `json:"from"`
 	To    string `json:"to"`
 	Seeds int    `json:"seeds"`
@@ -49,32 +49,32 @@ type result struct {
 	scenario string
 }
 
-// A cost is what the nodes of the cluster cost a month: their number times their price now.
+// A cost is the monthly cost of the cluster's nodes: the sum of their current prices.
 type cost struct {
-	// Of names what it is the cost of: "paid today", or what represents it where there are no
-	// nodes.
+	// Of names the first row: today's bill, or its substitute if no nodes are known.
 	Of string `json:"of"`
 
 	Nodes    int     `json:"nodes"`
 	Spot     int     `json:"spot_nodes"`
-	Share    float64 `json:"spot_share"` // of vCPUs
+	Share    float64 `json:"spot_share"` // share of vCPUs, in [0, 1]
 	Month    float64 `json:"usd_month"`
 	OnSpot   float64 `json:"spot_usd_month"`
 	OnDemand float64 `json:"on_demand_usd_month"`
 }
 
-// What the first row is the cost of.
+// The names of the first row.
 const (
 	paidToday = "today's bill"
 	packed    = "the on-demand packing"
 )
 
-// today returns c as the report has it, of a cluster times times as large as what is run.
+// today returns c in the form of the report, for a cluster times times as large as the simulated
+// part.
 func (c *cost) today(times int) *eval.Today {
 	return &eval.Today{Name: c.Of, Nodes: c.Nodes, SpotShare: c.Share, Month: c.Month, Times: times}
 }
 
-// A row is the result of one policy: the median over the seeds, with its interval where there are
+// A row is the result of one policy: the median over the seeds, with its interval if there are
 // enough of them.
 type row struct {
 	Policy string   `json:"policy"`
@@ -82,7 +82,7 @@ type row struct {
 	Month  float64  `json:"usd_month"`
 	Low    *float64 `json:"usd_month_low,omitempty"`
 	High   *float64 `json:"usd_month_high,omitempty"`
-	Change float64  `json:"change_pct"` // against now
+	Change float64  `json:"change_pct"` // relative to now
 	Share  float64  `json:"spot_share"`
 	Worst  worst    `json:"worst_run"`
 }
@@ -105,7 +105,7 @@ func costNow(w *scenarios.BoundScenario) cost {
 	var vcpus, spot int64
 	for _, s := range w.Seeds {
 		m := &w.Markets[s.Market]
-		fees := w.Pools[s.Pool].Fees.Total().Float() // which bills have too
+		fees := w.Pools[s.Pool].Fees.Total().Float() // bills include them
 		month := (lastPrice(&w.Prices[s.Market]) + fees) * float64(s.Count) * eval.MonthHours
 		size := int64(s.Count) * w.Types[m.Type].VCPU
 		out.Nodes, vcpus = out.Nodes+s.Count, vcpus+size
@@ -120,7 +120,8 @@ func costNow(w *scenarios.BoundScenario) cost {
 	return out
 }
 
-// lastPrice returns the last price per hour that a market has; 0 where it has none.
+// lastPrice returns the last known price of a market in dollars per hour, or 0 if there is no
+// price.
 func lastPrice(c *scenarios.PriceCurve) float64 {
 	for _, price := range slices.Backward(c.Price) {
 		if price != policy.NoPrice {
@@ -130,7 +131,7 @@ func lastPrice(c *scenarios.PriceCurve) float64 {
 	return 0
 }
 
-// sentence says what the nodes cost.
+// sentence describes the cost of the nodes.
 func (c *cost) sentence(prices string) string {
 	if c.Of != paidToday {
 		return fmt.Sprintf("%s costs about %s a month", c.Of, figures.Dollars(c.Month))
@@ -151,7 +152,7 @@ func (c *cost) sentence(prices string) string {
 	return text
 }
 
-// newResult sums up what was found, but for what to do next.
+// newResult returns the result of a trial, without the next step and the files.
 func newResult(seen *sight, s *staged, now cost, r *eval.Report, p *poolPlan) *result {
 	w := s.bound
 	out := &result{
@@ -172,7 +173,7 @@ func newResult(seen *sight, s *staged, now cost, r *eval.Report, p *poolPlan) *r
 	return out
 }
 
-// unschedulable says which pods fit no node that can be bought: of every run the same.
+// unschedulable lists the pods that fit no node that can be bought, which is the same in every run.
 func unschedulable(r *eval.Report) []string {
 	for i := range r.Runs {
 		if x := &r.Runs[i]; x.Err == nil {
@@ -210,7 +211,7 @@ func rowOf(r *eval.Report, g *eval.Group, i int, perMonth float64) row {
 	return out
 }
 
-// row returns that of a policy.
+// row returns the row of a policy. It panics if the policy was not run.
 func (r *result) row(name string) *row {
 	for i := range r.Policies {
 		if r.Policies[i].Policy == name {
@@ -220,11 +221,11 @@ func (r *result) row(name string) *row {
 	panic("try: the policy " + name + " was not run")
 }
 
-// differs is the change, in percent, from which what the cluster's own pools cost in a week is
-// not what its nodes cost now.
+// differs is the change in percent above which the cost of the cluster's own pools in the
+// simulation is considered different from today's cost.
 const differs = 5
 
-// assumptions returns what was assumed, what counts most first.
+// assumptions returns the assumptions of a result, the most important first.
 func (r *result) assumptions(s *staged) []string {
 	said := s.assumed()
 	if own := r.row(asIs); r.Now.Of == paidToday && (own.Change > differs || own.Change < -differs) {

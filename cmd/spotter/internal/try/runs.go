@@ -15,7 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// The policies that are compared, in the order in which they are shown.
+// The policies that are compared, in the order of the output.
 const (
 	asIs      = eval.CaptureBaseline
 	onDemand  = eval.OnDemand
@@ -25,13 +25,13 @@ const (
 
 func compared() []string { return []string{asIs, onDemand, karpenter, portfolio} }
 
-// limits say how long a trial may take.
+// limits bound the time of a trial.
 type limits struct {
-	// total is the time for everything, and firstRuns how long the runs of the first seed may take
-	// before a smaller part of the cluster is run.
+	// total is the time for the whole trial, and firstRuns the time for the runs of the first seed,
+	// after which a smaller part of the cluster is simulated.
 	total, firstRuns time.Duration
 
-	// seedsMax bounds the seeds; the time does it too.
+	// seedsMax is the maximum number of seeds. The time may limit it further.
 	seedsMax int
 }
 
@@ -39,14 +39,15 @@ func defaultLimits() limits {
 	return limits{total: 55 * time.Second, firstRuns: 20 * time.Second, seedsMax: 20}
 }
 
-// wholeMax is how large a cluster is run whole, and sampledMax how large a part of a larger
-// one is: nodes, and tenths of pods. Raising them leaves time for fewer seeds.
+// wholeMax is the maximum size of a cluster that is simulated completely, and sampledMax that of
+// the simulated part of a larger one. The size is the number of nodes plus a tenth of that of pods.
+// Raising them leaves time for fewer seeds.
 const (
 	wholeMax   = 1500
 	sampledMax = 1000
 )
 
-// oneIn returns of how many nodes one is simulated.
+// oneIn returns n if one in n nodes must be simulated.
 func oneIn(nodes, pods int) int {
 	size := nodes + pods/10
 	if size <= wholeMax {
@@ -55,7 +56,7 @@ func oneIn(nodes, pods int) int {
 	return (size + sampledMax - 1) / sampledMax
 }
 
-// graceWait is how long what is begun may take beyond the time.
+// graceWait is the time that started runs may take beyond the limit.
 const graceWait = 15 * time.Second
 
 // simulate runs every policy under as many seeds as the time allows.
@@ -67,7 +68,7 @@ func (t *trial) simulate(ctx context.Context, s *staged, now *cost) (*eval.Repor
 		return nil, err
 	}
 	left := t.patient.total - time.Since(t.began)
-	seeds := 1 + int(left*3/4/max(spent, time.Millisecond)) // the rest is for bounds, and for a busy machine
+	seeds := 1 + int(left*3/4/max(spent, time.Millisecond)) // the rest is a reserve for other work and for a busy machine
 	seeds = max(1, min(seeds, t.patient.seedsMax))
 	cfg := eval.DefaultConfig()
 	cfg.Policies, cfg.Baseline, cfg.Seeds = compared(), asIs, eval.DefaultSeeds(seeds)
@@ -96,9 +97,8 @@ func (t *trial) simulate(ctx context.Context, s *staged, now *cost) (*eval.Repor
 	return r, nil
 }
 
-// firstRuns runs every policy under the first seed, in a smaller part of the cluster where
-// that takes too long, and says how long it took. The smallest part takes as long as it
-// takes.
+// firstRuns runs every policy under the first seed and returns the time that it took. If that takes
+// too long, it simulates a smaller part of the cluster. The smallest part has no time limit.
 func (t *trial) firstRuns(ctx context.Context, s *staged) (*memo, time.Duration, error) {
 	whole := s.seen.taken
 	for times := oneIn(whole.Nodes, whole.Pods); ; times *= 4 {
@@ -121,10 +121,10 @@ func (t *trial) firstRuns(ctx context.Context, s *staged) (*memo, time.Duration,
 	}
 }
 
-// nodesMin is the least number of nodes that can represent a cluster.
+// nodesMin is the minimum number of nodes that can represent a cluster.
 const nodesMin = 10
 
-// A memo does runs, each once.
+// A memo executes runs and caches those of the first seed. It is safe for concurrent use.
 type memo struct {
 	k      eval.Case
 	runner *runner.Runner
@@ -137,8 +137,7 @@ func newMemo(s *staged) *memo {
 	return &memo{k: eval.Case{Scenario: s.file, Bound: s.bound}, runner: runner.New(), done: map[string]*sim.Result{}}
 }
 
-// packing returns the cost of running on demand only, which represents what is paid where it
-// is not known which nodes there are.
+// packing returns the cost of on-demand nodes only. It replaces today's cost if no nodes are known.
 func (m *memo) packing() cost {
 	w := m.k.Bound
 	perMonth := (&eval.Today{}).PerMonth(w.Duration)
@@ -146,7 +145,7 @@ func (m *memo) packing() cost {
 	return cost{Of: packed, Month: month, OnDemand: month}
 }
 
-// all does the runs of the first seed, those that take longest first.
+// all executes the runs of the first seed, the longest first.
 func (m *memo) all(ctx context.Context) error {
 	policies := compared()
 	slices.Reverse(policies)
@@ -158,7 +157,7 @@ func (m *memo) all(ctx context.Context) error {
 	return err
 }
 
-// run is an eval.Runner. It samples, which the report draws.
+// run implements eval.Runner. It records the samples that the report draws.
 func (m *memo) run(ctx context.Context, j eval.Job) (*sim.Result, error) {
 	m.mu.Lock()
 	known := m.done[j.Policy]

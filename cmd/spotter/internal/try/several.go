@@ -15,28 +15,28 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// A fleet is several clusters, as programs read it.
+// A fleet is the result for several clusters in machine-readable form.
 type fleet struct {
 	Clusters []*result `json:"clusters"`
 
-	// Sum adds up what they cost.
+	// Sum is the sum of their costs.
 	Sum sum `json:"sum"`
 }
 
-// A sum is what all clusters cost in $ a month.
+// A sum is the cost of all clusters in dollars per month.
 type sum struct {
 	Now      float64    `json:"now_usd_month"`
 	Policies []sumOfRow `json:"policies"`
 }
 
-// A sumOfRow is that of one policy: medians are added, which leaves no interval.
+// A sumOfRow is the sum of the medians of one policy, which has no interval.
 type sumOfRow struct {
 	Policy string  `json:"policy"`
 	Month  float64 `json:"usd_month"`
 	Change float64 `json:"change_pct"`
 }
 
-// contexts returns the contexts that the flag names.
+// contexts returns the contexts of --context.
 func (f *call) contexts() ([]string, error) {
 	all := strings.Split(f.cluster.Context, ",")
 	for i, name := range all {
@@ -49,8 +49,8 @@ func (f *call) contexts() ([]string, error) {
 	return all, nil
 }
 
-// runFleet reads all clusters before it simulates any, so that one that cannot be read costs
-// no time.
+// runFleet reads all clusters before it simulates any, so that a cluster that cannot be read is
+// reported early.
 func runFleet(ctx context.Context, p *cli.Program, f *call, contexts []string) error {
 	var trials []*trial
 	var read []*sight
@@ -88,7 +88,7 @@ func runFleet(ctx context.Context, p *cli.Program, f *call, contexts []string) e
 	})
 }
 
-// folderOf returns a name for the folder of a context that no trial before has.
+// folderOf returns a folder name for a context that differs from those of earlier trials.
 func folderOf(name string, before []*trial) string {
 	plain := capture.Plain(name)
 	for k := 2; plain == "" ||
@@ -98,7 +98,7 @@ func folderOf(name string, before []*trial) string {
 	return plain
 }
 
-// add fills in the sum.
+// add computes the sum.
 func (x *fleet) add() {
 	for i := range x.Clusters[0].Policies {
 		x.Sum.Policies = append(x.Sum.Policies, sumOfRow{Policy: x.Clusters[0].Policies[i].Policy})

@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// title is what a policy is called on a terminal.
+// title returns the name of a policy in the output.
 func (x *sight) title(policy string) string {
 	switch policy {
 	case asIs:
@@ -30,7 +30,8 @@ func (x *sight) title(policy string) string {
 	return "Spotter (portfolio)"
 }
 
-// verdict says in a sentence what Spotter would cost against what is paid, and what its worst run is.
+// verdict summarises in a sentence the cost of Spotter compared with today's cost, and its worst
+// run.
 func (r *result) verdict() string {
 	p := r.row(portfolio)
 	change := figures.Percent(-p.Change, 1) + " less"
@@ -41,7 +42,7 @@ func (r *result) verdict() string {
 		change, r.Now.title(), p.Worst.sentence())
 }
 
-// answer makes an answer of r.
+// answer returns the output for r.
 func (r *result) answer() *format.Answer {
 	now := r.Now.sentence(r.Prices)
 	a := &format.Answer{
@@ -69,7 +70,7 @@ func (r *result) answer() *format.Answer {
 	return a
 }
 
-// written names the folder of the files, and the files in it.
+// written returns the folder of the files and their names.
 func (r *result) written() string {
 	dir, names := filepath.Dir(r.Files[0]), []string{}
 	for _, file := range r.Files {
@@ -81,7 +82,7 @@ func (r *result) written() string {
 	return dir + ": " + strings.Join(names, ", ")
 }
 
-// warnings are what was assumed and what was left out, the first of each first.
+// warnings returns the assumptions and omissions. The first of each kind comes first.
 func (r *result) warnings() (first []string) {
 	var rest []string
 	for _, of := range []struct {
@@ -99,12 +100,12 @@ func (r *result) warnings() (first []string) {
 	return append(first, rest...)
 }
 
-// step is s as an answer has it.
+// step returns s in the form of an answer.
 func (s *step) step() format.Step {
 	return format.Step{Do: s.Do, Command: strings.Join(s.Commands, "\n")}
 }
 
-// title is what the first row is called.
+// title returns the name of the first row.
 func (c *cost) title() string {
 	if c.Of == paidToday {
 		return "what you pay today"
@@ -112,7 +113,7 @@ func (c *cost) title() string {
 	return c.Of
 }
 
-// month writes the amount with its interval.
+// month formats the monthly cost with its interval.
 func (p *row) month() string {
 	if p.Low == nil || figures.Dollars(*p.Low) == figures.Dollars(*p.High) {
 		return figures.Dollars(p.Month)
@@ -120,13 +121,13 @@ func (p *row) month() string {
 	return figures.Interval(p.Month, *p.Low, *p.High, figures.Dollars)
 }
 
-// causes are the causes of outages, in words.
+// causes describe the causes of outages.
 var causes = [sim.OutageCauses]string{
 	sim.CauseReclaim: "Spot nodes taken", sim.CauseRefused: "no Spot capacity", sim.CauseMove: "nodes moved", sim.CauseProvisioner: "nodes consolidated",
 	sim.CauseFault: "a zone lost", sim.CauseBudget: "a GPU budget", sim.CausePreemption: "preempted", sim.CauseGrowth: "slow to start",
 }
 
-// sentence says how long too few pods were ready in the worst run, and why.
+// sentence describes how long too few pods were ready in the worst run, and why.
 func (x *worst) sentence() string {
 	if x.Incidents == 0 {
 		return "never"
@@ -139,7 +140,7 @@ func (x *worst) sentence() string {
 	return x.short() + "; longest " + why
 }
 
-// short says how long too few pods were ready in the worst run.
+// short describes how long too few pods were ready in the worst run.
 func (x *worst) short() string {
 	if x.Incidents == 0 {
 		return "never"
@@ -147,7 +148,7 @@ func (x *worst) short() string {
 	return fmt.Sprintf("%s, %s min", figures.Count(x.Incidents, "time"), figures.Integer(x.Minutes))
 }
 
-// answer makes an answer of the fleet: a row for each cluster and their sum.
+// answer returns the output for the fleet: a row for each cluster and their sum.
 func (x *fleet) answer() *format.Answer {
 	of := func(month, change float64) string {
 		return figures.Dollars(month) + " (" + figures.PercentChange(change, 1) + ")"

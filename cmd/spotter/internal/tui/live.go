@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// liveSince is how far back a record is read unless asked otherwise.
+	// liveSince is the default age of the oldest decisions that are read.
 	liveSince = 24 * time.Hour
 
-	// liveEvery is how often it is looked for more of it.
+	// liveEvery is the interval at which the record is checked for changes.
 	liveEvery = time.Second
 
-	// liveRest is how many times as long as reading took it is not read again, so
-	// that a large record does not keep a machine busy.
+	// liveRest is the minimum pause between two reads as a multiple of the time that the first
+	// took, so that a large record does not keep a machine busy.
 	liveRest = 4
 )
 
@@ -72,7 +72,7 @@ func (f *tuiFlags) follow(args []string) (string, func(context.Context, func(any
 	return "live " + filepath.Base(filepath.Clean(f.live)), play, nil
 }
 
-// A follower reads a record again whenever there is more of it.
+// A follower reads a record again whenever it has grown.
 type follower struct {
 	dir   string
 	clock func() time.Time
@@ -80,14 +80,14 @@ type follower struct {
 	// since is where reading starts; it does not change.
 	since policy.Time
 
-	// newest is the last segment that was read, rest until when it is not read again,
-	// and err why it could not be.
+	// newest is the last segment that was read, rest the time before which the record is not read
+	// again, and err the last error.
 	newest int
 	rest   time.Time
 	err    error
 }
 
-// open sends what there is of the record.
+// open sends the existing part of the record.
 func (l *follower) open(r *record.Recording, send func(any)) error {
 	run, err := l.load(r)
 	if err != nil {
@@ -110,7 +110,7 @@ func (l *follower) load(r *record.Recording) (screen.Run, error) {
 	return screen.Run{Name: t.About().Policy, Timeline: t}, nil
 }
 
-// look sends what came of the record since it was last read, and what is in the way.
+// look sends what was added to the record since the last read, and any error.
 func (l *follower) look(send func(any)) {
 	now := l.clock()
 	if !now.Before(l.rest) {
@@ -120,7 +120,7 @@ func (l *follower) look(send func(any)) {
 			send(screen.Grown{Run: run})
 		}
 	}
-	send(screen.Looked{At: policy.TimeOf(now), Err: l.err}) // the last decision grows older all the same
+	send(screen.Looked{At: policy.TimeOf(now), Err: l.err}) // also without a change, since the age of the last decision grows
 }
 
 func (l *follower) more() (run screen.Run, grown bool, err error) {

@@ -17,14 +17,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A replayer does runs of a results file again, one at a time.
+// A replayer repeats runs of a results file, one at a time.
 type replayer struct {
 	*tuiFlags
 	results *format.Results
 	send    func(any)
 }
 
-// results returns what lists the runs of a results file and plays the one chosen.
+// results returns a function that lists the runs of a results file and plays the chosen one.
 func (f *tuiFlags) results(path string, r *format.Results) (string, func(context.Context, func(any)), error) {
 	if slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "truth", "node-fee", "run"},
 		f.Flags.Changed) {
@@ -55,12 +55,12 @@ func (f *tuiFlags) results(path string, r *format.Results) (string, func(context
 	return filepath.Base(path), play, nil
 }
 
-// savings are those of a run against on-demand, 0 where they are not known.
+// savings returns the savings of a run against on-demand, or 0 if unknown.
 func savings(x *format.ResultRun) policy.Money {
 	return policy.Dollars(x.Metrics.Of("net_savings_usd").V)
 }
 
-// play does the runs that are chosen; another choice ends the one before.
+// play repeats the runs that are chosen. A new choice stops the previous run.
 func (p replayer) play(ctx context.Context, chosen <-chan int) {
 	var one sync.WaitGroup
 	stop := func() {}
@@ -121,14 +121,15 @@ func (p replayer) again(ctx context.Context, i int) {
 	}
 }
 
-// flagsOf returns the flags that give a run its prices and its weather.
+// flagsOf returns flags with the prices and the weather of a run.
 func (p replayer) flagsOf(x *format.ResultRun) (*tuiFlags, error) {
 	f := &tuiFlags{seed: x.Seed, atStory: true}
 	return f, f.OfRun(x)
 }
 
-// beside is the policy to show next to that of a run: the one that the results compare
-// with, or the one that saves most where it is that; empty without one.
+// beside returns the policy to show next to that of a run: the baseline of the results, or the
+// policy that saves most if the run is one of the baseline. It is empty if there is no other
+// policy.
 func (p replayer) beside(x *format.ResultRun) string {
 	best, most := "", policy.Money(0)
 	for i := range p.results.Runs {

@@ -1,5 +1,5 @@
-// Package tui is the command that shows runs on the screen: it finds or simulates them. How they
-// look is for package screen.
+// Package tui implements the command that shows runs on the screen. It opens or simulates the runs;
+// package screen draws them.
 package tui
 
 import (
@@ -29,15 +29,14 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// shownMax is how many policies one screen plays: each holds its whole run in
-// memory.
+// shownMax is the maximum number of policies on one screen. Each run is completely in memory.
 const shownMax = 6
 
-// storySeed is the weather of [input.DefaultScenario] that is played without a SCENARIO: the
-// first in which karpenter has an outage of more than a minute and portfolio none.
+// storySeed is the seed of [input.DefaultScenario] that is played without a SCENARIO: the first in
+// which karpenter has an outage of more than a minute and portfolio has no outage.
 const storySeed = 2
 
-// tuiFlags are the flags of tui.
+// tuiFlags are the flags of the command tui.
 type tuiFlags struct {
 	input.MarketFlags
 	policies string
@@ -47,10 +46,10 @@ type tuiFlags struct {
 	since    time.Duration
 	terminal screen.Terminal
 
-	// atStory says to begin at the story of the runs.
+	// atStory starts playback at the story of the runs.
 	atStory bool
 
-	// warnings are said when the screen has gone.
+	// warnings are printed after the screen is closed.
 	warnings []string
 }
 
@@ -128,7 +127,8 @@ func run(ctx context.Context, p *cli.Program, f *tuiFlags, args []string) error 
 	return err
 }
 
-// onTerminal finds the terminal that the screen is for.
+// onTerminal sets the terminal for the screen. It returns an error if input or output is not a
+// terminal.
 func onTerminal(p *cli.Program, t *screen.Terminal) error {
 	const next = "run it in a terminal; for output that can be piped there are `spotter sim` and `spotter eval`"
 	out, ok := cli.File(p.Stdout)
@@ -196,7 +196,7 @@ func (f *tuiFlags) recordings(args []string) (string, func(context.Context, func
 	return title, play, nil
 }
 
-// named returns what plays the runs of a results file or of a scenario.
+// named returns the function that plays the runs of a results file or of a scenario.
 func (f *tuiFlags) named(ctx context.Context, args []string) (string, func(context.Context, func(any)), error) {
 	if len(args) > 0 {
 		if r, err := input.ReadResults(args[0]); r != nil || err != nil {
@@ -209,8 +209,8 @@ func (f *tuiFlags) named(ctx context.Context, args []string) (string, func(conte
 	return f.fresh(ctx, args)
 }
 
-// fresh returns what plays new runs of a scenario. What can be wrong with the call
-// is said before the screen is there; prices are read while it is.
+// fresh returns the function that plays new runs of a scenario. Errors of the call are returned
+// before the screen appears; the function reads prices while the screen is shown.
 func (f *tuiFlags) fresh(ctx context.Context, args []string) (string, func(context.Context, func(any)), error) {
 	name := input.DefaultScenario
 	if len(args) > 0 {
@@ -236,7 +236,7 @@ func (f *tuiFlags) fresh(ctx context.Context, args []string) (string, func(conte
 	}
 	for _, spec := range specs {
 		if spec == registry.Manifest {
-			continue // what the manifests name is known with the scenario
+			continue // the policies in the manifests are unknown before the scenario is bound
 		}
 		if _, err := runner.New().Policy(spec, &scenarios.BoundScenario{}); err != nil {
 			return "", nil, err
@@ -246,8 +246,8 @@ func (f *tuiFlags) fresh(ctx context.Context, args []string) (string, func(conte
 	return sc.Name, play, nil
 }
 
-// play prepares the scenario, sends the runs before they begin, and does them all at
-// once; then it looks for what no policy costs less than.
+// play prepares the scenario, sends the runs before they start, and simulates them concurrently.
+// Then it computes the lower bound on the cost of any policy.
 func (f *tuiFlags) play(ctx context.Context, send func(any), sc *scenarios.Scenario, name string, specs []string) {
 	w, err := f.Bind(sc, input.Traces{}, 0)
 	if err != nil {
@@ -288,7 +288,8 @@ func (f *tuiFlags) play(ctx context.Context, send func(any), sc *scenarios.Scena
 	}
 }
 
-// guarded does a run. It returns a panic as the run's error, because the terminal must be restored.
+// guarded executes a run. It returns a panic as the run's error, because the terminal must be
+// restored.
 func guarded(ctx context.Context, cfg sim.Config) (r *sim.Result, err error) {
 	defer func() {
 		if bug := recover(); bug != nil {

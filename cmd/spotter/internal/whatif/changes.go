@@ -24,8 +24,8 @@ const (
 // A change is one flag of the call that changes something.
 type change struct{ flag, value string }
 
-// changes are those of a call in their order. Those of one group make one variant, or several
-// where one of them has several values.
+// A changes is the changes of a call in their order. A group of changes is one variant, or several
+// if a change has several values.
 type changes struct {
 	groups [][]change
 	joins  bool
@@ -41,7 +41,7 @@ func (c *changes) add(x change) {
 	c.joins = false
 }
 
-// join lets the next change be one of the group before.
+// join adds the next change to the previous group.
 func (c *changes) join() {
 	if len(c.groups) == 0 || c.joins {
 		c.wrong = errors.New("--with: no change comes before it")
@@ -49,7 +49,7 @@ func (c *changes) join() {
 	c.joins = true
 }
 
-// checked returns the groups, once they are some.
+// checked returns the groups. It returns an error without groups, or if they are inconsistent.
 func (c *changes) checked() ([][]change, error) {
 	const advice = "give what changes, as --set capacitypool/general.spec.disruption.consolidateAfter=30m; --with joins two changes to one variant"
 	switch {
@@ -75,17 +75,18 @@ func (c *changes) checked() ([][]change, error) {
 	return c.groups, nil
 }
 
-// A changeFlag takes note of a change, among others in the order of the call.
+// A changeFlag is a flag that records a change. All such flags share one list, so that the order of
+// the call is preserved.
 type changeFlag struct {
 	all  *changes
 	name string
-	kind string // empty for one that has no value
+	kind string // empty for a flag without a value
 }
 
-// String returns nothing: a change has no default.
+// String returns an empty string: a change has no default.
 func (f *changeFlag) String() string { return "" }
 
-// Type is what the value is called where the flag is listed.
+// Type returns the name of the value in the help.
 func (f *changeFlag) Type() string {
 	if f.kind == "" {
 		return "bool"

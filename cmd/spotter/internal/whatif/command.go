@@ -1,4 +1,4 @@
-// Package whatif is the command that says what changes of a scenario would cost.
+// Package whatif implements the command that compares the costs of changes to a scenario.
 package whatif
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A call is one of whatif: its flags, and what it has read.
+// A call is a call of the command whatif: its flags, and the inputs that it has read.
 type call struct {
 	input.CaseFlags
 	changes  changes
 	prune    bool
-	asIs     string // where the pools of the scenario as it is are, empty for its own
+	asIs     string // path of the existing pools, or empty for those of the scenario
 	discount float64
 	form     cli.Form
 	out      []string
@@ -33,15 +33,15 @@ type call struct {
 
 	scenario string
 	text     []byte
-	before   *edit.File  // what asIs names, nil without it
-	cases    []eval.Case // as they are
+	before   *edit.File  // content of asIs, or nil
+	cases    []eval.Case // without changes
 	seeds    []uint64
 	sweep    string   // the setting that is swept
 	notes    []string // remarks on the changes
 
 	runner *runner.Runner
-	ctx    context.Context // of the one run that a savings plan needs before all others
-	first  *sim.Result     // that run, nil where it was not done
+	ctx    context.Context // context of the run that a savings plan needs before all others
+	first  *sim.Result     // that run, or nil before it is done
 }
 
 // Command returns the command whatif.
@@ -81,7 +81,7 @@ func Command(p *cli.Program) *cobra.Command {
 	return c
 }
 
-// register adds the flags and what completes them.
+// register adds the flags and their completion.
 func (c *call) register(command *cobra.Command) {
 	flags := command.Flags()
 	c.RegisterPrices(flags)
@@ -133,7 +133,7 @@ func (c *call) run(ctx context.Context, p *cli.Program, name string) error {
 	return result(w, c.form.IsText())
 }
 
-// compare makes the variants and runs them all.
+// compare creates the variants and runs them all.
 func (c *call) compare(ctx context.Context, p *cli.Program, name string) (*eval.WhatIf, error) {
 	groups, err := c.changes.checked()
 	if err == nil {
@@ -178,7 +178,7 @@ func (c *call) compare(ctx context.Context, p *cli.Program, name string) (*eval.
 	return w, nil
 }
 
-// parsedGates reads the gates, which hold for every variant.
+// parsedGates parses the gates, which apply to every variant.
 func (c *call) parsedGates() ([]eval.Gate, error) {
 	gates, err := input.ParseGates(c.gates)
 	for _, g := range gates {
@@ -190,7 +190,7 @@ func (c *call) parsedGates() ([]eval.Gate, error) {
 	return gates, err
 }
 
-// load reads the scenario and binds it as it is.
+// load reads the scenario and binds it without changes.
 func (c *call) load(ctx context.Context, p *cli.Program, name string) (err error) {
 	c.scenario, c.runner, c.ctx = name, runner.New(), ctx
 	if !(c.discount > 0 && c.discount < 1) {
@@ -217,7 +217,7 @@ func (c *call) load(ctx context.Context, p *cli.Program, name string) (err error
 	return nil
 }
 
-// loadPools puts the pools that are there now into the scenario as it is.
+// loadPools puts the existing pools into the scenario.
 func (c *call) loadPools() error {
 	file, err := edit.Read(c.scenario, c.text)
 	if err != nil {
@@ -250,8 +250,8 @@ func (c *call) warn(p *cli.Program, variants []eval.Variant) {
 	}
 }
 
-// onDemandHourly returns what the scenario as it is pays on demand without fees, in dollars an hour, in its
-// first window under the first seed.
+// onDemandHourly returns what the scenario without changes pays on demand, without fees, in dollars
+// per hour, in its first window under the first seed.
 func (c *call) onDemandHourly() (float64, error) {
 	if c.first == nil {
 		r, err := c.runner.Run(c.ctx, c.firstJob())
@@ -267,7 +267,7 @@ func (c *call) firstJob() eval.Job {
 	return eval.Job{Case: c.cases[0], Policy: eval.CaptureBaseline, Seed: c.seeds[0]}
 }
 
-// runOnce does a run, unless it was done for a savings plan.
+// runOnce executes a run, unless it was already done for a savings plan.
 func (c *call) runOnce(ctx context.Context, j eval.Job) (*sim.Result, error) {
 	if c.first != nil && j == c.firstJob() {
 		return c.first, nil
@@ -275,8 +275,8 @@ func (c *call) runOnce(ctx context.Context, j eval.Job) (*sim.Result, error) {
 	return c.runner.Run(ctx, j)
 }
 
-// result returns what w means for the exit code. It names the gates that failed unless they were
-// shown.
+// result returns the error that determines the exit code, or nil. It names the gates that failed
+// unless they were shown.
 func result(w *eval.WhatIf, shown bool) error {
 	if w.Stopped {
 		return cli.Incomplete("stopped before every variant was run")
@@ -299,7 +299,7 @@ func result(w *eval.WhatIf, shown bool) error {
 	return cli.FailedGates(len(w.Judged.Gates), failed, shown)
 }
 
-// completeSettings lets a shell complete the settings of the scenario that is named.
+// completeSettings completes the settings of the scenario in the arguments.
 func completeSettings(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	if len(args) == 0 {

@@ -16,14 +16,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// formMarkdown is the form of a comment on a pull request.
+// formMarkdown is the format of a comment on a pull request.
 const formMarkdown = "markdown"
 
-// forms are those of files, by extension. Pictures are of sweeps.
+// forms maps a file extension to a format. Pictures require a sweep.
 var forms = map[string]string{".md": formMarkdown, ".json": cli.FormJSON, ".yaml": cli.FormYAML, ".yml": cli.FormYAML,
 	".txt": cli.FormTable, ".svg": "svg", ".png": "png"}
 
-// checkOut refuses before anything is run files that cannot be written.
+// checkOut returns an error for files that cannot be written, before anything is run.
 func (c *call) checkOut(groups [][]change) error {
 	sweep := slices.ContainsFunc(groups[0], func(x change) bool { return x.flag == flagSweep })
 	for _, file := range c.out {
@@ -43,7 +43,7 @@ func (c *call) checkOut(groups [][]change) error {
 	return nil
 }
 
-// write writes w to the terminal and the files.
+// write writes w to standard output and the files.
 func (c *call) write(p *cli.Program, w *eval.WhatIf) error {
 	for _, file := range append([]string{""}, c.out...) {
 		form := c.form.String()
@@ -76,7 +76,7 @@ func writeAs(out io.Writer, w *eval.WhatIf, form string, o format.Options) error
 	return format.WriteWhatIf(out, w, form == cli.FormWide, o)
 }
 
-// drawSweep draws what the values of a sweep save over the evictions that they cost.
+// drawSweep draws the savings of the values of a sweep over their evictions.
 func drawSweep(out io.Writer, kind chart.Format, w *eval.WhatIf) error {
 	points, places := w.Tradeoffs()
 	knee, bends := w.Knee()

@@ -26,22 +26,22 @@ type alternative struct {
 	apply       func(*draft) error
 }
 
-// A draft is a variant in the making.
+// A draft is a variant that is being created.
 type draft struct {
 	file              *edit.File
 	policy, karpenter string
 
-	// set are the changes of settings, as they are written.
+	// set are the changes of settings, as written.
 	set []string
 }
 
-// variantsMax bounds the variants of a call.
+// variantsMax is the maximum number of variants of a call.
 const variantsMax = 1000
 
-// sweepMax is how many values a sweep has at most: a table and a picture have room for these.
+// sweepMax is the maximum number of values of a sweep that fit in a table and a picture.
 const sweepMax = 35
 
-// parseSweep reads PATH=LIST into the path and its values.
+// parseSweep parses PATH=LIST into the path and its values.
 func parseSweep(text string) (path string, values []string, err error) {
 	path, list, err := edit.Split(text)
 	if err != nil {
@@ -129,7 +129,7 @@ func allowSpot(d *draft) error {
 	return err
 }
 
-// plan reads the percent of a savings plan.
+// plan returns the alternative for a savings plan that covers a percentage of on-demand costs.
 func (c *call) plan(text string) (alternative, error) {
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
 	if err != nil || !(percent > 0 && percent <= 100) {
@@ -178,7 +178,7 @@ func readPools(path string) (*edit.File, error) {
 	return all, err
 }
 
-// variants makes the variants of groups of changes.
+// variants creates the variants for groups of changes.
 func (c *call) variants(ctx context.Context, groups [][]change) ([]eval.Variant, error) {
 	var out []eval.Variant
 	var drafts [][]alternative
@@ -213,8 +213,8 @@ func (c *call) variants(ctx context.Context, groups [][]change) ([]eval.Variant,
 	return out, named(out)
 }
 
-// nameSweep names the sweep after the changes before the swept setting too, which must be the same
-// in all variants.
+// nameSweep includes the changes before the swept setting in the name of the sweep. They must be
+// the same in all variants.
 func (c *call) nameSweep(group []change, made [][]alternative) error {
 	i := slices.IndexFunc(group, func(x change) bool { return x.flag == flagSweep })
 	if i < 0 {
@@ -234,7 +234,7 @@ func (c *call) nameSweep(group []change, made [][]alternative) error {
 	return nil
 }
 
-// joined writes what a variant changes.
+// joined returns the changes of a variant as text.
 func joined(changes []alternative, full bool) string {
 	var parts []string
 	for _, x := range changes {
@@ -247,7 +247,8 @@ func joined(changes []alternative, full bool) string {
 	return strings.Join(parts, " with ")
 }
 
-// named gives variants of one short name their full one, and refuses two that are equal.
+// named sets the full name of variants whose short names are equal. It returns an error if two
+// variants are equal.
 func named(all []eval.Variant) error {
 	count := map[string]int{eval.CaptureBaseline: 1}
 	for i := range all {
@@ -267,7 +268,7 @@ func named(all []eval.Variant) error {
 	return nil
 }
 
-// variant makes one of its changes.
+// variant creates a variant from its changes.
 func (c *call) variant(changes []alternative) (eval.Variant, error) {
 	v := eval.Variant{Name: joined(changes, false), Policy: eval.CaptureBaseline}
 	file, err := edit.Read(c.scenario, c.text)
@@ -291,12 +292,13 @@ func (c *call) variant(changes []alternative) (eval.Variant, error) {
 	return v, v.Alike(c.cases)
 }
 
-// noteOverridden notes replicas that were set and that a schedule or an autoscaler sets again.
+// noteOverridden adds a note for replicas that were set and that a schedule or an autoscaler
+// overrides.
 func (c *call) noteOverridden(d *draft) error {
 	for _, change := range d.set {
 		kind, namespace, name, path, err := d.file.Setting(change)
 		if err != nil || path != "spec.replicas" {
-			continue // another change took the object away, or it is of something else
+			continue // another change removed the object, or it is another setting
 		}
 		text, err := d.file.Text()
 		if err != nil {
@@ -315,7 +317,7 @@ func (c *call) noteOverridden(d *draft) error {
 	return nil
 }
 
-// bind reads a changed text and binds its windows.
+// bind parses the changed scenario and binds its windows.
 func (c *call) bind(d *draft) ([]eval.Case, error) {
 	text, err := d.file.Text()
 	if err != nil {

@@ -9,15 +9,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A scale turns values into lines of dots.
+// A scale converts values to dot rows.
 type scale struct {
-	low, high float64 // of the axis; their logarithms when log is set
+	low, high float64 // bounds of the axis; their decimal logarithms if log is set
 	log       bool
-	dots      int // how many lines of dots there are
+	dots      int // number of dot rows
 }
 
-// y returns the line of dots of v, counted from above. The line may be outside the plot, as for
-// NaN.
+// y returns the dot row of v, counted from the top. It may be outside the plot, as for NaN.
 func (s scale) y(v float64) int {
 	if s.log {
 		v = math.Log10(v)
@@ -29,7 +28,7 @@ func (s scale) y(v float64) int {
 	return int(math.Round(min(max(f, -1e6), 1e6)))
 }
 
-// scaleOf returns the scale that shows low to high on h lines of dots.
+// scaleOf returns the scale that shows low to high on dots dot rows, with a margin.
 func scaleOf(low, high float64, log bool, dots int) scale {
 	if log = log && low > 0; log {
 		low, high = math.Log10(low), math.Log10(high)
@@ -43,8 +42,8 @@ func scaleOf(low, high float64, log bool, dots int) scale {
 	return scale{low: low, high: high, log: log, dots: max(dots, 2)}
 }
 
-// ticks returns at most about n round values of the scale, ascending, and the
-// step between them, 0 on a logarithmic one.
+// ticks returns at most about n round values on the scale, ascending, and the step between them,
+// which is 0 on a logarithmic scale.
 func (s scale) ticks(n int) (values []float64, step float64) {
 	if s.log {
 		digits, decades := []float64{1, 2, 5}, s.high-s.low
@@ -77,8 +76,7 @@ func (s scale) ticks(n int) (values []float64, step float64) {
 	return values, step
 }
 
-// roundStep returns the least of 1, 2, 2.5 and 5 times a power of ten that is at
-// least x.
+// roundStep returns the smallest of 1, 2, 2.5 and 5 times a power of ten that is at least x.
 func roundStep(x float64) float64 {
 	if !(x > 0) || math.IsInf(x, 0) {
 		return 1
@@ -92,7 +90,7 @@ func roundStep(x float64) float64 {
 	return 10 * power
 }
 
-// text writes a value that stands alone, a dash for NaN.
+// text formats a single value. It returns a dash for NaN.
 func (u Unit) text(v float64) string {
 	switch {
 	case math.IsNaN(v):
@@ -108,8 +106,8 @@ func (u Unit) text(v float64) string {
 	}
 }
 
-// label writes a value of an axis whose ticks are step apart, in at most seven
-// columns. On a logarithmic axis step is 0.
+// label formats a value of an axis whose ticks are step apart, in at most seven columns. step is 0
+// on a logarithmic axis.
 func (u Unit) label(v, step float64) string {
 	if u == UnitPercent {
 		v, step = v*100, step*100
@@ -122,7 +120,7 @@ func (u Unit) label(v, step float64) string {
 		decimals++
 	}
 	if (u == UnitPrice || u == UnitDollars) && decimals == 1 {
-		decimals = 2 // cents
+		decimals = 2 // show cents
 	}
 	sign, abs, suffix := "", v, ""
 	if v < 0 {
@@ -145,7 +143,7 @@ func (u Unit) label(v, step float64) string {
 	}
 }
 
-// around puts the unit before or behind digits.
+// around adds the unit before or after digits.
 func (u Unit) around(digits string) string {
 	switch u {
 	case UnitPrice, UnitDollars:
@@ -157,11 +155,11 @@ func (u Unit) around(digits string) string {
 	}
 }
 
-// A timeTick is a label under an axis of days.
+// A timeTick is a label under a time axis.
 type timeTick struct {
 	at   policy.Time
 	text string
-	day  bool // it is the start of a day
+	day  bool // whether it is the start of a day
 }
 
 var timeSteps = []time.Duration{
@@ -169,7 +167,7 @@ var timeSteps = []time.Duration{
 	24 * time.Hour, 2 * 24 * time.Hour, 7 * 24 * time.Hour, 14 * 24 * time.Hour, 28 * 24 * time.Hour,
 }
 
-// timeTicks returns labels of from to to, in UTC, that fit in w columns.
+// timeTicks returns labels for the interval from from to to, in UTC, that fit in w columns.
 func timeTicks(from, to policy.Time, w int) []timeTick {
 	span := to.Sub(from)
 	if span <= 0 || w < 6 {
@@ -205,7 +203,8 @@ func tickAt(at policy.Time, step time.Duration) timeTick {
 	}
 }
 
-// column returns the column of at where from to to take w columns. The column may be outside these.
+// column returns the column of at if the interval from from to to has w columns. It may be outside
+// them.
 func column(at, from, to policy.Time, w int) int {
 	if to <= from || w <= 0 {
 		return -1
@@ -217,8 +216,8 @@ func column(at, from, to policy.Time, w int) int {
 	return int(math.Floor(min(max(f, -1e6), 1e6)))
 }
 
-// instant returns the instant of the middle of column x; the ends of the columns
-// are the ends of the time.
+// instant returns the instant at the middle of column x. The first and last columns return the ends
+// of the interval.
 func instant(x int, from, to policy.Time, w int) policy.Time {
 	switch {
 	case x <= 0 || w <= 1 || to <= from:
@@ -229,7 +228,7 @@ func instant(x int, from, to policy.Time, w int) policy.Time {
 	return from + policy.Time(float64(to-from)*(float64(x)+0.5)/float64(w))
 }
 
-// drawTicks writes the labels of the days under w columns of c.
+// drawTicks writes the labels of the time axis on c.
 func drawTicks(c Canvas, from, to policy.Time, s Style) {
 	free := 0
 	for _, t := range timeTicks(from, to, c.w) {

@@ -1,8 +1,8 @@
 package draw
 
-// A plot is a field of dots, two across and four down in every cell.
+// A plot is a grid of dots, two across and four down in every cell.
 type plot struct {
-	w, h int // cells
+	w, h int // in cells
 	bits []uint8
 	inks []Ink
 }
@@ -11,11 +11,11 @@ func newPlot(w, h int) plot {
 	return plot{w: w, h: h, bits: make([]uint8, w*h), inks: make([]Ink, w*h)}
 }
 
-// dots has the bit of each dot of a braille cell, by line and column.
+// dots contains the bit of each dot of a braille cell, by row and column.
 var dots = [4][2]uint8{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
 
-// set sets the dot at x, y from the upper left. The cell takes the ink of the
-// last dot set in it.
+// set sets the dot at x, y, counted from the upper left. The cell has the ink of the last dot set
+// in it.
 func (p plot) set(x, y int, i Ink) {
 	if x < 0 || y < 0 || x >= p.w*2 || y >= p.h*4 {
 		return
@@ -25,8 +25,8 @@ func (p plot) set(x, y int, i Ink) {
 	p.inks[at] = i
 }
 
-// line sets the dots from x0, y0 to x1, y1. It does not walk the part
-// outside the plot: the ends come from data that may be far away.
+// line draws a line from x0, y0 to x1, y1. It clips the line to the plot first, since the ends may
+// be far outside.
 func (p plot) line(x0, y0, x1, y1 int, i Ink) {
 	if x0 < -1 && x1 > x0 {
 		y0 += (y1 - y0) * (-1 - x0) / (x1 - x0)

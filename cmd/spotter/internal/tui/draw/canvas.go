@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// A cell is one column of one line. Rune 0 is a blank, wideTail the second half
-// of the rune to its left.
+// A cell is one column of one line. Rune 0 is a blank, and wideTail is the second half of the rune
+// to its left.
 type cell struct {
 	r     rune
 	style Style
@@ -14,29 +14,28 @@ type cell struct {
 
 const wideTail rune = -1
 
-// A Canvas is a rectangle of cells. The zero Canvas has none. [Canvas.Sub]
-// shares cells with the canvas it is cut from; what is written outside a canvas
-// is dropped.
+// A Canvas is a rectangle of cells. The zero Canvas is empty. [Canvas.Sub] shares cells with its
+// parent. Writes outside a canvas are dropped.
 type Canvas struct {
 	cells  []cell
 	stride int
 	w, h   int
 }
 
-// New returns a blank canvas of w columns and h lines; negative sizes count as 0.
+// New returns a blank canvas of w columns and h lines. Negative sizes count as 0.
 func New(w, h int) Canvas {
 	w, h = max(w, 0), max(h, 0)
 	return Canvas{cells: make([]cell, w*h), stride: w, w: w, h: h}
 }
 
-// Width returns the columns of c.
+// Width returns the number of columns.
 func (c Canvas) Width() int { return c.w }
 
-// Height returns the lines of c.
+// Height returns the number of lines.
 func (c Canvas) Height() int { return c.h }
 
-// Sub returns the part of c of w columns and h lines whose upper left corner is
-// at x, y, cut at the edges of c.
+// Sub returns the part of c with w columns and h lines whose upper left corner is at x, y, clipped
+// to c.
 func (c Canvas) Sub(x, y, w, h int) Canvas {
 	if x < 0 {
 		x, w = 0, w+x
@@ -52,20 +51,20 @@ func (c Canvas) Sub(x, y, w, h int) Canvas {
 	return Canvas{cells: c.cells[first : first+(h-1)*c.stride+w], stride: c.stride, w: w, h: h}
 }
 
-// Split cuts c into a left part of w columns and the rest.
+// Split divides c into a left part of w columns and the rest.
 func (c Canvas) Split(w int) (left, right Canvas) {
 	w = min(max(w, 0), c.w)
 	return c.Sub(0, 0, w, c.h), c.Sub(w, 0, c.w-w, c.h)
 }
 
-// Cut cuts c into an upper part of h lines and the rest.
+// Cut divides c into an upper part of h lines and the rest.
 func (c Canvas) Cut(h int) (above, below Canvas) {
 	h = min(max(h, 0), c.h)
 	return c.Sub(0, 0, c.w, h), c.Sub(0, h, c.w, c.h-h)
 }
 
-// Set writes one rune. A rune that a cell cannot hold becomes a replacement of
-// one column, see [Width].
+// Set writes one rune. A rune that does not fit in a cell is replaced by one of one column, see
+// [Width].
 func (c Canvas) Set(x, y int, r rune, s Style) {
 	if x < 0 || y < 0 || x >= c.w || y >= c.h {
 		return
@@ -84,8 +83,7 @@ func (c Canvas) Set(x, y int, r rune, s Style) {
 	}
 }
 
-// Text writes s from x, y on, cut at the right edge, and returns the column
-// after it.
+// Text writes s at x, y, clipped at the right edge, and returns the column after it.
 func (c Canvas) Text(x, y int, s string, st Style) int {
 	for _, r := range s {
 		if x >= c.w {
@@ -97,7 +95,7 @@ func (c Canvas) Text(x, y int, s string, st Style) int {
 	return x
 }
 
-// Fill makes every cell of c the rune r in style s.
+// Fill sets every cell of c to the rune r in style s.
 func (c Canvas) Fill(r rune, s Style) {
 	for y := range c.h {
 		line := c.cells[y*c.stride : y*c.stride+c.w]
@@ -107,7 +105,7 @@ func (c Canvas) Fill(r rune, s Style) {
 	}
 }
 
-// Restyle changes the style of the cells of c and leaves their runes.
+// Restyle changes the styles of the cells of c and keeps their runes.
 func (c Canvas) Restyle(change func(Style) Style) {
 	for y := range c.h {
 		line := c.cells[y*c.stride : y*c.stride+c.w]
@@ -117,12 +115,12 @@ func (c Canvas) Restyle(change func(Style) Style) {
 	}
 }
 
-// Mark gives the cells of c the background of what is selected.
+// Mark sets the background of the cells of c to that of a selection.
 func (c Canvas) Mark() {
 	c.Restyle(func(s Style) Style { s.Attr |= Selected; return s })
 }
 
-// Render writes c for a terminal: its lines, each of exactly Width columns, joined by newlines.
+// Render returns c for a terminal: its lines, each of exactly Width columns, joined by newlines.
 // Every line starts and ends in the terminal's own style.
 func (c Canvas) Render(t *Theme) string {
 	var b strings.Builder
@@ -140,8 +138,7 @@ func (c Canvas) renderLine(b *strings.Builder, t *Theme, line []cell) {
 	var now Style
 	for x := 0; x < len(line); x++ {
 		l := line[x]
-		// What was drawn later may have taken one half of a wide rune: the other
-		// half is a blank then.
+		// A later write may have replaced one half of a wide rune. The other half is then blank.
 		whole := x+1 < len(line) && line[x+1].r == wideTail
 		switch wide := isWide(l.r); {
 		case l.r == wideTail, wide && !whole:

@@ -6,11 +6,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Unit is what the values of a chart are.
+// A Unit is the unit of the values of a chart.
 type Unit uint8
 
-// The units: dollars an hour, dollars, a share of one shown in percent, plain
-// counts.
+// The units: dollars per hour, dollars, a share in [0, 1] shown in percent, and counts.
 const (
 	UnitPrice Unit = iota
 	UnitDollars
@@ -23,17 +22,17 @@ type Series struct {
 	Name string
 	Ink  Ink
 
-	// Short is the name where there is little room, the same if empty.
+	// Short is the name if there is little space. If empty, it is Name.
 	Short string
 
-	// Key is the letter shown at the end of the line and before the name.
+	// Key is the letter at the end of the line and before the name.
 	Key rune
 
-	// At are ascending instants, Value the value from each on; NaN is a gap.
+	// At are ascending instants, and Value the values from each instant on; NaN is a gap.
 	At    []policy.Time
 	Value []float64
 
-	// Straight joins values by straight lines instead of steps.
+	// Straight connects values by straight lines instead of steps.
 	Straight bool
 }
 
@@ -44,11 +43,10 @@ type Mark struct {
 	Ink   Ink
 }
 
-// A Level is a value that does not change: an on-demand price, the end value of
-// the oracle.
+// A Level is a constant value, such as an on-demand price or the final value of the oracle.
 type Level struct {
 	Name  string
-	Short string // as that of a Series
+	Short string // see [Series]
 	Value float64
 	Ink   Ink
 
@@ -66,28 +64,27 @@ type Chart struct {
 	Marks    []Mark
 	From, To policy.Time
 
-	// Now is where the cursor stands, zero without one; the names give the values
-	// then. Until is how far values are known, zero for all.
+	// Now is the time of the cursor, or zero without a cursor; the names show the values at that
+	// time. Until is the end of the known values, or zero if all are known.
 	Now, Until policy.Time
 
 	Unit Unit
 
-	// Log draws a logarithmic axis where all values are positive; Zero takes 0
-	// into the axis.
+	// Log selects a logarithmic axis if all values are positive. Zero includes 0 in the axis.
 	Log, Zero bool
 
-	// Empty is said where there is nothing to draw.
+	// Empty is the text if there is nothing to draw.
 	Empty string
 }
 
-// twoNameLines is the height from which on names that do not fit in one line above
-// the plot take two, twoValueLines that from which on their values may.
+// twoNameLines is the height from which names that do not fit in one line above the plot may use
+// two lines, and twoValueLines the height from which their values may.
 const twoNameLines, twoValueLines = 8, 12
 
-// A chartLook is where the parts of a chart stand on one canvas.
+// A chartLook is the layout of a chart on a canvas.
 type chartLook struct {
 	left       int // columns of the axis
-	w, h       int // of the plot
+	w, h       int // size of the plot
 	top        int // lines of names above the plot
 	axis, days bool
 }
@@ -142,7 +139,8 @@ func (ch Chart) Draw(c Canvas) {
 	}
 }
 
-// bounds returns the least and greatest value in sight, false without any.
+// bounds returns the minimum and maximum of the visible values. found is false if no value is
+// visible.
 func (ch Chart) bounds() (low, high float64, found bool) {
 	low, high = math.Inf(1), math.Inf(-1)
 	take := func(v float64) {
@@ -152,7 +150,7 @@ func (ch Chart) bounds() (low, high float64, found bool) {
 	}
 	for _, s := range ch.Series {
 		for i := range min(len(s.At), len(s.Value)) {
-			// A value holds up to the next instant.
+			// A value is valid up to the next instant.
 			after := i+1 < len(s.At) && s.At[i+1] <= ch.From
 			if s.At[i] <= ch.last() && !after {
 				take(s.Value[i])
@@ -171,7 +169,7 @@ func (ch Chart) bounds() (low, high float64, found bool) {
 	return low, high, true
 }
 
-// last returns the last instant whose values are known.
+// last returns the last instant with known values.
 func (ch Chart) last() policy.Time {
 	if ch.Until != 0 && ch.Until < ch.To {
 		return ch.Until
@@ -179,7 +177,7 @@ func (ch Chart) last() policy.Time {
 	return ch.To
 }
 
-// drawValues writes the axis of values.
+// drawValues draws the axis of values.
 func (ch Chart) drawValues(c Canvas, s scale) {
 	for y := range c.h {
 		c.Set(c.w-1, y, '│', ink(Faint))
@@ -198,7 +196,7 @@ func (ch Chart) drawValues(c Canvas, s scale) {
 	}
 }
 
-// drawCursor draws the line of the shown time.
+// drawCursor draws the line at the time of the cursor.
 func (ch Chart) drawCursor(c Canvas) {
 	if ch.Now == 0 {
 		return
@@ -209,7 +207,7 @@ func (ch Chart) drawCursor(c Canvas) {
 	}
 }
 
-// drawLevels draws values that do not change, behind the series.
+// drawLevels draws constant values, behind the series.
 func (ch Chart) drawLevels(c Canvas, s scale) {
 	for _, l := range ch.Levels {
 		y := s.y(l.Value) / 4
@@ -223,7 +221,7 @@ func (ch Chart) drawLevels(c Canvas, s scale) {
 	}
 }
 
-// drawSeries draws the lines, the first one last: it is in front.
+// drawSeries draws the lines. The first series is drawn last, in front of the others.
 func (ch Chart) drawSeries(c Canvas, s scale) {
 	p := newPlot(c.w, c.h)
 	ends := make([][2]int, len(ch.Series))
@@ -245,7 +243,7 @@ func (ch Chart) drawSeries(c Canvas, s scale) {
 	}
 }
 
-// trace draws one line and returns its last dot, -1 where it has none.
+// trace draws one line and returns its last dot, or -1, -1 if it has no dots.
 func (ch Chart) trace(p plot, s Series, sc scale) (endX, endY int) {
 	endX, endY = -1, -1
 	until, joined := ch.last(), false
@@ -277,8 +275,8 @@ func (ch Chart) trace(p plot, s Series, sc scale) (endX, endY int) {
 	return endX, endY
 }
 
-// drawAxis writes the line under the plot with its marks; beyond what is known
-// it is broken. Its first column is the corner.
+// drawAxis draws the axis under the plot with its marks; it is dashed after the last known values.
+// Its first column is the corner.
 func (ch Chart) drawAxis(c Canvas, corner bool) {
 	x0 := 1
 	if corner {
@@ -310,8 +308,8 @@ func (ch Chart) drawAxis(c Canvas, corner bool) {
 	}
 }
 
-// TimeAt returns the instant of column x on a canvas of w columns and h lines,
-// for the mouse; false outside the plot.
+// TimeAt returns the instant of column x on a canvas of w columns and h lines, for the mouse. It
+// returns false outside the plot.
 func (ch Chart) TimeAt(w, h, x int) (policy.Time, bool) {
 	l := ch.look(w, h)
 	if x -= l.left; x < 0 || x >= l.w {

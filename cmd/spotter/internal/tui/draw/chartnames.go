@@ -8,7 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A chartName is one line of the names of a chart.
+// A chartName is an entry in the legend of a chart.
 type chartName struct {
 	key   string
 	name  string
@@ -16,11 +16,11 @@ type chartName struct {
 	value float64
 	ink   Ink
 
-	// bare leaves the value out.
+	// bare omits the value.
 	bare bool
 }
 
-// names returns what is drawn, with its value at the shown time.
+// names returns the entries of the legend, with the values at the time of the cursor.
 func (ch Chart) names() []chartName {
 	var all []chartName
 	for _, one := range ch.Series {
@@ -40,8 +40,8 @@ func (ch Chart) names() []chartName {
 	return all
 }
 
-// valueOf returns the value of s at the shown time, or its last known value without a cursor; NaN
-// if s has no value then.
+// valueOf returns the value of s at the time of the cursor, or its last known value without a
+// cursor; NaN if s has no value then.
 func (ch Chart) valueOf(s Series) float64 {
 	at := ch.last()
 	if ch.Now != 0 {
@@ -58,7 +58,7 @@ func (ch Chart) valueOf(s Series) float64 {
 	return s.Value[i]
 }
 
-// draw writes n on the first line of c: its key, its name and its value.
+// draw writes n on the first line of c: its key, name and value.
 func (n chartName) draw(c Canvas, u Unit) {
 	x := c.Text(0, 0, n.key, ink(n.ink).bold()) + 1
 	x = c.Text(x, 0, CutMiddle(n.name, c.w-x), ink(n.ink)) + 1
@@ -67,7 +67,7 @@ func (n chartName) draw(c Canvas, u Unit) {
 	}
 }
 
-// width returns the columns that n takes in a line of names.
+// width returns the number of columns of n in the legend.
 func (n chartName) width(u Unit) int {
 	w := 2 + Width(n.name)
 	if !n.bare {
@@ -76,20 +76,20 @@ func (n chartName) width(u Unit) int {
 	return w
 }
 
-// nameGap is the columns between two names in a line.
+// nameGap is the number of columns between two names.
 const nameGap = 2
 
-// What lines of names leave out for want of room, the least first.
+// The levels of omission in the legend, if space is short.
 const (
 	nothingLeftOut = iota
 	valuesLeftOut
-	longLeftOut // values, and names are short
+	longLeftOut // values, and long names
 	namesLeftOut
 )
 
-// nameLines spreads the names over n lines of w columns: with their values where all
-// fit, else without, else short. What still has no room is left out, from the end; room
-// is then left for how many that are.
+// nameLines distributes the names over n lines of w columns: with values if all fit, otherwise
+// without values, otherwise with short names. Names that still do not fit are omitted from the end,
+// and space is left for their number.
 func (ch Chart) nameLines(w, n int) (lines [][]chartName, left int) {
 	all := ch.names()
 	for left = nothingLeftOut; left < namesLeftOut; left++ {
@@ -132,7 +132,7 @@ func (ch Chart) spreadNames(all []chartName, w, lines, spare int) (out [][]chart
 	return out, fit
 }
 
-// drawNames writes the names above the plot, and how many have no room.
+// drawNames writes the names above the plot, and the number of omitted names.
 func (ch Chart) drawNames(c Canvas) {
 	left := len(ch.Series) + len(ch.Levels)
 	x := 0

@@ -5,7 +5,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// Price writes a price per hour; [policy.NoPrice] is unknown.
+// Price formats a price per hour. It returns a dash for [policy.NoPrice].
 func Price(m policy.Money) string {
 	if m < 0 {
 		return figures.Unknown
@@ -13,7 +13,7 @@ func Price(m policy.Money) string {
 	return figures.Price(m.Float())
 }
 
-// PerHour writes a price with its unit, as "$0.0312/h".
+// PerHour formats a price with its unit, such as "$0.0312/h".
 func PerHour(m policy.Money) string {
 	if m < 0 {
 		return figures.Unknown
@@ -21,17 +21,17 @@ func PerHour(m policy.Money) string {
 	return Price(m) + "/h"
 }
 
-// dayLayout is a day as "Wed 7", as [time.Time.Format] takes it.
+// dayLayout is the layout of a day such as "Wed 7" for [time.Time.Format].
 const dayLayout = "Mon 2"
 
-// Day returns the day and the time of an instant in UTC, as "Wed 7 14:05": a week
-// with its warm-up has two days of one name. An instant that is not set is a dash.
+// Day returns the day and time of an instant in UTC, such as "Wed 7 14:05". The day of the month is
+// needed since a week with its warm-up contains a weekday twice. Zero is a dash.
 func Day(t policy.Time) string { return format(t, dayLayout+" 15:04") }
 
-// Date returns an instant as Day does, with its month: "Wed 7 Jan 14:05".
+// Date is like Day with the month: "Wed 7 Jan 14:05".
 func Date(t policy.Time) string { return format(t, dayLayout+" Jan 15:04") }
 
-// DaySecond returns an instant as Day does, with its seconds.
+// DaySecond is like Day with seconds.
 func DaySecond(t policy.Time) string { return format(t, dayLayout+" 15:04:05") }
 
 func format(t policy.Time, layout string) string {

@@ -12,17 +12,17 @@ type Part struct {
 	Style Style
 }
 
-// Say returns a part with an ink.
+// Say returns a part in an ink.
 func Say(text string, i Ink) Part { return Part{Text: text, Style: Style{Ink: i}} }
 
-// Strong returns a part with an ink, in bold.
+// Strong returns a part in an ink, in bold.
 func Strong(text string, i Ink) Part { return Part{Text: text, Style: Style{Ink: i, Attr: Bold}} }
 
-// A Box is a border with a title, the key that focuses it before the title and
-// a status at the right end of the title line. The border of a focused one is
-// heavy, so that it shows without colour.
+// A Box is a border with a title, preceded by the key that focuses the box, and a status at the
+// right end of the title line. A focused box has a heavy border, so that the focus is visible
+// without colour.
 type Box struct {
-	Key     rune // 0 without one
+	Key     rune // 0 for no key
 	Title   string
 	Right   string
 	Focused bool
@@ -55,7 +55,7 @@ func (b Box) Frame(c Canvas) Canvas {
 	return c.Sub(1, 1, w-2, h-2)
 }
 
-// StatusMax returns how many columns the status may have to fit next to the title on c.
+// StatusMax returns the maximum width of a status that fits next to the title on c.
 func (b Box) StatusMax(c Canvas) int {
 	x := 0
 	if b.Title != "" {
@@ -67,7 +67,7 @@ func (b Box) StatusMax(c Canvas) int {
 	return c.w - 4 - x - 3
 }
 
-// title writes the key, the title and, where both fit, the status.
+// title writes the key, the title and, if there is space, the status.
 func (b Box) title(c Canvas, s Style) {
 	x := 0
 	if b.Title != "" {
@@ -85,11 +85,11 @@ func (b Box) title(c Canvas, s Style) {
 }
 
 // A Bar is one line with a background: Left and Right at its ends, and after Left the parts of More
-// that fit. When Left and Right do not fit, Right is cut.
+// that fit. If Left and Right do not fit, Right is cut.
 type Bar struct {
 	Left, Right []Part
 
-	// More is what can be left out, the last part first.
+	// More are optional parts. The last parts are omitted first.
 	More []Part
 }
 
@@ -126,8 +126,8 @@ func partsWidth(ps []Part) int {
 	return n
 }
 
-// writeParts writes ps from column x on and returns the column after them. What
-// does not fit ends in an ellipsis.
+// writeParts writes ps at column x and returns the column after them. A part that does not fit ends
+// in an ellipsis.
 func writeParts(c Canvas, x int, ps []Part) int {
 	for _, p := range ps {
 		if x >= c.w {
@@ -138,7 +138,7 @@ func writeParts(c Canvas, x int, ps []Part) int {
 	return x
 }
 
-// A Message is text in the middle of an otherwise empty canvas, wrapped.
+// A Message is wrapped text in the middle of an otherwise empty canvas.
 type Message struct {
 	Title, Text string
 }
@@ -166,9 +166,8 @@ func (m Message) Draw(c Canvas) {
 	}
 }
 
-// window returns the first of count rows to show in h lines so that the selected
-// one is in sight, with rows around it, and small moves scroll nothing: it moves
-// by half a page.
+// window returns the first of count rows to show in h lines so that the selected row is visible,
+// with rows around it. It scrolls by half a page, so that small moves do not scroll.
 func window(selected, count, h int) int {
 	if h <= 0 || count <= h || selected < 0 {
 		return 0
@@ -178,8 +177,8 @@ func window(selected, count, h int) int {
 	return min(max(top, 0), count-h)
 }
 
-// writeMore says on the last line of c how many of what, as "row", there are above and
-// below those shown.
+// writeMore writes on the last line of c how many rows there are above and below the visible ones.
+// what is the name of a row in the singular.
 func writeMore(c Canvas, above, below int, what string) {
 	if c.h == 0 || above+below <= 0 {
 		return

@@ -10,33 +10,31 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A GridMarket is what the grid says of one market.
+// A GridMarket describes a market in the grid.
 type GridMarket struct {
 	Type, Zone string
 	Spot       bool
-	Price      policy.Money // per node-hour, policy.NoPrice where it is unknown
+	Price      policy.Money // per node-hour, policy.NoPrice if unknown
 }
 
-// A Grid shows nodes as cells: one line (or more) per pool and market, so that the length of a line
+// A Grid shows nodes as cells: one line or more per pool and market, so that the length of a line
 // is the number of nodes of a market. The height of a cell is the requested part of the node, and
-// its colour shows how the node is bought and how old it is. A letter marks every state but
-// running.
+// its colour shows how the node was bought and its age. A letter marks every state except running.
 type Grid struct {
-	// Pools and Markets are what Node.Pool and Node.Market point into.
+	// Pools and Markets are indexed by Node.Pool and Node.Market.
 	Pools   []string
 	Markets []GridMarket
 
 	// Nodes are the nodes to show, in any order; the cells of one pool and market keep this order.
 	Nodes []timeline.Node
 
-	// Now is the instant shown, for ages and notices.
+	// Now is the instant shown, from which ages and times until reclaims are computed.
 	Now policy.Time
 
-	// Selected is the name of the selected node, empty without one. It is always
-	// in sight.
+	// Selected is the name of the selected node, or empty. The selected node is always visible.
 	Selected string
 
-	// Empty is said where there are no nodes.
+	// Empty is the text if there are no nodes.
 	Empty string
 }
 
@@ -68,7 +66,7 @@ func (g Grid) Draw(c Canvas) {
 	}
 }
 
-// drawHead writes the first line: the selected node, else what there is.
+// drawHead writes the first line: the selected node, or a summary without a selection.
 func (g Grid) drawHead(c Canvas, l gridLook) {
 	var parts []Part
 	if l.selected >= 0 {
@@ -82,7 +80,7 @@ func (g Grid) drawHead(c Canvas, l gridLook) {
 	}
 }
 
-// describe says in a line what is known of n.
+// describe returns a description of n in one line.
 func (g Grid) describe(n timeline.Node) []Part {
 	m := g.market(n.Market)
 	kind := Say("on-demand", OnDemand)
@@ -106,11 +104,11 @@ func (g Grid) describe(n timeline.Node) []Part {
 		Say(m.Type+" "+m.Zone+" "+PerHour(m.Price), Muted))
 }
 
-// mille writes thousandths as percent.
+// mille formats thousandths as percent.
 func mille(x int16) string { return figures.RoughShare(float64(x) / 1000) }
 
-// tally counts the nodes for which want holds, as parts of a line. States without nodes are left
-// out.
+// tally counts the nodes for which want returns true, as parts of a line. States without nodes are
+// omitted.
 func (g Grid) tally(want func(timeline.Node) bool) []Part {
 	var all, spot int
 	var states [stateCount]int
@@ -146,7 +144,7 @@ func (g Grid) drawPool(c Canvas, y int, pool int32, l gridLook) {
 		name = g.Pools[pool]
 	}
 	x := line.Text(0, 0, CutMiddle(name, max(c.w/2, 8)), ink(Title).bold()) + 1
-	if l.titles() > 1 || l.selected >= 0 || !l.head { // else the first line says it
+	if l.titles() > 1 || l.selected >= 0 || !l.head { // otherwise the first line has the same summary
 		x = writeParts(line, x, g.tally(func(n timeline.Node) bool { return n.Pool == pool }))
 	}
 	for ; x < c.w; x++ {
@@ -154,8 +152,7 @@ func (g Grid) drawPool(c Canvas, y int, pool int32, l gridLook) {
 	}
 }
 
-// drawRow writes one line of cells, with the label of its market where it is the
-// first.
+// drawRow writes one line of cells. The first line of a market starts with its label.
 func (g Grid) drawRow(c Canvas, y int, r gridRow, l gridLook) {
 	group := l.groups[r.group]
 	if r.first == group.first || y == 0 {
@@ -167,7 +164,7 @@ func (g Grid) drawRow(c Canvas, y int, r gridRow, l gridLook) {
 	}
 }
 
-// drawLabel writes what market a line is of.
+// drawLabel writes the market of a line.
 func (g Grid) drawLabel(c Canvas, group gridGroup, l gridLabel) {
 	m := g.market(group.market)
 	s, mark := ink(OnDemand), "O "
@@ -229,8 +226,8 @@ func (g Grid) drawNode(c Canvas, n timeline.Node, selected bool) {
 	c.Mark()
 }
 
-// drawLine fills c with a node that has the line for itself: state, name, what
-// is requested of it, and what else there is room for.
+// drawLine fills c with a node that has a separate line: its state, name, requests, and other facts
+// that fit.
 func (g Grid) drawLine(c Canvas, n timeline.Node, selected bool) {
 	state := stateOf(n)
 	look := stateLooks[state]
@@ -265,8 +262,8 @@ func (g Grid) drawLine(c Canvas, n timeline.Node, selected bool) {
 	}
 }
 
-// countdown writes what is left of a notice in two columns: seconds below a
-// hundred, minutes below ten, else nothing.
+// countdown formats the time left of a notice in two columns: seconds below a hundred, minutes
+// below ten, otherwise two dots.
 func countdown(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -283,7 +280,7 @@ func countdown(d time.Duration) string {
 
 var blocks = []rune("·▁▂▃▄▅▆▇█")
 
-// fillRune is the height of the fullest resource of n.
+// fillRune returns the block whose height shows the largest requested share of n.
 func fillRune(n timeline.Node) rune {
 	most := int(Use(&n))
 	if most == 0 {
@@ -292,8 +289,8 @@ func fillRune(n timeline.Node) rune {
 	return blocks[min(max((most*8+500)/1000, 1), 8)]
 }
 
-// ageInk is the ink of a running node: four shades, for less than an hour, six
-// hours, a day, and older.
+// ageInk returns the ink of a running node. There are four shades: for ages of less than an hour,
+// six hours and a day, and for older nodes.
 func ageInk(spot bool, age time.Duration) Ink {
 	step := Ink(3)
 	switch {
@@ -310,7 +307,7 @@ func ageInk(spot bool, age time.Duration) Ink {
 	return OnDemand0 + step
 }
 
-// market returns what is known of a market, "unknown" for one that is not.
+// market returns a market, or one called "unknown" if i is out of range.
 func (g Grid) market(i int32) GridMarket {
 	if i < 0 || int(i) >= len(g.Markets) {
 		return GridMarket{Type: "unknown", Price: policy.NoPrice}
@@ -318,7 +315,7 @@ func (g Grid) market(i int32) GridMarket {
 	return g.Markets[i]
 }
 
-// A nodeState is what the grid shows a node to be in, the most urgent last.
+// A nodeState is the state of a node in the grid, the most urgent last.
 type nodeState int
 
 const (
@@ -332,7 +329,7 @@ const (
 	stateCount
 )
 
-// stateLooks has the letter, the word and the ink of each state.
+// stateLooks contains the letter, the word and the ink of each state.
 var stateLooks = [stateCount]struct {
 	letter rune
 	word   string
@@ -365,7 +362,7 @@ func stateOf(n timeline.Node) nodeState {
 	}
 }
 
-// drawLegend writes what the cells mean.
+// drawLegend writes the meaning of the cells.
 func drawLegend(c Canvas) {
 	parts := []Part{
 		Say("▁▄█", Muted), Say(" requested  ", Muted), Strong("S", Spot), Say(" spot  ", Muted), Strong("O",

@@ -6,32 +6,31 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A gridGroup is the nodes of one pool on one market: a stretch of the order.
+// A gridGroup is the nodes of one pool in one market, a contiguous part of the order.
 type gridGroup struct {
 	pool, market int32
 	first, count int
 }
 
-// A gridRow is one line: cells of a group, or with no cells the title of its
-// pool.
+// A gridRow is one line: cells of a group, or the title of its pool if count is 0.
 type gridRow struct{ group, first, count int }
 
-// A gridLabel has the widths of the parts of the label before the cells; 0 for a part that is left
-// out.
+// A gridLabel is the widths of the parts of the label before the cells; 0 for a part that is
+// omitted.
 type gridLabel struct{ kind, zone, price, number, width int }
 
-// A gridLook is how a grid is laid out on one canvas.
+// A gridLook is the layout of a grid on a canvas.
 type gridLook struct {
-	order    []int32 // places in Grid.Nodes as they are drawn
+	order    []int32 // indexes of Grid.Nodes in the order of drawing
 	groups   []gridGroup
 	rows     []gridRow
 	label    gridLabel
 	cell     int // columns of one cell
-	selected int // place in order, -1 without one
+	selected int // index in order, or -1
 
 	head, legend, more bool
 	body               int // lines of rows
-	top                int // the first row shown
+	top                int // first visible row
 }
 
 // first returns the line of the first row.
@@ -42,12 +41,12 @@ func (l gridLook) first() int {
 	return 0
 }
 
-// listMin is the least columns that a node on a line of its own takes.
+// listMin is the minimum width in columns of a node on a separate line.
 const listMin = 34
 
-// look lays g out on w columns and h lines: one line per node if h lines are enough; else the
-// widest cells with which every market takes one line, so that lengths compare; else the widest
-// with which all nodes fit, or the narrowest.
+// look returns the layout of g on w columns and h lines: one line per node if h lines are enough;
+// otherwise the widest cells with which every market takes one line, so that lengths are
+// comparable; otherwise the widest with which all nodes fit, or the narrowest.
 func (g Grid) look(w, h int) gridLook {
 	l := gridLook{head: h >= 5, legend: h >= 8, body: h, selected: -1}
 	if l.head {
@@ -67,7 +66,7 @@ func (g Grid) look(w, h int) gridLook {
 	return l
 }
 
-// fit chooses the width of cells and cuts the groups into rows of w columns.
+// fit chooses the width of cells and divides the groups into rows of w columns.
 func (l *gridLook) fit(w int) {
 	longest := 0
 	for _, g := range l.groups {
@@ -93,14 +92,13 @@ func (l *gridLook) fit(w int) {
 	l.rows = rowsOf(l.groups, max(w/l.cell, 1))
 }
 
-// arrange fills the order and the groups: by pool, then spot before on-demand,
-// then by market.
+// arrange sets the order and the groups: by pool, then Spot before on-demand, then by market.
 func (g Grid) arrange(l *gridLook) {
 	markets := len(g.Markets) + 1
 	counts := make([]int32, (len(g.Pools)+1)*2*markets)
 	place := func(i int) int {
 		n := g.Nodes[i]
-		// Nodes of no pool and markets not known come last in theirs.
+		// Nodes without a pool and unknown markets come last.
 		pool, market := len(g.Pools), len(g.Markets)
 		if n.Pool >= 0 && int(n.Pool) < pool {
 			pool = int(n.Pool)
@@ -139,9 +137,9 @@ func (g Grid) arrange(l *gridLook) {
 	}
 }
 
-// labels returns the widths of labels in w columns. They take little more than
-// half of them, and depend on all markets, not on those in use, so that cells do not
-// move about while time runs.
+// labels returns the widths of labels in w columns. Labels take little more than half of the
+// columns. The widths depend on all markets, not only those in use, so that cells do not move over
+// time.
 func (g Grid) labels(w int, groups []gridGroup) gridLabel {
 	l := gridLabel{kind: 7, zone: 0, number: 3}
 	for _, group := range groups {
@@ -191,7 +189,7 @@ func rowsOf(groups []gridGroup, cells int) []gridRow {
 	return rows
 }
 
-// titles returns how many pools there are lines for.
+// titles returns the number of pool titles.
 func (l gridLook) titles() int {
 	n := 0
 	for i, g := range l.groups {
@@ -202,7 +200,7 @@ func (l gridLook) titles() int {
 	return n
 }
 
-// rowOf returns the row of the node at a place in the order, -1 for none.
+// rowOf returns the row of the node at an index of the order, or -1.
 func (l gridLook) rowOf(at int) int {
 	if at < 0 {
 		return -1
@@ -215,7 +213,7 @@ func (l gridLook) rowOf(at int) int {
 	return -1
 }
 
-// hidden returns how many nodes are above and below those shown.
+// hidden returns the numbers of nodes above and below the visible ones.
 func (l gridLook) hidden() (above, below int) {
 	for i, r := range l.rows {
 		switch {
@@ -228,8 +226,9 @@ func (l gridLook) hidden() (above, below int) {
 	return above, below
 }
 
-// NodeAt returns the place in Nodes of the node drawn at x, y on a canvas of w columns and h lines.
-// For the label of a row it is the place of the row's first node; false if no node is drawn there.
+// NodeAt returns the index in Nodes of the node drawn at x, y on a canvas of w columns and h lines.
+// For the label of a row it is the index of the row's first node. It returns false if no node is
+// drawn there.
 func (g Grid) NodeAt(w, h, x, y int) (int, bool) {
 	l := g.look(w, h)
 	y -= l.first()
@@ -244,9 +243,9 @@ func (g Grid) NodeAt(w, h, x, y int) (int, bool) {
 	return int(l.order[r.first+i]), true
 }
 
-// Move returns the place in Nodes of the node dx cells after and dy lines below
-// the selected one, as they are drawn on w columns and h lines; the first one
-// without a selection, -1 without nodes. It stops at the ends.
+// Move returns the index in Nodes of the node dx cells after and dy lines below the selected one,
+// as drawn on w columns and h lines. It stops at the ends. It returns the first node without a
+// selection, and -1 without nodes.
 func (g Grid) Move(w, h, dx, dy int) int {
 	if len(g.Nodes) == 0 {
 		return -1

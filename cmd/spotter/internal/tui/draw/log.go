@@ -8,19 +8,19 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A LogEntry is one entry of a decision, or several equal ones of the same step.
+// A LogEntry is one entry of a decision, or several equal entries of the same step.
 type LogEntry struct {
 	At    policy.Time
 	Entry timeline.Entry
 
-	// First is the place of the first entry among those given to Group, Count how
-	// many there are. Before and After are the sum of their hourly costs.
+	// First is the index of the first entry among those passed to Group, and Count is the number of
+	// entries. Before and After are the sums of their hourly costs.
 	First, Count  int
 	Before, After policy.Money
 }
 
-// Group joins neighbours of one instant that do the same for the same reason in
-// the same pool. at and entries run in step, ascending by time.
+// Group joins adjacent entries of one instant with the same verb, pool, market and reason. at and
+// entries have the same length and are ascending by time.
 func Group(at []policy.Time, entries []timeline.Entry) []LogEntry {
 	var out []LogEntry
 	for i, e := range entries {
@@ -35,14 +35,14 @@ func Group(at []policy.Time, entries []timeline.Entry) []LogEntry {
 	return out
 }
 
-// alike says whether two entries read the same but for what they are about.
-// Steers are each of a pool of their own and never alike.
+// alike reports whether two entries differ only in their subjects. Steers are never alike, since
+// each is about a different pool.
 func alike(a, b timeline.Entry) bool {
 	return a.Verb == b.Verb && a.Verb != timeline.Steer && a.Pool == b.Pool && a.Market == b.Market &&
 		a.Why.Reason == b.Why.Reason
 }
 
-// verbInk returns the ink of what an entry does.
+// verbInk returns the ink of a verb.
 func verbInk(v timeline.Verb) Ink {
 	switch v {
 	case timeline.Steer, timeline.Rank:
@@ -83,7 +83,7 @@ func (l LogEntry) Subject() string {
 	}
 }
 
-// things is what several entries of a verb are about.
+// things returns the plural noun for the subjects of a verb.
 func things(v timeline.Verb) string {
 	switch v {
 	case timeline.Launch, timeline.Drain, timeline.Rank:
@@ -99,16 +99,16 @@ func things(v timeline.Verb) string {
 	}
 }
 
-// A Log shows decisions, ascending by time. Those later than Now are dimmed:
-// they are known because the run is ahead of what is shown.
+// A Log shows decisions, ascending by time. Those later than Now are dimmed: they are known because
+// the simulation is ahead of the time shown.
 type Log struct {
 	Entries  []LogEntry
 	Now      policy.Time
-	Selected int // place in Entries, -1 without one; always in sight
+	Selected int // index in Entries, or -1; always visible
 	Empty    string
 }
 
-// noteMin is the height from which on the last line explains the selected entry.
+// noteMin is the height from which the last line explains the selected entry.
 const noteMin = 6
 
 // Draw fills c.
@@ -120,7 +120,7 @@ func (l Log) Draw(c Canvas) {
 	}
 }
 
-// rows is how many of h lines are for the table.
+// rows returns the number of lines for the table out of h lines.
 func (l Log) rows(h int) int {
 	if h >= noteMin && l.note() != "" {
 		return h - 1
@@ -128,8 +128,8 @@ func (l Log) rows(h int) int {
 	return h
 }
 
-// RowAt returns the place in Entries of what is drawn at line y on a canvas of h
-// lines.
+// RowAt returns the index in Entries of the entry drawn at line y on a canvas of h lines. It
+// returns false if no entry is drawn there.
 func (l Log) RowAt(h, y int) (int, bool) {
 	if h = l.rows(h); y >= h {
 		return 0, false
@@ -192,8 +192,8 @@ func (l Log) table() Table {
 	return t
 }
 
-// why says how and why, what matters more first: of a rank that is the place among
-// the others and not the figure.
+// why returns the detail and the reason of an entry. The more important one is first, which for a
+// rank is the reason.
 func (l LogEntry) why() string {
 	e := l.Entry
 	first, second := e.Detail, e.Why.Text
@@ -215,18 +215,18 @@ func (l LogEntry) fields() []Field {
 		if d > 0 {
 			change.Ink = Warn
 		}
-		if e.Verb == timeline.Hold || e.Verb == timeline.Rank { // it was not done, or is not yet
+		if e.Verb == timeline.Hold || e.Verb == timeline.Rank { // the change was not made, or not yet
 			change = Field{Text: "(" + change.Text + ")", Ink: Muted}
 		}
 		costs = Price(l.Before) + " → " + Price(l.After)
 	}
 	what := Field{Text: l.Subject()}
-	if what.Text == "" { // it is about the cluster: the words say more than nothing
+	if what.Text == "" { // the entry is about the whole cluster, so show its reason
 		what = Field{Text: e.Why.Text, Ink: Muted}
 	}
 	why := l.why()
 	if l.Count > 1 && why != "" {
-		why = "e.g. " + why // the words of the first one
+		why = "e.g. " + why // the text of the first entry
 	}
 	return []Field{
 		{Text: Day(l.At)},

@@ -1,17 +1,16 @@
 package draw
 
-// A Meter is a bar of parts of a whole.
+// A Meter is a bar that shows parts of a whole.
 type Meter struct {
-	// Value is drawn full, up to Whole; Tick marks a place that must be reached,
-	// 0 without one.
+	// Value is drawn as filled, relative to Whole. Tick marks a value that must be reached, or 0.
 	Value, Tick, Whole float64
 	Ink                Ink
 }
 
 var eighths = []rune(" ▏▎▍▌▋▊▉█")
 
-// Draw fills the first line of c: eighths of columns up to the value, dots up to
-// the whole, a line where the tick is.
+// Draw fills the first line of c: blocks up to the value with a resolution of an eighth of a
+// column, dots up to the whole, and a line at the tick.
 func (m Meter) Draw(c Canvas) {
 	if c.w == 0 || !(m.Whole > 0) {
 		return

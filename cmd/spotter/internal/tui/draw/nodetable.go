@@ -7,11 +7,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// Use is the part of a node that is requested, of the resource of which most is, in
-// thousandths.
+// Use returns the largest requested share of a node over its resources, in thousandths.
 func Use(n *timeline.Node) int16 { return max(n.CPU, n.Memory, n.GPU, 0) }
 
-// Table returns the nodes as a table in their order, which is by the column of that name.
+// Table returns the nodes as a table in their order. by is the column by which they are sorted.
 func (g Grid) Table(by string, selected int) Table {
 	t := Table{Selected: selected, Empty: g.Empty, Columns: []Column{
 		{Title: "Node", Middle: true, Min: 10, Max: 36},
@@ -31,7 +30,7 @@ func (g Grid) Table(by string, selected int) Table {
 	return t
 }
 
-// heading marks the column that a table is sorted by.
+// heading marks the column by which a table is sorted.
 func heading(title string, sorted bool) string {
 	if sorted {
 		return title + " ▾"

@@ -1,7 +1,7 @@
 package draw
 
-// An Item is a line of a panel: a value behind its key, or text without one.
-// Long values are wrapped.
+// An Item is a line of a panel: a value after its key, or text without a key. Long values are
+// wrapped.
 type Item struct {
 	Key, Value string
 	Ink        Ink
@@ -16,17 +16,16 @@ type Section struct {
 	Items []Item
 }
 
-// A Panel shows what is known of one thing. Scroll leaves out that many lines.
+// A Panel shows the facts about one subject. Scroll is the number of lines that are skipped.
 type Panel struct {
 	Sections []Section
 	Scroll   int
 }
 
-// keyMax is the most columns of a panel that keys take.
+// keyMax is the maximum number of columns for keys.
 const keyMax = 18
 
-// keyWidth returns the columns of the keys in w columns, with the gap behind
-// them.
+// keyWidth returns the width of the column of keys in w columns, including the gap after it.
 func (p Panel) keyWidth(w int) int {
 	n := 0
 	for _, s := range p.Sections {
@@ -37,10 +36,10 @@ func (p Panel) keyWidth(w int) int {
 	return min(n, keyMax, max(w/3, 1)) + 2
 }
 
-// Lines returns how many lines p takes in w columns.
+// Lines returns the number of lines of p in w columns.
 func (p Panel) Lines(w int) int { return p.write(Canvas{w: w}, 0) }
 
-// Draw fills c, with a line at the end for what is below it.
+// Draw fills c. If lines do not fit, the last line shows their number.
 func (p Panel) Draw(c Canvas) {
 	all := p.write(c, max(p.Scroll, 0))
 	above := min(max(p.Scroll, 0), all)
@@ -51,7 +50,7 @@ func (p Panel) Draw(c Canvas) {
 	}
 }
 
-// write draws p without its first lines and returns how many lines it has.
+// write draws p without its first skip lines and returns its total number of lines.
 func (p Panel) write(c Canvas, skip int) int {
 	y, keys := -skip, p.keyWidth(c.w)
 	for n, s := range p.Sections {
@@ -72,8 +71,7 @@ func (p Panel) write(c Canvas, skip int) int {
 	return y + skip
 }
 
-// write draws i from line y on, its value behind keys columns, and returns how
-// many lines it takes.
+// write draws i from line y, with its value after keys columns, and returns its number of lines.
 func (i Item) write(c Canvas, y, keys int) int {
 	x := 0
 	if i.Key != "" {

@@ -2,9 +2,9 @@ package draw
 
 import "github.com/spotter-dev/spotter/policy"
 
-// A Scrub is the bar of the whole run: where the shown time stands, how far the
-// run is simulated, what happened where. It takes one to three lines: the bar;
-// days below it; marks above it.
+// A Scrub is the timeline of the whole run: it shows the time of the cursor, the end of the
+// simulated time, and events. It has one to three lines: the bar, days below it, and marks above
+// it.
 type Scrub struct {
 	// WarmUp is when the run starts, From when its metered window starts. Without a warm-up WarmUp
 	// equals From or is zero.
@@ -12,8 +12,7 @@ type Scrub struct {
 
 	Now, Until policy.Time
 
-	// Marks are drawn above the bar; of those that fall on one column the last
-	// given wins.
+	// Marks are drawn above the bar. If several are in one column, the last one is shown.
 	Marks []Mark
 
 	// Outages are drawn in the bar, from the first to the second instant of each.
@@ -45,7 +44,7 @@ func (s Scrub) Draw(c Canvas) {
 	}
 }
 
-// drawBar writes the bar: heavy up to the shown time, light up to the end of the simulated time,
+// drawBar draws the bar: heavy up to the time shown, light up to the end of the simulated time,
 // dashed beyond it; the warm-up is dotted.
 func (s Scrub) drawBar(c Canvas) {
 	col := func(t policy.Time) int { return column(t, s.begin(), s.To, c.w) }
@@ -73,7 +72,7 @@ func (s Scrub) drawBar(c Canvas) {
 	c.Set(min(max(now, 0), c.w-1), 0, '◆', ink(Title).bold())
 }
 
-// drawDays writes the days below the bar, and the warm-up where it has room.
+// drawDays writes the days below the bar, and "warm-up" if there is space.
 func (s Scrub) drawDays(c Canvas) {
 	from := max(column(s.From, s.begin(), s.To, c.w), 0)
 	if s.begin() == s.From {
@@ -85,5 +84,5 @@ func (s Scrub) drawDays(c Canvas) {
 	drawTicks(c.Sub(from, 0, c.w-from, 1), s.From, s.To, ink(Muted))
 }
 
-// TimeAt returns the instant of column x in w columns, the nearest end outside of it.
+// TimeAt returns the instant of column x in w columns. Columns outside return the nearest end.
 func (s Scrub) TimeAt(w, x int) policy.Time { return instant(x, s.begin(), s.To, w) }

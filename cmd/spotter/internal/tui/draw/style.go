@@ -1,8 +1,8 @@
 package draw
 
-// A Style is what a cell means. The zero Style is the terminal's own.
+// A Style is the meaning of a cell. The zero Style is the terminal's default.
 type Style struct {
-	// Ink is what the rune means, Ground what the background behind it means.
+	// Ink is the meaning of the rune, and Ground that of the background.
 	Ink, Ground Ink
 
 	Attr Attr
@@ -11,8 +11,8 @@ type Style struct {
 // An Attr is a set of attributes.
 type Attr uint8
 
-// The attributes. Selected is a background where the terminal has colours to
-// spare, else reverse video.
+// The attributes. Selected is a background colour if the terminal has enough colours, otherwise
+// reverse video.
 const (
 	Bold Attr = 1 << iota
 	Reverse
@@ -22,12 +22,12 @@ const (
 // An Ink is the meaning of a rune or a background.
 type Ink uint8
 
-// The inks. The zero Ink is the terminal's own foreground or background.
+// The inks. The zero Ink is the terminal's default foreground or background.
 const (
 	Own Ink = iota
 
-	// Muted is secondary text, Faint borders and grid lines, Title headings,
-	// Accent what has the focus and names of keys.
+	// Muted is secondary text, Faint is borders and grid lines, Title is headings, and Accent is
+	// the focused element and names of keys.
 	Muted
 	Faint
 	Title
@@ -37,12 +37,12 @@ const (
 	Warn
 	Bad
 
-	// Spot and OnDemand are the two ways to buy, for text.
+	// Spot and OnDemand are the capacity types, for text.
 	Spot
 	OnDemand
 
-	// Launching, Draining, Leaving and Notice are the states of a node; Alarm is
-	// the background of a notice, AlarmInk what stands on it.
+	// Launching, Draining, Leaving and Notice are the states of a node; Alarm is the background of
+	// a notice, and AlarmInk the text on it.
 	Launching
 	Draining
 	Leaving
@@ -50,14 +50,14 @@ const (
 	Alarm
 	AlarmInk
 
-	// Now is the line at the shown time; Stripe the background of header and status
-	// lines; Chosen the background of what is selected.
+	// Now is the line at the time shown; Stripe is the background of header and status lines;
+	// Chosen is the background of a selection.
 	Now
 	Stripe
 	Chosen
 
-	// Spot0 to Spot3 and OnDemand0 to OnDemand3 are cells of nodes by age, from
-	// the youngest to the oldest.
+	// Spot0 to Spot3 and OnDemand0 to OnDemand3 are cells of nodes by age, from the youngest to the
+	// oldest.
 	Spot0
 	Spot1
 	Spot2
@@ -67,7 +67,7 @@ const (
 	OnDemand2
 	OnDemand3
 
-	// Series0 and the seven after it are lines of a chart.
+	// Series0 to Series7 are the lines of a chart.
 	Series0
 	Series1
 	Series2
@@ -77,10 +77,10 @@ const (
 	Series6
 	Series7
 
-	inks // how many there are
+	inks // number of inks
 )
 
-// SeriesInk returns the ink of the i-th line of a chart; they repeat after eight.
+// SeriesInk returns the ink of the i-th line of a chart. Inks repeat after eight lines.
 func SeriesInk(i int) Ink { return Series0 + Ink(max(i, 0)%8) }
 
 // ink returns the style with only an ink.

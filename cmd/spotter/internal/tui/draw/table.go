@@ -2,17 +2,17 @@ package draw
 
 import "github.com/spotter-dev/spotter/policy/figures"
 
-// A Column of a table.
+// A Column describes a column of a table.
 type Column struct {
 	Title string
 
-	// Right aligns it right, as numbers are. Middle cuts texts that do not fit in
-	// their middle.
+	// Right aligns it to the right, as for numbers. Middle shortens texts that do not fit in the
+	// middle.
 	Right, Middle bool
 
-	// Min is the least width it is of use at, 0 for its whole width; Max the most
-	// it takes, 0 for as wide as its widest field. Rank 0 is never left out; the
-	// highest rank goes first.
+	// Min is the minimum useful width, or 0 if the column must have its full width. Max is the
+	// maximum width, or 0 for the width of the widest field. A column of rank 0 is never omitted;
+	// otherwise the highest rank is omitted first.
 	Min, Max, Rank int
 }
 
@@ -31,30 +31,30 @@ type Table struct {
 	Columns []Column
 	Rows    [][]Field
 
-	// Selected is the row that is selected, -1 without one; it is always in sight.
+	// Selected is the index of the selected row, or -1. The selected row is always visible.
 	Selected int
 
-	// Dimmed is how many rows at the end are dimmed.
+	// Dimmed is the number of rows at the end that are dimmed.
 	Dimmed int
 
-	// Empty is said where there are no rows.
+	// Empty is the text if there are no rows.
 	Empty string
 }
 
-// meterWidth is the columns of a bar in a table, with the gap behind it.
+// meterWidth is the width of a bar in a table, including the gap after it.
 const meterWidth = 11
 
-// A tableLook is how a table is laid out on one canvas.
+// A tableLook is the layout of a table on a canvas.
 type tableLook struct {
-	widths []int // by column, -1 for one left out
+	widths []int // by column, -1 for an omitted one
 	gap    int   // between columns
 	body   int   // first line of the rows
-	rows   int   // how many are shown
-	top    int   // the first one shown
-	more   bool  // the last line says how many are not
+	rows   int   // number of visible rows
+	top    int   // first visible row
+	more   bool  // whether the last line shows the number of hidden rows
 }
 
-// lines lays the rows of t out on h lines.
+// lines returns the layout of the rows of t on h lines.
 func (t Table) lines(h int) tableLook {
 	l := tableLook{body: 1}
 	if h < 3 {
@@ -68,7 +68,7 @@ func (t Table) lines(h int) tableLook {
 	return l
 }
 
-// spread takes the widths, and two columns between them where w has room.
+// spread sets the widths, and a gap of two columns between them if they fit in w columns.
 func (l *tableLook) spread(widths []int, w int) {
 	l.widths, l.gap = widths, 2
 	sum := 1 - l.gap
@@ -82,8 +82,8 @@ func (l *tableLook) spread(widths []int, w int) {
 	}
 }
 
-// widths returns the width of each column in w columns, -1 of those in which no row has
-// anything: narrower ones first, then some are left out.
+// widths returns the width of each column in w columns, and -1 for columns that are empty in all
+// rows. If space is short, columns are narrowed first and then omitted.
 func (t Table) widths(w int) []int {
 	wide := make([]int, len(t.Columns))
 	sum := 1
@@ -121,7 +121,7 @@ func (t Table) widths(w int) []int {
 	return wide
 }
 
-// blank reports whether no row has anything in a column.
+// blank reports whether a column is empty in all rows.
 func (t Table) blank(column int) bool {
 	for _, r := range t.Rows {
 		if column < len(r) && (r[column].Bar != nil ||
@@ -132,8 +132,8 @@ func (t Table) blank(column int) bool {
 	return len(t.Rows) > 0
 }
 
-// shrink takes over columns from those that may be narrower, the widest first,
-// and says whether it could; if not it takes nothing.
+// shrink narrows columns by over in total, the widest first. It reports whether that is possible;
+// if not, it changes nothing.
 func (t Table) shrink(wide []int, over int) bool {
 	free := 0
 	for i, col := range t.Columns {
@@ -156,7 +156,7 @@ func (t Table) shrink(wide []int, over int) bool {
 	return true
 }
 
-// width returns the columns that f takes.
+// width returns the width of f.
 func (f Field) width() int {
 	n := Width(f.Text)
 	if f.Bar != nil {
@@ -214,7 +214,7 @@ func (t Table) row(c Canvas, l tableLook, i, y int) {
 	}
 }
 
-// write draws f in w columns from x on and returns the column after it.
+// write draws f in w columns at x and returns the column after it.
 func (col Column) write(c Canvas, x, y, w int, f Field, dim bool) int {
 	at, free, s := x, w, Style{Ink: f.Ink}
 	if f.Bold {
@@ -223,7 +223,7 @@ func (col Column) write(c Canvas, x, y, w int, f Field, dim bool) int {
 	if dim {
 		s = ink(Muted)
 	}
-	if f.Bar != nil && f.width() <= w { // the text says it all where there is no room
+	if f.Bar != nil && f.width() <= w { // without space for the bar, the text is sufficient
 		m := *f.Bar
 		if dim {
 			m.Ink = Muted

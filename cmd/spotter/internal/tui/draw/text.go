@@ -9,7 +9,8 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Clean returns s as a canvas shows it: what is drawn without one cannot act on a terminal.
+// Clean returns s as a canvas shows it, so that text written without a canvas cannot control the
+// terminal.
 func Clean(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -23,10 +24,10 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// fitting returns what a cell holds for r and how many columns that takes. A
-// rune that terminals join with its neighbours or act on (control characters,
-// halves of flags, jamo, modifiers) would shift the rest of the line: it becomes
-// a dot. Marks that combine take no column and are dropped.
+// fitting returns the rune that a cell contains for r and its number of columns. A rune that
+// terminals combine with its neighbours or interpret (control characters, halves of flags, jamo,
+// modifiers) would shift the rest of the line and is replaced by a dot. Combining marks have no
+// columns and are dropped.
 func fitting(r rune) (rune, int) {
 	switch {
 	case r == 0 || r == ' ':
@@ -52,7 +53,7 @@ func fitting(r rune) (rune, int) {
 	return '·', 1
 }
 
-// joins says whether r may form one character with the one next to it.
+// joins reports whether r may form one character with an adjacent rune.
 func joins(r rune) bool {
 	switch {
 	case r >= 0x1100 && r < 0x1200, r >= 0xa960 && r < 0xa980, r >= 0xd7b0 && r < 0xd800: // jamo
@@ -65,14 +66,14 @@ func joins(r rune) bool {
 	return uniseg.GraphemeClusterCount("a"+string(r)+"a") != 3
 }
 
-// isWide says whether r takes two columns.
+// isWide reports whether r takes two columns.
 func isWide(r rune) bool { return r >= 0x1100 && !isDrawing(r) && runeWidth(r) == 2 }
 
-// isDrawing says whether r is of the boxes, blocks, shapes and braille that
-// widgets draw with, all of one column.
+// isDrawing reports whether r is one of the boxes, blocks, shapes and braille that widgets draw
+// with, all of one column.
 func isDrawing(r rune) bool { return r >= 0x2500 && r < 0x25fd || r >= 0x2800 && r < 0x2900 }
 
-// runeWidth returns the columns that r takes on a canvas.
+// runeWidth returns the number of columns of r on a canvas.
 func runeWidth(r rune) int {
 	if r >= ' ' && r < 0x7f {
 		return 1
@@ -81,8 +82,8 @@ func runeWidth(r rune) int {
 	return w
 }
 
-// Width returns the columns that s takes on a canvas. What a terminal would act
-// on or join with its neighbours is drawn as a dot.
+// Width returns the number of columns of s on a canvas, which replaces runes that terminals
+// interpret or combine by dots.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -91,8 +92,7 @@ func Width(s string) int {
 	return n
 }
 
-// Cut returns s in at most w columns, with an ellipsis for what is left out at
-// its end.
+// Cut returns s in at most w columns. If it is shortened, it ends in an ellipsis.
 func Cut(s string, w int) string {
 	if len(s) <= w {
 		return s
@@ -100,8 +100,8 @@ func Cut(s string, w int) string {
 	return ansi.Truncate(Clean(s), max(w, 0), "…")
 }
 
-// CutMiddle returns s in at most w columns, with an ellipsis for what is left
-// out in its middle: both ends of a node's name matter.
+// CutMiddle returns s in at most w columns. If it is shortened, the middle is replaced by an
+// ellipsis: both ends of a node's name matter.
 func CutMiddle(s string, w int) string {
 	if w < 5 || len(s) <= w {
 		return Cut(s, w)
@@ -115,8 +115,8 @@ func CutMiddle(s string, w int) string {
 	return ansi.Truncate(s, w-1-Width(tail), "") + "…" + tail
 }
 
-// Wrap returns s in lines of at most w columns, broken at blanks and behind hyphens where
-// it can. An empty s is one empty line.
+// Wrap returns s in lines of at most w columns, broken at spaces and after hyphens where possible.
+// An empty s is one empty line.
 func Wrap(s string, w int) []string {
 	if w <= 0 {
 		return nil
@@ -124,6 +124,6 @@ func Wrap(s string, w int) []string {
 	if s = strings.Join(strings.Fields(s), " "); len(s) <= w {
 		return []string{s}
 	}
-	// Wrap lets several hyphens stand over the end of a line.
+	// Wrap alone may leave several hyphens beyond the end of a line.
 	return strings.Split(ansi.Hardwrap(ansi.Wrap(Clean(s), w, ""), w, false), "\n")
 }

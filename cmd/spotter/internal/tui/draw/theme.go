@@ -10,25 +10,23 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// A Theme is how the inks look on one kind of terminal. It is made once and
-// never changes.
+// A Theme is the appearance of the inks on one kind of terminal. It is immutable.
 type Theme struct {
 	profile  termenv.Profile
 	dark     bool
 	renderer *lipgloss.Renderer
 
-	// codes are the colours of the inks as lipgloss names them; fore and back the
-	// parameters of the escape sequences that select them, each with a semicolon in
-	// front. All are empty for the terminal's own colour.
+	// codes are the colours of the inks in the notation of lipgloss. fore and back are the
+	// parameters of the escape sequences that select them, each preceded by a semicolon. All are
+	// empty for the terminal's default colour.
 	codes, fore, back [inks]string
 }
 
-// Plain writes no escape sequence at all.
+// Plain writes no escape sequences.
 var Plain = &Theme{profile: termenv.Ascii, renderer: rendererOf(termenv.Ascii)}
 
-// NewTheme returns the theme of a terminal of that colour profile, whose own
-// background is dark or light. [termenv.Ascii] has bold, underline and reverse video
-// only, as NO_COLOR asks.
+// NewTheme returns the theme for a terminal with a colour profile and a dark or light background.
+// [termenv.Ascii] has only bold and reverse video, as NO_COLOR requires.
 func NewTheme(p termenv.Profile, dark bool) *Theme {
 	if dark {
 		return newTheme(p, dark, &night)
@@ -37,8 +35,8 @@ func NewTheme(p termenv.Profile, dark bool) *Theme {
 }
 
 func newTheme(p termenv.Profile, dark bool, shades *[inks]shade) *Theme {
-	// lipgloss drops bold and reverse video together with the colours, so that a
-	// terminal without colours gets the profile of sixteen and no code.
+	// lipgloss drops bold and reverse video together with the colours, so a terminal without
+	// colours has the profile of sixteen colours and no codes.
 	t := &Theme{profile: p, dark: dark, renderer: rendererOf(min(p, termenv.ANSI))}
 	for i := Own + 1; i < inks; i++ {
 		if code := shades[i].code(p); code != "" {
@@ -58,7 +56,7 @@ func rendererOf(p termenv.Profile) *lipgloss.Renderer {
 // Themes are the names of the themes.
 var Themes = []string{"dark", "light", "high-contrast"}
 
-// As returns the theme of a name for the same terminal. That of high contrast is for the
+// As returns the theme with a name for the same terminal. The high-contrast theme is for the
 // background of t.
 func (t *Theme) As(name string) *Theme {
 	switch {
@@ -72,7 +70,7 @@ func (t *Theme) As(name string) *Theme {
 	return newTheme(t.profile, t.dark, &lightContrast)
 }
 
-// Style returns s for what is drawn by lipgloss and not on a [Canvas].
+// Style returns s for text that is drawn by lipgloss and not on a [Canvas].
 func (t *Theme) Style(s Style) lipgloss.Style {
 	l := t.renderer.NewStyle().Bold(s.Attr&Bold != 0).Reverse(s.Attr&Reverse != 0)
 	if code := t.codes[s.Ink]; code != "" {
@@ -84,14 +82,14 @@ func (t *Theme) Style(s Style) lipgloss.Style {
 	return l
 }
 
-// A shade is one ink on one kind of background: red, green and blue, and the
-// number 0 to 15 among sixteen colours, -1 for the terminal's own.
+// A shade is one ink on one kind of background: its RGB value, and its number from 0 to 15 among
+// sixteen colours, or -1 for the terminal's default.
 type shade struct {
 	rgb uint32
 	of  int8
 }
 
-// code is the colour as lipgloss names it, empty for the terminal's own.
+// code returns the colour in the notation of lipgloss, or empty for the terminal's default.
 func (s shade) code(p termenv.Profile) string {
 	switch {
 	case p == termenv.Ascii, p == termenv.ANSI && s.of < 0:
@@ -102,8 +100,8 @@ func (s shade) code(p termenv.Profile) string {
 	return fmt.Sprintf("#%06x", s.rgb)
 }
 
-// shown returns the style a cell is written in: a blank needs no ink, and what
-// the terminal cannot show is the terminal's own.
+// shown returns the style in which a cell is written. A blank needs no ink, and colours that the
+// terminal cannot show are replaced by its default.
 func (t *Theme) shown(l cell) Style {
 	s := l.style
 	if t == Plain {
@@ -118,7 +116,7 @@ func (t *Theme) shown(l cell) Style {
 				s.Ink = Own
 			}
 		case l.r < 0x2581 || l.r > 0x2590:
-			// One reverse line, not a patchwork; blocks would say the contrary.
+			// one reverse line; reversed blocks would show the opposite value
 			s = Style{Attr: s.Attr | Reverse}
 		}
 	}
@@ -134,7 +132,7 @@ func (t *Theme) shown(l cell) Style {
 	return s
 }
 
-// change writes the sequence that turns style from into style to.
+// change writes the escape sequence that changes the style from from to to.
 func (t *Theme) change(b *strings.Builder, from, to Style) {
 	switch {
 	case from == to:
@@ -155,9 +153,9 @@ func (t *Theme) change(b *strings.Builder, from, to Style) {
 	b.WriteByte('m')
 }
 
-// night and light are the inks on a dark and on a light background. Spot is
-// teal and on-demand violet, which people who see no red or green still tell
-// apart; red and amber are kept for what needs a look.
+// night and light are the inks on a dark and on a light background. Spot is teal and on-demand
+// violet, which people with red-green colour blindness can distinguish; red and amber are reserved
+// for what needs attention.
 var night = [inks]shade{
 	Muted: {0x949494, 7}, Faint: {0x4e4e4e, 8}, Title: {0xeeeeee, 15}, Accent: {0x58a6ff, 12},
 	Good: {0x3fb950, 2}, Warn: {0xe3b341, 3}, Bad: {0xff6b62, 9},

@@ -7,41 +7,40 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// speeds are how much of the run passes in a second of the viewer's, slowest
-// first.
+// speeds are the simulated times per second of playback, ascending.
 var speeds = [...]time.Duration{
 	time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 24 * time.Hour, 48 * time.Hour,
 }
 
-// usualSpeed is the place in speeds of the speed at which playing starts: an hour a second, a week
-// in less than three minutes.
+// usualSpeed is the index in speeds of the initial speed: an hour per second, or a week in less
+// than three minutes.
 const usualSpeed = 4
 
-// frameTime is how often the screen moves while something plays, waitTime how
-// often it looks whether a run has gone on while nothing does.
+// frameTime is the interval of screen updates during playback, and waitTime the interval at which
+// the progress of runs is checked otherwise.
 const (
 	frameTime = time.Second / 30
 	waitTime  = time.Second / 4
 )
 
-// A clock is the shown time, and whether and how fast it advances. It knows no other time than that
-// of the ticks it is given.
+// A clock is the time shown, and whether and how fast it advances. It advances only by the ticks
+// that it receives.
 type clock struct {
 	now     policy.Time
 	playing bool
-	speed   int // place in speeds
+	speed   int // index in speeds
 
-	// ticked is when the last tick came, zero when none has since playing began.
+	// ticked is the time of the last tick, or zero if there was no tick since playback started.
 	ticked time.Time
 }
 
-// stepMax bounds what one tick may move the clock by: after a pause of the machine the run
-// continues from where it was and does not leap.
+// stepMax is the maximum duration that one tick may account for: after a suspension of the machine,
+// playback continues where it was.
 const stepMax = 200 * time.Millisecond
 
-// advance moves a playing clock to the tick at t, at most to limit. It reports
-// whether it moved.
+// advance advances a playing clock to the tick at t, but not beyond limit. It reports whether the
+// time changed.
 func (c *clock) advance(t time.Time, limit policy.Time) bool {
 	if !c.playing {
 		c.ticked = time.Time{}
@@ -65,5 +64,5 @@ func (c *clock) advance(t time.Time, limit policy.Time) bool {
 // faster raises the speed by the given number of steps, or lowers it if by is negative.
 func (c *clock) faster(by int) { c.speed = min(max(c.speed+by, 0), len(speeds)-1) }
 
-// pace says the speed, as "1h/s".
+// pace returns the speed, such as "1h/s".
 func (c *clock) pace() string { return figures.Duration(speeds[c.speed]) + "/s" }

@@ -10,21 +10,21 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 )
 
-// A command is what the viewer can type after a colon.
+// A command is a command that the viewer can type after a colon.
 type command struct {
 	name string
 
-	// choices are the words of which one must follow. Without them a text may follow
-	// where takesText is true, and otherwise nothing.
+	// choices are the words of which one must follow. Without choices, a text may follow if
+	// takesText is true, otherwise nothing.
 	choices   []string
 	takesText bool
 
-	// do carries it out with the choice or the text. It returns what there is to say,
-	// and a tea command only to quit.
+	// do executes the command with the choice or the text. It returns a message, and a tea command
+	// only to quit.
 	do func(rest string) (string, tea.Cmd)
 }
 
-// commands are all commands, in alphabetical order.
+// commands returns all commands, in alphabetical order.
 func (m *Model) commands() []command {
 	events := []string{"outage", "reclaim", "notice", "decision"}
 	panes, orders, policies := make([]string, paneCount), make([]string, len(nodeOrders)), make([]string,
@@ -60,12 +60,12 @@ func (m *Model) commands() []command {
 	}
 }
 
-// quietly is the action of a command that has nothing to say.
+// quietly returns the action of a command without a message.
 func quietly(do func(string)) func(string) (string, tea.Cmd) {
 	return func(rest string) (string, tea.Cmd) { do(rest); return "", nil }
 }
 
-// pressing is the action of keys, each a letter.
+// pressing returns the action of pressing keys, each a letter.
 func (m *Model) pressing(letters ...string) func(string) (string, tea.Cmd) {
 	return func(string) (note string, cmd tea.Cmd) {
 		for _, k := range letters {
@@ -75,12 +75,13 @@ func (m *Model) pressing(letters ...string) func(string) (string, tea.Cmd) {
 	}
 }
 
-// jumping is the action of a jump to the event whose name starts with its key.
+// jumping returns the action of a jump to an event. The key is the first letter of the event's
+// name.
 func (m *Model) jumping(prefix string) func(string) (string, tea.Cmd) {
 	return func(event string) (string, tea.Cmd) { return m.pressing(prefix, event[:1])(event) }
 }
 
-// suggestions are what may be typed after the colon.
+// suggestions returns all inputs that are valid after the colon.
 func (m *Model) suggestions() []string {
 	var all []string
 	for _, c := range m.commands() {
@@ -94,8 +95,7 @@ func (m *Model) suggestions() []string {
 	return all
 }
 
-// command carries out what was typed after the colon. Its words may be cut short where
-// they stay clear.
+// command executes the input after the colon. Words may be abbreviated if they remain unambiguous.
 func (m *Model) command(text string) (string, tea.Cmd) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	rest = strings.TrimSpace(rest)
@@ -120,7 +120,7 @@ func (m *Model) command(text string) (string, tea.Cmd) {
 	return c.do(rest)
 }
 
-// complete returns the word that is meant: the same word, or the only word that starts with it.
+// complete returns the matching word: an equal word, or the only word that starts with the input.
 func complete(word string, words []string) (string, error) {
 	if slices.Contains(words, word) {
 		return word, nil

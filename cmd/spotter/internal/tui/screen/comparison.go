@@ -13,21 +13,21 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A comparison is the runs that are shown against each other under the same
-// weather. It is also the pane that shows what they save.
+// A comparison is the runs that are shown together under the same weather. It is also the pane that
+// shows their savings.
 type comparison struct {
-	// shows are empty until runs are opened. baseline is one of them, or one of its
-	// own, or nil.
+	// shows are empty until runs are opened. baseline is one of them, a separate run, or nil.
 	shows    []*show
 	baseline *show
 
 	// savings are the lines of the runs, up to the time that each had reached when last measured.
 	savings []line
 
-	// bound is what no policy costs less than, 0 while that is not known.
+	// bound is a lower bound on the cost of any policy, or 0 if unknown.
 	bound policy.Money
 
-	// story is what sets the runs apart; nil without one and while the runs continue.
+	// story is an event that distinguishes the runs; nil if there is no such event or runs
+	// continue.
 	story *story
 
 	// now is the time of all frames.
@@ -52,7 +52,7 @@ func (c *comparison) open(o *Opened) {
 	c.tell()
 }
 
-// tell finds the story once all runs have ended.
+// tell determines the story once all runs have ended.
 func (c *comparison) tell() {
 	c.story = nil
 	if c.simulating() {
@@ -63,7 +63,7 @@ func (c *comparison) tell() {
 	}
 }
 
-// at brings all runs to an instant.
+// at moves all runs to an instant.
 func (c *comparison) at(now policy.Time) {
 	c.now = now
 	for _, s := range c.all() {
@@ -71,7 +71,7 @@ func (c *comparison) at(now policy.Time) {
 	}
 }
 
-// look reads how far the runs have come.
+// look updates the progress of the runs.
 func (c *comparison) look() {
 	news := false
 	for _, s := range c.all() {
@@ -88,7 +88,7 @@ func (c *comparison) simulating() bool {
 	return slices.ContainsFunc(c.all(), func(s *show) bool { return !s.done })
 }
 
-// err is how runs have failed.
+// err returns the errors of failed runs.
 func (c *comparison) err() (err error) {
 	for _, s := range c.all() {
 		if s.err != nil {
@@ -98,7 +98,7 @@ func (c *comparison) err() (err error) {
 	return err
 }
 
-// all are the runs and the baseline, each once.
+// all returns the runs and the baseline, each once.
 func (c *comparison) all() []*show {
 	if c.baseline == nil || c.isShown(c.baseline) {
 		return c.shows
@@ -114,7 +114,7 @@ type line struct {
 	draw.Series
 }
 
-// measure makes the lines of all runs: net savings against the baseline, or the cost of each run
+// measure computes the lines of all runs: net savings against the baseline, or the cost of each run
 // without one.
 func (c *comparison) measure() {
 	c.savings = c.savings[:0]
@@ -129,7 +129,7 @@ func (c *comparison) measure() {
 				base, ok = spentAt(c.baseline.costs, p.At)
 			}
 			if !ok {
-				break // the baseline has not come that far
+				break // the baseline has not reached this time
 			}
 			value := (base - spent(&p.Costs)).Float()
 			if c.baseline == nil {
@@ -141,11 +141,11 @@ func (c *comparison) measure() {
 	}
 }
 
-// spent is bill and outage cost together.
+// spent returns the sum of bill and outage cost.
 func spent(c *timeline.Costs) policy.Money { return c.Bill + c.OutageCost }
 
-// spentAt returns what a run had spent at an instant, on the straight line
-// between the points around it, and false for one that it has not reached.
+// spentAt returns the costs of a run at an instant, interpolated linearly between the adjacent
+// points. It returns false for an instant that the run has not reached.
 func spentAt(points []timeline.CostPoint, at policy.Time) (policy.Money, bool) {
 	i, found := slices.BinarySearchFunc(points, at, func(p timeline.CostPoint, at policy.Time) int {
 		return int(min(max(p.At-at, -1), 1))
@@ -161,8 +161,8 @@ func spentAt(points []timeline.CostPoint, at policy.Time) (policy.Money, bool) {
 	return spent(&a.Costs) + (spent(&b.Costs) - spent(&a.Costs)).Times(part), true
 }
 
-// saved returns the net savings of a run at the shown time; false where there is
-// no baseline or it has not come that far.
+// saved returns the net savings of a run at the time shown. It returns false if there is no
+// baseline or a run has not reached that time.
 func (c *comparison) saved(s *show) (policy.Money, bool) {
 	if c.baseline == nil || c.baseline == s || c.now > min(c.baseline.until, s.until) {
 		return 0, false
@@ -170,9 +170,9 @@ func (c *comparison) saved(s *show) (policy.Money, bool) {
 	return spent(&c.baseline.frame.Costs) - spent(&s.frame.Costs), true
 }
 
-// attainable is what the oracle shows that no policy saves more than, and the
-// on-demand bill of the whole run; false while that is not known. Under budgets it
-// is not the limit of any policy: a closed gate lowers a bill.
+// attainable returns the upper bound on savings that the oracle determined, and the on-demand bill
+// of the whole run. It returns false while they are unknown. With GPU budgets there is no such
+// bound, since a closed gate lowers a bill.
 func (c *comparison) attainable() (saved, bill policy.Money, ok bool) {
 	b := c.baseline
 	if c.bound <= 0 || b == nil || !b.done || b.err != nil || len(b.costs) == 0 || len(b.gpuBudgets) > 0 {
@@ -182,9 +182,9 @@ func (c *comparison) attainable() (saved, bill policy.Money, ok bool) {
 	return spent(last) - c.bound, last.Bill, true
 }
 
-// partOf is the part of an on-demand bill that is saved, nothing before there is a bill.
-// Net savings above the whole bill, since on-demand had outages to pay for, have no
-// figure: [comparison.ofRun] explains them.
+// partOf formats the saved share of an on-demand bill, or a dash if there is no bill yet. Net
+// savings above the whole bill are possible if on-demand had outage costs; [comparison.ofRun]
+// explains them.
 func partOf(saved, bill policy.Money) string {
 	if bill <= 0 {
 		return figures.Unknown
@@ -192,7 +192,7 @@ func partOf(saved, bill policy.Money) string {
 	return atMostAll(saved.Float() / bill.Float())
 }
 
-// atMostAll writes a part of an on-demand bill, and only that it is more than all.
+// atMostAll formats a share of an on-demand bill. A share above 1 is shown as ">100%".
 func atMostAll(part float64) string {
 	if part > 1 {
 		return ">100%"
@@ -200,7 +200,7 @@ func atMostAll(part float64) string {
 	return figures.RoughShare(part)
 }
 
-// share is [partOf] in brackets behind an amount, nothing where it has no figure.
+// share returns [partOf] in brackets for use after an amount, or empty if there is no percentage.
 func share(saved, bill policy.Money) string {
 	if bill <= 0 || saved > bill {
 		return ""

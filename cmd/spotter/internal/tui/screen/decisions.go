@@ -10,42 +10,42 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A decisionsPane shows the entries of the decisions around the shown time, or
-// around the entry that the viewer chose.
+// A decisionsPane shows the entries of the decisions around the time shown, or around the entry
+// that the viewer selected.
 type decisionsPane struct {
 	run *run
 
-	// entry is what is selected, follow the last of what was decided.
+	// entry is the selected entry, or follow for the last one decided.
 	entry entryID
 
-	// log holds the entries, and entries which of the timeline each one is. Both are
-	// of key; nil before the first time.
+	// log contains the entries, and entries their positions in the timeline. Both depend on key,
+	// which is nil before the first time.
 	log     draw.Log
 	entries []entryID
 	key     *logKey
 }
 
-// An entryID is the place of a decision and of one of its entries.
+// An entryID is the index of a decision and of one of its entries.
 type entryID struct{ decision, entry int }
 
-// follow selects what was decided last, whenever that is.
+// follow selects the last decision at any time.
 var follow = entryID{-1, -1}
 
-// A logKey is what the entries of a log depend on.
+// A logKey contains everything that determines the entries of a log.
 type logKey struct {
 	middle, decisions int
 	filter            string
 	holds             bool
 }
 
-// How many entries of decisions are kept before and after the shown time, and
-// how many decisions are looked through for those that a filter lets through.
+// The numbers of entries before and after the time shown that are kept, and the maximum number of
+// decisions that are searched for matches of a filter.
 const (
 	entriesBefore, entriesAfter = 240, 60
 	decisionsLooked             = 1500
 )
 
-// list gathers the entries around the shown time.
+// list gathers the entries around the time shown.
 func (p *decisionsPane) list(now policy.Time, sel *selection) {
 	s, filter, holds := p.run, sel.filters[Decisions], sel.withHolds()
 	middle, n := s.frame.Decision, s.decisions
@@ -78,8 +78,8 @@ func (p *decisionsPane) list(now policy.Time, sel *selection) {
 	}
 }
 
-// gather reads the entries around the one in the middle of n decisions, of which
-// the i-th is of(i) in the timeline.
+// gather reads the entries around the decision middle of n decisions. of maps the index of a
+// decision to its index in the timeline.
 func (p *decisionsPane) gather(middle, n int, of func(int) int, filter string, holds bool) {
 	var at []policy.Time
 	var entries []timeline.Entry
@@ -111,7 +111,7 @@ func (p *decisionsPane) gather(middle, n int, of func(int) int, filter string, h
 	p.log.Entries = draw.Group(at, entries)
 }
 
-// readable returns an entry with markets written as everywhere on the screen.
+// readable returns an entry with markets in the notation of the screen.
 func readable(v *inventory, e timeline.Entry) timeline.Entry {
 	e.Market, e.Why.RunnerUp = v.place(e.Market), v.place(e.Why.RunnerUp)
 	return e
@@ -122,8 +122,8 @@ func entryMatches(filter string, e *timeline.Entry) bool {
 		e.Why.Text, e.Detail)
 }
 
-// selected returns the place in the log of the entry chosen, or of the first
-// one of what was decided last.
+// selected returns the index in the log of the selected entry, or of the first entry of the last
+// decision.
 func (p *decisionsPane) selected() int {
 	at := p.entry
 	selected := -1
@@ -142,7 +142,7 @@ func (p *decisionsPane) selected() int {
 	return selected
 }
 
-// subject is the entry that is selected, the zero subject without one.
+// subject returns the selected entry, or the zero subject.
 func (p *decisionsPane) subject() subject {
 	if i := p.log.Selected; i >= 0 && i < len(p.log.Entries) {
 		e := &p.log.Entries[i]
@@ -156,8 +156,8 @@ func (p *decisionsPane) draw(c draw.Canvas, b draw.Box, sel *selection) {
 	p.log.Draw(b.Frame(c))
 }
 
-// status says how many decisions there are up to the shown time, and whether those
-// that only held something back are among them.
+// status returns the number of decisions up to the time shown, and whether it includes decisions
+// that only held something back.
 func (p *decisionsPane) status(holds bool) string {
 	s := p.run
 	if holds {
@@ -182,16 +182,16 @@ func (p *decisionsPane) pick(size rect, _, y int, _ *selection) hit {
 	return hit{selected: ok}
 }
 
-// What entries do: moving changes nodes or pods at once; acting is all but to hold
-// something back; judging is all but to rank, which says of a node only when its
-// pods leave as workloads shrink.
+// Classes of verbs: moving verbs change nodes or pods at once; acting verbs are all except hold;
+// judging verbs are all except rank, which only determines when the pods of a node are removed as
+// workloads shrink.
 var (
 	moving  = []timeline.Verb{timeline.Launch, timeline.Drain, timeline.Gate, timeline.Pause, timeline.Evict}
 	acting  = append([]timeline.Verb{timeline.Steer, timeline.Rank}, moving...)
 	judging = append([]timeline.Verb{timeline.Steer, timeline.Hold}, moving...)
 )
 
-// does reports whether a decision has an entry of one of the verbs.
+// does reports whether a decision has an entry with one of the verbs.
 func does(d *timeline.Decision, verbs []timeline.Verb) bool {
 	return slices.ContainsFunc(d.Entries, func(e timeline.Entry) bool { return slices.Contains(verbs, e.Verb) })
 }

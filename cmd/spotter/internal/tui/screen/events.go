@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// sentence says what happened.
+// sentence describes an event.
 func sentence(s *inventory, e *timeline.Event) string {
 	switch e.Kind {
 	case timeline.Launched:
@@ -37,7 +37,7 @@ func sentence(s *inventory, e *timeline.Event) string {
 	return sentenceOfWork(e)
 }
 
-// sentenceOfWork says what happened to workloads, faults and budgets.
+// sentenceOfWork describes an event of workloads, faults or budgets.
 func sentenceOfWork(e *timeline.Event) string {
 	switch e.Kind {
 	case timeline.PodEvicted:
@@ -97,7 +97,7 @@ func in(place string) string {
 	return " (" + place + ")"
 }
 
-// at says a price where there is one.
+// at returns the price as a suffix, or empty if there is no price.
 func at(amount int64) string {
 	if amount <= 0 {
 		return ""

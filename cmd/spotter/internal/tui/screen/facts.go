@@ -12,17 +12,17 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// facts are what is known of the parts of a run at an instant, and up to it.
+// A facts provides what is known about the parts of a run up to an instant.
 type facts struct {
 	*run
 	now policy.Time
 
-	// past is room for an instant before, for what is gone.
+	// past is a buffer for an earlier frame, for nodes that no longer exist.
 	past *timeline.Frame
 }
 
-// onward is what comes behind a subject: behind a decision what it is about, and
-// behind anything else the last decision about it.
+// onward returns the subject to inspect after from: for a decision its subject, and for anything
+// else the last decision about it.
 func (s *facts) onward(from *subject) (subject, bool) {
 	if from.pane != Decisions {
 		d, k, ok := s.decided(from.name)
@@ -44,11 +44,11 @@ func (s *facts) onward(from *subject) (subject, bool) {
 	return subject{}, false
 }
 
-// eventsShown is how many events a history shows, newest first.
+// eventsShown is the maximum number of events in a history, newest first.
 const eventsShown = 40
 
-// entryOf returns an entry of a decision, nil where it is not there: another run
-// has other decisions.
+// entryOf returns an entry of a decision, or nil if it does not exist, since decisions differ
+// between runs.
 func (s *facts) entryOf(id entryID) *timeline.Entry {
 	if id.decision < 0 || id.decision >= s.decisions {
 		return nil
@@ -60,8 +60,8 @@ func (s *facts) entryOf(id entryID) *timeline.Entry {
 	return &d.Entries[id.entry]
 }
 
-// history is what happened to something up to an instant, equal events of one
-// instant together.
+// history returns the events about a subject up to an instant. Equal events of one instant are
+// combined.
 func (s *facts) history(name string) draw.Section {
 	var times []int
 	section := draw.Section{Title: "History, newest first"}
@@ -97,8 +97,8 @@ func inkOf(k timeline.Kind) draw.Ink {
 	return draw.Own
 }
 
-// decided returns the last decision about something, up to an instant, and the
-// entry; one that only ranks a node where there is no other.
+// decided returns the last decision about a subject up to an instant, and the entry. Decisions that
+// only rank a node are used if there are no others.
 func (s *facts) decided(name string) (decision, entry int, ok bool) {
 	if d, k, ok := s.Timeline.DecisionAbout(name, s.now, judging...); ok {
 		return d, k, ok
@@ -106,8 +106,8 @@ func (s *facts) decided(name string) (decision, entry int, ok bool) {
 	return s.Timeline.DecisionAbout(name, s.now)
 }
 
-// ranked says when the pods of a node leave as workloads shrink, nothing where
-// that was not decided, or where [facts.why] says so already.
+// ranked returns when the pods of a node are removed as workloads shrink. It is empty if that was
+// not decided, or if [facts.why] contains it.
 func (s *facts) ranked(name string) []draw.Item {
 	d, k, ok := s.Timeline.DecisionAbout(name, s.now, timeline.Rank)
 	if _, _, other := s.Timeline.DecisionAbout(name, s.now, judging...); !ok || !other {
@@ -118,7 +118,7 @@ func (s *facts) ranked(name string) []draw.Item {
 	return []draw.Item{{Key: "ranked", Value: draw.Day(all.At) + ", " + e.Detail + ": " + e.Why.Text}}
 }
 
-// why is the last decision about something, up to an instant.
+// why returns the last decision about a subject up to an instant.
 func (s *facts) why(name string) draw.Section {
 	section := draw.Section{Title: "Why: the last decision about it"}
 	d, k, ok := s.decided(name)
@@ -131,7 +131,7 @@ func (s *facts) why(name string) draw.Section {
 	return section
 }
 
-// reasons are the account that an entry gives of itself.
+// reasons returns the reasons that an entry states.
 func (s *facts) reasons(e *timeline.Entry) []draw.Item {
 	items := []draw.Item{{Key: "what", Value: join(e.Verb.String(), e.Subject), Ink: draw.Title}}
 	if e.Detail != "" {
@@ -161,7 +161,7 @@ func join(a, b string) string {
 	return a + " " + b
 }
 
-// ofNode is what is known of a node. One that is gone has its history still.
+// ofNode returns the facts about a node. For a node that no longer exists they include its history.
 func (s *facts) ofNode(name string) []draw.Section {
 	n, f, at := nodeIn(&s.frame, name), &s.frame, s.now
 	what := draw.Section{Title: "What"}
@@ -177,8 +177,8 @@ func (s *facts) ofNode(name string) []draw.Section {
 	return []draw.Section{what, s.why(name), s.possible(n.Market), s.history(name)}
 }
 
-// wasNode returns a node that is gone as it was just before, and when that was;
-// nil where it never was.
+// wasNode returns a node that no longer exists as it was just before it terminated, and that time.
+// It returns nil if the node never existed.
 func (s *facts) wasNode(name string) (*timeline.Node, policy.Time) {
 	for _, i := range s.Timeline.EventsAbout(name, s.now, eventsShown, nil) {
 		at := s.Timeline.Event(i).At - 1
@@ -190,7 +190,7 @@ func (s *facts) wasNode(name string) (*timeline.Node, policy.Time) {
 	return nil, 0
 }
 
-// lookOf is how a node looks in a frame.
+// lookOf returns the properties of a node in a frame.
 func (s *facts) lookOf(n *timeline.Node, frame *timeline.Frame, at policy.Time) []draw.Item {
 	items := []draw.Item{{Key: "pool", Value: s.poolName(n.Pool)}, {Key: "market",
 		Value: s.place(s.marketName(n.Market)), Ink: inkFor(n.Spot)}}
@@ -239,7 +239,7 @@ func inkFor(spot bool) draw.Ink {
 	return draw.OnDemand
 }
 
-// priced says the price of a market and what part of on-demand it is.
+// priced formats the price of a market and its ratio to the on-demand price.
 func (s *facts) priced(market int32) string {
 	m, p := &s.markets[market], s.frame.Markets[market].Price
 	if p == policy.NoPrice {
@@ -252,12 +252,12 @@ func (s *facts) priced(market int32) string {
 	return text
 }
 
-// taken says a hazard in words.
+// taken describes a hazard.
 func taken(hazard float64) string {
 	return figures.RoughShare(perMonth(hazard)) + " of nodes taken in a month"
 }
 
-// possible are the other markets of the same instance type, cheapest first.
+// possible returns the other markets of the same instance type, ascending by price.
 func (s *facts) possible(market int32) draw.Section {
 	section := draw.Section{Title: "What else was possible: the same type elsewhere"}
 	if market < 0 {

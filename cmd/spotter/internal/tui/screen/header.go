@@ -10,18 +10,18 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A header is the first lines of the screen: the title, the runs, and the results of the run with
-// the focus at the shown time.
+// A header is the first lines of the screen: the title, the runs, and the results of the focused
+// run at the time shown.
 type header struct {
 	*playback
 	title string
 
-	// before is what is said while there is no run.
+	// before is the text that is shown until a run is opened.
 	before string
 }
 
-// draw writes the title and the runs on one line, and on the next the shown time and the results up
-// to it.
+// draw writes the title and the runs on one line, and the time shown and the results up to it on
+// the next.
 func (h *header) draw(c draw.Canvas) {
 	first, second := c.Cut(1)
 	s := h.shown()
@@ -38,8 +38,8 @@ func (h *header) draw(c draw.Canvas) {
 	draw.Bar{Left: h.moment(s), More: h.position(s), Right: h.figures(s, c.Width() >= widthFigures)}.Draw(second)
 }
 
-// nameOf is a policy in the header; those on the screen stand out, by brackets
-// too.
+// nameOf returns the name of a policy in the header. Visible policies are highlighted, and the
+// focused one is in brackets.
 func (h *header) nameOf(i int, s *show) []draw.Part {
 	name := s.Name
 	if s.about.Recorded && name == "" {
@@ -54,7 +54,7 @@ func (h *header) nameOf(i int, s *show) []draw.Part {
 	return []draw.Part{draw.Say(" "+name+" ", draw.Muted), draw.Say(" ", draw.Own)}
 }
 
-// origin says where the prices come from, and the seed.
+// origin describes the source of the prices, and the seed.
 func (h *header) origin(s *show) string {
 	var parts []string
 	switch {
@@ -82,7 +82,7 @@ func (h *header) originInk(s *show) draw.Ink {
 	return draw.Muted
 }
 
-// moment says at what time the screen stands, and how it moves.
+// moment describes the time shown and the state of playback.
 func (h *header) moment(s *show) []draw.Part {
 	state := draw.Strong(" ▌▌ paused  ", draw.Warn)
 	ahead := !s.done && h.clock.now >= h.limit()
@@ -107,7 +107,7 @@ func (h *header) moment(s *show) []draw.Part {
 	return parts
 }
 
-// position describes where in the run the shown time is.
+// position describes where in the run the time shown is.
 func (h *header) position(s *show) []draw.Part {
 	now := h.time()
 	var text string
@@ -128,7 +128,8 @@ func (h *header) position(s *show) []draw.Part {
 	return parts
 }
 
-// figures are the results of the run at the shown time; on a narrow screen those that fit.
+// figures returns the results of the run at the time shown. With all false, it omits those that do
+// not fit on a narrow screen.
 func (h *header) figures(s *show, all bool) []draw.Part {
 	k := &s.frame.Costs
 	var parts []draw.Part
@@ -154,8 +155,8 @@ func (h *header) figures(s *show, all bool) []draw.Part {
 	return parts
 }
 
-// outageFigure says how long outages were and what they cost, and if there is room in
-// how many incidents. A recording has the instants of decisions alone, so it is not known there.
+// outageFigure returns the outage minutes and their cost and, with all, the number of incidents.
+// They are unknown for a recording, which contains only the instants of decisions.
 func outageFigure(s *show, all bool) draw.Part {
 	k := &s.frame.Costs
 	if s.about.Recorded {

@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 )
 
-// A helpPage is the page of all keys. It takes the whole screen but the last line.
+// A helpPage is the page of all keys. It covers the screen except for the last line.
 type helpPage struct {
 	open bool
 	view pager.Model
@@ -38,11 +38,11 @@ func (h *helpPage) press(k tea.KeyMsg) {
 	h.view, _ = h.view.Update(k)
 }
 
-// fit lays the keys out for a screen of w columns and height lines.
+// fit lays out the keys for a screen of w columns and height lines.
 func (h *helpPage) fit(t *draw.Theme, w, height int) {
 	h.view.Width, h.view.Height = w, max(height-footerHeight, 0)
 	h.view.SetContent(lipgloss.NewStyle().PaddingLeft(1).Render(keyColumns(t, w-1)))
-	h.view.SetYOffset(h.view.YOffset) // no further than there are lines
+	h.view.SetYOffset(h.view.YOffset) // limits the offset to the number of lines
 }
 
 // helpIn returns the view of keys in the colours of a theme.
@@ -54,7 +54,7 @@ func helpIn(t *draw.Theme) help.Model {
 	return h
 }
 
-// keyColumns writes all keys in as many columns as fit into w.
+// keyColumns renders all keys in as many columns as fit in w columns of text.
 func keyColumns(t *draw.Theme, w int) string {
 	h, title := helpIn(t), t.Style(draw.Style{Ink: draw.Title, Attr: draw.Bold})
 	var parts []string

@@ -5,32 +5,30 @@ import (
 	"github.com/spotter-dev/spotter/eval/timeline"
 )
 
-// A subject is what the inspector is about: something of a pane by name, or an
-// entry of a decision.
+// A subject is the subject of the inspector: an item of a pane by name, or an entry of a decision.
 type subject struct {
 	pane  Pane
 	name  string
 	entry entryID
 }
 
-// An inspector says what is known of one subject.
+// An inspector shows the facts about one subject.
 type inspector struct {
-	// known and panel are the title and the rest of what is known of it, from line
-	// scroll on.
+	// known and panel are the title and the facts, of which the first scroll lines are skipped.
 	known  string
 	panel  draw.Panel
 	scroll int
 
-	// past is for what is gone.
+	// past is a buffer for nodes that no longer exist.
 	past timeline.Frame
 }
 
-// facts are what is known of the run with the focus at the shown time.
+// facts returns the facts about the focused run at the time shown.
 func (i *inspector) facts(p *playback) *facts {
 	return &facts{run: p.shown().run, now: p.time(), past: &i.past}
 }
 
-// know gathers what is known of what is inspected; to is where it is drawn.
+// know gathers the facts about the subject. side is where they are drawn.
 func (i *inspector) know(x *subject, p *playback, side rect) {
 	i.known, i.panel.Sections = "", nil
 	if x != nil {
@@ -53,7 +51,7 @@ func (i *inspector) know(x *subject, p *playback, side rect) {
 	i.scrollBy(0, side)
 }
 
-// scrollBy scrolls what is drawn at side, which shows no less than it can.
+// scrollBy scrolls the text drawn at side. It stops when the last line is visible.
 func (i *inspector) scrollBy(lines int, side rect) {
 	in := inside(side)
 	i.scroll = min(max(i.scroll+lines, 0), max(i.panel.Lines(in.w)-in.h, 0))

@@ -7,32 +7,32 @@ import (
 	"github.com/spotter-dev/spotter/eval/timeline"
 )
 
-// Jumps are the keys by which the viewer goes to what happens: g or G and a letter.
-// Every method returns what there is to say, empty for nothing.
+// A jumps handles the keys with which the viewer jumps to events: g or G and a letter. Every method
+// returns a message, which may be empty.
 type jumps struct {
 	play      *playback
 	selection *selection
 
-	// prefix is the key that the next one completes, 0 without.
+	// prefix is the key that the next key completes, or 0.
 	prefix rune
 
 	// last is the key of the last jump.
 	last tea.KeyMsg
 }
 
-// begin takes g or G.
+// begin handles g or G.
 func (j *jumps) begin(prefix rune) string {
 	j.prefix = prefix
 	return "o outage · r reclaim · n notice · d decision that moves something · s the story"
 }
 
-// again jumps as before, forward after g and back after G.
+// again repeats the last jump, forward after g and back after G.
 func (j *jumps) again(prefix rune) string {
 	j.prefix = prefix
 	return j.complete(j.last)
 }
 
-// complete takes the key after g or G.
+// complete handles the key after g or G.
 func (j *jumps) complete(k tea.KeyMsg) string {
 	by := 1
 	if j.prefix == 'G' {
@@ -64,7 +64,7 @@ func (j *jumps) complete(k tea.KeyMsg) string {
 	return ""
 }
 
-// toStory goes to the story and selects what it is about.
+// toStory jumps to the story and selects its subject.
 func (j *jumps) toStory() string {
 	if note := j.play.toStory(); note != "" {
 		return note
@@ -77,7 +77,7 @@ func (j *jumps) toStory() string {
 	return "paused at the story: enter says why, space plays on"
 }
 
-// step goes to an event and selects what it is about.
+// step jumps to an event and selects its subject.
 func (j *jumps) step(by int, what string, kinds ...timeline.Kind) string {
 	e, note := j.play.stepEvent(by, what, kinds...)
 	if e != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/charmbracelet/bubbles/key"
 )
 
-// A shortcut is a key, or several, and what it does while nothing else takes keys. It is nil where the
-// keys are matched by themselves, as those after g or G are.
+// A shortcut is one or several keys and their action while no prompt is open. The action is nil if
+// the keys are handled elsewhere, such as those after g or G.
 type shortcut struct {
 	key.Binding
 	do func(*Model)
 }
 
-// labels are how the help writes keys that are not letters.
+// labels are the names of keys in the help that are not letters.
 var labels = map[string]string{" ": "space", "right": "→", "left": "←", "up": "↑", "down": "↓",
 	"shift+right": "shift+→", "shift+left": "shift+←", "pgdown": "pgdn"}
 
-// bind binds keys, all of which the help names.
+// bind returns a binding of keys, all of which the help names.
 func bind(does string, keys ...string) key.Binding {
 	var names []string
 	for _, k := range keys {
@@ -28,14 +28,14 @@ func bind(does string, keys ...string) key.Binding {
 	return key.NewBinding(key.WithKeys(keys...), key.WithHelp(strings.Join(names, "/"), does))
 }
 
-// then binds keys that come after another one.
+// then returns a binding of keys that follow another key.
 func then(does string, keys ...string) key.Binding {
 	b := bind(does, keys...)
 	b.SetHelp("  "+b.Help().Key, does)
 	return b
 }
 
-// Keys that mean something in more than one place, or after g or G.
+// Keys with a meaning in several places, or after g or G.
 var (
 	keyBegin   = bind("the start", "0", "home")
 	keyEnd     = bind("the end", "$", "end")
@@ -60,7 +60,7 @@ var (
 	keyStart    = then("the start, the end", "g", "G")
 )
 
-// timeKeys move or drive the clock.
+// timeKeys returns the keys that move or control the clock.
 func timeKeys() []shortcut {
 	seek := func(by time.Duration) func(*Model) {
 		return func(m *Model) { m.play.seek(m.play.time().Add(by)) }
@@ -94,7 +94,7 @@ func timeKeys() []shortcut {
 	}
 }
 
-// screenKeys change what is on the screen.
+// screenKeys returns the keys that change the layout of the screen.
 func screenKeys() []shortcut {
 	return []shortcut{
 		{bind("a command, tab completes", ":"), func(m *Model) { m.prompt.ask(forCommand, "", m.suggestions()...) }},
@@ -107,7 +107,7 @@ func screenKeys() []shortcut {
 	}
 }
 
-// paneKeys are for the pane with the focus or the inspector.
+// paneKeys returns the keys for the focused pane or the inspector.
 func paneKeys() []shortcut {
 	page := func(m *Model) int { return max(m.port.height/2, 1) }
 	return []shortcut{
@@ -125,7 +125,7 @@ func paneKeys() []shortcut {
 	}
 }
 
-// hints are keys and what they do in a word or two, for one line of help.
+// hints returns bindings of keys and short descriptions, for one line of help.
 func hints(pairs ...string) []key.Binding {
 	var all []key.Binding
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -134,8 +134,8 @@ func hints(pairs ...string) []key.Binding {
 	return all
 }
 
-// The keys of the last line: usually, until the first one is pressed, and while runs are
-// listed or the help is open. Those at the end go first where it is short.
+// The keys in the last line: usually, until the first key is pressed, and while runs are listed or
+// the help is open. Keys at the end are omitted first.
 var (
 	usualHints = hints("space", "play", "?", "help", "q", "quit", "←→", "event", "g", "jump", "tab", "policy", "enter",
 		"inspect",
@@ -160,12 +160,12 @@ func groupOf(title string, shortcuts []shortcut) group {
 	return g
 }
 
-// groups are all keys, in the order of the help.
+// groups returns all keys, in the order of the help.
 func groups() []group {
 	return []group{groupOf("Time", timeKeys()), groupOf("Screen", screenKeys()), groupOf("Pane", paneKeys())}
 }
 
-// more is what the help says of the mouse, and of times.
+// more is the help about the mouse and about times.
 var more = []group{
 	{"Mouse", hints("click", "select a row; again: inspect", "on a bar", "go to that time", "wheel",
 		"move; on the bar: hours")},

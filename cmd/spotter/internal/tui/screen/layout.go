@@ -20,8 +20,8 @@ func (p Pane) String() string {
 	return [...]string{"Nodes", "Markets", "Savings", "Workloads", "Decisions", "Budgets"}[p]
 }
 
-// The smallest screen, and those from which on several panes are shown at once,
-// three columns of them, and two policies side by side.
+// The minimum size of the screen, and the sizes from which several panes are shown at once, in
+// three columns, and with two policies side by side.
 const (
 	widthMin, heightMin     = 60, 15
 	widthSome, heightSome   = 100, 30
@@ -31,13 +31,12 @@ const (
 	heightStory             = 20  // the story has a line
 )
 
-// A rect is a part of the screen in cells.
+// A rect is a rectangle of the screen, in cells.
 type rect struct{ x, y, w, h int }
 
 func (r rect) holds(x, y int) bool { return x >= r.x && x < r.x+r.w && y >= r.y && y < r.y+r.h }
 
-// cut returns the upper h lines of r and the rest, split its left w columns and
-// the rest.
+// cut returns the upper h lines of r and the rest; split returns the left w columns and the rest.
 func (r rect) cut(h int) (above, below rect) {
 	h = min(max(h, 0), r.h)
 	return rect{r.x, r.y, r.w, h}, rect{r.x, r.y + h, r.w, r.h - h}
@@ -48,38 +47,38 @@ func (r rect) split(w int) (left, right rect) {
 	return rect{r.x, r.y, w, r.h}, rect{r.x + w, r.y, r.w - w, r.h}
 }
 
-// An area is where a pane of one run stands.
+// An area is the position of a pane of one run.
 type area struct {
 	rect
 	pane Pane
 	run  int
 }
 
-// A layout says where everything stands.
+// A layout is the positions of all parts of the screen.
 type layout struct {
 	header, story, tabs, body, scrub rect
 
 	areas []area
 
-	// side is where the inspector stands, empty while nothing is inspected.
+	// side is the position of the inspector. It is empty if the inspector is closed.
 	side rect
 }
 
-// A shape is what a layout depends on.
+// A shape is the input of a layout.
 type shape struct {
 	w, h int
 
-	pane       Pane // that has the focus
-	run        int  // that has the focus
+	pane       Pane // focused pane
+	run        int  // focused run
 	both, zoom bool
-	first      int // of the two runs side by side
+	first      int // first of the two runs side by side
 	inspecting bool
 	story      bool
-	// workloads and gpuBudgets are how many the scenario has.
+	// workloads and gpuBudgets are their numbers in the scenario.
 	workloads, gpuBudgets int
 }
 
-// size is how large a pane of a run is inside its border.
+// size returns the size of a pane of a run inside its border.
 func (l *layout) size(p Pane, run int) rect {
 	for _, a := range l.areas {
 		if a.pane == p && a.run == run {
@@ -89,7 +88,7 @@ func (l *layout) size(p Pane, run int) rect {
 	return inside(l.body)
 }
 
-// areaAt is where x, y stands, nil where no pane is.
+// areaAt returns the area at x, y, or nil if there is no pane.
 func (l *layout) areaAt(x, y int) *area {
 	for i := range l.areas {
 		if l.areas[i].holds(x, y) {
@@ -99,10 +98,10 @@ func (l *layout) areaAt(x, y int) *area {
 	return nil
 }
 
-// inside is what the border of a pane leaves.
+// inside returns the part of a pane inside its border.
 func inside(r rect) rect { return rect{r.x + 1, r.y + 1, max(r.w-2, 0), max(r.h-2, 0)} }
 
-// headerHeight is how many lines the header takes; footerHeight the last line.
+// headerHeight and footerHeight are the numbers of lines of the header and of the last line.
 const (
 	headerHeight = 2
 	footerHeight = 1
@@ -168,7 +167,7 @@ func some(all rect, s shape) []area {
 	return append(areas, area{decisions, Decisions, s.run})
 }
 
-// wide arranges them in three columns over the decisions.
+// wide arranges the panes in three columns above the decisions.
 func wide(all rect, s shape) []area {
 	all, decisions := all.cut(all.h - max(all.h*3/10, 12))
 	left, right := all.split(all.w * 2 / 5)
@@ -183,8 +182,8 @@ func wide(all rect, s shape) []area {
 	return append(areas, area{decisions, Decisions, s.run})
 }
 
-// tableHeight returns the height in lines of a pane with the given rows, its border and titles
-// included, up to most; 0 without rows.
+// tableHeight returns the height in lines of a pane with the given rows, including its border and
+// titles, up to most; 0 without rows.
 func tableHeight(rows, most int) int {
 	if rows == 0 {
 		return 0
@@ -192,9 +191,8 @@ func tableHeight(rows, most int) int {
 	return max(min(rows+3, most), 4)
 }
 
-// halves arranges the two runs in halves: the pane that has the focus where there
-// is space for one, else nodes, workloads and decisions of each over the market
-// and the savings, which both share.
+// halves arranges two runs side by side: the focused pane of each if there is space for only one,
+// otherwise nodes, workloads and decisions of each above the markets and savings, which are shared.
 func halves(all rect, s shape, several bool) []area {
 	if !several {
 		left, right := all.split(all.w / 2)

@@ -15,27 +15,27 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// Listed is the message that there are runs to choose from. Choose is called with the
-// place of the one that the viewer wants to see; [Opened] or [Unopened] comes of it.
+// Listed is the message that there are runs to choose from. Choose is called with the index of the
+// run that the viewer chooses; [Opened] or [Unopened] follows.
 type Listed struct {
 	Rows   []Listing
 	Choose func(row int)
 }
 
-// Unopened is the message that the run chosen last cannot be shown.
+// Unopened is the message that the run that was chosen last cannot be shown.
 type Unopened struct{ Err error }
 
-// Noted is the message that there is something to say in the last line.
+// Noted is a message for the last line.
 type Noted string
 
-// A Listing is a run to choose.
+// A Listing is a run in the list.
 type Listing struct {
 	Scenario, Policy string
 	Seed             uint64
 	From             policy.Time
 
-	// Savings are net, Share is their part of the on-demand bill; Failed says that
-	// there is neither.
+	// Savings are net, and Share is their share of the on-demand bill. Failed reports that the run
+	// has neither.
 	Savings policy.Money
 	Share   float64
 	Failed  bool
@@ -43,11 +43,11 @@ type Listing struct {
 	OutageMinutes, Incidents int64
 	Longest                  time.Duration
 
-	// SpotMinutes is the part of OutageMinutes that would not be without Spot.
+	// SpotMinutes is the part of OutageMinutes that Spot caused.
 	SpotMinutes int64
 }
 
-// An order is how listed runs are sorted.
+// An order is an order of listed runs.
 type order int
 
 const (
@@ -58,19 +58,19 @@ const (
 	orderCount int = iota
 )
 
-// String says how they are sorted.
+// String describes the order.
 func (o order) String() string {
 	return [...]string{"as in the file", "longest outage first", "least saved first"}[o]
 }
 
-// A listPage is the page to choose a run from.
+// A listPage is the page from which a run is chosen.
 type listPage struct {
 	open   bool
 	rows   []Listing
 	choose func(int)
 
-	// shown are the places of the rows that the filter lets through, in order; at is
-	// the one of them that is selected.
+	// shown are the indexes of the rows that match the filter, in order; at is the index in shown
+	// of the selected row.
 	shown  []int
 	at     int
 	filter string
@@ -83,7 +83,7 @@ func (l *listPage) list(msg Listed) {
 	l.gather()
 }
 
-// gather finds what is shown, and keeps what is selected where it still is.
+// gather determines the rows to show, and keeps the selection if it is still shown.
 func (l *listPage) gather() {
 	selected := -1
 	if l.at < len(l.shown) {
@@ -111,8 +111,8 @@ func (l *listPage) gather() {
 	l.at = max(slices.Index(l.shown, selected), 0)
 }
 
-// press handles the keys while the page is on a screen of height lines. It returns the message to
-// show.
+// press handles the keys while the page is open on a screen of height lines. It returns the message
+// to show.
 func (l *listPage) press(k tea.KeyMsg, height int, loaded bool) string {
 	switch {
 	case key.Matches(k, keyUp):
@@ -160,13 +160,13 @@ func (l *listPage) watch() string {
 	return fmt.Sprintf("opening %s, seed %d…", l.rows[i].Scenario, l.rows[i].Seed)
 }
 
-// page is where the list stands on a screen.
+// page returns the position of the list on the screen.
 func (v *viewport) page() rect {
 	return rect{0, headerHeight, v.width, max(v.height-headerHeight-footerHeight, 0)}
 }
 
-// pick selects the row at x, y of the screen, and watches it where it was selected. It
-// returns what there is to say.
+// pick selects the row at x, y of the screen, or requests its run if it is already selected. It
+// returns the message to show.
 func (l *listPage) pick(at rect, x, y int) string {
 	in := inside(at)
 	row, ok := l.table().RowAt(in.h, y-in.y)

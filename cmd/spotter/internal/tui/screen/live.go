@@ -19,23 +19,21 @@ type Looked struct {
 	Err error
 }
 
-// A live is what is known of a record that a controller still writes.
+// A live is the state of a record that a controller still writes.
 type live struct {
 	on bool
 
-	// at is when it was last looked at, zero before; trouble is why it could not be
-	// read then.
+	// at is when the record was last checked, or zero; trouble is the error of that check.
 	at      policy.Time
 	trouble error
 }
 
-// silentAfter is the age of the last decision from which a record seems to have
-// stopped: a controller decides every ten minutes at least, and five may pass until
-// readers find it.
+// silentAfter is the age of the last decision from which a record is considered stale: a controller
+// decides at least every ten minutes, and a decision may become visible five minutes later.
 const silentAfter = 20 * time.Minute
 
-// state is how the end of the record is marked: as live, or as stale where the last
-// decision is too old, in either case with its age.
+// state returns the mark at the end of the record: live, or stale if the last decision is too old,
+// and its age.
 func (l *live) state(last policy.Time) draw.Part {
 	age := ""
 	if l.at != 0 {
@@ -47,14 +45,14 @@ func (l *live) state(last policy.Time) draw.Part {
 	return draw.Strong(" ● live"+age+"  ", draw.Good)
 }
 
-// age is how old the last decision was when the record was last looked at.
+// age returns the age of the last decision when the record was last checked.
 func (l *live) age(last policy.Time) string {
 	return figures.Duration(max(l.at.Sub(last), 0).Truncate(time.Second))
 }
 
 func (l *live) silent(last policy.Time) bool { return l.at != 0 && l.at.Sub(last) > silentAfter }
 
-// says returns how old the last decision is, and what is in the way of newer ones.
+// says returns the age of the last decision, and the error that prevents reading newer ones.
 func (l *live) says(last policy.Time) string {
 	text := "record of a controller"
 	if l.at != 0 {

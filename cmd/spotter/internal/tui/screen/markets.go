@@ -11,21 +11,21 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A marketsPane shows the prices of a run's markets, and what it has in them.
+// A marketsPane shows the prices of a run's markets and the run's nodes in them.
 type marketsPane struct {
 	tablePane
 
-	// ids are the places of the markets in the rows.
+	// ids are the indexes of the markets in the rows.
 	ids []int32
 
-	// charted are the markets in the charts, the first in the chart first; the
-	// charts are of the run until chartedUntil.
+	// charted are the indexes of the markets in the charts, in order; the charts contain the run
+	// until chartedUntil.
 	charted         []int32
 	prices, hazards draw.Chart
 	chartedUntil    policy.Time
 }
 
-// list puts those first in which most nodes are.
+// list lists the markets in descending order of their nodes.
 func (p *marketsPane) list(now policy.Time, sel *selection) {
 	s := p.run
 	p.ids = p.ids[:0]
@@ -52,15 +52,15 @@ func (p *marketsPane) list(now policy.Time, sel *selection) {
 	p.status += fmt.Sprintf(" · %d in use", inUse)
 }
 
-// chartedMax is how many markets a chart shows, chartPoints how many points of
+// chartedMax is the maximum number of markets in a chart, and chartPoints the number of points of
 // each: two for every column of the widest chart.
 const (
 	chartedMax  = 5
 	chartPoints = 400
 )
 
-// chart makes the charts of the Spot markets with the most nodes and of the selected market. Prices
-// are read again only when other markets are shown or more of the run is available.
+// chart creates the charts of the Spot markets with the most nodes and of the selected market.
+// Prices are read again only when other markets are shown or more of the run is available.
 func (p *marketsPane) chart(now policy.Time, selected string) {
 	s := p.run
 	p.prices.Now, p.hazards.Now = now, now
@@ -105,10 +105,10 @@ func (p *marketsPane) chart(now policy.Time, selected string) {
 	p.prices, p.hazards = price, hazard
 }
 
-// shortType is the name of an instance type where there is little room.
+// shortType returns a short name of an instance type.
 func shortType(name string) string { return strings.Replace(name, "xlarge", "xl", 1) }
 
-// charts returns the places of the markets to chart: the selected market and the Spot markets in
+// charts returns the indexes of the markets to chart: the selected market and the Spot markets in
 // use. Without these it returns the Spot markets of the first listed instance type.
 func (p *marketsPane) charts(selected string) []int32 {
 	s := p.run
@@ -133,7 +133,7 @@ func (p *marketsPane) charts(selected string) []int32 {
 	return all
 }
 
-// reclaimsOf are the marks of the nodes taken in a market.
+// reclaimsOf returns the marks of the nodes reclaimed in a market.
 func (p *marketsPane) reclaimsOf(market int32, series int) []draw.Mark {
 	var all []draw.Mark
 	for _, r := range p.run.reclaims {
@@ -144,10 +144,10 @@ func (p *marketsPane) reclaimsOf(market int32, series int) []draw.Mark {
 	return all
 }
 
-// letter is the key of the i-th line of a chart.
+// letter returns the key of the i-th line of a chart.
 func letter(i int) rune { return 'A' + rune(i%26) }
 
-// parts cuts the pane into its charts and its table.
+// parts divides the pane into its charts and its table.
 func (p *marketsPane) parts(in rect) (charts, table rect) {
 	if in.h < 9 {
 		return rect{}, in
@@ -163,10 +163,10 @@ func (p *marketsPane) draw(c draw.Canvas, b draw.Box, sel *selection) {
 	p.table.Draw(on(in, table))
 }
 
-// bothCharts is the height from which on prices and hazard are both drawn.
+// bothCharts is the height from which both prices and hazard are drawn.
 const bothCharts = 16
 
-// drawCharts draws prices, and the hazard below where there is room for both.
+// drawCharts draws prices, and the hazard below them if there is space for both.
 func (p *marketsPane) drawCharts(c draw.Canvas) {
 	if c.Height() < bothCharts {
 		p.prices.Draw(c)

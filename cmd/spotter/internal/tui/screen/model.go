@@ -19,23 +19,23 @@ type Opened struct {
 	// Runs are the requested runs, in that order; at least one.
 	Runs []Run
 
-	// Baseline is the run of on-demand in the same weather, which savings are
-	// against; nil without one.
+	// Baseline is the on-demand run in the same weather against which savings are computed; nil if
+	// there is no baseline.
 	Baseline *timeline.Timeline
 
-	// Live says that the run is the record of a controller that still writes it. The record is
+	// Live reports that the run is the record of a controller that still writes it. The record is
 	// shown at its end, and [Grown] brings the additions.
 	Live bool
 
-	// Title is what they are called; empty for the title of the screen.
+	// Title is the title of the runs. If empty, the title of the screen is kept.
 	Title string
 
-	// AtStory says to start shortly before what sets the runs apart, once they have ended, and not
-	// at the start of the runs.
+	// AtStory starts playback shortly before the story, once the runs have ended, and not at their
+	// start.
 	AtStory bool
 }
 
-// Bounded is the message that the oracle has found what no policy costs less than.
+// Bounded is the message that the oracle has determined a lower bound on the cost of any policy.
 type Bounded struct{ Cost policy.Money }
 
 // Failed is the message that there is nothing to show. It ends the program.
@@ -44,8 +44,8 @@ type Failed struct{ Err error }
 // A tick is the message that time has passed.
 type tick time.Time
 
-// A Model is the whole screen: it hands messages to the parts that they are for.
-// It is used by one goroutine.
+// A Model is the whole screen. It passes messages to the parts that they concern. It is not safe
+// for concurrent use.
 type Model struct {
 	title string
 	theme *draw.Theme
@@ -59,11 +59,11 @@ type Model struct {
 	list      listPage
 	jumps     jumps
 
-	// failed is why there is nothing to show.
+	// failed is the reason why there is nothing to show.
 	failed error
 }
 
-// New returns the screen of what is called title while it is being opened.
+// New returns a screen with a title that waits for runs.
 func New(title string, theme *draw.Theme) *Model {
 	m := &Model{title: title, theme: theme, prompt: newPrompt(), help: newHelpPage()}
 	m.play = playback{clock: clock{playing: true, speed: usualSpeed}, port: &m.port}
@@ -71,7 +71,7 @@ func New(title string, theme *draw.Theme) *Model {
 	return m
 }
 
-// Err returns why there was nothing to show, or how runs have failed.
+// Err returns the reason why there was nothing to show, and the errors of failed runs.
 func (m *Model) Err() error {
 	if err := m.play.err(); err != nil {
 		return errors.Join(m.failed, err)
@@ -79,10 +79,10 @@ func (m *Model) Err() error {
 	return m.failed
 }
 
-// Init returns no command: the first message brings the size of the screen.
+// Init returns no command: the first message contains the size of the screen.
 func (m *Model) Init() tea.Cmd { return nil }
 
-// Update changes the screen by one message.
+// Update processes one message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -97,7 +97,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.prompt.note = string(msg)
 	case Bounded:
 		m.play.bound = msg.Cost
-		m.play.look() // the runs have ended: what depends on it is shown with the bound
+		m.play.look() // the runs have ended, so update what depends on that together with the bound
 		if m.play.awaits {
 			m.play.beginAtStory()
 		}
@@ -129,7 +129,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, m.play.next()
 }
 
-// open shows other runs than those before.
+// open shows other runs.
 func (m *Model) open(o *Opened) {
 	if o.Title != "" {
 		m.title = o.Title
@@ -138,13 +138,13 @@ func (m *Model) open(o *Opened) {
 	m.play.open(o)
 }
 
-// touched notes that the viewer has found the keys or the mouse.
+// touched records that the viewer has used the keys or the mouse.
 func (m *Model) touched() {
 	m.prompt.greeted = true
 	m.play.dismiss()
 }
 
-// refresh brings what is on the screen to the shown time.
+// refresh updates the screen to the time shown.
 func (m *Model) refresh() {
 	m.play.refresh(&m.selection)
 	m.inspector.know(m.port.subject(), &m.play, m.layout().side)
@@ -153,8 +153,8 @@ func (m *Model) refresh() {
 	}
 }
 
-// pressAll does what keys say: those that came at once, as over a slow line, are
-// one message. Text that was pasted is for a question and nothing else.
+// pressAll handles the keys of a message. Keys that arrive at once, as over a slow connection, are
+// one message. Pasted text is accepted only by an open prompt.
 func (m *Model) pressAll(k tea.KeyMsg) tea.Cmd {
 	if k.Type != tea.KeyRunes || len(k.Runes) < 2 {
 		return m.press(k)
@@ -173,7 +173,7 @@ func (m *Model) pressAll(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// press does what a key says. It returns a command only to quit.
+// press handles a key. It returns a command only to quit.
 func (m *Model) press(k tea.KeyMsg) tea.Cmd {
 	if k.Type == tea.KeyCtrlC {
 		return tea.Quit
@@ -215,8 +215,8 @@ func (m *Model) press(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// answer handles the keys while something is typed. A filter works while it is
-// typed. It returns a command only to quit.
+// answer handles the keys while a prompt is open. A filter takes effect while it is typed. It
+// returns a command only to quit.
 func (m *Model) answer(k tea.KeyMsg) tea.Cmd {
 	asked := m.prompt.asked
 	text, done := m.prompt.answer(k)
@@ -236,7 +236,7 @@ func (m *Model) answer(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// setFilter filters the pane with the focus.
+// setFilter filters the focused pane.
 func (m *Model) setFilter(text string) {
 	m.selection.filters[m.port.pane] = strings.ToLower(strings.TrimSpace(text))
 }

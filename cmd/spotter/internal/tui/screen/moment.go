@@ -12,11 +12,10 @@ import (
 // errMoment is wrapped by every error of parseMoment.
 var errMoment = errors.New(`write "wed 14:00", "14:00", "+36h", "-90m", "2026-01-07" or "2026-01-07T14:00:00Z"`)
 
-// parseMoment reads a time as a viewer types it: an instant as in RFC 3339, a
-// date, a weekday and a time of day, a time of day of the day shown, or a length
-// of time from now on, and back with a minus. A weekday is the first of its name
-// since from, so that "wed" means the same from wherever it is asked; one that
-// comes again within the run is reached by its date. All are UTC.
+// parseMoment parses a time that a viewer typed: an instant in RFC 3339, a date, a weekday and a
+// time of day, a time of day on the day shown, or a signed duration from the time shown. A weekday
+// is the first one since from, so that "wed" does not depend on the time shown; a later one is
+// reached by its date. All times are UTC.
 func parseMoment(s string, from, now policy.Time) (policy.Time, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -43,7 +42,7 @@ func parseMoment(s string, from, now policy.Time) (policy.Time, error) {
 	return parseWeekday(strings.ToLower(s), from, now)
 }
 
-// parseLength reads a length of time, in which d is a day.
+// parseLength parses a duration, in which d is a day.
 func parseLength(s string) (time.Duration, error) {
 	days, rest, ok := strings.Cut(s, "d")
 	if !ok {
@@ -57,7 +56,7 @@ func parseLength(s string) (time.Duration, error) {
 	return 24*whole + part, err
 }
 
-// parseWeekday reads "wed", "wed 14:00" and "14:00".
+// parseWeekday parses "wed", "wed 14:00" and "14:00".
 func parseWeekday(s string, from, now policy.Time) (policy.Time, error) {
 	word, clock, two := strings.Cut(s, " ")
 	day, known := weekday(word)
@@ -88,7 +87,7 @@ func parseWeekday(s string, from, now policy.Time) (policy.Time, error) {
 
 func midnight(t time.Time) time.Time { return t.Truncate(24 * time.Hour) }
 
-// weekday reads the name of a day or at least its first three letters.
+// weekday parses the name of a weekday or at least its first three letters.
 func weekday(s string) (time.Weekday, bool) {
 	if len(s) < 3 {
 		return 0, false

@@ -6,9 +6,8 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// point does what the mouse says: a click takes the focus and selects, one more
-// on what is selected inspects it, a click on the bar of the run goes there, and
-// the wheel moves what is under it.
+// point handles the mouse: a click focuses and selects, a click on a selected item inspects it, a
+// click on the timeline seeks, and the wheel moves the selection of the pane under it.
 func (m *Model) point(e tea.MouseMsg) {
 	if m.list.open && !m.help.open && !m.port.small() {
 		m.prompt.note = m.list.point(e, m.port.page())
@@ -38,8 +37,7 @@ func (m *Model) point(e tea.MouseMsg) {
 	}
 }
 
-// point does what the mouse says while runs are listed on page. It returns what there is
-// to say.
+// point handles the mouse while runs are listed on page. It returns the message to show.
 func (l *listPage) point(e tea.MouseMsg, page rect) string {
 	switch {
 	case e.Button == tea.MouseButtonWheelUp:
@@ -64,7 +62,7 @@ func (m *Model) wheel(l *layout, x, y, by int) {
 	}
 }
 
-// click focuses a pane and selects what is under the mouse.
+// click focuses a pane and selects the item under the mouse.
 func (m *Model) click(l *layout, x, y int) {
 	a := l.areaAt(x, y)
 	if a == nil {

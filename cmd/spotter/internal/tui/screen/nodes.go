@@ -9,25 +9,24 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A nodesPane shows the nodes of a run as a grid.
+// A nodesPane shows the nodes of a run as a grid or a table.
 type nodesPane struct {
 	run  *run
 	grid draw.Grid
 
-	// order is that of the table, and names those of its rows.
+	// order is the order of the table, and names are the names of its rows.
 	order nodeOrder
 	names []string
 }
 
-// A nodeOrder is how nodes are shown: as a grid by pool and market, or in a table that is
-// sorted.
+// A nodeOrder is the presentation of nodes: a grid by pool and market, or a sorted table.
 type nodeOrder int
 
-// inGrid is the place of the grid in nodeOrders.
+// inGrid is the index of the grid in nodeOrders.
 const inGrid nodeOrder = 0
 
-// nodeOrders are all orders; equal nodes are ascending by name. compare is given the price
-// of each.
+// nodeOrders are all orders; equal nodes are ascending by name. compare receives the prices of both
+// nodes.
 var nodeOrders = []struct {
 	name, does string
 	compare    func(a, b *timeline.Node, priceA, priceB policy.Money) int
@@ -47,8 +46,8 @@ var nodeOrders = []struct {
 	}},
 }
 
-// list leaves those that the filter lets through. What is in danger can be
-// filtered for by its phase and by "notice" and "rebalance".
+// list selects the nodes that match the filter. The filter matches phases, and the words "notice"
+// and "rebalance" for nodes in danger.
 func (p *nodesPane) list(now policy.Time, sel *selection) {
 	g, s, filter := &p.grid, p.run, sel.filters[Nodes]
 	if len(g.Markets) != len(s.markets) {

@@ -10,43 +10,40 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A pane is what one part of the screen shows of a run.
+// A pane shows one part of a run.
 type pane interface {
 	// draw draws the pane in its box.
 	draw(c draw.Canvas, b draw.Box, sel *selection)
 
-	// move moves what is selected in a pane of that size by rows, and by columns
-	// where there are any.
+	// move moves the selection in a pane of a size by dx columns, if it has columns, and dy rows.
 	move(size rect, dx, dy int, sel *selection)
 
 	// pick selects the item at x, y.
 	pick(size rect, x, y int, sel *selection) hit
 }
 
-// A hit is what the mouse found in a pane: something that is selected now, or a
-// time of a chart.
+// A hit is the result of a click in a pane: an item was selected, or a time of a chart was chosen.
 type hit struct {
 	selected, timed bool
 	at              policy.Time
 }
 
-// A selection is what the viewer has chosen in the panes, of all runs alike: by
-// name, since another run has it elsewhere. The decisions of each run have their
-// own.
+// A selection is the viewer's selection in the panes. It applies to all runs, since it is by name.
+// The selected decision is separate for each run.
 type selection struct {
 	chosen  [paneCount]string
 	filters [paneCount]string
-	holds   bool // decisions that held something back are listed too
+	holds   bool // whether decisions that held something back are listed
 	order   nodeOrder
 }
 
-// withHolds reports whether what was held back is among the decisions: a viewer
-// who filters for it wants to see it.
+// withHolds reports whether decisions that held something back are listed. A filter for holds
+// includes them.
 func (s *selection) withHolds() bool {
 	return s.holds || slices.Contains(strings.Fields(s.filters[Decisions]), timeline.Hold.String())
 }
 
-// stepped are the verbs of the decisions to step through, none for all.
+// stepped returns the verbs of the decisions to step through, or nil for all.
 func (s *selection) stepped() []timeline.Verb {
 	if s.withHolds() {
 		return nil
@@ -54,7 +51,7 @@ func (s *selection) stepped() []timeline.Verb {
 	return acting
 }
 
-// follow selects what an event is about, so that it can be inspected at once.
+// follow selects the subject of an event, so that it can be inspected at once.
 func (s *selection) follow(v *inventory, e *timeline.Event) {
 	switch {
 	case v.workload(e.Subject) >= 0:
@@ -69,7 +66,7 @@ func (s *selection) follow(v *inventory, e *timeline.Event) {
 	}
 }
 
-// status is what a box says at its right: a text, and the filter of the pane.
+// status returns the text at the right end of a box's title: text, and the filter of the pane.
 func (s *selection) status(p Pane, text string) string {
 	if s.filters[p] != "" {
 		text += " /" + s.filters[p]
@@ -77,8 +74,7 @@ func (s *selection) status(p Pane, text string) string {
 	return text
 }
 
-// empty is what a pane without rows says: none, or that the filter lets nothing
-// through.
+// empty returns the text of a pane without rows: none, or that nothing matches the filter.
 func (s *selection) empty(p Pane, none string) string {
 	if s.filters[p] != "" {
 		return nothingHas(s.filters[p])
@@ -86,7 +82,7 @@ func (s *selection) empty(p Pane, none string) string {
 	return none
 }
 
-// move moves the choice in a list of names; without one yet it takes the first.
+// move moves the selection in a list of names. Without a selection it selects the first name.
 func (s *selection) move(p Pane, by int, names []string) {
 	if len(names) == 0 {
 		return
@@ -98,7 +94,7 @@ func (s *selection) move(p Pane, by int, names []string) {
 	s.chosen[p] = names[at]
 }
 
-// row is the place of the choice in a list of names, -1 without one.
+// row returns the index of the selection in a list of names, or -1.
 func (s *selection) row(p Pane, names []string) int {
 	if s.chosen[p] == "" {
 		return -1
@@ -106,7 +102,7 @@ func (s *selection) row(p Pane, names []string) int {
 	return slices.Index(names, s.chosen[p])
 }
 
-// pick chooses the row of a table at the given line.
+// pick selects the row of a table at the given line.
 func (s *selection) pick(p Pane, t draw.Table, height, line int, names []string) hit {
 	row, ok := t.RowAt(height, line)
 	if !ok {
@@ -116,7 +112,7 @@ func (s *selection) pick(p Pane, t draw.Table, height, line int, names []string)
 	return hit{selected: true}
 }
 
-// pickTime is the time of a chart at x, y of its pane.
+// pickTime returns the time of a chart at x, y of its pane.
 func pickTime(c draw.Chart, at rect, x, y int) hit {
 	if !at.holds(x, y) {
 		return hit{}
@@ -125,8 +121,7 @@ func pickTime(c draw.Chart, at rect, x, y int) hit {
 	return hit{timed: ok, at: t}
 }
 
-// A show is a run on the screen, with the panes that show it. They are at the
-// shown time once list was called.
+// A show is a run on the screen, with its panes. list updates the panes to the time shown.
 type show struct {
 	*run
 
@@ -144,7 +139,7 @@ func newShow(r Run) *show {
 		gpuBudgetPane: tablePane{run: x, pane: GPUBudgets}, decisionPane: decisionsPane{run: x, entry: follow}}
 }
 
-// list makes what the panes show of the frame.
+// list updates the content of the panes from the frame.
 func (s *show) list(now policy.Time, sel *selection) {
 	s.nodePane.list(now, sel)
 	s.marketPane.list(now, sel)
@@ -163,10 +158,10 @@ func matches(filter string, texts ...string) bool {
 	return true
 }
 
-// nothingHas says that a filter lets nothing through.
+// nothingHas returns the text that nothing matches a filter.
 func nothingHas(filter string) string { return "nothing here has “" + filter + "”" }
 
-// numbers says how many of all are shown.
+// numbers formats how many of all items are shown.
 func numbers(shown, all int) string {
 	if shown == all {
 		return figures.Integer(all)

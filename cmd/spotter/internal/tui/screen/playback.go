@@ -11,19 +11,19 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A playback is the runs at the shown time. The clock may be ahead of a run that
-// is still simulated; what is shown never is.
+// A playback is the runs at the time shown. The clock may be ahead of a run that is still being
+// simulated, but the time shown never is.
 type playback struct {
 	comparison
 	clock clock
 	live  live
 	port  *viewport
 
-	// awaits says that playback starts at the story, which is not known before the runs end; wanted
-	// says that the viewer has asked to go there.
+	// awaits reports that playback starts at the story, which is unknown before the runs end.
+	// wanted reports that the viewer has requested to go there.
 	awaits, wanted bool
 
-	// ticking says that a tick is on its way.
+	// ticking reports that a tick has been scheduled.
 	ticking bool
 }
 
@@ -56,7 +56,7 @@ func (p *playback) beginAtStory() {
 	}
 }
 
-// storyLine says what the story is, or that it is looked for; nothing otherwise.
+// storyLine returns the story, or that it is being determined, or an empty string.
 func (p *playback) storyLine() string {
 	switch {
 	case p.story != nil:
@@ -67,7 +67,7 @@ func (p *playback) storyLine() string {
 	return ""
 }
 
-// dismiss waits for the story no longer, but plays.
+// dismiss stops waiting for the story and starts playback.
 func (p *playback) dismiss() {
 	p.wanted = false
 	if p.awaits {
@@ -75,7 +75,7 @@ func (p *playback) dismiss() {
 	}
 }
 
-// toStory goes to the story and pauses there. It returns what there is to say.
+// toStory seeks to the story and pauses. It returns a message.
 func (p *playback) toStory() string {
 	switch {
 	case p.simulating():
@@ -89,7 +89,7 @@ func (p *playback) toStory() string {
 	return ""
 }
 
-// shown is the run that has the focus, nil while nothing is open.
+// shown returns the focused run, or nil if no run is open.
 func (p *playback) shown() *show {
 	if len(p.shows) == 0 {
 		return nil
@@ -97,7 +97,7 @@ func (p *playback) shown() *show {
 	return p.shows[p.port.focus]
 }
 
-// visible are the runs of which something is on the screen.
+// visible returns the runs that are visible on the screen.
 func (p *playback) visible() []*show {
 	switch {
 	case len(p.shows) == 0:
@@ -109,7 +109,7 @@ func (p *playback) visible() []*show {
 	return []*show{p.shown()}
 }
 
-// limit is the last instant that can be shown.
+// limit returns the last instant that can be shown.
 func (p *playback) limit() policy.Time {
 	limit := p.shown().until
 	for _, s := range p.visible() {
@@ -118,7 +118,7 @@ func (p *playback) limit() policy.Time {
 	return limit
 }
 
-// time is the instant on the screen: that of the clock, or the last one simulated.
+// time returns the time shown: that of the clock, or the last one simulated.
 func (p *playback) time() policy.Time {
 	return min(p.clock.now, max(p.limit(), p.shown().warmup))
 }
@@ -147,7 +147,7 @@ func (p *playback) passed(t time.Time) (story bool) {
 	return p.story != nil && before < p.story.at && p.clock.now >= p.story.at
 }
 
-// next returns the command that brings the next tick, nil while nothing moves.
+// next returns the command that schedules the next tick, or nil if nothing moves.
 func (p *playback) next() tea.Cmd {
 	if p.ticking || len(p.shows) == 0 {
 		return nil
@@ -163,8 +163,8 @@ func (p *playback) next() tea.Cmd {
 	return tea.Tick(wait, func(t time.Time) tea.Msg { return tick(t) })
 }
 
-// refresh brings what is on the screen to the shown time. The costs of all runs
-// are on it.
+// refresh updates the screen to the time shown. It updates the costs of all runs, since these are
+// always visible.
 func (p *playback) refresh(sel *selection) {
 	if len(p.shows) == 0 {
 		return
@@ -179,14 +179,14 @@ func (p *playback) refresh(sel *selection) {
 func (p *playback) playOrPause() {
 	s := p.shown()
 	if !p.clock.playing && p.clock.now >= s.to {
-		p.clock.now = s.from // at the end, playing starts again
+		p.clock.now = s.from // at the end, playback restarts
 	}
 	p.clock.playing = !p.clock.playing
 	p.clock.ticked = time.Time{}
 }
 
-// seek brings the clock to t. A time that is not simulated yet is shown as soon as
-// it is; until then the screen follows the run there.
+// seek sets the clock to t. A time that has not been simulated is shown as soon as it has; until
+// then the screen follows the progress of the run.
 func (p *playback) seek(t policy.Time) {
 	s := p.shown()
 	p.clock.now = min(max(t, s.warmup), s.to)
@@ -195,7 +195,8 @@ func (p *playback) seek(t policy.Time) {
 	}
 }
 
-// seekText brings the clock to what the viewer wrote. It returns why it cannot.
+// seekText seeks to the time that the viewer typed. It returns an error message, or an empty
+// string.
 func (p *playback) seekText(text string) string {
 	s := p.shown()
 	t, err := parseMoment(text, s.from, p.time())
@@ -209,9 +210,8 @@ func (p *playback) seekText(text string) string {
 	return ""
 }
 
-// stepEvent goes to the next instant at which something happened, or the last one
-// before; of one of the kinds if any are given, which are called what. It returns
-// what happened, nil for nothing, and what there is to say.
+// stepEvent seeks to the next instant with an event, or the previous one if by is negative,
+// optionally of some kinds, which are called what. It returns the event, or nil, and a message.
 func (p *playback) stepEvent(by int, what string, kinds ...timeline.Kind) (*timeline.Event, string) {
 	line := p.shown().Timeline
 	find := line.NextEvent
@@ -235,7 +235,7 @@ func (p *playback) stepEvent(by int, what string, kinds ...timeline.Kind) (*time
 	return &e, note
 }
 
-// countAlike returns how many events of one kind there are at its instant.
+// countAlike returns the number of events of the same kind at the same instant.
 func countAlike(line *timeline.Timeline, e *timeline.Event) (n int) {
 	for i, ok := line.NextEvent(e.At-1, e.Kind); ok && line.Event(i).At == e.At; i++ {
 		if line.Event(i).Kind == e.Kind {
@@ -246,8 +246,8 @@ func countAlike(line *timeline.Timeline, e *timeline.Event) (n int) {
 	return n
 }
 
-// stepDecision goes to the next decision with one of the verbs, or the one before.
-// It returns what there is to say.
+// stepDecision seeks to the next decision with one of the verbs, or the previous one if by is
+// negative. It returns a message.
 func (p *playback) stepDecision(by int, what string, verbs ...timeline.Verb) string {
 	line := p.shown().Timeline
 	find := line.NextDecision
@@ -266,13 +266,13 @@ func (p *playback) stepDecision(by int, what string, verbs ...timeline.Verb) str
 	return draw.Day(d.At) + "  decided: " + tally(&d)
 }
 
-// stop brings the clock to t and pauses it there.
+// stop seeks to t and pauses.
 func (p *playback) stop(t policy.Time) {
 	p.clock.playing = false
 	p.seek(t)
 }
 
-// none says that there is no such thing in that direction.
+// none returns the message that there is no such event in that direction.
 func (p *playback) none(by int, what string) string {
 	switch {
 	case by < 0:
@@ -283,8 +283,8 @@ func (p *playback) none(by int, what string) string {
 	return "no " + what + " after this so far; simulating…"
 }
 
-// grow shows the record as it is now. A viewer at the end of the record stays at its end; what is
-// chosen and filtered stays, and what is inspected if the record has the same start.
+// grow shows the record as it is now. A viewer at the end of the record stays at its end. The
+// selection and filters are kept, and the inspected subject too if the record has the same start.
 func (p *playback) grow(g Grown) {
 	if len(p.shows) != 1 {
 		return
@@ -295,7 +295,7 @@ func (p *playback) grow(g Grown) {
 	if s.warmup == before.warmup {
 		s.decisionPane.entry = before.decisionPane.entry
 	} else {
-		p.port.inspected = nil // decisions are identified by their place since the start, which has changed
+		p.port.inspected = nil // decisions are identified by their index, which depends on the start of the record
 	}
 	p.shows[0] = s
 	if atEnd {
@@ -305,7 +305,7 @@ func (p *playback) grow(g Grown) {
 	p.measure()
 }
 
-// scrubBar is the bar of the whole run.
+// scrubBar returns the timeline of the whole run.
 func (p *playback) scrubBar() draw.Scrub {
 	s := p.shown()
 	b := draw.Scrub{WarmUp: s.warmup, From: s.from, To: s.to, Now: p.time(), Until: p.limit()}
@@ -321,7 +321,7 @@ func (p *playback) scrubBar() draw.Scrub {
 			to = s.until
 		}
 		if to <= s.from {
-			continue // nothing counts before
+			continue // outages before the metered window do not count
 		}
 		b.Outages = append(b.Outages, [2]policy.Time{o.from, to})
 		b.Marks = append(b.Marks, draw.Mark{At: o.from, Glyph: '!', Ink: draw.Bad})

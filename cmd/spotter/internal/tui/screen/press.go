@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/timeline"
 )
 
-// tally says what a decision does, as "2 drains, 3 holds".
+// tally summarises a decision, such as "2 drains, 3 holds".
 func tally(d *timeline.Decision) string {
 	var counts [timeline.Hold + 1]int
 	for i := range d.Entries {
@@ -22,8 +22,8 @@ func tally(d *timeline.Decision) string {
 	return strings.Join(parts, ", ")
 }
 
-// toggleHolds lists what was held back among the decisions, or leaves it out. It returns
-// what there is to say.
+// toggleHolds includes decisions that held something back in the list, or excludes them. It returns
+// a message.
 func (m *Model) toggleHolds() string {
 	if m.selection.holds = !m.selection.holds; m.selection.holds {
 		return "decisions with holds: what was left alone, and why"
@@ -31,8 +31,7 @@ func (m *Model) toggleHolds() string {
 	return "decisions without holds: what was changed"
 }
 
-// sortNodes shows the nodes as a table in an order, or as the grid. It returns what
-// there is to say.
+// sortNodes shows the nodes as a table in an order, or as the grid. It returns a message.
 func (m *Model) sortNodes(by nodeOrder) string {
 	m.selection.order, m.port.pane = by, Nodes
 	return "nodes " + nodeOrders[by].does
@@ -47,7 +46,7 @@ func (m *Model) scrollOrMove(lines int) {
 	m.choose(0, lines)
 }
 
-// choose moves the selection of the focused pane and has an open inspector follow.
+// choose moves the selection of the focused pane and updates an open inspector.
 func (m *Model) choose(dx, dy int) {
 	l := m.layout()
 	m.play.pane(m.port.pane, m.port.focus).move(l.size(m.port.pane, m.port.focus), dx, dy, &m.selection)
@@ -57,8 +56,8 @@ func (m *Model) choose(dx, dy int) {
 	}
 }
 
-// inspect opens the inspector on what is selected in the focused pane, or on what
-// comes behind what is inspected.
+// inspect opens the inspector for the selected item of the focused pane, or for the subject that
+// follows the inspected one.
 func (m *Model) inspect() {
 	var to subject
 	if x := m.port.subject(); x != nil {
@@ -75,8 +74,8 @@ func (m *Model) inspect() {
 	m.inspector.scroll = 0
 }
 
-// selected is what is selected in the focused pane; where nothing is, the first
-// of what it shows is.
+// selected returns the selected item of the focused pane. Without a selection it selects the first
+// item.
 func (m *Model) selected() subject {
 	p := m.port.pane
 	if p == Decisions {
@@ -88,7 +87,8 @@ func (m *Model) selected() subject {
 	return subject{pane: p, name: m.selection.chosen[p]}
 }
 
-// goBack leaves the inspector, the full screen, or the filter, whichever is there.
+// goBack closes the inspector or the full screen, or clears the filter or the selection, whichever
+// comes first.
 func (m *Model) goBack() {
 	p, decisions := m.port.pane, &m.play.shown().decisionPane
 	switch {

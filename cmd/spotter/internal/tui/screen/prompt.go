@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 )
 
-// A question is what the viewer is typing an answer to.
+// A question is what the viewer is asked to type.
 type question int
 
 const (
@@ -24,16 +24,15 @@ const (
 	forCommand
 )
 
-// A prompt is the last line of the screen: what is being typed, or what the last
-// key had to say.
+// A prompt is the last line of the screen: the input, or the message of the last key.
 type prompt struct {
 	asked  question
 	input  textinput.Model
-	before string // the answer that stood before the question
+	before string // value before the prompt was opened
 
 	note string
 
-	// greeted says that the viewer has done something, and needs no greeting.
+	// greeted reports that the viewer has used a key, so that no greeting is shown.
 	greeted bool
 }
 
@@ -55,8 +54,8 @@ func (p *prompt) ask(q question, text string, suggestions ...string) {
 	p.input.Focus()
 }
 
-// answer takes a key and returns what the answer is now: that before on escape.
-// It reports whether it is the last word.
+// answer handles a key and returns the current answer, which is the previous value after escape. It
+// reports whether the prompt has been closed.
 func (p *prompt) answer(k tea.KeyMsg) (text string, done bool) {
 	switch k.Type {
 	case tea.KeyEsc:
@@ -70,8 +69,8 @@ func (p *prompt) answer(k tea.KeyMsg) (text string, done bool) {
 	return p.input.Value(), false
 }
 
-// view is the last line of the screen: what is typed for the pane with the focus, what
-// there is to say, or keys: the usual ones for nil.
+// view returns the last line of the screen: the input for the focused pane, the message, or keys.
+// If keys is nil, it shows the usual ones.
 func (p *prompt) view(t *draw.Theme, w int, pane Pane, keys []key.Binding) string {
 	var line string
 	switch {
@@ -95,7 +94,7 @@ func (p *prompt) view(t *draw.Theme, w int, pane Pane, keys []key.Binding) strin
 	return lipgloss.PlaceHorizontal(w, lipgloss.Left, ansi.Truncate(line, w, ""))
 }
 
-// answerView is the question with what is typed so far.
+// answerView returns the prompt with the current input.
 func (p *prompt) answerView(t *draw.Theme, w int, pane Pane) string {
 	in := p.input
 	in.Prompt, in.Placeholder = " go to: ", "wed 14:00, +36h, 2026-01-07"
@@ -113,7 +112,7 @@ func (p *prompt) answerView(t *draw.Theme, w int, pane Pane) string {
 	in.PlaceholderStyle, in.CompletionStyle, in.Cursor.Style = muted, muted, t.Style(draw.Style{})
 	if in.Value() != "" {
 		in.Width = max(w-len(in.Prompt)-1, 1)
-		in.SetCursor(in.Position()) // scrolls so that the cursor is in sight
+		in.SetCursor(in.Position()) // scrolls so that the cursor is visible
 	}
 	return in.View()
 }

@@ -21,11 +21,11 @@ var workloadTable = draw.Table{Empty: "no workloads", Columns: []draw.Column{
 	{Title: "State", Rank: 3},
 }}
 
-// workloadRow is the row of a workload that was out for some minutes in all.
+// workloadRow returns the row of a workload with a total number of outage minutes.
 func workloadRow(w *timeline.WorkloadInfo, f *timeline.Workload, minutes int64) []draw.Field {
 	desired := f.Desired
 	if w.Kind == policy.KindDaemonSet {
-		desired = max(desired, f.Ready) // it wants a pod on every node, whatever is written
+		desired = max(desired, f.Ready) // it requires a pod on every node, whatever Desired is
 	}
 	out, state, tint := f.Ready < f.Required, "ok", draw.Good
 	switch {
@@ -57,7 +57,8 @@ func workloadRow(w *timeline.WorkloadInfo, f *timeline.Workload, minutes int64) 
 	}
 }
 
-// marketTable is the table of markets, without rows. S means Spot and O on-demand, as in the grid of nodes.
+// marketTable is the table of markets, without rows. S means Spot and O on-demand, as in the grid
+// of nodes.
 var marketTable = draw.Table{Empty: "no markets", Columns: []draw.Column{
 	{Title: ""},
 	{Title: ""},
@@ -70,7 +71,7 @@ var marketTable = draw.Table{Empty: "no markets", Columns: []draw.Column{
 	{Title: "Reclaims", Right: true, Rank: 4},
 }}
 
-// row is the row of a market, with the letter of its line in the chart if it has one.
+// row returns the row of a market, with the letter of its line in the chart if it has one.
 func (p *marketsPane) row(id int32, line, reclaimed int) []draw.Field {
 	m, f := &p.run.markets[id], &p.run.frame.Markets[id]
 	key := draw.Field{Text: " "}
@@ -102,12 +103,12 @@ func (p *marketsPane) row(id int32, line, reclaimed int) []draw.Field {
 	return []draw.Field{key, buys, {Text: m.Type}, {Text: p.run.shortZone(m.Zone)}, price, share, hazard, nodes, reclaims}
 }
 
-// perMonth returns the chance that a node is reclaimed within a month at hazard
-// reclaims per node-hour: the figure that providers publish.
+// perMonth returns the probability that a node is reclaimed within a month at hazard reclaims per
+// node-hour, the figure that providers publish.
 func perMonth(hazard float64) float64 { return 1 - math.Exp(-hazard*policy.HoursPerMonth) }
 
-// hazardInk is by the bands in which providers publish the chance of a reclaim
-// in a month: under a tenth, under a fifth, more.
+// hazardInk returns the ink for a monthly probability of a reclaim, by the bands that providers
+// publish: below 10%, below 20%, and above.
 func hazardInk(month float64) draw.Ink {
 	switch {
 	case month < 0.10:
@@ -144,7 +145,7 @@ func gpuBudgetRow(b *timeline.BudgetInfo, f *timeline.Budget) []draw.Field {
 	}
 }
 
-// quota returns what was used of a quota, if it is stated.
+// quota returns the used part of a quota, or a dash if no quota is stated.
 func quota(used, quota float64, stated bool, unit func(float64) string) draw.Field {
 	if !stated || quota <= 0 {
 		return draw.Field{Text: figures.Unknown, Ink: draw.Muted}

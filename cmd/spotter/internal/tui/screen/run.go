@@ -11,24 +11,25 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Run is one run to show.
+// A Run is a run to show.
 type Run struct {
 	// Name is the policy as the viewer wrote it.
 	Name     string
 	Timeline *timeline.Timeline
 
-	// Synthetic says that the prices of a recording are; a run knows it of itself.
+	// Synthetic reports that the prices of a recording are synthetic. It need not be set for a
+	// simulated run.
 	Synthetic bool
 }
 
-// A run is what is known of one run: what never changes of it, what has happened
-// so far, and how it is at the shown time.
+// A run is the data of one run: its constants, the events so far, and its state at the time shown.
 type run struct {
 	Run
 	inventory
 	progress
 
-	// frame is the run at the shown time, inUse the nodes of each market in it.
+	// frame is the state of the run at the time shown, and inUse the number of nodes in each
+	// market.
 	frame timeline.Frame
 	inUse []int32
 }
@@ -40,10 +41,10 @@ func newRun(r Run) *run {
 	return x
 }
 
-// synthetic reports whether the prices of the run are.
+// synthetic reports whether the prices of the run are synthetic.
 func (p *run) synthetic() bool { return p.Synthetic || p.about.Trace.Synthetic }
 
-// at brings the frame to an instant.
+// at updates the frame to an instant.
 func (p *run) at(at policy.Time) {
 	p.Timeline.At(at, &p.frame)
 	clear(p.inUse)
@@ -54,7 +55,7 @@ func (p *run) at(at policy.Time) {
 	}
 }
 
-// nodeIn returns the node of that name in a frame, nil without it.
+// nodeIn returns the node with a name in a frame, or nil.
 func nodeIn(f *timeline.Frame, name string) *timeline.Node {
 	for i := range f.Nodes {
 		if f.Nodes[i].Name == name {
@@ -64,17 +65,17 @@ func nodeIn(f *timeline.Frame, name string) *timeline.Node {
 	return nil
 }
 
-// An inventory is what never changes of a run: its span, and the names that its
-// events, decisions and frames are about.
+// An inventory is the constant data of a run: its interval, and the names that its events,
+// decisions and frames use.
 type inventory struct {
 	about            timeline.About
 	warmup, from, to policy.Time
 	pools            []string
-	markets          []timeline.MarketInfo // by name
+	markets          []timeline.MarketInfo // ascending by name
 	workloads        []timeline.WorkloadInfo
 	gpuBudgets       []timeline.BudgetInfo
 
-	// region is what the names of all zones begin with.
+	// region is the common prefix of the names of all zones.
 	region string
 }
 
@@ -86,8 +87,8 @@ func newInventory(t *timeline.Timeline) inventory {
 	return v
 }
 
-// region returns what the names of all zones begin with up to a hyphen: "us-east-"
-// of "us-east-1a" and "us-east-1b".
+// region returns the common prefix of the names of all zones up to a hyphen: "us-east-" for
+// "us-east-1a" and "us-east-1b".
 func region(markets []timeline.MarketInfo) string {
 	if len(markets) == 0 {
 		return ""
@@ -101,11 +102,11 @@ func region(markets []timeline.MarketInfo) string {
 	return all[:strings.LastIndexByte(all, '-')+1]
 }
 
-// shortZone is the name of a zone without the region that all have.
+// shortZone returns the name of a zone without the common prefix.
 func (v *inventory) shortZone(zone string) string { return strings.TrimPrefix(zone, v.region) }
 
-// market returns the place of a market in the table of them, -1 without it;
-// likewise workload and gpuBudget.
+// market returns the index of a market, or -1 if it is unknown. workload and gpuBudget do the same
+// for workloads and GPU budgets.
 func (v *inventory) market(name string) int32 {
 	i, ok := slices.BinarySearchFunc(v.markets, name, func(m timeline.MarketInfo,
 		name string) int {
@@ -150,19 +151,17 @@ func (v *inventory) place(name string) string {
 	return m.Type + " " + m.Zone + " " + capacity(m.Spot)
 }
 
-// A progress is what has happened in a run up to until, and no later: it is read
-// from the timeline once.
+// A progress is the events of a run up to until. Each is read from the timeline once.
 type progress struct {
-	// until is how far the run had come when it was last looked at; done and err
-	// say that it has ended, and how.
+	// until is the progress of the run at the last look; done reports that it has ended, and err is
+	// its error.
 	until policy.Time
 	done  bool
 	err   error
 
-	// events and decisions are how many were there then. What follows was read from
-	// them: the nodes that the provider took, the times in which a workload had less
-	// than it must, the places of the decisions that did more than hold something
-	// back, and when one moved something; each ascending.
+	// events and decisions are the numbers read so far. The fields that follow were derived from
+	// them: reclaims, outages, the indexes of the decisions that did more than hold something back,
+	// and the times of decisions that moved something, all ascending.
 	events, decisions int
 	reclaims          []reclaim
 	outages           []outage
@@ -172,30 +171,29 @@ type progress struct {
 	costs []timeline.CostPoint
 }
 
-// A reclaim is one node taken by the provider.
+// A reclaim is the reclaim of a node.
 type reclaim struct {
 	at     policy.Time
 	market int32
 }
 
-// An outage is a time in which a workload had less than it must; to is 0 while it
-// lasts.
+// An outage is an interval in which a workload had fewer ready pods than required; to is 0 until it
+// ends.
 type outage struct {
 	from, to policy.Time
 	workload int32
 }
 
-// costPoints is how many points a line of costs has: more than the widest chart
-// has columns of braille dots.
+// costPoints is the number of points of a cost line, more than the widest chart has columns of
+// dots.
 const costPoints = 500
 
-// look reads what has happened since it was last called. It reports whether
-// anything has.
+// look reads the events since the last call. It reports whether the run has progressed.
 func (p *progress) look(line *timeline.Timeline, names *inventory) bool {
 	if p.done {
 		return false
 	}
-	// How far it has come is read first: all up to there is then there.
+	// Read the progress first: all events up to it are then available.
 	_, err, done := line.Ended()
 	until := line.Until()
 	if until == p.until && done == p.done {
@@ -218,7 +216,7 @@ func (p *progress) look(line *timeline.Timeline, names *inventory) bool {
 	return true
 }
 
-// happened notes what of an event is shown on more than the log.
+// happened records events that are shown outside the log.
 func (p *progress) happened(e timeline.Event, names *inventory) {
 	switch e.Kind {
 	case timeline.Reclaimed:
@@ -236,8 +234,8 @@ func (p *progress) happened(e timeline.Event, names *inventory) {
 	}
 }
 
-// reclaimed is how many nodes the provider has taken in a market since the window began,
-// up to an instant.
+// reclaimed returns the number of nodes reclaimed in a market from the start of the window up to an
+// instant.
 func (p *run) reclaimed(market int32, at policy.Time) (n int) {
 	for _, r := range p.reclaims {
 		if r.at >= p.from && r.at <= at && r.market == market {
@@ -247,18 +245,18 @@ func (p *run) reclaimed(market int32, at policy.Time) (n int) {
 	return n
 }
 
-// An outageSum summarises the outages of a workload within the window, up to an instant: how long
-// it was below what it requires, in how many incidents, and the longest of these. now says that it
-// is below at that instant.
+// An outageSum summarises the outages of a workload within the window, up to an instant: the total
+// time below the required number of pods, the number of incidents, and the longest of these. now
+// reports whether there is an outage at that instant.
 type outageSum struct {
 	total, longest time.Duration
 	incidents      int
-	began          policy.Time // the longest
+	began          policy.Time // start of the longest incident
 	now            bool
 }
 
-// outageOf sums up the outages of a workload since from, those that join to an
-// incident as one.
+// outageOf summarises the outages of a workload since from. Outages that are less than
+// sim.IncidentGap apart are one incident.
 func (p *progress) outageOf(workload int32, from, at policy.Time) (sum outageSum) {
 	var incident time.Duration
 	var began, until policy.Time

@@ -9,14 +9,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A savingsPane shows what the runs of a comparison cost and save.
+// A savingsPane shows the costs and savings of the runs of a comparison.
 type savingsPane struct {
 	*comparison
-	focused *show // whose window the chart is of
+	focused *show // the run whose window the chart shows
 }
 
-// chart is the chart of all lines, with the end value of the oracle where
-// it is known.
+// chart returns the chart of all lines, with the final value of the oracle if it is known.
 func (p *savingsPane) chart() draw.Chart {
 	now := p.now
 	c := draw.Chart{From: p.focused.from, To: p.focused.to, Now: now, Unit: draw.UnitDollars, Zero: true,
@@ -36,8 +35,8 @@ func (p *savingsPane) chart() draw.Chart {
 	return c
 }
 
-// through returns a line that goes through a value at an instant too, so that a
-// chart says the same as the figures next to it.
+// through returns a line with an additional point, so that the chart agrees with the figures next
+// to it.
 func through(l draw.Series, at policy.Time, value float64) draw.Series {
 	i, found := slices.BinarySearch(l.At, at)
 	if !found {
@@ -47,14 +46,14 @@ func through(l draw.Series, at policy.Time, value float64) draw.Series {
 	return l
 }
 
-// policyMin is the width from which on the name of a policy is cut rather than a
-// figure left out.
+// policyMin is the width below which a figure is omitted instead of shortening the name of a policy
+// further.
 const policyMin = 24
 
-// savedColumn is the first of the columns that say what is saved.
+// savedColumn is the index of the first column about savings.
 const savedColumn = 5
 
-// table lists the results of each run at the shown time.
+// table returns the results of each run at the time shown.
 func (p *savingsPane) table(sel *selection) draw.Table {
 	t := draw.Table{Selected: sel.row(Savings, p.names()), Columns: []draw.Column{{Title: "policy", Min: policyMin,
 		Middle: true}, {Title: "bill", Right: true, Rank: 1},
@@ -67,14 +66,14 @@ func (p *savingsPane) table(sel *selection) draw.Table {
 	if b := p.baseline; b != nil && !p.isShown(b) {
 		t.Rows = append(t.Rows, p.row(b, -1))
 	}
-	if p.baseline == nil { // there is nothing to save against
+	if p.baseline == nil { // without a baseline there are no savings
 		t.Columns = t.Columns[:savedColumn]
 	}
 	t.Empty = sel.empty(Savings, "")
 	return t
 }
 
-// row is the row of one run; series is its line in the chart, -1 without.
+// row returns the row of one run. series is the index of its line in the chart, or -1.
 func (p *savingsPane) row(s *show, series int) []draw.Field {
 	k := &s.frame.Costs
 	name := draw.Field{Text: "  " + s.Name, Ink: draw.Muted}
@@ -96,9 +95,9 @@ func (p *savingsPane) row(s *show, series int) []draw.Field {
 	return row
 }
 
-// statuses say what savings are against, what they can be in the end, and what is left of the loss
-// budget of the focused run, the longest first. The chart marks the oracle where only the loss
-// budget has room.
+// statuses return the reference of savings, their upper bound, and what is left of the loss budget
+// of the focused run, the longest text first. The last text has only the loss budget, since the
+// chart marks the oracle.
 func (p *savingsPane) statuses() []string {
 	against, short := p.against()
 	loss := lossBudget(p.focused)
@@ -108,7 +107,7 @@ func (p *savingsPane) statuses() []string {
 	return []string{against + " · " + loss, short + " · " + loss, loss}
 }
 
-// against says what savings are against, and what they can be in the end, also in short.
+// against returns the reference of savings or their upper bound, in a long and a short form.
 func (p *savingsPane) against() (text, short string) {
 	if p.baseline == nil {
 		text = "no on-demand run to compare with"
@@ -126,8 +125,8 @@ func (p *savingsPane) against() (text, short string) {
 	return text, text
 }
 
-// lossBudget says what is left of the loss budget of a run at the shown time, nothing where its
-// policy keeps none.
+// lossBudget describes what is left of the loss budget of a run at the time shown. It is empty if
+// the policy has no loss budget.
 func lossBudget(s *show) string {
 	b := &s.frame.LossBudget
 	switch {
@@ -141,7 +140,7 @@ func lossBudget(s *show) string {
 	return "loss budget used up"
 }
 
-// names are those of the rows.
+// names returns the names of the rows.
 func (p *savingsPane) names() []string {
 	var names []string
 	for _, s := range p.all() {
@@ -150,7 +149,7 @@ func (p *savingsPane) names() []string {
 	return names
 }
 
-// parts cuts the pane into its chart and its table.
+// parts divides the pane into its chart and its table.
 func (p *savingsPane) parts(in rect) (chart, table rect) {
 	rows := len(p.all()) + 1
 	if in.h < rows+4 {

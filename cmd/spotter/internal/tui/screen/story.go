@@ -14,20 +14,21 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A story is the moment of a comparison that is most worth looking at: an outage that
-// one policy has and another has not, or the most reclaims.
+// A story is the most interesting moment of a comparison: an outage that one policy has and another
+// does not, or the most reclaims.
 type story struct {
 	at   policy.Time
-	of   int // the place of the run that it happens to
+	of   int // index of the run to which it happens
 	text string
 }
 
 const (
-	// storyBefore is how long before its outage a node is reclaimed that is counted as
-	// its cause: the longest notice and a restart of its pods.
+	// storyBefore is the longest time between a reclaim and an outage for which the reclaim counts
+	// as the cause: the longest notice and a restart of the pods.
 	storyBefore = 15 * time.Minute
 
-	// storyAround is how far around an outage that of another policy counts as the same.
+	// storyAround is the time around an outage within which an outage of another policy counts as
+	// the same.
 	storyAround = time.Hour
 
 	// storyLeast is the smallest difference in outage between two policies that is shown.
@@ -35,17 +36,17 @@ const (
 	storyLeast    = 30 * time.Second
 	storyReclaims = 3
 
-	// storyLead is how long before the story the screen opens, and storySpeed the place
-	// in speeds of how fast it plays there: it comes after three seconds.
+	// storyLead is the time before the story at which playback starts, and storySpeed the index in
+	// speeds of its speed: the story is reached after three seconds.
 	storyLead  = 15 * time.Minute
 	storySpeed = 1
 )
 
-// A span is from one instant to another.
+// A span is the interval between two instants.
 type span struct{ from, to policy.Time }
 
-// findStory returns the story of runs that have ended; false where nothing happened,
-// one of them failed, or what happened is known at the steps of a recording alone.
+// findStory returns the story of runs that have ended. It returns false if nothing happened, if a
+// run failed, and for recordings, which contain only the instants of decisions.
 func findStory(shows []*show) (story, bool) {
 	for _, s := range shows {
 		if !s.done || s.err != nil || s.about.Recorded {
@@ -58,8 +59,8 @@ func findStory(shows []*show) (story, bool) {
 	return reclaimStory(shows)
 }
 
-// outageStory is about the outage that differs most between two policies, the first
-// of those that differ alike. A policy alone differs from none.
+// outageStory returns the outage that differs most between two policies, the first one of equal
+// differences. A single policy is compared with no outage.
 func outageStory(shows []*show) (story, bool) {
 	short := make([][]span, len(shows))
 	for i, s := range shows {
@@ -98,7 +99,7 @@ func outageStory(shows []*show) (story, bool) {
 	return story{worst.from, of, text}, true
 }
 
-// reclaimStory is about the most nodes that one policy loses within storyBefore.
+// reclaimStory returns the most reclaims of one policy within storyBefore.
 func reclaimStory(shows []*show) (story, bool) {
 	var x story
 	most := storyReclaims - 1
@@ -118,8 +119,8 @@ func reclaimStory(shows []*show) (story, bool) {
 	return x, most >= storyReclaims
 }
 
-// shortages are the times in which some workload had less than it must within the
-// window, ascending; those nearer than gap are one.
+// shortages returns the intervals within the window in which some workload had fewer ready pods
+// than required, ascending. Intervals that are at most gap apart are joined.
 func (p *run) shortages(gap time.Duration) []span {
 	var all []span
 	for _, o := range p.outages {
@@ -143,7 +144,7 @@ func (p *run) shortages(gap time.Duration) []span {
 	return joined
 }
 
-// within returns how much of ascending spans, which do not overlap, is in x.
+// within returns the total length of the parts of spans within x. The spans must not overlap.
 func within(spans []span, x span) (sum time.Duration) {
 	for _, s := range spans {
 		sum += max(min(s.to, x.to).Sub(max(s.from, x.from)), 0)
@@ -151,7 +152,7 @@ func within(spans []span, x span) (sum time.Duration) {
 	return sum
 }
 
-// reclaimsIn is how many nodes were reclaimed within x, its ends included.
+// reclaimsIn returns the number of nodes reclaimed within x, including its ends.
 func (p *run) reclaimsIn(x span) (n int) {
 	for _, r := range p.reclaims {
 		if r.at >= x.from && r.at <= x.to {
@@ -161,8 +162,8 @@ func (p *run) reclaimsIn(x span) (n int) {
 	return n
 }
 
-// cause says what came with an outage, as "squeeze, 14 reclaims: ": nothing
-// where nothing did.
+// cause describes what preceded an outage, such as "squeeze, 14 reclaims: ". It is empty if there
+// was no such event.
 func (p *run) cause(x span) string {
 	near := span{x.from.Add(-storyBefore), x.to}
 	parts := p.faultsIn(near)
@@ -175,7 +176,7 @@ func (p *run) cause(x span) string {
 	return strings.Join(parts, ", ") + ": "
 }
 
-// faultsIn names the faults that last within x, each once.
+// faultsIn returns the distinct names of the faults within x, ascending.
 func (p *run) faultsIn(x span) []string {
 	var lasting []string
 	for i := range p.events {

@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// ofMarket is what is known of a market.
+// ofMarket returns the facts about a market.
 func (s *facts) ofMarket(name string) []draw.Section {
 	id := s.market(name)
 	if id < 0 {
@@ -35,7 +35,7 @@ func (s *facts) ofMarket(name string) []draw.Section {
 	return []draw.Section{what, s.bought(name), s.possible(id), s.history(name)}
 }
 
-// extremes returns the least and the greatest price of a market up to an instant.
+// extremes returns the minimum and maximum price of a market up to an instant.
 func (s *facts) extremes(market int32) (low, high policy.Money, ok bool) {
 	_, prices := s.Timeline.Prices(int(market), s.from, max(s.now, s.from), chartPoints)
 	for _, p := range prices {
@@ -50,10 +50,10 @@ func (s *facts) extremes(market int32) (low, high policy.Money, ok bool) {
 	return low, high, ok
 }
 
-// boughtLooked is how many decisions are looked through for a launch in a market.
+// boughtLooked is the maximum number of decisions that are searched for a launch in a market.
 const boughtLooked = 200
 
-// bought is the last decision at the shown time that launched in a market.
+// bought returns the last decision up to the time shown that launched in a market.
 func (s *facts) bought(market string) draw.Section {
 	section := draw.Section{Title: "Why: the last launch requested there"}
 	for i := s.frame.Decision; i >= 0 && i > s.frame.Decision-boughtLooked; i-- {
@@ -69,7 +69,7 @@ func (s *facts) bought(market string) draw.Section {
 	return section
 }
 
-// ofWorkload is what is known of a workload.
+// ofWorkload returns the facts about a workload.
 func (s *facts) ofWorkload(name string) []draw.Section {
 	id := s.workload(name)
 	if id < 0 {
@@ -98,8 +98,7 @@ func (s *facts) ofWorkload(name string) []draw.Section {
 	return []draw.Section{what, s.outagesOf(id), s.why(name), s.history(name)}
 }
 
-// outagesOf lists the times in which a workload had less than it must, newest
-// first.
+// outagesOf lists the outages of a workload, newest first.
 func (s *facts) outagesOf(workload int32) draw.Section {
 	section := draw.Section{Title: "Outages, newest first"}
 	for i := len(s.outages) - 1; i >= 0; i-- {
@@ -119,7 +118,7 @@ func (s *facts) outagesOf(workload int32) draw.Section {
 	return section
 }
 
-// ofGPUBudget is what is known of a budget.
+// ofGPUBudget returns the facts about a GPU budget.
 func (s *facts) ofGPUBudget(name string) []draw.Section {
 	id := s.gpuBudget(name)
 	if id < 0 {
@@ -149,7 +148,7 @@ func (s *facts) ofGPUBudget(name string) []draw.Section {
 	return []draw.Section{what, s.why(name), s.history(name)}
 }
 
-// ofDecision is an entry with its reasons and what was decided with it.
+// ofDecision returns an entry with its reasons, and the other entries of its decision.
 func (s *facts) ofDecision(id entryID) []draw.Section {
 	e := s.entryOf(id)
 	if e == nil {
@@ -179,7 +178,7 @@ func (s *facts) ofDecision(id entryID) []draw.Section {
 	return append(sections, with)
 }
 
-// marketOfEntry is the market that an entry is about, -1 without one.
+// marketOfEntry returns the index of the market that an entry is about, or -1.
 func (s *facts) marketOfEntry(e *timeline.Entry) int32 {
 	if e.Market != "" {
 		return s.market(e.Market)

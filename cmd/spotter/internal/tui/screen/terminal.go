@@ -17,28 +17,28 @@ import (
 
 func init() { quiet.Restore() }
 
-// ErrChoice is wrapped when a word is not one of the choices.
+// ErrChoice means that a word is not one of the choices.
 var ErrChoice = errors.New("unknown choice")
 
-// Colors are the choices of how many colours there are, Themes those of which.
+// Colors are the choices for the number of colours, and Themes those for the theme.
 var (
 	Colors = []string{"auto", "never", "16", "256", "true"}
 	Themes = append([]string{"auto"}, draw.Themes...)
 )
 
-// ThemeVariable is the environment variable that has the theme where no flag says it.
+// ThemeVariable is the environment variable with the theme that is used without a flag.
 const ThemeVariable = "SPOTTER_THEME"
 
-// A Terminal is where the screen is drawn.
+// A Terminal is the terminal on which the screen is drawn.
 type Terminal struct {
 	In, Out *os.File
 
-	// Color is one of Colors and Theme one of Themes; auto finds out, where ThemeVariable
-	// has no theme.
+	// Color is one of Colors and Theme one of Themes. With the theme auto, the value of
+	// ThemeVariable is used if it is set, and otherwise the theme is detected.
 	Color, Theme string
 }
 
-// Check says whether the choices of t are known.
+// Check returns an error if a choice of t is unknown.
 func (t *Terminal) Check() error {
 	if !slices.Contains(Colors, t.Color) {
 		return fmt.Errorf("--color: %w: %q is not one of %v", ErrChoice, t.Color, Colors)
@@ -52,13 +52,13 @@ func (t *Terminal) Check() error {
 	return nil
 }
 
-// profiles are the choices of Colors but auto.
+// profiles are the profiles for Colors, without auto.
 var profiles = map[string]termenv.Profile{
 	"never": termenv.Ascii, "16": termenv.ANSI, "256": termenv.ANSI256, "true": termenv.TrueColor,
 }
 
-// theme returns the theme for t. To find out the background it may query the terminal, so it is
-// called before anything is drawn.
+// theme returns the theme for t. It may query the terminal for its background, so it must be called
+// before anything is drawn.
 func (t *Terminal) theme() *draw.Theme {
 	out := termenv.NewOutput(t.Out)
 	profile, ok := profiles[t.Color]
@@ -79,9 +79,8 @@ func (t *Terminal) theme() *draw.Theme {
 	return theme.As(name)
 }
 
-// Show draws the screen called title until the viewer leaves it. Meanwhile play
-// sends what there is to show; it ends when its context does, and Show waits for
-// that. The error is that of what was shown, see [Model.Err].
+// Show draws the screen until the viewer leaves it. play runs concurrently and sends messages to
+// the screen; it must return when its context ends, which Show waits for. Show returns [Model.Err].
 func Show(ctx context.Context, t *Terminal, title string, play func(ctx context.Context, send func(any))) error {
 	m := New(title, t.theme())
 	ctx, cancel := context.WithCancel(ctx)

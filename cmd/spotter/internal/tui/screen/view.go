@@ -27,7 +27,7 @@ func (m *Model) View() string {
 	return c.Render(m.theme) + "\n" + m.prompt.view(m.theme, w, m.port.pane, shown)
 }
 
-// draw draws all but the last line.
+// draw draws everything except the last line.
 func (m *Model) draw(c draw.Canvas) {
 	l := m.layout()
 	before := "loading…"
@@ -52,13 +52,13 @@ func (m *Model) draw(c draw.Canvas) {
 	}
 }
 
-// layout is where everything stands now.
+// layout returns the current layout.
 func (m *Model) layout() layout { return m.port.layout(m.play.shown(), m.play.storyLine() != "") }
 
 // on returns the part of c at r.
 func on(c draw.Canvas, r rect) draw.Canvas { return c.Sub(r.x, r.y, r.w, r.h) }
 
-// drawStory says in one line what there is to see.
+// drawStory draws the line with the story.
 func drawStory(c draw.Canvas, text string) {
 	if c.Height() > 0 {
 		at := c.Text(0, 0, " story ", draw.Style{Ink: draw.Accent, Attr: draw.Bold | draw.Reverse}) + 1
@@ -66,7 +66,7 @@ func drawStory(c draw.Canvas, text string) {
 	}
 }
 
-// drawTabs names the panes of which only one is shown.
+// drawTabs draws the names of the panes, of which only one is shown.
 func drawTabs(c draw.Canvas, shown Pane) {
 	if c.Height() == 0 {
 		return
@@ -98,14 +98,14 @@ func tabAt(x int) (Pane, bool) {
 	return 0, false
 }
 
-// pane is a pane of one of the runs.
+// pane returns a pane of one of the runs.
 func (p *playback) pane(of Pane, run int) pane {
 	s := p.shows[run]
 	return [...]pane{&s.nodePane, &s.marketPane, &savingsPane{&p.comparison, p.shown()},
 		&s.workloadPane, &s.decisionPane, &s.gpuBudgetPane}[of]
 }
 
-// drawPane draws a pane in its box: with the policy where two stand side by side.
+// drawPane draws a pane in its box. The title includes the policy if two runs are side by side.
 func (m *Model) drawPane(c draw.Canvas, a *area) {
 	b := draw.Box{Key: '1' + rune(a.pane), Title: a.pane.String(), Focused: a.pane == m.port.pane &&
 		a.run == m.port.focus && !m.port.inspecting()}

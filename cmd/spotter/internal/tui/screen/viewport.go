@@ -1,24 +1,23 @@
 package screen
 
-// A viewport is what the viewer sees of the runs: how large the screen is, which
-// pane of which run keys are for, and what is looked at more closely.
+// A viewport is the visible part of the runs: the size of the screen, the focused pane and run, and
+// the inspected subjects.
 type viewport struct {
 	width, height int
 
-	// runs is how many there are to show; focus is the one and pane the pane of it
-	// that keys are for.
+	// runs is the number of runs; focus is the index of the focused run, and pane its focused pane.
 	runs, focus int
 	pane        Pane
 	both, zoom  bool
 
-	// inspected are the subjects looked at, the last one on the screen.
+	// inspected are the inspected subjects. The last one is visible.
 	inspected []subject
 }
 
-// small reports whether nothing fits on the screen.
+// small reports whether the screen is too small.
 func (v *viewport) small() bool { return v.width < widthMin || v.height < heightMin }
 
-// inspecting reports whether a subject is looked at.
+// inspecting reports whether the inspector is open.
 func (v *viewport) inspecting() bool { return len(v.inspected) > 0 }
 
 // sideBySide reports whether two runs are shown.
@@ -26,11 +25,10 @@ func (v *viewport) sideBySide() bool {
 	return v.both && v.runs > 1 && v.width >= widthBoth && !v.inspecting()
 }
 
-// first is the first of the runs side by side: those with the focus and its
-// neighbour.
+// first returns the index of the first of the two runs side by side.
 func (v *viewport) first() int { return min(v.focus/2*2, v.runs-2) }
 
-// otherRun moves the focus to the next run. It returns why it cannot.
+// otherRun moves the focus to the next run. It returns the reason if that is impossible.
 func (v *viewport) otherRun() string {
 	if v.runs == 1 {
 		return onlyRun
@@ -41,7 +39,7 @@ func (v *viewport) otherRun() string {
 
 const onlyRun = "there is only one run; choose more with --policies"
 
-// toggleBoth shows two runs or one again. It returns why it cannot.
+// toggleBoth switches between two runs and one. It returns the reason if that is impossible.
 func (v *viewport) toggleBoth() string {
 	switch {
 	case v.runs < 2:
@@ -53,7 +51,7 @@ func (v *viewport) toggleBoth() string {
 	return ""
 }
 
-// subject is what is looked at, nil while nothing is.
+// subject returns the inspected subject, or nil if the inspector is closed.
 func (v *viewport) subject() *subject {
 	if !v.inspecting() {
 		return nil
@@ -61,11 +59,11 @@ func (v *viewport) subject() *subject {
 	return &v.inspected[len(v.inspected)-1]
 }
 
-// back leaves what is looked at, for what was before it.
+// back returns to the previously inspected subject, or closes the inspector.
 func (v *viewport) back() { v.inspected = v.inspected[:len(v.inspected)-1] }
 
-// layout is where everything stands now; of is the run with the focus, nil while
-// nothing is open, and story says that there is a line for it.
+// layout returns the current layout. of is the focused run, or nil if no run is open, and story
+// reports that there is a line for the story.
 func (v *viewport) layout(of *show, story bool) layout {
 	s := shape{story: story, w: v.width, h: v.height, pane: v.pane, run: v.focus, both: v.sideBySide(), zoom: v.zoom,
 		inspecting: v.inspecting()}

@@ -7,18 +7,18 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A tablePane is a pane of one table.
+// A tablePane is a pane with one table.
 type tablePane struct {
 	run   *run
 	pane  Pane
-	names []string // of the rows
+	names []string // names of the rows
 	table draw.Table
 
-	// status is what the box says at its right.
+	// status is the text at the right end of the title.
 	status string
 }
 
-// show shows rows of those names, of all that there are.
+// show sets the table, whose rows have names. all is the number of rows without a filter.
 func (p *tablePane) show(t draw.Table, names []string, all int, sel *selection) {
 	p.names, p.table, p.status = names, t, numbers(len(names), all)
 	p.table.Selected, p.table.Empty = sel.row(p.pane, names), sel.empty(p.pane, t.Empty)
@@ -35,12 +35,12 @@ func (p *tablePane) pick(size rect, _, y int, sel *selection) hit {
 	return sel.pick(p.pane, p.table, size.h, y, p.names)
 }
 
-// listWorkloads shows how many pods each workload of the run has and needs.
+// listWorkloads lists the workloads of the run with their ready and required pods.
 func (p *tablePane) listWorkloads(now policy.Time, sel *selection) {
 	s, filter, out := p.run, sel.filters[Workloads], 0
 	var names []string
 	t := workloadTable
-	// Nobody misses a DaemonSet: they come last.
+	// DaemonSets are least interesting, so they are last.
 	for _, last := range []bool{false, true} {
 		for i := range s.workloads {
 			w, f := &s.workloads[i], &s.frame.Workloads[i]
@@ -62,7 +62,7 @@ func (p *tablePane) listWorkloads(now policy.Time, sel *selection) {
 	}
 }
 
-// listGPUBudgets shows what is used of each GPU budget of the run.
+// listGPUBudgets lists the usage of each GPU budget of the run.
 func (p *tablePane) listGPUBudgets(sel *selection) {
 	var names []string
 	t := gpuBudgetTable
