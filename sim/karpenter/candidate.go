@@ -492,5 +492,5 @@ type pdbChanges struct{ spent, flips []bool }
 // A priceList contains the prices of the nodes that have been candidates.
 type priceList struct {
 	prices []nodePrice
-	priced []bool // by pool and market: it is among prices
+	priced []bool // by pool and market, whether it is in prices
 }

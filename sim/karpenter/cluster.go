@@ -13,7 +13,7 @@ type Cluster struct {
 	Now     policy.Time
 	Version Version
 
-	// Nodes, Pods, Pools, Templates, Kinds, PDBs and Markets are indexed by their ids, Kinds by
+	// Nodes, Pods, Pools, Templates, PDBs and Markets are indexed by their ids, and Kinds by
 	// Template.Workload.
 	Nodes     []policy.Node
 	Pods      []policy.Pod
