@@ -9,9 +9,9 @@ import (
 
 // A nodeOrder lists the existing nodes in the order in which simulations try them.
 type nodeOrder struct {
-	order       []policy.NodeID // existing nodes in the order of tries
+	order       []policy.NodeID // existing nodes in the order of tries; shut and cpu are parallel
 	shut        []bool
-	cpu         []int64 // by position in order: free CPU, in milli-CPU
+	cpu         []int64 // free, in milli-CPU
 	place       []int32 // by node, its position in order, or -1
 	least       int64   // free CPU below which a node is left out of order, in milli-CPU
 	topology    bool    // the placement of some pods depends on other pods

@@ -30,7 +30,7 @@ type simulator struct {
 type origin uint8
 
 const (
-	pending  origin = iota // it has no node
+	pending  origin = iota // the pod has no node
 	leaving                // the pod is on a candidate
 	uprooted               // the pod is on a node that is already being removed
 )

@@ -98,7 +98,7 @@ func (la *Launches) Launch(o Order, token string, bid policy.Money) policy.NodeI
 
 func (la *Launches) register(id policy.NodeID) {
 	if la.of[id].billed {
-		return // taken before it joined
+		return // reclaimed before it registered
 	}
 	la.Nodes.Register(id)
 	la.Log.Add(la.Clock.Now, engine.RecordRegistered, la.Nodes.All[id].Name, "", 0)

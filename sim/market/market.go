@@ -56,7 +56,7 @@ func New(cfg Config, p *Prices, w *weather.Weather, clock *engine.Queue) *Market
 
 // A state is the state of one market.
 type state struct {
-	slots       []uint64 // bit set of those taken
+	slots       []uint64 // bit set of the used slots
 	running     int64    // number of running nodes
 	seen        policy.Experience
 	unavailable policy.Time // until when the provisioner does not request this market
