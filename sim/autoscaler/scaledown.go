@@ -33,7 +33,7 @@ func (r Reason) String() string {
 		"NotUnneededLongEnough", "NotUnreadyLongEnough", "NodeGroupMinSizeReached", "BlockedByOnCompletionPod"}[r]
 }
 
-// An Unneeded node is one that the cluster can do without.
+// An Unneeded is a node that the cluster does not need.
 type Unneeded struct {
 	Node policy.NodeID
 
@@ -53,7 +53,8 @@ type Move struct {
 	To  policy.NodeID
 }
 
-// An Unremovable node cannot be removed now. Pod and Blocking are set if Reason is BlockedByPod.
+// An Unremovable is a node that cannot be removed now. Pod and Blocking are set if Reason is
+// BlockedByPod.
 type Unremovable struct {
 	Node     policy.NodeID
 	Reason   Reason

@@ -20,7 +20,7 @@ func (c *Cluster) CheckAll() error {
 }
 
 // podCounts are numbers of pods of one workload: pods that serve, pods that the cluster takes for
-// ready, pods that are not terminating, and the last without those that serve.
+// ready, pods that are not terminating, and, of the latter, pods that do not serve.
 type podCounts struct{ ready, seen, active, waiting int32 }
 
 // A recount is the scratch memory of the checks. They run after every event and reuse it.
@@ -181,8 +181,8 @@ func (c *Cluster) CheckEviction(id policy.PodID) {
 	}
 }
 
-// checkGangs checks that the pods of a gang all work or all do not, and that they are all created
-// or all not.
+// checkGangs checks that either all pods of a gang work or no pod does, that working pods are
+// ready, and that gangs count their existing pods correctly.
 func (c *Cluster) checkGangs() error {
 	for i := range c.Gangs.All {
 		g := &c.Gangs.All[i]

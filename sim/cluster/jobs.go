@@ -44,7 +44,7 @@ type jobRun struct {
 type Task struct {
 	Done    time.Duration // work saved at checkpoints
 	Kept    time.Duration // additional saved work of a lost pod whose loss is not noticed yet
-	running policy.PodID  // None while no pod works on it
+	running policy.PodID  // policy.None while no pod works on it
 	began   policy.Time   // when the pod started to work; 0 while it is not ready
 	over    bool
 }

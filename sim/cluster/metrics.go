@@ -108,7 +108,7 @@ func (g *Readiness) close() {
 
 // outage returns the unserved value and the cost of the incidents of a workload. value is the value
 // of one pod per hour. If perHour is positive, incidents cost that much per hour of outage;
-// otherwise, penalty times the value of the affected pods.
+// otherwise, each affected pod costs penalty × value.
 func (g *Readiness) outage(value policy.Money, penalty float64, perHour policy.Money) (unserved,
 	incidents policy.Money) {
 	unserved = perHourOf(value, g.missingMS)

@@ -25,7 +25,7 @@ type Actuator struct {
 	*Controller
 }
 
-// Steer sets what a pool buys from now on. Changes of the steer apply immediately.
+// Steer sets what a pool buys from now on. The change takes effect at once.
 func (ac *Actuator) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	p := &ac.Pools.State[x.Pool]
 	p.Mixed = x.Mixed && (ac.Scenario.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter ||

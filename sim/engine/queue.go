@@ -19,21 +19,21 @@ const (
 	CommitmentEnds                 // commitment a ends
 	ReplicasChange                 // workload a reaches step b of its schedule
 	RollsOut                       // workload a rolls out a new version
-	GrowthCounts                   // a growth of workload a starts to count
+	GrowthCounts                   // earlier growth of workload a starts to count as desired
 	PodsRetried                    // workload a tries again to create pods that a gate denied
 	JobReleased                    // job a releases instance b
 	JobDue                         // job instance a is due
-	NodeRegistered                 // node a joins
+	NodeRegistered                 // the kubelet of node a registers
 	NodeInitialized                // node a is ready for pods
 	NodeNotice                     // node a gets a notice, because it is outbid if b is 1
 	NodeRecommendation             // node a gets a rebalance recommendation
-	NodeReclaimed                  // node a is taken
+	NodeReclaimed                  // the provider takes node a
 	NodeGone                       // the object of node a is removed
 	PodsWritten                    // the ReplicaSet controller creates or deletes pods
 	PodReady                       // pod a is ready
 	PodGone                        // pod a has terminated
 	PodFinished                    // pod a has done its work
-	PodUnprotected                 // the do-not-disrupt of pod a ends
+	PodUnprotected                 // the do-not-disrupt annotation of pod a ends
 	GangTimer                      // a timer of gang a, of kind b
 	DrainContinues                 // drain a continues
 	NodeExpires                    // node a reaches the pool's expireAfter

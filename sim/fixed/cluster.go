@@ -73,7 +73,7 @@ func NewCluster() *Cluster {
 		seen:    map[string]bool{}, skipped: map[string]int{}}
 }
 
-// A node is a node with its extended resources.
+// A node is a policy.Node with its extended resources.
 type node struct {
 	policy.Node
 	extended corev1.ResourceList

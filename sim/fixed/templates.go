@@ -180,7 +180,7 @@ func (t *templateTable) volume(p *corev1.Pod, name string) policy.Volume {
 	return v
 }
 
-// zoneOf returns the zone of the first bound zonal volume of a pod, or "" if there is none.
+// zoneOf returns the zone of the first bound zonal volume of a pod, or "" without one.
 func (c *Cluster) zoneOf(p *corev1.Pod) string {
 	for i := range p.Spec.Volumes {
 		v := p.Spec.Volumes[i].PersistentVolumeClaim

@@ -233,7 +233,7 @@ func (a *loop) promise(p *policy.Pod, n policy.NodeID) {
 	a.Queue.Promise(p.ID, n)
 }
 
-// expectMissing adds the instances that groups have yet to launch, at most most for each group, as
+// expectMissing adds the instances that groups have yet to launch, up to most for each group, as
 // launching nodes, and returns their ids.
 func (a *loop) expectMissing(c *ca.Cluster, most int) (ids []policy.NodeID) {
 	for i := range a.groups.all {

@@ -20,7 +20,7 @@ type scaleDown struct {
 }
 
 // shrink finds the unneeded nodes, and starts to delete those that have been unneeded for long
-// enough. It returns the time of the next possible action, or 0 if there is none.
+// enough. It returns the time of the next possible action, or 0 for never.
 func (s *scaleDown) shrink() (next policy.Time) {
 	c, m := s.view(), &s.loop.memory
 	look := c.FindUnneeded(m)

@@ -185,7 +185,7 @@ func (x *nodeCache) disruptable(c *Cluster) bool {
 }
 
 // evictable reports whether p can be evicted at all, and returns the PodDisruptionBudget that must
-// allow it, or -1 if there is none (state/statenode.go, ValidatePodsDisruptable; pkg/utils/pdb,
+// allow it, or -1 without one (state/statenode.go, ValidatePodsDisruptable; pkg/utils/pdb,
 // CanEvictPods). Karpenter does not evict a pod that tolerates its taint, so no PodDisruptionBudget
 // of such a pod protects the node.
 func (c *Cluster) evictable(p *policy.Pod) (policy.PDBID, bool) {
@@ -272,7 +272,7 @@ type wait struct {
 // remembers reports whether the candidates that did not change are still valid, apart from prices,
 // PodDisruptionBudgets and time.
 func (cl *candidateList) remembers(c *Cluster) bool {
-	same := c.Tracked && c.Tie == nil && len(cl.modes) == len(c.Pools) && !c.Version.Before(14) // before 1.14, ranks change with time
+	same := c.Tracked && c.Tie == nil && len(cl.modes) == len(c.Pools) && !c.Version.Before(14) // ranks depend on time
 	for p := range c.Pools {
 		m := mode{c.managed(policy.PoolID(p)), c.Consolidation[p], c.Pools[p].ConsolidateAfter}
 		same = same && cl.modes[p] == m
@@ -466,7 +466,7 @@ func (cl *candidateList) inTurn(c *Cluster) []Candidate {
 type candidateList struct {
 	empty, used []Candidate
 	digest      uint64         // sum of the digests of used
-	due         [2]policy.Time // earliest time at which a waiting node may become a candidate, 0 for none: an empty node, another node
+	due         [2]policy.Time // earliest end of a wait, by method as in wait; 0 for none
 	held        bool           // a node is not a candidate only because of its pods
 	waiting     []wait
 	kept        []bool // by node, whether it would be a candidate without the restrictions of its pods

@@ -44,7 +44,7 @@ func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Co
 	d.nodes.forget(c)
 	d.disruptionBudgets.read(c)
 	d.candidates.gather(c)
-	// After a command that is no longer valid, no method is marked.
+	// An invalid command marks no method.
 	d.lastLook = lastLook{again: from > Emptiness}
 	if from <= Emptiness {
 		if cmd := d.emptiness(c); cmd != nil {

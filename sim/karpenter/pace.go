@@ -13,12 +13,12 @@ const (
 	singleTimeout = 3 * time.Minute
 )
 
-// A pace is how long Karpenter takes for simulations of scheduling. It is time of the simulated
-// clock, and has nothing to do with the time that this program takes.
+// A pace computes how long Karpenter takes for simulations of scheduling. This is time on the
+// simulated clock and independent of the running time of this program.
 //
-// The constants fit the processor time of the real code, 1.14.1, for a candidate whose pods find
-// no place, as karpenterdiff -measure prints it. Pods had no constraints: those with topology
-// spread, affinity or preferences take longer.
+// The constants fit the processor time of Karpenter 1.14.1 for a candidate whose pods fit nowhere,
+// as printed by karpenterdiff -measure. The pods had no constraints: pods with topology spread,
+// affinity or preferences take longer.
 //
 //	nodes  pods/node  pools  types of a pool  ms, measured  ms, here
 //	   30         10      1               50           9.6       9.0

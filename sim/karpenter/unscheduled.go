@@ -93,7 +93,7 @@ func (u *unscheduled) setOf(x *Candidate, about *nodeCache, sm *simulator, claim
 	before := 0
 	for i := range about.queue {
 		q := &about.queue[i]
-		after, _ := slices.BinarySearchFunc(u.common[before:], q.key, placement.QueueKey.Compare) // both are in ascending order
+		after, _ := slices.BinarySearchFunc(u.common[before:], q.key, placement.QueueKey.Compare) // both ascending
 		before += after
 		set.pods[i] = setPod{u.kinds[q.template], int32(before)}
 	}

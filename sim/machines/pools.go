@@ -166,8 +166,8 @@ func (pl *Pools) Refused(pool policy.PoolID) {
 	pl.PoolRefused.Publish(pool)
 }
 
-// init sets the initial state from the scenario's pools. Until the first decision of a policy, they
-// buy only their minimum Spot share, so that all policies start the warm-up on on-demand nodes.
+// init sets the initial state from the scenario's pools. Until the first decision of a policy, the
+// target of a pool is its minimum Spot share, so all policies start from the same cluster.
 func (pl *Pools) init() {
 	pl.All = slices.Clone(pl.Scenario.Pools)
 	pl.State = make([]PoolState, len(pl.All))

@@ -47,7 +47,7 @@ func (kp *provisioner) missingReplicas(pool policy.PoolID) int {
 func (kp *provisioner) replicaMarkets(pool policy.PoolID) []policy.MarketID {
 	types := kp.Scenario.Pools[pool].CapacityTypes
 	offers := kp.addOffers(nil, pool, pool, slices.Contains(types, policy.Spot), slices.Contains(types, policy.OnDemand))
-	offers = slices.DeleteFunc(offers, func(o placement.Offer) bool { return o.Choice > 0 }) // they differ only in labels
+	offers = slices.DeleteFunc(offers, func(o placement.Offer) bool { return o.Choice > 0 }) // differ only in labels
 	markets := make([]policy.MarketID, len(offers))
 	for i := range offers {
 		markets[i] = offers[i].Market

@@ -9,7 +9,7 @@ import (
 )
 
 // A Result is the outcome of one run and its costs, over the metered window. Every figure is
-// defined in the README under "What is measured".
+// defined in docs/measures.md.
 type Result struct {
 	Scenario string
 	Policy   string

@@ -346,7 +346,7 @@ func (g *group) top(r *grouping) entry {
 	}
 }
 
-// prune drops entries that are no longer valid and duplicates.
+// prune drops outdated and duplicate entries.
 func (r *grouping) prune(g *group, id int32) {
 	r.round++
 	kept := g.heap[:0]
