@@ -120,7 +120,7 @@ type preemptible struct {
 	lowest   int32       // lowest priority of a pod; math.MaxInt32 without pods
 	youngest policy.Time // latest binding time of the pods of that priority
 	below    int32
-	freed    policy.Resources // free resources without the pods of a priority below that
+	freed    policy.Resources // free resources without the pods whose priority is less than below
 }
 
 // preemptibleOn returns the summary of n for pods of a priority. It reads the pods of n only if n
