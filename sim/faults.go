@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/sim/setup"
 )
 
-// faults are those that the scenario orders and that are in force.
+// faults starts and ends the faults of the scenario.
 type faults struct {
 	*setup.Run
 	karpenter  *nodepools.Karpenter
@@ -19,9 +19,9 @@ type faults struct {
 	controller *controller.Controller
 }
 
-// plan schedules the start and the end of the faults that the scenario orders. Zone outages,
-// shortages, late notices, failing calls and price ramps are in the weather and the prices; the
-// event only marks them in the log.
+// plan schedules the start and the end of the faults of the scenario. Zone outages, shortages, late
+// notices, failing calls and price ramps are part of the weather and the prices; their events only
+// mark them in the log.
 func (fs *faults) plan() {
 	for i := range fs.Scenario.Faults {
 		f := &fs.Scenario.Faults[i]
@@ -52,7 +52,7 @@ func (fs *faults) change(i int, begins bool) {
 	}
 }
 
-// shift finds the zones from which zonal shifts in force lead away.
+// shift computes the zones that active zonal shifts avoid.
 func (fs *faults) shift() {
 	fs.Shifted = make([]bool, len(fs.Scenario.Zones))
 	for i := range fs.Scenario.Faults {
@@ -65,17 +65,17 @@ func (fs *faults) shift() {
 	fs.autoscaler.Want()
 }
 
-// inForce reports whether f is of a kind and in force now. Faults may overlap.
+// inForce reports whether f is of the given kind and active now. Faults may overlap.
 func (fs *faults) inForce(f *scenarios.Fault, kind scenarios.FaultKind) bool {
 	return f.Kind == kind && f.At <= fs.Clock.Now && fs.Clock.Now < f.At.Add(f.Duration)
 }
 
-// ordered reports whether a fault of kind is in force now.
+// ordered reports whether a fault of the given kind is active now.
 func (fs *faults) ordered(kind scenarios.FaultKind) bool {
 	return slices.ContainsFunc(fs.Scenario.Faults, func(f scenarios.Fault) bool { return fs.inForce(&f, kind) })
 }
 
-// modelFailure returns how the model fails now, by the first fault in force that says so.
+// modelFailure returns how the model fails now, according to the first active fault of that kind.
 func (fs *faults) modelFailure() scenarios.ModelFailure {
 	for i := range fs.Scenario.Faults {
 		f := &fs.Scenario.Faults[i]
@@ -86,7 +86,7 @@ func (fs *faults) modelFailure() scenarios.ModelFailure {
 	return scenarios.ModelWorks
 }
 
-// slowest returns the greatest factor of the slow intervals in force, 1 without.
+// slowest returns the greatest factor of the active slow-node faults, or 1 without one.
 func (fs *faults) slowest() float64 {
 	factor := 0.0
 	for i := range fs.Scenario.Faults {

@@ -11,46 +11,47 @@ import (
 )
 
 type (
-	// Prepared is what all runs of a scenario share.
+	// Prepared is the state that all runs of a scenario share.
 	Prepared = setup.Prepared
-	// Unschedulable is a workload whose pods fit no node that can be bought.
+	// Unschedulable is a workload whose pods fit no node that can be launched.
 	Unschedulable = setup.Unschedulable
-	// Delays are how long things take in the simulated cluster.
+	// Delays are the durations of processes in the simulated cluster.
 	Delays = setup.Delays
-	// Breakable is a forecaster whose model fails on demand.
+	// Breakable is a forecaster whose model can be made to fail.
 	Breakable = controller.Breakable
 )
 
-// Prepare prepares runs of w: see [setup.Prepare].
+// Prepare prepares runs of w; see [setup.Prepare].
 func Prepare(w *scenarios.BoundScenario) (*Prepared, error) { return setup.Prepare(w) }
 
-// DefaultDelays returns the delays of a cluster on EC2, and those of Rackspace Spot where they differ.
+// DefaultDelays returns the delays of a cluster on EC2, and those of Rackspace Spot where they
+// differ.
 func DefaultDelays() Delays { return setup.DefaultDelays() }
 
 type (
-	// Result is what a run did and what it cost.
+	// Result is the outcome of a run and its costs.
 	Result = result.Result
-	// WorkloadResult is the part of a Result that one workload has.
+	// WorkloadResult is the part of a Result for one workload.
 	WorkloadResult = result.WorkloadResult
-	// GangResult is what gangs came to.
+	// GangResult is the result of the gangs of a run.
 	GangResult = result.GangResult
-	// BudgetResult is what a GPU budget came to.
+	// BudgetResult is the result of one GPU budget.
 	BudgetResult = result.BudgetResult
 	// Outages are the incidents of a workload or of a run.
 	Outages = result.Outages
-	// OutageCause is why pods were missed.
+	// OutageCause is the cause for which pods were missing.
 	OutageCause = result.OutageCause
-	// CauseOutage is the part of an outage that has one cause.
+	// CauseOutage is the part of an outage with one cause.
 	CauseOutage = result.CauseOutage
 	// CauseOutages are the parts of an outage by cause.
 	CauseOutages = result.CauseOutages
-	// Incident is a time in which a workload had too few pods.
+	// Incident is an interval in which a workload had fewer ready pods than required.
 	Incident = result.Incident
-	// Sample is the totals of a run at an instant.
+	// Sample contains the totals of a run at an instant.
 	Sample = result.Sample
-	// Held is how many nodes of a market there are.
+	// Held is the number of initialized nodes of a market from a sample on.
 	Held = result.Held
-	// Taken is a node that the provider took.
+	// Taken is a node that the provider reclaimed.
 	Taken = result.Taken
 	// WorkloadState is the state of a workload at an instant.
 	WorkloadState = cluster.WorkloadState
@@ -70,5 +71,5 @@ const (
 	IncidentGap      = result.IncidentGap
 )
 
-// OutageMinutes returns a sum of times below what is required in minutes, rounded half up.
+// OutageMinutes converts the time below the required level to minutes, rounded half up.
 func OutageMinutes(outage time.Duration) int64 { return result.OutageMinutes(outage) }

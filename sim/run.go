@@ -19,47 +19,47 @@ import (
 	"github.com/spotter-dev/spotter/sim/setup"
 )
 
-// A Config says what to run. Prepared, Policy and Seed are required.
+// A Config specifies a run. Prepared, Policy and Seed are required.
 type Config struct {
 	Prepared   *Prepared
 	Policy     policy.Policy
 	Forecaster driver.Forecaster // nil leaves forecasts at zero
 	Seed       uint64
 
-	// Weather is the weather of (Prepared, Seed) if it was drawn before; nil
-	// draws it.
+	// Weather is the weather of (Prepared, Seed) if it was already drawn. If it is nil, Run draws
+	// it.
 	Weather *weather.Weather
 
-	// Recorder keeps every step; nil keeps none.
+	// Recorder records every step; nil records none.
 	Recorder driver.Recorder
 
-	// Log gets a line for every event; nil writes none.
+	// Log receives a line for every event; nil writes none.
 	Log io.Writer
 
-	// Check runs the checkers after every event. It is slow.
+	// Check enables the checks of invariants after every event, which are slow.
 	Check bool
 
-	// Observed is called with every snapshot, after forecasting and before it
-	// may be reused; nil is not called.
+	// Observed, if not nil, is called with every snapshot and its plan, after forecasting. The
+	// snapshot may be reused after the call.
 	Observed func(*policy.Snapshot, *policy.Plan)
 
-	// Observer is called with everything as it happens; nil is not called.
+	// Observer, if not nil, is called with everything as it happens.
 	Observer RunObserver
 
-	// Sample is how often Result.Samples has an entry; 0 leaves it empty, and
-	// Result.Taken too. Lowering it makes a run slower and its result larger.
+	// Sample is the interval between the entries of Result.Samples. If it is 0, Samples and
+	// Result.Taken are empty. A smaller interval makes a run slower and its result larger.
 	Sample time.Duration
 
-	// Delays replace DefaultDelays when set.
+	// Delays, if not nil, replace DefaultDelays.
 	Delays *Delays
 
-	// OnDemandStart has the nodes that the scenario starts with be on demand where it has
-	// them on Spot. It is for the run that others are measured against, which holds no Spot
-	// node even where budgets or pods keep nodes from being replaced.
+	// OnDemandStart replaces the Spot nodes with which the scenario starts by on-demand nodes. It
+	// is for the baseline run, which has no Spot node even if budgets or pods prevent nodes from
+	// being replaced.
 	OnDemandStart bool
 
-	// LowestPrice has the provider launch in the cheapest open market that a NodeClaim allows, of
-	// either capacity type, as Karpenter's kwok provider does. Without it Karpenter requests one
+	// LowestPrice makes the provider launch in the cheapest open market that a NodeClaim allows, of
+	// either capacity type, as Karpenter's kwok provider does. Otherwise, Karpenter requests one
 	// capacity type, and the strategy for Spot is price-capacity-optimised, as on EC2.
 	LowestPrice bool
 }
@@ -77,8 +77,8 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return r.finish()
 }
 
-// A run is one simulation of a policy. Each part knows those above it alone, and hears of the others
-// by what they publish.
+// A run is one simulation of a policy. Each part depends only on those above it, and reacts to
+// others through the events that they publish.
 type run struct {
 	*setup.Run
 	market     *market.Market
@@ -123,7 +123,7 @@ func newRun(cfg Config) (*run, error) {
 	return r, nil
 }
 
-// begin makes the cluster in which the warm-up starts.
+// begin creates the cluster at the start of the warm-up.
 func (r *run) begin(onDemand bool) {
 	r.Clock.Add(r.Window.From, engine.MeteringBegins, 0, 0, 0)
 	r.faults.plan()
@@ -135,8 +135,8 @@ func (r *run) begin(onDemand bool) {
 	r.controller.Start()
 }
 
-// loop handles events until the end. The end itself is not metered, and what
-// is planned for it does not happen: no policy learns when it is.
+// loop handles events until the end of the window, exclusive. Events that are planned for the end
+// or later do not happen, so no policy learns when the window ends.
 func (r *run) loop(ctx context.Context) error {
 	watched := r.watch.observer != nil || r.watch.every > 0
 	for n := 0; ; n++ {
@@ -162,7 +162,7 @@ func (r *run) loop(ctx context.Context) error {
 	return nil
 }
 
-// check holds the invariants of all parts.
+// check checks the invariants of all parts.
 func (r *run) check() error {
 	for _, check := range [...]func() error{r.cluster.CheckAll, r.machines.CheckAll, r.karpenter.CheckAll,
 		r.autoscaler.CheckAll} {
@@ -173,7 +173,8 @@ func (r *run) check() error {
 	return nil
 }
 
-// finish settles what is still open at the end of the window.
+// finish accounts for everything that is still open at the end of the window, and returns the
+// result.
 func (r *run) finish() (*Result, error) {
 	end := r.Window.To
 	r.cluster.Jobs.Settle(end)

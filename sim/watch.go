@@ -13,40 +13,40 @@ import (
 	"github.com/spotter-dev/spotter/sim/setup"
 )
 
-// A RunObserver is called during a run. It changes nothing: a run has the same hash with and
-// without one.
+// A RunObserver is called during a run. It must change nothing: a run has the same hash with and
+// without an observer.
 type RunObserver interface {
 	// Happened is called for every entry of the event log, in its order.
 	Happened(Entry)
 
-	// Settled is called when all of an instant has happened, and a last time at
-	// the end of the window. What it is given is valid until it returns.
+	// Settled is called after all events of an instant, and finally at the end of the window. The
+	// Moment is valid until Settled returns.
 	Settled(*Moment)
 }
 
 // An Entry is one entry of the event log.
 type Entry = engine.Entry
 
-// A Moment is the state of a run when all of an instant has happened.
+// A Moment is the state of a run after all events of an instant.
 type Moment struct {
-	// Now is the instant, and Next the one at which something happens again.
-	// Between them nothing changes but what accrues with time.
+	// Now is the instant, and Next the instant of the next event. Between them, only amounts that
+	// accrue with time change.
 	Now, Next policy.Time
 
 	watch *watch
 }
 
-// Nodes returns the slots in which something changed since the moment before. It
-// may name a slot twice.
+// Nodes returns the slots in which something changed since the previous moment. It may contain
+// duplicates.
 func (m *Moment) Nodes() []policy.NodeID { return m.watch.changedNodes }
 
-// Workloads returns the workloads of which something changed since the moment
-// before. It may name one twice.
+// Workloads returns the workloads of which something changed since the previous moment. It may
+// contain duplicates.
 func (m *Moment) Workloads() []policy.WorkloadID { return m.watch.changedWork }
 
-// Node returns the node in a slot with what its pods request and how many they
-// are, those of DaemonSets not counted. It reports false for an empty slot, and
-// for a node that the provider has taken, which the cluster may still believe in.
+// Node returns the node in a slot, the requests of its pods and their number without those of
+// DaemonSets. It returns false for an empty slot, and for a node that the provider has taken, even
+// if the cluster has not noticed.
 func (m *Moment) Node(id policy.NodeID) (n *policy.Node, requested policy.Resources, pods int32, ok bool) {
 	c := m.watch.cluster
 	n, x := &c.Nodes.All[id], &c.Nodes.State[id]
@@ -56,57 +56,57 @@ func (m *Moment) Node(id policy.NodeID) (n *policy.Node, requested policy.Resour
 	return n, c.Space.Requested(id), x.Pods, true
 }
 
-// Workload returns where a workload stands.
+// Workload returns the state of a workload.
 func (m *Moment) Workload(id policy.WorkloadID) WorkloadState {
 	return m.watch.cluster.Serving.State(id)
 }
 
-// Budgets returns how many budgets there are.
+// Budgets returns the number of GPU budgets.
 func (m *Moment) Budgets() int { return len(m.watch.cluster.GPUBudgets.All) }
 
-// Budget returns what the ledger had of budget i at the last decision, nil before
-// it had anything, and whether its gate is closed.
+// Budget returns the ledger of budget i at the last decision, or nil if it has no entries yet, and
+// whether the gate is closed.
 func (m *Moment) Budget(i int) (ledger *policy.BudgetMemory, closed bool) {
 	b := &m.watch.cluster.GPUBudgets.All[i]
 	return m.watch.controller.Saved().Budget(b.Name), b.Closed
 }
 
-// LossBudget returns the loss budget of a pool as the last decision left it, and whether the policy
+// LossBudget returns the loss budget of a pool after the last decision, and whether the policy
 // keeps one.
 func (m *Moment) LossBudget(id policy.PoolID) (policy.LossBudget, bool) {
 	return m.watch.controller.LossBudget(m.watch.Scenario.Pools[id].Name)
 }
 
-// Counts returns what Costs does at Now but for the amounts of money and the
-// outages, which are left 0: those take as long as there are nodes.
+// Counts is like Costs at Now, but leaves the amounts of money and the outages at 0, because the
+// time to compute them grows with the number of nodes.
 func (m *Moment) Counts() Sample { return m.watch.counts(m.Now) }
 
-// Costs returns the totals of the run at an instant from Now up to Next.
+// Costs returns the totals of the run at an instant from Now to Next.
 func (m *Moment) Costs(at policy.Time) Sample { return m.watch.sample(at) }
 
-// A watch reports to the observer of a run what happens, and takes the samples.
+// A watch reports events of a run to its observer, and takes the samples.
 type watch struct {
 	*setup.Run
 	cluster    *cluster.Cluster
 	machines   *machines.Machines
 	controller *controller.Controller
 
-	observer RunObserver // nil without one
+	observer RunObserver // nil without an observer
 	every    time.Duration
 
-	// changedNodes and changedWork are what the watcher has yet to learn of.
+	// changedNodes and changedWork are the changes that are not yet reported to the observer.
 	changedNodes []policy.NodeID
 	changedWork  []policy.WorkloadID
 
-	// sampleAt is when the next sample is due.
+	// sampleAt is the time of the next sample.
 	sampleAt policy.Time
 
-	// heldNow and heldBefore are the initialized nodes by market at the last sample
-	// and at the one before.
+	// heldNow and heldBefore are the numbers of initialized nodes by market at the last sample and
+	// at the one before.
 	heldNow, heldBefore []int64
 }
 
-// subscribe has the watch learn of what it reports.
+// subscribe subscribes the watch to the events that it reports.
 func (wt *watch) subscribe() {
 	wt.sampleAt = wt.Window.From
 	if wt.every > 0 {
@@ -128,7 +128,7 @@ func (wt *watch) subscribe() {
 	wt.cluster.ServingChanged.Subscribe(work)
 }
 
-// samplesMax keeps a slip in Config.Sample from filling the memory.
+// samplesMax prevents a too small Config.Sample from exhausting the memory.
 const samplesMax = 1_000_000
 
 func (c *Config) checkSample(window billing.Span) error {
@@ -139,8 +139,8 @@ func (c *Config) checkSample(window billing.Span) error {
 	return nil
 }
 
-// passInstant calls the observer, and takes the samples, once nothing more happens at
-// the instant.
+// passInstant calls the observer and takes the due samples, if no more events follow at the current
+// instant.
 func (wt *watch) passInstant() {
 	next := wt.Window.To
 	if at, ok := wt.Clock.Following(); ok {
@@ -165,7 +165,7 @@ func (wt *watch) report(next policy.Time) {
 	wt.changedNodes, wt.changedWork = wt.changedNodes[:0], wt.changedWork[:0]
 }
 
-// passEnd does so for the end of the window, when everything is accounted for.
+// passEnd does the same for the end of the window, after everything is accounted for.
 func (wt *watch) passEnd() {
 	wt.Clock.Now = wt.Window.To
 	if wt.every > 0 {
@@ -194,8 +194,8 @@ func (wt *watch) takeSample(at policy.Time) {
 	}
 }
 
-// sample returns the totals of the run at an instant before which nothing more happens. It changes
-// nothing.
+// sample returns the totals of the run at an instant. There must be no events between now and that
+// instant. It changes nothing.
 func (wt *watch) sample(at policy.Time) Sample {
 	s := wt.counts(at)
 	s.Bill, s.OutageCost = wt.Result.Bill, wt.Result.JobCost

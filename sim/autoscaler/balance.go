@@ -8,11 +8,12 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An Addition is by how many nodes a group grows.
+// An Addition is a number of nodes to add to a group.
 type Addition struct{ Group, Nodes int }
 
-// BalanceOption returns how the nodes of an option are distributed over its group and those similar to it:
-// the smallest group grows first (processors/nodegroupset/balancing_processor.go).
+// BalanceOption distributes the nodes of an option over its group and the groups similar to it, and
+// returns the nodes to add to each. The smallest group grows first
+// (processors/nodegroupset/balancing_processor.go).
 func (c *Cluster) BalanceOption(o *Option) []Addition {
 	groups := append([]int{o.Group}, o.Similar...)
 	groups = slices.DeleteFunc(groups, func(g int) bool { return c.Groups[g].room() == 0 })
@@ -40,20 +41,21 @@ func (c *Cluster) BalanceOption(o *Option) []Addition {
 	return out
 }
 
-// ignoredLabels are those in which similar groups may differ
+// ignoredLabels are the labels that are not compared when groups are checked for similarity
 // (processors/nodegroupset/compare_nodegroups.go).
 var ignoredLabels = []string{labelHost, "failure-domain.beta.kubernetes.io/zone",
 	"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
 	"beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup"}
 
-// By which part similar groups may differ in memory, in what pods may use, and in what is free.
+// The relative differences that similar groups may have in memory, in allocatable resources and in
+// free resources.
 const (
 	memoryRatio      = 0.015
 	allocatableRatio = 0.05
 	freeRatio        = 0.05
 )
 
-// alikeGroups reports whether nodes of a and b are of like shape.
+// alikeGroups reports whether new nodes of a and b have similar resources and labels.
 func (c *Cluster) alikeGroups(a, b *Group) bool {
 	x, y := a.Capacity, b.Capacity
 	if !within(x.Memory, y.Memory, memoryRatio) || x.CPU != y.CPU || x.Pods != y.Pods || x.Storage != y.Storage ||
@@ -75,7 +77,8 @@ func within(a, b int64, ratio float64) bool {
 	return float64(max(a, b)-min(a, b)) <= float64(max(a, b))*ratio
 }
 
-// sameLabels compares labels, both ascending by key, but for those that may differ.
+// sameLabels reports whether two lists of labels, both in ascending order of keys, are equal, apart
+// from labels that may differ.
 func (c *Cluster) sameLabels(a, b []policy.Label) bool {
 	kept := func(labels []policy.Label) []policy.Label {
 		return slices.DeleteFunc(slices.Clone(labels), func(l policy.Label) bool {

@@ -7,43 +7,44 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A Version is the minor version of the Cluster Autoscaler 1 whose rules are followed. The zero
-// value is the newest.
+// A Version is the minor version of Cluster Autoscaler 1 whose rules are followed. The zero value
+// is the newest.
 //
-// Before 1.37 pods of a node are moved in their order on the node and not by priority, each pod's
-// hint is tried when its turn comes and not before all searches, the first search starts at the
-// first node, and safe-to-evict: on-completion is unknown.
+// Before 1.37, the pods of a node are moved in their order on the node and not by priority, the
+// hint of a pod is tried immediately before its search and not before all searches, the first
+// search starts at the first node, and safe-to-evict: on-completion is unknown.
 type Version uint8
 
 // Before reports whether v is older than the given minor version.
 func (v Version) Before(minor Version) bool { return v != 0 && v < minor }
 
-// A Cluster is what the Cluster Autoscaler sees in one look.
+// A Cluster is the state that the Cluster Autoscaler observes in one iteration.
 type Cluster struct {
 	Now policy.Time
 
-	// Space holds the nodes and the pods on them. It is used as scratch; where a function leaves a
-	// change in it, its comment says so.
+	// Space contains the nodes and the pods on them. Functions change it temporarily; those that
+	// leave a change in it document that.
 	Space     *placement.Space
 	Templates []policy.Template
-	Pods      []policy.Pod // by id
+	Pods      []policy.Pod // indexed by id
 
-	// Traits are by template.
+	// Traits are indexed by template.
 	Traits []Traits
 
 	Groups []Group
 
-	// Nodes are those of the snapshot, in its order. Pods may move to any of them.
+	// Nodes are the nodes of the snapshot, in its order. Pods may move to any of them.
 	Nodes []Node
 
-	// Free is the first id that no node has. New nodes of a simulation take it and those after it.
+	// Free is the lowest unused node id. New nodes of a simulation get this id and the following
+	// ones.
 	Free policy.NodeID
 
-	// Draw returns a random number below n: it decides what the Cluster Autoscaler leaves to the
-	// random order of Go's maps. A nil Draw always returns 0.
+	// Draw returns a random number in [0, n). It replaces the random iteration order of Go maps
+	// where decisions of the Cluster Autoscaler depend on it. A nil Draw always returns 0.
 	Draw func(n int) int
 
-	// Allowed is how many disruptions each budget allows.
+	// Allowed is the number of disruptions that each PodDisruptionBudget allows.
 	Allowed []int32
 
 	Options
@@ -56,19 +57,19 @@ func (c *Cluster) draw(n int) int {
 	return c.Draw(n)
 }
 
-// Traits are what the rules ask about a pod that its template does not say.
+// Traits are the properties of a pod that the rules need and its template does not have.
 type Traits struct {
 	Owner Owner
 
-	// LocalStorage reports whether the pod has a volume on its node, held in memory or named by the
-	// annotation safe-to-evict-local-volumes left out.
+	// LocalStorage reports whether the pod has a volume on its node that is neither held in memory
+	// nor named by the annotation safe-to-evict-local-volumes.
 	LocalStorage bool
 
-	// OnCompletion is the annotation safe-to-evict: on-completion.
+	// OnCompletion reports whether the pod has the annotation safe-to-evict: on-completion.
 	OnCompletion bool
 }
 
-// An Owner is the kind of a pod's controller.
+// An Owner is the kind of controller that owns a pod.
 type Owner uint8
 
 // The kinds of controllers.
@@ -84,14 +85,14 @@ const (
 type Group struct {
 	Name string
 
-	// Size is the number of nodes that the group must have, Min and Max its bounds. Deleting is how
-	// many nodes of it are being deleted.
+	// Size is the target number of nodes, within Min and Max. Deleting is the number of its nodes
+	// that are being deleted.
 	Min, Max, Size, Deleting int
 
-	// Blocked keeps the group from growing, after a failure.
+	// Blocked prevents the group from growing after a failure.
 	Blocked bool
 
-	// What a new node is like. Daemons are the requests of its DaemonSet pods.
+	// The properties of a new node. Daemons are the requests of its DaemonSet pods.
 	Capacity, Allocatable, Daemons policy.Resources
 	Labels                         []policy.Label
 	Taints                         []policy.Taint
@@ -99,7 +100,7 @@ type Group struct {
 	GPUResource                    string
 }
 
-// room returns how many nodes the group may grow by.
+// room returns the number of nodes that the group may grow by.
 func (g *Group) room() int {
 	if g.Blocked {
 		return 0
@@ -114,53 +115,58 @@ type Node struct {
 	// Group is the index of its group, or policy.None.
 	Group int32
 
-	// Disabled keeps it from being deleted, as the annotation scale-down-disabled does. Unready
-	// nodes are deleted later than others.
+	// Disabled prevents the deletion of the node, as the annotation scale-down-disabled does.
+	// Unready nodes are deleted later than others (see UnreadyTime).
 	Disabled, Unready bool
 
-	// Kept says that the node is no candidate in this look, for a reason that the Cluster Autoscaler
-	// does not see.
+	// Kept excludes the node from the candidates of this iteration, for a reason that the Cluster
+	// Autoscaler does not know.
 	Kept bool
 }
 
-// Options are settings of the Cluster Autoscaler, named as its flags (config/flags/flags.go).
+// Options are settings of the Cluster Autoscaler, named after its flags (config/flags/flags.go).
 type Options struct {
 	Version Version
 
-	// Scaling up. NodesMax bounds how many nodes one look adds, 0 for no bound.
+	// Scaling up. NodesMax is the maximum number of nodes that one iteration adds, or 0 for no
+	// maximum.
 	Expander   Expander
 	Priorities []Priority
 	Balance    bool     // balance-similar-node-groups
-	Ignored    []string // labels, in addition to the usual ones, that do not distinguish similar groups
+	Ignored    []string // labels, in addition to the default ones, in which similar groups may differ
 	NodesMax   int      // max-nodes-per-scaleup
 
-	// UtilizationMax is the part of a node's CPU or memory that is requested, whichever is more, up
-	// to which the node is not needed; GPUUtilizationMax is the same of its accelerators.
+	// UtilizationMax is the utilization, in [0, 1], up to which a node may be removed: the higher
+	// of the requested fractions of its CPU and memory. GPUUtilizationMax is the same limit for its
+	// accelerators.
 	UtilizationMax, GPUUtilizationMax float64
 
 	// UnneededTime is how long a node must have been unneeded before it is deleted, UnreadyTime the
-	// same for a node that is not ready. RecheckTime is how long a node is left alone that could not be
-	// emptied in a simulation.
+	// same for a node that is not ready. After a simulation could not empty a node, the node is not
+	// simulated again for RecheckTime.
 	UnneededTime, UnreadyTime, RecheckTime time.Duration
 
-	// ScanInterval is the time from look to look.
+	// ScanInterval is the time between iterations.
 	ScanInterval time.Duration
 
-	// EmptyMax nodes may be deleted at once (max-scale-down-parallelism), of which DrainMax with pods
+	// EmptyMax is the maximum number of nodes that may be deleted at once
+	// (max-scale-down-parallelism), DrainMax the maximum number of them that have pods to evict
 	// (max-drain-parallelism).
 	EmptyMax, DrainMax int
 
-	// KeepSystemPods keeps nodes with pods in kube-system that no budget selects, until these are
-	// SystemTime old; KeepLocalStorage and KeepCustom keep nodes with pods that have local storage or a
-	// controller of an unknown kind (skip-nodes-with-…).
+	// KeepSystemPods prevents the removal of nodes with pods in kube-system that no
+	// PodDisruptionBudget selects, until these pods are SystemTime old. KeepLocalStorage and
+	// KeepCustom prevent the removal of nodes with pods that have local storage or a controller of
+	// an unknown kind (skip-nodes-with-…).
 	KeepSystemPods, KeepLocalStorage, KeepCustom bool
 	SystemTime                                   time.Duration
 
-	// Expendable is the priority below which pods neither need nodes nor keep them
+	// Pods of a priority below Expendable neither trigger a scale-up nor prevent a scale-down
 	// (expendable-pods-priority-cutoff).
 	Expendable int32
 
-	// IgnoreDaemonSets leaves DaemonSet pods out of utilization (ignore-daemonsets-utilization).
+	// IgnoreDaemonSets excludes DaemonSet pods from the utilization
+	// (ignore-daemonsets-utilization).
 	IgnoreDaemonSets bool
 }
 
@@ -175,27 +181,28 @@ func DefaultOptions() Options {
 	}
 }
 
-// A Memory is what the Cluster Autoscaler remembers from one look to the next. The zero value is what
-// it knows when it starts.
+// A Memory is what the Cluster Autoscaler remembers between iterations. The zero value is its state
+// at start-up.
 type Memory struct {
 	search             search
 	hints, hintsBefore map[policy.PodID]hint
-	nodes              []nodeMemory // by id
+	nodes              []nodeMemory // indexed by id
 }
 
-// A hint is where a pod found a place last. Created tells pods of one id apart.
+// A hint is the node on which a pod was last placed in a simulation. The pod's creation time
+// distinguishes pods that use the same id one after the other.
 type hint struct {
 	node    policy.NodeID
 	created policy.Time
 }
 
-// A nodeMemory is what was found out about a node.
+// A nodeMemory is what the Cluster Autoscaler remembers about a node.
 type nodeMemory struct {
-	since     policy.Time // when it was found unneeded; 0 for needed
+	since     policy.Time // when it was found unneeded; 0 if it is needed
 	recheckAt policy.Time
 }
 
-// of returns what is known of a node.
+// of returns the memory of a node.
 func (m *Memory) of(n policy.NodeID) *nodeMemory {
 	for len(m.nodes) <= int(n) {
 		m.nodes = append(m.nodes, nodeMemory{})
@@ -203,16 +210,16 @@ func (m *Memory) of(n policy.NodeID) *nodeMemory {
 	return &m.nodes[n]
 }
 
-// Forget drops what is known of a node: its slot has another owner.
+// Forget drops the memory of a node. Callers use it when another node takes over the id.
 func (m *Memory) Forget(n policy.NodeID) { *m.of(n) = nodeMemory{} }
 
-// Since returns when a node was found unneeded, 0 for one that is needed.
+// Since returns when a node was found unneeded, or 0 if it is needed.
 func (m *Memory) Since(n policy.NodeID) policy.Time { return m.of(n).since }
 
-// RecheckAt returns when a node is looked at again that could not be emptied.
+// RecheckAt returns when a node that could not be emptied may be simulated again.
 func (m *Memory) RecheckAt(n policy.NodeID) policy.Time { return m.of(n).recheckAt }
 
-// hint returns where p found a place in the look before, or policy.None.
+// hint returns the node on which p was placed in this or the previous iteration, or policy.None.
 func (m *Memory) hint(p *policy.Pod) policy.NodeID {
 	for _, hints := range [...]map[policy.PodID]hint{m.hints, m.hintsBefore} {
 		if h, known := hints[p.ID]; known && h.created == p.Created {
@@ -229,5 +236,5 @@ func (m *Memory) note(p *policy.Pod, n policy.NodeID) {
 	m.hints[p.ID] = hint{n, p.Created}
 }
 
-// dropHints forgets the hints that were not used in this look.
+// dropHints forgets the hints that were not used in this iteration.
 func (m *Memory) dropHints() { m.hintsBefore, m.hints = m.hints, nil }

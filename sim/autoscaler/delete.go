@@ -6,9 +6,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Deletable returns the nodes of a look that may be deleted now, empty ones and those with pods to
-// evict, the latter by falling hope that budgets allow it, and why others may not: groups keep their
-// minimum size (core/scaledown/unneeded/nodes.go).
+// Deletable returns the unneeded nodes of an iteration that may be deleted now, and the reasons why
+// the others may not. Nodes with pods to evict are returned separately from empty ones; those whose
+// PodDisruptionBudgets do not allow all evictions at once come last. Groups keep their minimum size
+// (core/scaledown/unneeded/nodes.go).
 func (c *Cluster) Deletable(m *Memory, l *Look) (empty, drain []policy.NodeID, held []Unremovable) {
 	size := make([]int, len(c.Groups))
 	for g := range c.Groups {
@@ -46,7 +47,7 @@ func (c *Cluster) Deletable(m *Memory, l *Look) (empty, drain []policy.NodeID, h
 	return empty, append(drain, risky...), held
 }
 
-// holds returns why an unneeded node may not be deleted now.
+// holds returns the reason why an unneeded node may not be deleted now, or NoReason.
 func (c *Cluster) holds(m *Memory, n *Node, size []int) Reason {
 	wait, reason := c.UnneededTime, NotUnneededLongEnough
 	if n.Unready {
@@ -61,8 +62,9 @@ func (c *Cluster) holds(m *Memory, n *Node, size []int) Reason {
 	return NoReason
 }
 
-// Crop returns the nodes of which deletion may begin now, while others are being deleted, draining of
-// them with pods: empty ones first (core/scaledown/budgets/budgets.go, CropNodes).
+// Crop returns the nodes whose deletion may start now, empty ones first. deleting is the number of
+// nodes that are already being deleted, draining the number of them with pods
+// (core/scaledown/budgets/budgets.go, CropNodes).
 func (o *Options) Crop(empty, drain []policy.NodeID, deleting, draining int) (first, then []policy.NodeID) {
 	all := max(0, o.EmptyMax-deleting)
 	first = slices.Clone(empty[:min(len(empty), all)])

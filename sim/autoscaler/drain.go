@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Blocking says why a pod keeps its node.
+// A Blocking is the reason why a pod prevents the removal of its node.
 type Blocking uint8
 
 // The reasons (utils/drain/drain.go).
@@ -20,29 +20,31 @@ const (
 	NotEnoughPDB
 )
 
-// String returns the reason in the words of the Cluster Autoscaler.
+// String returns the name that the Cluster Autoscaler gives the reason.
 func (b Blocking) String() string {
 	return [...]string{"", "NotReplicated", "UnmovableKubeSystemPod", "NotSafeToEvictAnnotation",
 		"LocalStorageRequested", "NotEnoughPdb"}[b]
 }
 
-// goneAfter is how long a pod counts that has outlived its grace period.
+// goneAfter is the time after the end of its grace period for which a terminating pod still counts.
 const goneAfter = 30 * time.Second
 
-// ignored reports whether a pod counts nowhere: it is expendable, or long past its deletion.
+// ignored reports whether a pod is left out of all decisions: it is expendable, or its deletion is
+// long overdue.
 func (c *Cluster) ignored(p *policy.Pod) bool {
 	return c.priority(p) < c.Expendable ||
 		p.Deleting != 0 && p.Deleting.Add(c.Templates[p.Template].Grace+goneAfter) < c.Now
 }
 
-// A drain is what emptying a node would do to its pods.
+// A drain is the effect of emptying a node on its pods.
 type drain struct {
 	moves, daemons, completing []policy.PodID
 	blocked                    Blocking
 	by                         policy.PodID
 }
 
-// drainOf sorts the given pods of a node (simulator/drain.go). It stops at the first that blocks.
+// drainOf classifies the given pods of a node (simulator/drain.go). It stops at the first pod that
+// prevents the removal.
 func (c *Cluster) drainOf(pods []policy.PodID, allowed []int32) (d drain) {
 	for _, id := range pods {
 		p := &c.Pods[id]
@@ -68,7 +70,8 @@ func (c *Cluster) drainOf(pods []policy.PodID, allowed []int32) (d drain) {
 	return d
 }
 
-// blocks returns why p keeps its node (simulator/drainability/rules).
+// blocks returns the reason why p prevents the removal of its node, or NotBlocking
+// (simulator/drainability/rules).
 func (c *Cluster) blocks(p *policy.Pod, allowed []int32) Blocking {
 	t, x := &c.Templates[p.Template], &c.Traits[p.Template]
 	switch {
@@ -80,7 +83,7 @@ func (c *Cluster) blocks(p *policy.Pod, allowed []int32) Blocking {
 		if c.Now < p.Created.Add(c.SystemTime) {
 			return UnmovableSystemPod
 		}
-		return NotBlocking // the rules after this one are not asked
+		return NotBlocking // the following rules are not evaluated
 	case t.NotSafeToEvict:
 		return NotSafeToEvict
 	case x.LocalStorage && c.KeepLocalStorage:
@@ -91,8 +94,8 @@ func (c *Cluster) blocks(p *policy.Pod, allowed []int32) Blocking {
 	return NotBlocking
 }
 
-// risky reports whether more of the pods have a budget than it allows to go at once
-// (core/scaledown/pdb/basic.go).
+// risky reports whether a PodDisruptionBudget covers more of the pods than it allows to be evicted
+// at once (core/scaledown/pdb/basic.go).
 func (c *Cluster) risky(pods []policy.PodID, allowed []int32) bool {
 	need := make(map[policy.PDBID]int32)
 	for _, id := range pods {

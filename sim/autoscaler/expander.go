@@ -20,14 +20,15 @@ const (
 	Random
 )
 
-// A Priority is one entry of the ConfigMap of the expander priority.
+// A Priority is one entry of the ConfigMap of the priority expander.
 type Priority struct {
 	Value int
 	Names []*regexp.Regexp
 }
 
-// Best returns the options that the expander leaves, in their order. Options without nodes are left
-// out. What remains is chosen from at random (expander/random/random.go).
+// Best returns the options with the best score of the expander, in their order. Options without
+// nodes are left out. The Cluster Autoscaler chooses among the result at random
+// (expander/random/random.go).
 func (c *Cluster) Best(pods []policy.Pod, options []Option) (best []Option) {
 	value := func(*Option) float64 { return 0 }
 	switch c.Expander {
@@ -57,8 +58,8 @@ func (c *Cluster) Best(pods []policy.Pod, options []Option) (best []Option) {
 	return best
 }
 
-// waste returns the part of CPU and the part of memory that an option buys and no pod requests,
-// added up (expander/waste/waste.go).
+// waste returns the sum of the fractions of CPU and of memory that an option adds and no pod
+// requests (expander/waste/waste.go).
 func (c *Cluster) waste(o *Option, pods []policy.Pod) float64 {
 	var asked policy.Resources
 	for _, i := range o.Pods {
@@ -69,8 +70,8 @@ func (c *Cluster) waste(o *Option, pods []policy.Pod) float64 {
 	return part(bought.CPU, asked.CPU) + part(bought.Memory, asked.Memory)
 }
 
-// priorityOf returns the highest priority of a group; below all others where none names it
-// (expander/priority/priority.go).
+// priorityOf returns the highest priority of a group, or negative infinity if no entry matches its
+// name (expander/priority/priority.go).
 func (c *Cluster) priorityOf(group string) float64 {
 	most := math.Inf(-1)
 	for _, p := range c.Priorities {

@@ -8,10 +8,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// PlacePending finds room for pending pods on the nodes of the snapshot, higher priorities first,
-// and returns the node of each pod, policy.None for those that need a new one. A pod that is
-// nominated stays where it is while it fits. The pods stay bound in the Space: what is decided later
-// in the same look counts them (core/podlistprocessor/filter_out_schedulable.go).
+// PlacePending binds pending pods to nodes of the snapshot, higher priorities first, and returns
+// the node of each pod, or policy.None for a pod that needs a new node. A nominated pod gets its
+// nominated node if it fits there. The pods stay bound in the Space, so that later decisions of the
+// same iteration count them (core/podlistprocessor/filter_out_schedulable.go).
 func (c *Cluster) PlacePending(m *Memory, pods []policy.Pod) []policy.NodeID {
 	m.search.reset(c)
 	order := make([]int, len(pods))
@@ -54,8 +54,9 @@ func (c *Cluster) PlacePending(m *Memory, pods []policy.Pod) []policy.NodeID {
 
 func (c *Cluster) priority(p *policy.Pod) int32 { return c.Templates[p.Template].Priority }
 
-// alike reports whether the pods of t are equal to the Cluster Autoscaler: they have one controller,
-// and no volumes of their own (core/scaleup/equivalence/groups.go).
+// alike reports whether the Cluster Autoscaler treats the pods of t as equal: they have a common
+// controller and no volumes other than claims that the template names
+// (core/scaleup/equivalence/groups.go).
 func (c *Cluster) alike(t policy.TemplateID) bool {
 	if o := c.Traits[t].Owner; o == OwnerNone || o == OwnerDaemonSet || o == OwnerMirror {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A Reason says why a node stays.
+// A Reason is the reason why a node is not removed.
 type Reason uint8
 
 // The reasons (simulator/cluster.go).
@@ -26,34 +26,35 @@ const (
 	BlockedByOnCompletionPod
 )
 
-// String returns the reason in the words of the Cluster Autoscaler.
+// String returns the name that the Cluster Autoscaler gives the reason.
 func (r Reason) String() string {
 	return [...]string{"", "ScaleDownDisabledAnnotation", "NotUnderutilized", "RecentlyUnremovable", "NoPlaceToMovePods",
 		"BlockedByPod",
 		"NotUnneededLongEnough", "NotUnreadyLongEnough", "NodeGroupMinSizeReached", "BlockedByOnCompletionPod"}[r]
 }
 
-// An Unneeded node is one that the cluster can do without.
+// An Unneeded is a node that the cluster does not need.
 type Unneeded struct {
 	Node policy.NodeID
 
-	// Moves are the pods to evict and where each found a place, Completing pods that are left to end
-	// by themselves. A node without moves counts as empty.
+	// Moves are the pods to evict and the node on which the simulation placed each. Completing are
+	// the pods that are left to complete. A node without moves counts as empty.
 	Moves      []Move
 	Daemons    []policy.PodID
 	Completing []policy.PodID
 
-	// Risky reports whether budgets do not allow all its pods to go at once.
+	// Risky reports whether PodDisruptionBudgets do not allow the eviction of all its pods at once.
 	Risky bool
 }
 
-// A Move is the place that a simulation found for a pod.
+// A Move is the node on which a simulation placed a pod.
 type Move struct {
 	Pod policy.PodID
 	To  policy.NodeID
 }
 
-// An Unremovable node is one that stays. Pod and Blocking are set for BlockedByPod.
+// An Unremovable is a node that cannot be removed now. Pod and Blocking are set if Reason is
+// BlockedByPod.
 type Unremovable struct {
 	Node     policy.NodeID
 	Reason   Reason
@@ -61,17 +62,17 @@ type Unremovable struct {
 	Blocking Blocking
 }
 
-// A Look is what one look for unneeded nodes finds. The lists are in the order in which nodes were
-// looked at.
+// A Look is the result of one search for unneeded nodes. The lists are in the order in which nodes
+// were checked.
 type Look struct {
 	Candidates  []policy.NodeID
 	Unneeded    []Unneeded
 	Unremovable []Unremovable
 }
 
-// FindUnneeded looks for nodes that the cluster can do without, and notes in m since when each is.
-// Nodes that it finds take no pods of those looked at later, and pods stay where they were moved
-// until the look ends (core/scaledown/planner/planner.go).
+// FindUnneeded looks for nodes that the cluster does not need, and records in m since when each is
+// unneeded. During the search, unneeded nodes receive no pods of nodes that are checked later, and
+// pods stay where they were moved (core/scaledown/planner/planner.go).
 func (c *Cluster) FindUnneeded(m *Memory) *Look {
 	m.search.reset(c)
 	f := finder{Cluster: c, memory: m, allowed: slices.Clone(c.Allowed), arrived: make(map[policy.NodeID][]policy.PodID)}
@@ -97,26 +98,27 @@ func (c *Cluster) FindUnneeded(m *Memory) *Look {
 	return &f.look
 }
 
-// A finder is one look for unneeded nodes.
+// A finder carries out one search for unneeded nodes.
 type finder struct {
 	*Cluster
 	memory  *Memory
 	look    Look
-	order   []int // of candidates, as indices of Nodes
+	order   []int // candidates, as indices of Nodes
 	allowed []int32
 
 	changes []change
 	arrived map[policy.NodeID][]policy.PodID // pods moved to a node, in order
 }
 
-// A change of the Space: a node that was taken out, with the pods on it, or a pod that was bound.
+// A change of the Space: a removed node with the pods that were on it, or, if node is nil, one pod
+// that was bound to a node.
 type change struct {
 	node *Node
 	pods []policy.PodID
 	to   policy.NodeID
 }
 
-// limit returns how many nodes are found unneeded at most (unneededNodesLimit).
+// limit returns the maximum number of nodes to find unneeded (unneededNodesLimit).
 func (f *finder) limit() int {
 	before := 0
 	for i := range f.memory.nodes {
@@ -128,8 +130,8 @@ func (f *finder) limit() int {
 	return min(before+2*f.EmptyMax, f.EmptyMax*loops+f.EmptyMax)
 }
 
-// candidates lists the nodes of groups that may shrink: empty ones first, and
-// among these and the others those that were unneeded before (processors/scaledowncandidates).
+// candidates lists the nodes of groups that may shrink: empty ones first, and within both parts
+// first the nodes that were unneeded before (processors/scaledowncandidates).
 func (f *finder) candidates() (ids []policy.NodeID) {
 	type rank struct{ stood, empty bool }
 	ranks := make(map[int]rank)
@@ -142,7 +144,8 @@ func (f *finder) candidates() (ids []policy.NodeID) {
 		ranks[i] = rank{f.memory.Since(n.ID) != 0, d.blocked == NotBlocking && len(d.moves) == 0}
 		f.order = append(f.order, i)
 	}
-	// Both sorts are unstable, and order equals alike.
+	// Both sorts, here and in the Cluster Autoscaler, are unstable, and they order equal elements
+	// alike.
 	sort.Slice(f.order, func(i, k int) bool {
 		a, b := ranks[f.order[i]], ranks[f.order[k]]
 		if a.empty != b.empty {
@@ -156,7 +159,8 @@ func (f *finder) candidates() (ids []policy.NodeID) {
 	return ids
 }
 
-// ineligible returns why a candidate is not simulated (core/scaledown/eligibility/eligibility.go).
+// ineligible returns the reason why a candidate is not simulated, or NoReason
+// (core/scaledown/eligibility/eligibility.go).
 func (f *finder) ineligible(n *Node) Reason {
 	switch {
 	case f.memory.of(n.ID).recheckAt > f.Now:
@@ -177,8 +181,8 @@ func (c *Cluster) underused(n policy.NodeID) bool {
 	return c.Utilization(n) <= most
 }
 
-// Utilization returns the part of a node's CPU or memory that is requested, whichever is more; of its
-// accelerators alone where it has some (simulator/utilization/info.go).
+// Utilization returns the higher of the requested fractions of a node's CPU and memory, or, for a
+// node with accelerators, the requested fraction of these (simulator/utilization/info.go).
 func (c *Cluster) Utilization(n policy.NodeID) float64 {
 	var used, daemons policy.Resources
 	for _, id := range c.Space.Pods(n) {
@@ -200,7 +204,7 @@ func (c *Cluster) Utilization(n policy.NodeID) float64 {
 	return max(float64(used.CPU)/float64(max(all.CPU, 1)), float64(used.Memory)/float64(max(all.Memory, 1)))
 }
 
-// podsOn returns the pods of a node in their order: those that were moved there come last.
+// podsOn returns the pods of a node in order. Pods that were moved to it come last.
 func (f *finder) podsOn(n policy.NodeID) []policy.PodID {
 	moved := f.arrived[n]
 	if len(moved) == 0 {
@@ -238,9 +242,9 @@ func (f *finder) fail(u Unremovable) {
 	f.memory.of(u.Node).recheckAt = f.Now.Add(f.RecheckTime)
 }
 
-// relocate takes a node out of the simulation and moves its pods. Without a place for each of them all
-// is as it was. The node stays, closed and empty, until its pods have places: topology spread counts its
-// domains.
+// relocate removes a node from the simulation and moves its pods. It reports whether every pod
+// found a node; if not, it reverts all changes. The node remains in the Space, closed and empty,
+// until its pods are placed, since topology spread counts its domains.
 func (f *finder) relocate(n *Node, pods []policy.PodID) ([]Move, bool) {
 	begun := len(f.changes)
 	f.changes = append(f.changes, change{node: n, pods: slices.Clone(f.Space.Pods(n.ID))})
@@ -259,10 +263,9 @@ func (f *finder) relocate(n *Node, pods []policy.PodID) ([]Move, bool) {
 	return moves, true
 }
 
-// placesFor binds pods to other nodes, in order: first those that fit where they found a place in
-// the previous evaluation, then the others. After the first pod that does not fit, it continues
-// with the next lower priority; before 1.37 it does not
-// (simulator/scheduling/hinting_simulator.go).
+// placesFor binds pods to other nodes, in order: first those that fit the node of their hint, then
+// the others. After the first pod that does not fit, it continues with the next lower priority;
+// before 1.37 it stops (simulator/scheduling/hinting_simulator.go).
 func (f *finder) placesFor(pods []policy.PodID, from policy.NodeID) (moves []Move, ok bool) {
 	accept := func(n policy.NodeID) bool { return n != from }
 	rest := slices.Clone(pods)
@@ -288,7 +291,7 @@ func (f *finder) placesFor(pods []policy.PodID, from policy.NodeID) (moves []Mov
 	return moves, len(moves) == len(pods)
 }
 
-// tryHint places a pod where it found a place in the look before, if it fits there.
+// tryHint places a pod on the node of its hint, if it fits there, and reports whether it did.
 func (f *finder) tryHint(id policy.PodID, from policy.NodeID, moves *[]Move) bool {
 	n := f.memory.hint(&f.Pods[id])
 	if n == policy.None || n == from || !slices.Contains(f.memory.search.nodes, n) ||
@@ -307,7 +310,7 @@ func (f *finder) place(id policy.PodID, n policy.NodeID, moves *[]Move) {
 	*moves = append(*moves, Move{id, n})
 }
 
-// undo takes back the changes from the given one on, the last first.
+// undo reverts the changes from the given index on, the last one first.
 func (f *finder) undo(from int) {
 	for _, x := range slices.Backward(f.changes[from:]) {
 		if x.node == nil {
@@ -323,7 +326,7 @@ func (f *finder) undo(from int) {
 	f.changes = f.changes[:from]
 }
 
-// remember notes since when nodes are unneeded, and drops old hints.
+// remember records since when nodes are unneeded, and drops old hints.
 func (f *finder) remember() {
 	found := make(map[policy.NodeID]bool, len(f.look.Unneeded))
 	for i := range f.look.Unneeded {

@@ -8,23 +8,24 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// An Option is what growing one group would do.
+// An Option is the effect of growing one group.
 type Option struct {
 	Group int
 
-	// Schedulable are the lots of which a pod fits an empty new node, Similar the groups among which
-	// new nodes would be balanced.
+	// Schedulable are the indices of the lots whose pods fit an empty new node. Similar are the
+	// other groups over which new nodes would be balanced.
 	Schedulable []int
 	Similar     []int
 
-	// Nodes is how many nodes to add, Pods the indices of the pods that they would hold, and Bins
-	// the same by node. Nodes may be more than there are bins; see estimate.
+	// Nodes is the number of nodes to add, Pods the indices of the pods that would run on them, and
+	// Bins the same indices by node. Nodes can exceed the number of bins; see estimate.
 	Nodes int
 	Pods  []int
 	Bins  [][]int
 }
 
-// Lots groups the indices of pods that are equal for scheduling (core/scaleup/equivalence/groups.go).
+// Lots groups the indices of pods that the scheduler treats as equal
+// (core/scaleup/equivalence/groups.go).
 func (c *Cluster) Lots(pods []policy.Pod) [][]int {
 	var lots [][]int
 	of := slices.Repeat([]int{-1}, len(c.Templates))
@@ -40,9 +41,9 @@ func (c *Cluster) Lots(pods []policy.Pod) [][]int {
 	return lots
 }
 
-// ScaleUp returns what growing each group would do for pods that have no place, one option a group.
-// Groups that may not grow, or that help no pod, have one without nodes.
-// (core/scaleup/orchestrator/orchestrator.go)
+// ScaleUp returns one option for each group: the effect of growing it for pods that fit no existing
+// node. The option of a group that may not grow, or that helps no pod, has no nodes
+// (core/scaleup/orchestrator/orchestrator.go).
 func (c *Cluster) ScaleUp(m *Memory, pods []policy.Pod) []Option {
 	m.search.reset(c)
 	lots := c.Lots(pods)
@@ -94,7 +95,7 @@ func (g *Group) node(id policy.NodeID) policy.Node {
 		VolumesMax: g.VolumesMax, GPUResource: g.GPUResource}
 }
 
-// similar returns the groups of like shape that the same pods can be scheduled on.
+// similar returns the groups that are similar to group g and whose new nodes fit the same lots.
 func (c *Cluster) similar(g int, options []Option) (similar []int) {
 	for x := range options {
 		holds := func(lot int) bool { return slices.Contains(options[x].Schedulable, lot) }
@@ -115,8 +116,8 @@ type estimate struct {
 	group  *Group
 	pods   []policy.Pod
 
-	existing int // nodes of the snapshot
-	room     int // nodes that may still be added
+	existing int // number of nodes in the snapshot
+	room     int // number of nodes that may still be added
 	first    policy.NodeID
 	opened   int
 	last     policy.NodeID
@@ -124,7 +125,7 @@ type estimate struct {
 	bins   [][]int
 	placed []int
 
-	// elsewhere are existing nodes that took pods. They count as nodes to add.
+	// elsewhere are the existing nodes on which pods were placed. They count as nodes to add.
 	elsewhere []policy.NodeID
 	outside   []int
 }
@@ -134,7 +135,7 @@ func newEstimate(c *Cluster, m *Memory, g *Group, pods []policy.Pod, room int) *
 		first: c.Free, last: policy.None}
 }
 
-// run packs the given lots, largest pods first, and leaves the Space as it was.
+// run packs the given lots, largest pods first, and leaves the Space unchanged.
 func (e *estimate) run(lots [][]int, fit []int) (nodes int, placed []int, bins [][]int) {
 	order := slices.Clone(fit)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(e.score(lots[b]), e.score(lots[a])) })
@@ -166,7 +167,8 @@ func (e *estimate) run(lots [][]int, fit []int) (nodes int, placed []int, bins [
 	return nodes, e.placed, bins
 }
 
-// score is the size of a lot's pods in parts of a new node (estimator/decreasing_pod_orderer.go).
+// score returns the size of a lot's pods: the sum of the fractions of a new node's CPU and memory
+// that one pod requests (estimator/decreasing_pod_orderer.go).
 func (e *estimate) score(lot []int) (score float64) {
 	r, all := &e.Templates[e.pods[lot[0]].Template].Requests, &e.group.Allocatable
 	if all.CPU > 0 {
@@ -178,8 +180,8 @@ func (e *estimate) score(lot []int) (score float64) {
 	return score
 }
 
-// fill puts pods of a lot onto nodes that were opened before, until one fits none, and returns that
-// pod and those after it.
+// fill places pods of a lot on nodes that were already added, until one fits none of them. It
+// returns that pod and the following ones.
 func (e *estimate) fill(lot []int) (rest []int) {
 	for k, i := range lot {
 		n := policy.NodeID(policy.None)
@@ -194,8 +196,8 @@ func (e *estimate) fill(lot []int) (rest []int) {
 	return nil
 }
 
-// open puts pods of a lot onto the newest node and opens others where they do not fit. It reports
-// whether more nodes may be opened for other lots.
+// open places pods of a lot on the newest node, and adds a node where a pod does not fit it. It
+// reports whether more nodes may be added for other lots.
 func (e *estimate) open(lot []int) bool {
 	for _, i := range lot {
 		p := &e.pods[i]
@@ -213,7 +215,7 @@ func (e *estimate) open(lot []int) bool {
 				}
 			}
 			if len(e.bins[e.last-e.first]) == 0 {
-				return true // an empty node does not take the pod, so no other will
+				return true // the pod does not fit an empty node, so it fits no other
 			}
 		}
 		if e.room == 0 {
@@ -239,9 +241,9 @@ func (e *estimate) add() {
 	e.opened++
 }
 
-// search finds a node for p. The Cluster Autoscaler keeps its new nodes in a map of Go, whose order is
-// another each time: in effect they stay in one random order, from a random place of which each search
-// starts (simulator/clustersnapshot/store/delta.go).
+// search finds a node for p. The Cluster Autoscaler keeps its new nodes in a Go map, whose
+// iteration order changes. In effect, they have one random order, in which each search starts at a
+// random position (simulator/clustersnapshot/store/delta.go).
 func (e *estimate) search(p *policy.Pod, accept func(policy.NodeID) bool) policy.NodeID {
 	added := e.memory.search.nodes[e.existing:]
 	turn := e.draw(len(added))

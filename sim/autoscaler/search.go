@@ -5,15 +5,15 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A search looks for the first node that takes a pod, from behind the node that it found last
+// A search looks for the first node that fits a pod, starting after the node that it found last
 // (simulator/clustersnapshot/scheduling_opts.go).
 type search struct {
 	nodes []policy.NodeID // in the order of the snapshot
-	next  int             // the place in nodes from which the next search starts, modulo their number
+	next  int             // index in nodes, modulo their number, at which the next search starts
 	begun bool
 }
 
-// reset lists the nodes of a new look.
+// reset lists the nodes of a new iteration.
 func (s *search) reset(c *Cluster) {
 	if !s.begun && !c.Version.Before(37) {
 		s.next = 1
@@ -25,7 +25,8 @@ func (s *search) reset(c *Cluster) {
 	}
 }
 
-// find returns the first node that takes p among those that accept allows, or policy.None.
+// find returns the first node that fits p and that accept allows, or policy.None. A nil accept
+// allows all nodes.
 func (c *Cluster) find(s *search, p *policy.Pod, accept func(policy.NodeID) bool) policy.NodeID {
 	for i := range s.nodes {
 		at := (s.next + i) % len(s.nodes)

@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/sim/result"
 )
 
-// CheckAll holds the invariants of the cluster. It counts everything again in the plain way,
-// and shares nothing with the code that it checks.
+// CheckAll checks the invariants of the cluster. It counts everything again in the simplest way,
+// and shares no code with the functions that it checks.
 func (c *Cluster) CheckAll() error {
 	for _, check := range [...]func() error{c.checkPods, c.checkGangs, c.checkPlans, c.checkNodes} {
 		if err := check(); err != nil {
@@ -19,20 +19,18 @@ func (c *Cluster) CheckAll() error {
 	return nil
 }
 
-// podCounts are pods of one workload: those that serve, those that the cluster
-// takes for ready, those that are not on their way out, and of these those that do not
-// serve.
+// podCounts are numbers of pods of one workload: pods that serve, pods that the cluster takes for
+// ready, pods that are not terminating, and, of the latter, pods that do not serve.
 type podCounts struct{ ready, seen, active, waiting int32 }
 
-// A recount is what the checkers count in. They run after every event, and so
-// use it again.
+// A recount is the scratch memory of the checks. They run after every event and reuse it.
 type recount struct {
-	on     []policy.NodeID // by pod, one more than the id of its node, 0 for none
+	on     []policy.NodeID // by pod, its node's id plus one; 0 without a node
 	counts []podCounts     // by workload
 }
 
-// checkPods holds that every pod is on one node at most, that workloads own
-// what they count, and that ready pods are counted.
+// checkPods checks that every pod is on at most one node, and that the counts of workloads equal
+// the numbers of their pods.
 func (c *Cluster) checkPods() error {
 	c.checked.on = append(c.checked.on[:0], make([]policy.NodeID, len(c.Pods.All))...)
 	on := c.checked.on
@@ -89,8 +87,9 @@ func (c *Cluster) checkPods() error {
 	return nil
 }
 
-// checkMissing checks that a service misses, over all causes, its pods that do not serve and those
-// not yet created to replace others, and never more than it wants.
+// checkMissing checks that the missing pods of a service, over all causes, are its pods that do not
+// serve and those that replace others and are not yet created, and that they do not exceed the pods
+// that it wants.
 func (c *Cluster) checkMissing(w policy.WorkloadID, waiting int32) error {
 	if !c.Serving.serves(w) {
 		return nil
@@ -111,7 +110,7 @@ func (c *Cluster) checkMissing(w policy.WorkloadID, waiting int32) error {
 	return nil
 }
 
-// checkNodes holds that no node is over its allocatable.
+// checkNodes checks that the requests on no node exceed its allocatable resources.
 func (c *Cluster) checkNodes() error {
 	for i := range c.Nodes.All {
 		n := &c.Nodes.All[i]
@@ -129,7 +128,7 @@ func (c *Cluster) checkNodes() error {
 	return nil
 }
 
-// checkPlans holds that what is counted of nodes, and how they are planned with, is what they are.
+// checkPlans checks the sizes of pools, and how Karpenter plans with each node, against the nodes.
 func (c *Cluster) checkPlans() error {
 	sizes := make([]PoolSize, len(c.Scenario.Pools))
 	for i := range c.Nodes.All {
@@ -156,7 +155,8 @@ func (c *Cluster) checkPlans() error {
 	return nil
 }
 
-// CheckEviction holds, where invariants are, that evicting a ready pod leaves its budget kept.
+// CheckEviction checks, if checks of invariants are on, that the eviction of a ready pod violates
+// none of its PodDisruptionBudgets.
 func (c *Cluster) CheckEviction(id policy.PodID) {
 	if !c.Check || c.Pods.All[id].Phase != policy.PodReady {
 		return
@@ -181,8 +181,8 @@ func (c *Cluster) CheckEviction(id policy.PodID) {
 	}
 }
 
-// checkGangs checks that the pods of a gang work all together or not at all, and that they are
-// created all together or not at all.
+// checkGangs checks that either all pods of a gang work or no pod does, that working pods are
+// ready, and that gangs count their existing pods correctly.
 func (c *Cluster) checkGangs() error {
 	for i := range c.Gangs.All {
 		g := &c.Gangs.All[i]
@@ -208,7 +208,7 @@ func (c *Cluster) checkGangs() error {
 				alive++
 			}
 		}
-		// Those that end their work at one instant do so one after the other.
+		// Pods that finish at the same instant are handled one after the other.
 		done := g.phase == gangWorking && working == left
 		if working != 0 && !done {
 			return fmt.Errorf("%d of the %d pods of gang %s work", working, left, name)

@@ -1,6 +1,6 @@
-// Package cluster simulates Kubernetes: what the API server keeps and tells those who watch,
-// the scheduler, the kubelets and the controllers of workloads. Nodes are added and removed by
-// others, and others decide what is evicted.
+// Package cluster simulates Kubernetes: the objects of the API server and their watches, the
+// scheduler, the kubelets and the controllers of workloads. Other packages add and remove nodes,
+// and decide which pods are evicted.
 package cluster
 
 import (
@@ -11,14 +11,14 @@ import (
 	"github.com/spotter-dev/spotter/sim/setup"
 )
 
-// A Cluster is what Kubernetes keeps and does in a run: the API server's objects with their
-// watches, the scheduler, the kubelets and the controllers of workloads. It knows neither who
-// buys nodes nor who decides.
+// A Cluster is the state and the behaviour of Kubernetes in a run: the API server's objects with
+// their watches, the scheduler, the kubelets and the controllers of workloads. It does not depend
+// on the code that launches nodes or makes decisions.
 type Cluster struct {
 	*setup.Run
 	Watches
 
-	// Space has the pods by node, and says what fits where.
+	// Space maps nodes to their pods and decides which pods fit where.
 	Space *placement.Space
 	sched *scheduler.Scheduler
 
@@ -57,7 +57,7 @@ func New(run *setup.Run) *Cluster {
 	return c
 }
 
-// subscribe says what happens in the cluster at each kind of event.
+// subscribe registers the handlers of the events of the cluster.
 func (c *Cluster) subscribe() {
 	on := c.Clock.On
 	on(engine.ReplicasChange, func(e *engine.Event) { c.Workloads.stepReplicas(policy.WorkloadID(e.A), int(e.B)) })
@@ -82,9 +82,9 @@ func (c *Cluster) subscribe() {
 	ofPod(engine.PodUnprotected, func(p policy.PodID, _ int32) { c.Pods.unprotect(p) })
 }
 
-// spreadTogether reports whether kube-scheduler's default constraints spread pods of
-// t and u together: those of one ReplicaSet or StatefulSet. Scenarios have no
-// Services, so that pods of Jobs and bare pods are not spread.
+// spreadTogether reports whether kube-scheduler's default constraints spread pods of t and u
+// together: they do so for pods of one ReplicaSet or StatefulSet. Scenarios have no Services, so
+// pods of Jobs and bare pods are not spread.
 func (c *Cluster) spreadTogether(t, u *policy.Template) bool {
 	if t.Workload != u.Workload || t.Workload < 0 {
 		return false
@@ -93,51 +93,52 @@ func (c *Cluster) spreadTogether(t, u *policy.Template) bool {
 	return kind == policy.KindDeployment || kind == policy.KindStatefulSet
 }
 
-// Watches are what others may subscribe to, as to a watch of the API server.
+// Watches are the topics that other packages can subscribe to, like the watches of the API server.
 type Watches struct {
-	// NodeChanged has each node of which something changed that the API shows, or that is
-	// drained from now on or no longer.
+	// NodeChanged publishes each node of which something changed that the API shows, or whose drain
+	// starts or is cancelled.
 	NodeChanged engine.Topic[policy.NodeID]
 
-	// NodeReady has a node that takes pods from now on, NodeGone one whose object is being
-	// removed, while its name is still known.
+	// NodeReady publishes a node that accepts pods from now on. NodeGone publishes a node whose
+	// object is being removed, while its name is still known.
 	NodeReady, NodeGone engine.Topic[policy.NodeID]
 
-	// Nominations and Disowned have a node on which one more pending pod was promised a place,
-	// or one fewer.
+	// Nominations publishes a node to which one more pending pod was nominated, Disowned a node
+	// that lost a nominated pod.
 	Nominations, Disowned engine.Topic[policy.NodeID]
 
-	// PodPending has a new pod that waits for the scheduler, PodsWait how many found no place.
+	// PodPending publishes a new pod that waits for the scheduler, PodsWait the number of pods that
+	// the scheduler could not place.
 	PodPending engine.Topic[policy.PodID]
 	PodsWait   engine.Topic[int]
 
-	// PodChanged has each pod of which something changed that the API shows.
+	// PodChanged publishes each pod of which something changed that the API shows.
 	PodChanged engine.Topic[policy.PodID]
 
-	// PodBound has a pod that was bound to its node, PodReady one that is ready there, and
-	// PodUnprotected one that may be disrupted from now on.
+	// PodBound publishes a pod that was bound to its node, PodReady a pod that became ready there,
+	// and PodUnprotected a pod that may be disrupted from now on.
 	PodBound, PodReady, PodUnprotected engine.Topic[policy.PodID]
 
-	// PodEnding has a pod on a node that starts to end within a grace period.
+	// PodEnding publishes a bound pod whose termination starts, with a grace period.
 	PodEnding engine.Topic[policy.PodID]
 
-	// PodsOfNode has a node with other pods than before, or with pods of another phase or
-	// deletion cost.
+	// PodsOfNode publishes a node when the set of its pods, or the phase or deletion cost of one,
+	// has changed.
 	PodsOfNode engine.Topic[policy.NodeID]
 
-	// PodEnded has a pod that is gone, and PodLeft the node that it was on, once its workload
-	// has reacted.
+	// PodEnded publishes a pod that is gone, and PodLeft the node that it was on, after its
+	// workload has reacted.
 	PodEnded engine.Topic[EndedPod]
 	PodLeft  engine.Topic[policy.NodeID]
 
-	// WorkloadChanged has each workload of which something changed that the API shows,
-	// ServingChanged one of which other pods serve, or another number must, and PDBsChanged one
-	// whose disruption budgets changed.
+	// WorkloadChanged publishes each workload of which something changed that the API shows,
+	// ServingChanged a workload whose serving pods or required number of them changed, and
+	// PDBsChanged a workload whose PodDisruptionBudgets changed.
 	WorkloadChanged, ServingChanged, PDBsChanged engine.Topic[policy.WorkloadID]
 }
 
-// An EndedPod is a pod that is gone, and the node that it was on; policy.None for one that had
-// none.
+// An EndedPod is a pod that is gone and the node that it was on, or policy.None if it was never
+// bound.
 type EndedPod struct {
 	policy.EndedPod
 	Node policy.NodeID

@@ -9,61 +9,60 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// A gangPhase is where an instance of a gang is in its life.
+// A gangPhase is a phase in the life of a gang instance.
 type gangPhase uint8
 
 const (
-	gangIdle    gangPhase = iota // no pod is there: not yet, or not again
-	gangWaiting                  // pods are there, and not all are ready
-	gangWorking                  // all are ready and work
+	gangIdle    gangPhase = iota // no pods exist: not yet, or not yet again
+	gangWaiting                  // pods exist, and not all are ready
+	gangWorking                  // all pods are ready and work
 	gangEnding                   // one was lost; the others are being deleted
-	gangOver                     // its work is done, or it has failed
+	gangOver                     // the work is done, or the gang has failed
 )
 
-// How long Kueue waits before it admits a workload again whose pods were not ready
-// in time: requeueFirst, doubled each time, at most requeueMost
-// (waitForPodsReady.requeuingStrategy of its configuration: backoffBaseSeconds
-// and backoffMaxSeconds).
+// The time after which Kueue admits a workload again whose pods were not ready in time:
+// requeueFirst, doubled each time, at most requeueMost (waitForPodsReady.requeuingStrategy of its
+// configuration: backoffBaseSeconds and backoffMaxSeconds).
 const (
 	requeueFirst = 60 * time.Second
 	requeueMost  = 3600 * time.Second
 )
 
-// Gangs are the instances of gangs.
+// Gangs are the gang instances of a run.
 type Gangs struct {
 	*Cluster
 
 	All   []gangRun
 	of    []int32 // by workload, its gang in the scenario or -1
-	open  []int32 // by gang of the scenario, its instance of which not all jobs are released, or -1
+	open  []int32 // by gang of the scenario, its instance whose jobs are not all released, or -1
 	waits []int64 // milliseconds from release to the first start
 }
 
-// A gangRun is one instance of a gang: one instance of each of its jobs. Its pods
-// are created together, work only while all of them are ready, and are all
-// deleted and created again when one is lost.
+// A gangRun is one instance of a gang: one instance of each of its jobs. Its pods are created
+// together and work only while all of them are ready. When one is lost, all are deleted and created
+// again.
 type gangRun struct {
 	gang  int32   // index into the scenario's Gangs
-	jobs  []int32 // its instances of the gang's jobs
+	jobs  []int32 // instances of the gang's jobs
 	phase gangPhase
-	gen   int32 // changes with every phase, by which a timer of a past phase is known
+	gen   int32 // incremented with every phase, so that timers of past phases are recognised
 
-	alive int32 // pods that are there, terminating ones too
-	ready int32 // of them those that are ready and not on a lost node
+	alive int32 // number of existing pods, including terminating ones
+	ready int32 // number of them that are ready and not on a lost node
 
 	released policy.Time
-	retryAt  policy.Time // when it may be admitted again
-	started  bool        // it has worked since it was admitted
-	counted  bool        // its first start is in the result
-	late     bool        // it ends because its pods were not ready in time
+	retryAt  policy.Time // when the gang may be admitted again
+	started  bool        // the gang has worked since it was admitted
+	counted  bool        // the first start is in the result
+	late     bool        // the gang ends because its pods were not ready in time
 	restarts int32
 	requeues int
 }
 
-// A gangEvent is what an engine.GangTimer is for.
+// The purposes of an engine.GangTimer.
 const (
 	gangTimeout = iota // not all pods were ready in time
-	gangRetry          // it is admitted again
+	gangRetry          // the gang may be admitted again
 )
 
 func (gs *Gangs) init() {
@@ -80,9 +79,8 @@ func (gs *Gangs) init() {
 	}
 }
 
-// join puts a job instance that was just released into the instance of its
-// gang, and creates the pods of all once the last job is there. It reports false
-// for a job of no gang.
+// join adds a job instance that was just released to the instance of its gang, and creates the pods
+// of all jobs once the last job is released. It returns false for a job that belongs to no gang.
 func (gs *Gangs) join(job int32) bool {
 	j := &gs.Jobs.All[job]
 	of := gs.of[j.work]
@@ -112,8 +110,8 @@ func (gs *Gangs) enter(i int32, phase gangPhase) {
 	g.gen++
 }
 
-// reconcile creates all pods of gang i if it has no pods and may have them: none of its jobs is
-// suspended or denied pods, and it does not wait to be admitted again.
+// reconcile creates all pods of gang i if it has no pods and may have them: all its jobs are
+// released, none is suspended or denied pods, and the gang does not wait to be admitted again.
 func (gs *Gangs) reconcile(i int32) {
 	g := &gs.All[i]
 	spec := &gs.Scenario.Gangs[g.gang]
@@ -151,14 +149,14 @@ func (gs *Gangs) reconcile(i int32) {
 	}
 }
 
-// countWanted notes how many pods a job has.
+// countWanted sets the number of pods that a job wants to the number that it has.
 func (js *Jobs) countWanted(w policy.WorkloadID) {
 	js.Serving.Of[w].wanted = js.Workloads.State[w].Active
 	js.Workloads.touch(w)
 }
 
-// podReady notes that one more pod of gang i is ready. With the last of them all
-// begin to work, at one instant.
+// podReady records that one more pod of gang i is ready. When the last one is, all pods start to
+// work at the same instant.
 func (gs *Gangs) podReady(i int32) {
 	g := &gs.All[i]
 	g.ready++
@@ -181,8 +179,8 @@ func (gs *Gangs) podReady(i int32) {
 	}
 }
 
-// halt stops the work of all pods of gang i, since no pod can continue without the others. Each pod
-// loses the work since its last checkpoint.
+// halt stops the work of all pods of gang i, because no pod can continue without the others. Each
+// pod loses the work since its last checkpoint.
 func (gs *Gangs) halt(i int32) {
 	for _, job := range gs.All[i].jobs {
 		for k := range gs.Jobs.All[job].Tasks {
@@ -193,7 +191,7 @@ func (gs *Gangs) halt(i int32) {
 	}
 }
 
-// lose ends gang i since one of its pods ends: all others are deleted.
+// lose ends gang i because one of its pods ends: all other pods are deleted.
 func (gs *Gangs) lose(i int32) {
 	g := &gs.All[i]
 	if g.phase != gangWaiting && g.phase != gangWorking {
@@ -210,8 +208,8 @@ func (gs *Gangs) lose(i int32) {
 	}
 }
 
-// podGone notes that a pod of gang i has ended. With the last one the gang is
-// created again, unless its work is done or it has been lost too often.
+// podGone records that a pod of gang i has ended. After the last one, the gang is created again,
+// unless its work is done or it has restarted too often.
 func (gs *Gangs) podGone(i int32) {
 	g := &gs.All[i]
 	if g.alive--; g.alive > 0 {
@@ -261,7 +259,7 @@ func (gs *Gangs) podGone(i int32) {
 	gs.reconcile(i)
 }
 
-// handle carries out a timer of gang i.
+// handle handles a timer of gang i. Timers of past phases are ignored.
 func (gs *Gangs) handle(i, what, gen int32) {
 	g := &gs.All[i]
 	if g.gen != gen {
@@ -275,7 +273,7 @@ func (gs *Gangs) handle(i, what, gen int32) {
 	gs.lose(i)
 }
 
-// fill completes the result with what the gangs came to.
+// fill adds the totals of the gangs to the result.
 func (gs *Gangs) fill() {
 	res := &gs.Result.Gangs
 	for i := range gs.All {

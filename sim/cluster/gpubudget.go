@@ -11,26 +11,26 @@ import (
 	"github.com/spotter-dev/spotter/sim/result"
 )
 
-// GPUBudgets count what the pods of each GPU budget hold, and carry out what a policy
-// does to keep to one.
+// GPUBudgets counts the devices that the pods of each GPU budget hold, and carries out the actions
+// with which a policy enforces a budget.
 type GPUBudgets struct {
 	*Cluster
 
-	All   []policy.Budget // as every snapshot shows them
+	All   []policy.Budget // as in every snapshot
 	state []gpuBudgetState
-	of    [][]int32 // by template, and so by workload, those that count its pods
+	of    [][]int32 // by template (and so by workload), the budgets that count its pods
 }
 
-// A gpuBudgetState is what the simulator knows of a budget beyond its
-// policy.Budget, counted within the metered window.
+// A gpuBudgetState is what the simulator records of a budget in addition to its policy.Budget,
+// within the metered window.
 type gpuBudgetState struct {
-	since   policy.Time // up to which the integrals below are complete
+	since   policy.Time // time up to which the integrals below are complete
 	devices int64       // thousandths of a device that its pods hold now
-	over    bool        // the policy takes it for spent
+	over    bool        // the policy considers it spent
 
 	used             int64 // thousandths of a device × milliseconds
 	closedMS, overMS int64
-	peak             float64 // the largest part of a quota that was used within its window
+	peak             float64 // highest fraction of a quota that was used within its window
 	evicted, paused  int64
 }
 
@@ -67,7 +67,7 @@ func (gb *GPUBudgets) advance(i int32, now policy.Time) {
 	}
 }
 
-// hold notes that sign pods more of template t hold a node.
+// hold records that pods of template t hold a node: one more if sign is 1, one fewer if it is -1.
 func (gb *GPUBudgets) hold(t policy.TemplateID, sign int64) {
 	for _, i := range gb.of[t] {
 		gb.advance(i, gb.Clock.Now)
@@ -75,8 +75,8 @@ func (gb *GPUBudgets) hold(t policy.TemplateID, sign int64) {
 	}
 }
 
-// Note reads from the memory that is saved what the policy takes for
-// spent, since only the policy keeps a ledger.
+// Note reads from the saved memory which budgets the policy considers spent, since only the policy
+// keeps a ledger.
 func (gb *GPUBudgets) Note(m *policy.Memory) {
 	for i := range gb.All {
 		b, x, seen := &gb.All[i], &gb.state[i], m.Budget(gb.All[i].Name)
@@ -99,9 +99,8 @@ func (gb *GPUBudgets) Note(m *policy.Memory) {
 	}
 }
 
-// shut reports whether a closed gate denies new pods of w. As an admission
-// policy does, it denies them when they are created: there is no pod, and
-// nothing for a scheduler or provisioner to see.
+// shut reports whether a closed gate denies new pods of w. Like an admission policy, it denies
+// their creation: no pod exists, and neither the scheduler nor a provisioner observes one.
 func (gb *GPUBudgets) shut(w policy.WorkloadID) bool {
 	for _, i := range gb.of[w] {
 		if gb.All[i].Closed {
@@ -111,23 +110,22 @@ func (gb *GPUBudgets) shut(w policy.WorkloadID) bool {
 	return false
 }
 
-// The workqueues in which controllers put what failed: the first and the
-// longest wait, which doubles from one to the other. Those of Deployments and
-// StatefulSets are client-go's default, and that of Jobs its own.
+// The backoff of the workqueues of controllers: the first delay, which doubles with each failure,
+// and the longest. Deployments and StatefulSets use client-go's default, Jobs their own.
 const (
 	retryFirst, retryMost       = 5 * time.Millisecond, 1000 * time.Second
 	jobRetryFirst, jobRetryMost = time.Second, time.Minute
 )
 
-// deny notes that a controller was denied a pod, and when it will have tried
-// again is found out when the gate opens.
+// deny records that the creation of a pod was denied. The time of the next try is only computed
+// when the gate opens.
 func (wl *Workloads) deny(w policy.WorkloadID) {
 	if wl.State[w].denied == 0 {
 		wl.State[w].denied = wl.Clock.Now
 	}
 }
 
-// retryAt returns when the controller of w tries again after now.
+// retryAt returns the first time after now at which the controller of w tries again.
 func (wl *Workloads) retryAt(w policy.WorkloadID) policy.Time {
 	at, wait, most := wl.State[w].denied, retryFirst, retryMost
 	if wl.Scenario.Workloads[w].Kind == policy.KindJob {
@@ -162,7 +160,7 @@ func (gb *GPUBudgets) Gate(_ context.Context, _ *policy.Snapshot, x *policy.Gate
 		return nil
 	}
 	gb.advance(int32(i), gb.Clock.Now)
-	gb.All = slices.Clone(gb.All) // snapshots share the list
+	gb.All = slices.Clone(gb.All) // snapshots share the old list
 	gb.All[i].Closed = x.Closed
 	gb.Log.Add(gb.Clock.Now, engine.RecordGate, x.Budget, "", int64(oneIf(x.Closed)))
 	for w := range gb.of {
@@ -180,12 +178,12 @@ func oneIf(yes bool) int {
 	return 0
 }
 
-// regate brings w in line with the gates of its budgets. Pods that a closed gate keeps out are
-// missed, but not counted as an outage: no policy could bring them back. When the gate opens, pods
-// have the ready grace to become ready.
+// regate applies the gates of its budgets to w. Pods that a closed gate keeps out count as missing
+// but not as an outage, since no policy could bring them back. After the gate opens, pods have the
+// ready grace to become ready.
 func (gb *GPUBudgets) regate(w policy.WorkloadID) {
 	g, shut := &gb.Serving.Of[w], gb.shut(w)
-	if g.gated == shut || gb.Scenario.Templates[w].DaemonSet { // it has no number of pods to be ready
+	if g.gated == shut || gb.Scenario.Templates[w].DaemonSet { // it has no required number of pods
 		return
 	}
 	g.advance(gb.Clock.Now, gb.Window)
@@ -204,8 +202,9 @@ func (gb *GPUBudgets) regate(w policy.WorkloadID) {
 	}
 }
 
-// admitted returns the part of required that can be demanded: while a gate is closed, the existing
-// pods; for the ready grace after it has opened, the pods that existed when it did.
+// admitted returns the part of required that counts: while a gate is closed, at most the number of
+// existing pods; during the ready grace after it has opened, at most the number of pods that
+// existed when it opened.
 func (sv *Serving) admitted(w policy.WorkloadID, required int32) int32 {
 	switch g := &sv.Of[w]; {
 	case g.gated:
@@ -216,7 +215,8 @@ func (sv *Serving) admitted(w policy.WorkloadID, required int32) int32 {
 	return required
 }
 
-// recountRequired follows a change of the pods that there are of w.
+// recountRequired updates the required number of pods of w after its number of existing pods
+// changed.
 func (sv *Serving) recountRequired(w policy.WorkloadID) {
 	if sv.Of[w].gated {
 		sv.setRequired(w)
@@ -259,9 +259,8 @@ func (gb *GPUBudgets) Pause(_ context.Context, _ *policy.Snapshot, x *policy.Pau
 	return nil
 }
 
-// Evict asks the API server to evict a pod, which a disruption budget may
-// refuse: that is an answer and no fault. Annotations that keep provisioners
-// from a pod do not concern it.
+// Evict requests the eviction of a pod from the API server. A PodDisruptionBudget may refuse it,
+// which is not an error. Annotations that prevent disruption by provisioners have no effect.
 func (gb *GPUBudgets) Evict(_ context.Context, _ *policy.Snapshot, x *policy.Evict) error {
 	id := x.Pod
 	p, t := &gb.Pods.All[id], &gb.Scenario.Templates[gb.Pods.All[id].Template]
@@ -287,7 +286,7 @@ func (gb *GPUBudgets) Evict(_ context.Context, _ *policy.Snapshot, x *policy.Evi
 	return nil
 }
 
-// fill completes the result with what the budgets came to.
+// fill adds the totals of the budgets to the result.
 func (gb *GPUBudgets) fill(saved *policy.Memory) {
 	for i := range gb.Serving.Of {
 		gb.Result.KeptOut += perHourOf(gb.Prepared.PodValue(policy.WorkloadID(i)), gb.Serving.Of[i].gatedMS)

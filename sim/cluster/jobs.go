@@ -8,15 +8,15 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// Jobs are the instances of jobs.
+// Jobs are the job instances of a run.
 type Jobs struct {
 	*Cluster
 
 	All         []jobRun
 	of          [][]int32 // by workload, the instances that have work left
-	suspendedBy []string  // by workload, the budget for which it is suspended; empty if it is not
+	suspendedBy []string  // by workload, the budget that suspends it; empty if it is not suspended
 
-	// registerMax is the longest that a node of any market takes to join.
+	// registerMax is the longest registration delay of a node in any market.
 	registerMax time.Duration
 }
 
@@ -32,8 +32,8 @@ type jobRun struct {
 	work     policy.WorkloadID
 	name     string
 	released policy.Time
-	due      policy.Time // its deadline, 0 without one
-	left     int32       // completions not yet done
+	due      policy.Time // deadline, 0 without one
+	left     int32       // number of completions not yet done
 	gang     int32       // index into Gangs, or -1
 	Tasks    []Task
 	settled  bool
@@ -42,10 +42,10 @@ type jobRun struct {
 
 // A Task is one completion of a job instance.
 type Task struct {
-	Done    time.Duration // work made safe
-	Kept    time.Duration // and work that is safe, but whose pod's loss is not noticed yet
-	running policy.PodID  // None while no pod works on it
-	began   policy.Time   // when the pod began; 0 while it is not ready
+	Done    time.Duration // work saved at checkpoints
+	Kept    time.Duration // additional saved work of a lost pod whose loss is not noticed yet
+	running policy.PodID  // policy.None while no pod works on it
+	began   policy.Time   // when the pod started to work; 0 while it is not ready
 	over    bool
 }
 
@@ -71,8 +71,8 @@ func (js *Jobs) release(w policy.WorkloadID, k int) {
 	}
 }
 
-// reconcile keeps as many pods at work as the job allows. Those of a gang are
-// there all or none.
+// reconcile creates pods until as many work as the job allows. The pods of a gang are created all
+// together.
 func (js *Jobs) reconcile(i int) {
 	j := &js.All[i]
 	if j.gang >= 0 {
@@ -108,7 +108,7 @@ func (js *Jobs) reconcile(i int) {
 	js.countWanted(j.work)
 }
 
-// startTask lets a ready pod work on.
+// startTask lets a ready pod start or resume its work.
 func (js *Jobs) startTask(id policy.PodID) {
 	x := &js.Pods.State[id]
 	j := &js.All[x.job]
@@ -117,7 +117,7 @@ func (js *Jobs) startTask(id policy.PodID) {
 	js.Clock.Add(js.Clock.Now.Add(js.Scenario.Workloads[j.work].Job.Work-t.Done), engine.PodFinished, int32(id), 0, x.gen)
 }
 
-// stopTask takes the work from a pod that ends.
+// stopTask removes the task from a pod that ends.
 func (js *Jobs) stopTask(id policy.PodID) {
 	x := &js.Pods.State[id]
 	js.interruptTask(id)
@@ -127,8 +127,7 @@ func (js *Jobs) stopTask(id policy.PodID) {
 	}
 }
 
-// interruptTask makes a pod stop working. What was not made safe at a
-// checkpoint is lost.
+// interruptTask makes a pod stop working. The work since the last checkpoint is lost.
 func (js *Jobs) interruptTask(id policy.PodID) {
 	x := &js.Pods.State[id]
 	j := &js.All[x.job]
@@ -161,7 +160,7 @@ func (js *Jobs) podFinished(id policy.PodID) {
 	j := &js.All[i]
 	t := &j.Tasks[x.task]
 	if t.began == 0 {
-		return // its gang was halted meanwhile
+		return // its gang was halted in the meantime
 	}
 	t.began = 0
 	t.Done, t.over, t.running = js.Scenario.Workloads[j.work].Job.Work, true, policy.None
@@ -182,15 +181,15 @@ func (js *Jobs) podFinished(id policy.PodID) {
 	js.reconcile(i)
 }
 
-// settle accounts for instance i at its end, its deadline or the end of the
-// window, whichever comes first.
+// settle accounts for instance i at its completion, its deadline or the end of the window,
+// whichever comes first.
 func (js *Jobs) settle(i int, at policy.Time) {
 	j := &js.All[i]
 	if j.settled {
 		return
 	}
 	j.settled = true
-	js.Workloads.touch(j.work) // it no longer has a deadline
+	js.Workloads.touch(j.work) // the workload no longer has this deadline
 	w := &js.Scenario.Workloads[j.work]
 	job, value := w.Job, js.Prepared.PodValue(j.work)
 	end := js.Window.To
@@ -206,8 +205,8 @@ func (js *Jobs) settle(i int, at policy.Time) {
 		}
 		return
 	}
-	// Work released too late to be finished on on-demand costs nothing: a node
-	// has to come first, and every completion starts a pod of its own.
+	// Work that was released too late to be finished on on-demand nodes costs nothing. The estimate
+	// includes the launch of a node, and the start of a new pod for every completion.
 	rounds := (job.Completions + job.Pods - 1) / job.Pods
 	each := js.Delays.JobRound(js.Scenario.Templates[j.work].Startup, job.Work)
 	if j.released.Add(js.registerMax+js.Delays.Initialize+js.Delays.Pull+each*time.Duration(rounds)) > end {

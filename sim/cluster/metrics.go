@@ -10,33 +10,33 @@ import (
 	"github.com/spotter-dev/spotter/sim/result"
 )
 
-// A Readiness follows one workload: what it wants, what it has, and what came of
-// the difference inside the metered window.
+// A Readiness tracks one workload: the pods that it wants and has, and the effects of the
+// difference within the metered window.
 type Readiness struct {
-	since policy.Time // up to which the integrals below are complete
+	since policy.Time // time up to which the integrals below are complete
 
-	// wanted is what the controller wants; desired is wanted with growth
-	// counted only after the ready grace, and required the part that must be
-	// there.
+	// wanted is the number of pods that the controller wants. desired is the same number, but
+	// growth counts only after the ready grace. required is the number of pods that must serve.
 	wanted, desired, required int32
 	ready, readySpot          int32
 
-	// seen is how many pods the cluster takes for ready: those on a node that
-	// was lost still count until that is noticed.
+	// seen is the number of pods that the cluster takes for ready: pods on a lost node count until
+	// the loss is noticed.
 	seen int32
 
 	gateState
 	readyIntegrals
 
-	// Missing are the pods that are made or to be made and do not serve, by why.
+	// Missing is the number of pods, by cause, that exist or must still be created and do not
+	// serve.
 	Missing [result.OutageCauses]int32
 
-	outages  result.Outages // over the incidents that are over
+	outages  result.Outages // of closed incidents
 	incident incidentInHand
 }
 
-// A gateState says that a closed gate keeps new pods out. Until spared, after it has
-// opened, no more is required than the pods that were admitted then.
+// A gateState records that a closed gate keeps new pods out. After the gate has opened, no more
+// pods than admitted are required until spared.
 type gateState struct {
 	gated    bool
 	spared   policy.Time
@@ -46,22 +46,22 @@ type gateState struct {
 // The readyIntegrals of a workload over the metered window.
 type readyIntegrals struct {
 	missingMS int64 // pod-milliseconds of max(0, desired − ready)
-	gatedMS   int64 // of them those behind a closed gate
+	gatedMS   int64 // part of missingMS behind a closed gate
 	fullMS    int64 // milliseconds with ready ≥ desired
 	readyMS   int64 // pod-milliseconds ready
-	spotMS    int64 // of them on spot
+	spotMS    int64 // part of readyMS on Spot
 }
 
-// An incidentInHand is an incident that may continue, if it is open: it is over when the workload
-// was not below its required level for [result.IncidentGap].
+// An incidentInHand is the current incident, if open is true. It ends once the workload has not
+// been below its required level for [result.IncidentGap].
 type incidentInHand struct {
 	open             bool
-	began, lastBelow policy.Time                // when it began, and when it was last below
+	began, lastBelow policy.Time                // start, and last time below the level
 	belowMS          [result.OutageCauses]int64 // milliseconds below so far
-	shortfall        int32                      // the greatest so far
+	shortfall        int32                      // maximum so far
 }
 
-// add adds a time below the required level, with short pods missing.
+// add adds the time from from to to below the required level, with short pods missing.
 func (x *incidentInHand) add(from, to policy.Time, cause result.OutageCause, short int32) {
 	if !x.open {
 		x.open, x.began = true, from
@@ -98,7 +98,7 @@ func (g *Readiness) advance(now policy.Time, window billing.Span) {
 	g.incident.add(from, to, g.cause(), g.required-g.ready)
 }
 
-// close ends the incident in hand, if there is one.
+// close ends the open incident, if there is one.
 func (g *Readiness) close() {
 	if x := &g.incident; x.open {
 		g.outages.AddIncident(x.began, &x.belowMS, x.shortfall)
@@ -106,8 +106,9 @@ func (g *Readiness) close() {
 	}
 }
 
-// outage returns the unserved value and the cost of the incidents of a
-// workload, given the value of one pod per hour.
+// outage returns the unserved value and the cost of the incidents of a workload. value is the value
+// of one pod per hour. If perHour is positive, incidents cost that much per hour of outage;
+// otherwise, each affected pod costs penalty × value.
 func (g *Readiness) outage(value policy.Money, penalty float64, perHour policy.Money) (unserved,
 	incidents policy.Money) {
 	unserved = perHourOf(value, g.missingMS)
@@ -117,8 +118,8 @@ func (g *Readiness) outage(value policy.Money, penalty float64, perHour policy.M
 	return unserved, (value * policy.Money(g.outages.PodsAffected)).Times(penalty)
 }
 
-// perHourOf returns an hourly amount taken for ms milliseconds, rounded half
-// up. The hours are split off first, so that no product overflows.
+// perHourOf returns the amount for ms milliseconds at an hourly rate, rounded half up. Full hours
+// are computed separately, so that no product overflows.
 func perHourOf(hourly policy.Money, ms int64) policy.Money {
 	const hour = 3_600_000
 	return hourly*policy.Money(ms/hour) + (hourly*policy.Money(ms%hour)+hour/2)/hour
@@ -133,8 +134,8 @@ func percentile(sorted []int64, p int) time.Duration {
 	return time.Duration(sorted[max(rank, 1)-1]) * time.Millisecond
 }
 
-// A Holding integrates the capacity held, in vCPU (GPUs where every pool has
-// them), over the metered window.
+// A Holding integrates the capacity held over the metered window, in vCPUs, or in GPUs if every
+// pool has them.
 type Holding struct {
 	since            policy.Time
 	Nodes, SpotNodes int64
@@ -159,8 +160,8 @@ func (h *Holding) advance(now policy.Time, window billing.Span) {
 	h.podsMS += ms * h.boundPods
 }
 
-// FillResult completes the result with what was integrated over the window, and with what
-// budgets and gangs came to. saved is what the policy keeps, with its ledger of budgets.
+// FillResult completes the result with the integrals over the window and the totals of budgets and
+// gangs. saved is the memory of the policy, with its ledger of budgets.
 func (c *Cluster) FillResult(saved *policy.Memory) {
 	const hour, day = 3_600_000.0, 86_400_000.0
 	res, length := c.Result, float64(c.Window.To-c.Window.From)
@@ -209,15 +210,15 @@ func (c *Cluster) FillResult(saved *policy.Memory) {
 	c.Gangs.fill()
 }
 
-// AddOutages adds to a sample the total of outages at a given later instant, as if open incidents
-// ended then.
+// AddOutages adds to a sample the total outages at the given instant, as if open incidents ended
+// then. The instant may be later than now.
 func (c *Cluster) AddOutages(s *result.Sample, at policy.Time) {
 	for i := range c.Serving.Of {
 		w := &c.Scenario.Workloads[i]
 		if !c.Serving.serves(policy.WorkloadID(i)) {
 			continue
 		}
-		g := c.Serving.Of[i] // a copy: the incident in hand stays open
+		g := c.Serving.Of[i] // a copy, so that the incident stays open
 		g.advance(at, c.Window)
 		g.close()
 		unserved, incidents := g.outage(c.Prepared.PodValue(policy.WorkloadID(i)), w.OutagePenalty, w.OutageCostPerHour)

@@ -16,41 +16,41 @@ type Nodes struct {
 	Holding Holding
 	free    []policy.NodeID // slots without a node
 
-	// Sizes are what pools hold or have on its way, nodes that are going left out, and
-	// Plans say which nodes Karpenter plans with. Both follow Touch.
+	// Sizes are the capacities that pools have or are launching, without nodes that are being
+	// removed. Plans records how Karpenter plans with each node. Touch keeps both up to date.
 	Sizes []PoolSize // by pool
 	Plans []Plan     // by node
 }
 
-// A PoolSize is capacity of a pool, in vCPU, or GPUs where those are counted.
+// A PoolSize is the capacity of a pool, in vCPUs, or in GPUs where those are counted.
 type PoolSize struct{ Spot, Total int64 }
 
-// A Plan says how Karpenter plans with a node.
+// A Plan is how Karpenter plans with a node.
 type Plan uint8
 
 // The plans.
 const (
-	PlanWithout Plan = iota // it is going, or gone
-	PlanComing              // it is on its way
-	PlanThere               // it takes pods
+	PlanWithout Plan = iota // the node is being removed, or gone
+	PlanComing              // the node is launching
+	PlanThere               // the node accepts pods
 )
 
 // A NodeState is what the simulator knows of a node beyond its policy.Node.
 type NodeState struct {
 	gen       int32 // changes whenever the slot gets a new owner
-	Pods      int32 // bound to it, DaemonSets' left out
-	Nominated int32 // pending pods that were promised a place
+	Pods      int32 // number of pods bound to it, without those of DaemonSets
+	Nominated int32 // number of pending pods that were nominated to it
 	Spot      bool
-	Lost      bool // the provider took it, though the cluster may not know yet
-	Held      bool // it counts as capacity held
-	sized     bool // it counts in Nodes.Sizes
+	Lost      bool // the provider took it, though the cluster may not have noticed
+	Held      bool // the node counts as capacity held
+	sized     bool // the node counts in Nodes.Sizes
 
-	Size   int64    // vCPU, or GPUs where those are counted
-	images []uint64 // bit set of templates whose image it has
+	Size   int64    // in vCPUs, or in GPUs where those are counted
+	images []uint64 // bit set of the templates whose image the node has
 }
 
-// firstOf reports whether template t has not run here before, and notes that
-// it has now.
+// firstOf reports whether no pod of template t has run on the node before, and records that one has
+// now.
 func (x *NodeState) firstOf(t int) bool {
 	for len(x.images) <= t/64 {
 		x.images = append(x.images, 0)
@@ -61,10 +61,10 @@ func (x *NodeState) firstOf(t int) bool {
 	return first
 }
 
-// Gen returns the generation of the slot of a node, by which an event of a past owner is known.
+// Gen returns the generation of the slot of a node, which identifies events of a past owner.
 func (ns *Nodes) Gen(id policy.NodeID) int32 { return ns.State[id].gen }
 
-// Add puts a node into a free slot.
+// Add stores a node in a free slot and returns its id.
 func (ns *Nodes) Add(n policy.Node, spot bool, size int64) policy.NodeID {
 	var id policy.NodeID
 	if k := len(ns.free); k > 0 {
@@ -83,7 +83,7 @@ func (ns *Nodes) Add(n policy.Node, spot bool, size int64) policy.NodeID {
 	return id
 }
 
-// Register notes that a node has joined.
+// Register records that a node has registered.
 func (ns *Nodes) Register(id policy.NodeID) {
 	n := &ns.All[id]
 	n.Phase, n.Registered = policy.NodeRegistered, ns.Clock.Now
@@ -91,8 +91,8 @@ func (ns *Nodes) Register(id policy.NodeID) {
 	ns.Touch(id)
 }
 
-// Ready lets an initialized node take pods: those of DaemonSets come at once, and the scheduler
-// tries the others.
+// Ready lets an initialized node accept pods. DaemonSet pods are bound at once, and the scheduler
+// tries the pending pods.
 func (ns *Nodes) Ready(id policy.NodeID) {
 	n := &ns.All[id]
 	ns.Hold(id, true)
@@ -110,13 +110,13 @@ func (ns *Nodes) Ready(id policy.NodeID) {
 	ns.NodeReady.Publish(id)
 }
 
-// show has the scheduler see what a node is like.
+// show updates the scheduler's view of a node.
 func (ns *Nodes) show(id policy.NodeID) {
 	ns.Space.SetNode(&ns.All[id])
 	ns.sched.Changed(id)
 }
 
-// Announce notes that the provider will take a node at an instant.
+// Announce records that the provider will reclaim a node at the given time.
 func (ns *Nodes) Announce(id policy.NodeID, at policy.Time) {
 	n := &ns.All[id]
 	n.NoticeAt, n.ReclaimAt = ns.Clock.Now, at
@@ -124,39 +124,39 @@ func (ns *Nodes) Announce(id policy.NodeID, at policy.Time) {
 	ns.Touch(id)
 }
 
-// Recommend notes a rebalance recommendation for a node.
+// Recommend records a rebalance recommendation for a node.
 func (ns *Nodes) Recommend(id policy.NodeID) {
 	ns.All[id].Recommended = ns.Clock.Now
 	ns.Touch(id)
 }
 
-// SetActor notes who works on a node.
+// SetActor records which actor works on a node.
 func (ns *Nodes) SetActor(id policy.NodeID, actor policy.Actor) {
 	ns.All[id].ActedBy = actor
 	ns.Touch(id)
 }
 
-// Cordon lets a node take no more pods.
+// Cordon makes a node accept no more pods.
 func (ns *Nodes) Cordon(id policy.NodeID) {
 	ns.All[id].Phase = policy.NodeDraining
 	ns.show(id)
 	ns.Touch(id)
 }
 
-// Leave notes that an empty node is being deleted.
+// Leave records that an empty node is being deleted.
 func (ns *Nodes) Leave(id policy.NodeID) {
 	ns.All[id].Phase = policy.NodeDeleting
 	ns.show(id)
 	ns.Touch(id)
 }
 
-// Uncordon lets a node take pods again.
+// Uncordon makes a node accept pods again.
 func (ns *Nodes) Uncordon(id policy.NodeID) {
 	ns.All[id].Phase = policy.NodeInitialized
 	ns.show(id)
 }
 
-// SetAtGroupMin notes whether the Auto Scaling group of a node may not become smaller.
+// SetAtGroupMin records whether the Auto Scaling group of a node is at its minimum size.
 func (ns *Nodes) SetAtGroupMin(id policy.NodeID, is bool) {
 	ns.All[id].AtGroupMin = is
 	ns.Touch(id)
@@ -169,9 +169,9 @@ func (ns *Nodes) SetTaints(id policy.NodeID, taints []policy.Taint) {
 	ns.show(id)
 }
 
-// Lose notes that the provider has taken a node. Its pods serve no longer, but the cluster
-// notices only after a while: until then its API, and so every snapshot, the scheduler and
-// the provisioner, hold the node and its pods to be as they were.
+// Lose records that the provider has taken a node. Its pods no longer serve, but the cluster
+// notices the loss only later. Until then, the API, and so every snapshot, the scheduler and the
+// provisioner, treat the node and its pods as unchanged.
 func (ns *Nodes) Lose(id policy.NodeID) {
 	ns.State[id].Lost = true
 	for _, p := range slices.Clone(ns.Space.Pods(id)) {
@@ -179,7 +179,7 @@ func (ns *Nodes) Lose(id policy.NodeID) {
 	}
 }
 
-// Remove removes the Node object, and with it the pods that were bound.
+// Remove removes the Node object and the pods that are bound to it.
 func (ns *Nodes) Remove(id policy.NodeID) {
 	n, x := &ns.All[id], &ns.State[id]
 	lost, cause := x.Lost, policy.EndEvicted
@@ -189,7 +189,7 @@ func (ns *Nodes) Remove(id policy.NodeID) {
 	for _, p := range slices.Clone(ns.Space.Pods(id)) {
 		if ns.Pods.All[p].Phase != policy.PodTerminating {
 			if lost {
-				ns.Serving.missed(p, ns.Serving.lossOf(id)) // it may have come after the loss
+				ns.Serving.missed(p, ns.Serving.lossOf(id)) // it may have been bound after the loss
 			}
 			ns.Pods.retire(p)
 		}
@@ -212,7 +212,7 @@ func (ns *Nodes) Remove(id policy.NodeID) {
 	ns.free = append(ns.free, id)
 }
 
-// Hold counts a node as capacity held, or no longer, where it was not so before.
+// Hold adds a node to the capacity held, or removes it if held is false.
 func (ns *Nodes) Hold(id policy.NodeID, held bool) {
 	x := &ns.State[id]
 	x.Held = held
@@ -229,7 +229,7 @@ func (ns *Nodes) Hold(id policy.NodeID, held bool) {
 	}
 }
 
-// recount counts a node that changed in Sizes, or no longer, and says how it is planned with.
+// recount updates Sizes and Plans for a node that changed.
 func (ns *Nodes) recount(id policy.NodeID) {
 	n, x := &ns.All[id], &ns.State[id]
 	sized := n.Live() && n.Phase <= policy.NodeInitialized && n.ActedBy == policy.ActorNone
@@ -257,13 +257,13 @@ func (ns *Nodes) recount(id policy.NodeID) {
 	}
 }
 
-// Touch tells those who watch that a node changed.
+// Touch publishes that a node changed.
 func (ns *Nodes) Touch(id policy.NodeID) {
 	ns.recount(id)
 	ns.NodeChanged.Publish(id)
 }
 
-// anyRegistered reports whether there is a Node object.
+// anyRegistered reports whether a Node object exists.
 func (ns *Nodes) anyRegistered() bool {
 	for i := range ns.All {
 		if ns.All[i].Phase >= policy.NodeRegistered {

@@ -12,8 +12,8 @@ type DisruptionBudgets struct {
 	of  [][]policy.WorkloadID // by budget, the workloads that it covers
 }
 
-// Update brings the status of the budgets of workload w up to date, as the
-// disruption controller does.
+// Update recomputes the status of the PodDisruptionBudgets of workload w, as the disruption
+// controller does.
 func (db *DisruptionBudgets) Update(w policy.WorkloadID) {
 	for _, p := range db.Scenario.Templates[w].PDBs {
 		b := &db.All[p]
@@ -30,7 +30,7 @@ func (db *DisruptionBudgets) Update(w policy.WorkloadID) {
 	}
 }
 
-// expected is the scale of a workload as a budget counts it.
+// expected returns the scale of a workload as a PodDisruptionBudget counts it.
 func (db *DisruptionBudgets) expected(w policy.WorkloadID) int32 {
 	if db.Scenario.Workloads[w].Kind == policy.KindJob {
 		return db.Workloads.State[w].Active
@@ -38,7 +38,7 @@ func (db *DisruptionBudgets) expected(w policy.WorkloadID) int32 {
 	return db.Serving.Of[w].wanted
 }
 
-// Allows reports whether budget b lets a pod in the given phase be evicted.
+// Allows reports whether PodDisruptionBudget b allows the eviction of a pod in the given phase.
 func (db *DisruptionBudgets) Allows(b policy.PDBID, phase policy.PodPhase) bool {
 	x := &db.All[b]
 	if phase == policy.PodReady {

@@ -25,14 +25,14 @@ type PodState struct {
 	place   int32 // index in its workload's list of pods
 	ordinal int32 // of a StatefulSet's pod
 	job     int32 // index into Jobs, or -1
-	version int32 // the rollouts of its workload before it was made
-	task    int32 // the completion of the job that it works on
+	version int32 // number of rollouts of its workload before it was created
+	task    int32 // index of the job's completion that it works on
 	gang    int32 // index into Gangs, or -1
 	spot    bool  // runs on a Spot node
-	Lost    bool  // its node was taken: it serves no longer, whatever its phase
-	taken   bool  // it ends, or is lost, by anybody's doing but its workload's
+	Lost    bool  // its node was taken: the pod no longer serves, whatever its phase
+	taken   bool  // it ends, or is lost, for a cause outside its workload
 
-	// cause is why its workload misses it while it is not ready, or is taken.
+	// cause is the cause for which its workload misses it while it is not ready or is taken.
 	cause result.OutageCause
 	backoff
 }
@@ -75,7 +75,7 @@ func (ps *Pods) add(w policy.WorkloadID) policy.PodID {
 	return id
 }
 
-// bind puts a pod onto a node; its containers start there.
+// bind binds a pod to a node, on which its containers start.
 func (ps *Pods) bind(id policy.PodID, n policy.NodeID) {
 	p, x, node := &ps.All[id], &ps.State[id], &ps.Nodes.All[n]
 	ps.Queue.disown(id)
@@ -103,12 +103,13 @@ func (ps *Pods) bind(id policy.PodID, n policy.NodeID) {
 		ps.Clock.Add(ps.Clock.Now.Add(lasts), engine.PodUnprotected, int32(id), 0, x.gen)
 	}
 	if x.Lost = ps.Nodes.State[n].Lost; x.Lost {
-		return // the node is gone, which the cluster has not noticed
+		return // the node is lost, which the cluster has not noticed
 	}
 	ps.Clock.Add(ready, engine.PodReady, int32(id), 0, x.gen)
 }
 
-// unprotect ends the do-not-disrupt of a pod. Karpenter notices it at its next look.
+// unprotect ends the do-not-disrupt annotation of a pod. Karpenter notices it at its next
+// evaluation.
 func (ps *Pods) unprotect(id policy.PodID) {
 	p := &ps.All[id]
 	p.DoNotDisrupt = false
@@ -117,7 +118,7 @@ func (ps *Pods) unprotect(id policy.PodID) {
 	ps.touch(id)
 }
 
-// bindVolumes fixes a pod with zonal volumes to the zone of its node.
+// bindVolumes restricts a pod with zonal volumes to the zone of its node.
 func (ps *Pods) bindVolumes(id policy.PodID, n policy.NodeID) {
 	p, t := &ps.All[id], &ps.Scenario.Templates[ps.All[id].Template]
 	zonal := false
@@ -133,7 +134,7 @@ func (ps *Pods) bindVolumes(id policy.PodID, n policy.NodeID) {
 	}
 }
 
-// startTime is how long a pod of template t needs on node n to be ready.
+// startTime returns the time from the binding of a pod of template t to node n until it is ready.
 func (ps *Pods) startTime(n policy.NodeID, t policy.TemplateID) time.Duration {
 	d := ps.Delays.Start + ps.Delays.ReadyAfter(ps.Scenario.Templates[t].Startup)
 	if ps.Nodes.State[n].firstOf(int(t)) {
@@ -165,12 +166,12 @@ func (ps *Pods) ready(id policy.PodID) {
 		ps.Jobs.startTask(id)
 	}
 	if ps.Scenario.Workloads[w].Kind == policy.KindStatefulSet || ps.Workloads.State[w].old > 0 {
-		ps.Workloads.reconcile(w) // the next ordinal may be waiting, or an old pod may go
+		ps.Workloads.reconcile(w) // the next ordinal may be waiting, or an old pod may be deleted
 	}
 }
 
-// countReady adds d to the ready pods of id's workload and budgets. A pod whose
-// node was lost served no longer before.
+// countReady adds d to the ready pods of id's workload and PodDisruptionBudgets. A pod on a lost
+// node is not subtracted from the serving pods again.
 func (ps *Pods) countReady(id policy.PodID, d int32) {
 	w := ps.Scenario.Templates[ps.All[id].Template].Workload
 	if x := &ps.State[id]; !x.Lost {
@@ -181,7 +182,7 @@ func (ps *Pods) countReady(id policy.PodID, d int32) {
 	ps.PDBs.Update(w)
 }
 
-// serve adds d to the pods of w that serve.
+// serve adds d to the number of serving pods of w.
 func (sv *Serving) serve(w policy.WorkloadID, d int32, spot bool) {
 	g := &sv.Of[w]
 	g.advance(sv.Clock.Now, sv.Window)
@@ -192,12 +193,12 @@ func (sv *Serving) serve(w policy.WorkloadID, d int32, spot bool) {
 	sv.ServingChanged.Publish(w)
 }
 
-// delete asks a pod to end. Its place on the node is free when it has.
+// delete starts the termination of a pod. The pod occupies its node until it has ended.
 func (ps *Pods) delete(id policy.PodID, cause policy.EndCause) {
 	ps.deleteWithin(id, cause, ps.Scenario.Templates[ps.All[id].Template].Grace)
 }
 
-// deleteWithin asks a pod to end within grace.
+// deleteWithin starts the termination of a pod with the given grace period.
 func (ps *Pods) deleteWithin(id policy.PodID, cause policy.EndCause, grace time.Duration) {
 	p := &ps.All[id]
 	switch p.Phase {
@@ -213,23 +214,23 @@ func (ps *Pods) deleteWithin(id policy.PodID, cause policy.EndCause, grace time.
 	}
 	ps.retire(id)
 	if ps.State[id].Lost {
-		return // no kubelet ends it: it is removed with the Node
+		return // no kubelet ends the pod; it is removed with the Node
 	}
 	ps.Clock.Add(ps.Clock.Now.Add(min(ps.Delays.Terminate, grace)), engine.PodGone, int32(id), int32(cause),
 		ps.State[id].gen)
 }
 
-// noteEnding notes that Karpenter sees a pod end. It does not see one without a grace period:
-// the API server removes that at once, and a pod that is gone is no event
-// (nodeclaim/podevents/controller.go, Reconcile).
+// noteEnding publishes that a pod starts to terminate, if Karpenter observes it. Karpenter does not
+// observe a pod without a grace period: the API server removes the pod at once, and its removal
+// triggers no event (nodeclaim/podevents/controller.go, Reconcile).
 func (ps *Pods) noteEnding(id policy.PodID) {
 	if p := &ps.All[id]; p.Node != policy.None && !ps.Scenario.Templates[p.Template].DaemonSet {
 		ps.PodEnding.Publish(id)
 	}
 }
 
-// retire takes a pod out of what its workload counts: it serves no longer and
-// the workload replaces it.
+// retire removes a pod from the counts of its workload: it no longer serves, and the workload
+// replaces it.
 func (ps *Pods) retire(id policy.PodID) {
 	p := &ps.All[id]
 	was, job := p.Phase, ps.State[id].job
@@ -242,7 +243,7 @@ func (ps *Pods) retire(id policy.PodID) {
 		ps.sched.Withdraw(id)
 	}
 	if p.Node != policy.None {
-		// A terminating pod holds its place but counts in no spread.
+		// A terminating pod occupies its node but does not count for topology spread.
 		ps.Space.Terminating(p, p.Node)
 		ps.sched.Changed(p.Node)
 		ps.PodsOfNode.Publish(p.Node)
@@ -274,7 +275,7 @@ func (ps *Pods) retire(id policy.PodID) {
 	}
 }
 
-// remove removes a pod that has ended, or went down with its node.
+// remove removes a pod that has ended or was lost with its node.
 func (ps *Pods) remove(id policy.PodID, cause policy.EndCause) {
 	p, x := &ps.All[id], &ps.State[id]
 	n, w, gang := p.Node, ps.Scenario.Templates[p.Template].Workload, x.gang
@@ -292,7 +293,7 @@ func (ps *Pods) remove(id policy.PodID, cause policy.EndCause) {
 			ps.Nodes.Holding.boundPods--
 		}
 	} else if k := slices.Index(ps.Queue.Pending, id); k >= 0 {
-		ps.Queue.Pending = slices.Delete(ps.Queue.Pending, k, k+1) // its slot may be used again at once
+		ps.Queue.Pending = slices.Delete(ps.Queue.Pending, k, k+1) // the slot may be reused at once
 	}
 	ps.PodEnded.Publish(ended)
 	ps.Log.Add(ps.Clock.Now, engine.RecordEnded, p.Name, "", int64(cause))
@@ -315,14 +316,14 @@ func (ps *Pods) remove(id policy.PodID, cause policy.EndCause) {
 	}
 }
 
-// touch tells those who watch that a pod changed.
+// touch publishes that a pod changed.
 func (ps *Pods) touch(id policy.PodID) { ps.PodChanged.Publish(id) }
 
-// strand makes the pod of a lost node serve no longer. Its controller learns
-// of it when the node's loss is noticed.
+// strand makes the pod of a lost node stop serving. Its controller reacts when the loss of the node
+// is noticed.
 func (ps *Pods) strand(id policy.PodID) {
 	p, x := &ps.All[id], &ps.State[id]
-	x.gen++ // whatever was planned for it will not happen
+	x.gen++ // cancels the pod's planned events
 	x.Lost = true
 	ps.Serving.missed(id, ps.Serving.lossOf(p.Node))
 	if !ps.Scenario.Templates[p.Template].DaemonSet && p.Phase != policy.PodTerminating && ps.Metered() {
@@ -343,7 +344,8 @@ func (ps *Pods) strand(id policy.PodID) {
 	}
 }
 
-// SetDeletionCost sets by what a pod's workload chooses what to delete.
+// SetDeletionCost sets the deletion cost of a pod, by which its workload chooses the pods to
+// delete.
 func (ps *Pods) SetDeletionCost(id policy.PodID, cost int32) {
 	p := &ps.All[id]
 	p.DeletionCost = cost
@@ -351,14 +353,14 @@ func (ps *Pods) SetDeletionCost(id policy.PodID, cost int32) {
 	ps.touch(id)
 }
 
-// Place puts a pending pod onto a node on which it is ready at once.
+// Place binds a pending pod to a node and makes it ready at once.
 func (ps *Pods) Place(id policy.PodID, n policy.NodeID) {
 	ps.bind(id, n)
 	ps.ready(id)
 }
 
-// Evict deletes a pod by the API server's eviction, for a cause, by which its workload misses
-// it. forced says that the provider takes its node.
+// Evict deletes a pod through the eviction API. cause is the outage cause to which the missing pod
+// is attributed. forced reports whether the provider is taking the node.
 func (ps *Pods) Evict(id policy.PodID, cause result.OutageCause, grace time.Duration, forced bool) {
 	p := &ps.All[id]
 	ps.Log.Add(ps.Clock.Now, engine.RecordEvicted, p.Name, ps.Nodes.All[p.Node].Name, 0)

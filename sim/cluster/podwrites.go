@@ -7,31 +7,31 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// podWrites are what the ReplicaSet controller has yet to write, where [Delays] bound how fast
-// it does: workloads take turns, as its workers share one client.
+// podWrites are the pending writes of the ReplicaSet controller, if [Delays] limit their rate.
+// Workloads take turns, because the workers of the controller share one client.
 type podWrites struct {
-	work []policy.WorkloadID // those with something to write
+	work []policy.WorkloadID // workloads with pending writes
 	turn int
-	next policy.Time // when the next write would be, had none been made in a burst
+	next policy.Time // earliest time of the next write if no burst were allowed
 }
 
-// A doomedPod is one that its controller deletes; gen is that of its slot.
+// A doomedPod is a pod that its controller deletes. gen is the generation of its slot.
 type doomedPod struct {
 	id  policy.PodID
 	gen int32
 }
 
-// writing reports whether the controller has pods of a workload to write.
+// writing reports whether the controller has pending writes for a workload.
 func (w *WorkState) writing() bool { return w.missing > 0 || len(w.doomed) > 0 }
 
-// writeLater has the controller write what it has for a workload, from this instant on.
+// writeLater queues the pending writes of a workload, which start at this instant.
 func (wl *Workloads) writeLater(w policy.WorkloadID) {
 	if wl.writes.work = append(wl.writes.work, w); len(wl.writes.work) == 1 {
 		wl.Clock.Add(wl.Clock.Now, engine.PodsWritten, 0, 0, 0)
 	}
 }
 
-// write writes as many pods as may be written now.
+// write makes as many pending writes as the rate allows now.
 func (wl *Workloads) write() {
 	x := &wl.writes
 	every := time.Second / time.Duration(wl.Delays.PodWrites)
@@ -53,7 +53,7 @@ func (wl *Workloads) write() {
 	}
 }
 
-// writeOne makes or deletes one pod of a workload, which has it to write until then.
+// writeOne creates or deletes one pod of a workload with pending writes.
 func (wl *Workloads) writeOne(w policy.WorkloadID) {
 	ws := &wl.State[w]
 	if ws.missing > 0 {

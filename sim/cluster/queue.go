@@ -13,61 +13,62 @@ import (
 	"github.com/spotter-dev/spotter/sim/result"
 )
 
-// A SchedulingQueue holds the pending pods and runs the scheduler on them.
+// A SchedulingQueue contains the pending pods and runs the scheduler on them.
 type SchedulingQueue struct {
 	*Cluster
 
 	Pending []policy.PodID
-	lowest  int32 // the least priority of any template
+	lowest  int32 // lowest priority of any template
 
-	// scheduling says that a run of the scheduler is planned, and moved that something
-	// changed since the last one: pods that found no node may find one. flushAt is when
-	// the last try is planned for pods that found no node at all.
+	// scheduling reports whether a run of the scheduler is planned. moved reports whether something
+	// changed since the last run that may let pods fit that could not be placed. flushAt is when
+	// the last planned retry of pods is that were tried while no node existed.
 	scheduling, moved bool
 	flushAt           policy.Time
 
-	// What a run counts in: by template, the pods that have no place and those for
-	// which preemption makes no room; and the pods to preempt.
+	// Scratch memory of a run: by template, whether its pods could not be placed and whether
+	// preemption makes no room for them; and the pods to preempt.
 	failed, stays []bool
 	victims       []policy.PodID
 
-	// stated are, by template, the nodes on which the scenario has pods from the start,
-	// each as often as it has; nil where it has none.
+	// stated are, by template, the nodes on which the scenario has pods at the start. A node is
+	// repeated for each of its pods. The slice is nil if the scenario has no such pods.
 	stated [][]policy.NodeID
 }
 
-// A backoff is the state of a pending pod in the scheduling queue. A pod that found no node is
-// tried again when a change may help it; one that failed recently is then queued after those that
-// did not. While there is no Node object at all, a try is an error, after which the pod is left
-// alone for a while regardless of changes. (pkg/scheduler/backend/queue of Kubernetes 1.35, with
-// queueing hints and SchedulerPopFromBackoffQ, which are its defaults.)
+// A backoff is the state of a pending pod in the scheduling queue. A pod that could not be placed
+// is tried again when a change may help it; if it failed recently, it is queued after pods that did
+// not. While no Node object exists, a try is an error, after which the pod is not tried for a while
+// regardless of changes. (pkg/scheduler/backend/queue of Kubernetes 1.35, with queueing hints and
+// SchedulerPopFromBackoffQ, which are its defaults.)
 type backoff struct {
-	attempts, errors uint8 // that found no place, and in a row without any node
+	attempts, errors uint8 // failed tries, and consecutive tries while no node existed
 	tried            policy.Time
-	ends             policy.Time // of the backoff, a whole second
+	ends             policy.Time // end of the backoff, a whole second
 }
 
-// The backoff doubles from the first of these to the second (DefaultPodInitialBackoffDuration,
-// DefaultPodMaxBackoffDuration). Queues are flushed once a second.
+// The first and the longest backoff, which doubles from one to the other
+// (DefaultPodInitialBackoffDuration, DefaultPodMaxBackoffDuration). Queues are flushed every
+// queueWindow.
 const (
 	backoffFirst = time.Second
 	backoffMost  = 10 * time.Second
 	queueWindow  = time.Second
 )
 
-// backoffAfter returns how long a pod is left alone after n failures.
+// backoffAfter returns the backoff after n failures.
 func backoffAfter(n uint8) time.Duration { return min(backoffFirst<<min(n-1, 8), backoffMost) }
 
 func wholeSecond(t policy.Time) policy.Time { return t - t%policy.Time(queueWindow.Milliseconds()) }
 
-// fail notes that the pod found no node.
+// fail records that the pod could not be placed.
 func (b *backoff) fail(now policy.Time) {
 	b.attempts, b.errors, b.tried = min(b.attempts, 254)+1, 0, now
 	b.ends = wholeSecond(now.Add(backoffAfter(b.attempts)))
 }
 
-// due reports whether the pod must be tried now; moved says that a change may help pods that found
-// no node.
+// due reports whether the pod must be tried now. moved reports whether a change may let pods fit
+// that could not be placed.
 func (b *backoff) due(now policy.Time, moved bool) bool {
 	if b.errors > 0 {
 		return b.ends < wholeSecond(now)
@@ -75,7 +76,7 @@ func (b *backoff) due(now policy.Time, moved bool) bool {
 	return moved || b.attempts == 0
 }
 
-// retry notes that there was no node at all, and has the pod tried when its backoff ends.
+// retry records that no node existed, and plans a try of the pod after its backoff.
 func (sq *SchedulingQueue) retry(x *PodState) {
 	x.errors, x.tried = min(x.errors, 254)+1, sq.Clock.Now
 	x.ends = wholeSecond(sq.Clock.Now.Add(backoffAfter(x.errors)))
@@ -85,8 +86,9 @@ func (sq *SchedulingQueue) retry(x *PodState) {
 	}
 }
 
-// byQueue returns the order in which pods leave the scheduling queue: by priority and the time since
-// which they wait for a try, after these the ones that failed lately.
+// byQueue returns the comparison function for the order in which pods leave the scheduling queue:
+// by descending priority and then by the start of their wait. Pods that are still in backoff come
+// last.
 func (sq *SchedulingQueue) byQueue() func(a, b policy.PodID) int {
 	now, pods, states, templates := wholeSecond(sq.Clock.Now), sq.Pods.All, sq.Pods.State, sq.Scenario.Templates
 	return func(a, b policy.PodID) int {
@@ -113,26 +115,26 @@ func (sq *SchedulingQueue) byQueue() func(a, b policy.PodID) int {
 	}
 }
 
-// watchesPods reports whether other pods that are bound may let pods of t fit.
+// watchesPods reports whether the binding of other pods may let pods of t fit.
 func watchesPods(t *policy.Template) bool {
 	return len(t.PodAffinity) > 0 || slices.ContainsFunc(t.Spread, func(c policy.Spread) bool { return !c.Soft })
 }
 
-// enqueue hands a pending pod to the scheduler.
+// enqueue adds a pending pod to the queue.
 func (sq *SchedulingQueue) enqueue(id policy.PodID) {
 	sq.Pending = append(sq.Pending, id)
 	sq.PodPending.Publish(id)
 	sq.plan()
 }
 
-// Want lets the scheduler try all pending pods after the other events of this
-// instant: something changed that may let one of them fit.
+// Want requests a try of all pending pods after the other events of this instant, because something
+// changed that may let one of them fit.
 func (sq *SchedulingQueue) Want() {
 	sq.moved = true
 	sq.plan()
 }
 
-// plan lets the scheduler run after the other events of this instant.
+// plan plans a run of the scheduler after the other events of this instant.
 func (sq *SchedulingQueue) plan() {
 	if !sq.scheduling && len(sq.Pending) > 0 {
 		sq.scheduling = true
@@ -140,9 +142,9 @@ func (sq *SchedulingQueue) plan() {
 	}
 }
 
-// schedule tries pending pods once, in the order of the scheduling queue: new ones, and
-// the others where something changed since. Pods of one template that has no place are
-// not tried one by one.
+// schedule tries pending pods once, in the order of the scheduling queue: new ones, and, if
+// something changed, the others. Once a pod of a template could not be placed, the interchangeable
+// pods of that template are not tried.
 func (sq *SchedulingQueue) schedule() {
 	moved, nodes := sq.moved, sq.Nodes.anyRegistered()
 	sq.scheduling, sq.moved = false, false
@@ -203,9 +205,9 @@ func (sq *SchedulingQueue) schedule() {
 	}
 }
 
-// preempt makes room for pending pod id, if pods of lower priority can go. They end
-// when all pending pods have been tried: that makes new ones. It reports whether
-// some can.
+// preempt nominates pending pod id to a node on which pods of lower priority can be preempted, and
+// reports whether there is one. The victims are deleted after all pending pods have been tried,
+// since their deletion creates new pending pods.
 func (sq *SchedulingQueue) preempt(id policy.PodID) bool {
 	p := &sq.Pods.All[id]
 	if sq.Scenario.Templates[p.Template].Priority <= sq.lowest {
@@ -222,9 +224,9 @@ func (sq *SchedulingQueue) preempt(id policy.PodID) bool {
 	return true
 }
 
-// disappoint takes the promise of a place from a pod that did not get it: the
-// node is there, no pod on it is about to leave, and others were faster. The
-// provisioner then plans for the pod again.
+// disappoint drops the nomination of a pod that did not get its place: the node is ready, none of
+// its pods is terminating, and other pods took the place. The provisioner then plans for the pod
+// again.
 func (sq *SchedulingQueue) disappoint(id policy.PodID) {
 	n := sq.Pods.All[id].Nominated
 	if n == policy.None || sq.Nodes.Plans[n] == PlanComing || sq.Nodes.All[n].Phase < policy.NodeInitialized {
@@ -239,7 +241,7 @@ func (sq *SchedulingQueue) disappoint(id policy.PodID) {
 	sq.Pods.touch(id)
 }
 
-// disown drops what pod id was promised.
+// disown drops the nomination of pod id.
 func (sq *SchedulingQueue) disown(id policy.PodID) {
 	if n := sq.Pods.All[id].Nominated; n != policy.None {
 		sq.Nodes.State[n].Nominated--
@@ -248,7 +250,7 @@ func (sq *SchedulingQueue) disown(id policy.PodID) {
 	}
 }
 
-// Promise has a pod wait for a node that is on its way, or for none.
+// Promise nominates a pod to a node that is launching, or drops its nomination if n is policy.None.
 func (sq *SchedulingQueue) Promise(id policy.PodID, n policy.NodeID) {
 	was := sq.Pods.All[id].Nominated
 	if was == n {
@@ -274,7 +276,7 @@ func (sq *SchedulingQueue) nominate(id policy.PodID, n policy.NodeID) {
 	sq.Nodes.Touch(n)
 }
 
-// State notes which pods the scenario has on node n from the start.
+// State records which pods the scenario has on node n at the start.
 func (sq *SchedulingQueue) State(n policy.NodeID, pods []scenarios.PodsOnNode) {
 	for _, x := range pods {
 		if sq.stated == nil {
@@ -286,10 +288,10 @@ func (sq *SchedulingQueue) State(n policy.NodeID, pods []scenarios.PodsOnNode) {
 	}
 }
 
-// putStated puts a pending pod onto the next node that the scenario states for its workload, on
-// which it is ready. It reports false if there is no such node. A node that lacks a resource that
-// the pod needs is skipped. Rules of spread and affinity do not prevent the placement, as they bind
-// when a pod is scheduled and not later.
+// putStated places a pending pod, ready at once, on the next node that the scenario states for its
+// workload. It returns false if no such node is left. A node on which the pod does not fit because
+// of resources or other hard limits is skipped. Rules of topology spread and affinity do not
+// prevent the placement, because they apply only when a pod is scheduled.
 func (sq *SchedulingQueue) putStated(id policy.PodID) bool {
 	if sq.stated == nil {
 		return false
@@ -312,8 +314,8 @@ func (sq *SchedulingQueue) putStated(id policy.PodID) bool {
 	return false
 }
 
-// Start places the pods that exist when warm-up starts: on the nodes that the scenario states,
-// otherwise where the scheduler places them at once; the others wait.
+// Start places the pods that exist when the warm-up starts: on the nodes that the scenario states,
+// otherwise where the scheduler can place them at once. The other pods are enqueued.
 func (sq *SchedulingQueue) Start() {
 	for i := range len(sq.Pods.All) {
 		if id := policy.PodID(i); sq.Pods.All[id].Phase == policy.PodPending && !sq.putStated(id) {

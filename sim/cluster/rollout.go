@@ -4,14 +4,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Deployment rolls out a new version a quarter at a time, the default: it creates up to a quarter
-// of the wanted pods, rounded up, in addition, and lets up to a quarter, rounded down, be not ready
-// (pkg/apis/apps/v1/defaults.go and pkg/controller/deployment/util of Kubernetes 1.35,
+// rolledShare is the divisor for the default limits of a Deployment's rollout: up to a quarter of
+// the wanted pods, rounded up, are created in addition, and up to a quarter, rounded down, may be
+// unavailable (pkg/apis/apps/v1/defaults.go and pkg/controller/deployment/util of Kubernetes 1.35,
 // ResolveFenceposts).
 const rolledShare = 4
 
-// rolling returns how many pods more and how many ready ones fewer than wanted a rollout of
-// w may have now; 0 of both without one.
+// rolling returns by how many pods a rollout of w may now exceed the wanted number, and by how many
+// ready pods it may fall below it. Both are 0 without a rollout.
 func (wl *Workloads) rolling(w policy.WorkloadID) (more, fewer int32) {
 	if wl.State[w].old == 0 {
 		return 0, 0
@@ -20,7 +20,7 @@ func (wl *Workloads) rolling(w policy.WorkloadID) (more, fewer int32) {
 	return (want + rolledShare - 1) / rolledShare, want / rolledShare
 }
 
-// rollOut starts to replace all pods of a Deployment.
+// rollOut starts a rollout that replaces all pods of a Deployment.
 func (wl *Workloads) rollOut(w policy.WorkloadID) {
 	ws := &wl.State[w]
 	ws.version++
@@ -29,8 +29,8 @@ func (wl *Workloads) rollOut(w policy.WorkloadID) {
 	wl.reconcile(w)
 }
 
-// roll makes the progress of a rollout that is allowed now: it creates new pods up to the maximum
-// surge, and deletes old pods, those that are not ready first, while enough pods stay ready
+// roll takes the steps of a rollout that are allowed now: it creates new pods up to the maximum
+// surge, and deletes old pods, unready ones first, while enough pods stay ready
 // (pkg/controller/deployment/rolling.go). If fewer pods are wanted than when the rollout started,
 // it deletes pods of any version.
 func (wl *Workloads) roll(w policy.WorkloadID) {
@@ -56,7 +56,7 @@ func (wl *Workloads) roll(w policy.WorkloadID) {
 	}
 }
 
-// unreadyOld counts the pods of w that a rollout replaces and that are not ready.
+// unreadyOld counts the pods of old versions of w that are neither ready nor terminating.
 func (wl *Workloads) unreadyOld(w policy.WorkloadID) (n int32) {
 	for _, id := range wl.State[w].pods {
 		if phase := wl.Pods.All[id].Phase; wl.old(id) && phase != policy.PodTerminating && phase != policy.PodReady {
@@ -66,7 +66,7 @@ func (wl *Workloads) unreadyOld(w policy.WorkloadID) (n int32) {
 	return n
 }
 
-// old reports whether a rollout replaces a pod.
+// old reports whether a pod has an older version than its workload, so that a rollout replaces it.
 func (wl *Workloads) old(id policy.PodID) bool {
 	return wl.Pods.State[id].version != wl.State[wl.Scenario.Templates[wl.Pods.All[id].Template].Workload].version
 }

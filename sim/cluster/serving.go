@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/sim/result"
 )
 
-// cause returns what the workload is below its required level by now. Of the pods that
-// it wants for the first time those count that are desired: the others are not due yet.
+// cause returns the cause for which the workload is now below its required level. Pods of recent
+// growth that are not yet desired do not count.
 func (g *Readiness) cause() result.OutageCause {
 	missing := g.Missing
 	early := max(0, g.wanted-g.desired)
@@ -24,7 +24,7 @@ func (g *Readiness) cause() result.OutageCause {
 		}
 		return result.CauseRefused
 	}
-	most := result.CauseGrowth // a StatefulSet has yet to make some of what it wants
+	most := result.CauseGrowth // the default: a StatefulSet may not have created all pods yet
 	for c := result.CauseGrowth; c > result.CauseRefused; c-- {
 		if n := missing[c]; n > 0 && n >= missing[most] {
 			most = c
@@ -33,7 +33,7 @@ func (g *Readiness) cause() result.OutageCause {
 	return most
 }
 
-// Serving follows of each workload which pods serve and why others are missed.
+// Serving tracks which pods of each workload serve and why others are missing.
 type Serving struct {
 	*Cluster
 
@@ -41,25 +41,25 @@ type Serving struct {
 	readyTimes []int64 // milliseconds from creation to ready
 }
 
-// The pods that a workload misses are counted by cause. A pod that ends for a cause other than its
-// workload is missed until its replacement is ready, and an additional pod until it is ready for
+// The pods that a workload misses are counted by cause. A pod that ends for a cause outside its
+// workload is missing until its replacement is ready, and an additional pod until it is ready for
 // the first time.
 
-// serves reports whether w must have pods ready at all times.
+// serves reports whether pods of w must be ready at all times.
 func (sv *Serving) serves(w policy.WorkloadID) bool {
 	kind := sv.Scenario.Workloads[w].Kind
 	return kind != policy.KindJob && kind != policy.KindDaemonSet && sv.needed(w)
 }
 
-// needed reports whether pods of w are missed when they do not run. Pods that may be preempted or
-// that can run nowhere are not missed.
+// needed reports whether pods of w count as missing when they do not run. Expendable pods and pods
+// that can run nowhere do not.
 func (sv *Serving) needed(w policy.WorkloadID) bool {
 	return !sv.Scenario.Workloads[w].Expendable && !sv.Prepared.NeverRuns(w)
 }
 
-// setRequired derives the required part of what is desired: the strictest
-// matching budget, or without one all but a quarter (at least one may miss). The time
-// until now is counted by what was required before.
+// setRequired computes the required number of pods from the desired one: by the strictest matching
+// PodDisruptionBudget, or without one, by allowing a quarter (at least one) to be missing. The time
+// until now is accounted with the previous number.
 func (sv *Serving) setRequired(w policy.WorkloadID) {
 	g := &sv.Of[w]
 	g.advance(sv.Clock.Now, sv.Window)
@@ -67,14 +67,14 @@ func (sv *Serving) setRequired(w policy.WorkloadID) {
 	if sv.needed(w) {
 		required = sv.admitted(w, sv.requiredOf(w, g.desired))
 	}
-	if _, fewer := sv.Workloads.rolling(w); fewer > 0 { // whoever rolls out agrees to it
+	if _, fewer := sv.Workloads.rolling(w); fewer > 0 { // a rollout accepts fewer ready pods
 		required = min(required, max(0, g.wanted-fewer))
 	}
 	g.required = required
 	sv.ServingChanged.Publish(w)
 }
 
-// outages returns the incidents of workload w that are over in g.
+// outages returns the closed incidents of workload w in g.
 func (sv *Serving) outages(w policy.WorkloadID, g *Readiness) result.Outages {
 	o := g.outages
 	if o.Incidents > 0 {
@@ -86,7 +86,7 @@ func (sv *Serving) outages(w policy.WorkloadID, g *Readiness) result.Outages {
 	return o
 }
 
-// requiredOf returns how many pods of w must be ready when the given number is desired.
+// requiredOf returns how many pods of w must be ready when desired pods are desired.
 func (sv *Serving) requiredOf(w policy.WorkloadID, desired int32) int32 {
 	pdbs := sv.Scenario.Templates[w].PDBs
 	if len(pdbs) == 0 {
@@ -103,9 +103,8 @@ func (sv *Serving) requiredOf(w policy.WorkloadID, desired int32) int32 {
 	return min(required, desired)
 }
 
-// missed has the workload of pod id, which is about to end, miss it for cause c. Of
-// several causes the first counts, and one that met it before it was ready takes the
-// place of why it was made.
+// missed records that pod id, which is about to end, is missing for cause c. Only the first cause
+// of a pod counts. For a pod that is not ready, c replaces the cause for which it was created.
 func (sv *Serving) missed(id policy.PodID, c result.OutageCause) {
 	p, x := &sv.Pods.All[id], &sv.Pods.State[id]
 	w := sv.Scenario.Templates[p.Template].Workload
@@ -121,7 +120,7 @@ func (sv *Serving) missed(id policy.PodID, c result.OutageCause) {
 	x.cause, x.taken = c, true
 }
 
-// leave notes that pod id, which was in the given phase, is no longer one of its workload's.
+// leave records that pod id, which was in the given phase, no longer counts for its workload.
 func (sv *Serving) leave(id policy.PodID, was policy.PodPhase) {
 	x := &sv.Pods.State[id]
 	w := sv.Scenario.Templates[sv.Pods.All[id].Template].Workload
@@ -139,8 +138,8 @@ func (sv *Serving) leave(id policy.PodID, was policy.PodPhase) {
 	}
 }
 
-// come notes that pod id was made: in the place of one that its workload misses, or
-// as one more.
+// come records that pod id was created: as the replacement of a missing pod if there is one,
+// otherwise as growth.
 func (sv *Serving) come(id policy.PodID) {
 	x, w := &sv.Pods.State[id], sv.Scenario.Templates[sv.Pods.All[id].Template].Workload
 	if !sv.serves(w) {
@@ -159,7 +158,7 @@ func (sv *Serving) come(id policy.PodID) {
 	g.Missing[result.CauseGrowth]++
 }
 
-// filled notes that pod id is missed no longer.
+// filled records that pod id is no longer missing.
 func (sv *Serving) filled(id policy.PodID) {
 	w := sv.Scenario.Templates[sv.Pods.All[id].Template].Workload
 	if !sv.serves(w) {
@@ -170,7 +169,7 @@ func (sv *Serving) filled(id policy.PodID) {
 	g.Missing[sv.Pods.State[id].cause]--
 }
 
-// forgetOwed has w miss no more pods than it wants.
+// forgetOwed drops owed replacements until w misses no more pods than it wants.
 func (sv *Serving) forgetOwed(w policy.WorkloadID) {
 	ws, g := &sv.Workloads.State[w], &sv.Of[w]
 	owed := int32(0)
@@ -186,7 +185,7 @@ func (sv *Serving) forgetOwed(w policy.WorkloadID) {
 	}
 }
 
-// RefusedSpot notes that pod id waits since a spot launch for it was refused.
+// RefusedSpot records that pod id waits because a Spot launch for it was refused.
 func (sv *Serving) RefusedSpot(id policy.PodID) {
 	x, w := &sv.Pods.State[id], sv.Scenario.Templates[sv.Pods.All[id].Template].Workload
 	if x.cause != result.CauseGrowth || !sv.serves(w) {
@@ -199,8 +198,8 @@ func (sv *Serving) RefusedSpot(id policy.PodID) {
 	x.cause = result.CauseRefused
 }
 
-// RefusedMarkets does so for every pending pod that was promised no place and has room
-// on a node of one of the markets of pool.
+// RefusedMarkets calls RefusedSpot for every pending pod without a nomination that fits a node of
+// one of the given Spot markets of pool.
 func (sv *Serving) RefusedMarkets(pool policy.PoolID, markets []policy.MarketID) {
 	var offers []placement.Offer
 	for _, o := range sv.Prepared.Offers[pool] {
@@ -231,8 +230,8 @@ func (sv *Serving) RefusedMarkets(pool policy.PoolID, markets []policy.MarketID)
 	}
 }
 
-// lossOf returns why the provider takes node id. An on-demand node is lost only to a zone outage
-// that the scenario orders, which takes Spot nodes as well.
+// lossOf returns the cause for which the provider takes node id. An on-demand node is lost only to
+// a zone outage that the scenario defines, which takes Spot nodes as well.
 func (sv *Serving) lossOf(id policy.NodeID) result.OutageCause {
 	if !sv.Nodes.State[id].Spot {
 		return result.CauseFault
@@ -249,7 +248,8 @@ func (sv *Serving) lossOf(id policy.NodeID) result.OutageCause {
 	return result.CauseReclaim
 }
 
-// EvictionOf returns why a pod of node id is evicted, by a drain of the given actor.
+// EvictionOf returns the cause for which a drain by the given actor evicts a pod from node id.
+// forced reports whether the provider is taking the node.
 func (sv *Serving) EvictionOf(id policy.NodeID, forced bool, by policy.Actor) result.OutageCause {
 	switch {
 	case forced:
@@ -260,10 +260,9 @@ func (sv *Serving) EvictionOf(id policy.NodeID, forced bool, by policy.Actor) re
 	return result.CauseProvisioner
 }
 
-// Spare reports whether the workload of a pod can do without it: whether as many
-// of the others are ready as must be of the number that it wants. Jobs have no
-// such number, and a pod that is the only one wanted is never spared: it is moved when
-// it is asked to.
+// Spare reports whether the workload of a pod can do without it: enough of its other pods are ready
+// for the number that it wants. Pods of jobs, pods that are not ready, and the only wanted pod of a
+// workload are always spared.
 func (sv *Serving) Spare(id policy.PodID) bool {
 	p := &sv.Pods.All[id]
 	t := &sv.Scenario.Templates[p.Template]
@@ -274,15 +273,15 @@ func (sv *Serving) Spare(id policy.PodID) bool {
 	return g.wanted <= 1 || g.seen-1 >= sv.requiredOf(t.Workload, g.wanted)
 }
 
-// A WorkloadState is where a workload stands.
+// A WorkloadState contains the pod counts of a workload.
 type WorkloadState struct {
-	// Desired counts growth only after the ready grace; for a job it is its running and pending
-	// pods. Required is the part of Desired that must be ready, Ready the pods that serve, and
-	// OnSpot those of them on Spot nodes.
+	// Desired counts growth only after the ready grace; for a job or DaemonSet it is the number of
+	// active pods. Required is the part of Desired that must be ready, Ready the number of pods
+	// that serve, and OnSpot the number of these on Spot nodes.
 	Desired, Required, Ready, OnSpot int32
 }
 
-// State returns where a workload stands.
+// State returns the pod counts of a workload.
 func (sv *Serving) State(id policy.WorkloadID) WorkloadState {
 	g := &sv.Of[id]
 	s := WorkloadState{Desired: g.desired, Required: g.required, Ready: g.ready, OnSpot: g.readySpot}

@@ -14,7 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/sim/result"
 )
 
-// Workloads are the controllers that make and delete pods.
+// Workloads are the controllers that create and delete pods.
 type Workloads struct {
 	*Cluster
 
@@ -23,30 +23,30 @@ type Workloads struct {
 	writes  podWrites
 }
 
-// A WorkState is a workload's controller.
+// A WorkState is the state of a workload's controller.
 type WorkState struct {
-	pods    []policy.PodID // those not gone, terminating ones too
-	Active  int32          // of them those not terminating
+	pods    []policy.PodID // existing pods, including terminating ones
+	Active  int32          // number of existing pods that are not terminating
 	created int
 	zones   []policy.ZoneID // of a StatefulSet's volumes, by ordinal
 
-	// owed are pods that were taken and of which the next ones made have the place.
+	// owed is the number of missing pods, by cause, whose replacements are not yet created.
 	owed [result.OutageCauses]int32
 
-	// shrinking says that pods are being deleted one by one until active is
-	// what is wanted.
+	// shrinking reports whether pods are being deleted one by one until Active equals the wanted
+	// number.
 	shrinking bool
 
-	// version counts the rollouts that began, and old the pods of earlier versions, those
-	// not terminating.
+	// version counts the rollouts that have started. old is the number of pods of earlier versions
+	// that are not terminating.
 	version, old int32
 
-	// missing is how many pods its controller is about to make, and doomed are those that it
-	// is about to delete. It looks at nothing else meanwhile.
+	// missing is the number of pods that the controller is about to create, doomed the pods that it
+	// is about to delete. Until then it does not reconcile anything else.
 	missing int32
 	doomed  []doomedPod
 
-	// denied is since when a closed gate has denied it a pod that it wants.
+	// denied is the time since which a closed gate has denied a wanted pod, or 0.
 	denied policy.Time
 }
 
@@ -90,9 +90,10 @@ func (wl *Workloads) init() {
 }
 
 // placeVolumes gives the first replicas of a StatefulSet volumes that exist before the warm-up of
-// an empty cluster: in the zones where its pods fit in turn, from one that its name chooses, and
-// the same for every policy. Volumes that were made for the first pods would all go where the
-// first nodes join, which differs by policy, and pods that must spread could not leave that zone.
+// an empty cluster. The volumes rotate over the zones where the pods fit. The name of the workload
+// determines the first zone, so the zones are the same for every policy. Without this, volumes
+// would be created for the first pods in the zones where the first nodes join. These zones would
+// depend on the policy, and pods that must spread could not leave them.
 func (wl *Workloads) placeVolumes(id policy.WorkloadID, replicas int32) {
 	zones := wl.Prepared.VolumeZones[id]
 	if wl.Scenario.StartCluster != scenarios.StartEmpty || len(zones) == 0 {
@@ -104,7 +105,8 @@ func (wl *Workloads) placeVolumes(id policy.WorkloadID, replicas int32) {
 	}
 }
 
-// Start creates the pods wanted when warm-up starts and plans the changes of the schedules.
+// Start creates the pods that are wanted when the warm-up starts, and plans the changes of the
+// schedules.
 func (wl *Workloads) Start() {
 	for i := range wl.Scenario.Workloads {
 		w, id := &wl.Scenario.Workloads[i], policy.WorkloadID(i)
@@ -144,7 +146,7 @@ func (wl *Workloads) Start() {
 	}
 }
 
-// stepReplicas carries out step k of a workload's schedule.
+// stepReplicas applies step k of a workload's schedule.
 func (wl *Workloads) stepReplicas(w policy.WorkloadID, k int) {
 	g, want := &wl.Serving.Of[w], wl.Scenario.Workloads[w].Schedule[k].Replicas
 	if want == g.wanted {
@@ -165,8 +167,7 @@ func (wl *Workloads) stepReplicas(w policy.WorkloadID, k int) {
 	wl.reconcile(w)
 }
 
-// countGrowth makes what was wanted a ready grace ago, and is wanted still,
-// count as desired.
+// countGrowth adds to the desired number the pods that have been wanted for the whole ready grace.
 func (wl *Workloads) countGrowth(w policy.WorkloadID) {
 	g := &wl.Serving.Of[w]
 	since := wl.Clock.Now.Add(-wl.Scenario.ReadyGrace)
@@ -176,7 +177,7 @@ func (wl *Workloads) countGrowth(w policy.WorkloadID) {
 			least = min(least, step.Replicas)
 		}
 	}
-	// The number wanted at the start of the grace is that of the step before it.
+	// At the start of the ready grace, the replicas of the preceding step were wanted.
 	least = min(least, wl.replicasAt(w, since))
 	g.advance(wl.Clock.Now, wl.Window)
 	g.desired = max(g.desired, least)
@@ -194,12 +195,12 @@ func (wl *Workloads) replicasAt(w policy.WorkloadID, t policy.Time) int32 {
 	return n
 }
 
-// reconcile makes a workload have the pods that it wants.
+// reconcile creates or deletes pods until a workload has the pods that it wants.
 func (wl *Workloads) reconcile(w policy.WorkloadID) {
 	ws, want := &wl.State[w], wl.Serving.Of[w].wanted
 	switch wl.Scenario.Workloads[w].Kind {
 	case policy.KindDaemonSet, policy.KindJob:
-		return // nodes and job instances make these
+		return // nodes and job instances create these pods
 	case policy.KindStatefulSet:
 		wl.reconcileOrdered(w)
 		return
@@ -223,7 +224,7 @@ func (wl *Workloads) reconcile(w policy.WorkloadID) {
 	}
 }
 
-// add makes a pod, and reports false where a gate denies it.
+// add creates a pod. It returns false if a gate denies it.
 func (wl *Workloads) add(w policy.WorkloadID) bool {
 	if wl.GPUBudgets.shut(w) {
 		wl.deny(w)
@@ -233,8 +234,8 @@ func (wl *Workloads) add(w policy.WorkloadID) bool {
 	return true
 }
 
-// reconcileOrdered does so in a StatefulSet's way: from the lowest ordinal up,
-// each once all before it are ready, and down from the highest.
+// reconcileOrdered reconciles a StatefulSet: it creates pods from the lowest ordinal up, each once
+// all pods before it are ready, and deletes them from the highest down.
 func (wl *Workloads) reconcileOrdered(w policy.WorkloadID) {
 	ws, want := &wl.State[w], wl.Serving.Of[w].wanted
 	if ws.Active > want {
@@ -249,7 +250,7 @@ func (wl *Workloads) reconcileOrdered(w policy.WorkloadID) {
 		return
 	}
 	if ws.Active == want || int32(len(ws.pods)) > ws.Active {
-		return // complete, or one is still terminating and holds its name
+		return // complete, or a terminating pod still uses its name
 	}
 	for _, id := range ws.pods {
 		if wl.Pods.All[id].Phase != policy.PodReady && wl.Pods.State[id].ordinal < wl.freeOrdinal(w) {
@@ -263,7 +264,7 @@ func (wl *Workloads) reconcileOrdered(w policy.WorkloadID) {
 	wl.Queue.enqueue(wl.Pods.add(w))
 }
 
-// freeOrdinal returns the lowest ordinal that no pod of w has.
+// freeOrdinal returns the lowest ordinal that no pod of w uses.
 func (wl *Workloads) freeOrdinal(w policy.WorkloadID) int32 {
 	for ordinal := int32(0); ; ordinal++ {
 		if !slices.ContainsFunc(wl.State[w].pods,
@@ -273,18 +274,18 @@ func (wl *Workloads) freeOrdinal(w policy.WorkloadID) int32 {
 	}
 }
 
-// scaleDown deletes n pods, of old versions alone or of any, in the ReplicaSet controller's order: not bound,
-// then not ready, then those with the lowest deletion cost, then those with most
-// siblings on their node, then the youngest. Ages between two powers of two are alike, and
-// ordered by UID, which is random (ActivePodsWithRanks in pkg/controller/
-// controller_utils.go of Kubernetes 1.35).
+// scaleDown deletes n pods, only of old versions if old is true. It uses the order of the
+// ReplicaSet controller: unbound pods, then unready ones, then those with the lowest deletion cost,
+// then those with most siblings on their node, then the youngest. Ages between two powers of two
+// count as equal; such pods are ordered by UID, which is random (ActivePodsWithRanks in
+// pkg/controller/controller_utils.go of Kubernetes 1.35).
 func (wl *Workloads) scaleDown(w policy.WorkloadID, n int32, old bool) {
 	type victim struct {
 		id       policy.PodID
 		rank     int
 		cost     int32
 		siblings int
-		age      int // its logarithm
+		age      int // binary logarithm of the age in milliseconds
 		uid      uint64
 	}
 	var all []victim
@@ -306,7 +307,7 @@ func (wl *Workloads) scaleDown(w policy.WorkloadID, n int32, old bool) {
 		case policy.PodReady:
 			v.rank, since = 2, p.ReadySince
 		}
-		since -= since % 1000 // the API keeps whole seconds
+		since -= since % 1000 // the API has a resolution of one second
 		v.age = bits.Len64(uint64(wl.Clock.Now.Sub(since)))
 		if p.Node != policy.None {
 			v.siblings = siblings[p.Node]
@@ -331,10 +332,10 @@ func (wl *Workloads) scaleDown(w policy.WorkloadID, n int32, old bool) {
 	wl.State[w].shrinking = false
 }
 
-// touch tells those who watch that a workload changed.
+// touch publishes that a workload changed.
 func (wl *Workloads) touch(w policy.WorkloadID) { wl.WorkloadChanged.Publish(w) }
 
-// Observe brings what can be seen of a workload up to now.
+// Observe updates the observable fields of a workload.
 func (wl *Workloads) Observe(id policy.WorkloadID, w *policy.Workload) {
 	g := &wl.Serving.Of[id]
 	w.Replicas, w.Ready = g.wanted, g.seen

@@ -13,19 +13,19 @@ import (
 	"github.com/spotter-dev/spotter/sim/machines"
 )
 
-// errThrottled is what a call of the cloud answers while a fault says so.
+// errThrottled is the error of a cloud API call that fails because of a fault of the scenario.
 var errThrottled = errors.New("request limit exceeded (ordered by the scenario)")
 
-// ErrLeastSize is why a node stays whose group may not become smaller: what is
-// terminated there comes back.
+// ErrLeastSize is the error of a drain whose group is at its minimum size: the group would replace
+// the terminated node.
 var ErrLeastSize = errors.New("its group is at its least size")
 
-// An Actuator carries out what a policy decides about pools and nodes.
+// An Actuator carries out the decisions of a policy about pools and nodes.
 type Actuator struct {
 	*Controller
 }
 
-// Steer sets what a pool buys from now on.
+// Steer sets what a pool buys from now on. The change takes effect at once.
 func (ac *Actuator) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	p := &ac.Pools.State[x.Pool]
 	p.Mixed = x.Mixed && (ac.Scenario.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter ||
@@ -46,8 +46,8 @@ func (ac *Actuator) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer
 	return nil
 }
 
-// steered returns limits with the components that wanted sets, none of them
-// above the user's own.
+// steered returns limits with the components that are set in wanted. No component exceeds the
+// user's own limit.
 func steered(limits, user, wanted policy.Resources) policy.Resources {
 	limits.CPU = bounded(limits.CPU, user.CPU, wanted.CPU)
 	limits.Memory = bounded(limits.Memory, user.Memory, wanted.Memory)
@@ -65,7 +65,8 @@ func bounded(limit, user, wanted int64) int64 {
 	return min(user, wanted)
 }
 
-// choiceOf returns the choice of labels of the node that a launch replaces, the first without one.
+// choiceOf returns the index of the label choice that matches the node that a launch replaces, or
+// 0.
 func (ac *Actuator) choiceOf(l *policy.Launch) int {
 	own := ac.Prepared.Own(l.Pool)
 	if own == nil || l.Replaces == policy.None {
@@ -84,7 +85,7 @@ func (ac *Actuator) choiceOf(l *policy.Launch) int {
 	return 0
 }
 
-// Launch buys one node, once for each token.
+// Launch launches one node. A token that was already used has no effect.
 func (ac *Actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Launch) error {
 	if _, done := ac.Launches.Tokens[l.Token]; done {
 		return nil
@@ -139,7 +140,7 @@ func (ac *Actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Laun
 	return nil
 }
 
-// Drain starts to empty one node. Draining a node twice is not an error.
+// Drain starts to drain a node. It is not an error if the node is already being drained.
 func (ac *Actuator) Drain(_ context.Context, _ *policy.Snapshot, d *policy.Drain) error {
 	n := &ac.Nodes.All[d.Node]
 	if n.Phase == policy.NodeGone {
@@ -159,8 +160,8 @@ func (ac *Actuator) Drain(_ context.Context, _ *policy.Snapshot, d *policy.Drain
 	return nil
 }
 
-// DeletionCost gives the pods of a node the cost by which their workloads choose
-// what to delete.
+// DeletionCost sets the deletion cost of the pods of a node, by which their workloads choose the
+// pods to delete.
 func (ac *Actuator) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.DeletionCost) error {
 	if ac.Market.CallFails() {
 		return errThrottled

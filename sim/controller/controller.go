@@ -1,5 +1,5 @@
-// Package controller simulates Spotter's own controller: it shows the policy what can be seen, has it
-// decide when something happened, and carries out what it decides.
+// Package controller simulates Spotter's own controller: it shows the policy the observable state,
+// lets it decide when something has happened, and carries out its decisions.
 package controller
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/spotter-dev/spotter/sim/nodepools"
 )
 
-// A Config says who decides, and who sees each decision.
+// A Config contains the policy of a run and the observers of its decisions.
 type Config struct {
 	Policy     policy.Policy
 	Forecaster driver.Forecaster // nil leaves forecasts at zero
 
-	// Recorder keeps every step; nil keeps none.
+	// Recorder records every step; nil records none.
 	Recorder driver.Recorder
 
-	// Observed is called with every snapshot, after forecasting and before it
-	// may be reused; nil is not called.
+	// Observed, if not nil, is called with every snapshot and its plan, after forecasting. The
+	// snapshot may be reused after the call.
 	Observed func(*policy.Snapshot, *policy.Plan)
 }
 
-// A Controller has a policy decide in a run.
+// A Controller runs a policy in a run.
 type Controller struct {
 	Config
 	*machines.Machines
@@ -51,7 +51,8 @@ func New(cfg Config, ms *machines.Machines, k *nodepools.Karpenter, a *groups.Au
 	return c
 }
 
-// watch says what has the policy decide: at once, or with what else happens within a while.
+// watch subscribes to the events that make the policy decide, either at once or after a short delay
+// in which further events are collected.
 func (c *Controller) watch() {
 	c.Clock.On(engine.Step, func(*engine.Event) { c.decider.step() })
 	after := func(t time.Duration) func() { return func() { c.decider.plan(c.Clock.Now.Add(t)) } }
@@ -67,28 +68,27 @@ func (c *Controller) watch() {
 	})
 }
 
-// Start takes the first step, before any provisioner looks at the pending pods: what the policy
-// orders of its pools holds for the first nodes, too.
+// Start runs the first step, before a provisioner considers the pending pods, so that the policy's
+// steers apply to the first nodes.
 func (c *Controller) Start() {
 	c.decider.stepAt = c.Clock.Now
 	c.decider.step()
 }
 
-// Saved returns what the policy keeps.
+// Saved returns the saved memory of the policy.
 func (c *Controller) Saved() *policy.Memory { return &c.decider.saved }
 
-// LossBudget returns the loss budget of a pool as the last decision left it, and whether the policy
+// LossBudget returns the loss budget of a pool after the last decision, and whether the policy
 // keeps one.
 func (c *Controller) LossBudget(pool string) (policy.LossBudget, bool) {
 	m := c.decider.saved.Pool(pool)
 	return m.Loss, m.Loss.Kept(c.decider.stepped)
 }
 
-// Settle counts what is still open at the end of the window.
+// Settle adds the intervals that are still open at the end of the window to the result.
 func (c *Controller) Settle(end policy.Time) { c.decider.countBarred(end) }
 
-// SetDown stops the controller, or starts a new process of it, to which nothing is left but what was
-// saved.
+// SetDown stops the controller, or starts a new process of it, which has only the saved memory.
 func (c *Controller) SetDown(down bool) {
 	if c.decider.down && !down {
 		c.decider.driver = c.decider.newDriver(c.decider.saved)
@@ -97,5 +97,5 @@ func (c *Controller) SetDown(down bool) {
 	c.decider.down = down
 }
 
-// SetModel says how the model fails from now on.
+// SetModel sets how the model fails from now on.
 func (c *Controller) SetModel(f scenarios.ModelFailure) { c.decider.modelFails = f }

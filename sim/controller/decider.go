@@ -11,30 +11,31 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// A decider lets the policy decide when something happened, or when it asked to. It
-// is the store of its driver.
+// A decider lets the policy decide when something has happened or when the policy's plan requested
+// it. It is the store of its driver.
 type decider struct {
 	*Controller
 
 	driver *driver.Driver
 	saved  policy.Memory
 
-	// stepAt is when the next step is due, 0 for none, and stepped when the last was.
+	// stepAt is the time of the next step, or 0 if none is planned. stepped is the time of the last
+	// step.
 	stepAt, stepped policy.Time
 	warned          map[string]bool
 
-	// barred is how many pools are on demand since the last decision because their loss budgets
-	// are used up. It is counted up to barredUntil.
+	// barred is the number of pools that have been on demand since the last decision because their
+	// loss budgets are used up. Their time has been added to the result up to barredUntil.
 	barred      int
 	barredUntil policy.Time
 
-	// down says that a fault has stopped the controller, and modelFails how one has the model
-	// fail.
+	// down reports whether a fault has stopped the controller. modelFails is how the model fails
+	// because of a fault.
 	down       bool
 	modelFails scenarios.ModelFailure
 }
 
-// newDriver returns a driver of the run's policy that starts from memory m.
+// newDriver returns a driver of the run's policy with the given memory.
 func (dc *decider) newDriver(m policy.Memory) *driver.Driver {
 	w := driver.Dependencies{Observer: dc.Observer, Actuator: dc.Actuator, Ranker: dc.Actuator,
 		Enforcer: dc.GPUBudgets, Store: dc, Recorder: dc.Recorder}
@@ -47,9 +48,8 @@ func (dc *decider) newDriver(m policy.Memory) *driver.Driver {
 	return driver.New(w, dc.Policy, m)
 }
 
-// plan makes the policy decide at t unless it does so before. An instant has one
-// step: what happens in that of the last one, also by what its plan does, is for the
-// next.
+// plan plans a step at t unless an earlier one is planned. There is at most one step at an instant.
+// Events at the instant of the last step, including effects of its plan, are left to the next step.
 func (dc *decider) plan(t policy.Time) {
 	t = max(t, dc.stepped+1)
 	if dc.stepAt != 0 && dc.stepAt <= t {
@@ -59,12 +59,12 @@ func (dc *decider) plan(t policy.Time) {
 	dc.Clock.Add(t, engine.Step, 0, 0, 0)
 }
 
-// collect is how long refused launches and unschedulable pods are collected
-// before the policy is asked.
+// collect is the time for which refused launches and unschedulable pods are collected before the
+// policy decides.
 const collect = 10 * time.Second
 
-// step lets the policy decide, unless this event was overtaken by an earlier
-// step, or the controller is down.
+// step lets the policy decide, unless an earlier step replaced this event or the controller is
+// down.
 func (dc *decider) step() {
 	if dc.stepAt != dc.Clock.Now {
 		return
@@ -91,7 +91,7 @@ func (dc *decider) step() {
 	dc.plan(step.Plan.Wake)
 }
 
-// Save keeps the memory, as a store that survives the controller does.
+// Save stores the memory, like a store that survives the controller.
 func (dc *decider) Save(_ context.Context, m *policy.Memory) error {
 	dc.saved = *m
 	dc.GPUBudgets.Note(m)
@@ -105,8 +105,8 @@ func (dc *decider) Save(_ context.Context, m *policy.Memory) error {
 	return nil
 }
 
-// countBarred adds the metered time up to to for which pools were on demand because their loss
-// budgets were used up.
+// countBarred adds the metered time until to, for which pools were on demand because their loss
+// budgets were used up, to the result.
 func (dc *decider) countBarred(to policy.Time) {
 	if from := max(dc.barredUntil, dc.Window.From); to > from {
 		dc.Result.SpotBarred += time.Duration(dc.barred) * to.Sub(from)

@@ -9,17 +9,17 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// A recordedForecaster gives markets the hazard that the trace forecasts for them. The inner
-// forecaster does everything else. It also forecasts markets for which the trace has no forecast
-// now. Markets that a model scored keep its forecast, which knows what happened in the cluster; a
-// trace does not.
+// A recordedForecaster sets the hazards of markets to the forecasts that the trace contains. The
+// inner forecaster does everything else, including markets for which the trace has no current
+// forecast. Forecasts of a model have precedence, since they take account of events in the cluster
+// and a trace does not.
 type recordedForecaster struct {
 	signals []scenarios.SignalCurve // by market
 	inner   driver.Forecaster
 }
 
 func (f recordedForecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error {
-	for i := range s.Markets { // what was written into this snapshot two steps ago
+	for i := range s.Markets { // forecasts of the previous use of this snapshot, two steps ago
 		if x := &s.Markets[i].Forecast; x.Source == policy.SourceRecorded {
 			x.Source = policy.SourceNone
 		}
@@ -36,18 +36,17 @@ func (f recordedForecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error
 	return err
 }
 
-// errModel is what a forecaster that is no [Breakable] answers while a fault says
-// that the model fails.
+// errModel is the error of a forecaster that is not [Breakable] while a fault makes the model fail.
 var errModel = errors.New("the model fails (ordered by the scenario)")
 
-// A Breakable is a forecaster with a model that fails on demand, in its own way and
-// until that is revoked. Meanwhile it leaves the closed form's numbers, and counts what
-// the model did not forecast.
+// A Breakable is a forecaster whose model can be made to fail in a given way. The failure lasts
+// until the next call of Fail. While the model fails, the forecaster keeps the closed-form
+// forecasts, and counts the forecasts that the model did not make.
 type Breakable interface {
 	Fail(scenarios.ModelFailure)
 }
 
-// A faultyForecaster is the run's forecaster, failing when a fault says so.
+// A faultyForecaster is the forecaster of a run. It fails while a fault requires it.
 type faultyForecaster struct {
 	inner   driver.Forecaster
 	decider *decider

@@ -8,7 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/sim/cluster"
 )
 
-// An Observer fills the snapshots that the policy decides on.
+// An Observer fills the snapshots for the policy.
 type Observer struct {
 	*Controller
 
@@ -19,8 +19,8 @@ type Observer struct {
 	pdbsDirty [2]bool
 }
 
-// A view is one of the two snapshots that the observer fills in turn, with what
-// changed since it was last filled.
+// A view is one of the two snapshots that the observer fills in turn, with the objects that changed
+// since it was last filled.
 type view struct {
 	snap  policy.Snapshot
 	nodes changed[policy.NodeID]
@@ -28,10 +28,10 @@ type view struct {
 	work  changed[policy.WorkloadID]
 }
 
-// A changed lists objects that a view has yet to see, each once.
+// A changed is a list of objects that are not yet updated in a view, without duplicates.
 type changed[ID ~int32] struct {
 	list []ID
-	in   []bool // by object
+	in   []bool // by object id
 }
 
 func (c *changed[ID]) add(id ID) {
@@ -44,7 +44,7 @@ func (c *changed[ID]) add(id ID) {
 	}
 }
 
-// take calls f with each, and forgets them.
+// take calls f for each object, and empties the list.
 func (c *changed[ID]) take(f func(ID)) {
 	for _, id := range c.list {
 		c.in[id] = false
@@ -53,7 +53,7 @@ func (c *changed[ID]) take(f func(ID)) {
 	c.list = c.list[:0]
 }
 
-// init makes the two snapshots; what never changes is shared.
+// init creates the two snapshots. They share what never changes.
 func (ob *Observer) init() {
 	w := ob.Scenario
 	for v := range ob.view {
@@ -76,7 +76,7 @@ func (ob *Observer) init() {
 	ob.watch()
 }
 
-// watch has the views learn of what changes.
+// watch subscribes the views to changes.
 func (ob *Observer) watch() {
 	ob.NodeChanged.Subscribe(func(id policy.NodeID) {
 		ob.changes.NoteNode(id)
@@ -96,8 +96,8 @@ func (ob *Observer) watch() {
 	ob.PodEnded.Subscribe(func(p cluster.EndedPod) { ob.ended = append(ob.ended, p.EndedPod) })
 }
 
-// Observe fills the older of the two snapshots with what changed since it was
-// filled, and returns it.
+// Observe updates the older of the two snapshots with the changes since it was last filled, and
+// returns it.
 func (ob *Observer) Observe(context.Context) (*policy.Snapshot, error) {
 	v := &ob.view[ob.turn]
 	s := &v.snap

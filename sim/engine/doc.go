@@ -1,5 +1,4 @@
-// Package engine is the clock of a simulated run: the queue of what is still to
-// happen, and the hashed log of what has happened. It knows what kinds of events
-// and records there are, since they have an order and numbers, and nothing of what
-// they do.
+// Package engine contains the clock of a simulated run, the queue of future events and the hashed
+// log of past ones. It defines the kinds of events and records, since these have an order and
+// numbers, but not what they do.
 package engine

@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// logVersion changes whenever equal runs would no longer give equal hashes.
+// logVersion is incremented whenever equal runs no longer result in equal hashes.
 const logVersion = 3
 
 // A Record is a kind of entry of the event log.
@@ -74,25 +74,25 @@ var recordNames = [...]string{
 type Entry struct {
 	At policy.Time
 
-	// Kind, Subject and Object are as the log has them: "launch general-7
-	// aws/us-east-1/…". Subject and Object may be empty.
+	// Kind, Subject and Object are written as in the log: "launch general-7 aws/us-east-1/…".
+	// Subject and Object may be empty.
 	Kind, Subject, Object string
 
-	// Amount is in micro-dollars, milliseconds or a count, by kind.
+	// Amount is in millionths of a dollar, in milliseconds or a count, depending on Kind.
 	Amount int64
 }
 
-// A Log is the event log of a run: hashed always, written out on request.
+// A Log is the event log of a run. It is always hashed, and written out on request.
 //
-// The hash is SHA-256 over records of five 64-bit little-endian words: the
-// instant in milliseconds, the kind, the 64-bit hashes of a subject's and an
-// object's name, and an amount (micro-dollars or a count).
+// The hash is SHA-256 over the header and records of five 64-bit little-endian words: the instant
+// in milliseconds, the kind, the 64-bit hashes of the subject's and the object's name, and an
+// amount (see [Entry]).
 type Log struct {
 	sum hash.Hash
 	buf []byte
-	out *bufio.Writer // nil without a log
+	out *bufio.Writer // nil if the log is not written out
 
-	// Watch is called for every entry; nil is not called.
+	// Watch, if not nil, is called for every entry.
 	Watch func(Entry)
 }
 
@@ -115,8 +115,8 @@ func (l *Log) Add(at policy.Time, kind Record, subject, object string, amount in
 	l.AddNamed(at, kind, subject, object, amount, "")
 }
 
-// AddNamed appends one record whose amount is a code: the line, which is for people,
-// has its name in place of the number unless that is empty. The hash has the number.
+// AddNamed appends one record whose amount is a code. Unless name is empty, the line in the log has
+// the name instead of the number. The hash covers the number.
 func (l *Log) AddNamed(at policy.Time, kind Record, subject, object string, amount int64, name string) {
 	if len(l.buf)+recordSize > cap(l.buf) {
 		l.sum.Write(l.buf)

@@ -6,62 +6,62 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Kind says what happens at an event. Events at one instant happen in
-// the order of their kinds' ranks, then in the order in which they were added:
-// first what the cluster and the market do, then the scheduler and the provisioner, which work
-// on all of it, and last the policy, which sees the result.
+// A Kind is a kind of event. Events at the same instant are handled in the order of their kinds,
+// then in the order in which they were added: first those of the cluster and the market, then the
+// scheduler and the provisioner, which handle all of these, and last the policy, which observes the
+// result.
 type Kind uint8
 
-// The kinds of events, in the order in which those of one instant are taken.
+// The kinds of events, in the order in which events at the same instant are handled.
 const (
 	MeteringBegins     Kind = iota // metering starts
 	FaultChanges                   // fault a starts or ends
 	CommitmentEnds                 // commitment a ends
 	ReplicasChange                 // workload a reaches step b of its schedule
 	RollsOut                       // workload a rolls out a new version
-	GrowthCounts                   // a growth of workload a starts to count
-	PodsRetried                    // workload a tries again to make pods that a gate denied
+	GrowthCounts                   // earlier growth of workload a starts to count as desired
+	PodsRetried                    // workload a tries again to create pods that a gate denied
 	JobReleased                    // job a releases instance b
 	JobDue                         // job instance a is due
-	NodeRegistered                 // node a joins
+	NodeRegistered                 // the kubelet of node a registers
 	NodeInitialized                // node a is ready for pods
-	NodeNotice                     // node a is given notice, of being outbid if b
+	NodeNotice                     // node a gets a notice, because it is outbid if b is 1
 	NodeRecommendation             // node a gets a rebalance recommendation
-	NodeReclaimed                  // node a is taken
-	NodeGone                       // node a's object goes away
-	PodsWritten                    // the ReplicaSet controller makes or deletes pods
+	NodeReclaimed                  // the provider takes node a
+	NodeGone                       // the object of node a is removed
+	PodsWritten                    // the ReplicaSet controller creates or deletes pods
 	PodReady                       // pod a is ready
 	PodGone                        // pod a has terminated
 	PodFinished                    // pod a has done its work
-	PodUnprotected                 // the do-not-disrupt of pod a ends
+	PodUnprotected                 // the do-not-disrupt annotation of pod a ends
 	GangTimer                      // a timer of gang a, of kind b
 	DrainContinues                 // drain a continues
 	NodeExpires                    // node a reaches the pool's expireAfter
-	GroupFills                     // group a launches what it is missing
-	ReplicasFill                   // static pool a launches what it is missing
+	GroupFills                     // group a launches its missing instances
+	ReplicasFill                   // static pool a launches its missing nodes
 	Schedule                       // the scheduler tries the pending pods
 	Provision                      // the provisioner's batch window closes
 	ClaimGone                      // the instance of a NodeClaim has shut down
-	Disrupt                        // the provisioner looks for savings
-	Scan                           // the Cluster Autoscaler looks at the cluster
+	Disrupt                        // the provisioner evaluates disruption
+	Scan                           // the Cluster Autoscaler evaluates the cluster
 	Step                           // the policy decides
 
 	kinds = iota
 )
 
-// An Event is something that happens at one instant. It is a value: a queue of
-// them allocates only to grow.
+// An Event is something that happens at one instant. It is a value, so a queue allocates memory
+// only when it grows.
 type Event struct {
 	At   policy.Time
-	rank uint64 // kind, then order of adding
+	rank uint64 // kind, then sequence number
 
-	// A and B say what it happens to. Gen is the generation of the slot A, by which
-	// an event of a past owner of the slot is known.
+	// A and B are the arguments of the event. Gen is the generation of slot A, which identifies
+	// events of a past owner of the slot.
 	A, B int32
 	Gen  int32
 }
 
-// Kind returns what happens.
+// Kind returns the kind of the event.
 func (e *Event) Kind() Kind { return Kind(e.rank >> 56) }
 
 func (e *Event) before(x *Event) bool {
@@ -71,8 +71,8 @@ func (e *Event) before(x *Event) bool {
 	return e.rank < x.rank
 }
 
-// A Queue holds the events still to come, and is the clock of a run. It is a
-// 4-ary heap: half as deep as a binary one, with children on one cache line.
+// A Queue contains the future events, and is the clock of a run. It is a 4-ary heap: half as deep
+// as a binary one, with sibling nodes close together in memory.
 type Queue struct {
 	Now  policy.Time
 	seq  uint64
@@ -81,8 +81,7 @@ type Queue struct {
 	carriers [kinds]func(*Event)
 }
 
-// Add plans an event. An instant in the past is a bug of the caller: it would
-// make time run backwards.
+// Add adds an event. It panics if at is in the past.
 func (q *Queue) Add(at policy.Time, kind Kind, a, b, gen int32) {
 	if at < q.Now {
 		panic(fmt.Sprintf("engine: event %d at %v is before now, %v", kind, at, q.Now))
@@ -102,8 +101,8 @@ func (q *Queue) Add(at policy.Time, kind Kind, a, b, gen int32) {
 	h[i] = e
 }
 
-// Next takes the earliest event up to and including end, and moves the clock to it. It reports
-// false, with the clock at end, when there is no event.
+// Next removes the earliest event at or before end, and advances the clock to it. If there is no
+// such event, it returns false and sets the clock to end.
 func (q *Queue) Next(end policy.Time) (Event, bool) {
 	if len(q.heap) == 0 || q.heap[0].At > end {
 		q.Now = end
@@ -139,7 +138,7 @@ func (q *Queue) Next(end policy.Time) (Event, bool) {
 	return first, true
 }
 
-// Following returns when the next event is, and whether there is one.
+// Following returns the time of the next event, and whether there is one.
 func (q *Queue) Following() (policy.Time, bool) {
 	if len(q.heap) == 0 {
 		return 0, false
@@ -147,11 +146,11 @@ func (q *Queue) Following() (policy.Time, bool) {
 	return q.heap[0].At, true
 }
 
-// On has f carry out the events of a kind.
+// On sets the handler of a kind of events.
 func (q *Queue) On(kind Kind, f func(*Event)) { q.carriers[kind] = f }
 
-// CarryOut calls what [Queue.On] set for the kind of an event. An event that only marks an instant
-// has nothing to call.
+// CarryOut calls the handler that [Queue.On] set for the kind of an event. An event that only marks
+// an instant has no handler.
 func (q *Queue) CarryOut(e *Event) {
 	if f := q.carriers[e.Kind()]; f != nil {
 		f(e)

@@ -1,5 +1,6 @@
-// Package fixed schedules pods onto the nodes that a cluster has, as kube-scheduler does: no node is
-// bought, and no time passes. It needs no prices, so that machines of any kind will do.
+// Package fixed schedules pods onto the existing nodes of a cluster, as kube-scheduler does. No
+// node is launched, and no time passes. The package needs no prices, so the nodes can be machines
+// of any kind.
 //
 // A [Cluster] collects objects, and its method Schedule returns which pods have no node, and why.
 package fixed
@@ -25,7 +26,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// kinds are the objects on which it depends where pods run.
+// kinds are the kinds of objects that affect where pods run.
 var kinds = map[string]scenarios.ObjectKind{
 	"Node":                  {APIVersion: "v1", Make: func() metav1.Object { return new(corev1.Node) }},
 	"Pod":                   {APIVersion: "v1", Make: func() metav1.Object { return new(corev1.Pod) }},
@@ -46,7 +47,7 @@ var kinds = map[string]scenarios.ObjectKind{
 
 const kindDaemonSet = "DaemonSet"
 
-// A Cluster is the objects that decide where pods run.
+// A Cluster contains the objects that determine where pods run.
 type Cluster struct {
 	nodes      []node
 	pods       []pod
@@ -55,14 +56,14 @@ type Cluster struct {
 	namespaces []*corev1.Namespace
 	pdbs       []policy.PDB
 	claims     map[string]*corev1.PersistentVolumeClaim // by "namespace/name"
-	zones      map[string]string                        // of volumes, by name
+	zones      map[string]string                        // zones of volumes, by name
 
 	classes      map[string]kube.Priority
 	defaultClass kube.Priority
 
-	seen     map[string]bool // objects, by kind, namespace and name
-	skipped  map[string]int  // objects, by kind
-	finished int             // pods
+	seen     map[string]bool // keys of objects that were added: type, namespace and name
+	skipped  map[string]int  // number of skipped objects, by kind
+	finished int             // number of finished pods
 }
 
 // NewCluster returns an empty cluster.
@@ -72,14 +73,14 @@ func NewCluster() *Cluster {
 		seen:    map[string]bool{}, skipped: map[string]int{}}
 }
 
-// A node is a node with its extended resources.
+// A node is a policy.Node with its extended resources.
 type node struct {
 	policy.Node
 	extended corev1.ResourceList
 	cordoned bool
 }
 
-// A pod is one pod. Others may share its object, except for the name.
+// A pod is one pod. Several pods may share an object; their names differ.
 type pod struct {
 	name    string // without the namespace
 	object  *corev1.Pod
@@ -92,7 +93,7 @@ type problem = func(path []string, format string, args ...any) error
 // A workload is a controller of pods.
 type workload struct {
 	kind, namespace, name string
-	by                    *metav1.OwnerReference // its own controller
+	by                    *metav1.OwnerReference // controller of the workload itself
 	selector              *metav1.LabelSelector
 	template              *corev1.PodTemplateSpec
 	claims                []corev1.PersistentVolumeClaim
@@ -100,7 +101,7 @@ type workload struct {
 	problem               problem
 }
 
-// Add reads the objects of a text, which file names in errors.
+// Add reads the objects of a text. Errors name file.
 func (c *Cluster) Add(file string, text []byte) error {
 	skipped, err := scenarios.EachObject(file, text, kinds, c.take)
 	for kind, n := range skipped {
@@ -109,7 +110,7 @@ func (c *Cluster) Add(file string, text []byte) error {
 	return err
 }
 
-// Skipped names the objects that were not read, in one line; empty where all were.
+// Skipped lists the objects that were skipped, in one line. It is empty if none was.
 func (c *Cluster) Skipped() string {
 	if len(c.skipped) == 0 {
 		return ""
@@ -164,7 +165,7 @@ func (c *Cluster) take(o scenarios.Object) error {
 func (c *Cluster) addNode(o scenarios.Object, v *corev1.Node) error {
 	field, offers := "allocatable", v.Status.Allocatable
 	if len(offers) == 0 {
-		field, offers = "capacity", v.Status.Capacity // as the API server completes it
+		field, offers = "capacity", v.Status.Capacity // the default of the API server
 	}
 	if len(offers) == 0 {
 		return o.Problem([]string{"status", "allocatable"}, "must be set: it is what the node has for pods")
@@ -172,7 +173,7 @@ func (c *Cluster) addNode(o scenarios.Object, v *corev1.Node) error {
 	n := node{Node: policy.Node{ID: policy.NodeID(len(c.nodes)), Name: o.Name, Pool: policy.None, Market: policy.None,
 		Phase: policy.NodeInitialized, Labels: kube.Labels(v.Labels)}, cordoned: v.Spec.Unschedulable}
 	n.Allocatable, _ = kube.NodeResources(offers)
-	n.Allocatable.GPU = 0 // which is one of the extended resources here
+	n.Allocatable.GPU = 0 // GPUs are extended resources here
 	for _, name := range slices.Sorted(maps.Keys(offers)) {
 		q := offers[name]
 		if q.Sign() < 0 || tooMuch(name, q) {
@@ -196,7 +197,7 @@ func (c *Cluster) addNode(o scenarios.Object, v *corev1.Node) error {
 	return nil
 }
 
-// native reports whether every node has a resource.
+// native reports whether every node has the resource.
 func native(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods:
@@ -205,7 +206,7 @@ func native(name corev1.ResourceName) bool {
 	return false
 }
 
-// most returns the largest amount of a resource that is read: sums of larger ones may exceed an
+// most returns the largest accepted amount of a resource. It keeps sums from overflowing an
 // integer.
 func most(name corev1.ResourceName) *resource.Quantity {
 	if name == corev1.ResourceCPU {
@@ -216,12 +217,12 @@ func most(name corev1.ResourceName) *resource.Quantity {
 
 func tooMuch(name corev1.ResourceName, q resource.Quantity) bool { return q.Cmp(*most(name)) > 0 }
 
-// addPod adds a pod that has not ended.
+// addPod adds a pod, unless it has finished.
 func (c *Cluster) addPod(p pod) {
 	switch phase := p.object.Status.Phase; {
 	case phase == corev1.PodSucceeded || phase == corev1.PodFailed:
 		c.finished++
-	case p.object.DeletionTimestamp != nil && p.object.Spec.NodeName == "": // it will be bound nowhere
+	case p.object.DeletionTimestamp != nil && p.object.Spec.NodeName == "": // it will never be bound
 		c.finished++
 	default:
 		c.pods = append(c.pods, p)
@@ -262,10 +263,10 @@ func (c *Cluster) addWorkload(o scenarios.Object, namespace string) error {
 	return nil
 }
 
-// podsMax is the most pods that one workload may have.
+// podsMax is the maximum number of pods of one workload.
 const podsMax = 200_000
 
-// jobPods returns how many pods of a job run at once.
+// jobPods returns the number of pods of a job that run at once.
 func jobPods(j *batchv1.Job) int32 {
 	over := slices.ContainsFunc(j.Status.Conditions, func(x batchv1.JobCondition) bool {
 		return (x.Type == batchv1.JobComplete || x.Type == batchv1.JobFailed) && x.Status == corev1.ConditionTrue

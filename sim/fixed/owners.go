@@ -11,10 +11,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// owners knows the workloads of a cluster, and which pods they have.
+// owners maps pods of a cluster to their workloads.
 type owners struct {
 	byName map[string]*workload // by kind, namespace and name
-	pods   map[*workload]int32  // that are in the input
+	pods   map[*workload]int32  // number of the workload's pods in the input
 }
 
 func ownerKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
@@ -32,8 +32,9 @@ func (c *Cluster) ownersOf() *owners {
 	return o
 }
 
-// of returns the workload that controls a pod, nil for one that is not in the input. The pods of a
-// ReplicaSet that is not are those of the Deployment that selects them.
+// of returns the workload that controls a pod, or nil if it is not in the input. If the pod's
+// ReplicaSet is not in the input, the Deployment with the name before the ReplicaSet's hash is
+// returned.
 func (o *owners) of(p *corev1.Pod) *workload {
 	by := metav1.GetControllerOfNoCopy(p)
 	if by == nil {
@@ -44,14 +45,14 @@ func (o *owners) of(p *corev1.Pod) *workload {
 		return w
 	}
 	for i := len(by.Name) - 1; i > 0; i-- {
-		if by.Name[i] == '-' { // of NAME-HASH
+		if by.Name[i] == '-' { // end of the Deployment's name
 			return o.byName[ownerKey("Deployment", namespace, by.Name[:i])]
 		}
 	}
 	return nil
 }
 
-// above returns the workload that controls w.
+// above returns the workload that controls w, or nil.
 func (o *owners) above(w *workload) *workload {
 	if w.by == nil {
 		return nil
@@ -59,7 +60,8 @@ func (o *owners) above(w *workload) *workload {
 	return o.byName[ownerKey(w.by.Kind, w.namespace, w.by.Name)]
 }
 
-// selectorOf returns what the controller of a pod selects by, as the default spread constraints use it.
+// selectorOf returns the selector of a pod's controller, as the default spread constraints use it,
+// or nil.
 func (o *owners) selectorOf(p *corev1.Pod) *metav1.LabelSelector {
 	w := o.of(p)
 	if w == nil || w.kind == "Job" || w.kind == kindDaemonSet {
@@ -68,8 +70,8 @@ func (o *owners) selectorOf(p *corev1.Pod) *metav1.LabelSelector {
 	return w.selector
 }
 
-// missing returns the pods that a workload wants in addition to those of the input. A workload with a
-// controller in the input leaves that to it.
+// missing returns the pods that a workload wants in addition to those of the input. It returns none
+// for a workload whose controller is in the input, since that controller accounts for them.
 func (o *owners) missing(w *workload) (pods []pod) {
 	if w.kind == kindDaemonSet || o.above(w) != nil {
 		return nil
@@ -81,7 +83,8 @@ func (o *owners) missing(w *workload) (pods []pod) {
 	return pods
 }
 
-// pod returns the object of the pods that w makes. Each has the claims of a StatefulSet as its own.
+// pod returns the object of the pods that w creates. Volume claim templates of a StatefulSet become
+// ephemeral volumes, so each pod has its own.
 func (w *workload) pod() *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: *w.template.ObjectMeta.DeepCopy(), Spec: *w.template.Spec.DeepCopy()}
 	controller := true
@@ -102,8 +105,9 @@ func namespaceOf(o metav1.Object) string {
 	return "default"
 }
 
-// peersOf returns the selector of the pods over which the default constraints spread pods like p, nil
-// without one: those that the selectors of its controller and of its Services select together.
+// peersOf returns the selector of the pods over which the default constraints spread pods like p,
+// or nil if there is no such selector. The selectors of its controller and of its Services are
+// combined.
 func (c *Cluster) peersOf(o *owners, p *corev1.Pod, labels []policy.Label) (*policy.Selector, error) {
 	var all policy.Selector
 	for _, s := range c.services {

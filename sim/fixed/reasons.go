@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// filterReasons are what kube-scheduler's filters say of a node (pkg/scheduler/framework/plugins,
-// Kubernetes 1.35).
+// filterReasons are the messages of kube-scheduler's filters about a node
+// (pkg/scheduler/framework/plugins, Kubernetes 1.35).
 var filterReasons = map[placement.Result]string{
 	placement.Tainted:       "node(s) had untolerated taint(s)",
 	placement.Unselected:    "node(s) didn't match Pod's node affinity/selector",
@@ -35,7 +35,8 @@ const (
 	afterFilters   = " no new claims to deallocate, preemption: "
 )
 
-// why returns why a pod is pending, as the condition PodScheduled of kube-scheduler does.
+// why returns the reason why a pod is pending, as in the message of kube-scheduler's PodScheduled
+// condition.
 func (r *run) why(id policy.PodID) string {
 	if r.placed[id] == gated {
 		return "Scheduling is blocked due to non-empty scheduling gates"
@@ -67,7 +68,8 @@ func (r *run) why(id policy.PodID) string {
 	return available(len(r.nodes), filters) + afterFilters + helps
 }
 
-// available returns how many nodes have which reason, in the order of kube-scheduler: as text.
+// available returns a message with the number of nodes for each reason, in the order of
+// kube-scheduler.
 func available(nodes int, reasons map[string]int) string {
 	var parts []string
 	for reason, n := range reasons {
@@ -77,8 +79,8 @@ func available(nodes int, reasons map[string]int) string {
 	return fmt.Sprintf("0/%d nodes are available: %s.", nodes, strings.Join(parts, ", "))
 }
 
-// pinnedTo returns the nodes that a pod names in its required node affinity, if each term names one:
-// kube-scheduler looks at no others.
+// pinnedTo returns the nodes that a pod's required node affinity names, if each term names nodes.
+// kube-scheduler considers no other nodes.
 func (r *run) pinnedTo(id policy.PodID) (nodes []policy.NodeID, pinned bool) {
 	if n, ok := r.pinned[id]; ok {
 		return []policy.NodeID{n}, true
@@ -98,8 +100,8 @@ func (r *run) pinnedTo(id policy.PodID) (nodes []policy.NodeID, pinned bool) {
 	return nodes, len(terms) > 0
 }
 
-// refusal returns what the first filter that refuses a pod says of n, and whether the end of pods on n
-// can change it.
+// refusal returns the messages of the first filter that rejects n for a pod, and whether the
+// removal of pods from n can change the result.
 func (r *run) refusal(p *policy.Pod, n policy.NodeID) (reasons []string, resolvable bool) {
 	t := r.templateOf(p.ID)
 	switch v := r.space.Check(p, n); v {
@@ -127,8 +129,8 @@ func (r *run) refusal(p *policy.Pod, n policy.NodeID) (reasons []string, resolva
 	}
 }
 
-// insufficient names the resources of which n has too little for pods of t, and reports whether it
-// has enough of them without any pod.
+// insufficient returns messages for the resources of which n has too little free for pods of t, and
+// reports whether n would have enough without any pods.
 func (r *run) insufficient(t *policy.Template, n policy.NodeID) (reasons []string, resolvable bool) {
 	free, all := r.space.Free(n), r.space.Allocatable(n)
 	resolvable = true
@@ -152,7 +154,7 @@ func (r *run) insufficient(t *policy.Template, n policy.NodeID) (reasons []strin
 	return reasons, resolvable
 }
 
-// preemption returns why preemption on n does not help a pod.
+// preemption returns the reasons why preemption on n does not help a pod.
 func (r *run) preemption(id policy.PodID, n policy.NodeID, resolvable bool) []string {
 	if !resolvable {
 		return []string{helplessReason}
@@ -177,7 +179,7 @@ func (r *run) preemption(id policy.PodID, n policy.NodeID, resolvable bool) []st
 	return reasons
 }
 
-// reasons groups pending pods that are alike and have the same reason.
+// reasons groups pending pods that are interchangeable and have the same reason.
 func (r *run) reasons() (out []Pending) {
 	known, at := map[policy.TemplateID]string{}, map[string]int{}
 	for i := range r.pods {
@@ -212,7 +214,7 @@ func (r *run) reasons() (out []Pending) {
 	return out
 }
 
-// requests returns what pods of t request, as manifests state it.
+// requests returns the requests of a pod of t, formatted as in manifests.
 func (r *run) requests(t *policy.Template) map[string]string {
 	out := map[string]string{}
 	for name, n := range r.amounts(t) {
@@ -221,7 +223,7 @@ func (r *run) requests(t *policy.Template) map[string]string {
 	return out
 }
 
-// amounts are what a pod of t requests, CPU in thousandths.
+// amounts returns the non-zero requests of a pod of t, CPU in milli-CPU.
 func (r *run) amounts(t *policy.Template) map[corev1.ResourceName]int64 {
 	out := map[corev1.ResourceName]int64{
 		corev1.ResourceCPU: t.Requests.CPU, corev1.ResourceMemory: t.Requests.Memory, corev1.ResourceEphemeralStorage: t.Requests.Storage,

@@ -13,49 +13,49 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A Result is what became of the pods of a cluster.
+// A Result describes where the pods of a cluster were placed.
 type Result struct {
-	// Nodes is the number of nodes, and EmptyNodes of those without a pod.
+	// Nodes is the number of nodes, EmptyNodes the number of nodes without a pod.
 	Nodes      int `json:"nodes"`
 	EmptyNodes int `json:"empty_nodes"`
 
-	// Pods is the number of pods: Running had a node of the input, Scheduled found one, and Unscheduled
-	// has none. The others are in Notes.
+	// Pods is the number of pods. Running pods were on a node of the input, Scheduled pods were
+	// placed on one, and Unscheduled pods have none. Notes mention the other pods.
 	Pods        int `json:"pods"`
 	Running     int `json:"running"`
 	Scheduled   int `json:"scheduled"`
 	Unscheduled int `json:"unscheduled"`
 
-	// Pending are the pods without a node, those that are alike together.
+	// Pending are the pods without a node, grouped by requests and reason.
 	Pending []Pending `json:"pending,omitempty"`
 
-	// Preempted are the pods that ended for others, in order; those that a workload creates again are
-	// scheduled or pending too.
+	// Preempted are the names of the preempted pods, in order. Those that a workload creates again
+	// are also scheduled or pending.
 	Preempted []string `json:"preempted,omitempty"`
 
-	// Usage is by resource.
+	// Usage has one entry for each resource.
 	Usage []Usage `json:"usage"`
 
-	// Bindings are the nodes of the pods that found one, in the order of the input.
+	// Bindings are the nodes of the scheduled pods, in the order of the input.
 	Bindings []Binding `json:"bindings,omitempty"`
 
-	// Notes say what was assumed or left out.
+	// Notes describe assumptions and pods that were left out.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Pending are pods that no node takes, for one reason.
+// Pending is a group of pods that no node accepts, for the same reason.
 type Pending struct {
 	Pods     []string          `json:"pods"`
-	Requests map[string]string `json:"requests"` // of each
+	Requests map[string]string `json:"requests"` // of each pod
 	Reason   string            `json:"reason"`
 }
 
-// A Usage is how much of a resource is requested.
+// A Usage is the requested amount of a resource.
 type Usage struct {
 	Resource    string  `json:"resource"`
 	Requested   string  `json:"requested"`
 	Allocatable string  `json:"allocatable"`
-	Share       float64 `json:"share"` // of all that is allocatable
+	Share       float64 `json:"share"` // fraction of Allocatable, usually in [0, 1]
 }
 
 // A Binding is the node of a pod.
@@ -97,7 +97,7 @@ func (r *run) result() *Result {
 	return x
 }
 
-// some names the first of many.
+// some lists the first names of many.
 func some(names []string) string {
 	const shown = 5
 	text := names[0]
@@ -110,7 +110,8 @@ func some(names []string) string {
 	return text
 }
 
-// usage sums up what the pods on nodes request, resources that every node has first.
+// usage returns the total requests of the pods on nodes, by resource. Resources that every node has
+// come first.
 func (r *run) usage() (out []Usage) {
 	requested, allocatable := map[corev1.ResourceName]int64{}, map[corev1.ResourceName]int64{}
 	for i := range r.nodes {
@@ -146,7 +147,7 @@ func (r *run) usage() (out []Usage) {
 	return out
 }
 
-// rank orders resources: those that every node has come first.
+// rank returns the sort rank of a resource. Resources that every node has come first.
 func rank(name corev1.ResourceName) int {
 	switch name {
 	case corev1.ResourceCPU:
@@ -161,7 +162,7 @@ func rank(name corev1.ResourceName) int {
 	return 4
 }
 
-// quantity writes an amount as manifests do.
+// quantity formats an amount as in manifests. CPU is in milli-CPU.
 func quantity(name corev1.ResourceName, n int64) string {
 	switch name {
 	case corev1.ResourceCPU:

@@ -22,22 +22,22 @@ type run struct {
 	space     *placement.Space
 	templates *templateTable
 
-	// pods are in the order of the input, those that workloads want in addition after it. What follows
-	// is by pod.
+	// pods are the pods in the order of the input, followed by the missing pods of workloads and
+	// the pods of DaemonSets. The following slices are indexed by pod.
 	pods      []policy.Pod
 	inputs    []pod
 	placed    []placedAs
-	recreated []bool // by its workload, if it is preempted
+	recreated []bool // whether its workload creates it again after a preemption
 
 	daemons []daemonSet
-	pinned  map[policy.PodID]policy.NodeID // the nodes of pods of DaemonSets that find no room
+	pinned  map[policy.PodID]policy.NodeID // the nodes of pods of DaemonSets that do not fit there
 
-	clock     policy.Time // when the next pod is bound
+	clock     policy.Time // binding time of the last bound pod
 	victims   []policy.PodID
 	preempted []string
 }
 
-// placedAs is how a pod takes part.
+// placedAs is the role of a pod in the run.
 type placedAs uint8
 
 const (
@@ -50,9 +50,9 @@ const (
 	gone   // preempted, and no workload creates it again
 )
 
-// Schedule binds the pods that have no node, in the order of kube-scheduler's queue: by priority, then
-// age, then as in the input. Pods that find none preempt others as they may. Pods that no node takes
-// are tried again whenever something changed that may help.
+// Schedule binds the pods that have no node, in the order of kube-scheduler's queue: by priority,
+// then by age, then in the order of the input. A pod that fits no node may preempt others. Pods
+// that could not be placed are tried again while something changes that may help.
 func (c *Cluster) Schedule() (*Result, error) {
 	if len(c.nodes) == 0 {
 		return nil, errors.New("there is no Node among the objects")
@@ -85,7 +85,7 @@ func (c *Cluster) Schedule() (*Result, error) {
 	return r.result(), nil
 }
 
-// add makes the pods of the input.
+// add adds the pods of the input.
 func (r *run) add() {
 	byName := map[string]policy.NodeID{}
 	for i := range r.nodes {
@@ -124,14 +124,14 @@ func (r *run) add() {
 	}
 }
 
-// controlled reports whether a controller that is not in the input creates a pod again.
+// controlled reports whether the pod has a controller that would create it again.
 func controlled(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return o.Controller != nil && *o.Controller && o.Kind != kindDaemonSet && o.Kind != "Node"
 	})
 }
 
-// open makes the space and the scheduler, with the pods that run.
+// open creates the space and the scheduler, with the running pods.
 func (r *run) open() {
 	t := r.templates
 	var zones []string
@@ -181,7 +181,8 @@ func (r *run) open() {
 	r.allowDisruptions()
 }
 
-// allowDisruptions sets how many disruptions each budget allows whose status does not state it.
+// allowDisruptions computes the allowed disruptions of the PodDisruptionBudgets whose status does
+// not contain them.
 func (r *run) allowDisruptions() {
 	for i := range r.pdbs {
 		b := &r.pdbs[i]
@@ -224,8 +225,8 @@ func (r *run) templateOf(id policy.PodID) *policy.Template {
 	return &r.templates.all[r.pods[id].Template]
 }
 
-// pass tries pods once, in order, and returns those without a node. Of pods that are alike, and of
-// which one found no node, the others are not tried.
+// pass tries pods once, in order, and returns those without a node. After one of several
+// interchangeable pods could not be placed, the others are not tried.
 func (r *run) pass(pending []policy.PodID) (rest []policy.PodID) {
 	failed, stays := map[policy.TemplateID]bool{}, map[policy.TemplateID]bool{}
 	for _, id := range pending {
@@ -256,7 +257,7 @@ func (r *run) bind(id policy.PodID, n policy.NodeID) {
 	r.fixZone(p)
 }
 
-// fixZone fixes the pods that share a claim with p, which was bound, to its zone.
+// fixZone restricts the pods that share a claim with p, which has just been bound, to its zone.
 func (r *run) fixZone(p *policy.Pod) {
 	t, zone := r.templateOf(p.ID), r.space.Scoring().Zone(p.Node)
 	for _, v := range t.Volumes {
@@ -274,7 +275,8 @@ func (r *run) fixZone(p *policy.Pod) {
 	}
 }
 
-// preempt ends pods of lower priority, if that makes room for p.
+// preempt marks pods of lower priority for preemption if that makes room for p, and reports whether
+// it does.
 func (r *run) preempt(p *policy.Pod) bool {
 	n, victims := r.Preempt(p, r.pods, r.pdbs)
 	if n == policy.None {
@@ -294,7 +296,7 @@ func (r *run) preempt(p *policy.Pod) bool {
 	return true
 }
 
-// endVictims ends the pods that were preempted, and returns those that their workloads create again.
+// endVictims removes the preempted pods, and returns those that their workloads create again.
 func (r *run) endVictims() (again []policy.PodID) {
 	for _, v := range r.victims {
 		x := &r.pods[v]
@@ -319,7 +321,7 @@ type daemonSet struct {
 	has      map[policy.NodeID]bool
 }
 
-// addDaemons reads the DaemonSets.
+// addDaemons collects the DaemonSets, and the nodes on which they have pods.
 func (r *run) addDaemons() {
 	has := map[*workload]map[policy.NodeID]bool{}
 	for i := range r.pods {
@@ -338,8 +340,8 @@ func (r *run) addDaemons() {
 	}
 }
 
-// bindDaemons binds a pod of each DaemonSet to each node that it wants and that has none, before all
-// other pods. One without room stays pending.
+// bindDaemons creates a pod of each DaemonSet for each suitable node that has none, before other
+// pods are scheduled. A pod that does not fit its node stays pending.
 func (r *run) bindDaemons() {
 	for _, d := range r.daemons {
 		for n := range r.nodes {

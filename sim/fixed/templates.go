@@ -15,11 +15,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A templateTable holds what pods have in common.
+// A templateTable contains the templates that pods share.
 type templateTable struct {
 	cluster *Cluster
 	owners  *owners
-	users   map[string]int // pods by claim
+	users   map[string]int // number of pods by claim
 
 	all      []policy.Template
 	peers    []*policy.Selector // by template; see Cluster.peersOf
@@ -27,9 +27,9 @@ type templateTable struct {
 	byObject map[*corev1.Pod]policy.TemplateID
 	byText   map[string]policy.TemplateID
 
-	resources []corev1.ResourceName // extended ones, by number
+	resources []corev1.ResourceName // extended resources, by number
 	errs      []error
-	notes     map[string][]string // names of pods by what holds for them
+	notes     map[string][]string // names of pods, by note
 }
 
 func (c *Cluster) templates(o *owners) *templateTable {
@@ -46,7 +46,7 @@ func (c *Cluster) templates(o *owners) *templateTable {
 	return t
 }
 
-// number returns the number of an extended resource.
+// number returns the number of an extended resource. It adds the resource if it is new.
 func (t *templateTable) number(name corev1.ResourceName) int {
 	if i := slices.Index(t.resources, name); i >= 0 {
 		return i
@@ -55,7 +55,7 @@ func (t *templateTable) number(name corev1.ResourceName) int {
 	return len(t.resources) - 1
 }
 
-// of returns the template of a pod. Pods that are scheduled alike have the same.
+// of returns the template of a pod. Pods that the scheduler treats alike share a template.
 func (t *templateTable) of(p *pod) policy.TemplateID {
 	if id, known := t.byObject[p.object]; known {
 		return id
@@ -80,7 +80,8 @@ func (t *templateTable) of(p *pod) policy.TemplateID {
 	return id
 }
 
-// read reads the template of a pod, without its identifier.
+// read reads the template of a pod and its requests for extended resources. The template's ID is
+// not set.
 func (t *templateTable) read(p *pod) (policy.Template, []placement.Amount) {
 	o := p.object
 	x := policy.Template{Workload: policy.None, Namespace: namespaceOf(o)}
@@ -97,13 +98,13 @@ func (t *templateTable) read(p *pod) (policy.Template, []placement.Amount) {
 	by := metav1.GetControllerOfNoCopy(o)
 	ofDaemonSet := by != nil && by.Kind == kindDaemonSet
 	if ofDaemonSet && spec.NodeName != "" {
-		spec = kube.Unpinned(spec) // or each node would have a template
+		spec = kube.Unpinned(spec) // otherwise, each node would have a template
 	}
 	if len(spec.Containers) == 0 {
 		fail([]string{"spec", "containers"}, "must not be empty")
 	}
 	reader.Template(&x, kube.SharedLabels(o.Labels), nativeOnly(spec))
-	x.PriorityClass = "" // whose value decides
+	x.PriorityClass = "" // only its value matters
 	if ofDaemonSet {
 		x.Tolerations = append(x.Tolerations, kube.DaemonTolerations()...)
 	}
@@ -129,8 +130,8 @@ func (t *templateTable) read(p *pod) (policy.Template, []placement.Amount) {
 	return x, extended
 }
 
-// nativeOnly returns a specification without its requests for extended resources, which are counted
-// apart: the templates of policies have one kind of accelerator.
+// nativeOnly returns a copy of a specification without requests for extended resources. These are
+// counted separately, since a policy.Template has only one kind of accelerator.
 func nativeOnly(of *corev1.PodSpec) *corev1.PodSpec {
 	s := of.DeepCopy()
 	lists := []corev1.ResourceList{s.Overhead}
@@ -150,8 +151,8 @@ func nativeOnly(of *corev1.PodSpec) *corev1.PodSpec {
 	return s
 }
 
-// priority returns the class of that name. For one that is not in the input, the API server has
-// written its value into the pods.
+// priority returns the priority class of a pod. If the class is not in the input, the value that
+// the API server wrote into the pod is used.
 func (t *templateTable) priority(p *pod, class string) kube.Priority {
 	found, known := t.cluster.classes[class]
 	switch {
@@ -166,7 +167,7 @@ func (t *templateTable) priority(p *pod, class string) kube.Priority {
 	return kube.Priority{Name: class}
 }
 
-// volume returns the volume of a claim. One that several pods hold is shared.
+// volume returns the volume of a claim. The claim is named only if several pods use it.
 func (t *templateTable) volume(p *corev1.Pod, name string) policy.Volume {
 	key := namespaceOf(p) + "/" + name
 	v := policy.Volume{Zonal: true}
@@ -179,7 +180,7 @@ func (t *templateTable) volume(p *corev1.Pod, name string) policy.Volume {
 	return v
 }
 
-// zoneOf returns the zone of the bound volumes of a pod; empty if none of them is bound.
+// zoneOf returns the zone of the first bound zonal volume of a pod, or "" without one.
 func (c *Cluster) zoneOf(p *corev1.Pod) string {
 	for i := range p.Spec.Volumes {
 		v := p.Spec.Volumes[i].PersistentVolumeClaim
@@ -193,8 +194,8 @@ func (c *Cluster) zoneOf(p *corev1.Pod) string {
 	return ""
 }
 
-// namespaces returns the names of the namespaces that s selects. One that is not in the input has its
-// name as its only label.
+// namespaces returns the names of the namespaces that s selects. A namespace that is not in the
+// input only has the label of its name.
 func (t *templateTable) namespaces(s *metav1.LabelSelector) (names []string, err error) {
 	selector, err := kube.Selector(s)
 	labels := map[string]map[string]string{}

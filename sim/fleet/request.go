@@ -1,9 +1,9 @@
-// Package fleet reduces what a NodeClaim allows to a request to EC2 Fleet, as Karpenter's provider
-// for AWS does after the core has made the claim. The rules are those of
+// Package fleet reduces the offerings that a NodeClaim allows to an EC2 Fleet request, as
+// Karpenter's AWS provider does after the core has created the claim. The rules are those of
 // github.com/aws/karpenter-provider-aws v1.14.1, pkg/providers/instance; the tool karpenterawsdiff
-// holds this package against that code.
+// compares this package with that code.
 //
-// How EC2 then serves the request, its allocation strategy, is simulated by the market.
+// The market simulates the allocation strategy by which EC2 serves the request.
 package fleet
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TypesMax is how many instance types one request names (maxInstanceTypes in
+// TypesMax is the maximum number of instance types in one request (maxInstanceTypes in
 // instance.go).
 const TypesMax = 60
 
@@ -26,25 +26,26 @@ type Offering struct {
 
 	Capacity policy.CapacityType
 
-	// Block says that it is a capacity block.
+	// Block reports whether the offering is a capacity block.
 	Block bool
 
-	// Exotic says that the type has accelerators or is bare metal.
+	// Exotic reports whether the type has accelerators or is bare metal.
 	Exotic bool
 }
 
-// Request returns the offerings that the request names, all of one capacity type. The offerings are
-// the available ones that the NodeClaim allows, cheapest first; they keep their order. The slice is
-// overwritten.
+// Request returns the offerings to request, all of one capacity type. offerings must be the
+// available ones that the NodeClaim allows, cheapest first; Request keeps their order and
+// overwrites the slice.
 //
-// Types with accelerators and bare metal are requested only where nothing else is allowed
-// (ExoticInstanceTypeFilter in filter/filter.go). Where both capacity types are allowed, Spot
+// Types with accelerators and bare metal are requested only if no other types are allowed
+// (ExoticInstanceTypeFilter in filter/filter.go). If both capacity types are allowed, Spot
 // offerings that cost more than the cheapest on-demand offering are left out (SpotOfferingFilter).
-// Of the rest the TypesMax types with the cheapest offerings are kept, each in all its zones; Spot
-// is requested if any of them has a Spot offering (getCapacityType in instance.go). For a NodeClaim
-// with minValues everything that it allows is requested: neither of the two rules applies. Reserved
-// offerings take precedence over all others, and one request is for one kind of reservation: see
-// reserved.
+// These two rules do not apply to a NodeClaim with minValues. Of the remaining offerings, those of
+// the TypesMax types with the cheapest offerings are kept, each type in all its zones. Spot is
+// requested if any of them is a Spot offering (getCapacityType in instance.go).
+//
+// Reserved offerings take precedence over all others. One request is for one kind of reservation;
+// see reserved.
 func Request(offerings []Offering, minValues bool) []Offering {
 	offerings = reserved(offerings)
 	if minValues {
@@ -60,10 +61,11 @@ func Request(offerings []Offering, minValues bool) []Offering {
 	return oneCapacityType(cheapestTypes(offerings))
 }
 
-// reserved keeps of offerings with reserved ones the kind of reservation with the cheapest,
-// and of capacity blocks one (CapacityReservationTypeFilter and CapacityBlockFilter in
-// filter/filter.go). Of several reservations of one type and zone the provider is named the
-// one with the most left; here it chooses among all.
+// reserved returns the offerings unchanged if none is reserved. Otherwise, it keeps the reserved
+// offerings of the same kind (capacity blocks or others) as the cheapest one, and only the first
+// capacity block (CapacityReservationTypeFilter and CapacityBlockFilter in filter/filter.go). For
+// several reservations of one type and zone, Karpenter names the one with the most remaining
+// capacity; here, the provider chooses among all.
 func reserved(offerings []Offering) []Offering {
 	is := func(o Offering) bool { return o.Capacity == policy.Reserved }
 	i := slices.IndexFunc(offerings, is)
@@ -81,15 +83,14 @@ func reserved(offerings []Offering) []Offering {
 	return offerings
 }
 
-// oneCapacityType keeps the spot offerings where there are any.
+// oneCapacityType keeps only the Spot offerings, if there are any.
 func oneCapacityType(offerings []Offering) []Offering {
 	is := func(o Offering) bool { return o.Capacity == policy.Spot }
 	spot := slices.ContainsFunc(offerings, is)
 	return slices.DeleteFunc(offerings, func(o Offering) bool { return is(o) != spot })
 }
 
-// cheapestTypes keeps the offerings of the TypesMax types whose cheapest offerings come
-// first.
+// cheapestTypes keeps the offerings of the first TypesMax types in the list.
 func cheapestTypes(offerings []Offering) []Offering {
 	var buf [TypesMax]policy.TypeID
 	types := buf[:0]

@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// CheckAll holds that Auto Scaling groups count what they have, and have no
-// more than they are to hold.
+// CheckAll checks that the instance counts of Auto Scaling groups are right and do not exceed their
+// desired sizes.
 func (a *Autoscaler) CheckAll() error {
 	if a.groups.of == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/sim/market"
 )
 
-// keepWhole makes one group of a pool that is described as one. The group takes the place of both
-// twins of its class.
+// keepWhole creates one group for a pool that the scenario describes as a group. The group takes
+// the place of both twins of its class.
 func (sg *scalingGroups) keepWhole(p *policy.Pool, own *scenarios.ScalingGroup) {
 	i := int32(len(sg.all))
 	sg.all = append(sg.all, scalingGroup{pool: p.ID, own: own, markets: p.Markets})
@@ -20,8 +20,8 @@ func (sg *scalingGroups) keepWhole(p *policy.Pool, own *scenarios.ScalingGroup) 
 	for _, m := range p.Markets {
 		sg.of[p.ID][m] = i
 	}
-	// The Cluster Autoscaler takes the first type for what a new node is like, of whatever
-	// capacity type.
+	// The Cluster Autoscaler uses the first type, of any capacity type, as the template for new
+	// nodes.
 	offers := sg.Prepared.Offers[p.ID]
 	rank := sg.rankOf(own)
 	sg.all[i].template = slices.MinFunc(slices.Clone(offers), func(a, b placement.Offer) int {
@@ -29,17 +29,17 @@ func (sg *scalingGroups) keepWhole(p *policy.Pool, own *scenarios.ScalingGroup) 
 	})
 }
 
-// rankOf returns the place of the type of a market in the order of the group.
+// rankOf returns a function that maps a market to the index of its type in the order of the group.
 func (sg *scalingGroups) rankOf(own *scenarios.ScalingGroup) func(policy.MarketID) int {
 	return func(m policy.MarketID) int {
 		return slices.Index(own.Types, sg.Scenario.Types[sg.Scenario.Markets[m].Type].Name)
 	}
 }
 
-// kindsOf returns the capacity types that the next instance of group i may have, the first
-// first. By itself a group that is described keeps to what it says: AWS launches nothing on
-// demand in place of spot. Of one that a policy steers the policy says it. One of a pair has
-// one type, and what is returned says nothing.
+// kindsOf returns the capacity types that the next instance of group i may have, in order of
+// preference. Without a steer, a described group follows its own settings: AWS does not launch
+// on-demand instances in place of Spot. With a steer, the policy's settings apply. A group of a
+// pair has one capacity type, and callers ignore the result for it.
 func (sg *scalingGroups) kindsOf(i int32) []policy.CapacityType {
 	g := &sg.all[i]
 	state := &sg.Pools.State[g.pool]
@@ -61,7 +61,7 @@ func (sg *scalingGroups) kindsOf(i int32) []policy.CapacityType {
 	return []policy.CapacityType{policy.Spot}
 }
 
-// onDemandIn returns how many instances of group i are on demand.
+// onDemandIn returns the number of running on-demand instances of group i.
 func (sg *scalingGroups) onDemandIn(i int32) (n int) {
 	for k := range sg.Nodes.All {
 		id := policy.NodeID(k)
@@ -72,7 +72,7 @@ func (sg *scalingGroups) onDemandIn(i int32) (n int) {
 	return n
 }
 
-// allocate chooses among markets of one zone as the provider does for the group.
+// allocate chooses among markets of one zone with the provider's allocation strategy for the group.
 func (sg *scalingGroups) allocate(g *scalingGroup, markets []policy.MarketID, bid policy.Money) (policy.MarketID,
 	int32, bool) {
 	if len(markets) == 0 {

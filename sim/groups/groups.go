@@ -1,5 +1,4 @@
-// Package groups simulates Auto Scaling groups, and the Cluster Autoscaler that makes them grow and
-// shrink.
+// Package groups simulates Auto Scaling groups, and the Cluster Autoscaler that resizes them.
 package groups
 
 import (
@@ -10,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/sim/machines"
 )
 
-// An Autoscaler is the Cluster Autoscaler of a run and the groups that it works on.
+// An Autoscaler is the Cluster Autoscaler of a run with the groups that it manages.
 type Autoscaler struct {
 	*machines.Machines
 	ca.Options // the defaults
@@ -32,7 +31,7 @@ func New(ms *machines.Machines) *Autoscaler {
 	return a
 }
 
-// watch says what the Cluster Autoscaler and its groups do about what happens.
+// watch subscribes the Cluster Autoscaler and its groups to events.
 func (a *Autoscaler) watch() {
 	a.Clock.On(engine.Scan, func(*engine.Event) { a.loop.scan() })
 	a.Clock.On(engine.GroupFills, func(e *engine.Event) { a.groups.fill(e.A) })
@@ -70,7 +69,7 @@ func (a *Autoscaler) watch() {
 	a.DrainEnded.Subscribe(func(policy.NodeID) { a.Want() })
 }
 
-// Want plans a look at the next tick of the Cluster Autoscaler, where one serves a pool.
+// Want plans an iteration at the next tick of the Cluster Autoscaler, if it serves any pool.
 func (a *Autoscaler) Want() {
 	if a.groups.of != nil {
 		a.loop.scanBy(a.Clock.Now)
@@ -80,15 +79,15 @@ func (a *Autoscaler) Want() {
 // Serves reports whether the nodes of pool are instances of groups.
 func (a *Autoscaler) Serves(pool policy.PoolID) bool { return a.groups.serves(pool) }
 
-// MayLose reports whether a node may be released without replacement: its group, if it has one, may
-// become smaller.
+// MayLose reports whether a node may be released without replacement: it has no group, or its group
+// may shrink.
 func (a *Autoscaler) MayLose(n policy.NodeID) bool {
 	g := a.groups.groupOf(n)
 	return g == nil || a.groups.maySpare(g)
 }
 
-// Launch carries out a launch of the policy in a pool of groups: it makes the group of the first
-// market that will do one larger.
+// Launch carries out a launch of the policy in a pool of groups: it grows the group of the first
+// market that can launch an instance. It returns driver.ErrNoCapacity if no group can.
 func (a *Autoscaler) Launch(pool policy.PoolID, markets []policy.MarketID, token string) error {
 	return a.groups.launch(pool, markets, token)
 }

@@ -15,19 +15,21 @@ import (
 type loop struct {
 	*Autoscaler
 
-	// scanAt is when it looks next, scanned when it did last.
+	// scanAt is the time of the next iteration, 0 if none is planned, and scanned the time of the
+	// last one.
 	scanAt, scanned policy.Time
 
 	memory ca.Memory
 	traits []ca.Traits // by template
 	draws  uint64
 
-	// placed are the pending pods that have room, bound in the space while a look lasts.
+	// placed are the pending pods that fit existing or expected nodes. They are bound in the space
+	// during an iteration.
 	placed []policy.Pod
 }
 
-// A class is a pair of groups for nodes of one size: one on spot and one on
-// demand, or −1 where the pool has no such markets.
+// A class is a pair of groups for nodes of one size: one on-demand group and one Spot group. An
+// index is −1 if the pool has no such markets.
 type class struct{ twin [2]int32 }
 
 // The two groups of a class.
@@ -36,7 +38,7 @@ const (
 	spotTwin
 )
 
-// init sets the initial state from what the scenario says of pods.
+// init reads the traits of pods from the scenario.
 func (a *loop) init() {
 	for i := range a.Scenario.Templates {
 		w := &a.Scenario.Workloads[a.Scenario.Templates[i].Workload]
@@ -51,15 +53,14 @@ func (a *loop) init() {
 	}
 }
 
-// noteUse plans a look where a pod came to a node that was not needed.
+// noteUse plans an iteration if a pod was bound to an unneeded node.
 func (a *loop) noteUse(n policy.NodeID) {
 	if a.memory.Since(n) != 0 {
 		a.Want()
 	}
 }
 
-// scanBy plans a look at the first tick at or after t, unless one is planned
-// before that.
+// scanBy plans an iteration at the first tick at or after t, unless an earlier one is planned.
 func (a *loop) scanBy(t policy.Time) {
 	t = max(t, a.scanned+1)
 	tick := policy.Time(a.ScanInterval.Milliseconds())
@@ -70,15 +71,16 @@ func (a *loop) scanBy(t policy.Time) {
 	}
 }
 
-// podsNew is how young pods may be without a look that does nothing, where all that need a node are.
+// podsNew is the age below which pods do not trigger a scale-up. If all pods that need a node are
+// younger, the iteration ends early.
 const podsNew = 2 * time.Second
 
-// scan is one loop of the Cluster Autoscaler: it gives up what does not come, grows a group for pods
-// that have no place, and looks for nodes to delete. What nothing has changed for is not looked at
-// again before it can come out otherwise.
+// scan runs one iteration of the Cluster Autoscaler: it gives up instances that do not arrive,
+// grows a group for pods that fit nowhere, and looks for nodes to delete. The next iteration is
+// planned for the earliest time at which its result may differ without another event.
 func (a *loop) scan() {
 	if a.scanAt != a.Clock.Now {
-		return // overtaken by an earlier look
+		return // replaced by an earlier iteration
 	}
 	a.scanAt, a.scanned = 0, a.Clock.Now
 	next := a.giveUp()
@@ -87,7 +89,7 @@ func (a *loop) scan() {
 	if len(pods) > 0 &&
 		!slices.ContainsFunc(pods, func(p policy.Pod) bool { return p.Created.Add(podsNew) <= a.Clock.Now }) {
 		a.unplace()
-		a.scanBy(a.Clock.Now.Add(a.ScanInterval)) // others of their kind are about to come
+		a.scanBy(a.Clock.Now.Add(a.ScanInterval)) // more pods of the same kind are likely to follow
 		return
 	}
 	grew, waiting := a.scaleUp(pods)
@@ -100,8 +102,8 @@ func (a *loop) scan() {
 	}
 	a.unplace()
 	if waiting {
-		// Nothing could be had for these. Prices, limits and markets move by
-		// themselves, and a group comes out of its back-off.
+		// No instances were available for these pods. Prices, limits and markets change without an
+		// event, and the back-off of a group ends.
 		soon(a.Clock.Now.Add(time.Minute))
 	}
 	if next != 0 {
@@ -109,9 +111,8 @@ func (a *loop) scan() {
 	}
 }
 
-// giveUp takes back what groups were to hold and cannot: launches that are
-// refused, and instances that do not join in time. It returns when to look
-// again, 0 for no need.
+// giveUp reduces the desired sizes of groups whose launches are refused, and deletes instances that
+// do not register in time. It returns the time of the next check, or 0 if none is needed.
 func (a *loop) giveUp() (next policy.Time) {
 	soon := func(t policy.Time) { next = sooner(next, t) }
 	for i := range a.groups.all {
@@ -144,7 +145,7 @@ func (a *loop) giveUp() (next policy.Time) {
 	return next
 }
 
-// view returns the cluster as the Cluster Autoscaler sees it, without nodes.
+// view returns the cluster as the Cluster Autoscaler observes it, without nodes.
 func (a *loop) view() *ca.Cluster {
 	c := &ca.Cluster{Now: a.Clock.Now, Space: a.Space, Templates: a.Scenario.Templates, Pods: a.Pods.All, Traits: a.traits,
 		Free: policy.NodeID(len(a.Nodes.All)), Draw: a.draw, Options: a.Options}
@@ -154,7 +155,7 @@ func (a *loop) view() *ca.Cluster {
 	return c
 }
 
-// groupView returns a group as the Cluster Autoscaler sees it.
+// groupView returns a group as the Cluster Autoscaler observes it.
 func (a *loop) groupView(g *scalingGroup) ca.Group {
 	t := &g.template
 	most := g.most
@@ -168,15 +169,16 @@ func (a *loop) groupView(g *scalingGroup) ca.Group {
 		VolumesMax: t.VolumesMax, GPUResource: t.GPUResource}
 }
 
-// draw draws where the Cluster Autoscaler depends on the order of Go's maps.
+// draw returns a random number in [0, n). It replaces the order of Go maps on which the Cluster
+// Autoscaler depends.
 func (a *loop) draw(n int) int {
 	a.draws++
 	return chance.New(a.Seed, "cluster-autoscaler", "").At2(uint64(a.Clock.Now), a.draws).IntN(n)
 }
 
-// placePending seeks room for pending pods on the nodes that exist or are expected, promises them places
-// on nodes that are on their way, and returns those that need more. Those with room stay bound in the
-// space until unplace.
+// placePending places pending pods on existing or expected nodes. It nominates pods to nodes that
+// are launching, and returns the pods that fit nowhere. The placed pods stay bound in the space
+// until unplace.
 func (a *loop) placePending() []policy.Pod {
 	if len(a.Queue.Pending) == 0 {
 		return nil
@@ -187,7 +189,7 @@ func (a *loop) placePending() []policy.Pod {
 		switch {
 		case p.Phase != policy.PodPending || p.Gated || a.Scenario.Templates[p.Template].Priority < a.Expendable:
 		case p.Nominated != policy.None && a.Nodes.All[p.Nominated].Phase >= policy.NodeInitialized:
-			a.Space.Bind(&p, p.Nominated) // others are being preempted for it
+			a.Space.Bind(&p, p.Nominated) // other pods are being preempted for it
 			p.Node = p.Nominated
 			a.placed = append(a.placed, p)
 		default:
@@ -219,19 +221,20 @@ func (a *loop) placePending() []policy.Pod {
 	return rest
 }
 
-// promise has a pod wait for the node that it was found room on, if that one is on its way.
+// promise nominates a pod to the node on which it was placed if that node is launching. Otherwise,
+// it drops the nomination, unless another provisioner made it.
 func (a *loop) promise(p *policy.Pod, n policy.NodeID) {
 	if n != policy.None && (int(n) >= len(a.Nodes.All) || a.Nodes.All[n].Phase >= policy.NodeInitialized) {
 		n = policy.None
 	}
 	if n == policy.None && p.Nominated != policy.None && a.groups.index(p.Nominated) < 0 {
-		return // another provisioner promised it a place
+		return // another provisioner nominated it
 	}
 	a.Queue.Promise(p.ID, n)
 }
 
-// expectMissing adds the instances that groups are still to launch, up to a number each, as nodes on
-// their way.
+// expectMissing adds the instances that groups have yet to launch, up to most for each group, as
+// launching nodes, and returns their ids.
 func (a *loop) expectMissing(c *ca.Cluster, most int) (ids []policy.NodeID) {
 	for i := range a.groups.all {
 		g := &a.groups.all[i]
@@ -248,7 +251,7 @@ func (a *loop) expectMissing(c *ca.Cluster, most int) (ids []policy.NodeID) {
 	return ids
 }
 
-// unplace takes the pending pods out of the space again.
+// unplace removes the placed pending pods from the space.
 func (a *loop) unplace() {
 	for i := range a.placed {
 		a.Space.Unbind(&a.placed[i], a.placed[i].Node)
@@ -256,8 +259,8 @@ func (a *loop) unplace() {
 	a.placed = a.placed[:0]
 }
 
-// scaleUp grows the group that the expander chooses for pods. It reports whether it grew, and whether
-// pods are left that no group helps.
+// scaleUp grows the group that the expander chooses for pods. grew reports whether a group grew,
+// waiting whether pods are left that it does not help.
 func (a *loop) scaleUp(pods []policy.Pod) (grew, waiting bool) {
 	if len(pods) == 0 {
 		return false, false
@@ -273,7 +276,7 @@ func (a *loop) scaleUp(pods []policy.Pod) (grew, waiting bool) {
 		chosen = &best[a.draw(len(best))]
 	}
 	served := 0
-	called := make(map[int32]bool, 2) // groups whose size was changed, and whether it could be
+	called := make(map[int32]bool, 2) // groups that were resized, and whether the call succeeded
 	bins := chosen.Bins
 	for _, x := range c.BalanceOption(chosen) {
 		twins := a.twinsOf(int32(x.Group), chosen, options)
@@ -298,8 +301,8 @@ func (a *loop) scaleUp(pods []policy.Pod) (grew, waiting bool) {
 	return grew, served < len(pods)
 }
 
-// options returns what growing each group would do, of the groups that pools were ordered to use: on
-// demand in place of spot only where no group on spot of the pool helps.
+// options returns the effect of growing each group that the pools' settings allow. On-demand groups
+// replace Spot groups only if no Spot group of the pool helps.
 func (a *loop) options(c *ca.Cluster, pods []policy.Pod) []ca.Option {
 	standIn := func(i int) bool {
 		x := &a.Pools.State[a.groups.all[i].pool]
@@ -335,8 +338,8 @@ func (a *loop) options(c *ca.Cluster, pods []policy.Pod) []ca.Option {
 	return options
 }
 
-// twinsOf returns the groups over which nodes of group g are spread: itself, and the one of the other
-// capacity type in its class if the same pods fit its nodes.
+// twinsOf returns the groups over which new nodes of group g are spread: g, and the group of the
+// other capacity type in its class if the same pods fit its nodes.
 func (a *loop) twinsOf(g int32, chosen *ca.Option, options []ca.Option) []int32 {
 	for _, x := range a.groups.classes[a.groups.all[g].pool] {
 		other := x.twin[onDemandTwin]
@@ -353,8 +356,8 @@ func (a *loop) twinsOf(g int32, chosen *ca.Option, options []ca.Option) []int32 
 	return []int32{g}
 }
 
-// growOne makes the first of twins that can be one instance larger. The node is policy.None where
-// none was launched yet.
+// growOne grows the first of the twins that can grow by one instance. It returns policy.None as the
+// node if the instance is not launched yet, and false if no twin can grow.
 func (a *loop) growOne(twins []int32, called map[int32]bool) (policy.NodeID, bool) {
 	for _, g := range a.preferred(twins) {
 		ok, known := called[g]
@@ -374,8 +377,8 @@ func (a *loop) growOne(twins []int32, called map[int32]bool) (policy.NodeID, boo
 	return policy.None, false
 }
 
-// preferred returns twins in the order in which they grow: first the one that brings the share of
-// the pool nearest to its target, then the other one if it may be used instead.
+// preferred returns twins in the order in which they grow: first the one that brings the Spot share
+// of the pool nearest to its target, then the other one if it may be used instead.
 func (a *loop) preferred(twins []int32) []int32 {
 	if len(twins) == 1 {
 		return twins
@@ -394,8 +397,8 @@ func (a *loop) preferred(twins []int32) []int32 {
 	return []int32{spot}
 }
 
-// resize requests another desired size of group g. A call that fails makes the Cluster Autoscaler
-// back off.
+// resize reports whether a call that changes the desired size of group g succeeds. If it fails, the
+// Cluster Autoscaler backs off.
 func (a *loop) resize(g int32) bool {
 	if !a.Market.CallFails() {
 		return true

@@ -8,20 +8,19 @@ import (
 	ca "github.com/spotter-dev/spotter/sim/autoscaler"
 )
 
-// A scaleDown deletes the nodes that the Cluster Autoscaler can do without.
+// A scaleDown deletes the nodes that the Cluster Autoscaler finds unneeded.
 type scaleDown struct {
 	*Autoscaler
 
-	// soft are, by pool, the taints of a node that is about to go.
+	// soft are, by pool, the taints of a node that is a candidate for deletion.
 	soft [][]policy.Taint
 
-	// grown is when a group was made to grow last, failed when a node could not
-	// be emptied.
+	// grown is when a group last grew, failed when a node last could not be emptied; 0 for never.
 	grown, failed policy.Time
 }
 
-// shrink finds out which nodes are not needed, and deletes those that have not been for long enough. It
-// returns when there is something to do next, 0 for never.
+// shrink finds the unneeded nodes, and starts to delete those that have been unneeded for long
+// enough. It returns the time of the next possible action, or 0 for never.
 func (s *scaleDown) shrink() (next policy.Time) {
 	c, m := s.view(), &s.loop.memory
 	look := c.FindUnneeded(m)
@@ -32,7 +31,7 @@ func (s *scaleDown) shrink() (next policy.Time) {
 	}
 	rest := s.restUntil()
 	for i := range look.Unneeded {
-		// A node must have been unneeded for longer than the time that is set.
+		// A node must have been unneeded for strictly longer than UnneededTime.
 		due := max(rest, m.Since(look.Unneeded[i].Node).Add(s.UnneededTime+time.Millisecond))
 		if due > s.Clock.Now {
 			next = sooner(next, due)
@@ -55,7 +54,8 @@ func (s *scaleDown) shrink() (next policy.Time) {
 	return next
 }
 
-// restUntil returns until when no node is deleted, since a group grew or a node could not be emptied.
+// restUntil returns the time until which no node is deleted because a group grew or a node could
+// not be emptied.
 func (s *scaleDown) restUntil() (t policy.Time) {
 	if s.grown != 0 {
 		t = max(t, s.grown.Add(delayAfterAdd))
@@ -66,7 +66,8 @@ func (s *scaleDown) restUntil() (t policy.Time) {
 	return t
 }
 
-// deleting returns how many nodes are being deleted, and how many of them with pods.
+// deleting returns the number of nodes that are being deleted, and the number of these that had
+// pods.
 func (s *scaleDown) deleting() (all, draining int) {
 	for _, d := range s.Drains.Active {
 		if x := &s.Drains.All[d]; x.Actor == policy.ActorClusterAutoscaler {
@@ -79,7 +80,7 @@ func (s *scaleDown) deleting() (all, draining int) {
 	return all, draining
 }
 
-// sooner returns the earlier of two instants, of which 0 is never.
+// sooner returns the earlier of two times. An a of 0 means never.
 func sooner(a, b policy.Time) policy.Time {
 	if a == 0 || b < a {
 		return b
@@ -102,8 +103,9 @@ func (s *scaleDown) view() *ca.Cluster {
 	return c
 }
 
-// keeps reports whether a node is no candidate for a reason that the Cluster Autoscaler does not know: another
-// controller works on it, or what its pool was ordered leaves it alone.
+// keeps reports whether a node is excluded from scale-down for a reason that the Cluster Autoscaler
+// does not know: another controller works on it, pods are nominated to it, or the settings of its
+// pool protect it.
 func (s *scaleDown) keeps(id policy.NodeID) bool {
 	n, x := &s.Nodes.All[id], &s.Nodes.State[id]
 	pool := &s.Pools.All[n.Pool]
@@ -112,8 +114,8 @@ func (s *scaleDown) keeps(id policy.NodeID) bool {
 		x.Pods > 0 && onlyEmpty || n.Token != "" && s.awaitsPods(n)
 }
 
-// awaitsPods reports whether n was launched in place of a node that still has to
-// be emptied: until then it is protected from scale-in.
+// awaitsPods reports whether n is protected from scale-in because the policy is still draining a
+// node of the same pool, whose pods n may have been launched for.
 func (s *scaleDown) awaitsPods(n *policy.Node) bool {
 	return slices.ContainsFunc(s.Drains.Active, func(d int32) bool {
 		x := &s.Drains.All[d]
@@ -121,8 +123,8 @@ func (s *scaleDown) awaitsPods(n *policy.Node) bool {
 	})
 }
 
-// taint taints a node softly that is unneeded, so that the scheduler prefers others, and no longer one that
-// is needed.
+// taint adds a PreferNoSchedule taint to an unneeded node, so that the scheduler prefers other
+// nodes, and removes it from a needed one.
 func (s *scaleDown) taint(id policy.NodeID, unneeded bool) {
 	n := &s.Nodes.All[id]
 	taints := s.Scenario.Pools[n.Pool].Taints

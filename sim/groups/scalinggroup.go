@@ -21,52 +21,54 @@ const labelZone = "topology.kubernetes.io/zone"
 type scalingGroups struct {
 	*Autoscaler
 
-	// ordered is what a policy orders at the moment, nil while it orders nothing.
+	// ordered is the capacity type that a launch of the policy requires, or nil outside such a
+	// launch.
 	ordered *policy.CapacityType
 
-	all     []scalingGroup // the scenario bounds their size
-	classes [][]class      // by pool; none where another provisioner serves it
-	of      [][]int32      // by pool and market, the group; nil where there is no group
+	all     []scalingGroup // their number is bounded by the scenario
+	classes [][]class      // by pool; empty if another provisioner serves it
+	of      [][]int32      // by pool and market, the index of the group, or -1; nil if the pool has no groups
 }
 
-// A scalingGroup is an Auto Scaling group: instances of one size and capacity type,
-// which the group chooses among its types and zones by itself.
+// A scalingGroup is an Auto Scaling group: instances of one size and capacity type. The group
+// itself chooses among its types and zones.
 type scalingGroup struct {
 	pool    policy.PoolID
 	spot    bool
 	markets []policy.MarketID
 
-	// own is what a group that is described says of itself, nil for one of a pair. It may
-	// hold both capacity types: spot is then false and says nothing.
+	// own is the description of a described group, or nil for a group of a pair. A described group
+	// may contain both capacity types; spot has no meaning for it.
 	own *scenarios.ScalingGroup
 
-	// least and most bound desired; a most of 0 leaves it to the limits of the pool.
+	// least and most are the bounds of desired. If most is 0 in a group of a pair, only the limits
+	// of the pool bound it.
 	least, most int
 
-	// template is what the Cluster Autoscaler takes a new node for.
+	// template is the offer that represents a new node to the Cluster Autoscaler.
 	template placement.Offer
 
-	// desired is how many instances the group is to hold, live how many it has.
+	// desired is the desired number of instances, live the current number.
 	desired, live int
 
-	// failedAt is when a launch was refused that is still wanted, 0 for never;
-	// fillAt when the group tries again.
+	// failedAt is when a launch that is still wanted was first refused, or 0. fillAt is when the
+	// group tries again, or 0.
 	failedAt, fillAt policy.Time
 
 	growthBackoff
 }
 
-// A growthBackoff keeps a group from being grown until backedOff, after a failure at brokenAt that
-// cost it wait.
+// A growthBackoff prevents the growth of a group until backedOff. brokenAt is the time of the last
+// failure, or 0, and wait the length of the back-off.
 type growthBackoff struct {
 	backedOff, brokenAt policy.Time
 	wait                time.Duration
 }
 
-// missing returns how many instances are still to be launched.
+// missing returns the number of instances that must still be launched.
 func (g *scalingGroup) missing() int { return max(0, g.desired-g.live) }
 
-// backOff keeps the Cluster Autoscaler from growing g for a while.
+// backOff prevents the Cluster Autoscaler from growing g for a while.
 func (g *growthBackoff) backOff(now policy.Time) {
 	switch {
 	case g.brokenAt == 0 || now.Sub(g.brokenAt) > backoffReset:
@@ -77,15 +79,14 @@ func (g *growthBackoff) backOff(now policy.Time) {
 	g.brokenAt, g.backedOff = now, now.Add(g.wait)
 }
 
-// recover forgets the failures of g once it holds what it is to hold: its nodes
-// join again.
+// recover forgets the failures of g once it has all desired instances and its back-off is over.
 func (g *scalingGroup) recover(now policy.Time) {
 	if g.missing() == 0 && g.backedOff <= now {
 		g.brokenAt = 0
 	}
 }
 
-// init makes the groups of the pools that the Cluster Autoscaler serves.
+// init creates the groups of the pools that the Cluster Autoscaler serves.
 func (sg *scalingGroups) init() {
 	serves := func(p policy.Pool) bool { return p.Provisioner == policy.ProvisionerClusterAutoscaler }
 	if !slices.ContainsFunc(sg.Scenario.Pools, serves) {
@@ -112,9 +113,9 @@ func (sg *scalingGroups) init() {
 	}
 }
 
-// A groupSize is what nodes of one class have in common: the Cluster Autoscaler
-// takes all instances of a group to be of equal size, and users who mix types
-// keep to that. Where pods are bound to zones each zone has groups of its own.
+// A groupSize contains the properties that all nodes of a class share. The Cluster Autoscaler
+// assumes that all instances of a group have equal size, and users who mix types respect this. If
+// pods are bound to zones, each zone has its own groups.
 type groupSize struct {
 	vcpu, memory, gpu int64
 	gpuResource, arch string
@@ -126,8 +127,7 @@ func (s groupSize) compare(x groupSize) int {
 		strings.Compare(s.gpuResource, x.gpuResource), strings.Compare(s.arch, x.arch), cmp.Compare(s.zone, x.zone))
 }
 
-// split makes the classes of pool p, the smallest first. One that is described is a group
-// by itself.
+// split creates the classes of pool p, the smallest first. A described pool becomes one group.
 func (sg *scalingGroups) split(p *policy.Pool) {
 	if own := sg.Prepared.Group(p.ID); own != nil {
 		sg.keepWhole(p, own)
@@ -172,8 +172,8 @@ func (sg *scalingGroups) split(p *policy.Pool) {
 	sg.of[p.ID] = of
 }
 
-// templateOf returns the offer by which new nodes of g are judged: that of the
-// type that gives pods the least, which users put first for that reason.
+// templateOf returns the offer that represents new nodes of g: the one with the least allocatable
+// resources. Users list its type first for this reason.
 func (sg *scalingGroups) templateOf(g *scalingGroup) placement.Offer {
 	var offers []placement.Offer
 	for _, o := range sg.Prepared.Offers[g.pool] {
@@ -189,8 +189,8 @@ func (sg *scalingGroups) templateOf(g *scalingGroup) placement.Offer {
 }
 
 // zoneBound reports whether pods of the scenario must run in certain zones, or relative to pods in
-// other zones. A group that spans zones cannot be ordered where to launch, so AWS documentation
-// then recommends one group per zone.
+// other zones. One cannot choose the zone in which a group that spans zones launches, so the AWS
+// documentation recommends one group per zone in this case.
 func (sg *scalingGroups) zoneBound() bool {
 	return slices.ContainsFunc(sg.Scenario.Templates, func(t policy.Template) bool {
 		byZone := func(e policy.PodTerm) bool { return e.TopologyKey == labelZone && e.Weight == 0 }
@@ -204,7 +204,7 @@ func (sg *scalingGroups) zoneBound() bool {
 	})
 }
 
-// groupOf returns the group that node id belongs to; nil without one.
+// groupOf returns the group of node id, or nil if it has none.
 func (sg *scalingGroups) groupOf(id policy.NodeID) *scalingGroup {
 	if g := sg.index(id); g >= 0 {
 		return &sg.all[g]
@@ -232,14 +232,14 @@ func (sg *scalingGroups) join(id policy.NodeID) {
 	}
 }
 
-// atMin reports whether g may not become smaller.
+// atMin reports whether g is at its minimum size.
 func (sg *scalingGroups) atMin(g *scalingGroup) bool { return g.desired <= g.least }
 
-// maySpare reports whether g may give up one more instance than those that are
-// being drained for that already.
+// maySpare reports whether g may lose one more instance, given the instances that are already being
+// drained.
 func (sg *scalingGroups) maySpare(g *scalingGroup) bool { return g.desired-sg.leaving(g) > g.least }
 
-// leaving returns how many instances of g are being drained for good.
+// leaving returns the number of instances of g that are being drained without replacement.
 func (sg *scalingGroups) leaving(g *scalingGroup) (n int) {
 	for _, i := range sg.Drains.Active {
 		if d := &sg.Drains.All[i]; !d.Forced && d.Actor != policy.ActorNTH && sg.groupOf(d.Node) == g {
@@ -254,8 +254,7 @@ func (sg *scalingGroups) mayGain(g *scalingGroup) bool {
 	return g.most == 0 && g.own == nil || g.desired < g.most
 }
 
-// setDesired sets how many instances g is to hold. Its nodes show whether that is
-// the least.
+// setDesired sets the desired size of g, and updates AtGroupMin of its nodes.
 func (sg *scalingGroups) setDesired(g *scalingGroup, desired int) {
 	before := sg.atMin(g)
 	g.desired = desired
@@ -269,8 +268,8 @@ func (sg *scalingGroups) setDesired(g *scalingGroup, desired int) {
 	}
 }
 
-// leave counts an instance that is gone. The group launches another in its
-// place unless what it is to hold was lowered.
+// leave records that an instance is gone. The group launches a replacement unless its desired size
+// was reduced.
 func (sg *scalingGroups) leave(id policy.NodeID) {
 	i := sg.index(id)
 	if i < 0 {
@@ -283,9 +282,10 @@ func (sg *scalingGroups) leave(id policy.NodeID) {
 	}
 }
 
-// release lowers what the group of node id is to hold, as terminating an
-// instance with decrement does. At its least size the group refuses that and
-// replaces the instance, as it does when the instance has reached its age.
+// release reduces the desired size of the group of node id, like
+// TerminateInstanceInAutoScalingGroup with ShouldDecrementDesiredCapacity. A group at its minimum
+// size keeps its desired size and replaces the instance, as it does for an instance that has
+// reached its maximum age.
 func (sg *scalingGroups) release(id policy.NodeID) {
 	if g := sg.groupOf(id); g != nil && !sg.atMin(g) && sg.Nodes.All[id].ActedBy != policy.ActorNTH {
 		sg.setDesired(g, g.desired-1)
@@ -299,11 +299,11 @@ func (sg *scalingGroups) planFill(i int32, t policy.Time) {
 	}
 }
 
-// fill launches the instances that group i is missing, where the provider has capacity.
+// fill launches the missing instances of group i while the provider has capacity.
 func (sg *scalingGroups) fill(i int32) {
 	g := &sg.all[i]
 	if g.fillAt != sg.Clock.Now {
-		return // overtaken by an earlier attempt
+		return // replaced by an earlier attempt
 	}
 	g.fillAt = 0
 	for g.missing() > 0 {
@@ -315,13 +315,13 @@ func (sg *scalingGroups) fill(i int32) {
 	sg.Want()
 }
 
-// grow makes group i one instance larger, and launches it if the provider has
-// one.
+// grow increases the desired size of group i by one, and launches the instance if the provider has
+// capacity. It returns false if the instance was not launched.
 func (sg *scalingGroups) grow(i int32) (policy.NodeID, bool) {
 	g := &sg.all[i]
 	sg.setDesired(g, g.desired+1)
 	if g.failedAt != 0 {
-		return policy.None, false // the group is waiting already
+		return policy.None, false // the group is already waiting for capacity
 	}
 	n, ok := sg.launchIn(i, "")
 	if !ok {
@@ -330,8 +330,9 @@ func (sg *scalingGroups) grow(i int32) (policy.NodeID, bool) {
 	return n, ok
 }
 
-// launchIn launches one instance of group i: in the zone where it has the fewest
-// among those that have one to give, and there as the provider allocates.
+// launchIn launches one instance of group i. It tries the zones in ascending order of the group's
+// instances, and uses the provider's allocation strategy in each. It returns false if no zone has
+// capacity.
 func (sg *scalingGroups) launchIn(i int32, token string) (policy.NodeID, bool) {
 	g := &sg.all[i]
 	open := sg.openIn(g)
@@ -354,8 +355,8 @@ func (sg *scalingGroups) launchIn(i int32, token string) (policy.NodeID, bool) {
 	return policy.None, false
 }
 
-// openIn returns the markets that g may launch in: those that the pool was ordered
-// to use, has room for and affords.
+// openIn returns the markets in which g may launch: the steer allows them, and they are within the
+// pool's limits and maximum price.
 func (sg *scalingGroups) openIn(g *scalingGroup) []policy.MarketID {
 	x, pool := &sg.Pools.State[g.pool], &sg.Pools.All[g.pool]
 	var open []policy.MarketID
@@ -370,12 +371,12 @@ func (sg *scalingGroups) openIn(g *scalingGroup) []policy.MarketID {
 	return open
 }
 
-// mayGrow reports whether the Cluster Autoscaler may make g larger.
+// mayGrow reports whether the Cluster Autoscaler may grow g.
 func (sg *scalingGroups) mayGrow(g *scalingGroup) bool {
 	return g.backedOff <= sg.Clock.Now && sg.mayGain(g) && len(sg.openIn(g)) > 0
 }
 
-// zonesOf returns the zones of group i, those with the fewest instances first.
+// zonesOf returns the zones of group i in ascending order of its instances.
 func (sg *scalingGroups) zonesOf(i int32) []policy.ZoneID {
 	var zones []policy.ZoneID
 	for _, m := range sg.all[i].markets {
@@ -399,8 +400,7 @@ func (sg *scalingGroups) zonesOf(i int32) []policy.ZoneID {
 	return zones
 }
 
-// shortOf notes that group i cannot launch what it is to hold. It keeps trying
-// by itself.
+// shortOf records that group i could not launch an instance. The group tries again later.
 func (sg *scalingGroups) shortOf(i int32) {
 	g := &sg.all[i]
 	if g.failedAt == 0 {
@@ -411,7 +411,7 @@ func (sg *scalingGroups) shortOf(i int32) {
 	sg.loop.scanBy(sg.Clock.Now)
 }
 
-// refuse notes that none of the markets of g had a node.
+// refuse records that no market of g had capacity.
 func (sg *scalingGroups) refuse(g *scalingGroup) {
 	for _, m := range g.markets {
 		if sg.Pools.Affords(g.pool, m) {
@@ -422,10 +422,9 @@ func (sg *scalingGroups) refuse(g *scalingGroup) {
 	sg.Serving.RefusedMarkets(g.pool, g.markets)
 }
 
-// launch carries out a launch of the policy in a pool of groups: it makes
-// the group of the first market that will do one larger. The group, and not the
-// policy, chooses among its types and zones. A raise that brings no instance is
-// taken back, and the group of the next market is tried.
+// launch carries out a launch of the policy in a pool of groups: it grows the group of the first
+// market that can launch an instance. The group, and not the policy, chooses among its types and
+// zones. If the launch fails, the desired size is reset and the group of the next market is tried.
 func (sg *scalingGroups) launch(pool policy.PoolID, markets []policy.MarketID, token string) error {
 	kind := sg.Scenario.Markets[markets[0]].Capacity
 	sg.ordered = &kind

@@ -2,16 +2,16 @@ package karpenter
 
 import "github.com/spotter-dev/spotter/policy"
 
-// A pool that is Balanced lets a command pass if the part of the pool's cost that it
-// saves is at least half the part of the pool's disruption cost that it takes
-// (balanced.go; v1.BalancedK is 2).
+// balancedK is the divisor in the rule of the Balanced mode: a command passes if the fraction of
+// the pool's cost that it saves is at least 1/balancedK of the fraction of the pool's disruption
+// cost that it causes (balanced.go; v1.BalancedK is 2).
 const balancedK = 2
 
-// totals are the sums over all nodes of a pool.
+// totals are the sums of price and disruption cost over all nodes of a pool.
 type totals struct{ price, cost float64 }
 
-// totalsOf sums over the nodes of pool p, including those that are not candidates (balanced.go,
-// computeNodePoolTotals).
+// totalsOf returns the sums over the nodes of pool p, including nodes that are not candidates
+// (balanced.go, computeNodePoolTotals).
 func (c *Cluster) totalsOf(p policy.PoolID) totals {
 	var t totals
 	for i := range c.Nodes {
@@ -25,7 +25,7 @@ func (c *Cluster) totalsOf(p policy.PoolID) totals {
 	return t
 }
 
-// score reports whether savings pay for cost in a pool.
+// score reports whether savings justify the disruption cost in a pool with totals t.
 func score(savings, cost float64, t totals) bool {
 	if t.price <= 0 || t.cost <= 0 || savings <= 0 {
 		return false
@@ -33,8 +33,8 @@ func score(savings, cost float64, t totals) bool {
 	return savings/t.price/(cost/t.cost) >= 1.0/balancedK
 }
 
-// canPass reports whether removing x outright would pass: else nothing will
-// (balanced.go, CanPassThreshold).
+// canPass reports whether the removal of x without a replacement would pass. If it does not, no
+// command for x does (balanced.go, CanPassThreshold).
 func (c *Cluster) canPass(x *Candidate) bool {
 	if c.Consolidation[x.Pool] != policy.Balanced {
 		return true
@@ -43,9 +43,8 @@ func (c *Cluster) canPass(x *Candidate) bool {
 	return t.price <= 0 || score(dollars(x.Price), x.Cost, t)
 }
 
-// approved reports whether every balanced pool lets cmd pass. What it saves is
-// shared among the pools by what their nodes cost (balanced.go,
-// EvaluateBalancedMove).
+// approved reports whether every Balanced pool approves cmd. The savings are divided among the
+// pools in proportion to the prices of their nodes (balanced.go, EvaluateBalancedMove).
 func (c *Cluster) approved(cmd *Command) bool {
 	var whole float64
 	for i := range cmd.Candidates {

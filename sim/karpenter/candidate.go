@@ -16,37 +16,37 @@ type Candidate struct {
 	Node policy.NodeID
 	Pool policy.PoolID
 
-	// Price is what the node costs per hour.
+	// Price is the price of the node per hour.
 	Price policy.Money
 
-	// Cost is what disrupting it costs: 1 for the node, and for every pod that has
-	// to find another place its eviction cost where that is above 0 (types.go,
-	// computeRescheduleDisruptionCost).
+	// Cost is the disruption cost: 1 for the node, plus the eviction cost, if positive, of every
+	// pod that must be rescheduled (types.go, computeRescheduleDisruptionCost).
 	Cost float64
 
-	// rank orders candidates, the greatest first: the price, in dollars, per unit of
-	// disruption (types.go, SavingsRatio); before 1.14 what the disruption costs, below 0
+	// rank orders candidates, the greatest first: the hourly price in dollars per unit of
+	// disruption cost (types.go, SavingsRatio), or, before 1.14, the negated disruption cost
 	// (consolidation.go, sortCandidates).
 	rank   float64
 	empty  bool
 	market policy.MarketID
 }
 
-// Rank is that by which candidates are ordered, the greatest first.
+// Rank returns the sort key of candidates, the greatest first.
 func (x *Candidate) Rank() float64 { return x.rank }
 
-// Empty reports whether no pod of the node costs anything to move (types.go, IsEmpty), or,
-// before 1.14, whether none must find another place.
+// Empty reports whether no pod of the node has a positive eviction cost (types.go, IsEmpty), or,
+// before 1.14, whether no pod must be rescheduled.
 func (x *Candidate) Empty() bool { return x.empty }
 
-// dollars is m as Karpenter reckons prices, so that quotients round as its do.
+// dollars converts m to dollars, in which Karpenter computes prices, so that quotients are rounded
+// as in Karpenter.
 func dollars(m policy.Money) float64 { return float64(m) / 1e6 }
 
 // nodeCost is the cost of disrupting any node (types.go, PerNodeBaseDisruptionCost).
 const nodeCost = 1.0
 
-// evictionCost is the cost of evicting p: 1, and a part of its deletion cost and
-// its priority (pkg/utils/disruption/disruption.go, EvictionCost).
+// evictionCost returns the cost of evicting p, in [-10, 10]: 1 plus fractions of its deletion cost
+// and its priority (pkg/utils/disruption/disruption.go, EvictionCost).
 func evictionCost(p *policy.Pod, t *policy.Template) float64 {
 	cost := 1.0
 	cost += float64(p.DeletionCost) / (1 << 27)
@@ -54,8 +54,8 @@ func evictionCost(p *policy.Pod, t *policy.Template) float64 {
 	return min(max(cost, -10), 10)
 }
 
-// reschedulable reports whether p must find another place when its node is removed: it does not
-// belong to a DaemonSet, and is not terminating unless a StatefulSet creates it again
+// reschedulable reports whether p must be rescheduled when its node is removed: it does not belong
+// to a DaemonSet, and is not terminating unless a StatefulSet creates it again
 // (pkg/utils/pod/scheduling.go, IsReschedulable).
 func (c *Cluster) reschedulable(p *policy.Pod) bool {
 	t := &c.Templates[p.Template]
@@ -66,7 +66,7 @@ func reschedulable(p *policy.Pod, t *policy.Template, kind policy.WorkloadKind) 
 	return !t.DaemonSet && (p.Phase != policy.PodTerminating || kind == policy.KindStatefulSet)
 }
 
-// cost is that of disrupting n.
+// cost returns the disruption cost of n.
 func (c *Cluster) cost(n policy.NodeID) float64 {
 	cost := nodeCost
 	for _, id := range c.Space.Pods(n) {
@@ -77,8 +77,9 @@ func (c *Cluster) cost(n policy.NodeID) float64 {
 	return cost
 }
 
-// costLeft is the cost of disrupting n before 1.14: that of all its pods, which falls over its
-// lifetime (types.go, NewCandidate; pkg/utils/disruption/disruption.go, LifetimeRemaining).
+// costLeft returns the disruption cost of n before 1.14: the sum over all its pods, scaled by the
+// remaining fraction of the node's lifetime (types.go, NewCandidate;
+// pkg/utils/disruption/disruption.go, LifetimeRemaining).
 func (c *Cluster) costLeft(n *policy.Node) float64 {
 	cost := 0.0
 	for _, id := range c.Space.Pods(n.ID) {
@@ -92,8 +93,8 @@ func (c *Cluster) costLeft(n *policy.Node) float64 {
 	return cost
 }
 
-// Candidates returns the candidates of a method, in order. They are valid until the
-// next call of a method of d.
+// Candidates returns the candidates of a method, in order. The slice is valid until the next call
+// of a method of d.
 func (d *Disruptor) Candidates(c *Cluster, m Method) []Candidate {
 	d.candidates.gather(c)
 	if m == Emptiness {
@@ -102,18 +103,18 @@ func (d *Disruptor) Candidates(c *Cluster, m Method) []Candidate {
 	return d.candidates.used
 }
 
-// A block is why a node is no candidate.
+// A block is the reason why a node is not a candidate.
 type block uint8
 
 const (
 	free      block = iota
-	never           // not ours, not initialized, or going already
-	nominated       // until a known time, or until the pod has come
+	never           // not managed by Karpenter, not initialized, already leaving, or protected
+	nominated       // until NominatedUntil
 	young           // until consolidateAfter has passed
 )
 
-// blocked says whether n itself may be disrupted by consolidation (state/statenode.go,
-// ValidateNodeDisruptable; the condition Consolidatable,
+// blocked returns the reason why consolidation may not disrupt n, apart from its pods
+// (state/statenode.go, ValidateNodeDisruptable; the condition Consolidatable,
 // nodeclaim/disruption/consolidation.go).
 func (c *Cluster) blocked(n *policy.Node) block {
 	switch {
@@ -129,21 +130,21 @@ func (c *Cluster) blocked(n *policy.Node) block {
 	return free
 }
 
-// A nodeCache is what the pods of a node mean for its disruption, as long as they are
-// the same.
+// A nodeCache contains the properties of a node's pods that affect its disruption. It is valid
+// while the version of the pods is unchanged.
 type nodeCache struct {
 	version  uint64
 	known    bool
-	held     bool // a pod is never evicted
+	held     bool // a pod can never be evicted
 	cost     float64
-	pdbs     []policy.PDBID // those that must allow an eviction
-	queue    []queuedPod    // that must find another place, in the order in which they are tried
-	cpu      int64          // their requests
-	starting bool           // one of them may be placed on nodes under consolidateAfter
-	single   bool           // more than queue counts in simulations
+	pdbs     []policy.PDBID // PodDisruptionBudgets that must allow an eviction
+	queue    []queuedPod    // pods that must be rescheduled, in the order in which they are tried
+	cpu      int64          // CPU requests of queue, in milli-CPU
+	starting bool           // a pod of queue is starting, so it may be placed on nodes under consolidateAfter
+	single   bool           // simulations depend on more than queue
 }
 
-// about returns what the pods of n mean.
+// about returns the cached properties of the pods of n, and updates them if needed.
 func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 	for len(cl.cache) <= int(n) {
 		cl.cache = append(cl.cache, nodeCache{})
@@ -183,9 +184,10 @@ func (x *nodeCache) disruptable(c *Cluster) bool {
 	return !x.held && !slices.ContainsFunc(x.pdbs, func(b policy.PDBID) bool { return c.PDBs[b].Allowed <= 0 })
 }
 
-// evictable reports whether p is ever evicted, and which budget must allow it, -1 for
-// none (state/statenode.go, ValidatePodsDisruptable; pkg/utils/pdb, CanEvictPods). A pod
-// that tolerates Karpenter's taint is not evicted, so that no budget keeps its node.
+// evictable reports whether p can be evicted at all, and returns the PodDisruptionBudget that must
+// allow it, or -1 without one (state/statenode.go, ValidatePodsDisruptable; pkg/utils/pdb,
+// CanEvictPods). Karpenter does not evict a pod that tolerates its taint, so no PodDisruptionBudget
+// of such a pod protects the node.
 func (c *Cluster) evictable(p *policy.Pod) (policy.PDBID, bool) {
 	if p.Phase == policy.PodTerminating {
 		return -1, true
@@ -205,8 +207,8 @@ func (c *Cluster) evictable(p *policy.Pod) (policy.PDBID, bool) {
 	return t.PDBs[0], true
 }
 
-// taintDisrupted is what Karpenter puts on nodes that it disrupts, without a value
-// and with effect NoSchedule.
+// taintDisrupted is the key of the taint that Karpenter adds to nodes that it disrupts, without a
+// value and with the effect NoSchedule.
 const taintDisrupted = "karpenter.sh/disrupted"
 
 func toleratesDisrupted(t *policy.Template) bool {
@@ -216,9 +218,9 @@ func toleratesDisrupted(t *policy.Template) bool {
 	})
 }
 
-// gather fills d with the candidates of consolidation: the empty ones and the
-// others, those first that cost most for what their disruption costs
-// (consolidation.go, sortCandidates). Equal ones stand by node.
+// gather updates the candidates of consolidation: the empty nodes and the others, both in
+// descending order of rank (consolidation.go, sortCandidates). Candidates of equal rank are ordered
+// by node.
 func (cl *candidateList) gather(c *Cluster) {
 	cl.marks.next(len(c.Nodes))
 	cl.nodes = cl.nodes[:0]
@@ -240,7 +242,7 @@ func (cl *candidateList) gather(c *Cluster) {
 		}
 		return gone
 	})
-	cl.waiting = cl.waiting[:0] // all of them are read again
+	cl.waiting = cl.waiting[:0] // all nodes that wait are read again
 	for len(cl.kept) < len(c.Nodes) {
 		cl.kept = append(cl.kept, false)
 	}
@@ -259,18 +261,18 @@ func (cl *candidateList) gather(c *Cluster) {
 	cl.held = slices.Contains(cl.kept, true)
 }
 
-// A wait is a node that is not a candidate before a time: for emptiness, 0, or for the other
-// methods, 1.
+// A wait is a node that is not a candidate before a time. method is 0 for emptiness and 1 for the
+// other methods.
 type wait struct {
 	node   policy.NodeID
 	at     policy.Time
 	method uint8
 }
 
-// remembers reports whether what d knows of the nodes that did not change still stands,
-// but for prices, PodDisruptionBudgets and time.
+// remembers reports whether the candidates that did not change are still valid, apart from prices,
+// PodDisruptionBudgets and time.
 func (cl *candidateList) remembers(c *Cluster) bool {
-	same := c.Tracked && c.Tie == nil && len(cl.modes) == len(c.Pools) && !c.Version.Before(14) // ranks change with time there
+	same := c.Tracked && c.Tie == nil && len(cl.modes) == len(c.Pools) && !c.Version.Before(14) // ranks depend on time
 	for p := range c.Pools {
 		m := mode{c.managed(policy.PoolID(p)), c.Consolidation[p], c.Pools[p].ConsolidateAfter}
 		same = same && cl.modes[p] == m
@@ -282,14 +284,14 @@ func (cl *candidateList) remembers(c *Cluster) bool {
 	return same
 }
 
-// A mode is what a pool configures for consolidation.
+// A mode is the consolidation settings of a pool.
 type mode struct {
 	managed       bool
 	consolidation policy.Consolidation
 	after         time.Duration
 }
 
-// changed lists the nodes that may stand otherwise than they did.
+// changed lists the nodes whose status as candidates may have changed.
 func (cl *candidateList) changed(c *Cluster, flipped, repriced bool) {
 	for _, id := range c.Changed {
 		cl.reread(id)
@@ -317,7 +319,8 @@ func (cl *candidateList) changed(c *Cluster, flipped, repriced bool) {
 	}
 }
 
-// readPDBs notes which budgets allow nothing, and reports whether that changed.
+// readPDBs records which PodDisruptionBudgets allow no disruption, and reports whether that
+// changed.
 func (cl *pdbChanges) readPDBs(c *Cluster) bool {
 	flipped := false
 	for b := range c.PDBs {
@@ -331,7 +334,7 @@ func (cl *pdbChanges) readPDBs(c *Cluster) bool {
 	return flipped
 }
 
-// readPrices reads what nodes of candidates cost, and reports whether that changed.
+// readPrices updates the prices of candidates' nodes, and reports whether any changed.
 func (cl *priceList) readPrices(c *Cluster) (changed bool) {
 	for i := range cl.prices {
 		x := &cl.prices[i]
@@ -342,14 +345,14 @@ func (cl *priceList) readPrices(c *Cluster) (changed bool) {
 	return changed
 }
 
-// A nodePrice is what a node of a pool costs in a market, as it was read at the last look.
+// A nodePrice is the price of a node of a pool in a market, as last read.
 type nodePrice struct {
 	pool   policy.PoolID
 	market policy.MarketID
 	price  policy.Money
 }
 
-// price returns what a node of p in market m costs, and has it read at every look from then on.
+// price returns the price of a node of p in market m. From then on, readPrices updates it.
 func (cl *priceList) price(c *Cluster, p policy.PoolID, m policy.MarketID) policy.Money {
 	for len(cl.priced) < len(c.Pools)*len(c.Markets) {
 		cl.priced = append(cl.priced, false)
@@ -361,7 +364,7 @@ func (cl *priceList) price(c *Cluster, p policy.PoolID, m policy.MarketID) polic
 	return price
 }
 
-// reread lists a node once.
+// reread adds a node to the list of nodes to read, without duplicates.
 func (cl *rereads) reread(id policy.NodeID) {
 	if !cl.marks.has(id) {
 		cl.marks.set(id)
@@ -369,7 +372,7 @@ func (cl *rereads) reread(id policy.NodeID) {
 	}
 }
 
-// readNode puts a node where it belongs.
+// readNode reads a node and adds it to the matching list.
 func (cl *candidateList) readNode(c *Cluster, id policy.NodeID) {
 	n := &c.Nodes[id]
 	cl.kept[id] = false
@@ -391,12 +394,12 @@ func (cl *candidateList) readNode(c *Cluster, id policy.NodeID) {
 	}
 }
 
-// digest returns a digest of the fields that a search reads of x.
+// digest returns a digest of the fields of x that a search reads.
 func (x *Candidate) digest() uint64 {
 	return portable.Mix(portable.Mix(uint64(x.Node), uint64(x.Price)), math.Float64bits(x.Cost))
 }
 
-// wait notes that node n is a candidate at t.
+// wait records that node n may become a candidate at t.
 func (cl *candidateList) wait(c *Cluster, n policy.NodeID, t policy.Time) {
 	w := wait{n, t, 1}
 	if cl.about(c, n).empty(c) {
@@ -405,7 +408,8 @@ func (cl *candidateList) wait(c *Cluster, n policy.NodeID, t policy.Time) {
 	cl.waiting = append(cl.waiting, w)
 }
 
-// candidate returns a node that is not blocked as a candidate, if its pods allow that.
+// candidate returns n, which must not be blocked, as a candidate. It returns false if its pods
+// prevent that.
 func (cl *candidateList) candidate(c *Cluster, n *policy.Node) (Candidate, bool) {
 	about := cl.about(c, n.ID)
 	if !about.disruptable(c) {
@@ -420,7 +424,7 @@ func (cl *candidateList) candidate(c *Cluster, n *policy.Node) (Candidate, bool)
 	return x, true
 }
 
-// merge puts candidates in order, of which the first ones are.
+// merge sorts a list of candidates whose first ordered ones are already in order.
 func (cl *candidateList) merge(c *Cluster, list []Candidate, ordered int) {
 	cl.added = append(cl.added[:0], list[ordered:]...)
 	slices.SortFunc(cl.added, c.byRank)
@@ -433,7 +437,7 @@ func (cl *candidateList) merge(c *Cluster, list []Candidate, ordered int) {
 	}
 }
 
-// byRank orders candidates.
+// byRank compares candidates by descending rank.
 func (c *Cluster) byRank(a, b Candidate) int {
 	switch {
 	case a.rank > b.rank:
@@ -446,8 +450,8 @@ func (c *Cluster) byRank(a, b Candidate) int {
 	return cmp.Compare(a.Node, b.Node)
 }
 
-// inTurn returns the candidates of which each has its turn: before 1.14 the empty ones have
-// theirs, too, and are passed over (singlenodeconsolidation.go, ComputeCommands).
+// inTurn returns the candidates of single-node consolidation. Before 1.14 they include the empty
+// ones, which have a turn but are skipped (singlenodeconsolidation.go, ComputeCommands).
 func (cl *candidateList) inTurn(c *Cluster) []Candidate {
 	if !c.Version.Before(14) {
 		return cl.used
@@ -457,15 +461,15 @@ func (cl *candidateList) inTurn(c *Cluster) []Candidate {
 	return list
 }
 
-// A candidateList holds the candidates of consolidation, in order, from look to look: of the nodes
-// that did not change only prices, PodDisruptionBudgets and the time are read again.
+// A candidateList keeps the candidates of consolidation, in order, between evaluations. For nodes
+// that did not change, only prices, PodDisruptionBudgets and the time are read again.
 type candidateList struct {
 	empty, used []Candidate
-	digest      uint64         // the sum of those of used
-	due         [2]policy.Time // when a node that is too young or nominated is a candidate: an empty one, another
-	held        bool           // a node is kept by its pods alone
+	digest      uint64         // sum of the digests of used
+	due         [2]policy.Time // earliest end of a wait, by method as in wait; 0 for none
+	held        bool           // a node is not a candidate only because of its pods
 	waiting     []wait
-	kept        []bool // by node: it would be a candidate but for its pods
+	kept        []bool // by node, whether it would be a candidate without the restrictions of its pods
 	modes       []mode // by pool
 	added       []Candidate
 	cache       []nodeCache
@@ -475,18 +479,18 @@ type candidateList struct {
 	priceList
 }
 
-// The nodes that a look reads, each once.
+// The nodes that an evaluation reads, without duplicates.
 type rereads struct {
 	nodes []policy.NodeID
 	marks marks
 }
 
-// What PodDisruptionBudgets allow: by budget, spent allow nothing, and of flips that is another than
-// at the last look.
+// The state of PodDisruptionBudgets, by id: spent reports whether one allows no disruption, and
+// flips whether that changed since the last evaluation.
 type pdbChanges struct{ spent, flips []bool }
 
-// A priceList has what nodes of candidates so far cost.
+// A priceList contains the prices of the nodes that have been candidates.
 type priceList struct {
 	prices []nodePrice
-	priced []bool // by pool and market: it is among prices
+	priced []bool // by pool and market, whether it is in prices
 }

@@ -18,7 +18,7 @@ const (
 	Methods // their number
 )
 
-// Reason is what budgets call the method.
+// Reason returns the disruption reason of the method, to which budgets refer.
 func (m Method) Reason() policy.DisruptionReason {
 	if m == Emptiness {
 		return policy.Empty
@@ -26,14 +26,14 @@ func (m Method) Reason() policy.DisruptionReason {
 	return policy.Underutilized
 }
 
-// A Command says which nodes go, and what comes in their place; nothing if the
-// others have room.
+// A Command lists the nodes to remove and the node that replaces them. Replacement is nil if the
+// pods fit existing nodes.
 type Command struct {
 	Method      Method
 	Candidates  []Candidate
 	Replacement *Replacement
 
-	// Targets are existing nodes that take the pods.
+	// Targets are the existing nodes on which pods were placed.
 	Targets []policy.NodeID
 }
 
@@ -41,8 +41,8 @@ type Command struct {
 // Spot (consolidation.go, MinInstanceTypesForSpotToSpotConsolidation).
 const minSpotTypes = 15
 
-// compute returns the command that removes or replaces the candidates, nil if that
-// cannot be done for less money (consolidation.go, computeConsolidation).
+// compute returns the command that removes or replaces the candidates, or nil if that is not
+// possible at a lower price (consolidation.go, computeConsolidation).
 func (d *Disruptor) compute(c *Cluster, m Method, candidates []Candidate) *Command {
 	allSpot, priced := true, true
 	var price policy.Money
@@ -83,7 +83,7 @@ func (d *Disruptor) compute(c *Cluster, m Method, candidates []Candidate) *Comma
 	if len(options) == 0 {
 		return nil
 	}
-	// What is priced as spot must not be launched on demand instead.
+	// A replacement that is priced as Spot must not be launched on demand.
 	spotOnly := fromSpot || spot && onDemand
 	if m == MultiNode {
 		bound := sameTypeBound(c, options, candidates)
@@ -98,8 +98,8 @@ func (d *Disruptor) compute(c *Cluster, m Method, candidates []Candidate) *Comma
 	return cmd
 }
 
-// tryToLeave simulates that the candidates go. The pods of a single one are not simulated
-// where such pods found no place in this look.
+// tryToLeave simulates the removal of the candidates. The simulation for a single candidate is
+// skipped if equal pods could not be scheduled in this evaluation.
 func (d *Disruptor) tryToLeave(c *Cluster, candidates []Candidate, claimsMax int) simulation {
 	sm := &d.simulator
 	if len(candidates) > 1 {
@@ -119,17 +119,17 @@ func (d *Disruptor) tryToLeave(c *Cluster, candidates []Candidate, claimsMax int
 	return sim
 }
 
-// onlySpot drops the types that are not sold as spot.
+// onlySpot drops the types without a Spot offer.
 func onlySpot(options []option) []option {
 	return slices.DeleteFunc(options, func(x option) bool { return !x.spot })
 }
 
-// multiMax is the most candidates that are replaced together, but that the search
-// goes up to one more (multinodeconsolidation.go).
+// multiMax is the maximum number of candidates that are replaced together. The search tries up to
+// one more (multinodeconsolidation.go).
 const multiMax = 100
 
-// multi seeks by bisection how many of the first candidates can go together, until its time
-// is up. It also reports whether a budget kept some out.
+// multi searches by bisection for the largest number of leading candidates that can be removed
+// together, until its time is up. It also reports whether a disruption budget excluded candidates.
 func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
 	ends := d.took + multiTimeout
 	left := d.disruptionBudgets.allowances()
@@ -163,10 +163,11 @@ func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
 	return best, constrained
 }
 
-// single goes through the candidates until one of them can be removed or its time is up, one of
-// each pool in turn (singlenodeconsolidation.go). It also reports whether it may find something in
-// the same state: a budget excluded some, or it did not reach all. Karpenter starts the next time
-// with pools of which it tried no candidate, which takes a thousand of them.
+// single tries the candidates one by one, the pools in turn, until one can be removed or its time
+// is up (singlenodeconsolidation.go). open reports whether another search in the same state may
+// find something, because a budget excluded candidates or not all were tried. Karpenter starts its
+// next search with pools of which it tried no candidate, which happens only with about a thousand
+// candidates and is not simulated.
 func (d *Disruptor) single(c *Cluster) (cmd *Command, open bool) {
 	left := d.disruptionBudgets.allowances()
 	used := d.candidates.inTurn(c)
@@ -198,15 +199,15 @@ func (d *Disruptor) single(c *Cluster) (cmd *Command, open bool) {
 	return nil, open
 }
 
-// A rotation lists candidates, one of each pool after the other.
+// A rotation orders candidates such that the pools take turns.
 type rotation struct {
 	turns  []int32
-	next   []int32 // by pool, the one that is listed next, -1 for none
-	follow []int32 // by candidate, the next one of its pool, -1 for none
+	next   []int32 // by pool, the candidate that is listed next, -1 for none
+	follow []int32 // by candidate, the next candidate of its pool, -1 for none
 }
 
-// of returns the positions of candidates, the pools by id: Karpenter's order among them is
-// that of a map.
+// of returns the indices of candidates, in which the pools take turns in the order of their ids or
+// of Turns: Karpenter uses the order of a map.
 func (r *rotation) of(c *Cluster, candidates []Candidate) []int32 {
 	r.turns, r.next, r.follow = r.turns[:0], r.next[:0], append(r.follow[:0], make([]int32, len(candidates))...)
 	for range c.Pools {
@@ -249,19 +250,19 @@ func (d *Disruptor) emptiness(c *Cluster) *Command {
 	return &Command{Method: Emptiness, Candidates: gone}
 }
 
-// begin counts for the searches of a look.
+// begin computes the allowances for the searches of an evaluation.
 func (bc *disruptionBudgets) begin(c *Cluster) {
-	bc.allowance = append(bc.allowance[:0], bc.count(c, SingleNode)...) // that of several nodes, too
+	bc.allowance = append(bc.allowance[:0], bc.count(c, SingleNode)...) // the same as for MultiNode
 }
 
-// allowances returns how many more nodes of each pool the searches of this look may
-// disrupt.
+// allowances returns the number of nodes, by pool, that the searches of this evaluation may still
+// disrupt. The caller may change the slice.
 func (bc *disruptionBudgets) allowances() []int {
 	bc.left = append(bc.left[:0], bc.allowance...)
 	return bc.left
 }
 
-// count returns how many more nodes of each pool may be disrupted (helpers.go,
+// count returns the number of nodes, by pool, that may still be disrupted (helpers.go,
 // BuildDisruptionBudgetMapping).
 func (bc *disruptionBudgets) count(c *Cluster, m Method) []int {
 	bc.read(c)
@@ -276,7 +277,7 @@ func (bc *disruptionBudgets) count(c *Cluster, m Method) []int {
 	return bc.left
 }
 
-// read counts the nodes that may have changed.
+// read updates the counts for the nodes that may have changed.
 func (bc *disruptionBudgets) read(c *Cluster) {
 	if !c.Tracked {
 		bc.counts = policy.PoolCounts{}
@@ -289,9 +290,9 @@ func (bc *disruptionBudgets) read(c *Cluster) {
 	}
 }
 
-// disruptionBudgets are how many more nodes of each pool may be disrupted.
+// disruptionBudgets computes how many more nodes of each pool may be disrupted.
 type disruptionBudgets struct {
 	left      []int
-	allowance []int // by pool, for the searches of a look
+	allowance []int // by pool, for the searches of an evaluation
 	counts    policy.PoolCounts
 }

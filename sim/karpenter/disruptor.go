@@ -7,11 +7,11 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Disruptor is Karpenter's disruption controller between its looks. The zero
-// value is one that has just started.
+// A Disruptor is the state of Karpenter's disruption controller between evaluations. The zero value
+// is a controller that has just started.
 type Disruptor struct {
-	// seen is the state of the cluster in which a method last found nothing, 0 for
-	// none (consolidation.go, markConsolidated).
+	// seen is the number of the cluster state in which each method last found nothing, or 0
+	// (consolidation.go, markConsolidated).
 	seen  [Methods]uint64
 	found [Methods]fruitless
 
@@ -30,21 +30,21 @@ type Disruptor struct {
 	pace              pace
 }
 
-// A lastLook says how long Karpenter takes for the last look, which methods found nothing, and that
-// another look follows although nothing changes.
+// A lastLook contains the results of the last evaluation: its simulated duration, the methods that
+// found nothing, and whether another evaluation follows although nothing changes.
 type lastLook struct {
 	took   time.Duration
 	marked [Methods]bool
 	again  bool
 }
 
-// Next looks for something to do, beginning with method from. It returns a command
-// to validate, or nil (controller.go, Reconcile).
+// Next evaluates the methods, starting with from, and returns the first command found, which must
+// then be validated, or nil (controller.go, Reconcile).
 func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Command {
 	d.nodes.forget(c)
 	d.disruptionBudgets.read(c)
 	d.candidates.gather(c)
-	// A command that is not valid any more marks nothing.
+	// An invalid command marks no method.
 	d.lastLook = lastLook{again: from > Emptiness}
 	if from <= Emptiness {
 		if cmd := d.emptiness(c); cmd != nil {
@@ -52,7 +52,7 @@ func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Co
 		}
 	}
 	if len(d.candidates.used) == 0 {
-		return nil // and none of the methods notes that it looked
+		return nil // and no method is marked
 	}
 	ready := false
 	for m := max(from, MultiNode); m <= SingleNode; m++ {
@@ -85,15 +85,15 @@ func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Co
 	return nil
 }
 
-// Took returns how long Karpenter takes for the last look.
+// Took returns how long Karpenter takes for the last evaluation, in simulated time.
 func (d *Disruptor) Took() time.Duration { return d.took }
 
-// Again reports whether Karpenter looks again after the last look although nothing changed:
-// its command was not valid any more, or its time was up.
+// Again reports whether Karpenter evaluates again although nothing changed, because its command was
+// no longer valid or its time was up.
 func (d *Disruptor) Again() bool { return d.again }
 
-// Settle ends the last look: the state of the cluster is noted now, and not when the look
-// began, so that what changed meanwhile is no reason for another one.
+// Settle ends the last evaluation. The state of the cluster is recorded now, and not when the
+// evaluation started, so changes in the meantime do not trigger another one.
 func (d *Disruptor) Settle(now policy.Time, state *ConsolidationState) {
 	for m, marked := range d.marked {
 		if marked {
@@ -102,7 +102,7 @@ func (d *Disruptor) Settle(now policy.Time, state *ConsolidationState) {
 	}
 }
 
-// begin readies the searches in a state of the cluster.
+// begin prepares the searches in a state of the cluster.
 func (d *Disruptor) begin(c *Cluster) {
 	d.beginSimulations(c)
 	d.outlook.begin(c, d)
@@ -116,7 +116,7 @@ func (d *Disruptor) beginSimulations(c *Cluster) {
 	d.pace.begin(c, d)
 }
 
-// Find returns what a method would do by itself, whether or not it looked before.
+// Find returns the command that a method would find, regardless of earlier evaluations, or nil.
 func (d *Disruptor) Find(c *Cluster, m Method) *Command {
 	d.candidates.gather(c)
 	if m == Emptiness {
@@ -133,8 +133,8 @@ func (d *Disruptor) Find(c *Cluster, m Method) *Command {
 
 // Due returns when, after an evaluation that found nothing, the next may find something although no
 // change was marked: a node may be a candidate by then. A node that is not empty does not count if
-// this state was searched already. It returns 0 for never; held says that a pod that becomes ready
-// may make a node removable.
+// this state was searched already. An at of 0 means never. held reports whether a pod that becomes
+// ready may make a node removable.
 func (d *Disruptor) Due(state *ConsolidationState) (at policy.Time, held bool) {
 	at = d.candidates.due[0]
 	if later := d.candidates.due[1]; later != 0 && (at == 0 || later < at) && !d.searched(state) {
@@ -143,8 +143,8 @@ func (d *Disruptor) Due(state *ConsolidationState) (at policy.Time, held bool) {
 	return at, d.candidates.held
 }
 
-// Idle reports that there was no candidate at the last evaluation, and that there will be none
-// until Due or until nodes, pods or pools change.
+// Idle reports whether the last evaluation had no candidates, and none can appear until Due or
+// until nodes, pods or pools change.
 func (d *Disruptor) Idle() bool {
 	return len(d.candidates.empty)+len(d.candidates.used) == 0 && !d.candidates.held
 }
@@ -154,8 +154,8 @@ func (d *Disruptor) searched(state *ConsolidationState) bool {
 	return d.seen[MultiNode] == state.seq && d.seen[SingleNode] == state.seq
 }
 
-// Valid reports whether cmd, decided a while ago, may still be carried out, and cuts
-// what may not out of a removal of empty nodes (validation.go).
+// Valid reports whether cmd, which was decided earlier, may still be carried out. From a removal of
+// empty nodes, it drops the nodes that may no longer be removed (validation.go).
 func (d *Disruptor) Valid(c *Cluster, cmd *Command) bool {
 	left := d.disruptionBudgets.count(c, cmd.Method)
 	valid := make([]Candidate, 0, len(cmd.Candidates))
@@ -177,8 +177,7 @@ func (d *Disruptor) Valid(c *Cluster, cmd *Command) bool {
 	return len(valid) == len(cmd.Candidates) && d.holds(c, cmd, valid)
 }
 
-// holds reports whether scheduling still says what it did when cmd was decided
-// (validation.go, validateCommand).
+// holds reports whether a new simulation confirms cmd (validation.go, validateCommand).
 func (d *Disruptor) holds(c *Cluster, cmd *Command, candidates []Candidate) bool {
 	d.beginSimulations(c)
 	if cmd.Replacement == nil {

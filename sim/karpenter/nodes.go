@@ -7,14 +7,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A nodeOrder lists the existing nodes as they are tried in simulations.
+// A nodeOrder lists the existing nodes in the order in which simulations try them.
 type nodeOrder struct {
-	order       []policy.NodeID // existing nodes as they are tried; shut is parallel
+	order       []policy.NodeID // existing nodes in the order of tries; shut and cpu are parallel
 	shut        []bool
-	cpu         []int64 // free on order
-	place       []int32 // by node: where it is in order, -1 for nowhere
-	least       int64   // what a node must have free to be in order
-	topology    bool    // pods heed where others run
+	cpu         []int64 // free, in milli-CPU
+	place       []int32 // by node, its position in order, or -1
+	least       int64   // free CPU below which a node is left out of order, in milli-CPU
+	topology    bool    // the placement of some pods depends on other pods
 	initialized int
 	going       []policy.NodeID
 	late        []policy.NodeID // not initialized
@@ -22,26 +22,26 @@ type nodeOrder struct {
 	after       []time.Duration // by pool: consolidateAfter where the pool consolidates, else 0
 }
 
-// An orderedNode is what is read of a node, as long as that is the same.
+// An orderedNode caches what is read of a node until the node changes.
 type orderedNode struct {
 	part  part
 	pool  policy.PoolID
-	event policy.Time // the last of its pods
-	cpu   int64       // free
+	event policy.Time // last pod event of the node
+	cpu   int64       // free CPU, in milli-CPU
 }
 
-// A part is what a node is in simulations.
+// A part is the role of a node in simulations.
 type part uint8
 
 const (
 	unread part = iota
 	none
 	going
-	late        // takes pods once it is initialized
-	initialized // takes pods
+	late        // accepts pods once it is initialized
+	initialized // accepts pods
 )
 
-// forget marks the nodes that may have changed, to be read again.
+// forget marks the nodes that may have changed, so that they are read again.
 func (o *nodeOrder) forget(c *Cluster) {
 	for len(o.known) < len(c.Nodes) {
 		o.known = append(o.known, orderedNode{})
@@ -54,7 +54,7 @@ func (o *nodeOrder) forget(c *Cluster) {
 	}
 }
 
-// about returns what is read of a node.
+// about returns the cached properties of a node, and reads them if needed.
 func (o *nodeOrder) about(c *Cluster, id policy.NodeID) *orderedNode {
 	x := &o.known[id]
 	if x.part != unread {
@@ -101,9 +101,9 @@ func (o *nodeOrder) read(c *Cluster) {
 	}
 }
 
-// readTemplates finds whether pods heed where others run, and the smallest CPU request
-// of one that may look for a place: the least number of all where existing nodes mean
-// more to some than their room.
+// readTemplates determines whether the placement of some pods depends on other pods, and computes
+// least: the smallest CPU request of a pod that may be placed, or the minimum integer if pods
+// depend on others, since existing nodes then matter for more than their free resources.
 func (o *nodeOrder) readTemplates(c *Cluster) {
 	o.topology, o.least = false, math.MaxInt64
 	for i := range c.Templates {
@@ -121,8 +121,8 @@ func (o *nodeOrder) readTemplates(c *Cluster) {
 	}
 }
 
-// readPools reads how long nodes take no pods of candidates after pods came to them or
-// left them: see underConsolidateAfter.
+// readPools reads, by pool, for how long nodes accept no pods of candidates after a pod event; see
+// underConsolidateAfter.
 func (o *nodeOrder) readPools(c *Cluster) {
 	o.after = o.after[:0]
 	for p := range c.Pools {
@@ -134,7 +134,7 @@ func (o *nodeOrder) readPools(c *Cluster) {
 	}
 }
 
-// queue adds a node to the order where it has the CPU for a pod.
+// queue appends a node to the order if it has enough free CPU for a pod.
 func (o *nodeOrder) queue(c *Cluster, id policy.NodeID) {
 	x := &o.known[id]
 	if x.cpu < o.least {

@@ -9,28 +9,29 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// An outlook finds out cheaply that nodes cannot go. It rules out nothing that a simulation would let go.
+// An outlook determines with little work that nodes cannot be removed. It never excludes nodes
+// whose removal a simulation would allow.
 type outlook struct {
 	nodes      *nodeOrder
 	candidates *candidateList
 
-	free int64 // the CPU free on all nodes that may take pods of candidates
+	free int64 // total free CPU of the nodes that accept pods of candidates, in milli-CPU
 
-	// spot and others are what new nodes may be: of NodePools whose new nodes may always be
-	// spot, and of the others.
+	// spot and others are the possible new nodes: spot those of NodePools whose new nodes may
+	// always be Spot, others all other ones.
 	spot, others sales
 
-	version uint64 // of the offers that they are made of; 0 for none
-	offered uint64 // a digest of these
+	version uint64 // version of the offers that spot and others were computed from; 0 for none
+	offered uint64 // digest of these offers
 }
 
-// sales are what new nodes may be: the lowest price of each size.
+// sales are the possible new nodes: the lowest price for each size.
 type sales struct {
 	of    []sale
-	least policy.Money // of their prices, noPrice for none
+	least policy.Money // lowest price, or noPrice if there are no nodes
 }
 
-// A sale is a new node with this CPU, that of DaemonSet pods counted in.
+// A sale is a possible new node. cpu, in milli-CPU, includes the requests of DaemonSet pods.
 type sale struct {
 	cpu   int64
 	price policy.Money
@@ -45,15 +46,15 @@ func (s *sales) add(cpu int64, price policy.Money) {
 	s.of = append(s.of, sale{cpu, price})
 }
 
-// cheaper reports whether some cost less than price.
+// cheaper reports whether a node costs less than price.
 func (s *sales) cheaper(price policy.Money) bool { return s.least < price }
 
-// hold reports whether a new node that costs less than price may have this CPU for pods.
+// hold reports whether a node that costs less than price has the given CPU for pods.
 func (s *sales) hold(cpu int64, price policy.Money) bool {
 	return s.cheaper(price) && slices.ContainsFunc(s.of, func(x sale) bool { return x.price < price && cpu <= x.cpu })
 }
 
-// read takes the offers down, where they are others than the last time.
+// read reads the offers, unless their version is unchanged.
 func (ol *outlook) read(c *Cluster, offers []placement.Offer, version uint64) {
 	if version != 0 && version == ol.version {
 		return
@@ -75,7 +76,7 @@ func (ol *outlook) read(c *Cluster, offers []placement.Offer, version uint64) {
 	}
 }
 
-// begin readies the outlook for searches in a state of the cluster.
+// begin prepares the outlook for searches in a state of the cluster.
 func (ol *outlook) begin(c *Cluster, d *Disruptor) {
 	ol.nodes, ol.candidates = &d.nodes, &d.candidates
 	ol.read(c, d.simulator.batch.Offers, d.simulator.batch.OffersVersion)
@@ -99,16 +100,16 @@ func (d *Disruptor) digestOf() uint64 {
 	return digest
 }
 
-// hopeless reports that the pods of the candidates request more CPU than other nodes have free, and
-// that no new node that costs less than the candidates has the rest. Spot nodes are not replaced by one
-// that may be spot (compute).
+// hopeless reports whether the candidates cannot be removed for lack of CPU: their pods request
+// more than other nodes have free, and no new node that costs less than the candidates has the
+// rest. Spot nodes are not replaced by a node that may be Spot; see compute.
 func (ol *outlook) hopeless(c *Cluster, candidates []Candidate) bool {
 	var price policy.Money
 	short, fromSpot := -ol.free, !c.SpotToSpot
 	for i := range candidates {
 		x := &ol.candidates.cache[candidates[i].Node] // read when the candidates were listed
 		if x.starting {
-			return false // it may go to nodes under consolidateAfter, whose room is not counted
+			return false // the pod may be placed on nodes under consolidateAfter, whose free CPU is not counted
 		}
 		short += x.cpu + ol.freeAt(ol.nodes.place[candidates[i].Node])
 		price += candidates[i].Price
@@ -117,8 +118,8 @@ func (ol *outlook) hopeless(c *Cluster, candidates []Candidate) bool {
 	return short > 0 && !ol.others.hold(short, price) && (fromSpot || !ol.spot.hold(short, price))
 }
 
-// freeAt returns the CPU free for pods of candidates on the node of this place in the order,
-// 0 where it takes none.
+// freeAt returns the free CPU, in milli-CPU, of the node at a position of the order. It returns 0
+// if the node does not accept pods of candidates.
 func (ol *outlook) freeAt(at int32) int64 {
 	if at < 0 || int(at) >= ol.nodes.initialized || ol.nodes.shut[at] {
 		return 0
@@ -126,8 +127,8 @@ func (ol *outlook) freeAt(at int32) int64 {
 	return max(ol.nodes.cpu[at], 0)
 }
 
-// spotPool reports whether every claim in a pool allows spot: the pool may be spot, and it
-// offers nothing else, or pods are not choosy about capacity types (capacityTypes).
+// spotPool reports whether every claim in a pool allows Spot: the pool allows Spot, and either it
+// offers nothing else or pods do not choose capacity types (capacityTypes).
 func spotPool(c *Cluster, offers []placement.Offer, pool policy.PoolID, choosy bool) bool {
 	if spot, _ := c.View.CapacityTypes(pool); !spot {
 		return false
@@ -138,7 +139,7 @@ func spotPool(c *Cluster, offers []placement.Offer, pool policy.PoolID, choosy b
 	})
 }
 
-// choosesCapacity reports whether pods of t, or where they run, may tell capacity types apart.
+// choosesCapacity reports whether the placement of pods of t may depend on capacity types.
 func choosesCapacity(t policy.Template) bool {
 	names := func(r policy.Requirement) bool { return r.Key == labelCapacityType }
 	apart := func(x policy.PodTerm) bool { return x.TopologyKey == labelCapacityType }
@@ -152,13 +153,13 @@ func choosesCapacity(t policy.Template) bool {
 		slices.ContainsFunc(t.Spread, func(x policy.Spread) bool { return x.TopologyKey == labelCapacityType })
 }
 
-// cheaper reports whether a new node may cost less than price; with fromSpot not one that
-// may be spot.
+// cheaper reports whether a new node may cost less than price. If fromSpot is true, nodes that may
+// be Spot do not count.
 func (ol *outlook) cheaper(price policy.Money, fromSpot bool) bool {
 	return ol.others.cheaper(price) || !fromSpot && ol.spot.cheaper(price)
 }
 
-// A fruitless search found nothing, and was not kept from it by a budget.
+// A fruitless is a search that found nothing, although no disruption budget excluded candidates.
 type fruitless struct {
 	changes, digest uint64
 	took            time.Duration

@@ -6,18 +6,19 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// How long Karpenter searches at most (multinodeconsolidation.go, singlenodeconsolidation.go).
+// The maximum durations of Karpenter's searches (multinodeconsolidation.go,
+// singlenodeconsolidation.go).
 const (
 	multiTimeout  = time.Minute
 	singleTimeout = 3 * time.Minute
 )
 
-// A pace is how long Karpenter takes for simulations of scheduling. It is time of the simulated
-// clock, and has nothing to do with the time that this program takes.
+// A pace computes how long Karpenter takes for simulations of scheduling. This is time on the
+// simulated clock and independent of the running time of this program.
 //
-// The constants fit the processor time of the real code, 1.14.1, for a candidate whose pods find
-// no place, as karpenterdiff -measure prints it. Pods had no constraints: those with topology
-// spread, affinity or preferences take longer.
+// The constants fit the processor time of Karpenter 1.14.1 for a candidate whose pods fit nowhere,
+// as printed by karpenterdiff -measure. The pods had no constraints: pods with topology spread,
+// affinity or preferences take longer.
 //
 //	nodes  pods/node  pools  types of a pool  ms, measured  ms, here
 //	   30         10      1               50           9.6       9.0
@@ -30,23 +31,24 @@ const (
 //	  100         10      1              200          26.8      32.1
 //	  100         10      1              600          66.5      66.5
 type pace struct {
-	nodes  int // existing ones
-	common int // pods that every simulation has
+	nodes  int // number of existing nodes
+	common int // number of pods in every simulation
 
-	// pools are the NodePools that may buy something, and types the instance types that they
-	// may buy, each once for every NodePool.
+	// pools is the number of NodePools that can launch a node now, types the number of their
+	// instance types, summed over NodePools.
 	pools, types int
-	version      uint64 // of the offers that these were counted in
+	version      uint64 // version of the offers that were counted
 	counted      map[sold]struct{}
 }
 
-// sold is an instance type that a NodePool may buy.
+// sold is an instance type that a NodePool can launch.
 type sold struct {
 	pool policy.PoolID
 	typ  policy.TypeID
 }
 
-// What a simulation takes: by itself, and for every pod on top of that.
+// The duration of a simulation: a constant part, a part for each node and NodePool, and a part for
+// each pod and node or instance type.
 const (
 	perSimulation = 200 * time.Microsecond
 	perNode       = 58 * time.Microsecond
@@ -54,11 +56,12 @@ const (
 	perPodNode    = 8800 * time.Nanosecond
 	perPodType    = 8600 * time.Nanosecond
 
-	// After podsFull pods the others join new nodes, each of which takes podsLater percent.
+	// Each pod after the first podsFull is placed on an already planned node, which takes podsLater
+	// percent of the time.
 	podsFull, podsLater = 10, 30
 )
 
-// begin reads what the simulations of a look have in common.
+// begin computes the common quantities of the simulations of an evaluation.
 func (p *pace) begin(c *Cluster, d *Disruptor) {
 	p.nodes, p.common = len(c.Order), len(c.Pending)
 	for _, n := range d.nodes.going {
@@ -82,7 +85,7 @@ func (p *pace) begin(c *Cluster, d *Disruptor) {
 	p.types = len(p.counted)
 }
 
-// simulation returns how long Karpenter takes to simulate that the candidates go.
+// simulation returns how long Karpenter takes to simulate the removal of the candidates.
 func (p *pace) simulation(c *Cluster, candidates []Candidate) time.Duration {
 	pods := p.common
 	for i := range candidates {

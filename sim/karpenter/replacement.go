@@ -8,38 +8,38 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Replacement is the one new node of a command.
+// A Replacement is the new node of a command.
 type Replacement struct {
 	Pool policy.PoolID
 
-	// Types are the instance types that it may be, cheapest first. Markets are those that may be
-	// requested, cheapest first, of these types and one capacity type where the claim allows both.
+	// Types are the possible instance types, cheapest first. Markets are the markets to request,
+	// cheapest first: those of Types, and only Spot markets if the replacement must be Spot.
 	Types   []policy.TypeID
 	Markets []policy.MarketID
 
-	// Choice is that of the offers: see placement.Offer.
+	// Choice is the label choice of the offers; see placement.Offer.
 	Choice int
 
-	// Price is the price of the cheapest of these markets of the first type, 0 if there are no
-	// markets.
+	// Price is the lowest price of Markets for the first type, or 0 if there is no such market.
 	Price policy.Money
 }
 
-// An option is an instance type of a claim.
+// An option is a possible instance type of a claim.
 type option struct {
 	typ      policy.TypeID
-	cheapest policy.Money // of all its offers, by which types are ordered
+	cheapest policy.Money // lowest price of all its offers, by which options are ordered
 
-	// launch is the most that it may cost when it is launched: the most expensive Spot offer, or
-	// on-demand offer if there is no Spot offer (pkg/cloudprovider/types.go, WorstLaunchPrice).
+	// launch is the highest price at which it may be launched: that of the most expensive Spot
+	// offer, or on-demand offer if there is no Spot offer (pkg/cloudprovider/types.go,
+	// WorstLaunchPrice).
 	launch policy.Money
 	spot   bool
 }
 
 const noPrice = policy.Money(math.MaxInt64)
 
-// options returns the instance types of a claim, cheapest first, of the capacity
-// types that it is restricted to.
+// options returns the instance types of a claim, cheapest first. If spotOnly is true, a type
+// without a Spot offer has no launch price.
 func (sm *simulator) options(c *Cluster, sim *simulation, spotOnly bool) []option {
 	out := sm.optionBuf[:0]
 	for _, i := range sim.claims[0].Offers {
@@ -69,16 +69,16 @@ func (sm *simulator) options(c *Cluster, sim *simulation, spotOnly bool) []optio
 	return out
 }
 
-// cheaperThan keeps the options that cost less than price whatever is launched.
+// cheaperThan keeps the options whose highest launch price is below price.
 func cheaperThan(options []option, price policy.Money) []option {
 	return slices.DeleteFunc(options, func(x option) bool { return x.launch >= price })
 }
 
-// capacityTypes says what the requirements of a claim for pods allow, whether or
-// not it is for sale now.
+// capacityTypes returns which capacity types the requirements of a claim and its pods allow,
+// whether or not they are available now.
 func (sm *simulator) capacityTypes(c *Cluster, sim *simulation) (spot, onDemand bool) {
 	if o := &sim.offers[sim.claims[0].Offers[0]]; c.Markets[o.Market].Capacity == policy.Reserved {
-		return false, false // it is restricted to what it holds of reservations
+		return false, false // the claim is restricted to reservations
 	}
 	spot, onDemand = c.View.CapacityTypes(sim.offers[sim.claims[0].Offers[0]].Pool)
 	for _, i := range sim.claims[0].Pods {
@@ -88,8 +88,9 @@ func (sm *simulator) capacityTypes(c *Cluster, sim *simulation) (spot, onDemand 
 	return spot && !excludes(c, sim, policy.Spot), onDemand && !excludes(c, sim, policy.OnDemand)
 }
 
-// excludes reports whether the claim's pods keep it from a capacity type in a way that
-// their own requirements do not say: it could be had where the claim's offers are.
+// excludes reports whether the claim's pods exclude a capacity type for a reason other than their
+// own requirements: an offer of that capacity type exists for a type and zone of the claim's
+// offers.
 func excludes(c *Cluster, sim *simulation, capacity policy.CapacityType) bool {
 	bin := &sim.claims[0]
 	if slices.ContainsFunc(bin.Offers, func(i int) bool { return c.Markets[sim.offers[i].Market].Capacity == capacity }) {
@@ -119,7 +120,7 @@ const (
 	labelZone         = "topology.kubernetes.io/zone"
 )
 
-// allows reports whether pods of t may run on nodes of a capacity type.
+// allows reports whether the node selector and affinity of t allow a capacity type.
 func allows(t *policy.Template, capacity string) bool {
 	for _, l := range t.NodeSelector {
 		if l.Key == labelCapacityType && l.Value != capacity {
@@ -136,7 +137,7 @@ func allows(t *policy.Template, capacity string) bool {
 	})
 }
 
-// replacement makes what is launched of the options left.
+// replacement returns the replacement for the remaining options.
 func (sm *simulator) replacement(c *Cluster, sim *simulation, options []option, spotOnly bool) *Replacement {
 	bin := &sim.claims[0]
 	first := &sim.offers[bin.Offers[0]]
@@ -161,9 +162,9 @@ func (sm *simulator) replacement(c *Cluster, sim *simulation, options []option, 
 	return x
 }
 
-// sameTypeBound is the price below which a replacement of several nodes must stay:
-// that of the cheapest of them whose type it may be. Otherwise that one might as
-// well stay (multinodeconsolidation.go, filterOutSameInstanceType).
+// sameTypeBound returns the price below which a replacement of several nodes must cost: the lowest
+// price of a node whose type the replacement may have. Otherwise, that node could be kept instead
+// (multinodeconsolidation.go, filterOutSameInstanceType).
 func sameTypeBound(c *Cluster, options []option, candidates []Candidate) policy.Money {
 	bound := noPrice
 	for _, o := range options {
@@ -176,7 +177,7 @@ func sameTypeBound(c *Cluster, options []option, candidates []Candidate) policy.
 	return bound
 }
 
-// flexible reports whether the options still have as many values of each label as the NodePool
+// flexible reports whether the options have at least as many values of each label as the NodePool
 // requires (pkg/cloudprovider/types.go, SatisfiesMinValues).
 func (sm *simulator) flexible(c *Cluster, sim *simulation, options []option) bool {
 	bin := &sim.claims[0]

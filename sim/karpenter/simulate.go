@@ -7,16 +7,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A simulator schedules pods as if candidates were gone. What the simulations of one look have in
-// common is prepared once.
+// A simulator simulates scheduling without the candidates. The common part of an evaluation's
+// simulations is prepared once.
 type simulator struct {
 	nodes *nodeOrder
 
-	// The rest is scratch.
-	prepared  bool     // for simulations in this state of the cluster
-	displaced []origin // the pods that look for a place in a simulation, by position in the batch
-	common    int      // how many of them are part of every simulation
-	bounded   bool     // limits of NodePools leave more where nodes go
+	// The following fields are scratch memory.
+	prepared  bool     // whether the common part is prepared
+	displaced []origin // origins of the pods to place, by index in the batch
+	common    int      // number of pods that are part of every simulation
+	bounded   bool     // whether limits of NodePools depend on the removed nodes
 	targets   []policy.NodeID
 	leaving   []policy.NodeID
 	claimsMax int
@@ -26,39 +26,39 @@ type simulator struct {
 	optionBuf   []option
 }
 
-// An origin is why a pod is part of a simulation.
+// An origin is the reason why a pod is part of a simulation.
 type origin uint8
 
 const (
-	pending  origin = iota // it has no node
-	leaving                // it is on a candidate
-	uprooted               // it is on a node that goes already
+	pending  origin = iota // the pod has no node
+	leaving                // the pod is on a candidate
+	uprooted               // the pod is on a node that is already being removed
 )
 
-// A simulation is what scheduling would do once candidates are gone.
+// A simulation is the result of scheduling without the candidates.
 type simulation struct {
-	// scheduled says that all pods but pending ones found a place, none of the candidates' on a
-	// node that is not initialized, with no more claims than allowed. Other fields are not valid
-	// where it is false.
+	// scheduled reports whether all pods except pending ones were placed, no pod of a candidate on
+	// an uninitialized node, with no more claims than allowed. Otherwise, the other fields are not
+	// valid.
 	scheduled bool
 
-	// claims are the new nodes: of offers, for pods of the batch.
+	// claims are the new nodes. They refer to offers and to pods of the batch.
 	claims []placement.Bin
 	offers []placement.Offer
 
-	// targets are the nodes that take pods, one for each pod.
+	// targets are the existing nodes on which pods were placed, one entry for each pod.
 	targets []policy.NodeID
 }
 
-// begin readies the simulator for a state of the cluster.
+// begin prepares the simulator for a state of the cluster.
 func (sm *simulator) begin(c *Cluster, nodes *nodeOrder) {
 	sm.nodes, sm.prepared = nodes, false
 	sm.batch.Offers, sm.batch.OffersVersion = c.View.Offers()
 }
 
-// simulate schedules the pods of the candidates, those of nodes that go already
-// and the pending ones, as if the candidates were not there (helpers.go,
-// SimulateScheduling). It ends where that takes more than claimsMax claims.
+// simulate schedules the pods of the candidates, the pods of nodes that are already being removed
+// and the pending pods, as if the candidates did not exist (helpers.go, SimulateScheduling). It
+// stops when more than claimsMax claims are needed.
 func (sm *simulator) simulate(c *Cluster, candidates []Candidate, claimsMax int) simulation {
 	if !sm.prepared {
 		sm.prepare(c)
@@ -67,7 +67,7 @@ func (sm *simulator) simulate(c *Cluster, candidates []Candidate, claimsMax int)
 	return sm.solve(c, claimsMax)
 }
 
-// prepare readies the simulations of one look: what they all have in common.
+// prepare prepares the common part of an evaluation's simulations.
 func (sm *simulator) prepare(c *Cluster) {
 	sm.prepared = true
 	b := &sm.batch
@@ -105,9 +105,9 @@ func (sm *simulator) prepare(c *Cluster) {
 	sm.unscheduled.begin(c, sm)
 }
 
-// move adds a pod to those that look for a place. Pods of candidates are not placed on nodes under
-// consolidateAfter; those that are starting count as pending there (scheduling/scheduler.go,
-// addToExistingNode).
+// move adds a pod to the pods to place. Pods of candidates are not placed on nodes under
+// consolidateAfter, except pods that are starting, which count as pending there
+// (scheduling/scheduler.go, addToExistingNode).
 func (sm *simulator) move(c *Cluster, p *policy.Pod, from policy.NodeID, why origin) {
 	if t := &c.Templates[p.Template]; !sm.nodes.topology && len(t.Volumes) == 0 {
 		from = policy.None
@@ -121,7 +121,7 @@ func (sm *simulator) move(c *Cluster, p *policy.Pod, from policy.NodeID, why ori
 	sm.displaced, b.Pods, b.From = append(sm.displaced, why), append(b.Pods, x), append(b.From, from)
 }
 
-// leave takes the candidates from the nodes, and adds their pods to the displaced ones.
+// leave removes the candidates from the nodes, and adds their pods to the pods to place.
 func (sm *simulator) leave(c *Cluster, candidates []Candidate) {
 	b := &sm.batch
 	sm.displaced, b.Pods, b.From = sm.displaced[:sm.common], b.Pods[:sm.common], b.From[:sm.common]
@@ -142,10 +142,10 @@ func (sm *simulator) leave(c *Cluster, candidates []Candidate) {
 	}
 }
 
-// CurrentlyReschedulable reports whether p, on a node that goes, will need another place: it will be
-// evicted some day, and is not kept by its annotation or by a budget that never allows it
-// (pkg/utils/pdb, IsCurrentlyReschedulable). t is the template of p, kind the kind of its workload;
-// budgets are indexed by t.PDBs.
+// CurrentlyReschedulable reports whether p, on a node that is being removed, will need another
+// node: neither its annotation nor a PodDisruptionBudget that never allows an eviction prevents its
+// eviction (pkg/utils/pdb, IsCurrentlyReschedulable). t is the template of p, kind the kind of its
+// workload. budgets is indexed by t.PDBs.
 func CurrentlyReschedulable(p *policy.Pod, t *policy.Template, kind policy.WorkloadKind, budgets []policy.PDB) bool {
 	if !reschedulable(p, t, kind) {
 		return false
@@ -170,7 +170,7 @@ func CurrentlyReschedulable(p *policy.Pod, t *policy.Template, kind policy.Workl
 		b.MinAvailable != (policy.Quantity{Set: true, Percent: true, N: 100})
 }
 
-// solve places the displaced pods as Karpenter's scheduler does.
+// solve places the pods like Karpenter's scheduler.
 func (sm *simulator) solve(c *Cluster, claimsMax int) simulation {
 	sm.claimsMax = claimsMax
 	sol := c.Space.Solver().Attempt()
@@ -190,7 +190,7 @@ func (sm *simulator) solve(c *Cluster, claimsMax int) simulation {
 	return sim
 }
 
-// marks is a set of small numbers that is emptied at once.
+// marks is a set of small numbers that can be emptied in constant time.
 type marks struct {
 	of   []uint32
 	turn uint32

@@ -7,25 +7,26 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// An unscheduled holds, for one look, the pods of single nodes that found no place in a
-// simulation, by all that it reads of them: pods that are alike are not simulated again.
+// An unscheduled records, for one evaluation, the pods of single candidates that a simulation could
+// not schedule, by all properties that the simulation reads. Equal sets of pods are not simulated
+// again.
 type unscheduled struct {
 	sets   map[podSet]struct{}
-	last   podSet               // the one that was found last
-	common []placement.QueueKey // of the pods that all simulations have, in order
-	open   bool                 // in this look a podSet says all
+	last   podSet               // the set that was last found
+	common []placement.QueueKey // keys of the pods of every simulation, in order
+	open   bool                 // whether podSets are complete in this evaluation; see begin
 
-	// kinds is, by template, the first template that scheduling does not distinguish from it; first
-	// is that by the requests of such pods.
+	// kinds is, by template, the first template that scheduling does not distinguish from it. first
+	// maps the requests of such pods to that template.
 	kinds []policy.TemplateID
 	first map[policy.Resources]policy.TemplateID
 }
 
-// podSetMax is how many pods a podSet has at most.
+// podSetMax is the maximum number of pods in a podSet.
 const podSetMax = 12
 
-// A podSet is the pods of a node, in the order in which they are tried, and how many new
-// nodes there may be for them.
+// A podSet is the pods of a node, in the order in which they are tried, and the maximum number of
+// new nodes for them.
 type podSet struct {
 	pool      policy.PoolID
 	claimsMax int8
@@ -33,14 +34,14 @@ type podSet struct {
 	pods      [podSetMax]setPod
 }
 
-// A setPod is a pod of the given template's kind, before which the given number of the common pods
-// are tried.
+// A setPod is a pod of a kind of template. before is the number of common pods that are tried
+// before it.
 type setPod struct {
 	kind   policy.TemplateID
 	before int32
 }
 
-// A queuedPod is one that must find another place when its node goes.
+// A queuedPod is a pod that must be rescheduled when its node is removed.
 type queuedPod struct {
 	template policy.TemplateID
 	key      placement.QueueKey
@@ -48,8 +49,8 @@ type queuedPod struct {
 
 func (q queuedPod) compare(o queuedPod) int { return q.key.Compare(o.key) }
 
-// begin forgets all sets. A podSet does not say all where pods heed others, chance chooses
-// among places, or pools have limits.
+// begin forgets all sets. podSets are incomplete, and not used, if placements depend on other pods,
+// draws choose between domains, or pools have limits.
 func (u *unscheduled) begin(c *Cluster, sm *simulator) {
 	if u.sets == nil {
 		u.sets, u.first = make(map[podSet]struct{}), make(map[policy.Resources]policy.TemplateID)
@@ -68,8 +69,8 @@ func (u *unscheduled) begin(c *Cluster, sm *simulator) {
 	}
 }
 
-// kindOf returns the first template that scheduling does not distinguish from t: those whose pods
-// request the same resources and have no other requirements.
+// kindOf returns the first template that scheduling does not distinguish from t: one whose pods
+// request the same resources, if they have no other requirements.
 func (u *unscheduled) kindOf(t *policy.Template, id policy.TemplateID) policy.TemplateID {
 	if len(t.NodeSelector)+len(t.Affinity)+len(t.Preferred)+len(t.PodAffinity)+len(t.PodAntiAffinity)+
 		len(t.Spread)+len(t.Tolerations)+len(t.HostPorts)+len(t.Volumes)+len(t.GPUResource) > 0 {
@@ -82,8 +83,8 @@ func (u *unscheduled) kindOf(t *policy.Template, id policy.TemplateID) policy.Te
 	return first
 }
 
-// setOf returns the set of the pods of candidate x, and whether it says all that a simulation
-// reads of them.
+// setOf returns the set of the pods of candidate x, and whether the set is complete, so that it
+// contains everything that a simulation reads of the pods.
 func (u *unscheduled) setOf(x *Candidate, about *nodeCache, sm *simulator, claimsMax int) (set podSet, ok bool) {
 	if !u.open || about.single || len(about.queue) > podSetMax || sm.nodes.place[x.Node] >= 0 {
 		return set, false
@@ -92,14 +93,14 @@ func (u *unscheduled) setOf(x *Candidate, about *nodeCache, sm *simulator, claim
 	before := 0
 	for i := range about.queue {
 		q := &about.queue[i]
-		after, _ := slices.BinarySearchFunc(u.common[before:], q.key, placement.QueueKey.Compare) // both ascend
+		after, _ := slices.BinarySearchFunc(u.common[before:], q.key, placement.QueueKey.Compare) // both ascending
 		before += after
 		set.pods[i] = setPod{u.kinds[q.template], int32(before)}
 	}
 	return set, true
 }
 
-// has reports whether a set is held.
+// has reports whether a set is recorded.
 func (u *unscheduled) has(set *podSet) bool {
 	if *set == u.last {
 		return true

@@ -1,16 +1,16 @@
 package karpenter
 
-// A Version is the minor version of Karpenter 1 whose rules are followed. The zero value is
-// the newest.
+// A Version is the minor version of Karpenter 1 whose rules are followed. The zero value is the
+// newest.
 //
-//   - Before 1.13 all new nodes of a NodePool that are planned together share their host ports.
-//   - Before 1.14 candidates are in the order of what their disruption costs, and not of the
-//     price that goes for it; nodes within their pool's consolidateAfter take pods of
-//     candidates; a node is empty only without pods, and has its pool's turn all the same; a
-//     candidate without a price makes the price of all unknown; new nodes of a NodePool bear
-//     all DaemonSets that any of its nodes may; and Balanced is unknown.
-//   - 1.15 does to what is simulated what 1.14 does: it is otherwise about capacity
-//     reservations, repair and volume limits, of which the provider for AWS states none.
+//   - Before 1.13, all new nodes of a NodePool that are planned together share their host ports.
+//   - Before 1.14, candidates are ordered by their disruption cost, and not by their price per unit
+//     of it. Nodes within their pool's consolidateAfter accept pods of candidates. A node is empty
+//     only if no pod must be rescheduled, and an empty node still takes a turn of its pool. A
+//     candidate without a price makes the total price unknown. The requests of all DaemonSets that
+//     any node of a NodePool may run count for each of its new nodes. Balanced is unknown.
+//   - 1.15 behaves like 1.14 in everything that is simulated. Its other changes concern capacity
+//     reservations, repair and volume limits, none of which the AWS provider reports.
 type Version uint8
 
 // Before reports whether v is older than the given minor version.

@@ -9,19 +9,19 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// Bills charge for nodes.
+// Bills computes the charges for nodes.
 type Bills struct {
 	*Machines
 
-	account *billing.Account // of nodes on demand; nil where nothing was paid for in advance
+	account *billing.Account // account of nodes that commitments may cover; nil without commitments
 
-	// credits are by node, and only to be read of those of a burstable type.
+	// credits are the CPU credits by node. They are valid only for nodes of a burstable type.
 	credits []billing.CreditMeter
 
-	lives []lifetime // where the money is counted again
+	lives []lifetime // only recorded if checks are on
 }
 
-// init starts to meter what commitments may cover. Without commitments it does nothing.
+// init starts the accounting of commitments. Without commitments, it does nothing.
 func (bs *Bills) init() {
 	w := bs.Scenario
 	if len(w.Commitments) == 0 {
@@ -55,7 +55,7 @@ func (bs *Bills) Start() {
 // committed reports whether nodes of market m are billed by the account.
 func (bs *Bills) committed(m policy.MarketID) bool { return bs.account != nil && bs.account.Covers(m) }
 
-// burstable returns the type of a node if it has CPU credits, else nil.
+// burstable returns the type of a node if it has CPU credits, or nil.
 func (bs *Bills) burstable(id policy.NodeID) *policy.InstanceType {
 	m := bs.Nodes.All[id].Market
 	if m == policy.None {
@@ -67,14 +67,14 @@ func (bs *Bills) burstable(id policy.NodeID) *policy.InstanceType {
 	return nil
 }
 
-// use counts the CPU that d pods of a template use on a node from now on.
+// use records that d more pods of a template run on a node, or fewer if d is negative.
 func (bs *Bills) use(id policy.NodeID, t policy.TemplateID, d int64) {
 	if bs.burstable(id) != nil {
 		bs.credits[id].Use(bs.Clock.Now, d*bs.Scenario.Templates[t].CPUUse)
 	}
 }
 
-// begin starts the bill of a node that was launched now.
+// begin starts the bill of a node that is launched now.
 func (bs *Bills) begin(id policy.NodeID) {
 	if t := bs.burstable(id); t != nil {
 		for len(bs.credits) <= int(id) {
@@ -94,8 +94,8 @@ func (bs *Bills) stop(id policy.NodeID, t policy.Time) policy.Money {
 	return bill
 }
 
-// fees returns what a node that runs is charged by t on top of its price. Its debt of CPU
-// credits, which it may still earn, is left out.
+// fees returns the fees of a running node up to t. The node's debt of CPU credits, which it may
+// still earn back, is left out.
 func (bs *Bills) fees(id policy.NodeID, t policy.Time) policy.NodeFees {
 	n := &bs.Nodes.All[id]
 	fees := billing.Fees(bs.Scenario.Pools[n.Pool].Fees, billing.Span{From: n.Launched, To: t}, bs.Window)
@@ -105,7 +105,7 @@ func (bs *Bills) fees(id policy.NodeID, t policy.Time) policy.NodeFees {
 	return fees
 }
 
-// charge charges a node that stops at t.
+// charge bills a node that stops at t.
 func (bs *Bills) charge(id policy.NodeID, t policy.Time) {
 	n, x := &bs.Nodes.All[id], &bs.of[id]
 	x.billed = true
@@ -141,8 +141,8 @@ func (bs *Bills) charge(id policy.NodeID, t policy.Time) {
 	bs.Log.Add(t, engine.RecordBill, n.Name, "", int64(amount))
 }
 
-// Owed returns what a running node would be billed if it stopped at t, fees included, without its
-// debt of CPU credits. Of a node that commitments may cover it returns its cost so far.
+// Owed returns the bill of a running node, fees included, as if it stopped at t, without its debt
+// of CPU credits. For a node that commitments may cover, it returns the cost so far.
 func (bs *Bills) Owed(id policy.NodeID, t policy.Time) policy.Money {
 	return bs.price(id, t) + bs.fees(id, t).Total()
 }
@@ -155,17 +155,17 @@ func (bs *Bills) price(id policy.NodeID, t policy.Time) policy.Money {
 	case bs.committed(n.Market):
 		return bs.account.Owes(int(id), n.Market, t)
 	case n.Bid > 0:
-		// A node never pays more than its bid: neither after the price has passed it, to
-		// the end, nor while nothing is offered and the last price stays.
+		// A node never pays more than its bid. This bound matters after the price has exceeded the
+		// bid, until the node ends, and while nothing is offered and the last price applies.
 		return bs.Prepared.Market.Charges()[n.Market].BillAtMost(life, bs.Window, n.Bid)
 	}
 	return bs.Prepared.Market.Charges()[n.Market].Bill(life, bs.Window)
 }
 
-// Unused returns what of commitment i nothing uses now, as [billing.Coverage.Unused] does.
+// Unused returns the unused part of commitment i, as [billing.Coverage.Unused] does.
 func (bs *Bills) Unused(i int) int64 { return bs.account.Coverage().Unused(i) }
 
-// OwedByAll returns what the nodes that run would be billed if they stopped at t: see Owed.
+// OwedByAll returns the sum of Owed at t over the running nodes.
 func (bs *Bills) OwedByAll(t policy.Time) (sum policy.Money) {
 	for i := range bs.Nodes.All {
 		if id := policy.NodeID(i); bs.Runs(id) {
@@ -175,8 +175,8 @@ func (bs *Bills) OwedByAll(t policy.Time) (sum policy.Money) {
 	return sum
 }
 
-// Settle charges the nodes that run at t, as if they stopped, and says how long nodes were slowed
-// down.
+// Settle bills the nodes that run at t, as if they stopped then, and adds a warning if nodes were
+// slowed down.
 func (bs *Bills) Settle(t policy.Time) {
 	for i := range bs.Nodes.All {
 		if id := policy.NodeID(i); bs.Runs(id) {

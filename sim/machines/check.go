@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// CheckAll holds the invariants of machines. It counts everything again in the plain way.
+// CheckAll checks the invariants of machines. It counts everything again in the simplest way.
 func (ms *Machines) CheckAll() error {
 	for _, check := range [...]func() error{ms.checkPrices, ms.checkCredits, ms.checkNodes} {
 		if err := check(); err != nil {
@@ -21,7 +21,7 @@ func (ms *Machines) CheckAll() error {
 	return nil
 }
 
-// checkNodes holds that no pod is ready on a node that was terminated or taken, and that a node is
+// checkNodes checks that no pod is ready on a node that was terminated or taken, and that a node is
 // drained exactly while an actor works on it.
 func (ms *Machines) checkNodes() error {
 	for i := range ms.Nodes.All {
@@ -41,18 +41,18 @@ func (ms *Machines) checkNodes() error {
 	return nil
 }
 
-// A lifetime is one node's bill, kept so that the money can be counted again.
+// A lifetime is the bill of one node, kept so that CheckMoney can compute it again.
 type lifetime struct {
 	market   policy.MarketID
 	pool     policy.PoolID
 	from, to policy.Time
-	bid      policy.Money // 0 where there is no auction
+	bid      policy.Money // 0 outside of auctions
 	amount   policy.Money // without fees
 	fees     policy.NodeFees
-	born     int // its place in the order of launches
+	born     int // position in the order of launches
 }
 
-// checkPrices holds that no node is bought for more than its pool may pay.
+// checkPrices checks that no node is launched for more than its pool's maximum price.
 func (ms *Machines) checkPrices() error {
 	for _, id := range ms.Launches.InFlight {
 		n := &ms.Nodes.All[id]
@@ -66,7 +66,7 @@ func (ms *Machines) checkPrices() error {
 	return nil
 }
 
-// checkCredits holds that CPU credits are spent for what the pods on a node use.
+// checkCredits checks that the CPU use for which a node spends credits is the use of its pods.
 func (ms *Machines) checkCredits() error {
 	var used map[policy.NodeID]int64
 	for i := range ms.Nodes.All {
@@ -82,7 +82,7 @@ func (ms *Machines) checkCredits() error {
 	return nil
 }
 
-// podUse returns what the pods on each node use.
+// podUse returns the CPU use of the pods on each node, in milli-CPU.
 func (ms *Machines) podUse() map[policy.NodeID]int64 {
 	used := map[policy.NodeID]int64{}
 	for i := range ms.Pods.All {
@@ -93,7 +93,7 @@ func (ms *Machines) podUse() map[policy.NodeID]int64 {
 	return used
 }
 
-// checkFees counts the fees of a node again: milliseconds × price, each part rounded once.
+// checkFees recomputes the fees of a node: milliseconds × hourly fee, each part rounded once.
 func (ms *Machines) checkFees(l *lifetime) error {
 	p := &ms.Scenario.Pools[l.pool]
 	lasted := int64(billing.Span{From: l.from, To: max(l.to, l.from+60_000)}.Clip(ms.Window).Length() / time.Millisecond)
@@ -108,8 +108,8 @@ func (ms *Machines) checkFees(l *lifetime) error {
 	return nil
 }
 
-// CheckMoney counts the bill again, millisecond by price segment, and holds
-// that it is the same to the micro-dollar.
+// CheckMoney recomputes the bill, as milliseconds × price for each price segment, and checks that
+// it is equal to the millionth of a dollar.
 func (ms *Machines) CheckMoney() error {
 	var sum policy.Money
 	committed := ms.recountCommitted()
@@ -167,10 +167,10 @@ func (ms *Machines) CheckMoney() error {
 	return nil
 }
 
-// recountCommitted counts again, in the plain way, what each node is billed of
-// which commitments may pay a part, by its place in the order of launches: it
-// cuts time wherever one of them is launched or ends, and divides again what is
-// covered in each piece.
+// recountCommitted recomputes, in the simplest way, the bills of the nodes that commitments may
+// cover. The result is keyed by the position in the order of launches. It splits time at every
+// launch and end of such a node and of a commitment, and divides the coverage again in each
+// interval.
 func (ms *Machines) recountCommitted() map[int]policy.Money {
 	if ms.Bills.account == nil {
 		return nil
@@ -214,8 +214,8 @@ func (ms *Machines) recountCommitted() map[int]policy.Money {
 	return out
 }
 
-// openParts returns what is left open of the list price of each life at t, −1
-// for those that do not run then.
+// openParts returns the uncovered part of the list price of each lifetime at t, or −1 for one that
+// does not run then.
 func (ms *Machines) openParts(lives []lifetime, t policy.Time) []policy.Money {
 	w := ms.Scenario
 	cover := billing.NewCoverage(w.Types, w.Zones, w.Markets, w.Commitments)
@@ -244,7 +244,7 @@ func (ms *Machines) openParts(lives []lifetime, t policy.Time) []policy.Money {
 	return open
 }
 
-// owe adds price × milliseconds × open to sum, millisecond by price segment.
+// owe adds price × milliseconds × open to sum, for each price segment in s.
 func (ms *Machines) owe(sum *big.Int, l *lifetime, s billing.Span, open policy.Money) {
 	in, c := s.Clip(ms.Window), ms.Prepared.Market.Listed(l.market)
 	for k := range c.At {

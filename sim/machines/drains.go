@@ -8,24 +8,24 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// Drains are the nodes that are being emptied.
+// Drains are the drains of nodes.
 type Drains struct {
 	*Machines
 
 	All    []Drain
-	Active []int32 // those under way
+	Active []int32 // indices of the active drains
 }
 
-// A Drain empties one node and gives it back.
+// A Drain empties one node and releases it.
 type Drain struct {
-	gen    int32 // changes when the drain ends
+	gen    int32 // incremented when the drain ends
 	Node   policy.NodeID
 	active bool
 	Forced bool // the provider takes the node at the deadline
-	Pods   bool // there were pods on the node when it began
+	Pods   bool // whether pods were on the node at the start
 
-	// after are the tokens of nodes to wait for, none when the waiting is over.
-	// cordoned says that the node takes no more pods.
+	// after are the tokens of nodes to wait for; empty once the wait is over. cordoned reports
+	// whether the node no longer accepts pods.
 	after    []string
 	cordoned bool
 	deadline policy.Time
@@ -33,17 +33,17 @@ type Drain struct {
 	retries  int
 	Actor    policy.Actor
 
-	// until is when the terminationGracePeriod of the node ends, 0 for without end.
+	// until is the end of the terminationGracePeriod of the node, or 0 without one.
 	until policy.Time
 
-	// least is when Karpenter terminates the instance at the earliest, 0 while the
+	// least is the earliest time at which Karpenter terminates the instance, or 0 while the
 	// NodeClaim is not deleted.
 	least policy.Time
 }
 
-// Start starts to drain node id, once the nodes of the tokens in after are initialized. Without a
-// deadline it gets the usual limit. A node that is already being drained only gets the earlier
-// deadline of a reclaim.
+// Start starts to drain node id once the nodes of the tokens in after are initialized. A deadline
+// of 0 means the default limit. A node that is already being drained only gets the earlier deadline
+// of a reclaim.
 func (ds *Drains) Start(id policy.NodeID, after []string, deadline policy.Time, actor policy.Actor) {
 	n, x := &ds.Nodes.All[id], &ds.of[id]
 	forced := n.ReclaimAt != 0
@@ -79,13 +79,13 @@ func (ds *Drains) Start(id policy.NodeID, after []string, deadline policy.Time, 
 	ds.proceed(i, ds.All[i].gen)
 }
 
-// proceed does what can be done now about drain i.
+// proceed takes the next steps of drain i that are possible now.
 func (ds *Drains) proceed(i int, gen int32) {
 	d := &ds.All[i]
 	if !d.active || d.gen != gen {
 		return
 	}
-	// Karpenter never gives up a node that it has begun to delete.
+	// Karpenter never cancels the deletion of a node.
 	begun := d.Actor == policy.ActorKarpenter && d.after == nil || d.least != 0
 	if !d.Forced && !begun && ds.Clock.Now >= d.deadline {
 		ds.undo(i)
@@ -120,7 +120,7 @@ func (ds *Drains) proceed(i int, gen int32) {
 		}
 	}
 	if ds.Nodes.State[d.Node].Pods == 0 || d.until != 0 && ds.Clock.Now >= d.until {
-		// An instance from whose zone a zonal shift leads away is not ended meanwhile.
+		// An instance in a zone that a zonal shift avoids is not terminated during the shift.
 		if n := &ds.Nodes.All[d.Node]; d.Forced || !ds.Away(n.Pool, n.Market) {
 			if ds.deleteClaim(i); d.least <= ds.Clock.Now {
 				ds.Removals.Delete(d.Node)
@@ -137,8 +137,8 @@ func (ds *Drains) proceed(i int, gen int32) {
 	}
 }
 
-// deleteClaim deletes the NodeClaim of a drained node, if it is one of Karpenter's, unless
-// that is done. Karpenter drains the node for a while from then on although it is empty.
+// deleteClaim deletes the NodeClaim of a drained node of Karpenter, unless it is already deleted.
+// From then on, Karpenter drains the node for at least a while, even if it is empty.
 func (ds *Drains) deleteClaim(i int) {
 	d := &ds.All[i]
 	if d.least != 0 || ds.Pools.All[ds.Nodes.All[d.Node].Pool].Provisioner != policy.ProvisionerKarpenter {
@@ -151,8 +151,8 @@ func (ds *Drains) deleteClaim(i int) {
 	ds.Clock.Add(d.least, engine.DrainContinues, int32(i), 0, d.gen)
 }
 
-// boundGrace notes the time by which the node of a drain is gone: Karpenter bounds a deletion by
-// the terminationGracePeriod of the NodePool.
+// boundGrace sets the time by which the node of a drain must be gone: Karpenter bounds a deletion
+// by the terminationGracePeriod of the NodePool.
 func (ds *Drains) boundGrace(i int) {
 	d := &ds.All[i]
 	own := ds.Prepared.Own(ds.Nodes.All[d.Node].Pool)
@@ -163,9 +163,9 @@ func (ds *Drains) boundGrace(i int) {
 	ds.Clock.Add(d.until, engine.DrainContinues, int32(i), 0, d.gen)
 }
 
-// killed deletes a pod whose eviction is refused, whatever keeps it, when what is left of
-// the terminationGracePeriod of its node is the time that it may take to end
-// (terminator.go, DeleteExpiringPods). It reports false before that.
+// killed deletes a pod whose eviction is refused, whatever the reason, once the rest of its node's
+// terminationGracePeriod is no longer than the pod's own grace period (terminator.go,
+// DeleteExpiringPods). It returns false before that.
 func (ds *Drains) killed(d *Drain, id policy.PodID) bool {
 	if d.until == 0 || ds.Clock.Now.Add(ds.Scenario.Templates[ds.Pods.All[id].Template].Grace) < d.until {
 		return false
@@ -174,7 +174,7 @@ func (ds *Drains) killed(d *Drain, id policy.PodID) bool {
 	return true
 }
 
-// cordon lets the node of a drain take no more pods.
+// cordon makes the node of a drain accept no more pods.
 func (ds *Drains) cordon(d *Drain) {
 	n := &ds.Nodes.All[d.Node]
 	d.cordoned = true
@@ -185,8 +185,8 @@ func (ds *Drains) cordon(d *Drain) {
 	}
 }
 
-// wake lets the drains that wait for the node of a token look again: it
-// is there now, or will never be.
+// wake re-evaluates the drains that wait for the node of a token, which exists now or will never
+// exist.
 func (ds *Drains) wake(token string) {
 	if token == "" {
 		return
@@ -198,8 +198,8 @@ func (ds *Drains) wake(token string) {
 	}
 }
 
-// waits reports whether a node of one of the tokens is still on its way, and
-// whether one will never come.
+// waits reports whether a node of one of the tokens is not initialized yet, and whether one will
+// never be.
 func (ds *Drains) waits(tokens []string) (wait, failed bool) {
 	for _, t := range tokens {
 		n, ok := ds.Launches.Tokens[t]
@@ -215,7 +215,7 @@ func (ds *Drains) waits(tokens []string) (wait, failed bool) {
 	return wait, false
 }
 
-// undo gives a drain up and lets the node take pods again.
+// undo cancels a drain and lets the node accept pods again.
 func (ds *Drains) undo(i int) {
 	d := &ds.All[i]
 	n := &ds.Nodes.All[d.Node]
@@ -228,7 +228,7 @@ func (ds *Drains) undo(i int) {
 	ds.Queue.Want()
 }
 
-// end frees the drain's place.
+// end ends a drain and frees its slot.
 func (ds *Drains) end(i int) {
 	d := &ds.All[i]
 	ds.of[d.Node].drain = -1
@@ -241,10 +241,11 @@ func (ds *Drains) end(i int) {
 	ds.DrainEnded.Publish(d.Node)
 }
 
-// evict requests the eviction of a pod and gets the result of the API server: a budget may refuse
-// it, and a pod under two budgets is always refused. Unless the node is taken, no eviction is
-// requested of a pod whose owner forbids it. Karpenter respects only its own annotation, even then
-// (IsEvictable in pkg/utils/pod/scheduling.go); others respect that of the Cluster Autoscaler too.
+// evict requests the eviction of a pod, and reports whether the API server accepts it: a
+// PodDisruptionBudget may refuse it, and the eviction of a pod with two is always refused. Unless
+// the provider takes the node, no eviction is requested for a pod whose owner forbids it. Karpenter
+// respects only its own annotation, and respects it even then (IsEvictable in
+// pkg/utils/pod/scheduling.go). Other actors also respect the annotation of the Cluster Autoscaler.
 func (ds *Drains) evict(id policy.PodID, forced bool, by policy.Actor) bool {
 	p := &ds.Pods.All[id]
 	t := &ds.Scenario.Templates[p.Template]
@@ -263,14 +264,14 @@ func (ds *Drains) evict(id policy.PodID, forced bool, by policy.Actor) bool {
 	return true
 }
 
-// remove deletes a pod of a node that is drained.
+// remove evicts a pod of a node that is being drained.
 func (ds *Drains) remove(id policy.PodID, forced bool, by policy.Actor) {
 	p := &ds.Pods.All[id]
 	ds.Pods.Evict(id, ds.Serving.EvictionOf(p.Node, forced, by), ds.Scenario.Templates[p.Template].Grace, forced)
 }
 
-// retryAfter returns how long a refused eviction waits: Karpenter doubles the time
-// from 100 ms (node/termination/terminator/eviction.go).
+// retryAfter returns the wait after a refused eviction. Karpenter doubles it from 100 ms
+// (node/termination/terminator/eviction.go).
 func (ds *Drains) retryAfter(d *Drain) time.Duration {
 	if d.Actor != policy.ActorKarpenter || d.retries >= 10 {
 		return ds.Delays.EvictRetry
@@ -279,14 +280,14 @@ func (ds *Drains) retryAfter(d *Drain) time.Duration {
 	return min(100*time.Millisecond<<(d.retries-1), ds.Delays.EvictRetry)
 }
 
-// podLeft lets the drain of a node look again.
+// podLeft re-evaluates the drain of a node, if there is one.
 func (ds *Drains) podLeft(id policy.NodeID) {
 	if i := ds.of[id].drain; i >= 0 {
 		ds.proceed(int(i), ds.All[i].gen)
 	}
 }
 
-// deletes reports whether Karpenter takes a node down.
+// deletes reports whether Karpenter is deleting a node.
 func (ds *Drains) deletes(id policy.NodeID) bool {
 	d := ds.of[id].drain
 	return d >= 0 && (ds.All[d].Actor == policy.ActorKarpenter || ds.All[d].least != 0)
@@ -295,6 +296,6 @@ func (ds *Drains) deletes(id policy.NodeID) bool {
 // Drained reports whether a node is being drained.
 func (ds *Drains) Drained(id policy.NodeID) bool { return ds.of[id].drain >= 0 }
 
-// SetGentle says whether a drain by Spotter may leave no workload of a node below what it must
-// have.
+// SetGentle sets whether a drain by Spotter must not reduce a workload of a node below its required
+// number of pods.
 func (ds *Drains) SetGentle(id policy.NodeID, gentle bool) { ds.of[id].gentle = gentle }

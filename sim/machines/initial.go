@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// Start creates the nodes that exist when warm-up starts, with their pods; an empty cluster has no
-// nodes.
+// Start creates the nodes that exist when the warm-up starts, with their pods. An empty cluster has
+// no nodes.
 func (la *Launches) Start(onDemand bool) {
 	switch la.Scenario.StartCluster {
 	case scenarios.StartNodes:
@@ -20,14 +20,15 @@ func (la *Launches) Start(onDemand bool) {
 	}
 }
 
-// startStated adds the nodes that the scenario lists, those on demand in place of Spot if so wanted.
+// startStated adds the nodes that the scenario lists. If onDemand is true, Spot nodes are replaced
+// by on-demand nodes.
 func (la *Launches) startStated(onDemand bool) {
 	for _, s := range la.Scenario.Seeds {
 		if onDemand {
 			s.Market = onDemandMarket(la.Scenario, s.Market)
 		}
 		if s.Market == policy.None {
-			continue // no such node is sold on demand: its pods wait for another
+			continue // no such node is sold on demand; its pods wait for another
 		}
 		for k := range s.Count {
 			slot, ok := la.Market.Slot(s.Market)
@@ -42,8 +43,7 @@ func (la *Launches) startStated(onDemand bool) {
 	}
 }
 
-// choiceFor returns the choice of labels that suits most of the pods which a node has from the
-// start.
+// choiceFor returns the label choice that suits most of the pods that a node has at the start.
 func (la *Launches) choiceFor(s scenarios.NodeSeed) (best int) {
 	most := int32(-1)
 	for _, o := range la.Prepared.Offers[s.Pool] {
@@ -77,8 +77,8 @@ func onDemandMarket(w *scenarios.BoundScenario, m policy.MarketID) policy.Market
 	return policy.MarketID(i)
 }
 
-// startPacked buys the cheapest on-demand nodes that hold the first pods, within the pools' limits,
-// and puts each pod where it was packed.
+// startPacked adds the cheapest on-demand nodes that fit the first pods, within the pools' limits,
+// and places each pod where it was packed.
 func (la *Launches) startPacked() {
 	var pods []policy.Pod
 	for i := range la.Pods.All {

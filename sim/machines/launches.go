@@ -10,20 +10,19 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// Launches create nodes: those that are bought, from the order until they take pods, and those that
-// exist when warm-up starts.
+// Launches creates nodes: those that are launched in a run, from the order until they accept pods,
+// and those that exist when the warm-up starts.
 type Launches struct {
 	*Machines
 
-	// Number counts those launched, Tokens has the nodes that were launched for a token, and
-	// InFlight those launched and not yet initialized.
+	// Number is the number of nodes created so far. Tokens maps launch tokens to their nodes.
+	// InFlight are the launched nodes that are not initialized yet.
 	Number   int
 	Tokens   map[string]policy.NodeID
 	InFlight []policy.NodeID
 }
 
-// An Order is what a node is bought as: in a slot of a market, with the labels of a choice that
-// its pool has.
+// An Order specifies a node to create: its pool, market, slot and label choice.
 type Order struct {
 	Pool   policy.PoolID
 	Market policy.MarketID
@@ -31,7 +30,7 @@ type Order struct {
 	Choice int
 }
 
-// add puts up a node, launched now.
+// add creates a node that is launched now.
 func (la *Launches) add(o Order) policy.NodeID {
 	x, p := &la.Scenario.Markets[o.Market], &la.Scenario.Pools[o.Pool]
 	typ := &la.Scenario.Types[x.Type]
@@ -67,7 +66,7 @@ func (la *Launches) labels(o Order) []policy.Label {
 		&la.Scenario.Markets[o.Market])
 }
 
-// Launch buys a node and plans its life.
+// Launch launches a node and plans the events of its life.
 func (la *Launches) Launch(o Order, token string, bid policy.Money) policy.NodeID {
 	id, m := la.add(o), o.Market
 	la.Pools.noteFallback(o.Pool, m)
@@ -87,7 +86,8 @@ func (la *Launches) Launch(o Order, token string, bid policy.Money) policy.NodeI
 	}
 	la.Log.Add(la.Clock.Now, engine.RecordLaunch, n.Name, la.Scenario.Markets[m].Name,
 		int64(la.Prepared.Market.Charges()[m].At(la.Clock.Now)))
-	// Two nodes in one slot at one instant are the same machine: the key says so.
+	// The key identifies the machine: two nodes in the same slot at the same instant are the same
+	// machine.
 	u := chance.New(la.Seed, "node-start", la.Scenario.Markets[m].Name).At2(uint64(o.Slot), uint64(la.Clock.Now)).Float()
 	least, most := la.Delays.Register(&la.Scenario.Markets[m])
 	join := time.Duration(float64(least+time.Duration(u*float64(most-least))) * la.SlowFactor)
@@ -98,7 +98,7 @@ func (la *Launches) Launch(o Order, token string, bid policy.Money) policy.NodeI
 
 func (la *Launches) register(id policy.NodeID) {
 	if la.of[id].billed {
-		return // taken before it joined
+		return // reclaimed before it registered
 	}
 	la.Nodes.Register(id)
 	la.Log.Add(la.Clock.Now, engine.RecordRegistered, la.Nodes.All[id].Name, "", 0)
@@ -117,7 +117,7 @@ func (la *Launches) initialize(id policy.NodeID) {
 	la.Drains.wake(n.Token)
 }
 
-// arrive takes a node out of those in flight.
+// arrive removes a node from InFlight.
 func (la *Launches) arrive(id policy.NodeID) {
 	for i, x := range la.InFlight {
 		if x == id {
@@ -127,7 +127,7 @@ func (la *Launches) arrive(id policy.NodeID) {
 	}
 }
 
-// AddReady puts up a node that is initialized at once.
+// AddReady creates a node that is initialized at once.
 func (la *Launches) AddReady(o Order) policy.NodeID {
 	id := la.add(o)
 	n := &la.Nodes.All[id]

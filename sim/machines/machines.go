@@ -1,6 +1,6 @@
-// Package machines simulates nodes between the cloud and the cluster: what pools may buy and hold,
-// and what is launched, drained, released, taken and billed. Other packages decide which nodes are
-// wanted and which are removed.
+// Package machines simulates nodes between the cloud and the cluster: the limits and steers of
+// pools, and the launch, drain, release, reclaim and bill of nodes. Other packages decide which
+// nodes are wanted and which are removed.
 package machines
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/sim/market"
 )
 
-// Machines are the nodes of a run as the cloud has them.
+// Machines are the nodes of a run as seen by the cloud.
 type Machines struct {
 	*cluster.Cluster
 	Events
@@ -26,45 +26,45 @@ type Machines struct {
 	of []machine // by node
 }
 
-// A machine is what is known of a node beyond the cluster.
+// A machine is the state of a node that the cluster does not have.
 type machine struct {
-	born   int   // how many nodes were launched up to this one
-	slot   int32 // of its market
+	born   int   // position in the order of launches
+	slot   int32 // slot in its market
 	drain  int32 // index into Drains, or -1
-	billed bool  // its bill is made: it runs no longer
-	gentle bool  // a drain by Spotter may leave no workload below what it must have
+	billed bool  // its bill is final; it no longer runs
+	gentle bool  // a drain by Spotter must not reduce a workload below its required number of pods
 }
 
-// Runs reports whether a node costs something: it is launched, and neither released nor taken.
+// Runs reports whether a node costs money: it is launched, and neither released nor taken.
 func (ms *Machines) Runs(id policy.NodeID) bool {
 	return ms.Nodes.All[id].Phase != policy.NodeGone && !ms.of[id].billed
 }
 
-// Events are what others may subscribe to.
+// Events are the topics that other packages can subscribe to.
 type Events struct {
-	// Launched has a node that was bought, Terminating one that is about to be terminated, and
-	// Stopped one that costs nothing any more.
+	// Launched publishes a node that was launched, Terminating one that is about to be terminated,
+	// and Stopped one that no longer costs money.
 	Launched, Terminating, Stopped engine.Topic[policy.NodeID]
 
-	// Noticed has a node that the provider will take, Recommended one with a rebalance
-	// recommendation, and Reclaimed one that the provider takes.
+	// Noticed publishes a node that the provider will reclaim, Recommended one with a rebalance
+	// recommendation, and Reclaimed one that the provider reclaims.
 	Noticed, Recommended, Reclaimed engine.Topic[policy.NodeID]
 
-	// Changed is published at what else may let Karpenter save: a NodeClaim is gone, at the end of
-	// Shutdown or with a lost node, or was deleted after another controller drained the node; a node is
-	// drained for its age; something is no longer paid for in advance.
+	// Changed is published for other events that may let Karpenter save: a NodeClaim is gone, after
+	// the shutdown of its instance or with a lost node; a NodeClaim was deleted after another
+	// controller drained the node; a node is drained because of its age; or a commitment has ended.
 	Changed engine.Topic[struct{}]
 
-	// PoolRefused has a pool that was refused a node, for whatever reason, and NoCapacity one
-	// for whose NodeClaim no market had a node.
+	// PoolRefused publishes a pool to which a node was refused, for any reason, and NoCapacity one
+	// for whose NodeClaim no market had capacity.
 	PoolRefused, NoCapacity engine.Topic[policy.PoolID]
 
-	// DrainBegun has a node that will be emptied, DrainUndone one whose drain was cancelled, and
-	// DrainEnded one whose drain was cancelled or is complete.
+	// DrainBegun publishes a node whose drain starts, DrainUndone one whose drain was cancelled,
+	// and DrainEnded one whose drain was cancelled or is complete.
 	DrainBegun, DrainUndone, DrainEnded engine.Topic[policy.NodeID]
 }
 
-// New returns the machines of a run, which has no nodes yet.
+// New returns the machines of a run, without nodes.
 func New(c *cluster.Cluster, m *market.Market) *Machines {
 	ms := &Machines{Cluster: c, Market: m}
 	ms.Pools = &Pools{Machines: ms}
@@ -79,7 +79,7 @@ func New(c *cluster.Cluster, m *market.Market) *Machines {
 	return ms
 }
 
-// subscribe says what happens to machines at each kind of event.
+// subscribe registers the handlers of the events of machines.
 func (ms *Machines) subscribe() {
 	ofNode := func(kind engine.Kind, f func(policy.NodeID)) {
 		ms.Clock.On(kind, func(e *engine.Event) {

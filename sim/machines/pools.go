@@ -9,28 +9,28 @@ import (
 	"github.com/spotter-dev/spotter/sim/market"
 )
 
-// Pools are what the pools of nodes may buy and hold.
+// Pools are the pools of nodes: what they may buy and what they have.
 type Pools struct {
 	*Machines
 
-	All    []policy.Pool // as every snapshot shows them
+	All    []policy.Pool // as in every snapshot
 	State  []PoolState
 	bounds []kept
 }
 
-// A PoolState is what a pool was ordered to buy.
+// A PoolState is the steer of a pool: what the policy lets it buy.
 type PoolState struct {
 	Share     float64
 	Exact     bool
 	Fallback  bool
-	Mixed     bool         // one NodePool of both capacity types, where Karpenter serves the pool
-	EmptyOnly bool         // remove empty nodes only, whatever the manifest says
-	Bid       policy.Money // in auctions; 0 is what a node is worth there
-	Allowed   []bool       // by market; nil means all of the pool
+	Mixed     bool         // a single NodePool of both capacity types, if Karpenter serves the pool
+	EmptyOnly bool         // remove only empty nodes, whatever the manifest allows
+	Bid       policy.Money // in auctions; 0 bids the on-demand price
+	Allowed   []bool       // by market; nil allows all of the pool
 }
 
-// Buy launches one node in one of the markets, with the labels of a choice. It reports false
-// when the provider has none to give, or the call fails.
+// Buy launches one node in one of the markets, with the labels of a choice. It returns false if the
+// provider has no capacity, the call fails, or the limits or maximum price of the pool forbid it.
 func (pl *Pools) Buy(pool policy.PoolID, markets []policy.MarketID, choice int, token string) (policy.NodeID, bool) {
 	if pl.Market.CallFails() {
 		pl.Refused(pool)
@@ -38,13 +38,13 @@ func (pl *Pools) Buy(pool policy.PoolID, markets []policy.MarketID, choice int, 
 	}
 	markets = pl.Affordable(pool, markets)
 	if len(markets) == 0 || pl.Full(pool, nil) {
-		return policy.None, false // they were cheaper when they were chosen, or there were fewer nodes
+		return policy.None, false // prices or the number of nodes have risen since the choice
 	}
 	return pl.BuyAt(pool, markets, pl.StandingBid(pool, markets), choice, token)
 }
 
-// BuyAt launches one node in one of the markets at a bid. It reports false when the provider has none
-// to give.
+// BuyAt launches one node in one of the markets at a bid. It returns false if the provider has no
+// capacity.
 func (pl *Pools) BuyAt(pool policy.PoolID, markets []policy.MarketID, bid policy.Money, choice int,
 	token string) (policy.NodeID, bool) {
 	m, slot, ok := pl.Market.Allocate(markets, market.Allocation{Bid: bid, Number: pl.Launches.Number})
@@ -55,8 +55,8 @@ func (pl *Pools) BuyAt(pool policy.PoolID, markets []policy.MarketID, bid policy
 	return pl.Launches.Launch(Order{pool, m, slot, choice}, token, bid), true
 }
 
-// Counted returns what counts against the limits of pool: nodes that Karpenter takes down do not
-// (nodePoolResources in state/cluster.go of Karpenter 1.14.1).
+// Counted returns the resources that count against the limits of pool. Nodes that Karpenter is
+// deleting do not count (nodePoolResources in state/cluster.go of Karpenter 1.14.1).
 func (pl *Pools) Counted(pool policy.PoolID) policy.Resources {
 	p := &pl.All[pool]
 	used := p.Used
@@ -72,8 +72,9 @@ func (pl *Pools) Counted(pool policy.PoolID) policy.Resources {
 	return used
 }
 
-// Full reports whether pool holds as many nodes as it may once some are gone. Static pools count
-// those that Karpenter takes down, too (ReserveNodeCount in state/statenodepool.go).
+// Full reports whether pool has as many nodes as it may, not counting the nodes in without and
+// nodes that Karpenter is deleting. In static pools, the latter count (ReserveNodeCount in
+// state/statenodepool.go).
 func (pl *Pools) Full(pool policy.PoolID, without []policy.NodeID) bool {
 	own := pl.Prepared.Own(pool)
 	if own == nil || own.NodesMax == 0 {
@@ -90,7 +91,7 @@ func (pl *Pools) Full(pool policy.PoolID, without []policy.NodeID) bool {
 	return left <= 0
 }
 
-// Affords reports whether a node of market m costs no more now than pool may pay.
+// Affords reports whether the current price of market m is within the maximum price of pool.
 func (pl *Pools) Affords(pool policy.PoolID, m policy.MarketID) bool {
 	if pl.All[pool].PriceMax == 0 {
 		return true
@@ -100,8 +101,8 @@ func (pl *Pools) Affords(pool policy.PoolID, m policy.MarketID) bool {
 	return pl.All[pool].Affords(&x)
 }
 
-// Affordable returns those of markets of which a node costs no more now than pool
-// may pay, and from which no zonal shift leads away.
+// Affordable returns the markets whose current price is within the maximum price of pool, and whose
+// zone no zonal shift avoids.
 func (pl *Pools) Affordable(pool policy.PoolID, markets []policy.MarketID) []policy.MarketID {
 	if pl.All[pool].PriceMax == 0 && pl.Shifted == nil {
 		return markets
@@ -112,8 +113,7 @@ func (pl *Pools) Affordable(pool policy.PoolID, markets []policy.MarketID) []pol
 	})
 }
 
-// PricedOut reports whether pool could buy on demand if it were not for the most
-// that it may pay.
+// PricedOut reports whether pool could buy on demand if it had no maximum price.
 func (pl *Pools) PricedOut(pool policy.PoolID) bool {
 	if pl.All[pool].PriceMax == 0 {
 		return false
@@ -130,8 +130,9 @@ func (pl *Pools) PricedOut(pool policy.PoolID) bool {
 	return dear
 }
 
-// StandingBid is what is bid for pool where a launch does not say: what the
-// pool was set to, else the most that a node of the markets is worth.
+// StandingBid returns the bid of pool for launches without a bid of their own: the bid of its
+// steer, or the highest on-demand price of the auctions among the markets. Both are bounded by the
+// pool. It returns 0 if no market is an auction.
 func (pl *Pools) StandingBid(pool policy.PoolID, markets []policy.MarketID) policy.Money {
 	bid := policy.Money(0)
 	for _, m := range markets {
@@ -147,14 +148,14 @@ func (pl *Pools) StandingBid(pool policy.PoolID, markets []policy.MarketID) poli
 	return bid
 }
 
-// Refuse notes that none of the markets had a node.
+// Refuse records that none of the markets had capacity for pool.
 func (pl *Pools) Refuse(pool policy.PoolID, markets []policy.MarketID) {
 	pl.Market.Refuse(markets)
 	pl.NoCapacity.Publish(pool)
 	pl.Refused(pool)
 }
 
-// Refused makes the policy hear of a refused launch.
+// Refused records a refused launch and publishes it.
 func (pl *Pools) Refused(pool policy.PoolID) {
 	pl.All[pool].Refused = pl.Clock.Now
 	pl.bounds[pool].refuse(pl.Clock.Now, pl.Window)
@@ -165,8 +166,8 @@ func (pl *Pools) Refused(pool policy.PoolID) {
 	pl.PoolRefused.Publish(pool)
 }
 
-// init sets the initial state from what the scenario says of the pools: until a policy has decided
-// they buy only on demand, as all policies enter the warm-up on on-demand nodes.
+// init sets the initial state from the scenario's pools. Until the first decision of a policy, the
+// target of a pool is its minimum Spot share, so all policies start from the same cluster.
 func (pl *Pools) init() {
 	pl.All = slices.Clone(pl.Scenario.Pools)
 	pl.State = make([]PoolState, len(pl.All))
@@ -179,25 +180,25 @@ func (pl *Pools) init() {
 	}
 }
 
-// Allowed reports whether used and more stay within limits; zero components
-// of limits are unlimited.
+// Allowed reports whether used plus more is within limits. Zero components of limits are unlimited.
 func Allowed(limits, used, more policy.Resources) bool {
 	sum := used.Plus(more)
 	return (limits.CPU == 0 || sum.CPU <= limits.CPU) && (limits.Memory == 0 || sum.Memory <= limits.Memory) &&
 		(limits.GPU == 0 || sum.GPU <= limits.GPU)
 }
 
-// WantsSpot reports whether a node of market m brings the pool's share nearer
-// to the wanted one as spot than as on-demand.
+// WantsSpot reports whether a Spot node of market m brings the pool's share nearer to its target
+// than an on-demand node.
 func (pl *Pools) WantsSpot(pool policy.PoolID, m policy.MarketID) bool {
 	size := pl.Nodes.Sizes[pool]
 	more := float64(pl.SizeOf(m))
 	wanted := pl.State[pool].Share * (float64(size.Total) + more)
-	// As spot it misses by |spot + more − wanted|, as on-demand by |spot − wanted|.
+	// With a Spot node, the distance is |spot + more − wanted|, with an on-demand node |spot −
+	// wanted|.
 	return float64(size.Spot)+more/2 <= wanted
 }
 
-// SizeOf returns the size of a node of market m: its vCPU, or GPUs where those are counted.
+// SizeOf returns the size of a node of market m, in vCPUs, or in GPUs where those are counted.
 func (pl *Pools) SizeOf(m policy.MarketID) int64 {
 	t := &pl.Scenario.Types[pl.Scenario.Markets[m].Type]
 	if pl.Prepared.InGPUs {
@@ -206,19 +207,18 @@ func (pl *Pools) SizeOf(m policy.MarketID) int64 {
 	return t.VCPU
 }
 
-// Divided reports whether a pool of Karpenter is two NodePools of which the one for
-// spot is limited to its part, as live/karpenter writes them where a ratio is exact.
+// Divided reports whether a pool of Karpenter consists of two NodePools, of which the Spot one is
+// limited to its share, as live/karpenter writes them for an exact ratio.
 func (x *PoolState) Divided() bool { return x.Exact && !x.Mixed && x.Share > 0 && x.Share < 1 }
 
-// EmptyOnly reports whether only empty nodes of pool may be deleted: what the pool was ordered, or an exact
-// share that others must keep.
+// EmptyOnly reports whether only empty nodes of pool may be removed, because of its steer or
+// because its share is exact.
 func (pl *Pools) EmptyOnly(pool policy.PoolID) bool {
 	return pl.State[pool].EmptyOnly || pl.State[pool].Exact
 }
 
-// RefreshDisruptionBudgets sets which disruption budgets of pool are in force now. The
-// list is shared with snapshots and with other runs, so a change makes a new
-// one.
+// RefreshDisruptionBudgets updates which disruption budgets of pool are active now. The list is
+// shared with snapshots and other runs, so it is copied before a change.
 func (pl *Pools) RefreshDisruptionBudgets(pool policy.PoolID) {
 	p := &pl.All[pool]
 	for i := range p.Budgets {
@@ -230,13 +230,13 @@ func (pl *Pools) RefreshDisruptionBudgets(pool policy.PoolID) {
 	}
 }
 
-// use notes that nodes of pool hold more of what its limits count, or less.
+// use adds more, which may be negative, to the used resources of pool.
 func (pl *Pools) use(pool policy.PoolID, more policy.Resources) {
 	pl.All[pool].Used = pl.All[pool].Used.Plus(more)
 	pl.bounds[pool].use(pl.Clock.Now, pl.Window, pl.All[pool].Used)
 }
 
-// hold follows a node that counts as capacity held from now on, or no longer.
+// hold updates the size of a pool when a node starts or stops to count as capacity held.
 func (pl *Pools) hold(id policy.NodeID) {
 	x, d := &pl.Nodes.State[id], int64(1)
 	if !x.Held {

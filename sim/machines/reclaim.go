@@ -6,26 +6,25 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// Reclaims are what the provider takes, and says that it will take.
+// Reclaims carries out the reclaims, notices and recommendations of the provider.
 type Reclaims struct {
 	*Machines
 
 	fates []fate // by node
 }
 
-// A fate is how the provider takes a node.
+// A fate is the planned loss of a node.
 type fate struct {
-	// reclaim is when the weather takes the node, and outbid when it ends because the market price
-	// passed its bid at passed; 0 is never.
+	// reclaim is when the weather reclaims the node. outbid is when it ends because the market
+	// price exceeds its bid at passed. 0 means never.
 	reclaim, outbid, passed policy.Time
 
 	counted bool // its reclaim is counted
-	met     bool // its reclaim is in the experience that snapshots show
+	met     bool // the reclaim is in the market's experience
 }
 
-// planEnd plans how the life of a node ends that was just launched: what the
-// weather has for it, in an auction a price above its bid, and the pool's
-// expireAfter.
+// planEnd plans the end of a node that was just launched: by the weather, by an auction price above
+// its bid, and by the pool's expireAfter.
 func (rc *Reclaims) planEnd(id policy.NodeID) {
 	for len(rc.fates) <= int(id) {
 		rc.fates = append(rc.fates, fate{})
@@ -45,8 +44,8 @@ func (rc *Reclaims) planEnd(id policy.NodeID) {
 	if rec, ok := rc.Market.Reclaim(n.Market, x.slot); ok {
 		fate.reclaim = end(rec, 0)
 	}
-	// Both may be due: a zone may fail while a node that was outbid waits for its
-	// end. What comes first takes the node, and neither is announced by the other.
+	// A node may have both: its zone may fail while it waits for its end after it was outbid. The
+	// earlier one takes the node, and each has its own notice.
 	if lost, passed, ok := rc.Market.Outbid(n.Market, x.slot, n.Launched, n.Bid); ok {
 		fate.outbid, fate.passed = end(lost, 1), passed
 	}
@@ -55,7 +54,7 @@ func (rc *Reclaims) planEnd(id policy.NodeID) {
 	}
 }
 
-// announced announces what planEnd has planned for a node.
+// announced publishes the notice of a loss that planEnd has planned.
 func (rc *Reclaims) announced(id policy.NodeID, outbid bool) {
 	at := rc.fates[id].reclaim
 	if outbid {
@@ -64,8 +63,8 @@ func (rc *Reclaims) announced(id policy.NodeID, outbid bool) {
 	rc.notice(id, at)
 }
 
-// notice announces that the provider takes a node at an instant: earlier than it may
-// have announced before.
+// notice records that the provider will take a node at the given time. It has no effect if an
+// earlier or equal time was announced.
 func (rc *Reclaims) notice(id policy.NodeID, at policy.Time) {
 	n := &rc.Nodes.All[id]
 	if rc.of[id].billed || n.ReclaimAt != 0 && n.ReclaimAt <= at {
@@ -94,7 +93,7 @@ func (rc *Reclaims) recommend(id policy.NodeID) {
 	rc.Recommended.Publish(id)
 }
 
-// Reclaim takes a node. The cluster notices only after a while.
+// Reclaim reclaims a node. The cluster notices the loss after a delay.
 func (rc *Reclaims) Reclaim(id policy.NodeID) {
 	n := &rc.Nodes.All[id]
 	if rc.of[id].billed {
@@ -111,9 +110,9 @@ func (rc *Reclaims) Reclaim(id policy.NodeID) {
 	rc.Clock.Add(rc.Clock.Now.Add(rc.Delays.Detect), engine.NodeGone, int32(id), 0, rc.Nodes.Gen(id))
 }
 
-// interrupt counts that the provider interrupts a node: once, at its notice or,
-// without a notice, when it takes the node. A node that is drained and terminated
-// in time is interrupted and not reclaimed.
+// interrupt counts an interruption of a node by the provider, once: at its notice or, without a
+// notice, at its reclaim. A node that is drained and terminated in time counts as interrupted but
+// not as reclaimed.
 func (rc *Reclaims) interrupt(id policy.NodeID) {
 	n, x := &rc.Nodes.All[id], &rc.fates[id]
 	if x.counted {
@@ -132,8 +131,8 @@ func (rc *Reclaims) interrupt(id policy.NodeID) {
 	}
 }
 
-// noteReclaim puts the loss of a node into the experience of its market, once:
-// when it is announced, or else when the cluster has noticed it.
+// noteReclaim adds the loss of a node to the experience of its market, once: at its notice, or
+// otherwise when the cluster notices the loss.
 func (rc *Reclaims) noteReclaim(id policy.NodeID) {
 	if rc.fates[id].met {
 		return

@@ -5,12 +5,12 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// Removals take nodes out of the cluster that are emptied or lost.
+// Removals removes drained and lost nodes from the cluster.
 type Removals struct {
 	*Machines
 }
 
-// stop ends what a node costs and frees its slot.
+// stop ends the costs of a node and frees its slot.
 func (rm *Removals) stop(id policy.NodeID) {
 	rm.Bills.charge(id, rm.Clock.Now)
 	if rm.Nodes.State[id].Held {
@@ -21,7 +21,7 @@ func (rm *Removals) stop(id policy.NodeID) {
 	rm.Stopped.Publish(id)
 }
 
-// vanish takes a node that is gone out of what pools and markets count.
+// vanish removes a node that is gone from the counts of its pool and market.
 func (rm *Removals) vanish(id policy.NodeID) {
 	n := &rm.Nodes.All[id]
 	if rm.Nodes.State[id].Lost {
@@ -34,7 +34,7 @@ func (rm *Removals) vanish(id policy.NodeID) {
 	}
 }
 
-// Delete gives a node back.
+// Delete terminates a node and removes its Node object.
 func (rm *Removals) Delete(id policy.NodeID) {
 	if !rm.of[id].billed {
 		rm.Terminating.Publish(id)
@@ -45,7 +45,7 @@ func (rm *Removals) Delete(id policy.NodeID) {
 	rm.Clock.Add(rm.Clock.Now.Add(rm.Delays.Shutdown), engine.ClaimGone, 0, 0, 0)
 }
 
-// Forget removes the Node object, and with it the pods that were bound.
+// Forget removes the Node object and the pods that are bound to it.
 func (rm *Removals) Forget(id policy.NodeID) {
 	rm.vanish(id)
 	if d := rm.of[id].drain; d >= 0 {
@@ -58,11 +58,10 @@ func (rm *Removals) Forget(id policy.NodeID) {
 	}
 }
 
-// expire empties a node that has reached the pool's expireAfter, as Karpenter does
-// and as an Auto Scaling group with a greatest age of its instances: no other is
-// bought first. Pools without a provisioner expire no nodes, and a policy
-// may replace them. It is tried again for as long as the node is there: a drain may
-// be given up, by a budget that allows none or because another actor had begun it.
+// expire drains a node that has reached the pool's expireAfter, like Karpenter and like an Auto
+// Scaling group with a maximum instance lifetime: no replacement is launched first. Pools without a
+// provisioner do not expire nodes, but a policy may replace them. expire is repeated while the node
+// exists, because its drain may be cancelled, or another actor may have started one.
 func (rm *Removals) expire(id policy.NodeID) {
 	if rm.of[id].billed {
 		return
@@ -71,7 +70,7 @@ func (rm *Removals) expire(id policy.NodeID) {
 		rm.Nodes.Gen(id))
 	n, actor := &rm.Nodes.All[id], policy.ActorKarpenter
 	if rm.Scenario.Pools[n.Pool].Provisioner == policy.ProvisionerClusterAutoscaler {
-		actor = policy.ActorNTH // the group ends the instance, and this drains it first
+		actor = policy.ActorNTH // the group terminates the instance, and the node termination handler drains it first
 	}
 	if n.Phase == policy.NodeInitialized && rm.of[id].drain < 0 {
 		rm.Drains.Start(id, nil, 0, actor)

@@ -9,36 +9,36 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// What a run may do without violating a manifest. A pool that is less than one of its nodes away
-// from a share is left alone by all policies, so that it settles; nodes take time to start, and
-// pods to move; and capacity that the provider refuses cannot be bought.
+// Tolerances before a run violates a manifest. All policies leave a pool alone whose share is off
+// by less than one of its nodes; nodes need time to start, and pods to move; and capacity that the
+// provider refuses cannot be bought.
 const (
-	// violatedPart is the part of the window from which on a bound is not kept.
+	// violatedPart is the fraction of the window above which the violation of a bound counts.
 	violatedPart = 0.05
 
-	// refusedGrace is how long after a launch was refused a share below its bound is
-	// the provider's doing.
+	// refusedGrace is how long after a refused launch a share below its bound is attributed to the
+	// provider.
 	refusedGrace = 6 * time.Hour
 )
 
-// A kept tracks what a pool holds against the bounds of its manifest, over the metered window.
+// A kept tracks the capacity of a pool against the bounds of its manifest, over the metered window.
 type kept struct {
 	bounds policy.ShareRange
 	limits policy.Resources
 	forced bool // the pool may not fall back to on-demand
 
 	since             policy.Time
-	nodes, size, spot int64       // of initialized nodes, sizes as the share counts them
-	over              bool        // more is held than the limits
-	refused           policy.Time // when a launch was refused last
+	nodes, size, spot int64       // of initialized nodes, in the units of the share
+	over              bool        // the limits are exceeded
+	refused           policy.Time // time of the last refused launch
 
-	// The time above and below the bounds of the share, and above the limits.
+	// The time above and below the bounds of the share, and above the limits, in milliseconds.
 	aboveMS, belowMS, overMS int64
 
 	fellBack bool
 }
 
-// hold counts d nodes of a size, 1 or -1.
+// hold adds d nodes of the given size; d is 1 or -1.
 func (k *kept) hold(now policy.Time, window billing.Span, size, d int64, spot bool) {
 	k.advance(now, window)
 	k.nodes += d
@@ -48,7 +48,7 @@ func (k *kept) hold(now policy.Time, window billing.Span, size, d int64, spot bo
 	}
 }
 
-// use notes what the pool holds of its limits, nodes on their way counted.
+// use records the resources that count against the pool's limits, including launching nodes.
 func (k *kept) use(now policy.Time, window billing.Span, used policy.Resources) {
 	if over := !Allowed(k.limits, used, policy.Resources{}); over != k.over {
 		k.advance(now, window)
@@ -56,13 +56,13 @@ func (k *kept) use(now policy.Time, window billing.Span, used policy.Resources) 
 	}
 }
 
-// refuse notes that the pool was refused a launch.
+// refuse records that a launch of the pool was refused.
 func (k *kept) refuse(now policy.Time, window billing.Span) {
 	k.advance(now, window)
 	k.refused = now
 }
 
-// advance completes the times up to now, within the window.
+// advance completes the durations up to now, within the window.
 func (k *kept) advance(now policy.Time, window billing.Span) {
 	from, to := max(k.since, window.From), min(now, window.To)
 	k.since = now
@@ -85,8 +85,8 @@ func (k *kept) advance(now policy.Time, window billing.Span) {
 	}
 }
 
-// broken says in sentences what of the manifest of pool name was not kept in a window of
-// that length. They are the same in every run that did not keep it.
+// broken returns sentences about the violations of the manifest of pool name in a window of length
+// milliseconds. They are equal in all runs with the same violations.
 func (k *kept) broken(name string, length int64) (out []string) {
 	say := func(is bool, format string, args ...any) {
 		if is {
@@ -108,8 +108,8 @@ func (k *kept) broken(name string, length int64) (out []string) {
 	return out
 }
 
-// noteFallback notes that a node was bought on demand although the pool could buy only Spot and was
-// refused it a moment ago.
+// noteFallback records that a node was launched on demand although the pool must buy only Spot and
+// a launch was refused a moment ago.
 func (pl *Pools) noteFallback(pool policy.PoolID, m policy.MarketID) {
 	k := &pl.bounds[pool]
 	if k.forced && pl.State[pool].Share >= 1 && pl.Scenario.Markets[m].Capacity == policy.OnDemand && pl.Metered() &&
@@ -118,7 +118,7 @@ func (pl *Pools) noteFallback(pool policy.PoolID, m policy.MarketID) {
 	}
 }
 
-// FillViolations completes the result with what of the manifests was not kept.
+// FillViolations adds the violations of manifests to the result.
 func (pl *Pools) FillViolations() {
 	for i := range pl.bounds {
 		k := &pl.bounds[i]

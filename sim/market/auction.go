@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// charged returns what a node costs at market prices where there is a reserve
-// price.
+// charged returns the prices that a node is charged: the market prices, but no less than the
+// reserve price.
 func charged(prices []policy.Money, reserve policy.Money) []policy.Money {
 	if reserve == 0 {
 		return prices
@@ -24,19 +24,18 @@ func charged(prices []policy.Money, reserve policy.Money) []policy.Money {
 	return out
 }
 
-// tooLow reports whether market id is an auction that turns bid away: the least
-// that it accepts is the market price, or the reserve price if that is higher.
+// tooLow reports whether market id is an auction that rejects bid. The lowest accepted bid is the
+// higher of the market price and the reserve price.
 func (m *Market) tooLow(id policy.MarketID, bid policy.Money) bool {
 	x := &m.scenario.Markets[id]
 	price, offered := m.Price(id)
 	return x.Auction() && (!offered || bid < max(price, x.Reserve))
 }
 
-// Outbid returns when the market price first exceeds the bid of a node that was
-// launched in slot of market id, and the loss of the node that follows: the provider
-// says so at that instant and takes the node a notice later, whatever the price does
-// meanwhile. It reads prices to come, so nothing of it may reach a snapshot before
-// the notice.
+// Outbid returns when the market price first exceeds the bid of a node that was launched in slot of
+// market id, and the resulting loss of the node. The provider gives notice at that instant and
+// takes the node at the end of the notice period, whatever the price does in the meantime. Outbid
+// reads future prices, so its results must not reach a snapshot before the notice.
 func (m *Market) Outbid(id policy.MarketID, slot int32, launched policy.Time, bid policy.Money) (lost weather.Reclaim,
 	at policy.Time, ok bool) {
 	if !m.scenario.Markets[id].Auction() {
@@ -63,15 +62,14 @@ func (m *Market) Outbid(id policy.MarketID, slot int32, launched policy.Time, bi
 		}
 		lost.Notice = lost.Notice.Add(f.Delay)
 		if f.Delay == 0 || lost.Notice >= lost.At {
-			lost.Notice = 0 // it would come after the node is gone
+			lost.Notice = 0 // it would come after the loss of the node
 		}
 	}
 	return lost, at, true
 }
 
-// exceeds returns the first instant, not before from, at which the price of
-// market m is above bid. A market that is not offered has no price that could
-// be.
+// exceeds returns the first instant, not before from, at which the price of market m is above bid.
+// Intervals in which the market is not offered have no price and do not count.
 func (p *Prices) exceeds(m policy.MarketID, from policy.Time, bid policy.Money) (policy.Time, bool) {
 	c := &p.curves[m]
 	i, found := slices.BinarySearch(c.At, from)

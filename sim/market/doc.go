@@ -1,4 +1,4 @@
-// Package market is the provider of a simulated run: what nodes cost, which markets
-// have some to give, when a node is taken and what the cluster has met so far. It knows
-// nothing of nodes but their slots, and nothing of pods.
+// Package market simulates the provider: the prices of nodes, the capacity of markets, the reclaims
+// of nodes, and the experience of the cluster with each market. It knows nodes only as slots, and
+// does not know pods.
 package market

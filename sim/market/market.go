@@ -15,24 +15,24 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// A Config says how the provider behaves.
+// A Config configures the behaviour of the provider.
 type Config struct {
 	Seed uint64
 
-	// Unavailable is how long a market that refused is not asked again.
+	// Unavailable is how long no launch is requested from a market that refused one.
 	Unavailable time.Duration
 
-	// AuctionNotice is from the instant at which a price rises above a bid until the
-	// provider takes the node.
+	// AuctionNotice is the time from the instant at which a price exceeds a bid until the provider
+	// takes the node.
 	AuctionNotice time.Duration
 
-	// LowestPrice has nodes launched in the cheapest open market, of either capacity type. Without
-	// it the strategy for spot is price-capacity-optimised.
+	// LowestPrice makes the provider launch nodes in the cheapest open market, of either capacity
+	// type. Otherwise, the default strategy for Spot is price-capacity-optimised.
 	LowestPrice bool
 }
 
-// A Market is the provider of a run: all markets of a scenario, with the slots that
-// are taken in them and what the cluster has met there.
+// A Market is the provider of a run: all markets of a scenario, with their used slots and the
+// experience of the cluster with them.
 type Market struct {
 	Config
 	scenario *scenarios.BoundScenario
@@ -43,7 +43,7 @@ type Market struct {
 	reserved []*scenarios.Reservation // by market; nil for a market without a reservation
 }
 
-// New returns the markets of a scenario of which the prices and the weather are given.
+// New returns the markets of a scenario with the given prices and weather.
 func New(cfg Config, p *Prices, w *weather.Weather, clock *engine.Queue) *Market {
 	m := &Market{Config: cfg, scenario: p.scenario, prices: p, weather: w, clock: clock,
 		state:    make([]state, len(p.scenario.Markets)),
@@ -54,16 +54,16 @@ func New(cfg Config, p *Prices, w *weather.Weather, clock *engine.Queue) *Market
 	return m
 }
 
-// A state is one market.
+// A state is the state of one market.
 type state struct {
-	slots       []uint64 // bit set of those taken
-	running     int64    // nodes
+	slots       []uint64 // bit set of the used slots
+	running     int64    // number of running nodes
 	seen        policy.Experience
-	unavailable policy.Time // until when the provisioner does not ask here
-	cursor      int         // into its prices
+	unavailable policy.Time // until when the provisioner does not request this market
+	cursor      int         // index in its prices
 }
 
-// lowest returns the lowest free slot below limit.
+// lowest returns the lowest free slot, and whether it is below limit.
 func (m *state) lowest(limit int) (int32, bool) {
 	for i := range m.slots {
 		if free := ^m.slots[i]; free != 0 {
@@ -75,7 +75,7 @@ func (m *state) lowest(limit int) (int32, bool) {
 	return int32(s), s < limit
 }
 
-// held returns how many slots are taken.
+// held returns the number of used slots.
 func (m *state) held() int {
 	n := 0
 	for _, word := range m.slots {
@@ -93,8 +93,8 @@ func (m *state) take(s int32) {
 
 func (m *state) free(s int32) { m.slots[s/64] &^= 1 << (s % 64) }
 
-// advance brings the experience up to now: what was seen decays, and the nodes
-// that ran meanwhile add their hours.
+// advance updates the experience to now: old observations decay, and the running nodes add their
+// hours.
 func (m *state) advance(now policy.Time) {
 	e := &m.seen
 	if e.At == 0 {
@@ -118,7 +118,7 @@ func (m *state) refuse(now policy.Time) {
 	m.seen.Refused = now
 }
 
-// Price returns the price of market id now, and whether it is offered.
+// Price returns the current price of market id, and whether it is offered.
 func (m *Market) Price(id policy.MarketID) (policy.Money, bool) {
 	c, s := &m.prices.curves[id], &m.state[id]
 	for s.cursor+1 < len(c.At) && c.At[s.cursor+1] <= m.clock.Now {
@@ -128,7 +128,8 @@ func (m *Market) Price(id policy.MarketID) (policy.Money, bool) {
 	return p, p != policy.NoPrice
 }
 
-// Changes returns when the price of market id changes next, or it can be asked again.
+// Changes returns when the price of market id changes next or the market can be requested again,
+// whichever is first.
 func (m *Market) Changes(id policy.MarketID) policy.Time {
 	m.Price(id) // moves the cursor
 	next := policy.Time(math.MaxInt64)
@@ -142,10 +143,11 @@ func (m *Market) Changes(id policy.MarketID) policy.Time {
 	return next
 }
 
-// Closed reports whether market id is not asked now, since it refused lately.
+// Closed reports whether market id is currently not requested because of a recent refusal or a call
+// of Close.
 func (m *Market) Closed(id policy.MarketID) bool { return m.state[id].unavailable > m.clock.Now }
 
-// Close keeps market id from being requested for a while.
+// Close makes market id unavailable for requests for a while.
 func (m *Market) Close(id policy.MarketID) {
 	s := &m.state[id]
 	s.unavailable = max(s.unavailable, m.clock.Now.Add(m.Unavailable))
@@ -154,28 +156,27 @@ func (m *Market) Close(id policy.MarketID) {
 // CallFails reports whether a call of the provider's API fails now.
 func (m *Market) CallFails() bool { return m.weather.CallFails(m.clock.Now) }
 
-// An Allocation is how the provider chooses among markets.
+// An Allocation describes how the provider chooses among markets.
 type Allocation struct {
 	Bid    policy.Money
-	Number int // of the launch
+	Number int // number of the launch, which breaks ties
 
-	// Strategy is that for spot. Of capacity-optimized the market with the least pressure is
-	// taken; where it is prioritized the worst third is left out, since AWS says only that
-	// capacity comes before the order.
+	// Strategy is the allocation strategy for Spot. capacity-optimized takes the market with the
+	// least pressure. The prioritized variant drops the third with the most pressure, since AWS
+	// only documents that capacity has precedence over the order.
 	Strategy scenarios.SpotStrategy
 
-	// Rank orders markets before their prices do, the lowest first; nil does not.
+	// Rank orders markets before their prices do, the lowest first. It may be nil.
 	Rank func(policy.MarketID) int
 }
 
-// Allocate asks the provider for one node in one of the markets, all of one
-// capacity type unless Config.LowestPrice is set. For spot it chooses as price-capacity-optimised does,
-// without another strategy: of the markets that are open it drops the third with the most pressure,
-// unless Config.LowestPrice is set, and takes the cheapest of the rest. An auction knows
-// no such choice: it takes the cheapest that bid is enough for. Among equal prices,
-// such as those of a type on demand in all zones, any is drawn by the number of the launch: Karpenter's kwok
-// provider does so (kwok/cloudprovider/cloudprovider.go of 1.14.1), and EC2 says
-// nothing of it.
+// Allocate requests one node in one of the markets, which must have the same capacity type unless
+// Config.LowestPrice is set. The default strategy for Spot is price-capacity-optimised: of the open
+// markets, it drops the third with the most pressure, unless Config.LowestPrice is set, and takes
+// the cheapest of the rest. Auctions are not subject to this choice: the cheapest for which bid is
+// sufficient is taken. Equal prices, such as those of an on-demand type in all zones, are ordered
+// by a draw from the number of the launch. Karpenter's kwok provider also chooses among them at
+// random (kwok/cloudprovider/cloudprovider.go of 1.14.1), and EC2 does not document its choice.
 func (m *Market) Allocate(markets []policy.MarketID, a Allocation) (id policy.MarketID, slot int32, ok bool) {
 	type offer struct {
 		market   policy.MarketID
@@ -222,8 +223,8 @@ func (m *Market) Allocate(markets []policy.MarketID, a Allocation) (id policy.Ma
 	return best.market, best.slot, true
 }
 
-// pressure returns how short of capacity Spot market id is, as its provider can tell: the expected
-// reclaims per hour for each node that it has left.
+// pressure returns how short of capacity Spot market id is, as its provider observes it: the
+// expected reclaims per hour for each free node. It is 0 for other markets.
 func (m *Market) pressure(id policy.MarketID) float64 {
 	if m.scenario.Markets[id].Capacity != policy.Spot {
 		return 0
@@ -233,8 +234,8 @@ func (m *Market) pressure(id policy.MarketID) float64 {
 		m.clock.Now)*float64(m.weather.Slots(int(id)))) / float64(max(1, left))
 }
 
-// freeSlot returns the lowest free slot of market id, and whether the provider has
-// a node for it now: fewer are held than the market is deep.
+// freeSlot returns the lowest free slot of market id, and whether the provider has a node for it
+// now: fewer slots are used than the depth of the market.
 func (m *Market) freeSlot(id policy.MarketID) (int32, bool) {
 	if r := m.reserved[id]; r != nil {
 		slot, free := m.state[id].lowest(r.Count)
@@ -247,7 +248,8 @@ func (m *Market) freeSlot(id policy.MarketID) (int32, bool) {
 	return m.state[id].lowest(depth)
 }
 
-// Left returns how many nodes can be launched now into the reservation that market id is.
+// Left returns how many nodes can be launched now into the reservation of market id, which must
+// have one.
 func (m *Market) Left(id policy.MarketID) int {
 	r := m.reserved[id]
 	if r.Ends() <= m.clock.Now {
@@ -256,9 +258,10 @@ func (m *Market) Left(id policy.MarketID) int {
 	return max(0, r.Count-m.state[id].held())
 }
 
-// Believed is Price as Karpenter takes it: what is reserved costs next to nothing while it
-// lasts (reserved_capacity_resolver.go of karpenter-provider-aws 1.14.1, which divides by ten
-// million, less than Money can say of most types).
+// Believed returns the price that Karpenter assumes, and whether market id is offered. Reserved
+// capacity costs almost nothing until its reservation ends (reserved_capacity_resolver.go of
+// karpenter-provider-aws 1.14.1 divides by ten million, which Money cannot represent for most
+// types).
 func (m *Market) Believed(id policy.MarketID) (policy.Money, bool) {
 	price, offered := m.Price(id)
 	if r := m.reserved[id]; r != nil && (r.Until == 0 || m.clock.Now < r.Until) {
@@ -273,11 +276,11 @@ func (m *Market) Block(id policy.MarketID) bool {
 	return r != nil && r.Block
 }
 
-// reservedPart is the divisor of the on-demand price that gives the price of reserved capacity.
+// reservedPart is the divisor of the on-demand price for the assumed price of reserved capacity.
 const reservedPart = 10_000
 
-// Slot returns the lowest free slot of market id, whether or not the provider has a
-// node for it now. It reports false when all are taken.
+// Slot returns the lowest free slot of market id, whether or not the provider has capacity now. It
+// returns false if all slots are used.
 func (m *Market) Slot(id policy.MarketID) (int32, bool) {
 	if r := m.reserved[id]; r != nil {
 		return m.state[id].lowest(r.Count)
@@ -285,7 +288,7 @@ func (m *Market) Slot(id policy.MarketID) (int32, bool) {
 	return m.state[id].lowest(m.weather.Slots(int(id)))
 }
 
-// Launch notes that a node takes a slot of market id.
+// Launch records that a node uses a slot of market id.
 func (m *Market) Launch(id policy.MarketID, slot int32) {
 	s := &m.state[id]
 	s.take(slot)
@@ -294,17 +297,17 @@ func (m *Market) Launch(id policy.MarketID, slot int32) {
 	s.running++
 }
 
-// Free notes that nothing runs in a slot of market id any more.
+// Free records that no node runs in a slot of market id any more.
 func (m *Market) Free(id policy.MarketID, slot int32) { m.state[id].free(slot) }
 
-// Forget notes that the cluster knows of a node of market id that it runs no longer.
+// Forget records that the cluster knows that a node of market id no longer runs.
 func (m *Market) Forget(id policy.MarketID) {
 	s := &m.state[id]
 	s.advance(m.clock.Now)
 	s.running--
 }
 
-// Reclaimed adds a reclaim to what the cluster has met in market id.
+// Reclaimed adds a reclaim to the experience with market id.
 func (m *Market) Reclaimed(id policy.MarketID) {
 	s := &m.state[id]
 	s.advance(m.clock.Now)
@@ -312,8 +315,8 @@ func (m *Market) Reclaimed(id policy.MarketID) {
 	s.seen.Reclaimed = m.clock.Now
 }
 
-// Refuse notes that none of the markets had a node. A market that refused is not asked
-// again for a while, so a burst of launches counts as one refusal.
+// Refuse records that none of the markets had capacity. No launch is requested from such a market
+// for a while, so a burst of launches counts as one refusal.
 func (m *Market) Refuse(markets []policy.MarketID) {
 	for _, id := range markets {
 		if s := &m.state[id]; s.unavailable <= m.clock.Now {
@@ -323,19 +326,21 @@ func (m *Market) Refuse(markets []policy.MarketID) {
 	}
 }
 
-// RefuseGroup notes that market id had no node for an Auto Scaling group. A group asks
-// again whenever it likes, so a time in which the market has none counts as one refusal.
+// RefuseGroup records that market id had no capacity for an Auto Scaling group. A group may repeat
+// its requests at any time, so at most one refusal is counted in each interval of length
+// Unavailable.
 func (m *Market) RefuseGroup(id policy.MarketID) {
 	if s := &m.state[id]; s.seen.Refused == 0 || m.clock.Now.Sub(s.seen.Refused) >= m.Unavailable {
 		s.refuse(m.clock.Now)
 	}
 }
 
-// Reclaim returns when the weather takes a node launched now in slot of market id.
+// Reclaim returns the weather's reclaim of a node launched now in slot of market id, or, if that is
+// earlier, the end of a capacity block.
 func (m *Market) Reclaim(id policy.MarketID, slot int32) (weather.Reclaim, bool) {
 	taken, ok := m.weather.Reclaim(int(id), int(slot), m.clock.Now)
 	if r := m.reserved[id]; r != nil && r.Block && r.Until > 0 {
-		// EC2 ends the instances half an hour before the block does.
+		// EC2 terminates the instances half an hour before the end of the block.
 		if at := r.Until.Add(-blockEnd); !ok || at < taken.At {
 			return weather.Reclaim{Notice: r.Ends(), At: max(at, m.clock.Now)}, true
 		}
@@ -347,17 +352,18 @@ func (m *Market) Reclaim(id policy.MarketID, slot int32) (weather.Reclaim, bool)
 // (pkg/controllers/capacityreservation/expiration of karpenter-provider-aws).
 const blockEnd = 30 * time.Minute
 
-// Recommendation returns when such a node gets a rebalance recommendation.
+// Recommendation returns when a node launched now in slot of market id gets a rebalance
+// recommendation, and whether it does.
 func (m *Market) Recommendation(id policy.MarketID, slot int32) (policy.Time, bool) {
 	return m.weather.Recommendation(int(id), int(slot), m.clock.Now)
 }
 
-// Publish sets the published band of market x, which does not change in a run.
+// Publish sets the published interruption band of market x, which is constant in a run.
 func (m *Market) Publish(x *policy.Market) {
 	x.Band, x.BandModelled = m.weather.Band(int(x.ID))
 }
 
-// Observe brings what can be seen of a market up to now.
+// Observe updates the observable fields of a market.
 func (m *Market) Observe(x *policy.Market) {
 	s := &m.state[x.ID]
 	x.Price, x.Offered = m.Price(x.ID)

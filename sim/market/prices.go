@@ -11,25 +11,26 @@ import (
 )
 
 const (
-	gridStep    policy.Time = 10 * 60 * 1000 // of Market.History
+	gridStep    policy.Time = 10 * 60 * 1000 // step of Market.History
 	historySize             = 24
 )
 
-// Prices are the prices of all markets of a scenario, price ramps in them: as steps,
-// as integrals of what is charged, and on the grid of histories. They are never
-// written after NewPrices, so any number of runs may read them at once.
+// Prices are the prices of all markets of a scenario, including price ramps: as steps, as integrals
+// of the charged prices, and on the grid of histories. They are not changed after NewPrices, so any
+// number of runs may read them at the same time.
 type Prices struct {
 	scenario *scenarios.BoundScenario
 	curves   []scenarios.PriceCurve
 	charges  []*billing.Curve
 
-	// grid holds, per market, the prices at gridFrom, gridFrom+gridStep, …, or only as
-	// many as a history has where the price never moves.
+	// grid contains, per market, the prices at gridFrom, gridFrom+gridStep and so on, or only
+	// historySize prices if the price is constant.
 	grid     [][]policy.Money
 	gridFrom policy.Time
 }
 
-// NewPrices prepares the prices of w for runs from begin to end.
+// NewPrices prepares the prices of w for runs from begin to end. It returns an error if a market
+// has no price.
 func NewPrices(w *scenarios.BoundScenario, begin, end policy.Time) (*Prices, error) {
 	p := &Prices{scenario: w, curves: make([]scenarios.PriceCurve, len(w.Prices)),
 		charges: make([]*billing.Curve, len(w.Prices))}
@@ -44,21 +45,21 @@ func NewPrices(w *scenarios.BoundScenario, begin, end policy.Time) (*Prices, err
 	return p, nil
 }
 
-// Listed returns the prices of market m, and policy.NoPrice where nothing is offered.
-// They are shared and not to be written.
+// Listed returns the prices of market m, policy.NoPrice where it is not offered. The result is
+// shared and must not be changed.
 func (p *Prices) Listed(m policy.MarketID) scenarios.PriceCurve { return p.curves[m] }
 
-// Charged returns what a node of market m is charged over time, the reserve price in
-// it, and policy.NoPrice where nothing is offered. It is not to be written.
+// Charged returns the prices that a node of market m is charged, including the reserve price, and
+// policy.NoPrice where the market is not offered. The result must not be changed.
 func (p *Prices) Charged(m policy.MarketID) scenarios.PriceCurve {
 	c := p.curves[m]
 	return scenarios.PriceCurve{At: c.At, Price: charged(c.Price, p.scenario.Markets[m].Reserve)}
 }
 
-// Charges returns, by market, what a node is charged over time.
+// Charges returns, by market, the integrals of the prices that a node is charged.
 func (p *Prices) Charges() []*billing.Curve { return p.charges }
 
-// history returns the last prices of market m on the grid at now.
+// history returns the last historySize prices of market m on the grid, up to now.
 func (p *Prices) history(m policy.MarketID, now policy.Time) []policy.Money {
 	row := p.grid[m]
 	if len(row) == historySize {
@@ -68,12 +69,12 @@ func (p *Prices) history(m policy.MarketID, now policy.Time) []policy.Money {
 	return row[k-historySize+1 : k+1 : k+1]
 }
 
-// rampStep is how often a ramped price moves.
+// rampStep is the time between the changes of a ramped price.
 const rampStep = 10 * time.Minute
 
-// ramped returns the prices of market m with the price ramps of the scenario in them:
-// over a ramp the price rises linearly from itself to Factor times itself, and
-// falls back at the end.
+// ramped returns the prices of market m including the price ramps of the scenario. During a ramp,
+// the price rises linearly from the original price to Factor times it. At the end, it returns to
+// the original price.
 func (p *Prices) ramped(m policy.MarketID) scenarios.PriceCurve {
 	curve := p.scenario.Prices[m]
 	for i := range p.scenario.Faults {
@@ -123,7 +124,7 @@ func offeredAt(c *scenarios.PriceCurve, t policy.Time) bool {
 	return c.Price[max(i, 0)] != policy.NoPrice
 }
 
-// matches reports whether fault f concerns market m.
+// matches reports whether fault f applies to market m.
 func (p *Prices) matches(f *scenarios.Fault, m policy.MarketID) bool {
 	x := &p.scenario.Markets[m]
 	return (f.Zone == "" || f.Zone == p.scenario.Zones[x.Zone]) &&
@@ -131,12 +132,12 @@ func (p *Prices) matches(f *scenarios.Fault, m policy.MarketID) bool {
 		(f.Capacity == "" || f.Capacity == x.Capacity.String())
 }
 
-// sample makes the grid of histories.
+// sample fills the grid of histories.
 func (p *Prices) sample(begin, end policy.Time) {
 	p.gridFrom = begin - begin%gridStep - (historySize-1)*gridStep
 	n := int((end-p.gridFrom)/gridStep) + 1
 	p.grid = make([][]policy.Money, len(p.curves))
-	steady := make(map[policy.Money][]policy.Money) // equal ones share a history
+	steady := make(map[policy.Money][]policy.Money) // constant prices that are equal share a history
 	var flat []policy.Money
 	for m := range p.curves {
 		c := &p.curves[m]

@@ -6,7 +6,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// DrawWeather draws everything exogenous of a run of w under seed, from begin to end.
+// DrawWeather draws the weather of a run of w under seed, from begin to end: everything that no
+// policy can change.
 func DrawWeather(w *scenarios.BoundScenario, seed uint64, begin, end policy.Time) (*weather.Weather, error) {
 	cfg := weather.Config{Seed: seed, Trace: w.TraceDigest, From: begin, To: end, Intensity: w.Intensity, Slots: w.Slots,
 		OnDemandShortages: w.OnDemandShortages, Truth: w.Truth, Params: weather.DefaultParams()}

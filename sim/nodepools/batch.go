@@ -11,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/sim/machines"
 )
 
-// want opens the batch window of the provisioner, or leaves it open.
-// New pods do not wait until those are tried again for which nothing was found.
+// want opens the batch window of the provisioner, or leaves it open. A new pod shortens the wait
+// for a retry of pods that could not be placed.
 func (kp *provisioner) want() {
 	if kp.onlyGroups {
 		return
@@ -30,24 +30,24 @@ func (kp *provisioner) plan(at policy.Time) {
 	kp.Clock.Add(at, engine.Provision, 0, 0, 0)
 }
 
-// retryProvision is how long the provisioner waits after a refusal.
+// retryProvision is how long the provisioner waits after a refused launch.
 const retryProvision = 10 * time.Second
 
-// retryPending is how often Karpenter places a pod again until it is bound
+// retryPending is the interval at which Karpenter reconsiders a pending pod
 // (provisioning/controller.go, PodController).
 const retryPending = 10 * time.Second
 
-// lastLook returns when Karpenter placed the pending pods last. Looks that would place them as the
-// last one did are left out of a run, but Karpenter makes them as long as a pod waits.
+// lastLook returns when Karpenter last placed the pending pods. The run leaves out evaluations with
+// the same result as the last one, but Karpenter carries them out while a pod waits.
 func (kp *provisioner) lastLook() policy.Time {
 	return kp.looked.Add(kp.Clock.Now.Sub(kp.looked) / retryPending * retryPending)
 }
 
-// provision buys nodes for the pending pods, as Karpenter does: all of them are placed
-// again each time, on nodes that are there or on their way and on new ones.
+// provision launches nodes for the pending pods, like Karpenter: each time, it places all of them
+// again, on existing, launching and new nodes.
 func (kp *provisioner) provision() {
 	if kp.provisionAt != kp.Clock.Now {
-		return // overtaken by an earlier look
+		return // replaced by an earlier evaluation
 	}
 	quiet, longest := kp.lastPending.Add(kp.Delays.BatchIdle), kp.batchFrom.Add(kp.Delays.BatchMax)
 	if next := min(quiet, longest); next > kp.Clock.Now {
@@ -60,15 +60,15 @@ func (kp *provisioner) provision() {
 	case refused || again:
 		kp.batchFrom = kp.Clock.Now.Add(retryProvision)
 	case len(pods) > 0:
-		kp.batchFrom = kp.Clock.Now.Add(kp.Delays.Unavailable) // nothing to buy: look again when markets reopen
+		kp.batchFrom = kp.Clock.Now.Add(kp.Delays.Unavailable) // nothing to launch: try again when markets reopen
 	default:
 		return
 	}
 	kp.plan(kp.batchFrom)
 }
 
-// addOffers adds to list what pool may buy now, of the capacity types wanted, as offers
-// of a NodePool of the given id.
+// addOffers appends the offers that pool can launch now, of the given capacity types, to list. as
+// is the id of their NodePool.
 func (kp *provisioner) addOffers(list []placement.Offer, pool, as policy.PoolID, spot,
 	onDemand bool) []placement.Offer {
 	x, limits, used := &kp.Pools.State[pool], kp.Pools.All[pool].Limits, kp.Pools.Counted(pool)
@@ -102,7 +102,8 @@ func (kp *provisioner) addOffers(list []placement.Offer, pool, as policy.PoolID,
 	return list
 }
 
-// believed returns what Karpenter takes a node of a market to cost, and whether it is offered.
+// believed returns the price that Karpenter assumes for a node of a market, and whether the market
+// is offered.
 func (kp *provisioner) believed(pool policy.PoolID, m policy.MarketID) (policy.Money, bool) {
 	price, offered := kp.Market.Believed(m)
 	if own := kp.Prepared.Own(pool); own != nil && offered {
@@ -113,14 +114,14 @@ func (kp *provisioner) believed(pool policy.PoolID, m policy.MarketID) (policy.M
 	return price, offered
 }
 
-// onlyReserved reports whether the NodePool of pool launches into reservations alone.
+// onlyReserved reports whether the NodePool of pool launches only into reservations.
 func (kp *provisioner) onlyReserved(pool policy.PoolID) bool {
 	own := kp.Prepared.Own(pool)
 	return own != nil && own.OnlyReserved
 }
 
-// launchBin buys the node of a bin and promises its place to those of the bin's pods that
-// are pending: the first ones.
+// launchBin launches the node of a bin and nominates the bin's pending pods to it, which are the
+// first pending ones of pods. It returns false if the launch was refused.
 func (kp *provisioner) launchBin(pods []policy.Pod, pending int, offers []placement.Offer, b placement.Bin) bool {
 	pool := offers[b.Offers[0]].Pool % policy.PoolID(len(kp.Pools.All))
 	tries := kp.tries(pool, offers, b)
@@ -148,10 +149,10 @@ func (kp *provisioner) launchBin(pods []policy.Pod, pending int, offers []placem
 	return false
 }
 
-// tries returns the markets that are requested for the node of a bin: those of the capacity type
-// that brings the share nearest to its target, and then those that are requested if these refuse. A
-// NodeClaim of both capacity types is requested once: its markets that refused are left out when
-// Karpenter makes the next one for the pods.
+// tries returns two lists of markets to request for the node of a bin: those of the capacity type
+// that brings the share nearest to its target, and the alternatives if these refuse. A NodeClaim of
+// both capacity types is requested once: Karpenter excludes the markets that refused when it
+// creates the next NodeClaim for the pods.
 func (kp *provisioner) tries(pool policy.PoolID, offers []placement.Offer, b placement.Bin) [2][]policy.MarketID {
 	var spot, onDemand, all []policy.MarketID
 	choice := offers[b.Offers[0]].Choice
@@ -177,9 +178,9 @@ func (kp *provisioner) tries(pool policy.PoolID, offers []placement.Offer, b pla
 	return [2][]policy.MarketID{first, kp.alternatives(pool, first, second)}
 }
 
-// withinLimits leaves out what is more than the limits of the user's NodePool leave. Both
-// halves that one is steered by count what is held by both, but not what the other buys at
-// the same look.
+// withinLimits drops the markets whose nodes exceed the remaining limits of the user's NodePool. If
+// it is split into two halves, each counts the nodes of both, but not what the other launches in
+// the same evaluation.
 func (kp *provisioner) withinLimits(pool policy.PoolID, markets []policy.MarketID) []policy.MarketID {
 	if kp.Prepared.Own(pool) == nil {
 		return markets
@@ -190,11 +191,10 @@ func (kp *provisioner) withinLimits(pool policy.PoolID, markets []policy.MarketI
 	})
 }
 
-// interrupted does what Karpenter does when its queue of interruptions says that a node is about to
-// be taken: it does not request the market for a while, and deletes the NodeClaim, which ends a
-// node that has not joined yet and drains others (handleNodeClaim in
-// pkg/controllers/interruption/utils.go of karpenter-provider-aws). A rebalance recommendation
-// changes nothing there.
+// interrupted handles a reclaim notice like Karpenter's interruption queue: it requests no launches
+// from the market for a while, and deletes the NodeClaim, which terminates a node that is not
+// initialized and drains others (handleNodeClaim in pkg/controllers/interruption/utils.go of
+// karpenter-provider-aws). Karpenter ignores rebalance recommendations.
 func (kp *provisioner) interrupted(id policy.NodeID) {
 	n := &kp.Nodes.All[id]
 	if !kp.Pools.State[n.Pool].Mixed {
@@ -210,9 +210,9 @@ func (kp *provisioner) interrupted(id policy.NodeID) {
 	kp.consolidation.noteChange()
 }
 
-// alternatives returns what is tried when the first capacity type is refused:
-// on-demand in place of spot where the pool falls back, and never spot in place
-// of on-demand beyond the wanted share.
+// alternatives returns the markets to request if the first capacity type is refused: on-demand
+// instead of Spot if the pool allows the fallback, but never Spot instead of on-demand beyond the
+// target share.
 func (kp *provisioner) alternatives(pool policy.PoolID, first, second []policy.MarketID) []policy.MarketID {
 	if len(first) > 0 && (kp.Scenario.Markets[first[0]].Capacity != policy.Spot || !kp.Pools.State[pool].Fallback) {
 		return nil
@@ -220,9 +220,9 @@ func (kp *provisioner) alternatives(pool policy.PoolID, first, second []policy.M
 	return second
 }
 
-// request reduces what a NodeClaim of pool allows, cheapest first, to the request to the provider.
-// A provider that takes the cheapest open market gets all of them, of either capacity type (toNode
-// in kwok/cloudprovider/cloudprovider.go).
+// request reduces the markets that a NodeClaim of pool allows, cheapest first, to those in the
+// request to the provider. A provider that takes the cheapest open market gets all of them, of
+// either capacity type (toNode in kwok/cloudprovider/cloudprovider.go).
 func (kp *provisioner) request(pool policy.PoolID, markets []policy.MarketID) []policy.MarketID {
 	if kp.Market.LowestPrice {
 		return markets

@@ -8,10 +8,10 @@ import (
 	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
-// CheckAll holds the invariants of Karpenter's controllers.
+// CheckAll checks the invariants of Karpenter's controllers.
 func (k *Karpenter) CheckAll() error { return k.consolidation.checkOffers() }
 
-// checkOffers holds that the offers kept for Karpenter's replacements are those of now.
+// checkOffers checks that the cached offers for Karpenter's replacements are still current.
 func (k *consolidation) checkOffers() error {
 	if k.Clock.Now >= k.offers.until {
 		return nil
@@ -24,8 +24,8 @@ func (k *consolidation) checkOffers() error {
 	return nil
 }
 
-// checkCandidates holds that the candidates for disruption that are kept from look to look
-// are those that a look without memory finds.
+// checkCandidates checks that the cached candidates for disruption equal the candidates that a
+// controller without a cache finds.
 func (k *consolidation) checkCandidates(c *karpenter.Cluster) {
 	whole, fresh := *c, karpenter.Disruptor{}
 	whole.Tracked = false

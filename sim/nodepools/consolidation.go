@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
-// A consolidation is Karpenter's disruption controller in a run. It looks at the
-// cluster every ten seconds; looks that can find nothing are left out.
+// A consolidation is Karpenter's disruption controller in a run. It evaluates the cluster every ten
+// seconds. Evaluations that cannot find anything are left out.
 type consolidation struct {
 	*Karpenter
 
@@ -24,94 +24,95 @@ type consolidation struct {
 	poll    polling
 	command *karpenter.Command
 
-	// due is when a node may be a candidate by time alone, 0 for never; held says that a
-	// pod that becomes ready may let a node go. seen are the changes of state that the last
-	// look saw.
+	// due is the earliest time at which a node may become a candidate without a change, or 0. held
+	// reports whether a pod that becomes ready may make a node removable. seen is the number of
+	// changes of the state that the last evaluation included.
 	due  policy.Time
 	held bool
 	seen uint64
 
 	offers replacementOffers
 
-	// reread says that all nodes must be read at the next evaluation.
+	// reread reports whether all nodes must be read at the next evaluation.
 	reread bool
 
-	launches []int // by pool, of replacements
+	launches []int // number of replacements launched, by pool
 
 	modes []policy.Consolidation
 	rules []placement.Pool
 }
 
-// replacementOffers are what new nodes may be, as it was listed at last. It holds until a
-// time, 0 for none.
+// replacementOffers are the cached offers of new nodes. They are valid until a time, or not at all
+// if it is 0.
 type replacementOffers struct {
 	list    []placement.Offer
 	version uint64
 	until   policy.Time
 }
 
-// forget has the offers listed again.
+// forget invalidates the cached offers.
 func (o *replacementOffers) forget() { o.until = 0 }
 
-// noteReserved has the offers listed again where a reservation holds one node more or less.
+// noteReserved invalidates the cached offers if node n is in a reservation, whose remaining
+// capacity has changed.
 func (k *consolidation) noteReserved(n policy.NodeID) {
 	if k.Scenario.Markets[k.Nodes.All[n].Market].Capacity == policy.Reserved {
 		k.offers.forget()
 	}
 }
 
-// A polling is when the controller looks.
+// A polling is the schedule of the controller.
 type polling struct {
-	at        policy.Time // the next look, the end of a search or the validation of a command; 0 for none
-	last      policy.Time // the end of the last look without a command
+	at        policy.Time // next evaluation, end of a search or validation of a command; 0 for none
+	last      policy.Time // end of the last evaluation without a command
 	searching bool        // at is the end of a search
 }
 
-// The rhythm of the disruption controller (disruption/controller.go, pollingPeriod;
+// The intervals of the disruption controller (disruption/controller.go, pollingPeriod;
 // consolidation.go, commandValidationDelay).
 const (
 	pollingPeriod   = 10 * time.Second
 	validationDelay = 15 * time.Second
 )
 
-// firstPoll returns an instant before the run at which the controller looked. It looks every ten
-// seconds from the start of its process on, which has nothing to do with what happens in the
-// cluster (disruption/controller.go, Reconcile).
+// firstPoll returns an instant before the run at which the controller evaluated the cluster. It
+// does so every ten seconds from the start of its process, independently of events in the cluster
+// (disruption/controller.go, Reconcile).
 func firstPoll(seed uint64) policy.Time {
 	return policy.Time(chance.New(seed, "karpenter-poll", "").IntN(int(pollingPeriod.Milliseconds())))
 }
 
-// noteChange says that the cluster changed in a way that may let Karpenter save.
+// noteChange records a change of the cluster that may let Karpenter save.
 func (k *consolidation) noteChange() {
 	k.state.Mark(k.Clock.Now)
 	k.look()
 }
 
-// notePodReady has the controller look where a pod that becomes ready, or may be disrupted, may let
-// a node go.
+// notePodReady plans an evaluation if a pod that becomes ready, or may now be disrupted, may make a
+// node removable.
 func (k *consolidation) notePodReady(policy.PodID) {
 	if k.held {
 		k.pollAt(k.Clock.Now)
 	}
 }
 
-// look has the controller look at its next turn, where methods that found nothing since the
-// last change stay idle.
+// look plans the next evaluation. Methods that found nothing since the last change are skipped in
+// it.
 func (k *consolidation) look() {
 	if k.consolidates() {
 		k.pollAt(k.Clock.Now)
 	}
 }
 
-// consolidates reports whether any pool does.
+// consolidates reports whether any pool of Karpenter consolidates.
 func (k *consolidation) consolidates() bool {
 	return slices.ContainsFunc(k.Pools.All, func(p policy.Pool) bool {
 		return p.Provisioner == policy.ProvisionerKarpenter && p.Consolidation != policy.ConsolidateNever
 	})
 }
 
-// pollAt plans the first look at or after t, unless one is planned before or a
-// command is being validated.
+// pollAt plans the first evaluation at or after t, unless an earlier one is planned, a search is
+// running or a command is being validated.
 func (k *consolidation) pollAt(t policy.Time) {
 	since := max(t.Sub(k.poll.last), 1)
 	t = k.poll.last.Add((since + pollingPeriod - 1) / pollingPeriod * pollingPeriod)
@@ -121,11 +122,11 @@ func (k *consolidation) pollAt(t policy.Time) {
 	}
 }
 
-// disrupt looks for something to disrupt, or carries out what was found a while ago
-// if it still holds. One thing is done at a time.
+// disrupt evaluates the cluster, or carries out the command of the previous evaluation if it is
+// still valid. Karpenter has only one command at a time.
 func (k *consolidation) disrupt() {
 	if k.poll.at != k.Clock.Now {
-		return // an earlier look took its place
+		return // replaced by an earlier evaluation
 	}
 	k.poll.at = 0
 	if k.poll.searching {
@@ -146,7 +147,7 @@ func (k *consolidation) disrupt() {
 	if cmd := k.command; cmd != nil {
 		k.command = nil
 		if k.disruptor.Valid(c, cmd) && k.carryOut(cmd) {
-			// Karpenter looks again at once.
+			// Karpenter evaluates again at once.
 			k.plan(time.Millisecond)
 			return
 		}
@@ -166,13 +167,13 @@ func (k *consolidation) disrupt() {
 	k.plan(took)
 }
 
-// plan has the next event of a look come after a time.
+// plan plans the next step of an evaluation after the given time.
 func (k *consolidation) plan(after time.Duration) {
 	k.poll.at = k.Clock.Now.Add(after)
 	k.Clock.Add(k.poll.at, engine.Disrupt, 0, 0, 0)
 }
 
-// conclude ends a search: what it found is validated later.
+// conclude ends a search. Its command, if any, is validated later.
 func (k *consolidation) conclude() {
 	k.disruptor.Settle(k.Clock.Now, &k.state)
 	if k.command != nil {
@@ -182,7 +183,7 @@ func (k *consolidation) conclude() {
 	k.pause()
 }
 
-// pause plans the next look after one that found nothing.
+// pause plans the next evaluation after one that found nothing.
 func (k *consolidation) pause() {
 	k.poll.last = k.Clock.Now
 	at, held := k.disruptor.Due(&k.state)
@@ -196,14 +197,14 @@ func (k *consolidation) pause() {
 	k.pollAt(k.state.Ends())
 }
 
-// idle reports that a look finds nothing, as the last one had no candidate and nothing is
-// another since. Karpenter looks every ten seconds then.
+// idle reports whether an evaluation would find nothing, because the last one had no candidates and
+// nothing has changed since. Karpenter still evaluates every ten seconds in this case.
 func (k *consolidation) idle() bool {
 	return k.command == nil && k.disruptor.Idle() && (k.due == 0 || k.Clock.Now < k.due) &&
 		len(k.tracker.changed) == 0 && !k.reread && k.seen == k.state.Changes()
 }
 
-// cluster returns the state that Karpenter's decisions are taken on.
+// cluster returns the state on which Karpenter's decisions are based.
 func (k *consolidation) cluster() *karpenter.Cluster {
 	k.modes = k.modes[:0]
 	for p := range k.Pools.All {
@@ -223,10 +224,10 @@ func (k *consolidation) cluster() *karpenter.Cluster {
 		Consolidation: k.modes, Shifted: k.Shifted, View: karpenterView{k}}
 }
 
-// A karpenterView gives Karpenter its view of a run.
+// A karpenterView implements karpenter.View for a run.
 type karpenterView struct{ *consolidation }
 
-// Price returns what a market costs; 0 where nothing is offered.
+// Price returns the price that Karpenter assumes for a market, or 0 if the market is not offered.
 func (v karpenterView) Price(pool policy.PoolID, m policy.MarketID) policy.Money {
 	if p, ok := v.provisioner.believed(pool, m); ok {
 		return p
@@ -234,11 +235,11 @@ func (v karpenterView) Price(pool policy.PoolID, m policy.MarketID) policy.Money
 	return 0
 }
 
-// LastPodEvent returns when pods came to a node or began to leave it last.
+// LastPodEvent returns the time of the last pod event of a node.
 func (v karpenterView) LastPodEvent(n policy.NodeID) policy.Time { return v.tracker.lastPodEvent(n) }
 
-// NominatedUntil returns until when a pod was promised a place on a node. As long as
-// the pod waits the promise is renewed.
+// NominatedUntil returns the time until which a pod's nomination protects a node. The nomination is
+// renewed while the pod waits.
 func (v karpenterView) NominatedUntil(n policy.NodeID) policy.Time {
 	if v.Nodes.State[n].Nominated > 0 {
 		return v.Clock.Now.Add(v.tracker.nominationWindow())
@@ -246,9 +247,9 @@ func (v karpenterView) NominatedUntil(n policy.NodeID) policy.Time {
 	return v.tracker.of[n].nominatedUntil
 }
 
-// Offers lists what replacements may be of each pool: both where one NodePool allows
-// both, spot where all of it may be spot, else on-demand. (A pool that is part spot is two NodePools in the cluster, of which
-// the one for spot is full.)
+// Offers returns the possible replacements of each pool: of both capacity types if one NodePool
+// allows both, of Spot if the whole pool may be Spot, and otherwise on-demand. (A pool whose share
+// is in between is two NodePools in the cluster, of which the Spot one is full.)
 func (v karpenterView) Offers() ([]placement.Offer, uint64) {
 	k := v.consolidation
 	if k.Clock.Now < k.offers.until {
@@ -261,21 +262,21 @@ func (v karpenterView) Offers() ([]placement.Offer, uint64) {
 			k.offers.until = min(k.offers.until, k.Market.Changes(k.Prepared.Offers[p][i].Market))
 		}
 		if own := k.Prepared.Own(policy.PoolID(p)); own != nil && len(own.Reserved) > 0 {
-			k.offers.until = k.Clock.Now + 1 // what is left of it changes with any node
+			k.offers.until = k.Clock.Now + 1 // its remaining capacity changes with any node
 		}
 	}
 	return k.offers.list, k.offers.version
 }
 
-// replacements adds to list what new nodes may be that Karpenter replaces others by.
+// replacements appends the offers of nodes with which Karpenter may replace others to list.
 func (k *consolidation) replacements(list []placement.Offer) []placement.Offer {
 	for _, h := range k.provisioner.listHalves() {
 		pool := &k.Pools.All[h.pool]
 		limits := pool.Limits
-		pool.Limits = policy.Resources{} // Pools has them
+		pool.Limits = policy.Resources{} // Pools returns them
 		if share := k.Pools.State[h.pool].Share; h.second || k.Pools.State[h.pool].Mixed {
 			list = k.provisioner.addHalf(list, h)
-		} else if !k.Pools.State[h.pool].Divided() { // its NodePool for spot is full
+		} else if !k.Pools.State[h.pool].Divided() { // otherwise, its Spot NodePool is full
 			list = k.provisioner.addOffers(list, h.pool, h.id, share >= 1, share < 1)
 		}
 		pool.Limits = limits
@@ -283,7 +284,7 @@ func (k *consolidation) replacements(list []placement.Offer) []placement.Offer {
 	return list
 }
 
-// Pools lists the requirements of the NodePools once some nodes are gone.
+// Pools returns the requirements of the NodePools without the given nodes.
 func (v karpenterView) Pools(without []policy.NodeID) []placement.Pool {
 	k := v.consolidation
 	k.rules = k.rules[:0]
@@ -300,7 +301,7 @@ func (v karpenterView) Pools(without []policy.NodeID) []placement.Pool {
 	return k.rules
 }
 
-// CapacityTypes says what a half of a pool buys.
+// CapacityTypes returns the capacity types that a NodePool of a pool allows.
 func (v karpenterView) CapacityTypes(p policy.PoolID) (spot, onDemand bool) {
 	pools := policy.PoolID(len(v.Machines.Pools.All))
 	if p >= pools {
@@ -317,11 +318,11 @@ func (v karpenterView) CapacityTypes(p policy.PoolID) (spot, onDemand bool) {
 	return spot, !spot
 }
 
-// PodsVersion changes with the pods of a node.
+// PodsVersion returns a number that changes with the pods of a node.
 func (v karpenterView) PodsVersion(n policy.NodeID) uint64 { return v.tracker.of[n].podsVersion }
 
-// carryOut carries out a command: it launches what is needed, and drains what can go
-// after it. Nothing is done where the launch is refused.
+// carryOut carries out a command: it launches the replacement, if any, and starts to drain the
+// candidates. It returns false, and drains nothing, if the launch is refused.
 func (k *consolidation) carryOut(cmd *karpenter.Command) bool {
 	var after []string
 	if x := cmd.Replacement; x != nil {

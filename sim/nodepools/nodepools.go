@@ -1,5 +1,5 @@
-// Package nodepools simulates Karpenter's controllers: they buy nodes for pending pods, keep static
-// pools at their number, release nodes that are not needed and drain nodes that the provider takes.
+// Package nodepools simulates Karpenter's controllers: they launch nodes for pending pods, keep
+// static pools at their size, remove unneeded nodes and drain nodes that the provider reclaims.
 package nodepools
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/sim/machines"
 )
 
-// A Karpenter runs the controllers of the pools that it serves.
+// A Karpenter runs Karpenter's controllers for the pools that it serves.
 type Karpenter struct {
 	*machines.Machines
 
@@ -30,7 +30,7 @@ func New(ms *machines.Machines) *Karpenter {
 	return k
 }
 
-// watch says what the controllers do about what happens.
+// watch subscribes the controllers to events.
 func (k *Karpenter) watch() {
 	kp, cs, tr := k.provisioner, k.consolidation, k.tracker
 	k.Clock.On(engine.Provision, func(*engine.Event) { kp.provision() })
@@ -68,7 +68,7 @@ func (k *Karpenter) watch() {
 	})
 	k.NodeGone.Subscribe(func(n policy.NodeID) {
 		tr.unlist(n)
-		cs.look() // a budget may allow more
+		cs.look() // a disruption budget may allow more
 		if len(k.Queue.Pending) > 0 {
 			kp.want()
 		}
@@ -84,7 +84,7 @@ func (k *Karpenter) watch() {
 	k.NoCapacity.Subscribe(func(policy.PoolID) { cs.offers.forget() })
 }
 
-// notePodEvent notes that a pod was placed on a node, or starts to leave it.
+// notePodEvent records that a pod was bound to a node, or starts to leave it.
 func (k *Karpenter) notePodEvent(p policy.PodID) {
 	if x := &k.Pods.All[p]; !k.Scenario.Templates[x.Template].DaemonSet {
 		k.tracker.notePodEvent(x.Node)
@@ -98,7 +98,7 @@ func (k *Karpenter) Start() {
 	}
 }
 
-// Steered has what pools may buy read again, since that was changed.
+// Steered updates the controllers after the steers of pools changed.
 func (k *Karpenter) Steered() {
 	k.consolidation.offers.forget()
 	if len(k.Queue.Pending) > 0 {
@@ -107,9 +107,9 @@ func (k *Karpenter) Steered() {
 	k.consolidation.noteChange()
 }
 
-// ShiftZones has zonal shifts heeded that began or ended now: Karpenter offers nothing any more in
-// the zones that they lead away from, and looks at its nodes again (base_resolver.go, where
-// offerings are available, and instance.go, Delete, of karpenter-provider-aws).
+// ShiftZones updates the controllers after a zonal shift started or ended: Karpenter offers nothing
+// in zones that shifts avoid, and evaluates its nodes again (base_resolver.go, where offerings are
+// available, and instance.go, Delete, of karpenter-provider-aws).
 func (k *Karpenter) ShiftZones() {
 	k.consolidation.reread = true
 	k.consolidation.offers.forget()

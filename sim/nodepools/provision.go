@@ -14,33 +14,33 @@ import (
 	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
-// A provisioner buys nodes for pending pods as Karpenter does, with its faults: It forgets that a
-// label must exist where another requirement excludes a value of it. Requirements of a label that
-// contradict each other, also merely preferred ones, count as "must be missing". A requirement of a
-// placed pod on a label that its node lacks is treated as a label of the node. A zone in which a
-// pool can buy nothing bounds the skew of topology spread. Once a pod tolerates PreferNoSchedule,
-// its spread is counted again without the pods placed in the same run. The node limit of a NodePool
-// is not reduced within a run.
+// A provisioner launches nodes for pending pods like Karpenter, including its errors. It forgets
+// that a label must exist if another requirement excludes one of its values. Requirements on a
+// label that contradict each other, even merely preferred ones, count as "must be missing". A
+// placed pod's requirement on a label that its node lacks is treated as a label of the node. A zone
+// in which a pool can launch nothing bounds the skew of topology spread. Once a pod tolerates
+// PreferNoSchedule, its spread is counted again without the pods placed in the same run. The node
+// limit of a NodePool is not reduced within a run.
 type provisioner struct {
 	*Karpenter
 
-	// provisionAt is when the batch window closes that opened at batchFrom; 0 for none.
-	// lastPending is when a pod came last, and fresh says that one came since the
-	// last look, which was at looked.
+	// provisionAt is when the batch window that opened at batchFrom closes, or 0 if none is open.
+	// lastPending is when the last pod was created. fresh reports whether one was created since the
+	// last evaluation, which was at looked.
 	provisionAt, batchFrom, lastPending, looked policy.Time
 	fresh                                       bool
 
-	onlyGroups bool   // no pool has another provisioner than the Cluster Autoscaler
-	exotic     []bool // by instance type: it has accelerators or is bare metal
-	halves     []half // NodePools in the order of Karpenter
+	onlyGroups bool   // the Cluster Autoscaler serves all pools
+	exotic     []bool // by instance type: has accelerators or is bare metal
+	halves     []half // NodePools in the order in which Karpenter tries them
 
-	// What a look counts in.
+	// Scratch memory of an evaluation.
 	batch      placement.Batch
 	requestBuf []fleet.Offering
 	comingBuf  []policy.NodeID
 }
 
-// init sets the initial state from what the scenario says of pools and instance types.
+// init sets the initial state from the scenario's pools and instance types.
 func (kp *provisioner) init() {
 	kp.onlyGroups = !slices.ContainsFunc(kp.Scenario.Pools, func(p policy.Pool) bool {
 		return p.Provisioner != policy.ProvisionerClusterAutoscaler
@@ -51,18 +51,19 @@ func (kp *provisioner) init() {
 	}
 }
 
-// A half is one of the NodePools that a pool of Karpenter is made of: the first buys what the pool
-// wants, the second, of lower weight, on-demand instead of Spot. Where a ratio must be held
-// exactly, the first buys only Spot, up to its part of the pool, and the second the rest.
+// A half is one of the two NodePools that represent a pool of Karpenter. The first launches the
+// nodes that the pool wants. The second, of lower weight, launches on-demand instead of Spot nodes.
+// For a ratio that must be exact, the first launches only Spot, up to its share of the pool, and
+// the second the rest.
 type half struct {
-	id     policy.PoolID // of its offers: that of the pool, or above all of these
+	id     policy.PoolID // id of its offers: the pool's id, or an id above those of all pools
 	pool   policy.PoolID
 	second bool
 }
 
-// listHalves returns the NodePools in the order in which Karpenter tries them: by
-// weight, which only the user's own have, and then by name with the last of the alphabet first (OrderByWeight in
-// pkg/utils/nodepool/nodepool.go of Karpenter 1.14.1).
+// listHalves returns the NodePools in the order in which Karpenter tries them: by weight, which
+// only the user's own NodePools have, and then in reverse alphabetical order of names
+// (OrderByWeight in pkg/utils/nodepool/nodepool.go of Karpenter 1.14.1).
 func (kp *provisioner) listHalves() []half {
 	if kp.halves != nil {
 		return kp.halves
@@ -93,12 +94,12 @@ func (kp *provisioner) weight(pool policy.PoolID) int32 {
 	return 0
 }
 
-// place runs Karpenter's scheduler, reserves places on nodes that are starting and launches new
-// ones. It returns the pods without a place, whether a launch was refused, and whether it must run
-// again: for pods that should have been bound or that wait for reserved capacity, while pods are
-// expected to leave nodes (provisioning/controller.go, NodeController), and if nodes were bought
-// and pods are left: a NodeClaim counts against the limits as its largest type until it is
-// launched.
+// place runs Karpenter's scheduler, nominates pods to launching nodes and launches new ones. It
+// returns the pods that could not be placed, whether a launch was refused, and whether it must run
+// again. It must run again for pods that should have been bound or that wait for reserved capacity,
+// while pods are expected to leave nodes (provisioning/controller.go, NodeController), and if nodes
+// were launched and pods are left, because a NodeClaim counts against the limits as its largest
+// type until it is launched.
 func (kp *provisioner) place() (unplaced []policy.PodID, refused, again bool) {
 	b := &kp.batch
 	b.Pods = kp.provisionable(b.Pods[:0])
@@ -135,7 +136,7 @@ func (kp *provisioner) place() (unplaced []policy.PodID, refused, again bool) {
 		case kp.Nodes.All[n].Phase < policy.NodeInitialized:
 			kp.Queue.Promise(b.Pods[i].ID, n)
 		default:
-			again = true // kube-scheduler judges otherwise, or is yet to bind it
+			again = true // kube-scheduler does not agree, or has not bound it yet
 		}
 	}
 	for _, bin := range sol.Bins {
@@ -151,8 +152,8 @@ func (kp *provisioner) place() (unplaced []policy.PodID, refused, again bool) {
 	return unplaced, refused, again
 }
 
-// provisionable adds the pending pods to list, but for those that wait for others to be
-// preempted (IsProvisionable in pkg/utils/pod/scheduling.go).
+// provisionable appends the pending pods to list, except those that wait for preempted pods to end
+// (IsProvisionable in pkg/utils/pod/scheduling.go).
 func (kp *provisioner) provisionable(list []policy.Pod) []policy.Pod {
 	for _, id := range kp.Queue.Pending {
 		p := &kp.Pods.All[id]
@@ -165,8 +166,8 @@ func (kp *provisioner) provisionable(list []policy.Pod) []policy.Pod {
 	return list
 }
 
-// leaving returns the pods that are to leave the nodes that Karpenter takes down: it
-// provides for them beforehand.
+// leaving returns the pods that must leave the nodes that Karpenter is draining. Karpenter launches
+// nodes for them in advance.
 func (kp *provisioner) leaving() (pods []policy.Pod) {
 	for _, d := range kp.Drains.Active {
 		if kp.Drains.All[d].Actor != policy.ActorKarpenter {
@@ -183,11 +184,10 @@ func (kp *provisioner) leaving() (pods []policy.Pod) {
 	return pods
 }
 
-// staying adds to list the nodes on which Karpenter plans with: initialized ones first,
-// and by name among these and among the others (addExistingNodes and the sort after it in
-// scheduling/scheduler.go of Karpenter 1.14.1). Names end at random, so that a pod that
-// waits for a node on its way may find another before it at the next look, and pods that
-// come later in the queue no room.
+// staying appends the nodes that Karpenter plans with to list: initialized ones first, and ordered
+// by name within both parts (addExistingNodes and the sort after it in scheduling/scheduler.go of
+// Karpenter 1.14.1). Names end in random letters, so a pod that waits for a launching node may be
+// placed on another one in the next evaluation, and pods later in the queue may then fit nowhere.
 func (kp *provisioner) staying(list []policy.NodeID) []policy.NodeID {
 	coming := kp.comingBuf[:0]
 	for _, id := range kp.tracker.order {
@@ -202,7 +202,7 @@ func (kp *provisioner) staying(list []policy.NodeID) []policy.NodeID {
 	return append(list, coming...)
 }
 
-// addHalf adds what a NodePool may buy now.
+// addHalf appends the offers that a NodePool can launch now to list.
 func (kp *provisioner) addHalf(list []placement.Offer, h half) []placement.Offer {
 	x := &kp.Pools.State[h.pool]
 	switch {
@@ -216,8 +216,8 @@ func (kp *provisioner) addHalf(list []placement.Offer, h half) []placement.Offer
 	if !h.second {
 		spot := x.Share > 0
 		if spot && x.Share < 1 && kp.Pools.PricedOut(h.pool) {
-			// The NodePool for spot is limited to the share, and on-demand makes up no
-			// more of the pool while it costs too much.
+			// The Spot NodePool is limited to the share. On-demand nodes do not increase its room
+			// while they exceed the maximum price.
 			size := kp.Nodes.Sizes[h.pool]
 			spot = float64(size.Spot) <= float64(x.Share*float64(size.Total))
 		}
@@ -229,7 +229,7 @@ func (kp *provisioner) addHalf(list []placement.Offer, h half) []placement.Offer
 	return kp.addOffers(list, h.pool, h.id, false, true)
 }
 
-// rules returns the requirements of a NodePool other than its offers, and the pool's limits.
+// rules returns the requirements of a NodePool other than its offers, with the pool's limits.
 func (kp *provisioner) rules(h half) placement.Pool {
 	pool := &kp.Pools.All[h.pool]
 	rules := kp.Prepared.Rules[h.pool]
@@ -238,9 +238,9 @@ func (kp *provisioner) rules(h half) placement.Pool {
 	return rules
 }
 
-// solve runs Karpenter's scheduler. The limit of a NodePool for Spot follows from the nodes that are
-// about to be bought, which a first run without that limit shows: live/karpenter writes limits at once
-// while pods are pending.
+// solve runs Karpenter's scheduler. The limit of a Spot NodePool depends on the nodes that are
+// about to be launched, which a first run without this limit determines: live/karpenter writes
+// limits immediately while pods are pending.
 func (kp *provisioner) solve(b *placement.Batch) placement.Solution {
 	solver := kp.Space.Solver()
 	solver.Prepare(b)
@@ -257,8 +257,8 @@ func (kp *provisioner) solve(b *placement.Batch) placement.Solution {
 	return solver.Attempt()
 }
 
-// limitSpot limits the NodePool for Spot of a pool to its share, of the pool including bins of this
-// NodePool. It reports false if there are no such bins, so that a limit would change nothing.
+// limitSpot limits the Spot NodePool of a pool to its share of the pool, including the bins of this
+// NodePool. It returns false if there are no such bins, because a limit would then change nothing.
 func (kp *provisioner) limitSpot(h half, bins []placement.Bin, rules *placement.Pool) bool {
 	var purchases []placement.Purchase
 	size := func(offer int) int64 { return kp.Pools.SizeOf(kp.batch.Offers[offer].Market) }
@@ -277,13 +277,13 @@ func (kp *provisioner) limitSpot(h half, bins []placement.Bin, rules *placement.
 		limit, used, unit = &rules.Limits.GPU, rules.Used.GPU, 1
 	}
 	if part := used + room.For(purchases)*unit; *limit == 0 || part < *limit {
-		*limit = max(part, 1) // 0 would be none
+		*limit = max(part, 1) // 0 would mean no limit
 	}
 	return true
 }
 
-// drawDomain chooses among equal domains, of which Karpenter takes any: a pod draws once
-// for each look and topology key.
+// drawDomain chooses among equally suitable domains, of which Karpenter takes any. A pod has one
+// draw per evaluation and topology key.
 func (kp *provisioner) drawDomain(pod int, key string, ties []string) int {
 	return chance.New(kp.Seed, "karpenter-domain", kp.batch.Pods[pod].Name).At2(uint64(kp.Clock.Now),
 		portable.HashString(key)).IntN(len(ties))

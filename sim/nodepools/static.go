@@ -9,19 +9,19 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// retryReplicas is how long Karpenter waits where it could not launch all replicas
+// retryReplicas is how long Karpenter waits after it could not launch all replicas
 // (pkg/controllers/static/provisioning/controller.go).
 const retryReplicas = 30 * time.Second
 
-// wantReplicas plans to launch what a static pool is missing at the end of this instant.
+// wantReplicas plans the launch of the missing nodes of a static pool, at the end of this instant.
 func (kp *provisioner) wantReplicas(pool policy.PoolID) {
 	if kp.Prepared.Static(pool) != nil {
 		kp.Clock.Add(kp.Clock.Now, engine.ReplicasFill, int32(pool), 0, 0)
 	}
 }
 
-// fillReplicas launches what a static pool is missing: a node that is deleted counts no more,
-// and whether pods need one makes no difference.
+// fillReplicas launches the missing nodes of a static pool, whether or not pods need them. A node
+// that is being deleted no longer counts.
 func (kp *provisioner) fillReplicas(pool policy.PoolID) {
 	for range kp.missingReplicas(pool) {
 		if _, ok := kp.Pools.Buy(pool, kp.replicaMarkets(pool), 0, ""); !ok {
@@ -31,7 +31,7 @@ func (kp *provisioner) fillReplicas(pool policy.PoolID) {
 	}
 }
 
-// missingReplicas returns how many nodes a static pool lacks.
+// missingReplicas returns the number of missing nodes of a static pool.
 func (kp *provisioner) missingReplicas(pool policy.PoolID) int {
 	missing := kp.Prepared.Static(pool).Replicas
 	for i := range kp.Nodes.All {
@@ -43,11 +43,11 @@ func (kp *provisioner) missingReplicas(pool policy.PoolID) int {
 	return max(0, missing)
 }
 
-// replicaMarkets returns the markets that may sell a node of a static pool.
+// replicaMarkets returns the markets in which a node of a static pool can be launched.
 func (kp *provisioner) replicaMarkets(pool policy.PoolID) []policy.MarketID {
 	types := kp.Scenario.Pools[pool].CapacityTypes
 	offers := kp.addOffers(nil, pool, pool, slices.Contains(types, policy.Spot), slices.Contains(types, policy.OnDemand))
-	offers = slices.DeleteFunc(offers, func(o placement.Offer) bool { return o.Choice > 0 }) // they are equal but for labels
+	offers = slices.DeleteFunc(offers, func(o placement.Offer) bool { return o.Choice > 0 }) // differ only in labels
 	markets := make([]policy.MarketID, len(offers))
 	for i := range offers {
 		markets[i] = offers[i].Market

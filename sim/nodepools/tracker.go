@@ -9,34 +9,35 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// A nodeTracker keeps what Karpenter knows of nodes beyond their objects, and which of
-// them changed since candidates for disruption were listed last.
+// A nodeTracker stores what Karpenter knows about nodes in addition to their objects, and which
+// nodes changed since the candidates for disruption were last listed.
 type nodeTracker struct {
 	*Karpenter
 
 	of []trackedNode // by node
 
-	// order lists the nodes by name, in which Karpenter tries them. Names end in
-	// random letters, so that within a pool the order is drawn.
+	// order lists the nodes by name, in which order Karpenter tries them. Names end in random
+	// letters, so the order within a pool is random.
 	order []policy.NodeID
 
-	// changed lists nodes since candidates were listed last: see karpenter.Cluster.
+	// changed lists the nodes that changed since the candidates were last listed; see
+	// karpenter.Cluster.
 	changed []policy.NodeID
 }
 
-// A trackedNode is what is known of a node.
+// A trackedNode is the state of one node.
 type trackedNode struct {
-	changed bool // since candidates for disruption were listed
+	changed bool // whether it is in the list of changes
 
-	// podEvent is when a pod came to it or began to leave it last, as Karpenter
-	// notes it, 0 for never; DaemonSets' do not count. nominatedUntil is until when
-	// Karpenter does not disrupt it as a pod was promised a place here.
+	// podEvent is when a pod was last bound to the node or started to leave it, as Karpenter
+	// records it, or 0; DaemonSet pods do not count. nominatedUntil is until when Karpenter does
+	// not disrupt the node because a pod was nominated to it.
 	podEvent, nominatedUntil policy.Time
 
-	// podsVersion changes with the pods here, their readiness and deletion costs.
+	// podsVersion changes with the pods of the node, their readiness and their deletion costs.
 	podsVersion uint64
 
-	// nameKey represents the random letters at the end of the name that Karpenter generates.
+	// nameKey represents the random letters at the end of the generated name.
 	nameKey uint64
 }
 
@@ -48,8 +49,8 @@ func (tr *nodeTracker) forgetChanges() {
 	tr.changed = tr.changed[:0]
 }
 
-// nominationWindow is how long a node is not disrupted after a pod was promised a
-// place there: twice the longest batch window (state/statenode.go).
+// nominationWindow returns how long a node is not disrupted after a pod was nominated to it: twice
+// the longest batch window, but at least ten seconds (state/statenode.go).
 func (tr *nodeTracker) nominationWindow() time.Duration {
 	return max(2*tr.Delays.BatchMax, 10*time.Second)
 }
@@ -59,8 +60,8 @@ func (tr *nodeTracker) keepNominated(n policy.NodeID) {
 	tr.noteNode(n)
 }
 
-// joined notes that a node takes pods now. If pods were promised a place there, Karpenter renewed
-// the promise at its last look, and it outlasts the binding of the pods.
+// joined records that a node accepts pods now. If pods are nominated to it, Karpenter renewed the
+// nomination at its last evaluation, and the nomination outlasts the binding of the pods.
 func (tr *nodeTracker) joined(n policy.NodeID) {
 	if tr.Nodes.State[n].Nominated > 0 {
 		x := &tr.of[n]
@@ -69,7 +70,7 @@ func (tr *nodeTracker) joined(n policy.NodeID) {
 	}
 }
 
-// list puts a new node into its place among the others by name.
+// list inserts a new node into the order by name.
 func (tr *nodeTracker) list(id policy.NodeID) {
 	for len(tr.of) <= int(id) {
 		tr.of = append(tr.of, trackedNode{})
@@ -81,7 +82,7 @@ func (tr *nodeTracker) list(id policy.NodeID) {
 	tr.order = slices.Insert(tr.order, at, id)
 }
 
-// unlist removes a node that is gone, while its name is still known.
+// unlist removes a node that is gone. It must be called while the name is still known.
 func (tr *nodeTracker) unlist(id policy.NodeID) {
 	if at, ok := slices.BinarySearchFunc(tr.order, id, tr.byName); ok {
 		tr.order = slices.Delete(tr.order, at, at+1)
@@ -94,11 +95,11 @@ func (tr *nodeTracker) byName(a, b policy.NodeID) int {
 		cmp.Compare(tr.of[a].nameKey, tr.of[b].nameKey), cmp.Compare(a, b))
 }
 
-// podEventsApart is how far apart two pod events of a node are, for the second to
-// count (nodeclaim/podevents/controller.go, dedupeTimeout).
+// podEventsApart is the minimum time between two pod events of a node for the second to be recorded
+// (nodeclaim/podevents/controller.go, dedupeTimeout).
 const podEventsApart = 10 * time.Second
 
-// notePodEvent notes that a pod came to a node or began to leave it.
+// notePodEvent records that a pod was bound to a node or started to leave it.
 func (tr *nodeTracker) notePodEvent(n policy.NodeID) {
 	if x := &tr.of[n]; x.podEvent == 0 || tr.Clock.Now.Sub(x.podEvent) >= podEventsApart {
 		x.podEvent = inStatus(tr.Clock.Now)
@@ -106,17 +107,17 @@ func (tr *nodeTracker) notePodEvent(n policy.NodeID) {
 	}
 }
 
-// inStatus returns an instant as the status of a NodeClaim has it: the API keeps whole seconds
-// (apimachinery, pkg/apis/meta/v1/time.go, MarshalJSON).
+// inStatus returns an instant as stored in the status of a NodeClaim: the API has a resolution of
+// one second (apimachinery, pkg/apis/meta/v1/time.go, MarshalJSON).
 func inStatus(t policy.Time) policy.Time { return t - t%policy.Time(time.Second.Milliseconds()) }
 
-// notePods notes that the pods of a node are others, or became ready.
+// notePods records that the pods of a node or their states changed.
 func (tr *nodeTracker) notePods(n policy.NodeID) {
 	tr.of[n].podsVersion++
 	tr.noteNode(n)
 }
 
-// noteNode notes that a node may be a candidate now, or none any more.
+// noteNode records that the status of a node as a candidate may have changed.
 func (tr *nodeTracker) noteNode(n policy.NodeID) {
 	if x := &tr.of[n]; !x.changed {
 		x.changed = true

@@ -9,21 +9,21 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// An OutageCause is why pods were missed that a workload must have.
+// An OutageCause is the reason why required pods were missing.
 type OutageCause uint8
 
-// The causes of outages. Those up to and including CauseRefused come of Spot.
+// The causes of outages. Those up to and including CauseRefused result from the use of Spot.
 const (
-	CauseReclaim     OutageCause = iota // the provider took their Spot node, or gave notice that it would
-	CauseRefused                        // they were wanted for the first time, and a spot launch for them was refused
+	CauseReclaim     OutageCause = iota // the provider reclaimed their Spot node, or gave notice that it would
+	CauseRefused                        // they were new, and a Spot launch for them was refused
 	CauseMove                           // the policy drained their node or evicted them
 	CauseProvisioner                    // the provisioner consolidated or expired their node
-	CauseFault                          // their node failed with its zone, as the scenario orders
-	CauseBudget                         // a budget had them evicted
+	CauseFault                          // their node failed with its zone, because of a fault of the scenario
+	CauseBudget                         // a GPU budget evicted them
 	CausePreemption                     // pods of a higher priority took their place
-	CauseGrowth                         // they were wanted for the first time, and were not ready within the ready grace
+	CauseGrowth                         // they were new, and not ready within the ready grace
 
-	// OutageCauses is how many there are.
+	// OutageCauses is the number of causes.
 	OutageCauses = iota
 )
 
@@ -32,65 +32,66 @@ func (c OutageCause) String() string {
 	return [...]string{"reclaim", "refused", "move", "provisioner", "fault", "budget", "preemption", "growth"}[c]
 }
 
-// Spot reports whether what comes of c would not be without Spot.
+// Spot reports whether outages of cause c result from the use of Spot.
 func (c OutageCause) Spot() bool { return c <= CauseRefused }
 
-// An Incident is a time in which a workload had fewer pods ready than required; gaps
-// under five minutes belong to it, but are not counted.
+// An Incident is an interval in which a workload had fewer ready pods than required. Gaps of less
+// than five minutes belong to it, but do not count as outage.
 type Incident struct {
 	Workload string
 	Began    policy.Time
 
-	// Outage is how long fewer were ready than required, in whole milliseconds, and
-	// Pods how many were missing at most.
+	// Outage is the time with fewer ready pods than required, in whole milliseconds, and Pods the
+	// maximum number of missing pods.
 	Outage time.Duration
 	Pods   int32
 
-	// Cause is the one that most of the time comes of.
+	// Cause is the cause of the largest part of Outage.
 	Cause OutageCause
 }
 
-// A CauseOutage is the part of an outage that comes of one cause.
+// A CauseOutage is the part of an outage that has one cause.
 type CauseOutage struct {
 	Outage    time.Duration
-	Incidents int64 // most of whose time comes of it
+	Incidents int64 // incidents with this as their main cause
 }
 
 // CauseOutages are the parts of an outage by cause. Their sum is the outage.
 //
-// A time below what is required comes of Spot if it would not be without the pods
-// that Spot took or refused; else of the cause that most of the missing pods have.
+// Time below the required level is attributed to Spot if there would be enough pods without those
+// that Spot reclaimed or refused, and otherwise to the cause of most of the missing pods.
 type CauseOutages [OutageCauses]CauseOutage
 
-// Spot returns the part that would not be without Spot.
+// Spot returns the part of the outage that results from the use of Spot.
 func (c *CauseOutages) Spot() CauseOutage {
 	a, b := c[CauseReclaim], c[CauseRefused]
 	return CauseOutage{a.Outage + b.Outage, a.Incidents + b.Incidents}
 }
 
-// Outages are the incidents of a workload, or of all of a run.
+// Outages are the incidents of a workload, or of all workloads of a run.
 type Outages struct {
-	// Outage is how long fewer pods were ready than required, summed over incidents
-	// and workloads, in whole milliseconds. OutageMinutes is the sum in minutes, rounded
-	// once, half up: those of workloads need not add up to those of their run.
+	// Outage is the time with fewer ready pods than required, summed over incidents and workloads,
+	// in whole milliseconds. OutageMinutes is this sum in minutes, rounded half up. As it is
+	// rounded once, the minutes of workloads need not add up to those of their run.
 	Outage        time.Duration
 	OutageMinutes int64
 
 	Incidents int64
 
-	// PodsAffected is the sum over incidents of the most pods missing at once, and
-	// Longest the incident that has most of the outage, of equal ones the first.
+	// PodsAffected is the sum, over incidents, of the maximum number of pods missing at once.
+	// Longest is the incident with the longest outage, the earliest one if several are equal.
 	PodsAffected int64
 	Longest      Incident
 
 	Causes CauseOutages
 
-	// WithoutPDB is the part of CauseProvisioner in workloads without a
-	// PodDisruptionBudget, whose pods Karpenter evicts all at once.
+	// WithoutPDB is the part of CauseProvisioner in workloads without a PodDisruptionBudget, whose
+	// pods Karpenter evicts all at once.
 	WithoutPDB time.Duration
 }
 
-// SpotMinutes returns the part that would not be without Spot in minutes, rounded half up.
+// SpotMinutes returns the part of the outage that results from the use of Spot, in minutes, rounded
+// half up.
 func (o *Outages) SpotMinutes() int64 { return OutageMinutes(o.Causes.Spot().Outage) }
 
 // String formats the totals: "2 min in 3 incidents, 4 pods; none from Spot (provisioner 1m48s)".
@@ -102,7 +103,8 @@ func (o *Outages) String() string {
 	return text + ", " + figures.Count(o.PodsAffected, "pod") + "; " + o.Sources()
 }
 
-// Sources says which part of an outage comes of Spot, and what the parts come of.
+// Sources describes which part of an outage results from the use of Spot, and the causes of both
+// parts.
 func (o *Outages) Sources() string {
 	spot := o.Causes.Spot().Outage
 	of, others := o.parts(CauseReclaim, CauseRefused), o.parts(CauseRefused+1, OutageCauses-1)
@@ -117,7 +119,7 @@ func (o *Outages) Sources() string {
 	return "from Spot " + of + ", without it " + others
 }
 
-// parts lists what comes of the causes from first to last.
+// parts lists the outages of the causes from first to last, both inclusive.
 func (o *Outages) parts(first, last OutageCause) string {
 	var list []string
 	for c := first; c <= last; c++ {
@@ -128,7 +130,8 @@ func (o *Outages) parts(first, last OutageCause) string {
 	return strings.Join(list, ", ")
 }
 
-// withoutPDB says how much of what comes of c is in workloads without a PodDisruptionBudget.
+// withoutPDB describes the part of the outage of cause c in workloads without a
+// PodDisruptionBudget, or returns "".
 func (o *Outages) withoutPDB(c OutageCause) string {
 	switch {
 	case c != CauseProvisioner || o.WithoutPDB == 0:
@@ -139,19 +142,19 @@ func (o *Outages) withoutPDB(c OutageCause) string {
 	return " of which " + o.WithoutPDB.Round(time.Second).String() + " without a PDB"
 }
 
-// String names an incident: "1m12s of default/web from 2026-01-05 03:12:04 (2 pods,
-// reclaim)".
+// String describes an incident: "1m12s of default/web from 2026-01-05 03:12:04 (2 pods, reclaim)".
 func (i *Incident) String() string {
 	return fmt.Sprintf("%v of %s from %s (%s, %v)", i.Outage.Round(time.Second), i.Workload,
 		i.Began.Std().Format(time.DateTime), figures.Count(i.Pods, "pod"), i.Cause)
 }
 
-// OutageMinutes returns a sum of times below what is required in minutes, rounded half up.
+// OutageMinutes converts the time below the required level to minutes, rounded half up.
 func OutageMinutes(outage time.Duration) int64 {
 	return int64((outage + time.Minute/2) / time.Minute)
 }
 
-// AddIncident adds one, given its milliseconds below by cause and its greatest shortfall.
+// AddIncident adds an incident. by is its time below the required level by cause, in milliseconds,
+// and short the maximum number of missing pods.
 func (o *Outages) AddIncident(began policy.Time, by *[OutageCauses]int64, short int32) {
 	more := Outages{Incidents: 1, PodsAffected: int64(short)}
 	cause := OutageCause(0)
@@ -184,5 +187,6 @@ func (o *Outages) Add(more *Outages) {
 	}
 }
 
-// IncidentGap is that of the policies' own account.
+// IncidentGap is the gap below which two outages belong to the same incident, as in the policies'
+// own accounting.
 const IncidentGap = policy.IncidentGap

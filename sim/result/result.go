@@ -1,4 +1,4 @@
-// Package result has what a run of the simulator did and what it cost.
+// Package result contains the results of simulator runs.
 package result
 
 import (
@@ -8,115 +8,115 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// A Result is what one run did and what it cost, over the metered window.
-// Every figure is defined in the README under "What is measured".
+// A Result is the outcome of one run and its costs, over the metered window. Every figure is
+// defined in docs/measures.md.
 type Result struct {
 	Scenario string
 	Policy   string
 	Seed     uint64
 	Window   billing.Span
 
-	// Bill is what the nodes cost, of which OnDemandBill and SpotBill, fees included.
+	// Bill is the cost of the nodes, fees included. It is the sum of OnDemandBill and SpotBill.
 	Bill, OnDemandBill, SpotBill policy.Money
 
-	// Fees are the part of Bill other than the prices of nodes, surplus CPU credits included, and
-	// OnDemandFees those of on-demand nodes: see [policy.Pool].
+	// Fees are the part of Bill other than the prices of nodes, including surplus CPU credits.
+	// OnDemandFees are the fees of on-demand nodes; see [policy.Pool].
 	Fees         policy.NodeFees
 	OnDemandFees policy.Money
 
-	// Slowed is for how long nodes without CPU credits were slowed down to their baseline.
+	// Slowed is the total time for which nodes without CPU credits were slowed down to their
+	// baseline.
 	Slowed time.Duration
 
-	// CommitmentFee is what was paid in advance for the window, in no bill since it
-	// is the same whatever is done; policy.NoPrice where that is not known. Spared
-	// is what the nodes would have cost more without.
+	// CommitmentFee is the amount paid in advance for the window, or policy.NoPrice if it is not
+	// known. It is in no bill, because it is the same under every policy. Spared is the amount by
+	// which commitments reduced the cost of nodes.
 	CommitmentFee, Spared policy.Money
 
-	// UnservedCost is 2 × unserved, IncidentCost the penalties of incidents,
-	// JobCost that of work not finished in time. OutageCost is their sum.
+	// UnservedCost is 2 × Unserved, IncidentCost the penalties of incidents, and JobCost the cost
+	// of work that was not finished in time. OutageCost is their sum.
 	UnservedCost, IncidentCost, JobCost, OutageCost policy.Money
 
-	// Unserved is the integral of missing pods × pod value.
+	// Unserved is the integral of missing pods × pod value over time.
 	Unserved policy.Money
 
 	Outages
 
-	// Availability is the mean over workloads of the share of time with
-	// ready ≥ desired, in [0, 1].
+	// Availability is the mean over workloads of the fraction of time with ready ≥ desired, in [0,
+	// 1].
 	Availability float64
 
-	// Evictions by us, the provisioner or consolidation; and pods lost with
-	// reclaimed nodes. PodDays is the number of days that pods were bound.
+	// VoluntaryEvictions counts evictions by Spotter and the provisioner, ReclaimEvictions
+	// evictions because of a reclaim and pods lost with reclaimed nodes. PodDays is the time for
+	// which pods were bound, in days, summed over pods.
 	VoluntaryEvictions, ReclaimEvictions int64
 	PodDays                              float64
 
-	// TimeToReady are the times from a pod's creation to ready, in order of
-	// size: the 50th and the 95th percentile.
+	// TimeToReadyP50 and TimeToReadyP95 are percentiles of the time from a pod's creation until it
+	// is ready.
 	TimeToReadyP50, TimeToReadyP95 time.Duration
 
-	// Launches counts nodes bought, Refusals launches refused, Reclaims nodes
-	// that the provider took while they ran, Notices and Recommendations those given,
-	// Interruptions nodes that were reclaimed or had a notice, each once, Outbid those
-	// of them with a price above their bid, Drains nodes drained.
+	// Launches counts launched nodes, Refusals refused launches, Reclaims running nodes that the
+	// provider took, Notices and Recommendations those that the provider gave, and Drains drained
+	// nodes. Interruptions counts nodes that were reclaimed or got a notice, each once, and Outbid
+	// the part of them whose price exceeded their bid.
 	//
-	// WarmUpLaunches counts nodes bought before the metered window.
+	// WarmUpLaunches counts nodes launched before the metered window.
 	Launches, WarmUpLaunches, Refusals, Reclaims, Notices, Recommendations, Interruptions, Outbid, Drains int64
 
-	// NodeHours and SpotHours are in hours of initialized nodes; SpotShare is
-	// the spot part of the CapacityHours held: vCPU-hours, in scenarios with GPUs
-	// only GPU-hours.
+	// NodeHours and SpotHours are the hours of initialized nodes. CapacityHours are vCPU-hours, or
+	// GPU-hours if every pool has GPUs, and SpotShare is the Spot fraction of them, in [0, 1].
 	NodeHours, SpotHours     float64
 	CapacityHours, SpotShare float64
 
-	// JobsDone and JobsMissed count instances; WorkLost is work done twice.
+	// JobsDone and JobsMissed count job instances. WorkLost is the work that had to be repeated.
 	JobsDone, JobsMissed int64
 	WorkLost             time.Duration
 
 	Gangs GangResult
 
-	// SpotBarred is for how long pools were on demand because their loss budgets were used up,
-	// summed over pools.
+	// SpotBarred is the time for which pools were on demand because their loss budgets were used
+	// up, summed over pools.
 	SpotBarred time.Duration
 
 	Workloads []WorkloadResult
 
-	// KeptOut is the part of Unserved that was missing behind a closed gate.
+	// KeptOut is the part of Unserved behind a closed gate.
 	KeptOut policy.Money
 
 	Budgets []BudgetResult
 
-	// NamespaceCosts divides what the nodes cost among namespaces, in dollars. A run leaves it nil;
-	// who watches it and wants to know fills it in.
+	// NamespaceCosts divides the cost of the nodes among namespaces, in dollars. A run leaves it
+	// nil; an observer of the run may fill it in.
 	NamespaceCosts map[string]float64
 
-	// Decisions is the number of steps, Events that of events handled.
+	// Decisions is the number of steps, Events the number of handled events.
 	Decisions, Events int64
 
-	// Weather covers everything exogenous, Hash everything that happened.
+	// Weather is the digest of everything exogenous, Hash the hash of the event log.
 	Weather, Hash [32]byte
 
 	// Samples are the totals of the run at each multiple of Config.Sample after the start of the
-	// window, and at its end. Held has the markets of the nodes at these instants, with an entry
-	// wherever their number differs from that of the sample before. Taken are the reclaims in
-	// order, one for each that Reclaims counts. All are empty where Config.Sample is 0.
+	// window, and at its end. Held lists the numbers of nodes by market at these instants, with an
+	// entry wherever a number differs from the previous sample. Taken lists the nodes that Reclaims
+	// counts, in order. All three are empty if Config.Sample is 0.
 	Samples []Sample
 	Held    []Held
 	Taken   []Taken
 
-	// Unschedulable says which pods fit no node that can be bought, and why, one line for each
-	// workload. Warnings have these lines too.
+	// Unschedulable describes the pods that fit no node that can be launched, with the reason, one
+	// line for each workload. Warnings also contains these lines.
 	Unschedulable []string
 
-	// Warnings are faults that did not stop the run, each kind once.
+	// Warnings are problems that did not stop the run, each once.
 	Warnings []string
 
-	// Violations say in plain sentences what of the manifests the run did not
-	// keep, such as a share of spot above what a pool allows. Empty for a run that
-	// kept all.
+	// Violations describe, in sentences, the settings of manifests that the run violated, such as a
+	// Spot share above the maximum of a pool. It is empty if there was no violation.
 	Violations []string
 }
 
-// A WorkloadResult is the part of a Result that one workload has.
+// A WorkloadResult is the part of a Result for one workload.
 type WorkloadResult struct {
 	Name     string
 	Kind     policy.WorkloadKind
@@ -125,78 +125,73 @@ type WorkloadResult struct {
 	Unserved     policy.Money
 	OutageCost   policy.Money
 	Availability float64
-	SpotShare    float64 // spot part of its ready pod-hours
+	SpotShare    float64 // Spot fraction of its ready pod-hours, in [0, 1]
 }
 
-// A GangResult is what the gangs of a run came to: pods that work only all
-// together.
+// A GangResult is the result of the gangs of a run: groups of pods that work only all together.
 type GangResult struct {
-	// Started counts instances that began to work for the first time within the
-	// window, NotStarted those that never did, and Failed those that were lost
-	// more often than they may be.
+	// Started counts instances that first started to work within the window, NotStarted those that
+	// never did, and Failed those that exceeded their maximum number of restarts.
 	Started, NotStarted, Failed int64
 
-	// WaitP50 and WaitP95 are the times from the release of an instance to the
-	// first instant at which all of its pods were ready, in order of size: the
-	// 50th and the 95th percentile of those that started.
+	// WaitP50 and WaitP95 are percentiles of the time from the release of an instance to the first
+	// instant at which all of its pods were ready, over the started instances.
 	WaitP50, WaitP95 time.Duration
 
-	// Restarts counts how often all pods were created again because one was lost,
+	// Restarts counts how often all pods of an instance were created again because one was lost,
 	// Requeues how often because they were not ready in time.
 	Restarts, Requeues int64
 }
 
-// A BudgetResult is what one budget came to.
+// A BudgetResult is the result of one GPU budget.
 type BudgetResult struct {
 	Name   string
 	Action policy.BudgetAction
 
-	// GPUHours are device-hours that its pods held within the metered window,
-	// counted apart from the ledger.
+	// GPUHours are the device-hours of its pods within the metered window, counted independently of
+	// the ledger.
 	GPUHours float64
 
-	// WindowHours and WindowCost are what the ledger has within the budget's own
-	// window at the last decision, and Peak the largest part of a quota that it
-	// ever had: 1 is all of it.
+	// WindowHours and WindowCost are the ledger's totals in the budget's own window at the last
+	// decision. Peak is the highest fraction of a quota that was used; 1 is the whole quota.
 	WindowHours float64
 	WindowCost  policy.Money
 	Peak        float64
 
-	// OverMinutes is how long it was spent, ClosedMinutes how long its gate was
-	// closed; Evictions are pods evicted and Pauses jobs suspended for it.
+	// OverMinutes is the time for which it was spent, ClosedMinutes the time for which its gate was
+	// closed. Evictions counts pods evicted and Pauses jobs suspended to enforce it.
 	OverMinutes, ClosedMinutes int64
 	Evictions, Pauses          int64
 }
 
-// A Sample is the totals of a run at an instant, counted from the start of the metered window. At
-// its end Bill, OutageCost and Outages are those of the Result.
+// A Sample contains the totals of a run at an instant, counted from the start of the metered
+// window. At its end, Bill, OutageCost and Outages equal those of the Result.
 type Sample struct {
 	At policy.Time
 
-	// Bill is what the nodes that ran would have cost had they all stopped at At,
-	// where commitments may cover them without the least time that is billed;
-	// OutageCost counts incidents in hand as if they were over, and jobs once they
-	// are due.
+	// Bill is the cost of the nodes as if all running ones stopped at At, without the minimum
+	// billed time for nodes that commitments may cover. OutageCost counts open incidents as if they
+	// ended at At, and jobs once they are due.
 	Bill, OutageCost policy.Money
 
-	// Outages have those in hand as if they were over.
+	// Outages include open incidents as if they ended at At.
 	Outages
 
-	// Notices and Reclaims are those of Result, Evictions pods evicted by choice.
+	// Notices and Reclaims are as in Result. Evictions counts voluntary evictions.
 	Notices, Reclaims, Evictions int64
 
-	// Nodes and SpotNodes are the initialized ones; Size and SpotSize what they
-	// hold, in vCPUs, or in GPUs where every pool has them.
+	// Nodes and SpotNodes count initialized nodes. Size and SpotSize are their sizes, in vCPUs, or
+	// in GPUs if every pool has them.
 	Nodes, SpotNodes, Size, SpotSize int64
 }
 
-// A Taken is one node that the provider took.
+// A Taken is a node that the provider reclaimed.
 type Taken struct {
 	At     policy.Time
 	Market policy.MarketID
 }
 
-// A Held is how many initialized nodes of a market there are from the sample at At on.
+// A Held is the number of initialized nodes of a market from the sample at At on.
 type Held struct {
 	At     policy.Time
 	Market policy.MarketID

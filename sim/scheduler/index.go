@@ -5,8 +5,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// The default constraints: the spread that kube-scheduler prefers for pods that state
-// no constraint (pkg/scheduler/framework/plugins/podtopologyspread/plugin.go).
+// The default constraints: the topology spread that kube-scheduler prefers for pods without a
+// spread constraint of their own (pkg/scheduler/framework/plugins/podtopologyspread/plugin.go).
 const (
 	defaultHostSkew = 3
 	defaultZoneSkew = 5
@@ -14,52 +14,51 @@ const (
 	labelZone       = "topology.kubernetes.io/zone"
 )
 
-// A nodeIndex is what the scheduler knows of all nodes for one template.
+// A nodeIndex is the scheduler's view of all nodes for one template.
 type nodeIndex struct {
 	pod  policy.Pod // represents any pod of the template
-	read int        // entries of the scheduler's changes that were read
+	read int        // number of entries of the scheduler's changes that were read
 
-	// softs are the spread constraints that only score; requireAll says that
-	// a node must have all of their keys to gain by them.
+	// softs are the spread constraints that only affect scores. requireAll reports whether a node
+	// must have the keys of all of them to be scored.
 	softs      []softSpread
 	requireAll bool
 
-	// affinities are the parts of the score by preferred pod affinity.
+	// affinities are the parts of the score that result from preferred pod affinity.
 	affinities []podAffinity
 
-	// byHost are the counters by node, byDomain the others, on which filters or
-	// scores depend.
+	// byHost and byDomain are the counters on which filters or scores depend: those by node, and
+	// the others.
 	byHost, byDomain []placement.Counter
 	zonal            bool
 
-	// local says that whether a pod fits onto a node depends on no other node, nor on
-	// which pod of the template it is.
+	// local reports whether the fit of a pod on a node depends on no other node, nor on which pod
+	// of the template it is.
 	local bool
 
 	requests
 	grouping
 }
 
-// The requests of a pod, and what scoring assumes of them.
+// The requests of a pod, and the requests that scoring assumes.
 type requests struct{ cpu, memory, scoredCPU, scoredMemory int64 }
 
-// A grouping is the groups of all nodes for one template.
+// A grouping is the division of all nodes into groups for one template.
 type grouping struct {
-	// prefixes are the lists of numbers met so far that tell groups apart, and
-	// all that they begin with; see groupOf.
+	// prefixes are all prefixes of the lists of numbers that distinguish groups; see groupOf.
 	groups   []group
 	prefixes []prefix
 
 	nodes []membership
 	round int32
-	seen  []int32 // by node: the round of prune that met it
+	seen  []int32 // by node, the last round of prune in which it was found
 }
 
-// A softSpread is one spread constraint that only scores.
+// A softSpread is one spread constraint that only affects scores.
 type softSpread struct {
 	counter placement.Counter
 	skewMax int32
-	weight  float64 // of this pick
+	weight  float64 // weight in the current pick
 }
 
 // A podAffinity adds weight for each pod that counter counts in a node's domain.
@@ -68,30 +67,31 @@ type podAffinity struct {
 	weight  int64
 }
 
-// A membership is the group that a node is in, and its resource score.
+// A membership is the group of a node, and its resource score.
 type membership struct {
-	group int32 // plus one; 0 where the node does not pass its own filters
+	group int32 // index plus one; 0 if the node does not pass its own filters
 	score int32
 }
 
 // A prefix is a prefix of a list of numbers.
 type prefix struct {
-	// longer is the index of the prefix one longer by x, at x+1; 0 for none.
+	// longer is, at index x+1, the index of the prefix that is longer by x; 0 for none.
 	longer []int32
-	group  int32 // plus one; of the nodes whose list this is, 0 for none
+	group  int32 // index of the group of this list plus one, 0 for none
 }
 
-// A group holds nodes that differ in their resource score only.
+// A group is a set of nodes that differ only in their resource scores.
 type group struct {
 	nodes      int32
 	disliked   int32
 	preference int32
 
-	// heap orders the nodes by score, then id. Stale entries are dropped when they reach the top.
+	// heap orders the nodes by descending score, then id. Stale entries are dropped when they reach
+	// the top.
 	heap []entry
 }
 
-// An entry says that node had score when it was written.
+// An entry is the score of a node at the time of writing.
 type entry struct {
 	score int32
 	node  policy.NodeID
@@ -107,7 +107,7 @@ func newNodeIndex(sp *placement.Space, templates []policy.Template, t *policy.Te
 	cpu, memory := placement.Assumptions(t)
 	r.requests = requests{t.Requests.CPU, t.Requests.Memory, t.Requests.CPU + cpu, t.Requests.Memory + memory}
 	if t.DaemonSet {
-		return r // its pods are bound to their nodes, never chosen
+		return r // its pods are bound to their nodes directly
 	}
 	r.addSofts(sp, templates, t, peers)
 	r.addAffinities(sp, templates, t)
@@ -174,8 +174,8 @@ func (r *nodeIndex) addSoft(sp *placement.Space, skewMax int32, c placement.Coun
 	r.depend(sp, r.softs[len(r.softs)-1].counter)
 }
 
-// addAffinities collects the preferred pod affinity of t, and what other pods'
-// affinity has to say on pods of t. A required term of another pod counts one.
+// addAffinities collects the preferred pod affinity of t, and the terms of other pods that match
+// pods of t. A required term of another pod has a weight of one.
 func (r *nodeIndex) addAffinities(sp *placement.Space, templates []policy.Template, t *policy.Template) {
 	for _, own := range [...]struct {
 		terms []policy.PodTerm
@@ -221,7 +221,7 @@ func (r *nodeIndex) lacksKey(sp *placement.Space, n policy.NodeID) bool {
 	return false
 }
 
-// update looks at node n again. Alone says that no other node is in its group.
+// update re-evaluates node n. alone makes n the only node of its group.
 func (r *nodeIndex) update(sp *placement.Space, n policy.NodeID, alone bool) {
 	for int(n) >= len(r.nodes) {
 		r.nodes = append(r.nodes, membership{})
@@ -251,8 +251,8 @@ func (r *nodeIndex) update(sp *placement.Space, n policy.NodeID, alone bool) {
 	}
 }
 
-// groupOf returns the group of n. What tells groups apart is a list of small
-// numbers, followed here as a path, so that no list is built or compared.
+// groupOf returns the index of the group of n. Groups are distinguished by lists of small numbers,
+// which are followed as paths here, so that no list is built or compared.
 func (r *nodeIndex) groupOf(sp *placement.Space, n policy.NodeID, alone bool) int32 {
 	disliked, preference := sp.Scoring().Disliked(r.pod.Template, n), sp.Scoring().Preference(r.pod.Template, n)
 	at := int32(0)
@@ -271,7 +271,7 @@ func (r *nodeIndex) groupOf(sp *placement.Space, n policy.NodeID, alone bool) in
 		at = r.step(at, sp.Topology().Counted(t, int32(n)))
 	}
 	if alone {
-		at = r.step(at, int32(n)) // the only list that is longer than the others
+		at = r.step(at, int32(n)) // only these lists are longer than the others
 	}
 	if r.prefixes[at].group == 0 {
 		r.groups = append(r.groups, group{disliked: disliked, preference: preference})
@@ -294,8 +294,8 @@ func (r *grouping) step(at, x int32) int32 {
 	return next
 }
 
-// resourceScore is the sum of the scores by least and by balanced allocation,
-// the pod counted in.
+// resourceScore returns the sum of the scores by least and by balanced allocation on n, including
+// the pod.
 func (r *nodeIndex) resourceScore(sp *placement.Space, n policy.NodeID) int32 {
 	have, used := sp.Allocatable(n), sp.Requested(n)
 	cpu, memory := sp.Scoring().Assumed(n)
@@ -317,8 +317,8 @@ func (r *nodeIndex) resourceScore(sp *placement.Space, n policy.NodeID) int32 {
 	return int32(least) + r.balanceScore(have, used)
 }
 
-// balanceScore is greatest where CPU and memory are used alike. Pods that request neither are not
-// scored by it.
+// balanceScore returns the score by balanced allocation, in [0, scoreMax]. It is highest if equal
+// fractions of CPU and memory are requested. Pods that request neither score 0.
 func (r *nodeIndex) balanceScore(have, used policy.Resources) int32 {
 	if r.cpu == 0 && r.memory == 0 {
 		return 0
@@ -335,8 +335,7 @@ func (r *nodeIndex) balanceScore(have, used policy.Resources) int32 {
 	return int32((1 - apart) * scoreMax)
 }
 
-// top returns the best entry that still holds. There is one while the group
-// has nodes.
+// top returns the best entry that is still valid. The group must have nodes.
 func (g *group) top(r *grouping) entry {
 	for {
 		e := g.heap[0]
@@ -347,7 +346,7 @@ func (g *group) top(r *grouping) entry {
 	}
 }
 
-// prune drops the entries that no longer hold, and those written twice.
+// prune drops outdated and duplicate entries.
 func (r *grouping) prune(g *group, id int32) {
 	r.round++
 	kept := g.heap[:0]

@@ -8,16 +8,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A nomination keeps what preemption frees on a node for the pod it was done for
-// (status.nominatedNodeName). It binds the pods of lower priority only.
+// A nomination reserves the room that preemption frees on a node for the pod that preempted
+// (status.nominatedNodeName). Only pods of lower priority must respect it.
 type nomination struct {
 	pod     policy.Pod
 	node    policy.NodeID
 	victims []policy.PodID
 }
 
-// Nominate keeps a place on n for p until it is bound (Withdraw), once victims have
-// ended. Pods of lower priority that are nominated to n lose their nomination
+// Nominate reserves a place on n for p, after victims have ended, until Withdraw is called. Pods of
+// lower priority that are nominated to n lose their nomination
 // (pkg/scheduler/framework/preemption/preemption.go, prepareCandidate).
 func (s *Scheduler) Nominate(p *policy.Pod, n policy.NodeID, victims []policy.PodID) {
 	s.Withdraw(p.ID)
@@ -31,7 +31,7 @@ func (s *Scheduler) Nominate(p *policy.Pod, n policy.NodeID, victims []policy.Po
 	s.Changed(n)
 }
 
-// firstTo returns the position of the first nomination to n or a node above it.
+// firstTo returns the index of the first nomination to n or a node with a higher id.
 func (s *Scheduler) firstTo(n policy.NodeID) int {
 	return sort.Search(len(s.nominations), func(i int) bool { return s.nominations[i].node >= n })
 }
@@ -41,7 +41,7 @@ func (s *Scheduler) nominatedTo(n policy.NodeID) []nomination {
 	return s.nominations[s.firstTo(n):s.firstTo(n+1)]
 }
 
-// drop takes away the nominations to n for which out holds.
+// drop removes the nominations to n for which out returns true.
 func (s *Scheduler) drop(n policy.NodeID, out func(*nomination) bool) {
 	for i := s.firstTo(n); i < len(s.nominations) && s.nominations[i].node == n; {
 		x := &s.nominations[i]
@@ -62,7 +62,7 @@ func (s *Scheduler) Withdraw(id policy.PodID) {
 	}
 }
 
-// Removed says that node n is gone, and with it all nominations to it.
+// Removed records that node n is gone, and drops all nominations to it.
 func (s *Scheduler) Removed(n policy.NodeID) {
 	s.Changed(n)
 	s.drop(n, func(*nomination) bool { return true })
@@ -76,17 +76,16 @@ func (s *Scheduler) Nominated(id policy.PodID) policy.NodeID {
 	return s.nominated[id] - 1
 }
 
-// Fits reports whether p passes all filters on n: both with the pods of its priority
-// or a higher one that are nominated to n, and without them, since they may go
-// elsewhere (pkg/scheduler/framework/runtime/framework.go,
-// RunFilterPluginsWithNominatedPods).
+// Fits reports whether p passes all filters on n, both with the nominated pods of the same or a
+// higher priority on n and without them, since they may be bound elsewhere
+// (pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods).
 func (s *Scheduler) Fits(p *policy.Pod, n policy.NodeID) bool {
 	free := s.space.Free(n)
 	return s.fitsInto(p, n, &free)
 }
 
-// fitsInto is Fits as if free were the free resources of n. It subtracts from free the requests of
-// the pods nominated to n that take precedence over p.
+// fitsInto is like Fits, but uses free as the free resources of n. It subtracts from free the
+// requests of the pods nominated to n that take precedence over p.
 func (s *Scheduler) fitsInto(p *policy.Pod, n policy.NodeID, free *policy.Resources) bool {
 	if s.space.CheckInto(p, n, free) != placement.OK {
 		return false
@@ -120,6 +119,6 @@ func (s *Scheduler) fitsInto(p *policy.Pod, n policy.NodeID, free *policy.Resour
 			s.space.Unbind(&x.pod, n)
 		}
 	}
-	// Anti-affinity of pods that are not bound yet counts only if that of others does.
+	// The anti-affinity of pods that are not bound yet counts only if p itself has anti-affinity.
 	return v == placement.OK || v == placement.RepelledByPod && !repels
 }

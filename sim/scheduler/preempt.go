@@ -9,38 +9,37 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// Preemption weighs a tenth of the nodes, at least a hundred
-// (DefaultPreemptionArgs: minCandidateNodesPercentage, minCandidateNodesAbsolute).
+// Preemption considers a tenth of the nodes, but at least a hundred (DefaultPreemptionArgs:
+// minCandidateNodesPercentage, minCandidateNodesAbsolute).
 const (
 	candidatesMin     = 100
 	candidatesPercent = 10
 )
 
-// A candidate is a node on which a pod of higher priority fits once the victims have
-// gone.
+// A candidate is a node on which a pod of higher priority fits without the victims.
 type candidate struct {
 	node    policy.NodeID
 	victims []policy.PodID
 	rank
 }
 
-// A rank is what candidates are compared by.
+// A rank contains the properties by which candidates are compared.
 type rank struct {
-	violations int32       // victims whose budgets allow no further disruption
+	violations int32       // number of victims whose PodDisruptionBudgets allow no further disruption
 	highest    int32       // priority of the most important victim
-	count      int32       // of victims; 0 where the pod does not fit
-	sum        int64       // of their priorities, each raised above 0
-	started    policy.Time // when the first of the most important victims was bound
+	count      int32       // number of victims; 0 if the pod does not fit
+	sum        int64       // sum of the priorities of the victims, each shifted above 0
+	started    policy.Time // earliest binding time of the most important victims
 }
 
-// Preempt returns the node on which room can be made for p by ending pods of lower
-// priority, and those pods, as the plugin DefaultPreemption chooses them: the node
-// with the fewest broken budgets, then the least important victims, the lowest sum of
-// priorities, the fewest victims and the youngest. Of equal ones it is the one with
-// the lowest id, where kube-scheduler takes any. It is None where no node helps.
+// Preempt returns a node on which p fits if pods of lower priority are removed, and these pods, as
+// chosen by the DefaultPreemption plugin: the node with the fewest violated PodDisruptionBudgets,
+// then with the least important victims, the lowest sum of priorities, the fewest victims and the
+// youngest ones. Of equal nodes it returns the one with the lowest id, where kube-scheduler takes
+// any. It returns policy.None if no node helps.
 //
-// Pods and pdbs are all of the cluster. Victims that are ending already are returned
-// too. (pkg/scheduler/framework/plugins/defaultpreemption, Kubernetes 1.35.)
+// pods and pdbs must be all of the cluster. Victims that are already terminating are also returned.
+// (pkg/scheduler/framework/plugins/defaultpreemption, Kubernetes 1.35.)
 func (s *Scheduler) Preempt(p *policy.Pod, pods []policy.Pod, pdbs []policy.PDB) (policy.NodeID, []policy.PodID) {
 	if !s.mayPreempt(p, pods) {
 		return policy.None, nil
@@ -84,8 +83,8 @@ func (s *Scheduler) Preempt(p *policy.Pod, pods []policy.Pod, pdbs []policy.PDB)
 	return at, slices.Clone(s.examine(p, at, pods, pdbs).victims)
 }
 
-// mayPreempt reports whether p may end others: not while victims of an earlier
-// preemption still end on the node that it is nominated to, and that node can help.
+// mayPreempt reports whether p may preempt other pods. It must not while victims of an earlier
+// preemption are terminating on the node to which it is nominated, if that node can still help.
 func (s *Scheduler) mayPreempt(p *policy.Pod, pods []policy.Pod) bool {
 	t := &s.templates[p.Template]
 	if t.PreemptionNever {
@@ -106,7 +105,7 @@ func (s *Scheduler) mayPreempt(p *policy.Pod, pods []policy.Pod) bool {
 	return true
 }
 
-// unresolvable reports whether no end of a pod on the node can change v.
+// unresolvable reports whether v remains the same whichever pods are removed from the node.
 func unresolvable(v placement.Result) bool {
 	switch v {
 	case placement.NoNode, placement.NotReady, placement.Unschedulable, placement.Tainted, placement.Unselected, placement.OtherZone, placement.Lonely:
@@ -115,17 +114,17 @@ func unresolvable(v placement.Result) bool {
 	return false
 }
 
-// A preemptible sums up the pods of one node that preemption may end.
+// A preemptible summarises the pods of one node that preemption may remove.
 type preemptible struct {
 	known    bool
-	lowest   int32       // priority of any pod; math.MaxInt32 without pods
-	youngest policy.Time // when the last pod of that priority was bound
+	lowest   int32       // lowest priority of a pod; math.MaxInt32 without pods
+	youngest policy.Time // latest binding time of the pods of that priority
 	below    int32
-	freed    policy.Resources // what is free without the pods of a priority below that
+	freed    policy.Resources // free resources without the pods whose priority is less than below
 }
 
-// preemptibleOn returns what is known of n to pods of a priority. It reads the pods of n
-// only if n has changed, or another priority asked last.
+// preemptibleOn returns the summary of n for pods of a priority. It reads the pods of n only if n
+// has changed, or if the last call was for another priority.
 func (s *Scheduler) preemptibleOn(n policy.NodeID, priority int32, pods []policy.Pod) *preemptible {
 	for int(n) >= len(s.preemptibles) {
 		s.preemptibles = append(s.preemptibles, preemptible{})
@@ -150,7 +149,7 @@ func (s *Scheduler) preemptibleOn(n policy.NodeID, priority int32, pods []policy
 	return x
 }
 
-// outcome returns what the pods of x and their requests tell of preemption by pods of t.
+// outcome returns what the pods of x and their requests imply for preemption by pods of t.
 func (x *preemptible) outcome(t *policy.Template) outcome {
 	if x.lowest >= t.Priority || !enough(&t.Requests, &x.freed) {
 		return helpless
@@ -158,9 +157,10 @@ func (x *preemptible) outcome(t *policy.Template) outcome {
 	return unexamined
 }
 
-// outdone reports whether no choice among the pods of x can be better than best, if there
-// is one: that breaks no budget, and every pod here has a higher priority than its most important
-// victim; or the same and no less age, where that victim is its only one.
+// outdone reports whether no set of victims among the pods of x can be better than best. This is
+// the case if best violates no PodDisruptionBudget and its most important victim has a lower
+// priority than every pod of x. It is also the case for an equal priority if that victim is its
+// only one and was bound no earlier than the youngest such pod of x.
 func (x *preemptible) outdone(best *rank) bool {
 	if best.count == 0 || best.violations > 0 {
 		return false
@@ -168,8 +168,9 @@ func (x *preemptible) outdone(best *rank) bool {
 	return x.lowest > best.highest || x.lowest == best.highest && best.count == 1 && x.youngest <= best.started
 }
 
-// examine returns the fewest pods without which p fits onto n, none where there are no
-// such. It is valid until the next call, and preemptibleOn must have been called for n.
+// examine returns n with the fewest pods that must be removed for p to fit, or without victims if
+// that is not possible. The result is valid until the next call. preemptibleOn must have been
+// called for n.
 func (s *Scheduler) examine(p *policy.Pod, n policy.NodeID, pods []policy.Pod, pdbs []policy.PDB) *candidate {
 	c := &s.candidate
 	*c = candidate{node: n, victims: c.victims[:0], rank: rank{highest: math.MinInt32, started: math.MaxInt64}}
@@ -200,8 +201,8 @@ func (s *Scheduler) examine(p *policy.Pod, n policy.NodeID, pods []policy.Pod, p
 	return c
 }
 
-// examineBound is examine for a p that needs more than the resources of the pods in lower: it takes
-// each off n and tries.
+// examineBound is examine for a p whose filters depend on more than the resources of the pods in
+// lower: it removes them from n and adds them again one by one.
 func (s *Scheduler) examineBound(c *candidate, p *policy.Pod, n policy.NodeID, pods []policy.Pod, pdbs []policy.PDB) {
 	if unresolvable(s.space.Check(p, n)) {
 		return
@@ -223,7 +224,8 @@ func (s *Scheduler) examineBound(c *candidate, p *policy.Pod, n policy.NodeID, p
 	}
 }
 
-// enough reports whether free holds the requested resources, before the filters are run.
+// enough reports whether free is at least the requested resources. It is a quick check before the
+// filters.
 func enough(asked, free *policy.Resources) bool {
 	for _, x := range [...][2]int64{
 		{asked.CPU, free.CPU}, {asked.Memory, free.Memory}, {asked.Storage, free.Storage}, {asked.GPU, free.GPU}, {1,
@@ -236,14 +238,15 @@ func enough(asked, free *policy.Resources) bool {
 	return true
 }
 
-// A spared is a pod in the order in which it is spared if there is room.
+// A spared is a pod in the order in which preemption tries to spare pods.
 type spared struct {
 	id       policy.PodID
 	violates bool
 }
 
-// byImportance orders the pods in lower by priority, then age, and puts those whose
-// budgets would break before all others. Budgets are used up in that order.
+// byImportance orders the pods in lower by descending priority, then by binding time, and moves
+// those whose eviction would violate a PodDisruptionBudget to the front. Budgets are used up in the
+// first order.
 func (s *Scheduler) byImportance(pods []policy.Pod, pdbs []policy.PDB) {
 	slices.SortFunc(s.lower, func(a, b policy.PodID) int {
 		return cmp.Or(cmp.Compare(s.templates[pods[b].Template].Priority, s.templates[pods[a].Template].Priority),
@@ -285,7 +288,7 @@ func (s *Scheduler) addVictim(c *candidate, v spared, pods []policy.Pod) {
 	if v.violates {
 		c.violations++
 	}
-	// Raised above 0, the sum also falls with the number of victims.
+	// Since every priority is shifted above 0, fewer victims reduce the sum.
 	c.sum += int64(priority) + math.MaxInt32 + 1
 	switch {
 	case priority > c.highest:

@@ -9,25 +9,26 @@ type outcome uint8
 
 const (
 	unknown    outcome = iota
-	helpless           // no pod there may be ended, or all of them leave too little room
-	unexamined         // those that may be ended leave room enough by their requests
-	unfit              // and a pod would not fit for another reason
-	fit                // a pod fits once others have ended
+	helpless           // no pod of the node may be preempted, or without them there is still too little room
+	unexamined         // without the preemptible pods, the requests fit
+	unfit              // like unexamined, but a pod does not fit for another reason
+	fit                // a pod fits without the victims
 )
 
-// A memory keeps what preemption by pods of one template came to on each node, since
-// many of them ask at one instant and each changes one node. It holds until that node
-// changes (Scheduler.Changed), or a budget in a way that a node can show (pdbStates.changed).
-// A template for whose pods other nodes matter keeps nothing from one pod to the next.
+// A memory caches the outcome of preemption by pods of one template on each node, since many of
+// them are tried at one instant and each changes only one node. An outcome is valid until its node
+// changes (Scheduler.Changed), or a PodDisruptionBudget changes in a way that matters to a node
+// (pdbStates.changed). For a template whose pods depend on other nodes, nothing is kept from one
+// pod to the next.
 type memory struct {
-	read  int    // entries of the scheduler's changes that were read
-	drops uint64 // Scheduler.drops when it was last used
+	read  int    // number of entries of the scheduler's changes that were read
+	drops uint64 // value of Scheduler.drops at the last use
 
 	outcomes []outcome // by node
-	ranks    []rank    // by node, where a pod fits
+	ranks    []rank    // by node, valid if a pod fits
 }
 
-// remember readies the memory of p's template for p: what still holds stays.
+// remember prepares the memory of p's template for p. It keeps the outcomes that are still valid.
 func (m *memory) remember(s *Scheduler, p *policy.Pod, pdbs []policy.PDB) {
 	if s.pdbStates.changed(pdbs) {
 		s.drops++
@@ -45,18 +46,18 @@ func (m *memory) remember(s *Scheduler, p *policy.Pod, pdbs []policy.PDB) {
 		m.outcomes, m.ranks = append(m.outcomes, make([]outcome, more)...), append(m.ranks, make([]rank, more)...)
 	}
 	if n := s.Nominated(p.ID); n != policy.None {
-		s.Changed(n) // to others than p: its own nomination is not in its way
+		s.Changed(n) // for pods other than p, which is not limited by its own nomination
 		m.outcomes[n] = unknown
 	}
 }
 
-// pdbStates are what is known of the PodDisruptionBudgets.
+// pdbStates are the states of the PodDisruptionBudgets.
 type pdbStates []pdbState
 
 type pdbState struct {
-	allowed int32 // disruptions, when a pod last asked
-	most    int32 // pods of it that were met on one node
-	used    int32 // disruptions counted on one node
+	allowed int32 // allowed disruptions at the last call of changed
+	most    int32 // highest number of its pods observed on one node
+	used    int32 // number of disruptions counted on the current node
 }
 
 func (x *pdbStates) grow(pdbs []policy.PDB) {
@@ -65,9 +66,8 @@ func (x *pdbStates) grow(pdbs []policy.PDB) {
 	}
 }
 
-// changed reports whether what budgets allow changed so that a node can be another
-// candidate than it was: it makes no difference of those that allow more than they have pods
-// on any node.
+// changed reports whether the allowed disruptions of budgets changed in a way that can change the
+// rank of a node. Allowances above the number of a budget's pods on any node make no difference.
 func (x *pdbStates) changed(pdbs []policy.PDB) (changed bool) {
 	x.grow(pdbs)
 	for i := range pdbs {

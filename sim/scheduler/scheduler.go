@@ -1,6 +1,6 @@
-// Package scheduler chooses nodes for pods, and victims for pods that find none, as
-// kube-scheduler's default profile does. It is held against the real one by
-// .ci/tools/schedulerdiff; docs/fidelity.md lists what it leaves out.
+// Package scheduler chooses nodes for pods, and victims for pods that fit nowhere, like
+// kube-scheduler's default profile. .ci/tools/schedulerdiff compares it with the real scheduler;
+// docs/fidelity.md lists what it leaves out.
 package scheduler
 
 import (
@@ -8,16 +8,15 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A Scheduler chooses nodes as kube-scheduler's default profile does: of the
-// nodes that pass all filters the one with the greatest weighted score. It
-// looks at every node, and of equal nodes takes the one with the lowest id.
+// A Scheduler chooses nodes like kube-scheduler's default profile: of the nodes that pass all
+// filters, the one with the highest weighted score. It considers every node, and takes the one with
+// the lowest id of equal nodes.
 //
-// For each template it keeps the nodes that pass the filters of their own,
-// grouped by all that scores and topology filters look at but free resources.
-// Within a group the node with the best resource score is the best, so that a
-// choice looks at one node of each group. A change of a node moves that node
-// between groups only. A node that a pod is nominated to is a group by itself,
-// since what it takes depends on the pod that asks.
+// For each template, it keeps the nodes that pass their own filters, grouped by all inputs of
+// scores and topology filters other than free resources. Within a group, the node with the best
+// resource score is the best, so a choice considers one node of each group. A change of a node only
+// moves that node between groups. A node to which a pod is nominated forms a group of its own,
+// since its fit depends on the pod to be scheduled.
 type Scheduler struct {
 	space     *placement.Space
 	templates []policy.Template
@@ -26,40 +25,41 @@ type Scheduler struct {
 	changes changeLog
 
 	scored []scored
-	seen   []int32 // by domain: the constraint and pick that met it last
+	seen   []int32 // by domain, the number of the last constraint and pick that found it
 	picks  int32
 
-	nominations []nomination    // ascending by node
-	nominated   []policy.NodeID // by pod, 1 + the node that it is nominated to, 0 for none
+	nominations []nomination    // in ascending order of nodes
+	nominated   []policy.NodeID // by pod, 1 + the node to which it is nominated, 0 for none
 
 	preemption
 }
 
-// A preemption is what is known of pods that may be ended for others.
+// A preemption is the state of preemption.
 type preemption struct {
 	preemptibles []preemptible // by node
 
 	memories  []memory // by template
 	pdbStates pdbStates
-	drops     uint64 // how often all memories were dropped
+	drops     uint64 // number of times that all memories were dropped
 
-	// What follows is scratch of Preempt.
+	// The following fields are scratch memory of Preempt.
 	candidate candidate
 	lower     []policy.PodID
 	spared    []spared
 }
 
-// A changeLog lists the nodes that changed. Each reader keeps the number of entries that it has read.
+// A changeLog lists the nodes that changed. Each reader stores the number of entries that it has
+// read.
 type changeLog struct {
 	nodes []policy.NodeID
-	base  int // the number of the first of nodes
+	base  int // number of the first entry of nodes
 
-	// latest is the number of the last entry of each node, so that one that changed often is
-	// looked at once.
+	// latest is the number of the last entry of each node, so that a reader visits a node with
+	// several entries only once.
 	latest []int
 }
 
-// logMax is how many changes are remembered. A reader that is further behind reads all nodes.
+// logMax is the maximum number of entries. A reader that is further behind reads all nodes.
 const logMax = 1 << 13
 
 func (l *changeLog) add(n policy.NodeID) {
@@ -74,8 +74,9 @@ func (l *changeLog) add(n policy.NodeID) {
 	l.nodes = append(l.nodes, n)
 }
 
-// since calls f once with each node that changed after the entries read, and counts all as read. It
-// reports false, and calls nothing, where entries were dropped since: any node may have changed.
+// since calls f once for each node that changed after the entries read, and marks all as read. It
+// returns false, and calls nothing, if entries were dropped in the meantime, so that any node may
+// have changed.
 func (l *changeLog) since(read *int, f func(policy.NodeID)) bool {
 	from := *read
 	*read = l.base + len(l.nodes)
@@ -92,11 +93,11 @@ func (l *changeLog) since(read *int, f func(policy.NodeID)) bool {
 
 // New returns a scheduler of pods of the given templates on the nodes of sp.
 //
-// Peers says which pods kube-scheduler's default constraints spread pods of t over, if t states no
-// constraint: those that the selector of its ReplicaSet, StatefulSet or ReplicationController and
-// the selectors of all Services with t's pods select together. Without any such selector (a Job
-// that no Service selects) t has no peers. (pkg/scheduler/framework/plugins/helper/spread.go,
-// Kubernetes 1.35.)
+// peers reports whether kube-scheduler's default constraints spread pods of t over pods of u, if t
+// has no spread constraint. The peers of t are the pods that match all of the selectors of its
+// ReplicaSet, StatefulSet or ReplicationController and of all Services that select t's pods.
+// Without any such selector (a Job that no Service selects), t has no peers.
+// (pkg/scheduler/framework/plugins/helper/spread.go, Kubernetes 1.35.)
 func New(sp *placement.Space, templates []policy.Template, peers func(t, u *policy.Template) bool) *Scheduler {
 	s := &Scheduler{space: sp, templates: templates, indexes: make([]*nodeIndex, len(templates)),
 		preemption: preemption{memories: make([]memory, len(templates))}}
@@ -106,7 +107,7 @@ func New(sp *placement.Space, templates []policy.Template, peers func(t, u *poli
 	return s
 }
 
-// Changed says that node n, or what is bound to it, is not what it was.
+// Changed records that node n, or the set of its pods, has changed.
 func (s *Scheduler) Changed(n policy.NodeID) {
 	s.changes.add(n)
 	if int(n) < len(s.preemptibles) {
@@ -114,7 +115,7 @@ func (s *Scheduler) Changed(n policy.NodeID) {
 	}
 }
 
-// catchUp shows r the nodes that changed since it was used last.
+// catchUp updates r with the nodes that changed since its last use.
 func (s *Scheduler) catchUp(r *nodeIndex) {
 	update := func(n policy.NodeID) { r.update(s.space, n, len(s.nominatedTo(n)) > 0) }
 	if s.changes.since(&r.read, update) {
@@ -125,8 +126,8 @@ func (s *Scheduler) catchUp(r *nodeIndex) {
 	}
 }
 
-// Pick returns the best node for p, and whether any passes all filters. A pod that
-// is nominated to a node which takes it goes there.
+// Pick returns the best node for p, and whether any node passes all filters. A pod gets the node to
+// which it is nominated if it fits there.
 func (s *Scheduler) Pick(p *policy.Pod) (policy.NodeID, bool) {
 	s.scored = s.scored[:0]
 	if len(s.nominations) > 0 {
@@ -157,14 +158,14 @@ func (s *Scheduler) Pick(p *policy.Pod) (policy.NodeID, bool) {
 	return s.best(), true
 }
 
-// A NodeScore is the weighted sum of the scores of one node.
+// A NodeScore is the weighted sum of the scores of a node.
 type NodeScore struct {
 	Node  policy.NodeID
 	Score int64
 }
 
-// Scores returns the score of the best node of each group of nodes that the last
-// Pick took into account; none if it did not score.
+// Scores returns the score of the best node of each group of nodes that the last Pick considered.
+// It returns nil if that Pick did not need scores.
 func (s *Scheduler) Scores() []NodeScore {
 	if len(s.scored) < 2 {
 		return nil

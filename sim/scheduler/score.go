@@ -7,9 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// The weights of kube-scheduler's default plugins
-// (pkg/scheduler/apis/config/v1/default_plugins.go, Kubernetes 1.35). Image locality
-// is dropped: nodes of a simulation hold no images.
+// The weights of kube-scheduler's default plugins (pkg/scheduler/apis/config/v1/default_plugins.go,
+// Kubernetes 1.35). Image locality is left out, since nodes of a simulation have no images.
 const (
 	weightTaints   = 3
 	weightAffinity = 2
@@ -17,21 +16,21 @@ const (
 	weightPods     = 2
 )
 
-// scoreMax is the score of the best node by one plugin.
+// scoreMax is the highest score of a plugin.
 const scoreMax = 100
 
-// A scored is a group during one pick, with its scores before normalization.
+// A scored is a group in a pick, with the scores of its best node before normalization.
 type scored struct {
 	group    *group
 	node     policy.NodeID
 	resource int32
 	spread   int64
 	pods     int64
-	ignored  bool  // lacks a key of a spread constraint
+	ignored  bool  // the node lacks a key of a spread constraint
 	total    int64 // weighted sum of the normalized scores
 }
 
-// best returns the node of the greatest weighted sum of normalized scores.
+// best returns the node with the highest weighted sum of normalized scores.
 func (s *Scheduler) best() policy.NodeID {
 	var disliked, preference int32
 	least, most, any := int64(math.MaxInt64), int64(0), false
@@ -70,7 +69,7 @@ func (s *Scheduler) best() policy.NodeID {
 	return best
 }
 
-// reversed normalizes a count of which less is better.
+// reversed normalizes a count of which lower values are better, given the highest one.
 func reversed(count, most int64) int64 {
 	if most == 0 {
 		return scoreMax
@@ -78,8 +77,8 @@ func reversed(count, most int64) int64 {
 	return scoreMax - scoreMax*count/most
 }
 
-// scoreSpread computes the raw score of the soft spread constraints: the pods
-// in a node's domains, those of keys with many domains weighing more.
+// scoreSpread computes the raw scores of the soft spread constraints: the number of pods in a
+// node's domains. Constraints on keys with many domains have a higher weight.
 func (s *Scheduler) scoreSpread(r *nodeIndex) {
 	if len(r.softs) == 0 {
 		return
@@ -108,9 +107,9 @@ func (s *Scheduler) scoreSpread(r *nodeIndex) {
 	}
 }
 
-// domains returns how many domains the candidate nodes have by a constraint's
-// key; nodes is their number. Under the default constraints nodes without the key
-// are one more.
+// domains returns the number of domains of a constraint's key among the candidate nodes. nodes is
+// the number of these nodes. Under the default constraints, all nodes without the key together
+// count as one more domain.
 func (s *Scheduler) domains(r *nodeIndex, soft *softSpread, nodes int32) int32 {
 	if s.space.Topology().ByHost(soft.counter) {
 		return nodes
@@ -138,7 +137,7 @@ func (s *Scheduler) domains(r *nodeIndex, soft *softSpread, nodes int32) int32 {
 	return count + without
 }
 
-// scorePods computes the raw score of preferred pod affinity.
+// scorePods computes the raw scores of preferred pod affinity.
 func (s *Scheduler) scorePods(r *nodeIndex) {
 	for k := range r.affinities {
 		l := &r.affinities[k]

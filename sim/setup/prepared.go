@@ -14,42 +14,42 @@ import (
 	"github.com/spotter-dev/spotter/sim/market"
 )
 
-// A Prepared is what all runs of one scenario share: prices, offers and pod values. It
-// is never written after Prepare, so any number of runs may use it at once.
+// A Prepared is the state that all runs of one scenario share: prices, offers and pod values. It is
+// not changed after Prepare, so any number of runs may use it at the same time.
 type Prepared struct {
 	scenario *scenarios.BoundScenario
 
-	// Begin is when warm-up starts; Window is what is metered.
+	// Begin is the start of the warm-up, Window the metered window.
 	Begin  policy.Time
 	Window billing.Span
 
-	// Market has the prices of all markets.
+	// Market contains the prices of all markets.
 	Market *market.Prices
 
-	// Offers are those of each pool, in the order of its markets, with the
-	// price at Begin.
+	// Offers are the offers of each pool, in the order of its markets, with the prices at Begin.
 	Offers [][]placement.Offer
 
-	// Rules are, by pool, the further requirements of its NodePools: on the zones of its markets,
-	// and those of a NodePool of the user.
+	// Rules are, by pool, the further requirements of its NodePools: the zones of its markets, and
+	// the requirements of a NodePool of the user.
 	Rules []placement.Pool
 
-	// Kinds and podValue are per workload, the value per hour.
+	// Kinds and podValue are indexed by workload. podValue is per hour.
 	Kinds    []policy.WorkloadKind
 	podValue []policy.Money
 
-	// VolumeZones are, per StatefulSet with zonal volumes, the zones in which one of its pods
-	// alone fits on demand, ascending.
+	// VolumeZones are, per StatefulSet with zonal volumes, the zones in which one of its pods alone
+	// fits an on-demand node, in ascending order.
 	VolumeZones [][]policy.ZoneID
 
 	unschedulable []Unschedulable
 
-	// InGPUs says that sizes are counted in GPUs, since every pool has them.
+	// InGPUs reports whether sizes are counted in GPUs, because every pool has them.
 	InGPUs bool
 }
 
-// Prepare prepares runs of w. It fails when no workload's pods fit any node that can be bought;
-// where those of some do not, these stay pending, and [Prepared.Unschedulable] has them.
+// Prepare prepares runs of w. It fails if the pods of no workload fit a node that can be launched.
+// If only those of some workloads do not fit, they stay pending, and [Prepared.Unschedulable]
+// returns these workloads.
 func Prepare(w *scenarios.BoundScenario) (*Prepared, error) {
 	p := &Prepared{scenario: w, Begin: w.Start.Add(-w.WarmUp), Window: billing.Span{From: w.Start,
 		To: w.Start.Add(w.Duration)}}
@@ -69,31 +69,31 @@ func Prepare(w *scenarios.BoundScenario) (*Prepared, error) {
 	return p, p.valuePods()
 }
 
-// Scenario returns what was prepared. It is not to be written.
+// Scenario returns the scenario. It must not be changed.
 func (p *Prepared) Scenario() *scenarios.BoundScenario { return p.scenario }
 
-// Span returns when warm-up starts, and what is metered.
+// Span returns the start of the warm-up and the metered window.
 func (p *Prepared) Span() (begin policy.Time, metered billing.Span) { return p.Begin, p.Window }
 
-// Prices returns the market prices of m over the run, price ramps in them and
-// policy.NoPrice where it is not offered. They are shared and not to be written.
+// Prices returns the market prices of m over the run, including price ramps, and policy.NoPrice
+// where it is not offered. They are shared and must not be changed.
 func (p *Prepared) Prices(m policy.MarketID) scenarios.PriceCurve { return p.Market.Listed(m) }
 
-// Charges returns what a node of market m is charged over time, price ramps and
-// reserve price in it, and policy.NoPrice where nothing is offered. It is shared
-// and not to be written.
+// Charges returns the prices that a node of market m is charged over time, including price ramps
+// and the reserve price, and policy.NoPrice where the market is not offered. The result is shared
+// and must not be changed.
 func (p *Prepared) Charges(m policy.MarketID) scenarios.PriceCurve { return p.Market.Charged(m) }
 
-// PodValue returns what one pod of workload w is worth per hour; 0 for a
-// DaemonSet, and where its pods fit nowhere, which no policy can change.
+// PodValue returns the value of one pod of workload w per hour. It is 0 for a DaemonSet, and for
+// pods that fit nowhere, which no policy can change.
 func (p *Prepared) PodValue(w policy.WorkloadID) policy.Money { return p.podValue[w] }
 
-// DrawWeather draws everything exogenous of a run under seed.
+// DrawWeather draws the weather of a run under seed: everything that no policy can change.
 func (p *Prepared) DrawWeather(seed uint64) (*weather.Weather, error) {
 	return market.DrawWeather(p.scenario, seed, p.Begin, p.Window.To)
 }
 
-// listOffers lists what each pool can buy.
+// listOffers lists the offers of each pool.
 func (p *Prepared) listOffers() {
 	w := p.scenario
 	p.InGPUs = len(w.Pools) > 0
@@ -139,8 +139,8 @@ func (p *Prepared) listOffers() {
 	}
 }
 
-// choicesOf returns the labels that a pool gives to its nodes, one list for each combination of
-// the values that its NodePool leaves open.
+// choicesOf returns the labels of a pool's nodes, one list for each combination of the values that
+// its NodePool leaves open.
 func (p *Prepared) choicesOf(pool policy.PoolID) [][]policy.Label {
 	own, fixed := p.Own(pool), p.scenario.Pools[pool].Labels
 	if own == nil || len(own.Choices) == 0 {
@@ -162,7 +162,7 @@ func (p *Prepared) choicesOf(pool policy.PoolID) [][]policy.Label {
 	return lists
 }
 
-// Own returns the requirements of the user's NodePool, nil for a pool that is not a NodePool.
+// Own returns the user's NodePool of a pool, or nil if the pool does not represent one.
 func (p *Prepared) Own(pool policy.PoolID) *scenarios.NodePool {
 	if p.scenario.NodePools == nil {
 		return nil
@@ -170,7 +170,7 @@ func (p *Prepared) Own(pool policy.PoolID) *scenarios.NodePool {
 	return p.scenario.NodePools[pool]
 }
 
-// OnDemand returns the on-demand offers of all pools at the prices at t.
+// OnDemand returns the on-demand offers of all pools, with the prices at t.
 func (p *Prepared) OnDemand(t policy.Time) []placement.Offer {
 	var out []placement.Offer
 	for _, offers := range p.Offers {
@@ -184,7 +184,7 @@ func (p *Prepared) OnDemand(t policy.Time) []placement.Offer {
 	return out
 }
 
-// listVolumeZones finds where volumes of StatefulSets may be.
+// listVolumeZones determines the possible zones of the volumes of StatefulSets.
 func (p *Prepared) listVolumeZones() {
 	w, offers := p.scenario, p.OnDemand(p.scenario.Start)
 	p.VolumeZones = make([][]policy.ZoneID, len(w.Workloads))
@@ -207,8 +207,8 @@ func (p *Prepared) listVolumeZones() {
 	}
 }
 
-// valuePods finds for each workload the least price at Start of the part of an on-demand node that
-// one of its pods takes.
+// valuePods computes the value of each workload's pods: the lowest price at Start of the fraction
+// of an on-demand node that one pod occupies.
 func (p *Prepared) valuePods() error {
 	space := placement.New(p.scenario.Templates, p.scenario.Zones)
 	offers := p.OnDemand(p.scenario.Start)
@@ -244,8 +244,8 @@ func (p *Prepared) valuePods() error {
 	return fmt.Errorf("scenario %s: %s", p.scenario.Name, strings.Join(p.Warnings(), "; "))
 }
 
-// atOnDemandPrice returns all offers, at what a node costs on demand: pods may want nodes that are
-// sold as spot alone, or pods of others there.
+// atOnDemandPrice returns all offers, with on-demand prices. It is used for pods that need nodes
+// that are sold only as Spot, or that need other pods on such nodes.
 func (p *Prepared) atOnDemandPrice() (all []placement.Offer) {
 	for _, offers := range p.Offers {
 		for _, o := range offers {
@@ -256,7 +256,7 @@ func (p *Prepared) atOnDemandPrice() (all []placement.Offer) {
 	return all
 }
 
-// Group returns the Auto Scaling group of a pool, nil for a pool that is not one.
+// Group returns the Auto Scaling group of a pool, or nil if the pool does not represent one.
 func (p *Prepared) Group(pool policy.PoolID) *scenarios.ScalingGroup {
 	if p.scenario.ScalingGroups == nil {
 		return nil
@@ -264,7 +264,8 @@ func (p *Prepared) Group(pool policy.PoolID) *scenarios.ScalingGroup {
 	return p.scenario.ScalingGroups[pool]
 }
 
-// Static returns the NodePool of a pool that keeps a fixed number of nodes, nil for another.
+// Static returns the NodePool of a static pool, which keeps a fixed number of nodes, or nil for
+// other pools.
 func (p *Prepared) Static(pool policy.PoolID) *scenarios.NodePool {
 	if own := p.Own(pool); own != nil && own.Static {
 		return own
@@ -272,7 +273,7 @@ func (p *Prepared) Static(pool policy.PoolID) *scenarios.NodePool {
 	return nil
 }
 
-// WithoutStatic leaves out the offers of static pools, which buy for no pod.
+// WithoutStatic drops the offers of static pools, which launch nothing for pods.
 func (p *Prepared) WithoutStatic(offers []placement.Offer) []placement.Offer {
 	return slices.DeleteFunc(offers, func(o placement.Offer) bool { return p.Static(o.Pool) != nil })
 }

@@ -13,44 +13,46 @@ import (
 	"github.com/spotter-dev/spotter/sim/result"
 )
 
-// A Run is what the parts of one run share and none of them owns: the configuration, the clock, and
-// the log and the result that all add to.
+// A Run is the state that the parts of one run share and that none of them owns: the configuration,
+// the clock, and the log and the result to which all add.
 type Run struct {
 	Prepared *Prepared
 	Scenario *scenarios.BoundScenario
 	Delays   Delays
-	Window   billing.Span // what is metered
+	Window   billing.Span // metered window
 	Seed     uint64
-	Check    bool // the invariants are held after every event
+	Check    bool // invariants are checked after every event
 
 	Clock  *engine.Queue
 	Log    *engine.Log
 	Result *result.Result
 
-	// Failure ends the run.
+	// Failure, if not nil, ends the run.
 	Failure error
 
-	// SlowFactor is how many times longer nodes and pods take to start: 1 but for a fault.
+	// SlowFactor is the factor by which a fault slows down the start of nodes and pods; 1 without a
+	// fault.
 	SlowFactor float64
 
-	// Shifted says, by zone, from which a zonal shift leads away; nil before the first.
+	// Shifted reports, by zone, whether a zonal shift avoids it; nil before the first shift.
 	Shifted []bool
 }
 
-// A Config says what is drawn and written in a run.
+// A Config contains the settings of a Run.
 type Config struct {
-	Policy string // its name
+	Policy string // name of the policy
 	Seed   uint64
 
-	// Weather is the weather of the scenario and Seed if it was drawn before; nil draws it.
+	// Weather is the weather of the scenario and Seed if it was already drawn. If it is nil, NewRun
+	// draws it.
 	Weather *weather.Weather
 
-	Delays *Delays // nil are the default ones
+	Delays *Delays // nil means the default delays
 	Check  bool
 	Log    io.Writer // nil writes none
 }
 
-// NewRun returns what the parts of a run share, and its weather.
+// NewRun returns the shared state of a run, and its weather.
 func NewRun(p *Prepared, cfg Config) (*Run, *weather.Weather, error) {
 	r := &Run{Prepared: p, Scenario: p.scenario, Window: p.Window, Delays: DefaultDelays(), Seed: cfg.Seed,
 		Check: cfg.Check,
@@ -73,7 +75,7 @@ func NewRun(p *Prepared, cfg Config) (*Run, *weather.Weather, error) {
 	return r, drawn, nil
 }
 
-// header is what the hash covers before the first event.
+// header returns the bytes that the hash covers before the first event.
 func (r *Run) header() []byte {
 	var b []byte
 	b = append(b, r.Scenario.Digest[:]...)
@@ -83,24 +85,24 @@ func (r *Run) header() []byte {
 	return append(b, r.Result.Weather[:]...)
 }
 
-// Away reports whether a zonal shift leads away from the zone of market m: Karpenter then
-// buys nothing there, and ends no instance.
+// Away reports whether a zonal shift avoids the zone of market m for a pool of Karpenter, which
+// then launches and terminates nothing there.
 func (r *Run) Away(pool policy.PoolID, m policy.MarketID) bool {
 	return r.Shifted != nil && r.Shifted[r.Scenario.Markets[m].Zone] &&
 		r.Scenario.Pools[pool].Provisioner == policy.ProvisionerKarpenter
 }
 
-// Metered reports whether what happens now is counted.
+// Metered reports whether the metered window has started, so that what happens now is counted.
 func (r *Run) Metered() bool { return r.Clock.Now >= r.Window.From }
 
-// Warn says something of the run that did not stop it, once.
+// Warn adds a warning to the result, unless it already contains the same one.
 func (r *Run) Warn(text string) {
 	if !slices.Contains(r.Result.Warnings, text) {
 		r.Result.Warnings = append(r.Result.Warnings, text)
 	}
 }
 
-// Fail ends the run with the first error that is found.
+// Fail ends the run. Only the first error is kept.
 func (r *Run) Fail(err error) {
 	if r.Failure == nil {
 		r.Failure = err

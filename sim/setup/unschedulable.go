@@ -12,21 +12,24 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// An Unschedulable is a workload of which no pod fits any node that can be bought. Reason is the
+// An Unschedulable is a workload of which no pod fits any node that can be launched. Reason is the
 // first constraint that no node meets.
 type Unschedulable struct {
 	Workload policy.WorkloadID
 	Reason   string
 
-	// Pending reports that its pods stay pending for the whole run: no node of the first cluster
-	// may hold them either. It is the same under every policy, so that no outage figure has it.
+	// Pending reports whether its pods stay pending for the whole run, because no node of the
+	// initial cluster may run them either. This is the same under every policy, so no outage figure
+	// includes it.
 	Pending bool
 }
 
-// Unschedulable returns the workloads whose pods fit no node that can be bought, ascending.
+// Unschedulable returns the workloads whose pods fit no node that can be launched, in ascending
+// order.
 func (p *Prepared) Unschedulable() []Unschedulable { return p.unschedulable }
 
-// Warnings returns a line for each workload whose pods fit no node that can be bought, with the reason.
+// Warnings returns a line with the reason for each workload whose pods fit no node that can be
+// launched.
 func (p *Prepared) Warnings() (lines []string) {
 	for _, u := range p.unschedulable {
 		lines = append(lines, p.describe(u))
@@ -51,8 +54,8 @@ func (p *Prepared) describe(u Unschedulable) string {
 		name, u.Reason)
 }
 
-// pending reports whether no pod of a workload that fits no node that can be bought runs at the start.
-// Nodes that the first cluster has may cost more than their pool may pay.
+// pending reports whether no pod of an unschedulable workload runs at the start. Nodes of the
+// initial cluster may cost more than the maximum price of their pool.
 func (p *Prepared) pending(id policy.WorkloadID, tooExpensive bool) bool {
 	if tooExpensive && p.scenario.StartCluster != scenarios.StartEmpty {
 		return false
@@ -67,18 +70,20 @@ func (p *Prepared) NeverRuns(id policy.WorkloadID) bool {
 	return slices.ContainsFunc(p.unschedulable, func(u Unschedulable) bool { return u.Workload == id && u.Pending })
 }
 
-// A search narrows offers down by what pods of a template need, one constraint after the other.
+// A search reduces offers to those that pods of a template can use, one constraint after the other.
 type search struct {
 	p     *Prepared
 	space *placement.Space
 	t     *policy.Template
 	left  []placement.Offer
 
-	// tooExpensive reports that offers meet all constraints but the price that their pools may pay.
+	// tooExpensive reports whether offers meet all constraints except the maximum price of their
+	// pools.
 	tooExpensive bool
 }
 
-// keep leaves the offers that meet a constraint. It reports false, and leaves all, where none does.
+// keep drops the offers that do not meet a constraint. If no offer meets it, keep drops none and
+// returns false.
 func (s *search) keep(meets func(o *placement.Offer) bool) bool {
 	kept := slices.DeleteFunc(slices.Clone(s.left), func(o placement.Offer) bool { return !meets(&o) })
 	if len(kept) == 0 {
@@ -88,7 +93,7 @@ func (s *search) keep(meets func(o *placement.Offer) bool) bool {
 	return true
 }
 
-// obstacle returns why no offer fits; empty if some do, which are left.
+// obstacle returns the reason why no offer fits, or "" if some do. These remain in left.
 func (s *search) obstacle() string {
 	if len(s.left) == 0 {
 		return "no pool sells anything"
@@ -124,8 +129,7 @@ func (s *search) labels() string {
 	return "its node affinity wants " + strings.Join(terms, "; or ")
 }
 
-// unmetOf returns the first requirement of a term that none of the offers meets which meet those
-// before it.
+// unmetOf returns the first requirement of a term that no remaining offer meets.
 func (s *search) unmetOf(term *policy.NodeTerm) string {
 	one := *s
 	for i := range term.Labels {
@@ -138,8 +142,8 @@ func (s *search) unmetOf(term *policy.NodeTerm) string {
 
 var operators = [...]string{"in", "not in", "to exist", "not to exist", "above", "below"}
 
-// unmet describes a requirement that none of the offers meets, with the values that they have and
-// the type with the nearest.
+// unmet describes a requirement that no offer meets, with the values of the offers and the type
+// with the nearest value.
 func (s *search) unmet(r *policy.Requirement) string {
 	text := strings.TrimSpace(r.Key + " " + operators[r.Op] + " " + strings.Join(r.Values, ", "))
 	if r.Op == policy.OpIn && len(r.Values) == 1 {
@@ -180,8 +184,7 @@ func (s *search) unmet(r *policy.Requirement) string {
 	return text + ", and nodes have " + strings.Join(values, ", ") + more + s.nearest(&s.left[at], "")
 }
 
-// open reports whether nodes may have any value of a label that their NodePool allows, and not one of
-// a list.
+// open reports whether a NodePool accepts any value of a label and not only those of a list.
 func (s *search) open(key string) bool {
 	return slices.ContainsFunc(s.left, func(o placement.Offer) bool {
 		own := s.p.Own(o.Pool)
@@ -192,7 +195,7 @@ func (s *search) open(key string) bool {
 	})
 }
 
-// nearest names the type of an offer, and its pool.
+// nearest describes the type of an offer, and its pool.
 func (s *search) nearest(o *placement.Offer, has string) string {
 	if has != "" {
 		has = " with " + has
@@ -201,7 +204,8 @@ func (s *search) nearest(o *placement.Offer, has string) string {
 	return fmt.Sprintf(" (nearest: %s of pool %s%s)", w.Types[w.Markets[o.Market].Type].Name, w.Pools[o.Pool].Name, has)
 }
 
-// domains checks that nodes have the labels over which the pod is spread or kept with others.
+// domains checks that nodes have the labels over which the pod is spread or kept together with
+// others.
 func (s *search) domains() string {
 	var keys []string
 	for _, c := range s.t.Spread {
@@ -256,7 +260,7 @@ func (s *search) hostPorts() string {
 		s.p.scenario.Templates[daemon].Name, strings.Join(ports, " or "), s.nearest(o, ""))
 }
 
-// A need is an amount that a pod requests, and what a node leaves of it to pods.
+// A need is a resource that a pod may request, with the function that formats an amount of it.
 type need struct {
 	name  string
 	of    func(r *policy.Resources) int64
@@ -274,7 +278,8 @@ var needs = []need{
 
 func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-// resources checks what the pod requests against what DaemonSets leave of a node.
+// resources checks the requests of the pod against the resources of a node without those of
+// DaemonSets.
 func (s *search) resources() string {
 	free := func(o *placement.Offer) policy.Resources {
 		return o.Allocatable.Minus(s.space.Daemons(o.Labels, o.Taints))
@@ -302,7 +307,7 @@ func (s *search) resources() string {
 	return fmt.Sprintf("it has %d volumes%s", volumes, s.nearest(&best, strconv.Itoa(int(best.VolumesMax))))
 }
 
-// prices checks that a node costs no more than its pool may pay, at some time of the run.
+// prices checks that a node is within the maximum price of its pool at some time of the run.
 func (s *search) prices() string {
 	least := func(o *placement.Offer) policy.Money {
 		lowest := policy.NoPrice
@@ -325,7 +330,7 @@ func (s *search) prices() string {
 		least(&best).Short(), pools[best.Pool].PriceMax.Short(), s.nearest(&best, ""))
 }
 
-// companions checks that some pods match what the pod must run with.
+// companions checks that some workload matches each required pod affinity term.
 func (s *search) companions() string {
 	for i := range s.t.PodAffinity {
 		term := &s.t.PodAffinity[i]

@@ -13,19 +13,20 @@ import (
 	"github.com/spotter-dev/spotter/sim/setup"
 )
 
-// Start is when the window of built scenarios starts: a Thursday, 00:00 UTC.
+// Start is the start of the window of built scenarios: a Thursday, 00:00 UTC.
 var Start = policy.TimeOf(time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC))
 
-// GiB is one in bytes.
+// GiB is the number of bytes in a gibibyte.
 const GiB = int64(1) << 30
 
-// New returns a scenario of the given duration with no markets yet.
+// New returns a scenario of the given duration without markets.
 func New(duration time.Duration) scenarios.BoundScenario {
 	return scenarios.BoundScenario{Settings: scenarios.Settings{Name: "test", Start: Start, Duration: duration,
 		WarmUp: 24 * time.Hour, ReadyGrace: 10 * time.Minute, Intensity: 1}}
 }
 
-// AddMarkets adds every zone × type × capacity type. Types have 4, 8, 16 … vCPUs.
+// AddMarkets adds markets for every combination of zone, type and capacity type. Types have 4, 8,
+// 16 … vCPUs.
 func AddMarkets(w *scenarios.BoundScenario, zones, types int, gpus bool) {
 	for z := range zones {
 		w.Zones = append(w.Zones, fmt.Sprintf("z%d", z))
@@ -74,7 +75,8 @@ func AddPool(w *scenarios.BoundScenario, name string) *policy.Pool {
 	return &w.Pools[p.ID]
 }
 
-// AddWorkload adds a workload of replicas pods with the given requests.
+// AddWorkload adds a workload with the given number of replicas and requests of each pod, and
+// returns the template.
 func AddWorkload(w *scenarios.BoundScenario, name string, kind policy.WorkloadKind, replicas int32,
 	requests policy.Resources) *policy.Template {
 	id := policy.WorkloadID(len(w.Workloads))
@@ -93,7 +95,7 @@ func AddWorkload(w *scenarios.BoundScenario, name string, kind policy.WorkloadKi
 	return &w.Templates[id]
 }
 
-// SortMarkets puts the markets in the order of their names, as those of a bound scenario are.
+// SortMarkets sorts the markets by name, as in a bound scenario.
 func SortMarkets(w *scenarios.BoundScenario) {
 	order := make([]int, len(w.Markets))
 	for i := range order {
@@ -130,8 +132,8 @@ func SortMarkets(w *scenarios.BoundScenario) {
 	}
 }
 
-// One returns a scenario of half a day, without losses, in which a pool of two zones and one type of 4
-// vCPU runs a Deployment of pods of 1.8 vCPU and 1 GiB.
+// One returns a scenario of half a day, without reclaims, in which a pool of two zones and one type
+// of 4 vCPUs runs a Deployment of pods of 1.8 vCPUs and 1 GiB.
 func One(replicas int32, steps ...scenarios.ReplicaStep) scenarios.BoundScenario {
 	w := New(12 * time.Hour)
 	w.Intensity, w.WarmUp = 0, time.Hour
@@ -142,7 +144,7 @@ func One(replicas int32, steps ...scenarios.ReplicaStep) scenarios.BoundScenario
 	return w
 }
 
-// NewRun starts a run of w for tests of its parts, and its weather.
+// NewRun returns the shared state of a run of w and its market, for tests of its parts.
 func NewRun(t testing.TB, w *scenarios.BoundScenario, seed uint64) (*setup.Run, *market.Market) {
 	t.Helper()
 	p, err := setup.Prepare(w)
