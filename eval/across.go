@@ -5,8 +5,8 @@ package eval
 type Across struct {
 	// Name of the policy, as written in the configuration.
 	Policy string `json:"policy"`
-	// Scenarios in which its median net_savings_pct is the greatest of all policies that keep the
-	// manifests, equals included.
+	// Number of scenarios in which the policy has the highest median net_savings_pct of all policies
+	// that comply with the manifests, ties included.
 	First int `json:"first"`
 	// Number of scenarios in which the policy has a median.
 	Of int `json:"of"`
@@ -23,7 +23,7 @@ type Across struct {
 	WorstOutage int `json:"-"`
 }
 
-// A Shortfall is how far a policy is below the first of a scenario.
+// A Shortfall is the distance of a policy from the first of a scenario.
 type Shortfall struct {
 	// Percentage points of the on-demand bill. Negative for a policy that saves more than the first
 	// in every scenario, but violates the manifests.

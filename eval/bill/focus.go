@@ -167,7 +167,7 @@ func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 		open = int64(part(policy.Money(all), int64(c.Billed), int64(c.Billed+c.Spared)))
 	}
 	if c.Billed > 0 {
-		open = max(open, 1) // what is billed is billed for something
+		open = max(open, 1) // a billed amount needs a positive quantity
 	}
 	if open > 0 {
 		f.lines = append(f.lines, Line{u: u, kind: lineNode, period: p, node: node, billed: c.Billed, effective: c.Billed,
@@ -193,8 +193,8 @@ func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 	}
 }
 
-// A share divides the fee of a commitment in a period among what it covers, by how much
-// that takes of it.
+// A share divides the fee of a commitment in a period among the usage that it covers, in proportion
+// to how much of the commitment each uses.
 type share struct {
 	fee, given policy.Money
 	length     time.Duration

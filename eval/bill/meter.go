@@ -122,7 +122,7 @@ func (m *meter) add(i int, p billing.Span, billed policy.Money) {
 	}
 }
 
-// An event is a launch or an end of a node, or the end of a period.
+// An event is the launch or the end of a node, or the end of a period.
 type event struct {
 	at   policy.Time
 	kind int
