@@ -23,13 +23,13 @@ func ReadResults(path string) (*format.Results, error) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil //nolint:nilerr // reading it as a scenario will report the error
+		return nil, nil //nolint:nilerr // it is said when it is read as a scenario
 	}
 	var head struct {
 		Version *json.RawMessage `json:"schema_version"`
 	}
 	if extension == ".json" && (json.Unmarshal(text, &head) != nil || head.Version == nil) {
-		return nil, nil //nolint:nilerr // not a result of eval
+		return nil, nil //nolint:nilerr // it is something else
 	}
 	out, err := format.ReadResults(bytes.NewReader(text))
 	if err != nil {
