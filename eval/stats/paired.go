@@ -64,8 +64,8 @@ type Test struct {
 //
 // Within is wrong if the median loss is beyond the tolerance or, if Rarely is set, at least a
 // quarter of all units lose more than it. The probability that it is wrong is at most WithinRate:
-// both must be ruled out, and the mean must be within the tolerance too. It may not detect a loss in
-// fewer units; Worse is the observed number of such units.
+// both must be ruled out, and the mean must be within the tolerance too. It may not detect a loss
+// in fewer units; Worse is the observed number of such units.
 //
 // The interval has error rate ExceedsRate, which must be at most twice WithinRate.
 func (t Test) Paired(losses []float64) Paired {
