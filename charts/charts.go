@@ -1,7 +1,7 @@
 // Package charts generates the parts of the Helm charts that follow from the program: the
-// definitions of Spotter's kinds, the admission policy that is the gate of budgets, and the rules
-// of the roles. It also generates the tables of values from their comments. `make generate` writes
-// them, and a test compares.
+// CustomResourceDefinitions, the ValidatingAdmissionPolicy that enforces GPU budgets, the rules of
+// the RBAC roles, and the tables of values, which it takes from the comments of values.yaml. `make
+// generate` writes them; a test fails if they are out of date.
 package charts
 
 //go:generate go run gen.go
@@ -17,9 +17,9 @@ import (
 	"github.com/spotter-dev/spotter/live/rights"
 )
 
-// A File is a part of a chart, or a page on it, that is made and not written.
+// A File is a generated file of a chart.
 type File struct {
-	// Path is that below the folder of the charts.
+	// Path is relative to the folder of the charts.
 	Path string
 	Data []byte
 }
@@ -27,8 +27,8 @@ type File struct {
 // note is the first line of every file.
 const note = "{{- /* Made by `make generate`; do not edit. */}}\n"
 
-// Files returns all files that are made, in an order that does not change. values and
-// schema are the values.yaml and the values.schema.json of the chart spotter.
+// Files returns all generated files in a fixed order. values and schema are the contents of the
+// values.yaml and the values.schema.json of the chart spotter.
 func Files(values, schema []byte) ([]File, error) {
 	var all []File
 	for _, name := range crd.Files() {
@@ -57,7 +57,7 @@ func Files(values, schema []byte) ([]File, error) {
 	), nil
 }
 
-// Write writes all files below dir, the folder of the charts.
+// Write writes all generated files below dir, the folder of the charts.
 func Write(dir string) error {
 	values, err := os.ReadFile(filepath.Join(dir, "spotter", "values.yaml"))
 	if err != nil {
@@ -79,12 +79,12 @@ func Write(dir string) error {
 	return nil
 }
 
-// chartLabels are put on everything.
+// chartLabels are the labels of every object of the chart.
 const chartLabels = "  labels:\n    {{- include \"spotter.labels\" . | nindent 4 }}\n"
 
-// definition returns a manifest of a definition as a template: with the chart's
-// labels, and kept when the release goes, since all objects of the kind would go with
-// it.
+// definition returns a CustomResourceDefinition as a template with the chart's labels. The template
+// keeps the definition when the release is uninstalled, because deleting it would delete all
+// objects of its kind.
 func definition(manifest []byte) string {
 	text := strings.TrimPrefix(string(manifest), "---\n")
 	return strings.Replace(text, "  annotations:\n", chartLabels+"  annotations:\n    helm.sh/resource-policy: keep\n", 1)
@@ -95,8 +95,8 @@ func labelled(manifest []byte) string {
 	return strings.ReplaceAll(string(manifest), "metadata:\n  name: ", "metadata:\n"+chartLabels+"  name: ")
 }
 
-// guard returns the template of the policies that narrow the controller's rights. That of
-// the kill switch needs one.
+// guard returns the template of the admission policies that restrict the controller's rights. The
+// policy of the kill switch is rendered only if values.yaml names a kill switch.
 func guard() string {
 	text := labelled(rights.GuardFile(rights.Guarded{
 		User:      `system:serviceaccount:{{ .Release.Namespace }}:{{ include "spotter.serviceAccountName" . }}`,
@@ -108,7 +108,7 @@ func guard() string {
 		"\n{{- if .Values.killSwitch }}\n---\n" + strings.Join(docs[last:], "\n---\n") + "{{- end }}\n{{- end }}\n"
 }
 
-// scopes are the roles that rights are granted by.
+// scopes lists the roles and the template of each role's rules.
 var scopes = []struct {
 	scope    rights.Scope
 	template string
@@ -134,7 +134,7 @@ func rules() []byte {
 	return b.Bytes()
 }
 
-// rule writes one rule. It applies only if the chart's values enable it.
+// rule writes one rule, inside a condition on the chart's values if it has one.
 func rule(b *bytes.Buffer, r *rights.Right) {
 	when := condition(r)
 	if when != "" {
@@ -150,8 +150,8 @@ func rule(b *bytes.Buffer, r *rights.Right) {
 	}
 }
 
-// parts say by which values a part of the controller is used. One that is missing is
-// always used.
+// parts maps a part of the controller to the values that enable it. A part that is missing here is
+// always enabled.
 var parts = map[rights.Part]string{
 	rights.SecureMetrics: `.Values.metrics.secure`,
 	rights.Karpenter:     `(has "karpenter" .Values.backends)`,
@@ -161,7 +161,7 @@ var parts = map[rights.Part]string{
 	rights.Prometheus:    `.Values.usage.prometheus.url`,
 }
 
-// condition returns when a right is granted; empty is always.
+// condition returns the template expression under which a right is granted, or "" if it always is.
 func condition(r *rights.Right) string {
 	var all []string
 	if r.Active {

@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Command gen writes those files of the charts that follow from the program. It is
-// run in the folder of the charts.
+// Command gen writes the generated files of the Helm charts. It must run in the folder of the
+// charts.
 package main
 
 import (

@@ -8,23 +8,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Value is one key of a chart's values that users may set.
+// A Value is a documented key of a chart's values.
 type Value struct {
-	// Path is the key with those above it, divided by dots.
+	// Path is the key and its parent keys, separated by dots.
 	Path string
 
-	// Default is its value as JSON would have it, on one line.
+	// Default is the default value as JSON on one line.
 	Default string
 
-	// Text is the comment above it, without the mark.
+	// Text is the comment of the key without its marker.
 	Text string
 }
 
-// mark starts the comment that documents a value, as in other charts.
+// mark starts the comment that documents a value, as in helm-docs.
 const mark = "# -- "
 
-// Values returns the documented keys of a values.yaml in their order, and an error for
-// a key that neither is documented nor has keys below it that are.
+// Values returns the documented keys of a values.yaml in their order. It returns an error if a key
+// is not documented and has no documented keys below it.
 func Values(text []byte) ([]Value, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -62,7 +62,7 @@ func valuesOf(m *yaml.Node, above string) ([]Value, error) {
 	return all, nil
 }
 
-// flat returns a value on one line.
+// flat formats a value as JSON on one line.
 func flat(n *yaml.Node) (string, error) {
 	inline(n)
 	text, err := yaml.Marshal(n)
@@ -79,7 +79,7 @@ func inline(n *yaml.Node) {
 	}
 }
 
-// readme returns the page of the chart spotter, with a table of its values.
+// readme returns the README of the chart spotter, which has a table of the chart's values.
 func readme(values []byte) (File, error) {
 	all, err := Values(values)
 	if err != nil {

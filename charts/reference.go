@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An allowed is the part of a value's schema in values.schema.json that readers need.
+// An allowed is the part of a value's schema in values.schema.json that the reference describes.
 type allowed struct {
 	Type       any
 	Enum       []any
@@ -20,8 +20,8 @@ type allowed struct {
 	Properties map[string]*allowed
 }
 
-// reference returns the page on every value: what it may be, its default, and what it
-// is for.
+// reference returns the reference of the chart's values: the permitted values, the default and the
+// purpose of each.
 func reference(values, schemaText []byte) (File, error) {
 	all, err := Values(values)
 	if err != nil {
@@ -45,7 +45,7 @@ func reference(values, schemaText []byte) (File, error) {
 	return File{filepath.Join("..", "docs", "reference-values.md"), []byte(b.String())}, nil
 }
 
-// say returns what a value may be, in words.
+// say describes the permitted values in words.
 func (s *allowed) say() string {
 	var all []string
 	switch kind := s.Type.(type) {
@@ -91,7 +91,7 @@ func (s *allowed) say() string {
 	return strings.Join(all, "; ")
 }
 
-// bar keeps a bar from ending a cell of a table.
+// bar escapes bars, which would otherwise end a cell of a table.
 func bar(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 const referenceHead = `<!-- Made by make generate from charts/spotter/values.yaml and values.schema.json; do not edit. -->

@@ -5,16 +5,16 @@ import (
 	"io/fs"
 )
 
-// shipped are the bundles that are part of the program. docs/models.md is their card.
+// shipped contains the embedded bundles, which docs/models.md describes.
 //
 //go:embed builtin qnet
 var shipped embed.FS
 
-// Builtin returns the files of the bundle that forecasts.
+// Builtin returns the files of the embedded bundle with a forecaster.
 func Builtin() fs.FS { return shippedAt("builtin") }
 
-// BuiltinActions returns the files of the bundle that values actions. Its features
-// are built on forecasts of the closed form, so that it has no forecaster.
+// BuiltinActions returns the files of the embedded bundle with action values. It has no forecaster,
+// because its features use forecasts of the closed form.
 func BuiltinActions() fs.FS { return shippedAt("qnet") }
 
 func shippedAt(dir string) fs.FS {

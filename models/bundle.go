@@ -14,47 +14,45 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Bundle is a manifest and the graphs that it describes, all of whose files
-// were verified.
+// A Bundle is a manifest and the graphs that it describes. All of its files were verified.
 type Bundle struct {
 	Manifest *Manifest
 	Scope    Scope
 
-	// Fingerprint is the SHA-256 of the manifest, and so of every file.
+	// Fingerprint is the SHA-256 of the manifest, which covers every file.
 	Fingerprint string
 
-	// Forecaster and Actions are nil where the bundle has none.
+	// Forecaster and Actions are nil if the bundle does not have them.
 	Forecaster, Actions *Net
 
-	// Files are the artefacts by path, ascending.
+	// Files are the artefacts in ascending order of paths.
 	Files []File
 }
 
-// A File is an artefact that was verified.
+// A File is a verified artefact.
 type File struct {
 	Path  string
 	Bytes int
 }
 
-// A Net is a graph with all that is needed to run it.
+// A Net is a graph with all information that is necessary to run it.
 type Net struct {
 	Model *Model
 	Graph *Graph
 
-	// ONNX is the file with its weights in it.
+	// ONNX is the content of the graph's file, including its weights.
 	ONNX []byte
 
-	// Row is the shape of one row of the input, Width the number of its
-	// elements.
+	// Row is the shape of one input row, Width the number of its elements.
 	Row   []int64
 	Width int
 
-	// Outputs are the tensors that are read, in the order of [Net.Names], and
-	// Widths the number of elements that each has for one row.
+	// Outputs are the tensors that are read, in the order of [Net.Names]. Widths are the numbers of
+	// elements of each output per row.
 	Outputs []Tensor
 	Widths  []int
 
-	// Batch is the number of rows of one call, 0 where any number is taken.
+	// Batch is the number of rows of one call, 0 if it may be any number.
 	Batch int
 }
 
@@ -65,9 +63,8 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf("%s: cloud: the bundle is for %q and not for %q", ManifestName, e.Cloud, e.Want)
 }
 
-// Open reads and verifies the bundle in fsys for use on cloud; an empty cloud
-// takes any. Nothing is used of a bundle of which a single file is not as its
-// manifest says.
+// Open reads and verifies the bundle in fsys for use on cloud; an empty cloud accepts any bundle.
+// It rejects the whole bundle if a single file differs from its description in the manifest.
 func Open(fsys fs.FS, cloud string) (*Bundle, error) {
 	m, raw, err := readManifest(fsys)
 	if err != nil {
@@ -105,9 +102,9 @@ func Open(fsys fs.FS, cloud string) (*Bundle, error) {
 	return b, nil
 }
 
-// GivesHazard reports whether the hazard in markets of an instance type is taken
-// from the forecaster's score. In other markets it stays the closed form's, also
-// where the bundle scores them.
+// GivesHazard reports whether the hazard in markets of an instance type is derived from the
+// forecaster's score. In other markets it is that of the closed form, even if the bundle scores
+// them.
 func (b *Bundle) GivesHazard(t *policy.InstanceType) bool {
 	if b.Forecaster == nil || b.Forecaster.Model.HorizonHours == 0 {
 		return false
@@ -116,7 +113,7 @@ func (b *Bundle) GivesHazard(t *policy.InstanceType) bool {
 	return b.Scope.Covers(t) && (len(hazards.Families) == 0 || hazards.Covers(t))
 }
 
-// readArtifacts reads every file that the manifest lists, by path.
+// readArtifacts reads and verifies every file that the manifest lists, by path.
 func readArtifacts(fsys fs.FS, m *Manifest) (map[string][]byte, error) {
 	files := make(map[string][]byte)
 	for _, name := range slices.Sorted(maps.Keys(m.Artifacts)) {
@@ -138,15 +135,15 @@ func readArtifacts(fsys fs.FS, m *Manifest) (map[string][]byte, error) {
 	return files, nil
 }
 
-// identities are the equations that the SpotVortex agent reads with its
-// graphs, and what they are when they change nothing.
+// identities are the equations that the SpotVortex agent reads with its graphs, and the equations
+// that do not change the scores.
 var identities = map[string]string{
 	"pysr/calibration_equation.txt": "capacity_score",
 	"pysr/context_equation.txt":     "pysr_calibrated_risk",
 }
 
-// checkEquations refuses a bundle whose equations would change the scores: they
-// are not applied here, and a score without them would be another one.
+// checkEquations rejects a bundle whose equations would change the scores, because equations are
+// not applied here.
 func checkEquations(fsys fs.FS) error {
 	for _, p := range slices.Sorted(maps.Keys(identities)) {
 		text, err := fs.ReadFile(fsys, p)
@@ -163,7 +160,7 @@ func checkEquations(fsys fs.FS) error {
 	return nil
 }
 
-// newNet reads the graph of a model and checks it against what it is fed.
+// newNet reads the graph of a model and checks it against the manifest.
 func newNet(m *Manifest, model *Model, files map[string][]byte) (*Net, error) {
 	a, ok := m.artifact(model.Graph)
 	if !ok {
@@ -190,11 +187,10 @@ func newNet(m *Manifest, model *Model, files map[string][]byte) (*Net, error) {
 	return n, nil
 }
 
-// Names returns the meanings of the outputs, in the order in which they are
-// read.
+// Names returns the names of the outputs in the order in which they are read.
 func (n *Net) Names() []string { return slices.Sorted(maps.Keys(n.Model.Outputs)) }
 
-// check holds the graph to the model: names, shapes, and one number of rows.
+// check compares the graph with the model: names, shapes, and the number of rows.
 func (n *Net) check() error {
 	want := append([]int64{-1}, n.Row...)
 	if len(n.Graph.Inputs) != 1 || n.Graph.Inputs[0].Name != n.Model.Input {
@@ -225,7 +221,7 @@ func (n *Net) check() error {
 	return nil
 }
 
-// width returns how many elements an output has for one row.
+// width returns the number of elements of an output per row.
 func (n *Net) width(t Tensor) (int, error) {
 	if !t.Float || len(t.Shape) == 0 || len(t.Shape) > 3 {
 		return 0, fmt.Errorf("its output %s is not rows of numbers", t)
@@ -243,10 +239,10 @@ func (n *Net) width(t Tensor) (int, error) {
 	return int(width), nil
 }
 
-// A Session runs a graph. It may be used by many goroutines at once.
+// A Session runs a graph. It is safe for concurrent use.
 type Session interface {
-	// Run evaluates rows of the input, which are stored one after another in in. It writes the
-	// numbers of output i to out[i], which must be long enough.
+	// Run evaluates rows consecutive rows of the input in. It writes the numbers of output i to
+	// out[i], which must be long enough.
 	Run(rows int, in []float32, out [][]float32) error
 
 	Close() error

@@ -14,39 +14,39 @@ import (
 //
 //	hazard = (a + reclaims) / (b + node-hours),
 //
-// over our own decaying experience there. Its prior mean a/b is the rate of
-// the published band of interruption frequency, multiplied by one factor for
-// the market's zone and one for its type, each of the same form,
+// over the decaying experience of this cluster in the market. Its prior mean a/b is the rate of the
+// published band of interruption frequency, multiplied by a factor for the market's zone and a
+// factor for its type, each of the same form,
 //
 //	factor = (A + reclaims) / (A + reclaims expected of the bands),
 //
-// over the other markets of that zone or type. On demand nothing is reclaimed.
+// over the other markets of that zone or type. On-demand nodes are never reclaimed.
 //
-// It remembers nothing between calls and may be used by many runs at once.
+// It has no state between calls and is safe for concurrent use.
 type ClosedForm struct {
 	cfg   Config
 	hours float64 // of the horizon
 
-	// bands holds the forecast of each band without experience, the last entry
-	// that of an unknown band.
+	// bands contains the forecast of each band without experience. The last entry is that of an
+	// unknown band.
 	bands [policy.BandCount + 1]prior
 
 	scratch sync.Pool
 }
 
-// A prior is what is expected of a market by its band alone.
+// A prior is the expected behaviour of a market, given only its band.
 type prior struct {
 	hazard   float64 // per node-hour
 	refusal  float64 // probability that a launch is refused
 	forecast policy.Forecast
 }
 
-// refusals is the probability that a launch in a market of each band is
-// refused. No provider publishes it; it is taken to rise with the band.
+// refusals is the probability that a launch is refused, by band. No provider publishes it; it is
+// assumed to increase with the band.
 var refusals = [policy.BandCount]float64{0.01, 0.02, 0.03, 0.05, 0.10}
 
-// NewClosedForm returns the forecaster with parameters cfg, or says which of
-// them is out of range.
+// NewClosedForm returns a forecaster with parameters cfg. It returns an error for a parameter that
+// is out of range.
 func NewClosedForm(cfg Config) (*ClosedForm, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -75,8 +75,8 @@ func NewClosedForm(cfg Config) (*ClosedForm, error) {
 	return f, nil
 }
 
-// prior returns the expected behaviour of a market of band b; where b is unknown, the mean over the
-// bands.
+// prior returns the expected behaviour of a market of band b; the mean over all bands if b is
+// unknown.
 func (f *ClosedForm) prior(b policy.Band) *prior {
 	if b < 0 || b >= policy.BandCount {
 		return &f.bands[policy.BandCount]
@@ -84,9 +84,9 @@ func (f *ClosedForm) prior(b policy.Band) *prior {
 	return &f.bands[b]
 }
 
-// lost returns the probability that a node is reclaimed within the horizon,
-// 1 - exp(-x). For the small x that bands forecast the series is exact to
-// x⁴/24, less than the last bits of the difference, and several times faster.
+// lost returns the probability that a node is reclaimed within the horizon, 1 - exp(-x). For small
+// x it uses a series whose error is below x⁴/24, which is less than the rounding error of the
+// difference, and which is several times faster.
 func (f *ClosedForm) lost(hazard float64) float64 {
 	x := float64(hazard * f.hours)
 	if x < 1e-3 {
@@ -95,8 +95,8 @@ func (f *ClosedForm) lost(hazard float64) float64 {
 	return 1 - portable.Exp(-x)
 }
 
-// Forecast writes the forecast of every market of s but those whose trace
-// brought one. It never fails.
+// Forecast sets the forecast of every market of s, except those with a recorded forecast. It never
+// fails.
 func (f *ClosedForm) Forecast(s *policy.Snapshot, _ *policy.Memory) error {
 	all := f.scratch.Get().(*pooled)
 	defer f.scratch.Put(all)
@@ -116,8 +116,8 @@ func (f *ClosedForm) Forecast(s *policy.Snapshot, _ *policy.Memory) error {
 	return nil
 }
 
-// forecast writes the forecast of one Spot market from the experience in the market itself and in
-// its zone and type.
+// forecast sets the forecast of one Spot market from the experience in the market itself and in its
+// zone and type.
 func (f *ClosedForm) forecast(s *policy.Snapshot, m *policy.Market, all *pooled) {
 	p := f.prior(m.Band)
 	zone, kind := &all.zones[m.Zone], &all.types[m.Type]
@@ -140,9 +140,9 @@ func (f *ClosedForm) forecast(s *policy.Snapshot, m *policy.Market, all *pooled)
 	}
 }
 
-// short returns the probability that a running node is lost to a shortage of
-// capacity within the horizon: that an ordinary launch is refused, or that what
-// refused us last still lasts, and that the shortage reaches the node.
+// short returns the probability that a running node is lost to a capacity shortage within the
+// horizon: that a launch is refused, or that the shortage of the last refusal continues, and that
+// the shortage reaches the node.
 func (f *ClosedForm) short(now policy.Time, m *policy.Market, p *prior, own seen) float64 {
 	rate := (float64(f.cfg.PriorLaunches*p.refusal) + own.refusals) / (f.cfg.PriorLaunches + own.launches + own.refusals)
 	if m.Experience.Refused == 0 {
@@ -152,39 +152,39 @@ func (f *ClosedForm) short(now policy.Time, m *policy.Market, p *prior, own seen
 	return float64(f.cfg.ShortageDepth * (1 - float64((1-rate)*(1-lasts))))
 }
 
-// factor returns how much riskier the other markets of a group proved than
-// their bands say.
+// factor returns the ratio of observed to expected reclaims in the other markets of a group,
+// limited by FactorMax.
 func (f *ClosedForm) factor(group, own seen) float64 {
 	reclaims, expected := group.reclaims-own.reclaims, group.expected-own.expected
 	x := (f.cfg.PooledReclaims + reclaims) / (f.cfg.PooledReclaims + expected)
 	return min(max(x, 1/f.cfg.FactorMax), f.cfg.FactorMax)
 }
 
-// A seen is an experience as of now. Its expected are the reclaims that the
-// band forecast for its hours.
+// A seen is an experience, decayed to the current time. expected is the number of reclaims that the
+// band predicts for its hours.
 type seen struct {
 	launches, refusals, reclaims, hours, expected float64
 }
 
-// A pooled is the experience of one snapshot by market, zone and type. Its slices are reused from
-// call to call and overwritten each time.
+// A pooled is the experience of one snapshot by market, zone and type. Its slices are reused and
+// overwritten in each call.
 type pooled struct {
 	markets      []seen
-	known        []bool // whether there is any in the market
+	known        []bool // whether there is experience in the market
 	zones, types []group
 }
 
-// A group is what the markets of one zone or type met together, and the factor
-// that follows for those of them that met nothing themselves.
+// A group is the total experience of the markets of one zone or type, and the factor for its
+// markets without experience.
 type group struct {
 	seen
 	factor float64
 }
 
-// collect reads the experience of s and reports whether there is any.
+// collect collects the experience of s and reports whether there is any.
 func (all *pooled) collect(f *ClosedForm, s *policy.Snapshot) bool {
 	met := false
-	decay, at := 1.0, s.Now // of the market before: most are stated as of one instant
+	decay, at := 1.0, s.Now // of the last market: most experiences refer to the same instant
 	for i := range s.Markets {
 		m := &s.Markets[i]
 		e := &m.Experience
@@ -223,7 +223,7 @@ func (x *seen) add(y seen) {
 	x.expected += y.expected
 }
 
-// decayed returns what an observation stated as of at still counts at now.
+// decayed returns the weight at now of an observation at time at.
 func decayed(at, now policy.Time) float64 {
 	if at == 0 || at >= now {
 		return 1

@@ -5,54 +5,48 @@ import (
 	"time"
 )
 
-// A Config holds the parameters of the [ClosedForm]. Start from
-// [DefaultConfig].
+// A Config contains the parameters of a [ClosedForm]. Start from [DefaultConfig].
 type Config struct {
-	// PriorReclaims is how many reclaims the prior of a market counts for: the a
-	// of (a + reclaims)/(b + node-hours), whose b follows from the market's
-	// prior rate. Raising it makes a forecast slower to follow what we meet in
-	// the market itself.
+	// PriorReclaims is the number of reclaims that the prior of a market is worth: the a of (a +
+	// reclaims)/(b + node-hours), whose b follows from the market's prior rate. A higher value
+	// makes a forecast slower to follow experience in the market itself.
 	PriorReclaims float64
 
-	// PooledReclaims is the same for what the markets of one zone, and those
-	// of one instance type, have in common. Raising it makes markets learn
-	// less from each other.
+	// PooledReclaims is the same for the factors of a zone and of an instance type. A higher value
+	// makes markets learn less from each other.
 	PooledReclaims float64
 
-	// FactorMax bounds how many times above or below its prior experience
-	// elsewhere in its zone and type may put a market. Raising it trusts
-	// neighbours more.
+	// FactorMax is the maximum factor by which experience elsewhere in its zone and type may raise
+	// or lower the forecast of a market. A higher value gives neighbours more influence.
 	FactorMax float64
 
-	// PriorLaunches is how many launches the prior of a refusal counts for.
-	// Raising it makes the capacity score slower to follow our own refusals.
+	// PriorLaunches is the number of launches that the prior of a refusal is worth. A higher value
+	// makes the capacity score slower to follow observed refusals.
 	PriorLaunches float64
 
-	// RefusalMemory is how long a refusal is felt: the time in which the
-	// probability that its cause lasts falls to 1/e. Raising it keeps away
-	// longer from a market that refused us.
+	// RefusalMemory is the time in which the probability that the cause of a refusal continues
+	// falls to 1/e. A higher value avoids a market for longer after a refusal.
 	RefusalMemory time.Duration
 
-	// ShortageDepth is the part of a market's running nodes that a shortage
-	// takes, in [0, 1]. A refusal shows a shortage, or only that we hold all
-	// that there is; raising it takes refusals more as a danger for what runs.
+	// ShortageDepth is the fraction of a market's running nodes that a shortage takes, in [0, 1]. A
+	// refusal indicates a shortage, or only that this cluster already has all available nodes; a
+	// higher value treats refusals as a higher risk for running nodes.
 	ShortageDepth float64
 
-	// Horizon is how far the scores look ahead.
+	// Horizon is the time that the scores cover.
 	Horizon time.Duration
 
-	// ConfidencePublished is the confidence without experience where a band is published, and
-	// ConfidenceUnknown where the band is unknown; both in [0, 1].
+	// ConfidencePublished is the confidence without experience if a band is published,
+	// ConfidenceUnknown if the band is unknown; both in [0, 1].
 	ConfidencePublished, ConfidenceUnknown float64
 
-	// ConfidenceHours is how many node-hours in a market bring its confidence
-	// half of the way to 1.
+	// ConfidenceHours is the number of node-hours in a market that increase its confidence half of
+	// the way to 1.
 	ConfidenceHours float64
 }
 
-// DefaultConfig returns the parameters used where none are given. They are
-// judgements and not fits: one reclaim doubles a market's rate, four double
-// that of a zone or a type, and shortages last hours.
+// DefaultConfig returns the default parameters. They are judgements, not fitted values: one reclaim
+// doubles a market's rate, four double that of a zone or a type, and shortages last hours.
 func DefaultConfig() Config {
 	return Config{
 		PriorReclaims:       1,

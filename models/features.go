@@ -7,34 +7,34 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The builders of features. A change of what one builds is a new version: a
-// graph must be fed what it was trained on.
+// The builders of features. A change of a builder's result requires a new version, because a graph
+// must receive the features that it was trained on.
 const (
-	// MarketFeaturesV1 are what the SpotVortex agent feeds its forecaster:
-	// prices of one market over twelve steps.
+	// MarketFeaturesV1 are the features of the SpotVortex agent's forecaster: prices of one market
+	// over twelve steps.
 	MarketFeaturesV1 = "spotvortex-market/1"
 
-	// PoolFeaturesV1 are what it feeds its action values: prices, scores and
-	// workload of one pool.
+	// PoolFeaturesV1 are the features of the agent's action values: prices, scores and workload of
+	// one pool.
 	PoolFeaturesV1 = "spotvortex-pool/1"
 )
 
-// The outputs of graphs, by what they mean.
+// The outputs of graphs.
 const (
 	outputCapacity = "capacity"
 	outputRuntime  = "runtime"
 	outputValues   = "values"
 
-	// A forecaster may also forecast six hours, which nothing is decided on.
+	// Optional scores for six hours, which no decision uses.
 	outputCapacity6 = "capacity_6h"
 	outputRuntime6  = "runtime_6h"
 )
 
-// ActionCount is the number of actions that are valued: hold, 10 and 30 points
-// less spot, 10 and 30 more, and none at all.
+// ActionCount is the number of valued actions: hold, 10 and 30 percentage points less Spot, 10 and
+// 30 more, and no Spot.
 const ActionCount = 6
 
-// Shapes of a row.
+// The shapes of rows.
 const (
 	steps        = 12
 	stepFeatures = 10
@@ -43,7 +43,7 @@ const (
 )
 
 var (
-	// rowShapes are the shapes of one row of what each builder builds.
+	// rowShapes are the shapes of one row, by builder.
 	rowShapes = map[string][]int64{
 		MarketFeaturesV1: {steps, stepFeatures},
 		MarketFeaturesV2: {marketFeatures},
@@ -51,7 +51,7 @@ var (
 		PoolFeaturesQ:    {poolFeaturesQ},
 	}
 
-	// marketNames and poolNames hold the names of what each builder builds.
+	// marketNames and poolNames are the names of the features, by builder.
 	marketNames = map[string][]string{MarketFeaturesV1: {
 		"spot_price", "on_demand_price", "lag_1", "lag_3", "rolling_std", "hour", "weekday", "weekend", "step_from_end", "steps",
 	}, MarketFeaturesV2: marketNamesV2}
@@ -61,19 +61,18 @@ var (
 	}, PoolFeaturesQ: poolNamesQ}
 )
 
-// A MarketState is what the features of a market are built from. Prices are
-// dollars per node-hour.
+// A MarketState is the input of the features of a market. Prices are in dollars per node-hour.
 type MarketState struct {
 	Spot, OnDemand float64
 
-	// History are prices, oldest first.
+	// History contains past prices, the oldest first.
 	History []float64
 
 	Now policy.Time
 }
 
-// window returns the last twelve prices: every second one of the last 24 if there are 24, and
-// otherwise the existing ones, preceded by copies of the current price.
+// window returns twelve past prices: every second of the last 24 if there are 24, otherwise the
+// last ones that exist, preceded by copies of the current price.
 func (m *MarketState) window() [steps]float64 {
 	var w [steps]float64
 	h := m.History
@@ -93,8 +92,7 @@ func (m *MarketState) window() [steps]float64 {
 	return w
 }
 
-// Row writes the features of m, step by step, into row, which has room for
-// them.
+// Row writes the features of m to row, step by step. row must be long enough.
 func (m *MarketState) Row(row []float32) {
 	w := m.window()
 	now := m.Now.Std().UTC()
@@ -120,7 +118,7 @@ func (m *MarketState) Row(row []float32) {
 	}
 }
 
-// deviation returns the sample standard deviation of x, 0 of less than two.
+// deviation returns the sample standard deviation of x, 0 for fewer than two values.
 func deviation(x []float64) float64 {
 	if len(x) < 2 {
 		return 0
@@ -137,7 +135,7 @@ func deviation(x []float64) float64 {
 	return math.Sqrt(sum / float64(len(x)-1))
 }
 
-// A PoolState is what the features of a pool are built from.
+// A PoolState is the input of the features of a pool.
 type PoolState struct {
 	// Market is the market that represents the pool, and Capacity and Runtime are its scores.
 	Market            MarketState
@@ -149,13 +147,13 @@ type PoolState struct {
 
 	Utilization float64
 
-	// Spot says that most of the pool is on spot.
+	// Spot reports whether most nodes of the pool are on Spot.
 	Spot bool
 
 	Share, Target float64
 }
 
-// Row writes the features of p into row, each limited to [0, 1].
+// Row writes the features of p to row, each limited to [0, 1]. row must be long enough.
 func (p *PoolState) Row(row []float32) {
 	spot := 0.0
 	if p.Spot {
@@ -170,7 +168,7 @@ func (p *PoolState) Row(row []float32) {
 	}
 }
 
-// normalise applies n to rows of as many features as it has.
+// normalise applies n to consecutive rows. It does nothing if n is nil.
 func (n *Normalisation) normalise(rows []float32) {
 	if n == nil {
 		return
@@ -181,11 +179,11 @@ func (n *Normalisation) normalise(rows []float32) {
 	}
 }
 
-// sixth is the step of an output with several that is read, counted from 0.
+// sixth is the index of the step that is read of an output with several steps.
 const sixth = 5
 
-// score reads one number of a row of an output: of quantiles the middle one,
-// of steps ahead the sixth, or the last where there are fewer.
+// score returns one number from a row of an output: the middle quantile, and of several steps the
+// sixth, or the last if there are fewer.
 func score(t Tensor, row []float32) float64 {
 	switch len(t.Shape) {
 	case 2:
@@ -198,7 +196,7 @@ func score(t Tensor, row []float32) float64 {
 	return float64(row[0])
 }
 
-// prices returns the known ones of a history, in dollars, in the memory of buf.
+// prices returns the known prices of a history in dollars. It reuses buf.
 func prices(buf []float64, history []policy.Money) []float64 {
 	buf = slices.Grow(buf[:0], len(history))
 	for _, p := range history {
@@ -209,8 +207,8 @@ func prices(buf []float64, history []policy.Money) []float64 {
 	return buf
 }
 
-// FeatureNames returns the names of what a builder of features builds, in order;
-// of [MarketFeaturesV1] they are those of each step.
+// FeatureNames returns the names of a builder's features in order; for [MarketFeaturesV1] those of
+// each step.
 func FeatureNames(builder string) []string {
 	if names, ok := marketNames[builder]; ok {
 		return slices.Clone(names)

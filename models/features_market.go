@@ -10,48 +10,48 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// MarketFeaturesV2 are what a market shows to a cluster that uses it: how its
-// price moved within four hours, what the cluster met there, in other zones of
-// its region and around it, the nodes that run there, and what the closed form
-// makes of it. Nothing is known of a market but what a snapshot holds.
+// MarketFeaturesV2 are the features of a market that a cluster can observe: price changes within
+// four hours, the cluster's experience in the market, in other zones of its region and in its
+// surroundings, the nodes that run there, and the closed form's forecast. All are derived from a
+// snapshot.
 const MarketFeaturesV2 = "spotter-market/2"
 
-// The features of [MarketFeaturesV2], in their order.
+// The features of [MarketFeaturesV2], in order.
 const (
 	featurePriceRatio  = iota // charge / on-demand
-	featurePriceHour          // its change within an hour
-	featurePriceWindow        // its change within four hours
-	featurePriceSpread        // its standard deviation within four hours
-	featureNoon               // how far the hour of the day, UTC, is from 12
-	featureEvening            // and from 18
+	featurePriceHour          // change of the price ratio within an hour
+	featurePriceWindow        // change of the price ratio within four hours
+	featurePriceSpread        // standard deviation of the price ratio within four hours
+	featureNoon               // distance of the hour of the day, UTC, from 12
+	featureEvening            // distance of the hour of the day from 18
 	featureWeekend
 	featureGPU
-	featureVCPU // logarithm to base 2
-	featureBand // from 0 to 1, a half where no band is published
+	featureVCPU // base-2 logarithm
+	featureBand // from 0 to 1, 0.5 if no band is published
 	featureNoBand
-	featureHeld     // logarithm of 1 + nodes
-	featureYoungest // since the last launch of a node that runs
-	featureOldest   // since the first one
-	featureRefused  // since we were refused
+	featureHeld     // base-2 logarithm of 1 + nodes
+	featureYoungest // time since the last launch of a running node
+	featureOldest   // time since the first launch of a running node
+	featureRefused  // time since the last refusal
 	featureReclaimed
 	featureRate     // logarithm of reclaims per node-hour
-	featureRefusals // share of the launches that were refused
-	featureHours    // logarithm of 1 + node-hours
+	featureRefusals // fraction of launches that were refused
+	featureHours    // base-2 logarithm of 1 + node-hours
 	featureOthersHeld
 	featureOthersYoungest
 	featureOthersOldest
 	featureOthersTrouble
 	featureOthersRate
 	featureOthersRefusals
-	featureZoneTrouble   // share of other markets of the zone in trouble
-	featureRegionTrouble // and of the region
+	featureZoneTrouble   // fraction of other markets of the zone in trouble
+	featureRegionTrouble // fraction of other markets of the region in trouble
 	featureClosedHazard  // logarithm of the closed form's hazard
 	featureClosedCapacity
 	marketFeatures
 )
 
-// marketNamesV2 are the names of the features. The others of a market are the
-// markets of its type in other zones of its region.
+// marketNamesV2 are the names of the features. "others" are the markets of the same type in other
+// zones of the region.
 var marketNamesV2 = []string{
 	"price_ratio", "price_change_1h", "price_change_4h", "price_spread", "hour_from_noon", "hour_from_evening", "weekend",
 	"gpu", "vcpu", "band", "band_unknown", "held", "since_last_launch", "since_first_launch", "since_refusal", "since_reclaim",
@@ -60,29 +60,29 @@ var marketNamesV2 = []string{
 	"closed_form_hazard", "closed_form_capacity",
 }
 
-// The time since an event is counted in quarters of a doubling from ten minutes, so that a row does
-// not change while little happens. An event more than a fortnight ago counts as never.
+// The time since an event is measured in quarters of a doubling from ten minutes, so that a row
+// does not change while little happens. An event more than two weeks ago counts as never.
 const (
-	sinceMax   = 11.0 // log2(1 + hours·6) of a fortnight
+	sinceMax   = 11.0 // log2(1 + hours·6) for two weeks
 	sinceNever = 12.0
 	quarters   = 4
 	sixteenths = 16
 
-	// troubled is how long a market counts as in trouble after a refusal or a
-	// reclaim.
+	// troubled is the time that a market counts as in trouble after a refusal or a reclaim, in
+	// milliseconds.
 	troubled = policy.Time(3_600_000)
 )
 
-// A marketView is what is looked up once for all rows of a snapshot.
+// A marketView contains the data that all rows of a snapshot share.
 type marketView struct {
-	names  []string // of the markets that groups were made for
-	others []int32  // by market: its type in its region
-	class  []int32  // by market: its zone, accelerators apart
-	region []int32  // by market: its region, accelerators apart
+	names  []string // names of the grouped markets
+	others []int32  // by market: group of its type and region
+	class  []int32  // by market: group of its zone, separately for accelerators
+	region []int32  // by market: group of its region, separately for accelerators
 	gpu    []bool
-	vcpu   []float64 // logarithm to base 2
+	vcpu   []float64 // base-2 logarithm
 
-	// clock is what the hour and the day say, the same for all rows.
+	// clock contains the features of the hour and the day, which are the same for all rows.
 	clock [featureWeekend - featureNoon + 1]float64
 
 	// members[first[g]:first[g+1]] are the Spot markets of group g of others.
@@ -95,7 +95,7 @@ type marketView struct {
 	zonesN, regionN int
 }
 
-// A met is what the cluster knows of one market now.
+// A met is the current state and experience of one market.
 type met struct {
 	nodes              int32
 	youngest, oldest   policy.Time // 0 without nodes
@@ -105,15 +105,15 @@ type met struct {
 	known, bad         bool
 }
 
-// A trouble counts markets of which something is known now, and those in trouble.
+// A trouble counts markets with current information, and those of them in trouble.
 type trouble struct{ known, bad int32 }
 
-// MarketRows builds the rows of [MarketFeaturesV2] of one snapshot after another.
-// It keeps nothing of a snapshot but memory, and serves one goroutine.
+// MarketRows builds the rows of [MarketFeaturesV2] for successive snapshots. It does not keep a
+// reference to a snapshot, and must not be used concurrently.
 type MarketRows struct{ view marketView }
 
-// Collect looks at s, of which [MarketRows.Row] builds rows until the next call.
-// The forecasts in s must be those of the closed form.
+// Collect prepares the rows of s for [MarketRows.Row], until the next call. The forecasts in s must
+// be those of the closed form.
 func (b *MarketRows) Collect(s *policy.Snapshot) {
 	v := &b.view
 	v.group(s)
@@ -135,7 +135,7 @@ func (b *MarketRows) Collect(s *policy.Snapshot) {
 		}
 		x.nodes++
 	}
-	decay, at := 1.0, s.Now // of the market before: most are stated as of one instant
+	decay, at := 1.0, s.Now // of the last market: most experiences refer to the same instant
 	for i := range s.Markets {
 		m, x := &s.Markets[i], &v.met[i]
 		if m.Capacity != policy.Spot {
@@ -166,14 +166,13 @@ func (t *trouble) add(x *met, n int32) {
 	}
 }
 
-// share returns the part of other markets in trouble, drawn to 0 where few are
-// known.
+// share returns the fraction of other markets in trouble, which is biased to 0 if few are known.
 func (t trouble) share(x *met) float64 {
 	t.add(x, -1)
 	return float64(t.bad) / float64(t.known+2)
 }
 
-// group finds which markets belong together, when the markets changed.
+// group groups the markets of s, if they changed.
 func (v *marketView) group(s *policy.Snapshot) {
 	if v.grouped(s) {
 		return
@@ -219,7 +218,7 @@ func (v *marketView) group(s *policy.Snapshot) {
 	}
 }
 
-// grouped reports whether the markets of s are those that groups were made for.
+// grouped reports whether the groups are those of the markets of s.
 func (v *marketView) grouped(s *policy.Snapshot) bool {
 	if len(v.names) != len(s.Markets) || len(v.names) == 0 {
 		return false
@@ -232,8 +231,8 @@ func (v *marketView) grouped(s *policy.Snapshot) bool {
 	return true
 }
 
-// Row writes the features of market m of s, the snapshot that was collected, into
-// row, which has room for them.
+// Row writes the features of market id to row. s must be the collected snapshot, and row long
+// enough.
 func (b *MarketRows) Row(s *policy.Snapshot, id policy.MarketID, row []float32) {
 	v, m := &b.view, &s.Markets[id]
 	x := &v.met[id]
@@ -275,7 +274,7 @@ func clockOf(now policy.Time) (f [featureWeekend - featureNoon + 1]float64) {
 	return f
 }
 
-// pricesInto writes the features of the price, as shares of that on demand.
+// pricesInto sets the price features, as fractions of the on-demand price.
 func pricesInto(f *[marketFeatures]float64, m *policy.Market) {
 	onDemand := m.OnDemand.Float()
 	if onDemand <= 0 {
@@ -310,7 +309,7 @@ func pricesInto(f *[marketFeatures]float64, m *policy.Market) {
 	}
 }
 
-// othersInto writes what was met in other zones.
+// othersInto sets the features about other zones.
 func (b *MarketRows) othersInto(f *[marketFeatures]float64, s *policy.Snapshot, id policy.MarketID) {
 	v := &b.view
 	g := v.others[id]
@@ -337,7 +336,7 @@ func (b *MarketRows) othersInto(f *[marketFeatures]float64, s *policy.Snapshot, 
 	f[featureOthersRate], f[featureOthersRefusals] = rateOf(all.reclaims, all.hours), shareOf(all.refusals, all.launches)
 }
 
-// since returns how long ago at is on the scale of the features.
+// since returns the time since at on the scale of the features.
 func since(now, at policy.Time) float64 {
 	if at == 0 {
 		return sinceNever
@@ -345,10 +344,10 @@ func since(now, at policy.Time) float64 {
 	return min(sinceMax, grid(log2(1+float64(max(0, now-at))/600_000), quarters))
 }
 
-// rateNone is what rateOf returns without experience.
+// rateNone is the result of rateOf without experience.
 var rateNone = grid(portable.Log(0.02/20), sixteenths)
 
-// rateOf returns the logarithm of a rate that without experience is one in a
+// rateOf returns the logarithm of the reclaim rate; without experience the rate is one in a
 // thousand hours.
 func rateOf(reclaims, hours float64) float64 {
 	if reclaims == 0 && hours == 0 {
@@ -357,17 +356,17 @@ func rateOf(reclaims, hours float64) float64 {
 	return grid(portable.Log((reclaims+0.02)/(hours+20)), sixteenths)
 }
 
-// shareOf returns the part of the launches that were refused.
+// shareOf returns the fraction of launches that were refused.
 func shareOf(refusals, launches float64) float64 {
 	return grid((refusals+0.05)/(refusals+launches+1), 8*sixteenths)
 }
 
-// grid rounds x to the nearest of n steps to the whole.
+// grid rounds x to the nearest multiple of 1/n.
 func grid(x float64, n int) float64 {
 	return math.Floor(float64(x*float64(n))+0.5) / float64(n)
 }
 
-// log2 returns the logarithm to base 2; most that is counted is not there.
+// log2 returns the base-2 logarithm, with a shortcut for 1, which is the most common argument.
 func log2(x float64) float64 {
 	if x == 1 {
 		return 0

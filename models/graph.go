@@ -16,14 +16,14 @@ import (
 type Tensor struct {
 	Name string
 
-	// Float says that its elements are float32, which is all that we feed.
+	// Float reports whether the elements are float32, the only type that is supported.
 	Float bool
 
-	// Shape holds a number for each dimension, -1 where any number is taken.
+	// Shape contains the size of each dimension, -1 for any size.
 	Shape []int64
 }
 
-// String returns a tensor as in "state [any 13]".
+// String formats the tensor like "state [any 13]".
 func (t Tensor) String() string {
 	words := make([]string, len(t.Shape))
 	for i, n := range t.Shape {
@@ -38,16 +38,16 @@ func (t Tensor) String() string {
 	return fmt.Sprintf("%s [%s]%s", t.Name, strings.Join(words, " "), kind)
 }
 
-// A Graph is the part of an ONNX file that is read without a runtime: its inputs and outputs, and
-// the other files that hold its weights.
+// A Graph is the part of an ONNX file that is read without a runtime: inputs and outputs, and the
+// names of the other files with weights.
 type Graph struct {
 	Inputs, Outputs []Tensor
 
-	// Sidecars are the files that hold weights, ascending, as the graph names them.
+	// Sidecars are the files with weights as named in the graph, in ascending order.
 	Sidecars []string
 }
 
-// ReadGraph reads an ONNX file.
+// ReadGraph parses an ONNX file.
 func ReadGraph(file []byte) (*Graph, error) {
 	g := &Graph{}
 	w := walk{weights: func(at external) ([]byte, error) {
@@ -87,7 +87,7 @@ func ReadGraph(file []byte) (*Graph, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not an ONNX graph: %w", err)
 	}
-	// Old files list weights among the inputs, as values that may be replaced.
+	// Older files also list weights as inputs, because they may be replaced.
 	g.Inputs = slices.DeleteFunc(g.Inputs, func(t Tensor) bool { return weights[t.Name] })
 	if len(g.Inputs) == 0 || len(g.Outputs) == 0 {
 		return nil, errors.New("not an ONNX graph: it has no inputs or no outputs")
@@ -95,7 +95,7 @@ func ReadGraph(file []byte) (*Graph, error) {
 	return g, nil
 }
 
-// Numbers of fields in onnx.proto, which never change.
+// Field numbers in onnx.proto, which never change.
 const (
 	fieldGraph       = 7  // of a model
 	fieldInitializer = 5  // of a graph
@@ -103,13 +103,13 @@ const (
 	fieldOutput      = 12 // of a graph
 	fieldTensorName  = 8  // of a tensor
 	fieldRaw         = 9  // of a tensor: its elements, little-endian
-	fieldExternal    = 13 // of a tensor: where its elements are
-	fieldLocation    = 14 // of a tensor: 1 says that they are elsewhere
+	fieldExternal    = 13 // of a tensor: the location of external elements
+	fieldLocation    = 14 // of a tensor: 1 if the elements are external
 
 	elementFloat = 1
 )
 
-// readTensor reads a ValueInfoProto.
+// readTensor parses a ValueInfoProto.
 func readTensor(b []byte) (Tensor, error) {
 	var t Tensor
 	name, err := only(b, 1)
@@ -147,7 +147,7 @@ func readTensor(b []byte) (Tensor, error) {
 	})
 }
 
-// A kind is a message of onnx.proto through which tensors are reached.
+// A kind is a type of message in onnx.proto that may contain tensors.
 type kind uint8
 
 const (
@@ -162,7 +162,7 @@ const (
 	tensorProto
 )
 
-// within says which message a field of a message holds.
+// within maps the fields of a message to the types of messages that they contain.
 var within = map[kind]map[protowire.Number]kind{
 	modelProto:     {7: graphProto, 20: trainingProto, 25: functionProto},
 	graphProto:     {1: nodeProto, 5: tensorProto, 15: sparseProto},
@@ -173,7 +173,7 @@ var within = map[kind]map[protowire.Number]kind{
 	trainingProto:  {1: graphProto, 2: graphProto},
 }
 
-// An external says where the elements of a tensor are.
+// An external is the location of the elements of a tensor.
 type external struct {
 	location       string
 	offset, length int64 // length -1: to the end
@@ -184,7 +184,7 @@ type walk struct {
 	weights func(external) ([]byte, error)
 }
 
-// deepest is the greatest depth of nested messages.
+// deepest is the maximum depth of nested messages.
 const deepest = 100
 
 func (w *walk) message(k kind, b []byte) ([]byte, error) { return w.copied(k, b, 0) }
@@ -268,7 +268,7 @@ func (w *walk) tensor(b []byte) ([]byte, error) {
 	return protowire.AppendBytes(protowire.AppendTag(out, fieldRaw, protowire.BytesType), raw), nil
 }
 
-// read reads one entry of a tensor's external data.
+// read parses one entry of a tensor's external data.
 func (at *external) read(entry []byte) error {
 	key, err := only(entry, 1)
 	if err != nil {
@@ -292,7 +292,7 @@ func (at *external) read(entry []byte) error {
 	return nil
 }
 
-// of cuts the elements out of their file.
+// of returns the elements from the content of their file.
 func (at external) of(file []byte) ([]byte, error) {
 	size := int64(len(file))
 	length := at.length
@@ -306,8 +306,8 @@ func (at external) of(file []byte) ([]byte, error) {
 	return file[at.offset : at.offset+length], nil
 }
 
-// joined returns file with the weights of its sidecars in it, so that a runtime
-// needs no file at all and sees no other bytes than those that were verified.
+// joined returns file with the weights of its sidecars inlined, so that a runtime needs no file,
+// and only sees bytes that were verified.
 func joined(file []byte, sidecar func(location string) ([]byte, bool)) ([]byte, error) {
 	w := walk{weights: func(at external) ([]byte, error) {
 		data, ok := sidecar(at.location)
@@ -319,8 +319,8 @@ func joined(file []byte, sidecar func(location string) ([]byte, bool)) ([]byte, 
 	return w.message(modelProto, file)
 }
 
-// each calls f with every field of b that has a length, and with every number
-// as its eight bytes.
+// each calls f for every length-delimited field of b, and for every varint field with its value as
+// eight bytes.
 func each(b []byte, f func(field protowire.Number, value []byte) error) error {
 	for len(b) > 0 {
 		field, form, n := protowire.ConsumeTag(b)

@@ -14,17 +14,17 @@ import (
 	"strings"
 )
 
-// ManifestName is the file of a bundle that describes the others.
+// ManifestName is the file of a bundle that describes all others.
 const ManifestName = "MODEL_MANIFEST.json"
 
-// The schemas of a manifest. The first is that of the SpotVortex agent, whose
-// graphs have fixed names and features; the second says what its graphs are fed.
+// The schemas of a manifest. The first is that of the SpotVortex agent, whose graphs have fixed
+// names and features; the second names the features of its graphs.
 const (
 	SchemaV1 = "v1"
 	SchemaV2 = "v2"
 )
 
-// A Manifest is what a bundle says of itself.
+// A Manifest is the metadata of a bundle.
 type Manifest struct {
 	Schema    string `json:"schema_version"`
 	Generated string `json:"generated_at"`
@@ -38,105 +38,101 @@ type Manifest struct {
 		Families []string `json:"supported_instance_families"`
 	} `json:"model_scope,omitempty"`
 
-	// Artifacts are the files with their checksums. Older manifests of the
-	// first schema call them models.
+	// Artifacts are the files and their checksums. Older manifests of the first schema name them
+	// models.
 	Artifacts map[string]Artifact `json:"artifacts,omitempty"`
 	Models    map[string]Artifact `json:"models,omitempty"`
 
-	// Parity is what the exporting program says of its own check.
+	// Parity is the result of a check by the exporting program.
 	Parity json.RawMessage `json:"parity,omitempty"`
 
-	// The rest is of the second schema.
+	// The following fields only exist in the second schema.
 
-	// Forecaster scores markets, Actions values what may be done with a pool.
-	// One of them may be missing.
+	// Forecaster scores markets, Actions values the actions of a pool. One of them may be nil.
 	Forecaster *Model `json:"forecaster,omitempty"`
 	Actions    *Model `json:"actions,omitempty"`
 
 	Training *Training `json:"training,omitempty"`
 
-	// Confidence in (0, 1] is what a forecast in scope is given. Raising it
-	// lets guardrails act on it sooner.
+	// Confidence in (0, 1] is the confidence of forecasts in scope. A higher value lets guardrails
+	// act on them sooner.
 	Confidence float64 `json:"confidence,omitempty"`
 
-	// Calibration holds, for each named score, how often what was forecast
-	// came true. Metrics are figures on data that was held out.
+	// Calibration compares forecast and observed frequencies for each named score. Metrics are
+	// measured on held-out data.
 	Calibration map[string][]Bin   `json:"calibration,omitempty"`
 	Metrics     map[string]float64 `json:"metrics,omitempty"`
 }
 
 // An Artifact is a file of a bundle.
 type Artifact struct {
-	// Path is relative to the manifest, with strokes.
+	// Path is relative to the manifest, separated by slashes.
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
 }
 
-// A Model says what a graph is fed and what it returns.
+// A Model describes the inputs and outputs of a graph.
 type Model struct {
-	// Graph is the artefact that holds it.
+	// Graph is the artefact that contains the graph.
 	Graph string `json:"graph"`
 
-	// Features is the builder and its version, as "spotvortex-market/1", and
-	// FeatureNames are the names of what it builds, in order: a bundle that was
-	// trained on other features than this program builds is refused.
+	// Features is the builder of features and its version, such as "spotvortex-market/1".
+	// FeatureNames are the names of its features, in order: a bundle that was trained on other
+	// features than this program builds is rejected.
 	Features     string   `json:"features"`
 	FeatureNames []string `json:"feature_names"`
 
-	// Normalisation is applied to each feature after it is built. None leaves
-	// them as they are.
+	// Normalisation is applied to each feature after it is built. nil leaves features unchanged.
 	Normalisation *Normalisation `json:"normalisation,omitempty"`
 
 	Input string `json:"input"`
 
-	// Outputs names the tensors: capacity and runtime of a forecaster, which may also have
-	// capacity_6h and runtime_6h, and values of action values.
+	// Outputs maps names to tensors: capacity and runtime for a forecaster, optionally capacity_6h
+	// and runtime_6h, and values for action values.
 	Outputs map[string]string `json:"outputs"`
 
-	// Labels say what each output was trained to forecast.
+	// Labels describe what each output was trained to forecast.
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// HorizonHours is how far a forecaster looks ahead. Above 0 its runtime
-	// score is a probability, and the hazard -ln(1 - runtime)/horizon.
+	// HorizonHours is the time that a forecaster's scores cover. If positive, its runtime score is
+	// a probability, and the hazard is -ln(1 - runtime)/horizon.
 	HorizonHours float64 `json:"horizon_hours,omitempty"`
 
-	// HazardFamilies are the families, as those of the scope, of whose markets a
-	// forecaster's runtime score gives the hazard; none means all in scope. The
-	// hazard of others stays the closed form's, where nothing recorded shows that
-	// the scores are better.
+	// HazardFamilies are the families, in the format of the scope, whose hazard is derived from the
+	// runtime score; none means all in scope. Other families have the hazard of the closed form,
+	// because no recorded data shows that the scores are better.
 	HazardFamilies []string `json:"hazard_families,omitempty"`
 }
 
-// A Normalisation takes x to (x - Mean)/Scale, feature by feature.
+// A Normalisation maps x to (x - Mean)/Scale for each feature.
 type Normalisation struct {
 	Mean  []float64 `json:"mean"`
 	Scale []float64 `json:"scale"`
 }
 
-// Training says what a bundle was made from.
+// Training describes how a bundle was made.
 type Training struct {
-	// Fingerprint is the SHA-256 of the data set, in hex.
+	// Fingerprint is the hexadecimal SHA-256 of the data set.
 	Fingerprint string `json:"fingerprint"`
 	Data        string `json:"data"`
 	Method      string `json:"method,omitempty"`
 }
 
-// A Bin is a range of scores: how many cases had one in it, their mean score
-// and the part of them that came true.
+// A Bin is a range of scores: the number of cases, their mean score, and the observed frequency.
 type Bin struct {
 	Cases     int     `json:"cases"`
 	Predicted float64 `json:"predicted"`
 	Observed  float64 `json:"observed"`
 }
 
-// Names under which a manifest of the first schema has its two graphs.
+// Names of the two graphs in a manifest of the first schema.
 const (
 	forecasterV1 = "tft.onnx"
 	actionsV1    = "rl_policy.onnx"
 )
 
-// readManifest reads the manifest of fsys. A key that it does not know is
-// refused in the second schema only: the first one is others' to extend.
+// readManifest reads the manifest of fsys. It only rejects unknown keys in the second schema,
+// because others may extend the first one.
 func readManifest(fsys fs.FS) (*Manifest, []byte, error) {
 	file, err := fs.ReadFile(fsys, ManifestName)
 	if err != nil {
@@ -172,8 +168,8 @@ func decode(file []byte, into any, strict bool) error {
 	return nil
 }
 
-// complete checks the manifest and gives one of the first schema what the
-// second one states.
+// complete checks the manifest, and sets the fields of the second schema in a manifest of the first
+// one.
 func (m *Manifest) complete() error {
 	switch m.Schema {
 	case SchemaV1:
@@ -206,7 +202,7 @@ func (m *Manifest) complete() error {
 	return m.checkScope()
 }
 
-// modelsV1 returns what every manifest of the first schema means.
+// modelsV1 returns the models of every manifest of the first schema.
 func modelsV1() (forecaster, actions *Model, confidence float64) {
 	return &Model{
 			Graph: forecasterV1, Features: MarketFeaturesV1, Input: "input",
@@ -240,7 +236,7 @@ func (m *Manifest) checkScope() error {
 	return nil
 }
 
-// checkV2 checks what only the second schema has.
+// checkV2 checks the fields that only the second schema has.
 func (m *Manifest) checkV2() error {
 	if m.Forecaster == nil && m.Actions == nil {
 		return errors.New("forecaster, actions: there is neither")
@@ -277,8 +273,8 @@ func (m *Manifest) checkV2() error {
 
 func isScore(x float64) bool { return x >= 0 && x <= 1 }
 
-// check checks a model that one of builders feeds. It must have the outputs and
-// may have the others.
+// check checks a model. Its features must be those of one of builders. It must have outputs, and
+// may have others.
 func (m *Model) check(builders map[string][]string, outputs []string, others ...string) error {
 	names, ok := builders[m.Features]
 	switch {
@@ -332,8 +328,8 @@ func (n *Normalisation) check(features int) error {
 	return nil
 }
 
-// artifact returns the entry of a file by its path, by its name in the
-// manifest or by its last element, without regard to case.
+// artifact returns the entry of a file: by its path, or else ignoring case by its path, its name in
+// the manifest or the last element of its path.
 func (m *Manifest) artifact(file string) (Artifact, bool) {
 	names := slices.Sorted(maps.Keys(m.Artifacts))
 	for _, same := range []func(name string, a Artifact) bool{

@@ -7,45 +7,44 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// PoolFeaturesQ are what our own action values are fed: what a pool holds and may
-// hold, what spot costs and how safe it is there, what happened lately, and what
-// its pods can bear. Nothing in it depends on the unit of prices or on the names
-// of markets.
+// PoolFeaturesQ are the features of Spotter's own action values: the current and permitted nodes of
+// a pool, the cost and the risk of Spot, recent events, and the tolerance of its pods. They do not
+// depend on the unit of prices or the names of markets.
 const PoolFeaturesQ = "spotter-pool/1"
 
-// The features of [PoolFeaturesQ], in their order.
+// The features of [PoolFeaturesQ], in order.
 const (
-	poolShare      = iota // part of the capacity that is spot
-	poolTarget            // the share that the pool was set
-	poolMin               // the least that it may have
-	poolMax               // and the most
-	poolArriving          // part of the capacity that is launching
-	poolBest              // price for a vCPU of the cheapest Spot market / of the cheapest on demand
-	poolEighth            // the same of the eighth cheapest
-	poolHeld              // charge / on-demand price of the Spot nodes held
-	poolTrend             // change of the cheapest markets' prices within four hours
+	poolShare      = iota // fraction of the capacity on Spot
+	poolTarget            // target share of the pool
+	poolMin               // minimum share
+	poolMax               // maximum share
+	poolArriving          // fraction of the capacity that is launching
+	poolBest              // price per vCPU of the cheapest Spot market / of the cheapest on-demand market
+	poolEighth            // the same for the eighth cheapest Spot market
+	poolHeld              // charge / on-demand price of the pool's Spot nodes
+	poolTrend             // price change of the cheapest markets within four hours
 	poolHazard            // logarithm of the forecast hazard, mean of the cheapest
-	poolHazardHeld        // the same of the nodes held
+	poolHazardHeld        // the same for the pool's Spot nodes
 	poolCapacity          // capacity score, mean of the cheapest
-	poolChoice            // logarithm of the number of markets at most half of the price on demand
-	poolRefusing          // part of these that refused us within the last hour
+	poolChoice            // logarithm of the number of Spot markets that cost at most half of the on-demand price
+	poolRefusing          // fraction of these that refused a launch within the last hour
 	poolRefused           // 1/(1 + hours since a launch was refused)
 	poolReclaimed         // 1/(1 + hours since a node was reclaimed)
-	poolRate              // logarithm of the reclaims per node-hour met
-	poolShocks            // how often many nodes were lost together
-	poolDepth             // and what part of them
-	poolWarned            // part of the nodes under notice
+	poolRate              // logarithm of the observed reclaims per node-hour
+	poolShocks            // number of times that many nodes were lost together
+	poolDepth             // fraction of nodes that were lost in these
+	poolWarned            // fraction of nodes with a notice
 	poolNodes             // logarithm of the number of nodes
 	poolUsed              // utilization
-	poolStartup           // of its pods, in units of ten minutes
-	poolPenalty           // of an outage, in days
+	poolStartup           // startup of its pods, in units of ten minutes
+	poolPenalty           // penalty of an outage, in days
 	poolPriority
-	poolSingle  // part of the CPU that runs one replica
-	poolSlack   // part of its replicas that a service can spare, mean
-	poolTight   // and the least
-	poolJobs    // part of the CPU that belongs to jobs
-	poolUnsafe  // and to jobs without checkpoints
-	poolPending // CPU that waits / CPU of all pods
+	poolSingle  // fraction of the CPU of single replicas
+	poolSlack   // mean fraction of replicas that a service can spare
+	poolTight   // minimum of this fraction
+	poolJobs    // fraction of the CPU of jobs
+	poolUnsafe  // fraction of the CPU of jobs without checkpoints
+	poolPending // CPU of pending pods / CPU of all pods
 	poolFeaturesQ
 )
 
@@ -57,11 +56,11 @@ var poolNamesQ = []string{
 	"slack_least", "jobs", "jobs_without_checkpoint", "pending",
 }
 
-// cheapest is how many of the cheapest markets are looked at closely.
+// cheapest is the number of cheapest markets whose properties are features.
 const cheapest = 8
 
-// PoolRows builds the rows of [PoolFeaturesQ]. The zero value is ready; it works
-// in memory of its own and serves one goroutine at a time.
+// PoolRows builds the rows of [PoolFeaturesQ]. The zero value is ready for use. It must not be used
+// concurrently.
 type PoolRows struct {
 	s        *policy.Snapshot
 	m        *policy.Memory
@@ -69,14 +68,13 @@ type PoolRows struct {
 	scratch  workload.Scratch
 }
 
-// Collect reads what the rows of s have in common. The pools remember m.
+// Collect prepares the rows of s. m is the memory of the pools.
 func (b *PoolRows) Collect(s *policy.Snapshot, m *policy.Memory) {
 	b.s, b.m = s, m
 	b.features = workload.Collect(s, workload.Options{}, &b.scratch)
 }
 
-// Row writes the features of pool id into row, which has room for them, each
-// limited to [-1, 2].
+// Row writes the features of pool id to row, each limited to [-1, 2]. row must be long enough.
 func (b *PoolRows) Row(id policy.PoolID, row []float32) {
 	var x [poolFeaturesQ]float64
 	b.holding(id, &x)
@@ -88,7 +86,7 @@ func (b *PoolRows) Row(id policy.PoolID, row []float32) {
 	}
 }
 
-// holding writes what the pool holds and may hold.
+// holding sets the features about the current and permitted nodes of the pool.
 func (b *PoolRows) holding(id policy.PoolID, x *[poolFeaturesQ]float64) {
 	p, f := &b.s.Pools[id], &b.features[id]
 	was := b.m.Pool(p.Name)
@@ -109,7 +107,7 @@ func (b *PoolRows) holding(id policy.PoolID, x *[poolFeaturesQ]float64) {
 	x[poolRefused] = ago(b.s.Now, p.Refused)
 }
 
-// ago returns 1/(1 + hours since t), 0 where that never was.
+// ago returns 1/(1 + hours since t), 0 if t is 0.
 func ago(now, t policy.Time) float64 {
 	if t == 0 {
 		return 0
@@ -117,13 +115,13 @@ func ago(now, t policy.Time) float64 {
 	return 1 / (1 + max(0, now.Sub(t).Hours()))
 }
 
-// A quote is a Spot market with its price for a vCPU.
+// A quote is a Spot market and its price per vCPU.
 type quote struct {
 	unit   float64
 	market policy.MarketID
 }
 
-// markets writes what spot costs and how safe it is.
+// markets sets the features about the cost and the risk of Spot.
 func (b *PoolRows) markets(id policy.PoolID, x *[poolFeaturesQ]float64) {
 	s := b.s
 	var list [cheapest]quote
@@ -168,8 +166,7 @@ func (b *PoolRows) markets(id policy.PoolID, x *[poolFeaturesQ]float64) {
 	b.choice(id, fixed/2, x)
 }
 
-// insert puts q among the n cheapest, ascending, and returns how many they are
-// now.
+// insert inserts q into the cheapest quotes, which ascend, and returns their new number.
 func insert(list *[cheapest]quote, n int, q quote) int {
 	n = min(n+1, cheapest)
 	i := n - 1
@@ -180,10 +177,10 @@ func insert(list *[cheapest]quote, n int, q quote) int {
 	return n
 }
 
-// logHazard brings a hazard into about [0, 1].
+// logHazard scales a hazard to about [0, 1].
 func logHazard(h float64) float64 { return portable.Log1p(float64(h*1000)) / 6 }
 
-// choice writes how many Spot markets cost at most the given price for a vCPU.
+// choice sets the features about Spot markets whose price per vCPU is at most most.
 func (b *PoolRows) choice(id policy.PoolID, most float64, x *[poolFeaturesQ]float64) {
 	s := b.s
 	cheap, refusing := 0.0, 0.0
@@ -201,10 +198,10 @@ func (b *PoolRows) choice(id policy.PoolID, most float64, x *[poolFeaturesQ]floa
 	x[poolRefusing] = refusing / max(cheap, 1)
 }
 
-// refusedLately is how long a market that refused us counts as refusing.
+// refusedLately is the time that a market counts as refusing after a refusal, in milliseconds.
 const refusedLately policy.Time = 3_600_000
 
-// nodes writes the cost and the risk of the Spot nodes held.
+// nodes sets the features about the cost and the risk of the pool's Spot nodes.
 func (b *PoolRows) nodes(id policy.PoolID, x *[poolFeaturesQ]float64) {
 	s := b.s
 	all, spot, warned := 0.0, 0.0, 0.0
@@ -236,8 +233,8 @@ func (b *PoolRows) nodes(id policy.PoolID, x *[poolFeaturesQ]float64) {
 	x[poolWarned] = warned / max(all, 1)
 }
 
-// pods writes what the pods can bear to lose, and how much of them waits. Pods
-// without a node count in every pool whose labels they select.
+// pods sets the features about the tolerance of pods and about pending pods. A pending pod counts
+// in every pool whose labels it selects.
 func (b *PoolRows) pods(id policy.PoolID, x *[poolFeaturesQ]float64) {
 	s := b.s
 	all, jobs, unsafe, pending, served := 0.0, 0.0, 0.0, 0.0, 0.0
@@ -279,7 +276,7 @@ func (b *PoolRows) pods(id policy.PoolID, x *[poolFeaturesQ]float64) {
 	x[poolJobs], x[poolUnsafe], x[poolPending] = jobs/max(all, 1), unsafe/max(all, 1), pending/max(all, 1)
 }
 
-// selects reports whether labels hold all of selector.
+// selects reports whether labels contain all of selector.
 func selects(selector, labels []policy.Label) bool {
 	for _, l := range selector {
 		if v, ok := policy.FindLabel(labels, l.Key); !ok || v != l.Value {

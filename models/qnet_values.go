@@ -6,8 +6,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// valueOwn writes the values of each pool's actions, from rows of [PoolFeaturesQ]. A pool that
-// cannot buy in any Spot market in scope has no values.
+// valueOwn sets the values of each pool's actions from rows of [PoolFeaturesQ]. A pool without an
+// offered Spot market in scope has no values.
 func (f *Trained) valueOwn(s *policy.Snapshot, memory *policy.Memory) error {
 	v, net := &f.pools, f.bundle.Actions
 	v.rows.Collect(s, memory)
@@ -29,7 +29,7 @@ func (f *Trained) valueOwn(s *policy.Snapshot, memory *policy.Memory) error {
 	return f.askPools(s)
 }
 
-// covers reports whether p may buy in a Spot market in scope.
+// covers reports whether p has an offered Spot market in scope.
 func (f *Trained) covers(s *policy.Snapshot, p *policy.Pool) bool {
 	return slices.ContainsFunc(p.Markets, func(id policy.MarketID) bool {
 		m := &s.Markets[id]
@@ -37,7 +37,7 @@ func (f *Trained) covers(s *policy.Snapshot, p *policy.Pool) bool {
 	})
 }
 
-// ordinaryPool writes what [PoolRows] builds of an ordinary pool.
+// ordinaryPool writes the features of an ordinary pool.
 func ordinaryPool(row []float32) {
 	s := &policy.Snapshot{
 		Now: 1_700_000_000_000, Zones: []string{"a"},

@@ -6,14 +6,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Scope is what a bundle was trained for. Outside of it a score would be a guess, so the bundle
-// is not run.
+// A Scope is the set of instance types that a bundle was trained for. Outside of it a score would
+// be a guess, so the bundle is not run.
 type Scope struct {
-	// Cloud is a provider, as "aws".
+	// Cloud is a provider, such as "aws".
 	Cloud string
 
-	// Families holds tokens: a family as "m5", all of a family with or without
-	// the point as "c6i.*" or "c6i*", or one instance type as "m5.large".
+	// Families are tokens: a family such as "m5", "c6i.*" or "c6i*", or one instance type such as
+	// "m5.large".
 	Families []string
 }
 

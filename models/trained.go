@@ -9,23 +9,22 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A TrainedConfig says how the results of a bundle are used.
+// A TrainedConfig defines how the results of a bundle are used.
 type TrainedConfig struct {
-	// Unsupported takes a market outside of the bundle's scope for one that is
-	// about to be lost, with both scores 1, as the SpotVortex agent does.
-	// Otherwise such a market keeps the closed form.
+	// Unsupported sets both scores of a market outside of the bundle's scope to 1, as if it were
+	// about to be lost, as the SpotVortex agent does. Otherwise such a market has the forecast of
+	// the closed form.
 	Unsupported bool
 
-	// Actions requests the values of each pool's actions.
+	// Actions enables the values of each pool's actions.
 	Actions bool
 }
 
-// A Trained forecasts with the graphs of a bundle. What is out of its scope,
-// has no price or cannot be scored keeps the forecast of the closed form; how
-// often is counted.
+// A Trained forecasts with the graphs of a bundle. Markets that are out of its scope, have no price
+// or cannot be scored have the forecast of the closed form, and are counted.
 //
-// It remembers what it scored last in each market and serves one run: two
-// goroutines need two of them. They may share sessions.
+// It stores the last score of each market and serves one run. It must not be used concurrently, but
+// several may share sessions.
 type Trained struct {
 	bundle *Bundle
 	closed *ClosedForm
@@ -35,8 +34,8 @@ type Trained struct {
 
 	counts Counts
 
-	// kinds says of the types of the last snapshot whether the scope covers
-	// them; wanted of its markets whether a pool can use them.
+	// kinds describes the types of the last snapshot. wanted reports which of its markets are in a
+	// pool or have a node.
 	kinds  []coveredType
 	wanted []bool
 
@@ -48,19 +47,19 @@ type Trained struct {
 type coveredType struct {
 	provider, name string
 	covered        bool
-	hazard         bool // is taken from the score
+	hazard         bool // whether the hazard is derived from the score
 }
 
-// Counts are how often a [Trained] forecast.
+// Counts are the numbers of forecasts of a [Trained] by result.
 type Counts struct {
 	// Calls is the number of snapshots.
 	Calls int
 
-	// Markets are forecasts of Spot markets that pools may use: Scored by the bundle, and the
-	// others by the reason why they were left to the closed form.
+	// Scored is the number of forecasts of Spot markets by the bundle. The others are the numbers
+	// of forecasts by the closed form, by reason.
 	Scored, OutOfScope, Unpriced, Failed int
 
-	// Pools whose actions were valued, and those whose were not.
+	// Number of times that the actions of a pool were valued, and that they were not.
 	Valued, Unvalued int
 }
 
@@ -73,7 +72,7 @@ func (c Counts) Plus(d Counts) Counts {
 	}
 }
 
-// String says what a person must know of c, empty if all was scored.
+// String describes incomplete forecasts, empty if the bundle made all of them.
 func (c Counts) String() string {
 	var text string
 	if missing := c.OutOfScope + c.Unpriced + c.Failed; missing > 0 {
@@ -89,8 +88,8 @@ func (c Counts) String() string {
 	return text
 }
 
-// NewTrained returns a forecaster of bundle b. Sessions are those of its graphs, nil where b has no
-// such graph. [Probe] checks beforehand whether they work.
+// NewTrained returns a forecaster with bundle b. The sessions are those of its graphs, nil for a
+// missing graph. Use [Probe] first to check that they work.
 func NewTrained(b *Bundle, closed *ClosedForm, forecaster, actions Session, cfg TrainedConfig) (*Trained, error) {
 	f := &Trained{bundle: b, closed: closed, cfg: cfg, forecaster: forecaster, actions: actions}
 	if (b.Forecaster == nil || forecaster == nil) && !cfg.Actions {
@@ -102,8 +101,8 @@ func NewTrained(b *Bundle, closed *ClosedForm, forecaster, actions Session, cfg 
 	return f, nil
 }
 
-// Probe asks a session of net for one ordinary row and says what is wrong with
-// the result. It finds what names and shapes cannot show.
+// Probe runs a session of net with one ordinary row and returns an error if the result is invalid.
+// It detects errors that names and shapes do not show.
 func Probe(net *Net, s Session) error {
 	row := make([]float32, net.Width)
 	ordinary(net.Model.Features, row)
@@ -122,7 +121,7 @@ func Probe(net *Net, s Session) error {
 	return nil
 }
 
-// ordinary writes what a builder builds of an ordinary market or pool.
+// ordinary writes the features of an ordinary market or pool.
 func ordinary(features string, row []float32) {
 	market := MarketState{Spot: 0.31, OnDemand: 0.97, Now: 1_700_000_000_000}
 	switch features {
@@ -146,7 +145,7 @@ func ordinary(features string, row []float32) {
 	}
 }
 
-// space returns room for the outputs of rows, in the memory of out.
+// space returns slices for the outputs of rows rows. It reuses out.
 func (n *Net) space(out [][]float32, rows int) [][]float32 {
 	if out == nil {
 		out = make([][]float32, len(n.Widths))
@@ -162,15 +161,14 @@ func (n *Net) space(out [][]float32, rows int) [][]float32 {
 
 func finite(x float64) bool { return x-x == 0 }
 
-// Counts returns how often f forecast so far.
+// Counts returns the numbers of forecasts so far.
 func (f *Trained) Counts() Counts { return f.counts }
 
-// Fingerprint returns that of the bundle.
+// Fingerprint returns the fingerprint of the bundle.
 func (f *Trained) Fingerprint() string { return f.bundle.Fingerprint }
 
-// Forecast writes the forecast of every market of s, and the values of the actions of every pool.
-// An error names the parts for which the bundle failed; their forecasts are those of the closed
-// form.
+// Forecast sets the forecast of every market of s, and the values of the actions of every pool. An
+// error names the parts for which the bundle failed; they have the forecasts of the closed form.
 func (f *Trained) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	if err := f.closed.Forecast(s, m); err != nil {
 		return err
@@ -178,7 +176,7 @@ func (f *Trained) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	f.counts.Calls++
 	f.look(s)
 	var err error
-	if f.forecaster != nil { // else the bundle values actions on what the closed form makes of markets
+	if f.forecaster != nil { // otherwise the bundle only values actions, based on the closed form
 		err = f.scoreMarkets(s)
 	}
 	if !f.cfg.Actions {
@@ -187,7 +185,7 @@ func (f *Trained) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	return errors.Join(err, f.valuePools(s, m))
 }
 
-// look finds what types are in scope and what markets are of use.
+// look sets which types are in scope and which markets are used.
 func (f *Trained) look(s *policy.Snapshot) {
 	if len(f.kinds) != len(s.Types) {
 		f.kinds = make([]coveredType, len(s.Types))

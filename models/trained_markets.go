@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// scored is what is kept of the markets between calls. A score depends on the row of features
-// alone, so a market whose row is unchanged is not scored again.
+// scored is the state of markets between calls. A score only depends on the row of features, so a
+// market whose row is unchanged is not scored again.
 type scored struct {
 	last []lastScore // by market
 
@@ -17,7 +17,7 @@ type scored struct {
 	in      []float32
 	out     [][]float32
 	history []float64
-	rows    MarketRows // of the second version
+	rows    MarketRows // for MarketFeaturesV2
 }
 
 type lastScore struct {
@@ -26,11 +26,10 @@ type lastScore struct {
 	hazard            float64
 }
 
-// runtimeMax is the largest runtime score from which a hazard is taken: the
-// logarithm knows no bound.
+// runtimeMax limits the runtime score for the hazard, whose logarithm is unbounded.
 const runtimeMax = 1 - 1e-6
 
-// scoreMarkets writes the forecasts of all Spot markets in scope that a pool can use.
+// scoreMarkets sets the forecasts of all Spot markets in scope that a pool uses.
 func (f *Trained) scoreMarkets(s *policy.Snapshot) error {
 	sc := &f.scores
 	if len(sc.last) != len(s.Markets) {
@@ -75,20 +74,20 @@ func (f *Trained) scoreMarkets(s *policy.Snapshot) error {
 	return f.ask(s)
 }
 
-// market returns what the features of m are built from.
+// market returns the input of the features of m.
 func (f *Trained) market(s *policy.Snapshot, m *policy.Market) *MarketState {
 	f.scores.history = prices(f.scores.history, m.History)
 	return &MarketState{Spot: m.Charge().Float(), OnDemand: m.OnDemand.Float(), History: f.scores.history, Now: s.Now}
 }
 
-// ask scores the markets whose features are new.
+// ask scores the markets with changed features.
 func (f *Trained) ask(s *policy.Snapshot) error {
 	sc, net := &f.scores, f.bundle.Forecaster
 	rows := len(sc.asked)
 	if rows == 0 {
 		return nil
 	}
-	for i, id := range sc.asked { // before they are normalised
+	for i, id := range sc.asked { // before normalisation
 		last := &sc.last[id]
 		last.row = append(last.row[:0], sc.in[i*net.Width:(i+1)*net.Width]...)
 	}
@@ -131,9 +130,8 @@ func (f *Trained) ask(s *policy.Snapshot) error {
 	return nil
 }
 
-// write puts a score into the forecast of m. Where the bundle does not say what
-// time its runtime score is of, or leaves the hazard of such types alone, it stays
-// the closed form's.
+// write sets the forecast of m to a score. The hazard remains that of the closed form if the bundle
+// does not state the horizon of its runtime score, or excludes the type's family.
 func (f *Trained) write(m *policy.Market, x *lastScore) {
 	f.counts.Scored++
 	if f.kinds[m.Type].hazard {
@@ -143,8 +141,8 @@ func (f *Trained) write(m *policy.Market, x *lastScore) {
 	m.Forecast.Confidence, m.Forecast.Source = f.bundle.Manifest.Confidence, policy.SourceModel
 }
 
-// Scores asks a session of net, a forecaster's, about rows of features that were
-// built and not normalised, and returns its results by the meaning of the output.
+// Scores runs a session of a forecaster with n rows of features that are not normalised, and
+// returns the results by the name of the output.
 func Scores(net *Net, session Session, rows []float32, n int) (map[string][]float64, error) {
 	const batch = 4096
 	results := map[string][]float64{}

@@ -8,7 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// valued is memory for the values of actions.
+// valued contains reusable memory for the values of actions.
 type valued struct {
 	asked  []policy.PoolID
 	in     []float32
@@ -17,15 +17,15 @@ type valued struct {
 	rows   PoolRows
 }
 
-// What the agent assumes.
+// Assumptions of the SpotVortex agent.
 const (
 	stepMinutes = 10   // between two of its steps
-	stepsMax    = 100  // since the last move, also where there was none
-	hopeless    = -1e3 // the largest value below which it trusts none of them
+	stepsMax    = 100  // since the last move, also if there was no move
+	hopeless    = -1e3 // if no value is larger, no value is trusted
 )
 
-// valuePools writes the values of what may be done with each pool. A pool
-// whose market is out of scope, or has no price, has none.
+// valuePools sets the values of each pool's actions. A pool whose market is out of scope, or has no
+// price, has no values.
 func (f *Trained) valuePools(s *policy.Snapshot, memory *policy.Memory) error {
 	v, net := &f.pools, f.bundle.Actions
 	if net.Model.Features == PoolFeaturesQ {
@@ -86,8 +86,8 @@ func (f *Trained) askPools(s *policy.Snapshot) error {
 	return failed
 }
 
-// pool returns what the features of p are built from. To move a node costs what
-// the agent takes it to cost.
+// pool returns the input of the features of p. The cost of moving a node is that of the agent's
+// formula.
 func (f *Trained) pool(s *policy.Snapshot, p *policy.Pool, m *policy.Market, w *workload.Features,
 	memory *policy.Memory) *PoolState {
 	x := &PoolState{
@@ -119,9 +119,9 @@ func (v *valued) count(s *policy.Snapshot) {
 	}
 }
 
-// standsFor returns the Spot market in scope of the type and zone of which p has the most nodes; if
-// it has none there, the cheapest for a vCPU. Ties go to the cheaper market. It returns nil if no
-// market of p was scored.
+// standsFor returns the scored Spot market of p with the most nodes of p in its type and zone.
+// Ties, including markets without nodes, go to the market that is cheaper per vCPU. It returns nil
+// if no market of p was scored.
 func (f *Trained) standsFor(s *policy.Snapshot, p *policy.Pool) *policy.Market {
 	var best *policy.Market
 	most, least := -1, 0.0

@@ -1,6 +1,5 @@
-// Package bundles opens bundles of trained models, those of a folder and those that are
-// part of the program, and has ONNX Runtime run them. It knows no simulation and no
-// controller.
+// Package bundles opens bundles of trained models, from folders or embedded in the program, and
+// executes them with ONNX Runtime. It does not depend on simulations or the controller.
 package bundles
 
 import (
@@ -16,13 +15,13 @@ import (
 	"github.com/spotter-dev/spotter/models/onnx"
 )
 
-// ONNXAdvice says how to let trained models run.
+// ONNXAdvice explains how to enable trained models.
 const ONNXAdvice = onnx.Advice
 
-// Advice says what to do about a bundle that cannot be used.
+// Advice explains what to do about a bundle that cannot be used.
 const Advice = "run `spotter models verify DIR` on the folder of the bundle"
 
-// Cloud is the provider whose markets bundles are used on.
+// Cloud is the provider for whose markets bundles are used.
 const Cloud = "aws"
 
 // StartONNX loads ONNX Runtime. If SPOTTER_ONNXRUNTIME is set, it loads only that file. Otherwise
@@ -42,8 +41,8 @@ func StartONNX() (library, version string, err error) {
 	return "", "", err
 }
 
-// libraries returns where ONNX Runtime is looked for. A name without a folder
-// is looked for where the system keeps its libraries.
+// libraries returns the paths to search for ONNX Runtime. The system searches its library folders
+// for a name without a folder.
 func libraries() []string {
 	names := []string{"libonnxruntime.so.1", "libonnxruntime.so"}
 	if runtime.GOOS == "darwin" {
@@ -59,20 +58,20 @@ func libraries() []string {
 	return append(found, names...)
 }
 
-// A Cache holds the bundles that policies name. Each is opened once and its
-// sessions are shared by all runs. The zero value is empty.
+// A Cache contains the bundles that policies name. Each is opened once, and all runs share its
+// sessions. The zero value is empty.
 type Cache struct {
 	mu   sync.Mutex
 	open map[string]func() (*Loaded, error)
 }
 
-// A Loaded is a bundle with sessions of its graphs.
+// A Loaded is a bundle with sessions for its graphs.
 type Loaded struct {
 	*models.Bundle
 	ForecasterSession, ActionsSession models.Session
 }
 
-// Get returns the bundle in dir, verified, and ready to run.
+// Get returns the verified bundle in dir, ready to run. It is safe for concurrent use.
 func (c *Cache) Get(dir string) (*Loaded, error) {
 	c.mu.Lock()
 	load := c.open[dir]
@@ -93,7 +92,7 @@ func (c *Cache) Get(dir string) (*Loaded, error) {
 	return load()
 }
 
-// Load makes a bundle that was read ready to run.
+// Load opens sessions for a bundle. name is its name in errors.
 func Load(name string, v *models.Bundle) (*Loaded, error) {
 	if _, _, err := StartONNX(); err != nil {
 		return nil, cli.Invalid(err, ONNXAdvice)
@@ -118,7 +117,7 @@ func Read(dir, cloud string) (*models.Bundle, error) {
 	return b, nil
 }
 
-// OpenSessions makes a session of each graph of b and asks each one thing.
+// OpenSessions opens a session for each graph of b, and tests each with one inference.
 func OpenSessions(b *models.Bundle) (*Loaded, error) {
 	o := &Loaded{Bundle: b}
 	for _, x := range []struct {
@@ -140,7 +139,7 @@ func OpenSessions(b *models.Bundle) (*Loaded, error) {
 	return o, nil
 }
 
-// Close frees the sessions.
+// Close closes the sessions.
 func (o *Loaded) Close() error {
 	var err error
 	for _, s := range []models.Session{o.ForecasterSession, o.ActionsSession} {

@@ -9,14 +9,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/registry"
 )
 
-// What a bundle cannot be to two policies at once, since a market has one
-// forecast.
+// The reasons why one bundle cannot serve two policies: each market has only one forecast.
 var (
 	errTwoBundles = errors.New("the policies of one run name two bundles")
 	errTwoLetters = errors.New("only some of the policies of one run that share a bundle are spotvortex:compat=true")
 )
 
-// Compatible says why one forecaster cannot serve both a and b.
+// Compatible returns an error if one forecaster cannot serve both a and b.
 func Compatible(a, b registry.Bundle) error {
 	switch {
 	case a.Dir != b.Dir:
@@ -27,9 +26,9 @@ func Compatible(a, b registry.Bundle) error {
 	return nil
 }
 
-// Of returns the one bundle that specs name; the zero value where they name none,
-// and an error where one forecast of a market cannot serve them all. A policy that
-// cannot be made, which the status of its pool says, names none.
+// Of returns the only bundle that specs name, or the zero value if they name no bundle. It returns
+// an error if one forecast per market cannot serve all of them. It ignores policies that cannot be
+// created, which the status of their pools reports.
 func Of(specs []string, make func([]string) (policy.Policy, error)) (registry.Bundle, error) {
 	var want registry.Bundle
 	for _, spec := range specs {
@@ -51,9 +50,9 @@ func Of(specs []string, make func([]string) (policy.Policy, error)) (registry.Bu
 	return want, nil
 }
 
-// Mismatch says in one line that the bundle in dir is not the one that a
-// recording was made with; empty if it is, and where the recording does not say. A
-// replay needs no bundle, so that one which is not here is no fault.
+// Mismatch describes in one line how the bundle in dir differs from the one of a recording. It is
+// empty if they are equal, or if the recording does not identify its bundle. A missing bundle is
+// not an error, because a replay does not need it.
 func Mismatch(meta *record.Meta, dir string) string {
 	if meta.Bundle == "" || dir == "" {
 		return ""

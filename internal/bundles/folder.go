@@ -8,16 +8,15 @@ import (
 	"github.com/spotter-dev/spotter/models"
 )
 
-// Builtin names the bundle that is part of the program, and builtinActions
-// the one with the network of the policy model; "./builtin" is a folder of that
-// name.
+// Builtin is the name of the embedded bundle, and BuiltinActions the name of the embedded bundle
+// with the network of the policy model. "./builtin" is a folder of that name.
 const (
 	Builtin        = "builtin"
 	BuiltinActions = "builtin-actions"
 )
 
-// Folder says what is wrong with dir as the folder of a bundle, before
-// anything in it is judged.
+// Folder returns the bundle in dir as a file system. It returns an error if dir is not the folder
+// of a bundle, but does not verify the content.
 func Folder(dir string) (fs.FS, error) {
 	if dir == Builtin {
 		return models.Builtin(), nil

@@ -12,15 +12,15 @@ import (
 const (
 	ExitOK      = 0
 	ExitFailed  = 1 // a gate or a check failed
-	ExitInvalid = 2 // the call or an input is wrong
-	ExitError   = 3 // it broke while running
+	ExitInvalid = 2 // the command line or an input is invalid
+	ExitError   = 3 // an error occurred while running
 )
 
-// An InvalidError is a fault of the call or of an input.
+// An InvalidError is an error in the command line or in an input.
 type InvalidError struct {
 	err error
 
-	// next says what the user can do about it.
+	// next explains what the user can do about it.
 	next string
 }
 
@@ -28,8 +28,8 @@ func (w *InvalidError) Error() string { return w.err.Error() }
 
 func (w *InvalidError) Unwrap() error { return w.err }
 
-// Invalid returns err as a fault of the call. One that knows better already what
-// to do stays as it is.
+// Invalid returns err as an InvalidError. If err already wraps one, it is returned unchanged,
+// because its advice is more specific.
 func Invalid(err error, next string) error {
 	if inner := (*InvalidError)(nil); errors.As(err, &inner) {
 		return err
@@ -37,17 +37,17 @@ func Invalid(err error, next string) error {
 	return &InvalidError{err, next}
 }
 
-// FirstLine returns the first line of an error that may have several.
+// FirstLine returns the first line of an error message.
 func FirstLine(err error) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
 	return first
 }
 
-// ErrGate means that everything ran and a gate failed.
+// ErrGate is wrapped by the error of a command that ran completely with a failed gate.
 var ErrGate = errors.New("a gate failed")
 
-// FailedGates returns the error of those of n gates that failed, with what is said of each unless that
-// was shown.
+// FailedGates returns the error for the failed ones of n gates. It includes their descriptions
+// unless shown is true.
 func FailedGates(n int, failed []string, shown bool) error {
 	text := fmt.Sprintf("%d of %d failed", len(failed), n)
 	if !shown {
@@ -56,10 +56,10 @@ func FailedGates(n int, failed []string, shown bool) error {
 	return fmt.Errorf("%w: %s", ErrGate, text)
 }
 
-// ErrCheck means that everything ran and a check failed.
+// ErrCheck is wrapped by the error of a command that ran completely with a failed check.
 var ErrCheck = errors.New("a check failed")
 
-// Report writes err for a person and returns the exit code that it means.
+// Report writes err for the user and returns the exit code.
 func Report(w io.Writer, err error) int {
 	if err == nil {
 		return ExitOK
@@ -87,7 +87,8 @@ func Report(w io.Writer, err error) int {
 	return ExitError
 }
 
-// A StoppedError is work that ended early. Next says what happened to it and how to continue.
+// A StoppedError is the error of work that was stopped early. Next explains what happened to it and
+// how to continue.
 type StoppedError struct {
 	Err  error
 	Next string
@@ -95,7 +96,7 @@ type StoppedError struct {
 
 func (b *StoppedError) Error() string { return b.Err.Error() }
 
-// Incomplete returns the error of a command that was stopped and wrote what was finished.
+// Incomplete returns the error of a command that was stopped and wrote the finished part.
 func Incomplete(why string) error {
 	return &StoppedError{Err: errors.New(why),
 		Next: "what is finished was written, marked as incomplete; the same call does all of it"}

@@ -15,12 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// An UnreachableError is a server that gave no answer.
+// An UnreachableError is the error of a server that did not respond.
 type UnreachableError struct {
-	// Server names it with its address, "the API server at https://10.0.0.1".
+	// Server is the name of the server with its address, such as "the API server at
+	// https://10.0.0.1".
 	Server string
 
-	// Err is why, as the transport reports it.
+	// Err is the cause, as reported by the transport.
 	Err error
 }
 
@@ -30,7 +31,7 @@ func (u *UnreachableError) Error() string {
 
 func (u *UnreachableError) Unwrap() error { return u.Err }
 
-// reason returns what is behind an error of a request, without the request.
+// reason returns the cause of the error of a request, without a description of the request.
 func reason(err error) string {
 	var dns *net.DNSError
 	switch {
@@ -52,18 +53,18 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// A fault is an error of a library or of the operating system in the user's words, with
-// what the user can do about it.
+// A fault describes an error of a library or of the operating system in the user's terms, and what
+// the user can do about it.
 type fault struct {
-	// old is the part of the message that words replace.
+	// old is the part of the message that words replaces.
 	old, words, next string
 
-	// whole makes words the whole message: what was being done does not matter.
+	// whole makes words the complete message, without the context of the error.
 	whole bool
 }
 
-// recognise returns what err means where the user can fix it. It is the one place that
-// decides which errors of libraries end a command with [ExitInvalid].
+// recognise returns the description of an error that the user can fix. It alone decides which
+// errors of libraries result in [ExitInvalid].
 func recognise(err error) (fault, bool) {
 	for _, known := range []func(error) (fault, bool){unreachable, unknownKind, refusedByServer, busyAddress, wrongPath} {
 		if f, ok := known(err); ok {
@@ -75,7 +76,7 @@ func recognise(err error) (fault, bool) {
 
 const kubectlAdvice = "check the server and the --context: `kubectl get nodes` must work with them"
 
-// unreachable recognises servers that do not answer.
+// unreachable recognizes errors of servers that do not respond.
 func unreachable(err error) (fault, bool) {
 	var server *UnreachableError
 	if errors.As(err, &server) {
@@ -93,13 +94,13 @@ func unreachable(err error) (fault, bool) {
 		next: "check the address, and that this machine reaches it"}, true
 }
 
-// isNetwork reports whether err is of a connection, and not of a request that was wrong.
+// isNetwork reports whether err is about a connection rather than an invalid request.
 func isNetwork(err error) bool {
 	var of net.Error
 	return errors.As(err, &of) || errors.Is(err, io.EOF)
 }
 
-// unknownKind recognises API groups and kinds that a cluster lacks.
+// unknownKind recognizes API groups and kinds that a cluster does not have.
 func unknownKind(err error) (fault, bool) {
 	var kind *meta.NoKindMatchError
 	var resource *meta.NoResourceMatchError
@@ -112,7 +113,7 @@ func unknownKind(err error) (fault, bool) {
 	return fault{}, false
 }
 
-// lacks is the fault of a cluster without something of an API group.
+// lacks returns the fault of a cluster without an element of an API group.
 func lacks(old, what, group string) fault {
 	f := fault{old: old, words: fmt.Sprintf("the cluster has no %s of the API group %q", what, group)}
 	switch {
@@ -126,7 +127,7 @@ func lacks(old, what, group string) fault {
 	return f
 }
 
-// refusedByServer recognises answers of an API server that the user can change.
+// refusedByServer recognizes errors of an API server that the user can resolve.
 func refusedByServer(err error) (fault, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -149,7 +150,7 @@ func refusedByServer(err error) (fault, bool) {
 	return fault{}, false
 }
 
-// busyAddress recognises an address that cannot be listened on.
+// busyAddress recognizes an address that the program cannot listen on.
 func busyAddress(err error) (fault, bool) {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "listen" {
@@ -163,7 +164,7 @@ func busyAddress(err error) (fault, bool) {
 		next: "choose another address, or end what uses this one"}, true
 }
 
-// wrongPath recognises paths that lead nowhere, or to something of another kind.
+// wrongPath recognizes paths that do not exist, cannot be accessed, or are of the wrong type.
 func wrongPath(err error) (fault, bool) {
 	var path *fs.PathError
 	if !errors.As(err, &path) {

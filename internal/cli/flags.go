@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Arguments makes what check finds wrong a wrong call: it names the argument that is
-// missing, by the line of usage, or the one that is too much.
+// Arguments converts an error of check to an InvalidError that names the missing argument, as in
+// the usage line, or the superfluous one.
 func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if check(c, args) == nil {
@@ -27,8 +27,8 @@ func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// argumentNames returns the arguments that the usage of c requires, and how many it takes at
-// most. Words in brackets, and flags with what they take, are not required.
+// argumentNames returns the arguments that the usage of c requires, and the maximum number of
+// arguments. Words in brackets, and flags with their values, are not required.
 func argumentNames(c *cobra.Command) (required []string, most int) {
 	use, depth, flags := strings.Fields(c.Use)[1:], 0, false
 	for i, word := range use {
@@ -46,7 +46,7 @@ func argumentNames(c *cobra.Command) (required []string, most int) {
 	return required, most
 }
 
-// Group returns a command that only has others below it.
+// Group returns a command that only has subcommands.
 func Group(use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use:         use,
@@ -58,13 +58,14 @@ func Group(use, short string) *cobra.Command {
 
 const groupKey = "spotter-group"
 
-// isGroup reports whether c does nothing but hold other commands.
+// isGroup reports whether c only has subcommands.
 func isGroup(c *cobra.Command) bool {
 	_, group := c.Annotations[groupKey]
 	return group || !c.HasParent()
 }
 
-// checkCommand refuses a call of no command, before its flags are taken for those of another.
+// checkCommand returns an error for an unknown command, before its flags are parsed as those of
+// another one.
 func checkCommand(root *cobra.Command, args []string) error {
 	c, rest, _ := root.Find(args)
 	word := slices.IndexFunc(rest, func(s string) bool { return !strings.HasPrefix(s, "-") })
@@ -74,11 +75,11 @@ func checkCommand(root *cobra.Command, args []string) error {
 	return unknownCommand(c, rest[word])
 }
 
-// aliases are other names of flags that users know. The first name of a pair is an alias of the
-// second in commands that have only the second.
+// aliases are other names for flags that users may know. The first name of a pair is an alias of
+// the second in commands that only have the second.
 var aliases = [][2]string{{"output", "format"}, {"policy", "policies"}, {"policies", "policy"}}
 
-// takeAliases lets c and the commands below it take flags by their other names.
+// takeAliases enables the aliases of flags for c and its subcommands.
 func takeAliases(c *cobra.Command) {
 	flags, own := c.Flags(), map[string]string{}
 	for _, a := range aliases {
@@ -96,14 +97,14 @@ func takeAliases(c *cobra.Command) {
 	}
 }
 
-// Complete lets a shell complete the values of a flag.
+// Complete sets the values that shells suggest for a flag.
 func Complete(c *cobra.Command, flag string, values []string) {
 	CompleteBy(c, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// CompleteBy lets a shell complete the values of a flag by a function.
+// CompleteBy sets the function that returns the values that shells suggest for a flag.
 func CompleteBy(c *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
-		panic(err) // a flag of this name is not defined
+		panic(err) // the flag does not exist
 	}
 }

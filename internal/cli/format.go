@@ -7,10 +7,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Invocation returns the command that this call is.
+// Invocation returns the command line of this call.
 func (p *Program) Invocation() string { return Shell(append([]string{"spotter"}, p.Args...)) }
 
-// Shell joins words so that a shell splits them again.
+// Shell quotes and joins words for a shell.
 func Shell(words []string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%"
 	quoted := make([]string, len(words))
@@ -26,7 +26,7 @@ func Shell(words []string) string {
 // Minute formats t to the minute, in UTC.
 func Minute(t policy.Time) string { return t.Std().Format("2006-01-02 15:04") }
 
-// FirstOf returns the first n words, and how many there are beyond them.
+// FirstOf returns the first n words, and the number of remaining ones.
 func FirstOf(words []string, n int) string {
 	if len(words) <= n {
 		return strings.Join(words, ", ")

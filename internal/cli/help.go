@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Groups are the headings under which the help lists the commands, in their order. [In] puts
-// commands there.
+// Groups are the headings of commands in the help, in order. [In] assigns commands to them.
 var Groups = []cobra.Group{
 	{ID: "decide", Title: "Decide how much to run on Spot:"},
 	{ID: "look", Title: "Look at runs and clusters:"},
@@ -22,7 +21,7 @@ var Groups = []cobra.Group{
 	{ID: "ci", Title: "In CI:"},
 }
 
-// In puts commands into a group, in which they are listed in this order.
+// In assigns commands to a group, which lists them in this order.
 func In(group string, commands ...*cobra.Command) []*cobra.Command {
 	for _, c := range commands {
 		c.GroupID = group
@@ -30,15 +29,14 @@ func In(group string, commands ...*cobra.Command) []*cobra.Command {
 	return commands
 }
 
-// Alpha marks a command that may change, or go, in any version: see the levels of stability in
+// Alpha marks a command that may change or disappear in any version; see the levels of stability in
 // CONTRIBUTING.md.
 func Alpha(c *cobra.Command) *cobra.Command {
 	c.Long = cmp.Or(c.Long, c.Short+".") + "\n\nThis command is alpha: it may change or disappear in any version."
 	return c
 }
 
-// Section puts flags under a heading of their own in the help, behind those that are used
-// every day.
+// Section moves flags to a section of the help, after the common flags.
 func Section(flags *pflag.FlagSet, title string, names ...string) {
 	for _, name := range names {
 		if err := flags.SetAnnotation(name, sectionKey, []string{title}); err != nil {
@@ -49,8 +47,7 @@ func Section(flags *pflag.FlagSet, title string, names ...string) {
 
 const sectionKey = "spotter-section"
 
-// helpWidth is the width of the help where it is for no terminal, and the most that it is
-// on one.
+// helpWidth is the maximum width of the help, and its width if the output is not a terminal.
 const helpWidth = 100
 
 // A helpPage writes the help of a command.
@@ -59,7 +56,8 @@ type helpPage struct {
 	width int
 }
 
-// help returns what writes the help of a command below a root with commands in their order.
+// help returns a function that writes the help of a command. order is the order of the root's
+// commands.
 func (p *Program) help(order []*cobra.Command) func(*cobra.Command, []string) {
 	return func(c *cobra.Command, _ []string) {
 		h := helpPage{width: helpWidth}
@@ -76,7 +74,7 @@ func (p *Program) help(order []*cobra.Command) func(*cobra.Command, []string) {
 		if c.HasAvailableSubCommands() {
 			fmt.Fprintf(&h, "\n`%s COMMAND --help` has more about a command.\n", c.CommandPath())
 		}
-		_, _ = io.WriteString(c.OutOrStdout(), h.String()) // the terminal is gone where it fails
+		_, _ = io.WriteString(c.OutOrStdout(), h.String()) // it only fails if the terminal is gone
 	}
 }
 
@@ -93,7 +91,7 @@ func (h *helpPage) usage(c *cobra.Command) {
 	}
 }
 
-// commands lists what is below c, by group where there are groups.
+// commands lists the subcommands of c, by group if there are groups.
 func (h *helpPage) commands(c *cobra.Command, order []*cobra.Command) {
 	all := slices.DeleteFunc(slices.Clone(c.Commands()),
 		func(sub *cobra.Command) bool { return !sub.IsAvailableCommand() && sub.Name() != "help" })
@@ -124,7 +122,7 @@ func (h *helpPage) commands(c *cobra.Command, order []*cobra.Command) {
 	}
 }
 
-// flags lists the flags of c: those of every day as they were defined, then the sections.
+// flags lists the flags of c: first the common ones in the order of definition, then the sections.
 func (h *helpPage) flags(c *cobra.Command) {
 	c.Flags().SortFlags = false
 	defer func() { c.Flags().SortFlags = true }()
@@ -169,7 +167,7 @@ func (h *helpPage) flags(c *cobra.Command) {
 	}
 }
 
-// flagName returns how a flag is written, with what it takes.
+// flagName returns the name of a flag with the placeholder of its value.
 func flagName(f *pflag.Flag) string {
 	value, _ := pflag.UnquoteUsage(f)
 	name := "      --" + f.Name
@@ -179,7 +177,8 @@ func flagName(f *pflag.Flag) string {
 	return strings.TrimRight(name+" "+value, " ")
 }
 
-// defaultText says what a flag is by default, nothing where that is nothing or is said.
+// defaultText describes the default of a flag. It is empty for a zero value, or if the usage
+// contains the default.
 func defaultText(f *pflag.Flag) string {
 	value := f.DefValue
 	if f.Value.Type() == "duration" {
@@ -196,8 +195,8 @@ func defaultText(f *pflag.Flag) string {
 	return " (default " + strings.Trim(value, "[]") + ")"
 }
 
-// row writes a name with a text from a column on. A name that reaches into it has a line of
-// its own.
+// row writes a name, and text from a column on. If the name is too long, the text starts on the
+// next line.
 func (h *helpPage) row(name string, column int, text string) {
 	h.WriteString(name)
 	at := utf8.RuneCountInString(name)
@@ -211,7 +210,7 @@ func (h *helpPage) row(name string, column int, text string) {
 	}
 }
 
-// paragraphs writes a text and rewraps its lines. Indented lines are unchanged.
+// paragraphs writes text and wraps its paragraphs. Indented lines remain unchanged.
 func (h *helpPage) paragraphs(text string) {
 	var words []string
 	flush := func() {
@@ -235,8 +234,8 @@ func (h *helpPage) paragraphs(text string) {
 	flush()
 }
 
-// wrap breaks a text between words into lines of at most width letters. A word that is longer has a
-// line of its own.
+// wrap breaks text between words into lines of at most width characters. A longer word is on a line
+// of its own.
 func wrap(text string, width int) (lines []string) {
 	line, n := "", 0
 	for _, word := range strings.Fields(text) {
@@ -256,7 +255,8 @@ func wrap(text string, width int) (lines []string) {
 	return lines
 }
 
-// helpCommand prints the help of a command by its name. It fails if the command does not exist.
+// helpCommand returns the command that prints the help of another command by name. It fails if that
+// command does not exist.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND…]",

@@ -11,14 +11,14 @@ import (
 	"github.com/spotter-dev/spotter/internal/nearest"
 )
 
-// expected says by the type of a flag what its values are.
+// expected maps the type of a flag to a description of its values.
 var expected = map[string]string{
 	"uint64": "a whole number, 0 or more", "uint": "a whole number, 0 or more", "int": "a whole number", "int32": "a whole number", "int64": "a whole number",
 	"float64": "a number", "bool": "true or false",
 }
 
-// flagError says in the user's words what is wrong with a flag of c: the libraries
-// speak of the functions in which they failed.
+// flagError converts an error about a flag of c to the user's terms. The messages of the libraries
+// name internal functions.
 func flagError(c *cobra.Command, err error) error {
 	next := "run `" + c.CommandPath() + " --help`"
 	var none *pflag.NotExistError
@@ -28,7 +28,8 @@ func flagError(c *cobra.Command, err error) error {
 	return Invalid(plainError(err), next)
 }
 
-// Meant suggests which of names word may have been meant to be. It is empty without a similar one.
+// Meant suggests the element of names that is similar to word. It is empty if no element is
+// similar.
 func Meant(word string, names []string) string { return meant("", word, names) }
 
 func meant(prefix, word string, names []string) string {
@@ -38,7 +39,7 @@ func meant(prefix, word string, names []string) string {
 	return ""
 }
 
-// plainError says of a value that cannot be parsed what the flag takes.
+// plainError describes the expected values of a flag whose value cannot be parsed.
 func plainError(err error) error {
 	var value *pflag.InvalidValueError
 	var required *pflag.ValueRequiredError
@@ -65,13 +66,13 @@ func plainError(err error) error {
 	return fmt.Errorf("--%s: %w", f.Name, cause)
 }
 
-// usageOf returns the line of help of a flag.
+// usageOf returns the help text of a flag.
 func usageOf(f *pflag.Flag) string {
 	_, text := pflag.UnquoteUsage(f)
 	return text
 }
 
-// flagNames returns the flags of c that are shown.
+// flagNames returns the names of the visible flags of c.
 func flagNames(c *cobra.Command) []string {
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -82,7 +83,7 @@ func flagNames(c *cobra.Command) []string {
 	return names
 }
 
-// unknownCommand is the error about a word that names no command below c.
+// unknownCommand returns the error for a word that is not a subcommand of c.
 func unknownCommand(c *cobra.Command, word string) error {
 	if c.SuggestionsMinimumDistance <= 0 {
 		c.SuggestionsMinimumDistance = 2
@@ -94,7 +95,7 @@ func unknownCommand(c *cobra.Command, word string) error {
 		}
 	}
 	meant := Meant(word, names)
-	if near := c.SuggestionsFor(word); len(near) > 0 { // commands that start with word, or have it as another name
+	if near := c.SuggestionsFor(word); len(near) > 0 { // commands that start with word, or have it as an alias
 		meant = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return Invalid(fmt.Errorf("unknown command %q for %q%s", word, c.CommandPath(), meant),

@@ -15,19 +15,19 @@ import (
 	"golang.org/x/term"
 )
 
-// ReplaceFile writes path by f. A file is there complete or not at all, and
-// what was there before stays until it is. A device, a pipe or a link to one
-// is written to and never replaced.
+// ReplaceFile atomically replaces path with what f writes: the previous file remains until the new
+// one is complete. A device, a pipe or a link to one is written to, but not replaced.
 func ReplaceFile(path string, f func(io.Writer) error) error {
 	return ReplaceFiles([]string{path}, func(w io.Writer, _ int) error { return f(w) })
 }
 
-// ReplaceFiles writes each of paths by f, which is given its index, as [ReplaceFile]
-// does: all of them, or on a full disk none.
+// ReplaceFiles writes each of paths with f, which receives its index, in the same way as
+// [ReplaceFile]. If writing one of them fails, for example because the disk is full, it replaces no
+// file.
 func ReplaceFiles(paths []string, f func(w io.Writer, i int) error) (err error) {
 	var staged []stagedFile
 	defer func() {
-		for _, s := range staged { // none once they are in their places
+		for _, s := range staged { // empty after all files were moved
 			err = errors.Join(err, os.Remove(s.temporary))
 		}
 	}()
@@ -54,10 +54,10 @@ func ReplaceFiles(paths []string, f func(w io.Writer, i int) error) (err error) 
 	return nil
 }
 
-// A stagedFile is whole and not in its place yet.
+// A stagedFile is a complete temporary file that will be moved to path.
 type stagedFile struct{ temporary, path string }
 
-// stage writes by f what is to become path.
+// stage writes a temporary file for path with f.
 func stage(path string, f func(io.Writer) error) (stagedFile, error) {
 	path, mode := existing(path)
 	t, err := temporary(path)
@@ -79,7 +79,7 @@ func stage(path string, f func(io.Writer) error) (stagedFile, error) {
 }
 
 // IsDevice reports whether path is not a regular file: a device, a pipe, or the target of
-// /dev/stdout, even where a shell redirects that to a file.
+// /dev/stdout, even if a shell redirects that to a file.
 func IsDevice(path string) bool {
 	if whole, err := filepath.Abs(path); err == nil {
 		for _, folder := range []string{"/dev/", "/proc/"} {
@@ -104,8 +104,8 @@ func writeThrough(path string, f func(io.Writer) error) error {
 	return errors.Join(err, t.Close())
 }
 
-// existing follows links, so that the file behind one is replaced and not the
-// link, and returns the mode that the file has or shall get.
+// existing resolves links, so that their target is replaced rather than the link. It returns the
+// resolved path, and the current or default mode of the file.
 func existing(path string) (string, fs.FileMode) {
 	if behind, err := filepath.EvalSymlinks(path); err == nil {
 		path = behind
@@ -116,8 +116,8 @@ func existing(path string) (string, fs.FileMode) {
 	return path, 0o644
 }
 
-// temporary makes the file that becomes path. Errors name path, which the user gave, and not the
-// temporary name, which users do not know.
+// temporary creates a temporary file in the folder of path. Errors name path, not the temporary
+// file, which the user does not know.
 func temporary(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a folder", path)
@@ -131,8 +131,8 @@ func temporary(path string) (*os.File, error) {
 	return t, err
 }
 
-// CheckWritable reports early that path cannot be written, before minutes are
-// spent on what should go there.
+// CheckWritable returns an error if path cannot be written. Long-running commands call it before
+// they start.
 func CheckWritable(path string) error {
 	if IsDevice(path) {
 		info, err := os.Stat(path)
@@ -149,7 +149,7 @@ func CheckWritable(path string) error {
 	return errors.Join(t.Close(), os.Remove(t.Name()))
 }
 
-// CheckOut is [CheckWritable] of a file that a flag names.
+// CheckOut is [CheckWritable] for the value of a flag.
 func CheckOut(flag, path string) error {
 	if err := CheckWritable(path); err != nil {
 		return Invalid(fmt.Errorf("%s: %w", flag, err), "give a file in an existing folder that can be written")
@@ -157,11 +157,10 @@ func CheckOut(flag, path string) error {
 	return nil
 }
 
-// formats are the extensions of files that imply a format.
+// formats are the file extensions that imply a format.
 var formats = []string{".json", ".yaml", ".yml", ".md", ".csv", ".parquet", ".xml", ".html", ".svg", ".png", ".pdf"}
 
-// CheckEnding refuses a file that a flag names if its extension implies a format other than those
-// of the file, whose extensions are own.
+// CheckEnding returns an error if the extension of a flag's path implies a format other than own.
 func CheckEnding(flag, path string, own ...string) error {
 	if ext := strings.ToLower(filepath.Ext(path)); slices.Contains(formats, ext) && !slices.Contains(own, ext) {
 		return Invalid(fmt.Errorf("%s: %s: the ending %s belongs to another format", flag, path, ext),
@@ -170,8 +169,8 @@ func CheckEnding(flag, path string, own ...string) error {
 	return nil
 }
 
-// Output writes text by f to path, or to the terminal when path is empty. Characters that would
-// change how it is shown are escaped, see [figures.PlainText].
+// Output writes text with f to path, or to standard output if path is empty. It escapes control
+// characters; see [figures.PlainText].
 func (p *Program) Output(path string, f func(io.Writer) error) error {
 	text := func(w io.Writer) error {
 		to := plain(w)
@@ -184,7 +183,7 @@ func (p *Program) Output(path string, f func(io.Writer) error) error {
 	return text(p.Stdout)
 }
 
-// Binary is [Program.Output] for data other than text.
+// Binary is [Program.Output] for data that is not text.
 func (p *Program) Binary(path string, f func(io.Writer) error) error {
 	if path != "" {
 		return ReplaceFile(path, f)
@@ -193,7 +192,7 @@ func (p *Program) Binary(path string, f func(io.Writer) error) error {
 	return errors.Join(f(b), b.Flush())
 }
 
-// SameFile reports whether two paths lead to one file.
+// SameFile reports whether two paths identify the same file.
 func SameFile(a, b string) bool {
 	a, _ = existing(a)
 	b, _ = existing(b)
@@ -202,8 +201,8 @@ func SameFile(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// Width returns the width of the terminal that a report to out goes to, 0 when it
-// goes elsewhere.
+// Width returns the width of the terminal that receives the report if it is written to out, 0 if
+// that is not a terminal.
 func (p *Program) Width(out string) int {
 	if f, ok := File(p.Stdout); ok && out == "" {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
@@ -213,8 +212,7 @@ func (p *Program) Width(out string) int {
 	return 0
 }
 
-// Colors reports whether out goes to a terminal that shows colours and NO_COLOR does not disable
-// them.
+// Colors reports whether out is a terminal with colours, and NO_COLOR does not disable them.
 func (p *Program) Colors(out string) bool {
 	f, ok := File(p.Stdout)
 	return ok && out == "" && termenv.NewOutput(f).EnvColorProfile() != termenv.Ascii

@@ -13,11 +13,12 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// plain returns a writer of text to w in which no name of a cluster and no text of a file acts on a terminal
-// or hides: see [figures.PlainText]. On a terminal with colours those of answers pass.
+// plain returns a writer to w that escapes control characters, so that names from a cluster or text
+// from a file cannot control the terminal or hide content: see [figures.PlainText]. On a terminal
+// with colours, the colours of answers are not escaped.
 //
-// Line breaks pass, as they cannot be distinguished from those of the text: a value that may have one is
-// escaped by [figures.Plain] where it is read or put into a line.
+// Line breaks are not escaped, because they cannot be distinguished from those of the text.
+// [figures.Plain] escapes values that may contain them where they are read or inserted.
 func plain(w io.Writer) *plainWriter {
 	if p, ok := w.(*plainWriter); ok {
 		return p
@@ -35,16 +36,16 @@ func File(w io.Writer) (*os.File, bool) {
 	return f, ok
 }
 
-// A plainWriter escapes text. Any goroutine may write to it.
+// A plainWriter escapes text. It is safe for concurrent use.
 type plainWriter struct {
 	w      io.Writer
 	colors bool
 
 	mu   sync.Mutex
-	rest string // the start of a character or a colour that the next text continues
+	rest string // an incomplete character or colour sequence, which the next text continues
 }
 
-// color matches what answers are coloured with, and partOfColor the start of that at the end of a text.
+// color matches the colours of answers, partOfColor an incomplete one at the end of a text.
 var color, partOfColor = regexp.MustCompile(`\x1b\[(0|3[1-3])m`), regexp.MustCompile(`\x1b(\[(0|3[1-3]?)?)?$`)
 
 func (p *plainWriter) Write(text []byte) (int, error) {
@@ -67,7 +68,7 @@ func (p *plainWriter) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// flush writes what waits for the next text.
+// flush writes the incomplete sequence.
 func (p *plainWriter) flush() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +77,7 @@ func (p *plainWriter) flush() error {
 	return err
 }
 
-// escaped returns text as it is written.
+// escaped returns the escaped text.
 func (p *plainWriter) escaped(text string) string {
 	if !p.colors {
 		return figures.PlainText(text)

@@ -16,7 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// The forms in which every command prints a table or an object.
+// The formats in which all commands print tables or objects.
 const (
 	FormTable = "table"
 	FormWide  = "wide"
@@ -24,17 +24,17 @@ const (
 	FormYAML  = "yaml"
 )
 
-// A Form is the form in which a command prints, one of those that its flag takes.
+// A Form is the value of a flag that selects the output format.
 type Form struct {
 	name    string
 	forms   []string
 	details bool
 }
 
-// String returns the name of the form.
+// String returns the name of the format.
 func (f *Form) String() string { return f.name }
 
-// Set takes the name of a form.
+// Set sets the format by name.
 func (f *Form) Set(name string) error {
 	if !slices.Contains(f.forms, name) {
 		meant := Meant(name, f.forms)
@@ -47,33 +47,33 @@ func (f *Form) Set(name string) error {
 	return nil
 }
 
-// Type is what the flag is called where it is listed.
+// Type implements pflag.Value.
 func (f *Form) Type() string { return "string" }
 
-// Register gives c the flag --format, which is -o too, with the forms that all commands
-// have and more.
+// Register adds the flag --format, with the shorthand -o, to c. Its values are the common formats
+// and more.
 func (f *Form) Register(c *cobra.Command, more ...string) {
 	f.name, f.forms = FormTable, append([]string{FormTable, FormWide, FormJSON, FormYAML}, more...)
 	c.Flags().VarP(f, "format", "o", "output `F`: "+strings.Join(f.forms, ", "))
 	Complete(c, "format", f.forms)
 }
 
-// RegisterDetails gives c the flag --details.
+// RegisterDetails adds the flag --details to c.
 func (f *Form) RegisterDetails(c *cobra.Command) { DetailsVar(c.Flags(), &f.details) }
 
 // Details reports whether all details are requested.
 func (f *Form) Details() bool { return f.details }
 
-// IsText reports whether people read the form.
+// IsText reports whether the format is meant for people.
 func (f *Form) IsText() bool { return f.name == FormTable || f.name == FormWide }
 
-// DetailsVar adds the flag --details, which has a command print everything that it found.
+// DetailsVar adds the flag --details, which makes a command print all its findings.
 func DetailsVar(flags *pflag.FlagSet, v *bool) {
 	flags.BoolVar(v, "details", false, "print as text everything that was found, not the answer alone")
 }
 
-// Print writes v to the terminal as JSON or YAML if f says so. Otherwise it calls text, with wide
-// set if all columns are requested.
+// Print writes v as JSON or YAML if f selects that. Otherwise it calls text, with wide set if all
+// columns are requested.
 func (p *Program) Print(f *Form, v any, text func(w io.Writer, wide bool) error) error {
 	return p.Output("", func(w io.Writer) error {
 		switch f.name {
@@ -86,7 +86,7 @@ func (p *Program) Print(f *Form, v any, text func(w io.Writer, wide bool) error)
 	})
 }
 
-// WriteJSON writes v as JSON for programs and readers.
+// WriteJSON writes v as indented JSON.
 func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -94,30 +94,30 @@ func WriteJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// WriteYAML writes v as YAML with the keys that it has in JSON, ascending.
+// WriteYAML writes v as YAML with the keys of its JSON form, in ascending order.
 func WriteYAML(w io.Writer, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	if text, err = yaml.JSONToYAML([]byte(figures.PlainText(string(text)))); err != nil { // YAML has no control characters
+	if text, err = yaml.JSONToYAML([]byte(figures.PlainText(string(text)))); err != nil { // YAML must not contain control characters
 		return err
 	}
 	_, err = w.Write(text)
 	return err
 }
 
-// columnGap is the number of spaces between columns, lastColumnMin the least width to which
-// the last column is broken.
+// columnGap is the number of spaces between columns. lastColumnMin is the minimum width of a
+// wrapped last column.
 const columnGap, lastColumnMin = 2, 20
 
-// Columns writes rows with their columns side by side, under a heading.
+// Columns writes rows as aligned columns with a heading.
 func Columns(w io.Writer, heading []string, rows [][]string) error {
 	return WrappedColumns(w, 0, heading, rows)
 }
 
-// WrappedColumns writes columns in lines of at most width runes, 0 for any number: a text in
-// the last column continues on the next line.
+// WrappedColumns writes aligned columns in lines of at most width runes; 0 means no limit. Text in
+// the last column is wrapped.
 func WrappedColumns(w io.Writer, width int, heading []string, rows [][]string) error {
 	rows = slices.DeleteFunc(append([][]string{heading}, rows...), func(row []string) bool { return len(row) == 0 })
 	for i, row := range rows {
@@ -126,7 +126,7 @@ func WrappedColumns(w io.Writer, width int, heading []string, rows [][]string) e
 			rows[i][k] = figures.Plain(cell)
 		}
 	}
-	before := make([]int, 0, 8) // the widths of all columns but the last
+	before := make([]int, 0, 8) // widths of all columns except the last
 	for _, row := range rows {
 		for k, cell := range row[:len(row)-1] {
 			if k == len(before) {
@@ -151,7 +151,7 @@ func WrappedColumns(w io.Writer, width int, heading []string, rows [][]string) e
 			if i > 0 {
 				head = make([]string, last)
 			}
-			_, _ = io.WriteString(t, strings.Join(append(slices.Clone(head), line), "\t")+"\n") // Flush has the error
+			_, _ = io.WriteString(t, strings.Join(append(slices.Clone(head), line), "\t")+"\n") // Flush returns the error
 		}
 	}
 	return t.Flush()

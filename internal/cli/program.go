@@ -1,5 +1,5 @@
-// Package cli holds what all commands share: how a call ends and with which code, where
-// output goes, and how flags and groups of commands behave. It knows no command.
+// Package cli contains what all commands share: exit codes, output, and the behaviour of flags and
+// groups of commands. It does not depend on any command.
 package cli
 
 import (
@@ -19,26 +19,26 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A Program is one call of the command line.
+// A Program is one invocation of the command line.
 type Program struct {
-	// Version is what the linker set, "unknown" without it.
+	// Version is set by the linker, otherwise "unknown".
 	Version string
 
-	// Lacks names what this build cannot do, empty for nothing.
+	// Lacks names features that this build does not have, empty if it has all.
 	Lacks string
 
-	// Name is what the program was called as. kubectl-spotter calls itself kubectl spotter,
-	// as it is called from kubectl.
+	// Name is the name that the program was invoked by. kubectl-spotter identifies itself as
+	// kubectl spotter.
 	Name string
 
 	Args           []string
 	Stdout, Stderr io.Writer
 
-	// started says that the call was understood: from then on a fault is the
-	// program's or the input's and no longer the call's.
+	// started reports whether the command line was parsed. Later errors are not errors of the
+	// command line.
 	started bool
 
-	// quiet keeps everything but errors from standard error, which is then loud.
+	// quiet suppresses everything except errors on standard error, which is then kept in loud.
 	quiet bool
 	loud  io.Writer
 
@@ -46,9 +46,8 @@ type Program struct {
 	profile                *os.File
 }
 
-// Run does what the arguments say with the commands that it is given, and returns the
-// exit code. A panic is a fault of the program and gets that code, where Go's own, 2,
-// would blame the call.
+// Run executes the arguments with the given commands, and returns the exit code. It recovers panics
+// and returns [ExitError], because Go's own exit code 2 would mean an invalid command line.
 func (p *Program) Run(ctx context.Context, commands func(*Program) []*cobra.Command) (code int) {
 	p.Stdout, p.Stderr = plain(p.Stdout), plain(p.Stderr)
 	defer func() {
@@ -71,8 +70,8 @@ func (p *Program) Run(ctx context.Context, commands func(*Program) []*cobra.Comm
 	return Report(p.Log(), err)
 }
 
-// Log returns standard error for what --quiet does not keep back: errors, and the log of
-// what runs on.
+// Log returns the writer for what --quiet does not suppress: errors, and the logs of long-running
+// commands.
 func (p *Program) Log() io.Writer {
 	if p.loud != nil {
 		return p.loud
@@ -80,13 +79,13 @@ func (p *Program) Log() io.Writer {
 	return p.Stderr
 }
 
-// Main runs the commands of p with the arguments of the process, and ends it with their
-// exit code. The first signal to end it cancels their context. A version that the linker
-// did not set is that of the module, as of `go install`.
+// Main runs the commands of p with the arguments of the process, and exits with their code. The
+// first interrupt or termination signal cancels their context. If the linker set no version, it
+// uses the version of the module, as with `go install`.
 func Main(p *Program, commands func(*Program) []*cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// Only the first signal requests an orderly end. The second one kills the process, even where
-	// nothing observes ctx.
+	// Only the first signal requests an orderly end. The second one kills the process, even if no
+	// code observes ctx.
 	context.AfterFunc(ctx, stop)
 	p.Name, p.Args, p.Stdout, p.Stderr = os.Args[0], os.Args[1:], os.Stdout, os.Stderr
 	if info, ok := debug.ReadBuildInfo(); ok && p.Version == "unknown" && strings.HasPrefix(info.Main.Version, "v") {
@@ -97,7 +96,7 @@ func Main(p *Program, commands func(*Program) []*cobra.Command) {
 	os.Exit(code)
 }
 
-// Root returns the command that has the others below it.
+// Root returns the root command with the given subcommands.
 func (p *Program) Root(commands ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "spotter",
@@ -141,12 +140,12 @@ func (p *Program) Root(commands ...*cobra.Command) *cobra.Command {
 	root.SetHelpFunc(p.help(commands))
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultHelpCmd()
-	// Completion keeps the writer that it finds, so it comes after them.
+	// The completion command keeps the current writer, so the writer must be set before.
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
 	root.InitDefaultCompletionCmd(p.Args...)
 	for _, c := range root.Commands() {
-		if c.Name() == "completion" { // by itself it takes any word and prints help
+		if c.Name() == "completion" { // by default it accepts any word and prints help
 			like := Group(c.Use, c.Short)
 			c.Args, c.RunE, c.Annotations = nil, like.RunE, like.Annotations
 		}
@@ -182,7 +181,7 @@ func (p *Program) stopProfiles() error {
 	})
 }
 
-// version says which build this is.
+// version describes the build.
 func (p *Program) version() string {
 	lacks := ""
 	if p.Lacks != "" {

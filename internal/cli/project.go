@@ -14,19 +14,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ProjectFile is read in the folder of a call. It has a key for each command that reads
-// it, and below that one for each flag: what a team would else repeat in every call.
+// ProjectFile is read from the current folder. It contains a key for each command that reads it,
+// and below it a key for each flag, so that a team need not repeat them.
 const ProjectFile = ".spotter.yaml"
 
-// ProjectVariable switches the file off where it is set to "off", as for the other side
-// of a comparison, whose flags are all given.
+// ProjectVariable disables the file if set to "off". The other side of a comparison uses this,
+// because its command line contains all flags.
 const ProjectVariable = "SPOTTER_PROJECT"
 
-// projectCommands are the commands that read the file. What touches a cluster does not.
+// projectCommands are the commands that read the file. Commands that access a cluster do not.
 var projectCommands = []string{"eval", "sim", "plot", "tui", "whatif"}
 
-// readProject gives the flags of c that are not in the call the values of the project's file, and
-// adds them to the call, so that it can be repeated without the file.
+// readProject sets the flags of c that are not on the command line to the values in the file, and
+// adds them to p.Args, so that the command can be repeated without the file.
 func (p *Program) readProject(c *cobra.Command) error {
 	name := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 	if !slices.Contains(projectCommands, name) || os.Getenv(ProjectVariable) == "off" {
@@ -64,14 +64,13 @@ func (p *Program) readProject(c *cobra.Command) error {
 
 const projectAdvice = "fix it, or set " + ProjectVariable + "=off to leave it out"
 
-// A projectFlag is what the file has for one flag: its values as they are written, so that
-// a date stays one.
+// A projectFlag contains the values of a flag in the file, as written.
 type projectFlag struct {
 	line   int
 	values []string
 }
 
-// openProject reads the file: flags by command and name, none where there is no file.
+// openProject reads the file. It returns flags by command and name, nil if there is no file.
 func openProject() (map[string]map[string]projectFlag, error) {
 	text, err := os.ReadFile(ProjectFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +83,7 @@ func openProject() (map[string]map[string]projectFlag, error) {
 	if err := yaml.Unmarshal(text, &document); err != nil {
 		return nil, Invalid(fmt.Errorf("%s: %w", ProjectFile, err), projectAdvice)
 	}
-	if len(document.Content) == 0 { // nothing but comments
+	if len(document.Content) == 0 { // the file only contains comments
 		return nil, nil
 	}
 	commands, err := projectMapping("", document.Content[0])
@@ -122,7 +121,7 @@ func openProject() (map[string]map[string]projectFlag, error) {
 var nodeKinds = map[yaml.Kind]string{yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping",
 	yaml.ScalarNode: "a value", yaml.AliasNode: "an alias"}
 
-// A projectEntry is a key of a mapping and what it has.
+// A projectEntry is a key of a mapping and its value.
 type projectEntry struct {
 	key   string
 	value *yaml.Node
@@ -142,7 +141,7 @@ func projectMapping(field string, n *yaml.Node) (all []projectEntry, err error) 
 	return all, nil
 }
 
-// projectFault is the error about a field of the file.
+// projectFault returns the error for a field of the file.
 func projectFault(n *yaml.Node, field, problem string) error {
 	if field != "" {
 		field += ": "

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Words returns the message of err for the user: the parts that libraries wrote, which name
-// types of Go, functions and layouts, in plain words.
+// Words returns the message of err for the user. It replaces the parts from libraries, which name
+// Go types, functions and layouts.
 func Words(err error) string {
 	text := err.Error()
 	if f, ok := recognise(err); ok {
@@ -31,7 +31,7 @@ func Words(err error) string {
 	return yamlWords(text)
 }
 
-// eachError calls f with err and all that it wraps.
+// eachError calls f with err and all errors that it wraps.
 func eachError(err error, f func(error)) {
 	if err == nil {
 		return
@@ -47,7 +47,7 @@ func eachError(err error, f func(error)) {
 	}
 }
 
-// libraryWords returns what err is in plain words, nothing where it is of no library.
+// libraryWords describes an error of a library, empty if err is not one.
 func libraryWords(err error) string {
 	switch e := err.(type) { //nolint:errorlint // the caller unwraps
 	case *json.UnmarshalTypeError:
@@ -69,13 +69,13 @@ func libraryWords(err error) string {
 	return ""
 }
 
-// numberOf names what a function of strconv reads.
+// numberOf maps functions of strconv to the values that they parse.
 var numberOf = map[string]string{
 	"ParseInt": "a whole number", "Atoi": "a whole number", "ParseUint": "a whole number, 0 or more", "ParseFloat": "a number", "ParseBool": "true or false",
 }
 
-// NotNumber returns the error about a text that is not what is wanted, "a whole number", as
-// err of strconv has it: one that is one, but too large, is called so.
+// NotNumber returns the error for text that is not the wanted value, such as "a whole number". If
+// err is [strconv.ErrRange], it states that the number is too large or too small.
 func NotNumber(text, want string, err error) error {
 	switch {
 	case !errors.Is(err, strconv.ErrRange):
@@ -88,7 +88,7 @@ func NotNumber(text, want string, err error) error {
 
 var duration = regexp.MustCompile(`^[-+]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
-// NotDuration returns the error about a text that [time.ParseDuration] refused.
+// NotDuration returns the error for text that [time.ParseDuration] rejects.
 func NotDuration(text string) error {
 	if duration.MatchString(text) {
 		return fmt.Errorf("%s is too long: a duration is at most %d years", text, int(time.Duration(1<<63-1).Hours()/24/365))
@@ -96,7 +96,7 @@ func NotDuration(text string) error {
 	return fmt.Errorf("%q is not a length of time such as 90s, 15m or 24h", text)
 }
 
-// goKind says what a value of a type of Go is in a file.
+// goKind describes the values of a Go type in a file.
 func goKind(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
@@ -117,7 +117,7 @@ func goKind(t reflect.Type) string {
 	return "a mapping"
 }
 
-// jsonKind says what a value is that encoding/json calls so.
+// jsonKind describes a value by its name in encoding/json.
 func jsonKind(value string) string {
 	switch kind, number, _ := strings.Cut(value, " "); {
 	case kind == "number" && number != "":
@@ -142,8 +142,8 @@ var (
 		"float": "a number", "bool": "true or false", "null": "nothing"}
 )
 
-// yamlWords rewrites what readers of YAML say. It goes by their text, since there are three
-// of them and most of their errors have no type.
+// yamlWords replaces the messages of YAML decoders. It matches their text, because there are three
+// decoders and most of their errors have no type.
 func yamlWords(text string) string {
 	text = yamlPrefix.ReplaceAllString(yamlFrames.ReplaceAllString(text, ""), "$1")
 	return yamlTypes.ReplaceAllStringFunc(text, func(part string) string {
@@ -156,7 +156,7 @@ func yamlWords(text string) string {
 	})
 }
 
-// typeNamed says what a value of a type is that has this name in Go.
+// typeNamed describes the values of the Go type with this name.
 func typeNamed(name string) string {
 	for _, t := range []reflect.Type{reflect.TypeFor[int](), reflect.TypeFor[uint](), reflect.TypeFor[float64](),
 		reflect.TypeFor[string](), reflect.TypeFor[bool]()} {

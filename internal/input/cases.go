@@ -16,8 +16,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/edit"
 )
 
-// CaseFlags are the flags that say on which prices, over which windows and under which seeds
-// scenarios are compared. The flags of the prices are registered by themselves.
+// CaseFlags are the flags for the prices, the windows and the seeds of a comparison. Register adds
+// the flags of the prices.
 type CaseFlags struct {
 	MarketFlags
 	Seeds, Windows string
@@ -27,12 +27,13 @@ type CaseFlags struct {
 	opened  Traces
 }
 
-// RegisterCases adds the flags of windows and seeds. The default is one window and the given seeds.
+// RegisterCases adds the flags for windows and seeds. The default is one window and the given
+// seeds.
 func (f *CaseFlags) RegisterCases(flags *pflag.FlagSet, seeds string) {
 	f.registerCases(flags, seeds, "1", "")
 }
 
-// RegisterWeeks adds the flags of windows and seeds. The default is the weeks of the trace, and a
+// RegisterWeeks adds the flags for windows and seeds. The default is the weeks of the trace, and a
 // total of runs runs of each policy, which [CaseFlags.SpreadSeeds] distributes.
 func (f *CaseFlags) RegisterWeeks(flags *pflag.FlagSet, runs int) {
 	f.registerCases(flags, "", "",
@@ -52,7 +53,7 @@ func (f *CaseFlags) registerCases(flags *pflag.FlagSet, seeds, windows, seedsDef
 	cli.Section(flags, marketSection, "windows", "every")
 }
 
-// ParsedSeeds returns the seeds of --seeds.
+// ParsedSeeds returns the seeds in --seeds.
 func (f *CaseFlags) ParsedSeeds() ([]uint64, error) {
 	seeds, err := ParseSeeds(f.Seeds)
 	if err != nil {
@@ -62,7 +63,7 @@ func (f *CaseFlags) ParsedSeeds() ([]uint64, error) {
 	return seeds, nil
 }
 
-// ReadWindows reads --windows and --every, on which [CaseFlags.WindowsOf] depends.
+// ReadWindows parses --windows and --every. It must be called before [CaseFlags.WindowsOf].
 func (f *CaseFlags) ReadWindows() (err error) {
 	f.windows, f.opened = WindowRange{numbers: []int{0}, weekly: true}, Traces{}
 	if f.Windows != "" || f.Flags.Changed("windows") {
@@ -77,7 +78,7 @@ func (f *CaseFlags) ReadWindows() (err error) {
 	return nil
 }
 
-// WindowsOf binds the windows of one scenario. It opens each trace once.
+// WindowsOf binds the windows of one scenario. It opens each trace only once.
 func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string) ([]eval.Case, error) {
 	r := f.windows
 	stride := cmp.Or(f.Every, sc.Duration)
@@ -114,8 +115,8 @@ func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string) ([]eval.Case,
 	return cases, nil
 }
 
-// hasWeeks reports whether the trace of sc has as many windows so far apart as a comparison has on
-// which nothing is said, and nothing says when to begin.
+// hasWeeks reports whether the trace of sc is long enough for the default number of windows at the
+// given stride, and neither the user nor the scenario sets a start.
 func (f *CaseFlags) hasWeeks(sc *scenarios.Scenario, stride time.Duration) (bool, error) {
 	if f.from != "" || sc.Start != 0 {
 		return false, nil
@@ -142,8 +143,8 @@ func (f *CaseFlags) SpreadSeeds(cases []eval.Case, runs int) {
 	f.Seeds = strconv.Itoa(max(1, runs/most))
 }
 
-// WindowsOfText reads a changed text of the scenario called name and binds its windows. Errors name
-// the object and not the line, since the user has not seen the changed text.
+// WindowsOfText parses a changed text of the scenario called name and binds its windows. Errors
+// name the object rather than the line, because the user has not seen the changed text.
 func (f *CaseFlags) WindowsOfText(text []byte, name string) ([]eval.Case, error) {
 	text = scenarios.WithoutOrigins(text)
 	sc, err := scenarios.ParseAt(FileName(name), text)
@@ -156,8 +157,7 @@ func (f *CaseFlags) WindowsOfText(text []byte, name string) ([]eval.Case, error)
 	return f.WindowsOf(sc, name)
 }
 
-// inWords rewrites faults of a changed text so that they name the object and not the line, since
-// the user has not seen the changed text.
+// inWords rewrites errors about a changed text so that they name the object rather than the line.
 func inWords(text []byte, err error) error {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
@@ -177,7 +177,7 @@ func inWords(text []byte, err error) error {
 	return fmt.Errorf("%s: %s", words, f.Problem)
 }
 
-// SeedsText says which seeds these are, since --seeds 1001 reads as one seed to some.
+// SeedsText describes seeds, and explains --seeds N if N could be mistaken for a seed.
 func (f *CaseFlags) SeedsText(seeds []uint64) string {
 	text := "seeds " + ranges.Text(seeds)
 	if len(seeds) > 1 && ranges.Counts(f.Seeds) {
@@ -186,7 +186,7 @@ func (f *CaseFlags) SeedsText(seeds []uint64) string {
 	return text
 }
 
-// ParseGates reads gates as users write them.
+// ParseGates parses gates.
 func ParseGates(texts []string) ([]eval.Gate, error) {
 	var out []eval.Gate
 	for _, text := range texts {

@@ -9,20 +9,20 @@ import (
 	"github.com/spotter-dev/spotter/policy/registry"
 )
 
-// CompletePolicies lets a shell complete the last of a list of policies.
+// CompletePolicies completes the last element of a list of policies.
 func CompletePolicies(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	at := strings.LastIndex(typed, ",") + 1
 	return after(typed[:at], completeSpec(typed[at:], All)),
 		cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// CompletePolicy lets a shell complete one policy.
+// CompletePolicy completes one policy.
 func CompletePolicy(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return completeSpec(typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// completeSpec returns what the policy that is typed may become: a name, or one of more;
-// behind a colon a parameter that is not there yet, behind an equals sign its value.
+// completeSpec returns completions of a policy: a name or one of more; after a colon a parameter
+// that is not yet set; and after an equals sign its value.
 func completeSpec(typed string, more ...string) (values []string) {
 	at := strings.LastIndex(typed, ":") + 1
 	if at == 0 {
@@ -46,7 +46,7 @@ func completeSpec(typed string, more ...string) (values []string) {
 	return after(typed[:at], values)
 }
 
-// CompleteGates lets a shell complete METRIC.STAT of a gate.
+// CompleteGates completes the part METRIC.STAT of a gate.
 func CompleteGates(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	who, metric, named := strings.Cut(typed, ":")
@@ -70,7 +70,7 @@ func CompleteGates(_ *cobra.Command, _ []string, typed string) ([]string, cobra.
 	return values, directive
 }
 
-// after returns values behind what is typed.
+// after returns values with the prefix typed.
 func after(typed string, values []string) []string {
 	out := make([]string, len(values))
 	for i, v := range values {

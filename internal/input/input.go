@@ -1,6 +1,5 @@
-// Package input reads what the commands take from the user and the disk: scenarios, traces
-// and recordings, times, seeds and windows, and the policies to compare. It simulates
-// nothing.
+// Package input reads the inputs of commands from the user and from disk: scenarios, traces,
+// recordings, times, seeds, windows and policies. It does not simulate.
 package input
 
 import (
@@ -22,8 +21,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// MarketFlags are the flags that say on which prices, and under which weather, a scenario
-// is run.
+// MarketFlags are the flags for the prices and the weather of a run.
 type MarketFlags struct {
 	SourceFlags
 	Trace     string
@@ -34,7 +32,7 @@ type MarketFlags struct {
 	start     string
 	nodeFee   string
 
-	// Flags are those of the command that they were registered with.
+	// Flags are the flags of the command.
 	Flags *pflag.FlagSet
 }
 
@@ -47,13 +45,13 @@ func (m *MarketFlags) Register(flags *pflag.FlagSet) {
 	cli.Section(flags, marketSection, "karpenter-version")
 }
 
-// UnderKarpenter returns the flags as if they named a version of Karpenter.
+// UnderKarpenter returns m with another version of Karpenter.
 func (m MarketFlags) UnderKarpenter(version string) MarketFlags {
 	m.karpenter = version
 	return m
 }
 
-// RegisterPrices adds the flags except that of Karpenter's version, which is not part of the
+// RegisterPrices adds all flags except that for Karpenter's version, which is not part of the
 // market.
 func (m *MarketFlags) RegisterPrices(flags *pflag.FlagSet) {
 	m.Flags = flags
@@ -74,10 +72,10 @@ func (m *MarketFlags) RegisterPrices(flags *pflag.FlagSet) {
 	cli.Section(flags, marketSection, "trace", "from", "start", "intensity", "node-fee", "truth")
 }
 
-// marketSection is the heading of the flags on which a run depends in any command.
+// marketSection is the heading of the flags that affect a run in any command.
 const marketSection = "Prices, time and weather"
 
-// Options returns how to bind a scenario.
+// Options returns the options for binding a scenario.
 func (m *MarketFlags) Options() (scenarios.BindOptions, error) {
 	var o scenarios.BindOptions
 	if err := TimeFlag("from", m.from, &o.From); err != nil {
@@ -114,7 +112,7 @@ func (m *MarketFlags) Options() (scenarios.BindOptions, error) {
 	return o, nil
 }
 
-// TruthNames are the names that --truth takes.
+// TruthNames returns the values of --truth.
 func TruthNames() []string {
 	var names []string
 	for _, t := range weather.Truths() {
@@ -123,11 +121,11 @@ func TruthNames() []string {
 	return names
 }
 
-// intensityMax bounds --intensity. A thousand times the reclaims of the scenario
-// as it is leaves no node running for an hour.
+// intensityMax is the maximum of --intensity. With a thousand times the reclaims, no node runs for
+// an hour.
 const intensityMax = 1000
 
-// TimeFlag reads the time that was given to a flag. Without a text nothing changes.
+// TimeFlag parses the value of a flag for a time. If text is empty, it does not change at.
 func TimeFlag(flag, text string, at *policy.Time) error {
 	if text == "" {
 		return nil
@@ -140,7 +138,7 @@ func TimeFlag(flag, text string, at *policy.Time) error {
 	return nil
 }
 
-// ParseTime reads a date, which means 00:00 UTC, or a time as in RFC 3339.
+// ParseTime parses a date, which means 00:00 UTC, or a time in RFC 3339.
 func ParseTime(s string) (policy.Time, error) {
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -156,13 +154,13 @@ func ParseTime(s string) (policy.Time, error) {
 	return 0, fmt.Errorf("%q is neither a date nor a time", s)
 }
 
-// seedsMax bounds --seeds, so that a mistyped number is not a run of days.
+// seedsMax is the maximum number of seeds, so that a mistyped number does not run for days.
 const seedsMax = 1_000_000
 
-// ParseSeeds reads a list of seeds as [ranges.Numbers] does.
+// ParseSeeds parses a list of seeds in the format of [ranges.Numbers].
 func ParseSeeds(s string) ([]uint64, error) { return ranges.Numbers(s, seedsMax) }
 
-// ParseScenario reads a scenario that has a name and a text.
+// ParseScenario parses and validates a scenario. name is its name in errors.
 func ParseScenario(name string, text []byte) (*scenarios.Scenario, error) {
 	sc, err := scenarios.ParseAt(FileName(name), text)
 	if err == nil {
@@ -178,12 +176,12 @@ func scenarioAdvice(name string) string {
 	return "fix the file and check it with `spotter scenario validate " + name + "`"
 }
 
-// Bind returns sc bound to its window of a number, back to back.
+// Bind binds sc to the window with the given number. Windows are contiguous and count from 0.
 func (m *MarketFlags) Bind(sc *scenarios.Scenario, opened Traces, window int) (*scenarios.BoundScenario, error) {
 	return m.BindAt(sc, opened, WindowRange{}, time.Duration(window)*sc.Duration)
 }
 
-// BindAt returns sc bound to the window that starts the time after later than the first one of r.
+// BindAt binds sc to the window that starts the duration after later than the first one of r.
 func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRange,
 	after time.Duration) (*scenarios.BoundScenario, error) {
 	path := m.Trace
@@ -224,7 +222,7 @@ func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRang
 	return w.Under(truth), nil
 }
 
-// Argument returns path as a further word of a command, nothing where it is empty.
+// Argument returns path as an additional argument of a command, empty if path is empty.
 func Argument(path string) string {
 	if path == "" {
 		return ""
@@ -232,7 +230,7 @@ func Argument(path string) string {
 	return " " + path
 }
 
-// Command returns the command that repeats one run.
+// Command returns the command that repeats a run.
 func (m *MarketFlags) Command(j eval.Job) string {
 	words := []string{
 		"spotter", "sim", j.Scenario, "--policy", j.Policy, "--seed", fmt.Sprint(j.Seed),
@@ -259,13 +257,13 @@ func (m *MarketFlags) Command(j eval.Job) string {
 	return cli.Shell(words)
 }
 
-// DefaultScenario is what eval compares on when no scenario is named.
+// DefaultScenario is the scenario that eval runs if the user names none.
 const DefaultScenario = "web-week"
 
-// CompleteScenarios lets a shell complete the names of scenarios.
+// CompleteScenarios completes the names of scenarios.
 func CompleteScenarios(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return slices.Concat(scenarios.Names(), scenarios.Hunted()), cobra.ShellCompDirectiveDefault
 }
 
-// ScenarioAdvice says what to do about a scenario that is not found.
+// ScenarioAdvice explains what to do about a scenario that is not found.
 const ScenarioAdvice = "give a file, or one of the names that `spotter scenario list` prints"

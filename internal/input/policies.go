@@ -13,14 +13,13 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// PoliciesVar defines a flag for a list of policies. Where it is given again it adds to the
-// list.
+// PoliciesVar defines a flag for a list of policies. Repeated flags extend the list.
 func PoliciesVar(flags *pflag.FlagSet, list *string, name, value, usage string) {
 	*list = value
 	flags.Var(&policyList{list: list}, name, usage)
 }
 
-// A policyList is the value of such a flag.
+// A policyList is the value of a flag from PoliciesVar.
 type policyList struct {
 	list  *string
 	given bool
@@ -34,7 +33,7 @@ func (l *policyList) String() string {
 	return *l.list
 }
 
-// Set adds to the list, or replaces the default.
+// Set extends the list, or replaces the default.
 func (l *policyList) Set(text string) error {
 	if l.given {
 		text = *l.list + "," + text
@@ -43,12 +42,12 @@ func (l *policyList) Set(text string) error {
 	return nil
 }
 
-// Type is what the flag is called where it is listed.
+// Type implements pflag.Value.
 func (l *policyList) Type() string { return "string" }
 
-// ParsePolicies reads the list of --policies. The word all means every policy that has a name,
-// except the one that other manifests choose. A parameter whose value is a range, as [ranges.Parse]
-// reads it, means one policy for each value of the range.
+// ParsePolicies parses the list in --policies. The word all means every named policy except the one
+// that other manifests choose. A parameter whose value is a range in the format of [ranges.Parse]
+// means one policy for each value of the range.
 func ParsePolicies(list string) ([]string, error) {
 	var specs []string
 	for _, spec := range strings.Split(list, ",") {
@@ -84,17 +83,17 @@ func firsts(specs []string) []string {
 	return out
 }
 
-// policiesMax bounds the number of policies to which the ranges of one spec expand.
+// policiesMax is the maximum number of policies that one spec with ranges may expand to.
 const policiesMax = 1000
 
-// expand returns the policies of a spec of which parameters may be ranges.
+// expand returns the policies of a spec whose parameters may be ranges.
 func expand(spec string) ([]string, error) {
 	var parts [][]string
 	for i, part := range strings.Split(spec, ":") {
 		values := []string{part}
 		if key, value, ok := strings.Cut(part, "="); ok && i > 0 && strings.Contains(value, "..") {
 			r, err := ranges.Parse(value)
-			if err != nil && !errors.Is(err, ranges.ErrKind) { // a path may have dots too
+			if err != nil && !errors.Is(err, ranges.ErrKind) { // paths may contain two dots too
 				return nil, fmt.Errorf("%s: %w", spec, err)
 			}
 			if err == nil {
@@ -114,7 +113,7 @@ func expand(spec string) ([]string, error) {
 	return out, nil
 }
 
-// PolicyAdvice says what to do about a policy that cannot be made.
+// PolicyAdvice explains what to do about a policy that cannot be created.
 const PolicyAdvice = "write policies as in --policies on-demand,static:share=0.7"
 
 // Manifests returns the policies that the pools of w name, ascending.

@@ -13,7 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// OpenRecording opens a recording of decisions and says what of it is not read.
+// OpenRecording opens a recording of decisions, and prints warnings about the parts that are not
+// read.
 func OpenRecording(p *cli.Program, dir string) (*record.Recording, error) {
 	if err := RefuseBucket("the recording", dir); err != nil {
 		return nil, err
@@ -26,7 +27,7 @@ func OpenRecording(p *cli.Program, dir string) (*record.Recording, error) {
 	return r, nil
 }
 
-// RefuseBucket refuses the URL of a bucket where a folder is wanted.
+// RefuseBucket returns an error if dir is the URL of a bucket.
 func RefuseBucket(what, dir string) error {
 	if !strings.HasPrefix(dir, "s3://") {
 		return nil
@@ -35,8 +36,8 @@ func RefuseBucket(what, dir string) error {
 		"fetch it with `aws s3 sync "+dir+" DIR` and give DIR")
 }
 
-// RecordingError distinguishes a damaged file, or one that is not a recording, from a fault of the
-// program.
+// RecordingError converts the error for a damaged or missing recording to an InvalidError, as
+// opposed to an error of the program.
 func RecordingError(err error) error {
 	for _, of := range []error{record.ErrNoRecording, record.ErrCorrupt, record.ErrSchema, fs.ErrNotExist} {
 		if errors.Is(err, of) {
@@ -46,9 +47,10 @@ func RecordingError(err error) error {
 	return err
 }
 
-// OnSyntheticTrace reports whether a recording that has prices of a time is of a run on an embedded
-// trace that is synthetic: it does not say where its prices came from, but the command that made it
-// does. A command that names no trace is of the default one of its version, which was once another.
+// OnSyntheticTrace reports whether a recording with prices at time at is a run on a synthetic
+// embedded trace. A recording does not contain the source of its prices, but the command that made
+// it does. A command without a trace used the default of its version, which may differ from the
+// current one.
 func OnSyntheticTrace(m *record.Meta, at policy.Time) bool {
 	sc, err := scenarios.Load(m.Scenario)
 	if err != nil || m.Note == "" || !scenarios.Embedded(m.Scenario) {

@@ -14,8 +14,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// ReadResults reads path where it is a file that eval wrote as Parquet, or as JSON, which
-// is known by its schema_version; nil where it is something else, such as a scenario.
+// ReadResults reads path if it is a result of eval in Parquet or JSON, which it detects by its
+// schema_version. It returns nil for other files, such as scenarios.
 func ReadResults(path string) (*format.Results, error) {
 	extension := filepath.Ext(path)
 	if extension != ".json" && extension != ".parquet" {
@@ -39,15 +39,14 @@ func ReadResults(path string) (*format.Results, error) {
 	return out, nil
 }
 
-// OfRun registers the flags again, and gives them the prices and the weather of a run of
-// a results file.
+// OfRun registers the flags again, with the prices and the weather of a run in a results file.
 func (m *MarketFlags) OfRun(x *format.ResultRun) error {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	m.Register(flags)
 	of := x.Case
 	start := of.Start
 	if start == scenarios.StartNodes.String() {
-		start = "" // which the scenario states
+		start = "" // the scenario states it
 	}
 	for _, one := range [][2]string{{"from", of.From.String()}, {"trace", of.Trace}, {"truth", of.Truth},
 		{"intensity", fmt.Sprint(of.Intensity)},

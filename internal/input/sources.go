@@ -19,13 +19,13 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// Stdin is the name of standard input.
+// Stdin is the argument that means standard input.
 const Stdin = "-"
 
-// stdinName is what errors call it.
+// stdinName is the name of standard input in errors.
 const stdinName = "standard input"
 
-// SourceFlags are the flags that say how the manifests of a scenario are read.
+// SourceFlags are the flags for reading the manifests of a scenario.
 type SourceFlags struct {
 	Recursive, Strict bool
 }
@@ -37,9 +37,9 @@ func (f *SourceFlags) RegisterSources(flags *pflag.FlagSet) {
 	cli.Section(flags, "Manifests", "recursive", "strict")
 }
 
-// ReadScenario reads a scenario by its embedded name, or from a file, a folder or standard input, and
-// returns its text as well, with the defaults of what it lacks. It prints what was skipped and what
-// was added.
+// ReadScenario reads a scenario by its embedded name, or from a file, a folder or standard input.
+// It also returns the text, including added defaults, and prints what was skipped and what was
+// added.
 func (f *SourceFlags) ReadScenario(ctx context.Context, p *cli.Program, name string) ([]byte, *scenarios.Scenario,
 	error) {
 	text, err := ReadManifests(ctx, name, f.Recursive)
@@ -50,8 +50,8 @@ func (f *SourceFlags) ReadScenario(ctx context.Context, p *cli.Program, name str
 	return text, sc, err
 }
 
-// Complete reads the text of the manifests called name and adds defaults for what it lacks, which
-// it also returns in words. It prints what was skipped and what was added.
+// Complete parses the text of the manifests called name and adds defaults for what is missing. It
+// returns a description of them, and prints what was skipped and what was added.
 func (f *SourceFlags) Complete(p *cli.Program, name string, text []byte) ([]byte, *scenarios.Scenario, string, error) {
 	text, added := scenarios.Complete(FileName(name), text)
 	sc, err := ParseScenario(name, text)
@@ -86,13 +86,13 @@ func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error)
 }
 
 // ReadManifests returns the text of the manifests called name: an embedded scenario, a file, all
-// files of a folder (with recursive, also of its subfolders), or standard input. A pipe to which no
-// process writes may be one of them, so the wait ends with ctx.
+// files of a folder (if recursive is true, also of its subfolders), or standard input. It stops
+// waiting when ctx ends, because name may be a pipe that no process writes to.
 func ReadManifests(ctx context.Context, name string, recursive bool) ([]byte, error) {
 	return load(ctx, name, func() ([]byte, error) { return source(name, recursive) })
 }
 
-// ReadFiles returns the files of the manifests called name, as [ReadManifests] finds them.
+// ReadFiles returns the files of the manifests called name, found as in [ReadManifests].
 func ReadFiles(ctx context.Context, name string, recursive bool) ([]scenarios.SourceFile, error) {
 	return load(ctx, name, func() ([]scenarios.SourceFile, error) {
 		files, _, err := sources(name, recursive)
@@ -100,7 +100,7 @@ func ReadFiles(ctx context.Context, name string, recursive bool) ([]scenarios.So
 	})
 }
 
-// load returns what read finds for a name, unless ctx ends before.
+// load returns the result of read, or an error if ctx ends before.
 func load[T any](ctx context.Context, name string, read func() (T, error)) (found T, err error) {
 	type loaded struct {
 		found T
@@ -142,7 +142,7 @@ func source(name string, recursive bool) ([]byte, error) {
 	return files[0].Text, nil
 }
 
-// sources returns the files of a name, and whether it is a folder.
+// sources returns the files of a scenario, and whether name is a folder.
 func sources(name string, recursive bool) (files []scenarios.SourceFile, folder bool, err error) {
 	if info, err := os.Stat(name); name == Stdin || err != nil || !info.IsDir() || scenarios.Embedded(name) {
 		text, err := readOne(name)
@@ -167,11 +167,10 @@ func sources(name string, recursive bool) (files []scenarios.SourceFile, folder 
 	return files, true, err
 }
 
-// textMax is the largest text that a compressed file may have.
+// textMax is the maximum decompressed size of a file, in bytes.
 const textMax = 1 << 30
 
-// readOne returns the text of a file, an embedded scenario or standard input; one that is compressed
-// by gzip, it decompresses.
+// readOne returns the text of a file, an embedded scenario or standard input. It decompresses gzip.
 func readOne(name string) (text []byte, err error) {
 	if name == Stdin {
 		text, err = io.ReadAll(os.Stdin)
@@ -194,7 +193,7 @@ func readOne(name string) (text []byte, err error) {
 	return text, nil
 }
 
-// FileName is how errors call what is read.
+// FileName returns the name of an input in errors.
 func FileName(name string) string {
 	if name == Stdin {
 		return stdinName

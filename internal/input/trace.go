@@ -14,11 +14,11 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// OpenTrace reads the trace at path, which may be an s3:// name or the name of an embedded trace;
-// the default one when path is empty.
+// OpenTrace reads the trace at path, which may be an s3:// URL or the name of an embedded trace;
+// the default trace if path is empty.
 func OpenTrace(path string) (*trace.Trace, error) { return OpenPart(path, trace.ReadOptions{}) }
 
-// OpenPart is [OpenTrace] of what o chooses. Of an embedded trace it is all.
+// OpenPart reads the part of a trace that o selects. It always returns all of an embedded trace.
 func OpenPart(path string, o trace.ReadOptions) (*trace.Trace, error) {
 	if t, ok, err := trace.EmbeddedNamed(path); ok {
 		if err != nil {
@@ -39,7 +39,7 @@ func OpenPart(path string, o trace.ReadOptions) (*trace.Trace, error) {
 	return t, nil
 }
 
-// TraceError says what to do about a trace at path that cannot be read.
+// TraceError returns the error for a trace at path that cannot be read, with advice.
 func TraceError(path string, err error) error {
 	advice := TraceAdvice(path, err)
 	if file := (*trace.FileError)(nil); objects.Remote(path) && !errors.As(err, &file) && !errors.Is(err, trace.ErrEmpty) {
@@ -48,11 +48,11 @@ func TraceError(path string, err error) error {
 	return cli.Invalid(fmt.Errorf("trace: %w", err), advice)
 }
 
-// madeAgain is what to do about a trace that is of no use.
+// madeAgain is the advice about a trace that cannot be used.
 const madeAgain = "record it again, or import its source again"
 
-// TraceAdvice says what to do about a trace at path that cannot be read. An import is no help
-// for what Spotter has written itself.
+// TraceAdvice explains what to do about a trace at path that cannot be read. It does not suggest to
+// import a file that Spotter has written.
 func TraceAdvice(path string, err error) string {
 	fault := (*trace.FileError)(nil)
 	switch {
@@ -68,16 +68,16 @@ func TraceAdvice(path string, err error) string {
 	return "make a trace of it with `spotter trace import" + Argument(path) + " --out DIR`"
 }
 
-// Traces opens each trace once, since several scenarios may use one.
+// Traces opens each trace only once, because several scenarios may use the same one.
 type Traces map[string]*opened
 
-// An opened trace is read whole, or, where it has an index, a part at a time.
+// An opened trace is read as a whole or, if it has an index, in parts.
 type opened struct {
 	path    string
 	whole   *trace.Trace
-	index   *trace.Index // nil where whole is set
+	index   *trace.Index // nil if whole is set
 	store   trace.Store
-	traffic *trace.Traffic // nil of an embedded one
+	traffic *trace.Traffic // nil for an embedded trace
 }
 
 func (t Traces) open(path string) (*opened, error) {
@@ -101,7 +101,7 @@ func (t Traces) open(path string) (*opened, error) {
 	return o, nil
 }
 
-// span returns the trace's first and last time.
+// span returns the first and the last time of the trace.
 func (o *opened) span() (from, to policy.Time) {
 	if o.whole != nil {
 		return o.whole.From, o.whole.To
@@ -109,7 +109,7 @@ func (o *opened) span() (from, to policy.Time) {
 	return o.index.From, o.index.To
 }
 
-// part returns what a run of sc needs that is metered from start.
+// part returns the part of the trace for a run of sc whose metered window starts at start.
 func (o *opened) part(sc *scenarios.Scenario, start policy.Time) (*trace.Trace, error) {
 	if o.whole != nil {
 		return o.whole, nil
@@ -130,7 +130,7 @@ func (o *opened) part(sc *scenarios.Scenario, start policy.Time) (*trace.Trace, 
 	return t, err
 }
 
-// StoreOf returns the store of path, nil for the disk.
+// StoreOf returns the store of path, nil for the file system.
 func StoreOf(path string) trace.Store {
 	if objects.Remote(path) {
 		return &bucket{}
@@ -138,8 +138,8 @@ func StoreOf(path string) trace.Store {
 	return nil
 }
 
-// A bucket is the store of s3:// names. Its requests have only the time limits of the SDK, since
-// reads from a disk have no time limit either.
+// A bucket is the store of s3:// URLs. Requests have no time limits other than those of the SDK,
+// like reads from a disk.
 type bucket struct{ objects objects.Store }
 
 // List implements [trace.Store].

@@ -11,45 +11,44 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// All is the name of all embedded scenarios, all policies or all windows.
+// All is the word for all embedded scenarios, all policies or all windows.
 const All = "all"
 
-// Hunted is the name of the embedded scenarios in which a policy was found to do badly.
+// Hunted is the word for the embedded scenarios in which a policy was found to perform badly.
 const Hunted = "hunted"
 
-// setAside is the first part of a trace, which windows counted over the whole trace leave out:
-// constants are chosen on the start of a recording, and a warm-up needs prices before the first
+// setAside is the length of the start of a trace that windows counted over the whole trace omit:
+// constants are chosen on the start of a recording, and a warm-up requires prices before the first
 // window.
 const setAside = 7 * 24 * time.Hour
 
-// windowsMax bounds --windows: more are a mistake.
+// windowsMax is the maximum number of a window in --windows; higher numbers are mistakes.
 const windowsMax = 100_000
 
-// A WindowRange says which windows are run.
+// A WindowRange selects the windows to run.
 type WindowRange struct {
-	// numbers are their places, counted from 0. all means every window.
+	// numbers are the indexes of the windows, from 0. all selects every window.
 	numbers []int
 	all     bool
 
-	// whole says that they are counted over the whole trace after its first
-	// week, and not from --from or the scenario's start.
+	// whole reports whether windows are counted over the whole trace after its first week, instead
+	// of from --from or the scenario's start.
 	whole bool
 
-	// weekly says that they are the weeks of the trace if it has enough and neither
-	// the user nor the scenario says when to begin, and else window 0 alone.
+	// weekly selects the weeks of the trace if it has enough and neither the user nor the scenario
+	// sets a start, or else window 0 only.
 	weekly bool
 }
 
-// The default windows of a comparison, where a trace is long enough for them: enough for intervals
-// over windows, each at the same hour of the same day of the week.
+// The default windows of a comparison on a trace that is long enough: a sufficient number for
+// intervals over windows, each at the same time of the same day of the week.
 const (
 	weeksDefault = 12
 	week         = 7 * 24 * time.Hour
 )
 
-// weekly returns the start of the first of [weeksDefault] windows of sc on a trace that start
-// stride apart. It is a midnight, after a warm-up that has prices; 0 if the trace is too short for
-// all.
+// weekly returns the start of the first of [weeksDefault] windows of sc that start stride apart. It
+// is a midnight in UTC after a warm-up with prices; 0 if the trace is too short.
 func (o *opened) weekly(sc *scenarios.Scenario, stride time.Duration) policy.Time {
 	from, to := o.span()
 	start := midnight(from.Add(sc.WarmUp))
@@ -59,7 +58,7 @@ func (o *opened) weekly(sc *scenarios.Scenario, stride time.Duration) policy.Tim
 	return start
 }
 
-// weekOf returns the time between the starts of windows of sc that are weeks of a trace.
+// weekOf returns the time between the starts of weekly windows of sc.
 func weekOf(sc *scenarios.Scenario) time.Duration { return max(week, sc.Duration) }
 
 // midnight returns the first midnight in UTC that is not before t.
@@ -68,7 +67,7 @@ func midnight(t policy.Time) policy.Time {
 	return (t + day - 1) / day * day
 }
 
-// ParseWindows reads a list of windows as [ranges.Numbers] does, or all.
+// ParseWindows parses a list of windows in the format of [ranges.Numbers], or all.
 func ParseWindows(s string) (WindowRange, error) {
 	if s == All {
 		return WindowRange{all: true, whole: true}, nil
@@ -84,7 +83,7 @@ func ParseWindows(s string) (WindowRange, error) {
 	return r, err
 }
 
-// places yields the places of the windows.
+// places yields the indexes of the windows.
 func (r *WindowRange) places(yield func(int) bool) {
 	for i := 0; r.all || i < len(r.numbers); i++ {
 		place := i
@@ -97,15 +96,15 @@ func (r *WindowRange) places(yield func(int) bool) {
 	}
 }
 
-// FirstWindow returns when sc is run on t where neither the user nor the scenario says.
+// FirstWindow returns the default start of a run of sc on t.
 func FirstWindow(sc *scenarios.Scenario, t *trace.Trace) policy.Time {
 	return WindowRange{}.begin(0, sc, &opened{path: t.Name, whole: t})
 }
 
-// begin returns when window 0 of sc starts on a trace: the time that the user sets, else that of
-// the scenario. Without either it is the first midnight after [setAside] for windows counted over
-// the whole trace, else the first of the trace's weeks, or the first time of a trace that has too
-// few.
+// begin returns the start of window 0 of sc on a trace: the time from the user, else from the
+// scenario. Without either, it is the first midnight after [setAside] for windows counted over the
+// whole trace, else the first of the trace's weeks, or the first time of a trace with too few
+// weeks.
 func (r WindowRange) begin(asked policy.Time, sc *scenarios.Scenario, on *opened) policy.Time {
 	from, _ := on.span()
 	if at := cmp.Or(asked, sc.Start); at != 0 {

@@ -1,5 +1,5 @@
-// Package lab lists the commands of the program spotter-lab, which holds what research
-// needs and users do not, and lets spotter run them.
+// Package lab lists the commands of spotter-lab, which contains what research requires and users do
+// not, and lets spotter run them.
 package lab
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// Program is the name of the program that runs the commands.
+// Program is the name of the program with the commands.
 const Program = "spotter-lab"
 
-// A Command is what is said of a command where commands are listed.
+// A Command contains the usage and the short description of a command.
 type Command struct{ Use, Short string }
 
-// The commands, below the groups models, scenario and trace.
+// The commands, in the groups models, scenario and trace.
 var (
 	ModelsDataset  = Command{"dataset --out DIR", "Make the data that a forecaster is trained and judged on"}
 	ModelsEvaluate = Command{"evaluate DATA --bundle DIR",
@@ -36,13 +36,12 @@ var (
 		"Draw synthetic prices like those of a preset, or of a trace"}
 )
 
-// errMissing means that the program is not installed.
+// errMissing is the error if the program is not installed.
 var errMissing = errors.New("is part of " + Program + ", which is neither next to this program nor in PATH")
 
 const advice = "build it in a clone of the repository: `make build` makes bin/spotter and bin/" + Program
 
-// Forward returns c as a command that [Program] runs in the place of p, with the same
-// arguments.
+// Forward returns a command that replaces p with [Program], with the same arguments.
 func (c Command) Forward(p *cli.Program) *cobra.Command {
 	forwarded := &cobra.Command{
 		Use:   c.Use,
@@ -54,7 +53,7 @@ func (c Command) Forward(p *cli.Program) *cobra.Command {
 		DisableFlagsInUseLine: true,
 		RunE:                  func(c *cobra.Command, _ []string) error { return invoke(p, c) },
 		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			_ = invoke(p, c) // without the program there is nothing to complete
+			_ = invoke(p, c) // without the program there are no completions
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
@@ -66,7 +65,7 @@ func (c Command) Forward(p *cli.Program) *cobra.Command {
 	return forwarded
 }
 
-// invoke runs the program with the arguments of p. It returns only where it cannot.
+// invoke runs the program with the arguments of p. It only returns on failure.
 func invoke(p *cli.Program, c *cobra.Command) error {
 	path, err := find()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// replace puts the program at path into the place of this process, which keeps its
-// terminal, its signals and its parent.
+// replace replaces this process with the program at path. Terminal, signals and parent remain the
+// same.
 func replace(path string, args []string) error {
 	return syscall.Exec(path, append([]string{path}, args...), os.Environ()) //nolint:gosec // in its folder or in PATH
 }

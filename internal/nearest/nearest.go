@@ -1,4 +1,4 @@
-// Package nearest finds what who mistyped a word meant.
+// Package nearest suggests corrections of mistyped words.
 package nearest
 
 import (
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Of returns the name with the fewest changes from word, the first of equals, if these are
-// at most half of its letters. Capitals count as small letters.
+// Of returns the name with the smallest edit distance to word, the first if several are equal. It
+// returns false if the distance is more than half of the name's length. Case is ignored.
 func Of(word string, names []string) (string, bool) {
 	best, least := "", math.MaxInt
 	for _, name := range names {
@@ -18,7 +18,7 @@ func Of(word string, names []string) (string, bool) {
 	return best, best != "" && 2*least <= max(len(best), 3)
 }
 
-// distance is the Levenshtein distance of a and b.
+// distance returns the Levenshtein distance of a and b in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -1,5 +1,5 @@
-// Package objects reads and writes files in a folder or in an object store that speaks S3. A
-// name s3://BUCKET/KEY is an object of package s3, every other name is a path.
+// Package objects reads and writes files in a folder or in an S3-compatible object store. The name
+// s3://BUCKET/KEY is an object of package s3, every other name is a path.
 package objects
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/spotter-dev/spotter/live/aws/s3"
 )
 
-// A Store gives access to files and objects. Its zero value is ready for use. It may be
-// used by several goroutines.
+// A Store gives access to files and objects. Its zero value is ready for use. It is safe for
+// concurrent use.
 type Store struct{ s3 s3.Client }
 
 // A File is open for reading.
@@ -27,17 +27,17 @@ type File interface {
 	io.ReaderAt
 	io.Closer
 
-	// Size is the length in bytes.
+	// Size returns the length in bytes.
 	Size() int64
 }
 
 // An Info describes a file in a listing.
 type Info = s3.Info
 
-// Remote reports whether name is that of an object, and not a path.
+// Remote reports whether name is the name of an object rather than a path.
 func Remote(name string) bool { return strings.HasPrefix(name, s3.Scheme) }
 
-// Join returns the name of elements under folder.
+// Join returns the name of elements in folder.
 func Join(folder string, elements ...string) string {
 	if Remote(folder) {
 		return strings.TrimSuffix(folder, "/") + "/" + path.Join(elements...)
@@ -45,9 +45,8 @@ func Join(folder string, elements ...string) string {
 	return filepath.Join(append([]string{folder}, elements...)...)
 }
 
-// Open opens a file or an object. Reads of an object are requests for a range until ctx
-// ends, and fail when it was replaced after Open. The error of a name that is not there
-// wraps [fs.ErrNotExist].
+// Open opens a file or an object. Reads of an object are range requests until ctx ends; they fail
+// if the object was replaced after Open. The error wraps [fs.ErrNotExist] if name does not exist.
 func (s *Store) Open(ctx context.Context, name string) (File, error) {
 	if Remote(name) {
 		return s.s3.Open(ctx, name)
@@ -73,7 +72,7 @@ type file struct {
 
 func (f file) Size() int64 { return f.size }
 
-// ReadFile returns all of a file or an object.
+// ReadFile returns the content of a file or an object.
 func (s *Store) ReadFile(ctx context.Context, name string) (data []byte, err error) {
 	f, err := s.Open(ctx, name)
 	if err != nil {
@@ -83,8 +82,8 @@ func (s *Store) ReadFile(ctx context.Context, name string) (data []byte, err err
 	return io.ReadAll(io.NewSectionReader(f, 0, f.Size()))
 }
 
-// Create writes name by write: it is there complete or not at all, and what was there
-// before stays until it is.
+// Create atomically replaces name with what write writes: the previous content remains until the
+// new one is complete.
 func (s *Store) Create(ctx context.Context, name string, write func(io.Writer) error) error {
 	if Remote(name) {
 		return s.createObject(ctx, name, write)
@@ -92,8 +91,8 @@ func (s *Store) Create(ctx context.Context, name string, write func(io.Writer) e
 	return cli.ReplaceFile(name, write)
 }
 
-// createObject writes to a file first: an object is put in one request, whose length has
-// to be known and which is repeated after a fault.
+// createObject writes to a temporary file first: an object is uploaded in one request, which
+// requires its length and may be repeated.
 func (s *Store) createObject(ctx context.Context, name string, write func(io.Writer) error) (err error) {
 	t, err := os.CreateTemp("", "spotter-*")
 	if err != nil {
@@ -109,8 +108,8 @@ func (s *Store) createObject(ctx context.Context, name string, write func(io.Wri
 	return s.s3.Put(ctx, name, t)
 }
 
-// List returns all objects under a folder, at any depth, by ascending names. A folder that does not
-// exist is empty.
+// List returns all files or objects in a folder, at any depth, in ascending order of names. The
+// result is empty if the folder does not exist.
 func (s *Store) List(ctx context.Context, folder string) ([]Info, error) {
 	if Remote(folder) {
 		return s.s3.List(ctx, folder)
@@ -133,7 +132,7 @@ func (s *Store) List(ctx context.Context, folder string) ([]Info, error) {
 	return out, err
 }
 
-// Delete removes a file or an object. One that is not there is no error.
+// Delete removes a file or an object. It is not an error if it does not exist.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	if Remote(name) {
 		return s.s3.Delete(ctx, name)

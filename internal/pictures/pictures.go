@@ -1,4 +1,4 @@
-// Package pictures writes pictures into files.
+// Package pictures writes pictures to files.
 package pictures
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Named picture is one file of a folder.
+// A Named is a picture and its name in errors.
 type Named struct {
 	Name    string
 	Picture chart.Picture
 }
 
-// Write writes a picture into each file, and makes the folders of the files. On a fault no file is
-// written.
+// Write writes each picture to the file with the same index, and creates the folders of the files.
+// If one fails, no file is written.
 func Write(files []string, format chart.Format, all []Named) error {
 	for _, file := range files {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -34,8 +34,8 @@ func Write(files []string, format chart.Format, all []Named) error {
 	})
 }
 
-// RowsShown bounds the rows of a raster.
+// RowsShown is the maximum number of rows of a raster.
 const RowsShown = 36
 
-// Seconds returns t as an axis of time takes it.
+// Seconds returns t as a value of a time axis, in seconds since 1970.
 func Seconds(t policy.Time) float64 { return float64(t) / 1000 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Numbers reads a list of whole numbers and ranges of them, up to max numbers in all. A range counts
-// by ones, or by /STEP, and A-B means A..B. A number alone is how many there are, from 1 on:
-// N is 1-N, and the one number N is written N-N.
+// Numbers parses a list of integers and ranges of integers, with at most max numbers in total. A
+// range has step 1, or the step after a slash; A-B means A..B. A list of one integer is a count: N
+// means 1-N. The single number N is written N-N.
 func Numbers(list string, max int) ([]uint64, error) {
 	text := list
 	if Counts(list) {
@@ -42,10 +42,10 @@ func Numbers(list string, max int) ([]uint64, error) {
 	return out, nil
 }
 
-// Counts reports whether a list is a number alone, and so how many numbers there are.
+// Counts reports whether a list is a single integer, which is a count.
 func Counts(list string) bool { return !strings.ContainsAny(list, "-.,/") }
 
-// span reads a number or a range of numbers.
+// span parses an integer or a range of integers.
 func span(item string) (first, last, step uint64, err error) {
 	from, by, stepped := strings.Cut(item, "/")
 	from, to, isRange := strings.Cut(strings.Replace(from, "..", "-", 1), "-")
@@ -73,7 +73,7 @@ func span(item string) (first, last, step uint64, err error) {
 	return first, last, step, nil
 }
 
-// Text writes numbers as [Numbers] reads them.
+// Text formats numbers in the format of [Numbers].
 func Text(numbers []uint64) string {
 	var items []string
 	for len(numbers) > 0 {

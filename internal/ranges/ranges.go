@@ -1,13 +1,12 @@
-// Package ranges reads the lists and ranges of values that flags and plans take. All of them are
-// written alike:
+// Package ranges parses lists and ranges of values in flags and plans. All have the same format:
 //
 //	LIST = ITEM{,ITEM}
 //	ITEM = VALUE | FROM..TO | FROM..TO/STEP | FROM..TO@COUNT
 //
-// The ends are two numbers, two percents or two lengths of time, and STEP is the distance of two
-// values, in the same unit. COUNT is how many values there are, both ends among them; without one a
-// range has 7. They are at equal factors where TO is at least ten times FROM, else at equal distances.
-// Whole numbers that count something, as seeds do, are read by [Numbers].
+// Both ends are numbers, percentages or durations, and STEP is the difference of two values in the
+// same unit. COUNT is the number of values including both ends, 7 by default. The ratio of
+// consecutive values is constant if TO is at least ten times FROM, otherwise their difference is.
+// [Numbers] parses integers such as seeds.
 package ranges
 
 import (
@@ -24,34 +23,34 @@ import (
 )
 
 const (
-	// CountDefault is how many values a range has that states neither a step nor a count.
+	// CountDefault is the number of values of a range with neither a step nor a count.
 	CountDefault = 7
 
 	valuesMax = 1000
 
-	// factorsFrom is the ratio of the ends of a range from which its values are at equal factors.
+	// factorsFrom is the minimum ratio of the ends of a range for values with a constant ratio.
 	factorsFrom = 10
 )
 
-// ErrKind is wrapped where a text is not of the form of a range of values.
+// ErrKind is wrapped by the error for a text that does not have the format of a range.
 var ErrKind = errors.New("not a range of numbers, percents or lengths of time, as 1m..2h, 0..1/0.1 or 5%..50%@4")
 
-// The units of values: none, percent, and those of a length of time, which is read in seconds.
+// The units of values: no unit, percent, and durations, which are stored in seconds.
 const (
 	number  = ""
 	percent = "%"
 	length  = "time"
 )
 
-// A Range is the values of a setting between two ends.
+// A Range contains the values of a setting between two ends.
 type Range struct {
 	from, to float64
 	unit     string
 	values   []string
-	stated   bool // by a step or a count
+	stated   bool // whether it has a step or a count
 }
 
-// Parse reads FROM..TO, FROM..TO/STEP or FROM..TO@COUNT.
+// Parse parses FROM..TO, FROM..TO/STEP or FROM..TO@COUNT.
 func Parse(text string) (Range, error) {
 	r, why := parse(text)
 	switch {
@@ -89,7 +88,7 @@ func parse(text string) (r Range, err error) {
 	return r, err
 }
 
-// ends reads both ends and finds their unit.
+// ends parses both ends and detects their unit.
 func (r *Range) ends(first, last string) bool {
 	for _, r.unit = range []string{number, percent, length} {
 		var a, b bool
@@ -102,7 +101,7 @@ func (r *Range) ends(first, last string) bool {
 	return false
 }
 
-// read reads a value in the unit of the range.
+// read parses a value in the unit of the range.
 func (r *Range) read(text string) (x float64, ok bool) {
 	if r.unit == length {
 		d, err := time.ParseDuration(text)
@@ -113,7 +112,7 @@ func (r *Range) read(text string) (x float64, ok bool) {
 	return x, ok && err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
 }
 
-// step sets the values at a distance.
+// step sets the values of a range with a step.
 func (r *Range) step(text string) error {
 	d, ok := r.read(text)
 	if _, err := strconv.ParseFloat(text, 64); !ok && err == nil {
@@ -127,7 +126,7 @@ func (r *Range) step(text string) error {
 	case (r.to-r.from)/d >= valuesMax:
 		return fmt.Errorf("it has more than %d values", valuesMax)
 	}
-	// Values are written with as many decimals as the range was, so that 0..1/0.1 has 0.3 and not
+	// Values have as many decimals as the range, so that 0..1/0.1 has 0.3 rather than
 	// 0.30000000000000004.
 	digits := max(decimals(r.from), decimals(d))
 	for i := 0; ; i++ {
@@ -139,8 +138,8 @@ func (r *Range) step(text string) error {
 	}
 }
 
-// count sets n values from end to end, whose ends are written as they were. Those that are rounded to
-// the same are listed once.
+// count sets n values including both ends, which keep their text. Values that are equal after
+// rounding are listed once.
 func (r *Range) count(n int, first, last string) {
 	for i := range n {
 		r.values = append(r.values, r.rounded(r.at(float64(i)/float64(n-1))))
@@ -149,11 +148,11 @@ func (r *Range) count(n int, first, last string) {
 	r.values = slices.Compact(r.values)
 }
 
-// Values returns the values, ascending.
+// Values returns the values in ascending order.
 func (r *Range) Values() []string { return slices.Clone(r.values) }
 
-// At returns the value at a part of the range, at least 0 and below 1. Where a step or a count is
-// stated it is one of the values.
+// At returns the value at position part of the range, in [0, 1). If the range has a step or a
+// count, it is one of its values.
 func (r *Range) At(part float64) string {
 	if r.stated {
 		return r.values[int(part*float64(len(r.values)))]
@@ -161,7 +160,7 @@ func (r *Range) At(part float64) string {
 	return r.rounded(r.at(part))
 }
 
-// at returns the value at a part of the range.
+// at returns the exact value at position part of the range.
 func (r *Range) at(part float64) float64 {
 	if r.from > 0 && r.to >= factorsFrom*r.from {
 		return float64(r.from * portable.Pow(r.to/r.from, part))
@@ -169,7 +168,7 @@ func (r *Range) at(part float64) float64 {
 	return r.from + float64((r.to-r.from)*part)
 }
 
-// rounded writes a value rounded as a person would choose it.
+// rounded formats a value that is rounded to what a person would choose.
 func (r *Range) rounded(x float64) string {
 	switch whole := r.from == math.Trunc(r.from) && r.to == math.Trunc(r.to); {
 	case r.unit == length:
@@ -181,7 +180,7 @@ func (r *Range) rounded(x float64) string {
 	return strconv.FormatFloat(short, 'f', -1, 64)
 }
 
-// exact writes a value with up to digits decimals.
+// exact formats a value with up to digits decimals.
 func (r *Range) exact(x float64, digits int) string {
 	if r.unit == length {
 		return figures.Exact(time.Duration(math.Round(x * float64(time.Second))))
@@ -193,13 +192,13 @@ func (r *Range) exact(x float64, digits int) string {
 	return text + r.unit
 }
 
-// decimals returns the digits behind the point of a number.
+// decimals returns the number of decimals of x.
 func decimals(x float64) int {
 	_, behind, _ := strings.Cut(strconv.FormatFloat(x, 'f', -1, 64), ".")
 	return len(behind)
 }
 
-// roundTo returns what a length of time in seconds is rounded to.
+// roundTo returns the unit to which a duration of the given seconds is rounded.
 func roundTo(seconds float64) time.Duration {
 	step := time.Second
 	for _, s := range []struct{ from, step time.Duration }{
@@ -213,7 +212,7 @@ func roundTo(seconds float64) time.Duration {
 	return step
 }
 
-// Values reads a list of values and ranges of them.
+// Values parses a list of values and ranges.
 func Values(list string) ([]string, error) {
 	var out []string
 	for _, item := range strings.Split(list, ",") {
@@ -239,8 +238,9 @@ func Values(list string) ([]string, error) {
 	return out, nil
 }
 
-// Product returns every combination of one value of each list, the last list being the fastest. Without
-// a list there is one, which is empty. It may end early once it has more than max combinations.
+// Product returns all combinations of one value of each list; the last list varies fastest. Without
+// lists it returns one empty combination. It may stop early once there are more than max
+// combinations.
 func Product[T any](lists [][]T, max int) [][]T {
 	out := [][]T{nil}
 	for _, list := range lists {

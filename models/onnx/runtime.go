@@ -10,21 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Linked says that this program can load ONNX Runtime.
+// Linked reports whether this program can load ONNX Runtime.
 const Linked = true
 
-// Advice says how to let it find the library.
+// Advice explains how to make the library available.
 const Advice = "run `make onnxruntime`, or let SPOTTER_ONNXRUNTIME name a library of ONNX Runtime 1.24"
 
-// started is the one environment of ONNX Runtime that a process has.
+// started describes the environment of ONNX Runtime, of which a process has only one.
 var started struct {
 	sync.Mutex
 	library, version string
 }
 
-// Start loads ONNX Runtime from the shared library at path and returns its
-// version. A process loads it once: a later call with the same path does
-// nothing, and one with another path is an error.
+// Start loads ONNX Runtime from the shared library at path and returns its version. A process loads
+// it only once: a later call with the same path has no effect, and one with another path returns an
+// error.
 func Start(path string) (loaded string, err error) {
 	started.Lock()
 	defer started.Unlock()

@@ -14,9 +14,8 @@ import (
 	"github.com/spotter-dev/spotter/models"
 )
 
-// buckets are the numbers of rows for which tensors are kept: a call is cut
-// into the largest that it fills, and what is left goes into the smallest that
-// holds it, so that the runtime sees a few shapes again and again.
+// buckets are the numbers of rows of reusable tensors. A call is divided into chunks of these
+// sizes, so that the runtime sees few different shapes.
 var buckets = []int{1, 8, 64, 256}
 
 // A session runs one graph.
@@ -37,10 +36,10 @@ type buffers struct {
 	out     []*ort.Tensor[float32]
 	inputs  []ort.Value
 	outputs []ort.Value
-	pins    runtime.Pinner // the runtime keeps the addresses of the tensors' data
+	pins    runtime.Pinner // the runtime stores the addresses of the tensors' data
 }
 
-// Open makes a session of a graph. [Start] must have been called.
+// Open creates a session for a graph. [Start] must have been called.
 func Open(net *models.Net) (models.Session, error) {
 	options, err := ort.NewSessionOptions()
 	if err != nil {
@@ -63,14 +62,14 @@ func Open(net *models.Net) (models.Session, error) {
 		s.buckets = []int{net.Batch}
 	}
 	s.idle = make([][]*buffers, len(s.buckets))
-	// One that is dropped and not closed is freed with its tensors: what is
-	// pinned must not be collected before it is unpinned.
+	// A session that is not closed is closed by its finalizer, because pinned memory must be
+	// unpinned before it is collected.
 	runtime.SetFinalizer(s, func(s *session) { _ = s.Close() })
 	return s, nil
 }
 
-// oneThread makes a session use the thread that calls it and no other, so that
-// equal inputs give equal bits and a controller's processor is not shared out.
+// oneThread makes a session use only the calling thread, so that equal inputs have bit-identical
+// results and a controller's CPU is not shared.
 func oneThread(o *ort.SessionOptions) error {
 	return errors.Join(
 		o.SetIntraOpNumThreads(1),
@@ -81,7 +80,7 @@ func oneThread(o *ort.SessionOptions) error {
 	)
 }
 
-// Run evaluates rows of the input.
+// Run implements models.Session.
 func (s *session) Run(rows int, in []float32, out [][]float32) error {
 	width := s.net.Width
 	if len(in) < rows*width || len(out) != len(s.net.Widths) {
@@ -109,8 +108,8 @@ func (s *session) Run(rows int, in []float32, out [][]float32) error {
 	return nil
 }
 
-// bucket returns the index of the largest bucket that rows fill, or of the
-// smallest that holds them where they nearly do.
+// bucket returns the index of the largest bucket that rows fill, or of the smallest that can hold
+// them if they fill more than half of it.
 func (s *session) bucket(rows int) int {
 	for i, n := range s.buckets {
 		if n >= rows && (i == 0 || rows > n/2) {
@@ -123,7 +122,7 @@ func (s *session) bucket(rows int) int {
 	return len(s.buckets) - 1
 }
 
-// take returns tensors that are not in use.
+// take returns unused tensors.
 func (s *session) take(k int) (*buffers, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +142,8 @@ func (s *session) take(k int) (*buffers, error) {
 	return b, err
 }
 
-// release takes tensors back. The last of a closed session ends it.
+// release makes tensors available again. In a closed session it frees them, and the last call frees
+// the graph.
 func (s *session) release(k int, b *buffers) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +188,7 @@ func (b *buffers) destroy() error {
 	return err
 }
 
-// Close frees the session once no call is under way. Calls after it fail.
+// Close frees the session once no call is in progress. Later calls of Run fail.
 func (s *session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
