@@ -58,7 +58,7 @@ func sourceOf(provider string) source {
 	return sources[i]
 }
 
-// tableOf returns the table of provider, or nil if there is none.
+// tableOf returns the table of provider, or nil for a provider that is not in the catalog.
 func tableOf(provider string) *table { return sourceOf(provider).table() }
 
 // Providers returns all providers, in the order in which they are listed.

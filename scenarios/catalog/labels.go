@@ -29,8 +29,8 @@ func IsTypeLabel(key string) bool {
 }
 
 // Knows reports whether the labels of t determine whether its nodes have the label key. They do not
-// for a few types that are no longer sold and that EC2 does not describe: for these the catalog
-// only has the contents of price lists.
+// for a few retired types that EC2 does not describe: for these the catalog has only the contents
+// of price lists.
 func Knows(t *policy.InstanceType, key string) bool {
 	if name, ours := strings.CutPrefix(key, labelAWS); t.Provider != AWS || !ours || !awsLabels[name] {
 		return true

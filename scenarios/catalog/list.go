@@ -8,7 +8,7 @@ import (
 
 // A Filter selects instance types. The zero Filter selects all.
 type Filter struct {
-	// Providers whose types to list, in the order given; empty means all.
+	// Providers are the providers to list, in this order; empty means all.
 	Providers []string
 
 	// Region is the region whose prices to show; empty means the cheapest region of each provider.
