@@ -302,7 +302,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path []string) {
 		return
 	}
 	if v.Type() == reflect.TypeFor[metav1.FieldsV1]() {
-		return // who last set a field is of no interest, and has no fixed keys
+		return // the managers of fields are not needed, and have no fixed keys
 	}
 	if s, ok := v.Addr().Interface().(scalarReader); ok && n.Kind == yaml.ScalarNode {
 		if err := s.readScalar(n.Value); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A rollout contains the supported fields of an Argo Rollout. It is simulated as a Deployment. Its
-// strategy for new versions has no effect, since a scenario has no new versions.
+// A rollout contains the supported fields of an Argo Rollout. It is simulated as a Deployment, and
+// its strategy for new versions has no effect.
 type rollout struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
