@@ -84,8 +84,8 @@ func (x *Index) encode() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// ReadIndex returns the index of the trace at path, or nil if there is none, so that the trace must
-// be read as a whole. A nil store means the disk.
+// ReadIndex returns the index of the trace at path, or nil for a trace without one, which must be
+// read as a whole. A nil store means the disk.
 func ReadIndex(path string, store Store) (*Index, error) {
 	o := ReadOptions{Store: store}
 	entries, err := o.store().List(path)
