@@ -115,8 +115,8 @@ func (a *autoscaler) steps(from, start, to policy.Time) []scheduleStep {
 	return steps
 }
 
-// skip returns the first sync at or after instant, counted from now. It records the last
-// recommendation for the skipped syncs.
+// skip returns the time of the first sync at or after instant. Syncs are scalePeriod apart,
+// starting at now. It records the last recommendation for the skipped syncs.
 func (s *scaling) skip(now, instant policy.Time) policy.Time {
 	const period = policy.Time(scalePeriod / time.Millisecond)
 	if instant <= now {
@@ -240,7 +240,7 @@ func (s *scaling) limit(now policy.Time, p autoscalingv2.HPAScalingPolicy, sign 
 	return int32(share)
 }
 
-// valueAt returns the value in force at an instant.
+// valueAt returns the value that applies at an instant.
 func valueAt(steps []scheduleStep, at policy.Time) int64 {
 	i, found := slices.BinarySearchFunc(steps, at, func(s scheduleStep,
 		at policy.Time) int {

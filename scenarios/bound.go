@@ -68,7 +68,7 @@ type BoundScenario struct {
 
 	Faults []Fault
 
-	// Truth is how the drawn weather and prices differ from the model that policies know; see
+	// Truth is the deviation of the drawn weather and prices from the model that policies know; see
 	// [BoundScenario.Under].
 	Truth weather.Truth
 

@@ -25,8 +25,9 @@ type nodeOverlay struct {
 	Spec              karpv1alpha1.NodeOverlaySpec `json:"spec"`
 }
 
-// A PriceChange is a price adjustment of a NodeOverlay. Value is a price in dollars per hour, or,
-// if More is set, an amount to add. If Percent is set too, it is a percentage to add.
+// A PriceChange is a price adjustment of a NodeOverlay. If Percent is set, Value is a percentage to
+// add; otherwise, if More is set, it is an amount to add, in dollars per hour; otherwise, it is the
+// new price in dollars per hour.
 type PriceChange struct {
 	Value         float64
 	More, Percent bool

@@ -16,7 +16,7 @@ type Reservation struct {
 	ID     string
 	Market policy.MarketID
 
-	// Count is the number of nodes that it can contain at once.
+	// Count is the maximum number of nodes in it at any time.
 	Count int
 
 	// Until is its end, 0 for never. The nodes of a Block then end; other nodes continue at the

@@ -27,7 +27,7 @@ type load struct {
 	rollouts []release
 
 	// scaler sets the replicas if schedule is nil; it is nil without an autoscaler whose load is
-	// known. scaled are the bounds of the autoscaler, nil if there is none.
+	// known. scaled are the bounds of the autoscaler, nil without an autoscaler.
 	scaler interface {
 		steps(from, start, to policy.Time) []scheduleStep
 	}

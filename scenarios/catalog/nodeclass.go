@@ -30,7 +30,7 @@ type NodeClass struct {
 	// apply.
 	EvictMemory, EvictStorage Threshold
 
-	// RootVolume is the size of the root disk in bytes, 0 for the default.
+	// RootVolume is the size in bytes of the disk that pods write to, 0 for the default.
 	RootVolume int64
 }
 

@@ -45,7 +45,7 @@ func (c Cause) String() string {
 type Reclaim struct {
 	At policy.Time
 
-	// Notice is the time of the provider's notice; zero if there is none.
+	// Notice is the time of the provider's notice; zero means no notice.
 	Notice policy.Time
 
 	Cause Cause
@@ -179,7 +179,7 @@ func (w *Weather) Reclaim(m, slot int, after policy.Time) (Reclaim, bool) {
 }
 
 // Recommendation returns the first time later than after at which the provider recommends leaving
-// the given slot of market m, and whether there is one. False alarms are included.
+// the given slot of market m, and whether there is one. It includes false alarms.
 func (w *Weather) Recommendation(m, slot int, after policy.Time) (policy.Time, bool) {
 	mk := &w.markets[m]
 	if !mk.spot || slot >= int(mk.slots) {
@@ -219,9 +219,9 @@ func (w *Weather) next(mk *market, slot int, after policy.Time) *event {
 	return &events[n]
 }
 
-// lostOnDemand returns the first loss later than after of an on-demand node. Its market has an
-// unlimited number of slots, so whether an ordered shortage takes a slot is drawn on demand, from
-// the same keys as elsewhere.
+// lostOnDemand returns the first loss later than after of an on-demand node, and whether there is
+// one. Its market has an unlimited number of slots, so whether an ordered shortage takes a slot is
+// drawn only when needed, from the same keys as elsewhere.
 func (w *Weather) lostOnDemand(mk *market, slot int, after policy.Time) (Reclaim, bool) {
 	first, ok := Reclaim{}, false
 	for i := mk.shortagesFrom; i < mk.shortagesUntil; i++ {

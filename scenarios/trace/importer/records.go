@@ -42,8 +42,8 @@ func (r *records) see(name string) {
 	}
 }
 
-// record reads an object with these fields. It ignores an object that lacks most of the required
-// fields.
+// record reads an object with these fields. An object that lacks one required field is an invalid
+// row; an object that lacks several is not a row and is ignored.
 func (r *records) record(line int, names []string, fields [][]byte) error {
 	key := strings.Join(names, "\x00")
 	l, known := r.layouts[key]
