@@ -53,7 +53,7 @@ type BoundScenario struct {
 	Workloads []Workload
 	PDBs      []policy.PDB
 
-	// Gangs are the groups of jobs whose pods work only all together, ascending by name.
+	// Gangs are the groups of jobs that need all their pods at once, ascending by name.
 	Gangs []Gang
 
 	// Seeds are the nodes of a start cluster of the kind StartNodes.
@@ -299,7 +299,7 @@ type Job struct {
 	Deadline time.Duration
 }
 
-// A Gang is a group of jobs whose pods work only all together: they start when all are ready, and
+// A Gang is a group of jobs that needs all its pods at once: they start when all are ready, and
 // when one is lost, all are ended and created again.
 type Gang struct {
 	Name string // "namespace/name"

@@ -75,7 +75,7 @@ func nodeLabels(t *policy.Template) (list []nodeLabel) {
 }
 
 // readNodeLabels replaces the node labels that a pod refers to by their current names, as Karpenter
-// does, and fails for those of which it is unknown which nodes have them.
+// does, and fails for unknown labels; see unknownLabel.
 func readNodeLabels(t *policy.Template, fail func(at []string, format string, args ...any)) {
 	for _, l := range nodeLabels(t) {
 		stated := *l.key
