@@ -10,7 +10,8 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 )
 
-// readLimitRange keeps the defaults of a namespace for containers, in the order of their names.
+// readLimitRange records a LimitRange under its namespace. The LimitRanges of a namespace are
+// ordered by name.
 func (sc *Scenario) readLimitRange(o *corev1.LimitRange) {
 	if sc.limitRanges == nil {
 		sc.limitRanges = map[string][]*corev1.LimitRange{}
@@ -28,8 +29,9 @@ func (sc *Scenario) readRuntimeClass(o *nodev1.RuntimeClass) {
 	sc.runtimeClasses[o.Name] = o
 }
 
-// admit returns a pod specification as the API server completes it when the pod is created: by the
-// LimitRanges of its namespace, and by its RuntimeClass.
+// admit returns a pod specification as the API server admits it: with the defaults of the
+// LimitRanges of its namespace, and with the overhead and scheduling constraints of its
+// RuntimeClass. It does not change s.
 func (sc *Scenario) admit(workload, namespace string, s *corev1.PodSpec) *corev1.PodSpec {
 	ranges := sc.limitRanges[namespace]
 	if len(ranges) == 0 && s.RuntimeClassName == nil {
@@ -66,8 +68,8 @@ func (sc *Scenario) admit(workload, namespace string, s *corev1.PodSpec) *corev1
 	return s
 }
 
-// limitContainer gives a container the limits and requests that a LimitRange has for those that
-// state none (pkg/apis/core/v1/defaults.go and the admission plugin LimitRanger).
+// limitContainer sets the limits and requests that a container does not state to those of a
+// LimitRange (pkg/apis/core/v1/defaults.go and the admission plugin LimitRanger).
 func limitContainer(r *corev1.ResourceRequirements, o *corev1.LimitRange) {
 	missing := func(to *corev1.ResourceList, from corev1.ResourceList) {
 		if *to == nil {
@@ -88,7 +90,7 @@ func limitContainer(r *corev1.ResourceRequirements, o *corev1.LimitRange) {
 		missing(&limits, item.Max)
 		missing(&requests, limits)
 		missing(&requests, item.Min)
-		missing(&r.Requests, r.Limits) // before admission
+		missing(&r.Requests, r.Limits) // API defaulting, which precedes admission
 		missing(&r.Requests, requests)
 		missing(&r.Limits, limits)
 	}

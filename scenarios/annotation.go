@@ -8,23 +8,23 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// The annotations that only a simulation reads: a cluster has these things
-// themselves.
+// Annotations that only a simulation reads. In a cluster, users and controllers provide this
+// information.
 const (
-	// AnnotationReplicas of a service says how many replicas are wanted when; see
-	// schedule.
+	// AnnotationReplicas is the schedule of the desired replicas of a service; see
+	// parseReplicaSchedule.
 	AnnotationReplicas = kube.OwnPrefix + "replica-schedule"
 
-	// AnnotationLoad of a workload with an autoscaler, or of the autoscaler, says what load there
-	// is when: cores of CPU for all pods together, or the value of another metric.
+	// AnnotationLoad is the load over time of a workload with an autoscaler, on the workload or on
+	// the autoscaler: CPU cores for all pods together, or the value of another metric.
 	AnnotationLoad = kube.OwnPrefix + "load-schedule"
 
-	// AnnotationReleases of a job says when instances of it are created; see
+	// AnnotationReleases lists the times at which instances of a job are created; see
 	// parseReleases.
 	AnnotationReleases = kube.OwnPrefix + "releases"
 
-	// AnnotationRollouts of a Deployment says when new versions of it are rolled out, as
-	// parseReleases reads it, none of them several times.
+	// AnnotationRollouts lists the times at which new versions of a Deployment are rolled out, in
+	// the format of parseReleases without counts.
 	AnnotationRollouts = kube.OwnPrefix + "rollouts"
 )
 
@@ -34,8 +34,8 @@ var ownAnnotations = map[string]bool{
 	kube.AnnotationCPU: true,
 }
 
-// Annotations are those of a workload, of what stands between, and of its
-// pods, with a document to report faults in.
+// annotations are the annotations of a workload: its own, those of its pod template and those of
+// objects between the two. Errors refer to the document.
 type annotations struct {
 	kube.Annotations
 	doc  *document
@@ -49,8 +49,7 @@ func newAnnotations(doc *document) *annotations {
 	return a
 }
 
-// add takes the annotations of the object at path. What is added later
-// replaces what was there.
+// add merges the annotations of the object at path. They replace earlier ones with the same key.
 func (a *annotations) add(path []string, values map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		at := append(slices.Clip(path), "metadata", "annotations", key)
@@ -66,18 +65,19 @@ func (a *annotations) fail(key, format string, args ...any) {
 	a.errs = append(a.errs, a.doc.problem(a.path[key], format, args...))
 }
 
-// schedule reads the replica schedule; nil when absent or wrong.
+// schedule returns the replica schedule, or nil if the annotation is absent or invalid.
 func (a *annotations) schedule() *schedule {
 	return parsed(a, AnnotationReplicas, parseReplicaSchedule)
 }
 
-// releases reads the instants at which a job is created; nil when absent or
-// wrong.
+// releases returns the times at which instances of a job are created, or nil if the annotation is
+// absent or invalid.
 func (a *annotations) releases() []release {
 	return parsed(a, AnnotationReleases, parseReleases)
 }
 
-// rollouts reads the instants at which a new version is rolled out; nil when absent or wrong.
+// rollouts returns the times at which new versions are rolled out, or nil if the annotation is
+// absent or invalid.
 func (a *annotations) rollouts() []release {
 	all := parsed(a, AnnotationRollouts, parseReleases)
 	for _, r := range all {
@@ -89,7 +89,7 @@ func (a *annotations) rollouts() []release {
 	return all
 }
 
-// parsed reads an annotation; the zero value when it is absent or wrong.
+// parsed returns the parsed value of an annotation, or the zero value if it is absent or invalid.
 func parsed[T any](a *annotations, key string, parse func(string) (T, error)) (v T) {
 	if !a.Has(key) {
 		return v
@@ -102,7 +102,8 @@ func parsed[T any](a *annotations, key string, parse func(string) (T, error)) (v
 	return read
 }
 
-// refuse reports annotations that say nothing for this kind of workload.
+// refuse reports an error for each of keys that is set, since it has no meaning for this kind of
+// workload.
 func (a *annotations) refuse(kind string, keys ...string) {
 	for _, k := range keys {
 		if a.Has(k) {

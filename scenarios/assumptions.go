@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// assumptions lists the properties of the markets that pools took which were assumed and not
-// recorded.
+// assumptions lists the market properties that are assumed instead of recorded, for the markets
+// that the pools use.
 func (x *selection) assumptions(sc *Scenario) []string {
 	var all []string
 	used := make(map[int]bool)
@@ -25,7 +25,7 @@ func (x *selection) assumptions(sc *Scenario) []string {
 		if o := &x.offers[i]; used[i] {
 			auctions = auctions || o.series.Provider == policy.Rackspace
 			if o.basis != "" {
-				_, rule, _ := strings.Cut(o.basis, ", ") // after the type that is used instead
+				_, rule, _ := strings.Cut(o.basis, ", ") // skip the name of the substitute type
 				counts[rule]++
 			}
 		}
@@ -56,7 +56,7 @@ func (x *selection) assumptions(sc *Scenario) []string {
 	return all
 }
 
-// warnings say which markets were left out, each kind once.
+// warnings returns one warning per reason for which markets are left out, then the notes.
 func (x *selection) warnings() []string {
 	var all []string
 	for _, k := range [...]struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// What EKS Auto Mode adds to Karpenter.
+// Names and limits of EKS Auto Mode.
 const (
 	groupAuto    = "eks.amazonaws.com"
 	classAuto    = "NodeClass"
@@ -21,19 +21,21 @@ const (
 	labelCompute = prefixAuto + "compute-type"
 	computeAuto  = "auto"
 
-	// A node ends after autoExpire unless the NodePool states another time, and after
-	// autoLifetimeMax whatever it states.
+	// autoExpire is the lifetime of a node whose NodePool states no other. autoLifetimeMax is the
+	// upper bound of any stated lifetime.
 	autoExpire      = 14 * 24 * time.Hour
 	autoLifetimeMax = 21 * 24 * time.Hour
 	autoTermination = 24 * time.Hour
 
-	autoDisk = 80 << 30 // of a node whose NodeClass does not state it
+	autoDisk = 80 << 30 // bytes, where the NodeClass states no size
 )
 
-// instancePrefix is the prefix of the labels of Karpenter and of EKS Auto Mode on instance types.
+// instancePrefix is the prefix that the instance type labels of Karpenter and of EKS Auto Mode
+// share.
 const instancePrefix = "instance-"
 
-// catalogLabel returns the label under which the catalog has what EKS Auto Mode calls key.
+// catalogLabel returns the catalog's name of a label, and whether it differs from key, the name
+// that EKS Auto Mode uses.
 func catalogLabel(key string) (string, bool) {
 	name := kube.InstanceLabel(key)
 	return name, name != key
@@ -75,11 +77,13 @@ func (sc *Scenario) readEKSNodeClass(doc *document, o *eksNodeClass) []error {
 	return errs
 }
 
-// autoVolumes are what is billed with a node of EKS Auto Mode whose NodeClass states nothing of it.
+// autoVolumes returns the billed volumes of an EKS Auto Mode node whose NodeClass states no
+// storage.
 func autoVolumes() []catalog.Volume { return []catalog.Volume{{Type: "gp3", GiB: autoDisk >> 30}} }
 
-// defaultAutoClass returns the NodeClass of a NodePool of EKS Auto Mode that the file does not
-// hold. Every cluster has one that is called default.
+// defaultAutoClass returns the NodeClass with default settings for an EKS Auto Mode NodePool whose
+// NodeClass is not in the file. It warns unless the name is "default", since every cluster has a
+// NodeClass of that name.
 func (sc *Scenario) defaultAutoClass(doc *document, name string) *nodeClass {
 	c := &nodeClass{doc: doc, kind: classAuto, name: name, used: true}
 	c.nodes.Bottlerocket, c.nodes.RootVolume, c.volumes = true, autoDisk, autoVolumes()
@@ -89,10 +93,11 @@ func (sc *Scenario) defaultAutoClass(doc *document, name string) *nodeClass {
 	return c
 }
 
-// auto reports whether the nodes of a NodePool are of EKS Auto Mode.
+// auto reports whether a NodePool creates nodes of EKS Auto Mode.
 func (o *ownPool) auto() bool { return o.ref.Kind == classAuto }
 
-// limitLifetime sets when nodes of EKS Auto Mode end.
+// limitLifetime applies the lifetime limits of EKS Auto Mode to a pool. Stated is whether the
+// NodePool states expireAfter.
 func (r *poolReader) limitLifetime(stated bool) {
 	if !r.own.auto() {
 		return
@@ -109,18 +114,18 @@ func (r *poolReader) limitLifetime(stated bool) {
 	}
 }
 
-// autoSizes are the sizes of instances that EKS Auto Mode does not use.
+// autoSizes are the instance sizes that EKS Auto Mode does not launch.
 var autoSizes = []string{"nano", "micro", "small"}
 
-// autoBuys reports whether EKS Auto Mode uses an instance type.
+// autoBuys reports whether EKS Auto Mode launches an instance type.
 func autoBuys(t *policy.InstanceType) bool {
 	_, size, _ := strings.Cut(t.Name, ".")
 	return t.VCPU > 1 && !slices.Contains(autoSizes, size)
 }
 
-// readAuto gives the labels of EKS Auto Mode that pods select the names of the catalog. A
-// node that must have such a label must be of EKS Auto Mode, and one that must have a label of
-// karpenter.k8s.aws must not be.
+// readAuto renames the EKS Auto Mode labels in pod node selectors and affinities to the names in
+// the catalog. A node that must have such a label must be an EKS Auto Mode node, and a node that
+// must have a karpenter.k8s.aws label must not be.
 func (sc *Scenario) readAuto() {
 	if !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.own != nil && p.own.auto() }) {
 		return
@@ -158,9 +163,9 @@ func (sc *Scenario) readAuto() {
 	}
 }
 
-// byKindOfNode returns a term as nodes of EKS Auto Mode meet it, and as other nodes do: they have
-// the labels of instance types under different names, and the catalog has them under one. A term
-// without such labels is returned unchanged.
+// byKindOfNode splits a node selector term into one for EKS Auto Mode nodes and one for other
+// nodes. The two kinds of node have different names for the instance type labels, whereas the
+// catalog has one name. A term without such labels is returned unchanged.
 func byKindOfNode(term policy.NodeTerm) (terms []policy.NodeTerm) {
 	if !slices.ContainsFunc(term.Labels, func(r policy.Requirement) bool { return typeLabelOf(r.Key) != "" }) {
 		return []policy.NodeTerm{term}
@@ -174,21 +179,21 @@ func byKindOfNode(term policy.NodeTerm) (terms []policy.NodeTerm) {
 				r.Key, _ = catalogLabel(r.Key)
 				one.Labels = append(one.Labels, r)
 			case r.Op != policy.OpNotIn && r.Op != policy.OpDoesNotExist:
-				met = false // a label that these nodes lack
+				met = false // requires a label that these nodes lack
 			}
 		}
 		if one.Labels = append(one.Labels, computeIs(prefix)); met {
 			terms = append(terms, one)
 		}
 	}
-	if len(terms) == 0 { // no node meets it
+	if len(terms) == 0 { // no node satisfies the term
 		terms = []policy.NodeTerm{{Labels: []policy.Requirement{computeIs(prefixAuto), computeIs(prefixAWS)}}}
 	}
 	return terms
 }
 
-// typeLabelOf returns the prefix of a label of instance types: that of EKS Auto Mode or that of
-// Karpenter; empty for another label.
+// typeLabelOf returns the prefix of an instance type label, either of EKS Auto Mode or of
+// Karpenter, or "" for another label.
 func typeLabelOf(key string) string {
 	for _, prefix := range []string{prefixAuto, prefixAWS} {
 		if strings.HasPrefix(key, prefix+instancePrefix) {
@@ -198,7 +203,7 @@ func typeLabelOf(key string) string {
 	return ""
 }
 
-// computeIs requires the kind of node whose labels of instance types have a prefix.
+// computeIs returns the requirement for the kind of node whose instance type labels have a prefix.
 func computeIs(prefix string) policy.Requirement {
 	r := policy.Requirement{Key: labelCompute, Op: policy.OpIn, Values: []string{computeAuto}}
 	if prefix != prefixAuto {

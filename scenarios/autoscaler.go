@@ -11,33 +11,32 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An autoscaler determines how many replicas a workload has while its load changes. It follows the
-// controller of HorizontalPodAutoscalers, with pods that are ready at once and share the load
-// evenly, so that every policy meets the same demand.
+// An autoscaler determines the replicas of a workload from its load. It follows the
+// HorizontalPodAutoscaler controller under the assumption that pods are ready at once and share the
+// load evenly, so that every policy faces the same demand.
 type autoscaler struct {
 	min, max int32
 	targets  []scaleTarget
 	up, down scalingRules
 }
 
-// A scaleTarget is one metric: its load over time, in thousandths, and the load that one replica
-// is meant to take.
+// A scaleTarget is one metric: its load over time, in thousandths, and the target load per replica.
 type scaleTarget struct {
 	load       func(from, start, to policy.Time) []scheduleStep
 	perReplica float64
 }
 
-// scalingRules limit how fast a number of replicas may change in one direction.
+// scalingRules limit how fast the number of replicas may change in one direction.
 type scalingRules struct {
-	window    time.Duration // of stabilisation
+	window    time.Duration // the stabilisation window
 	policies  []autoscalingv2.HPAScalingPolicy
-	least     bool // the policy that changes least counts
+	least     bool // use the policy with the smallest change
 	disabled  bool
 	tolerance float64
 }
 
-// The defaults of Kubernetes (pkg/apis/autoscaling/v2/defaults.go), the period of its controller
-// and its tolerance.
+// Defaults of Kubernetes (pkg/apis/autoscaling/v2/defaults.go), and the sync period and tolerance
+// of its controller.
 const (
 	scalePeriod       = 15 * time.Second
 	scaleDownWindow   = 5 * time.Minute
@@ -56,7 +55,7 @@ func defaultRules() (up, down scalingRules) {
 	return up, down
 }
 
-// rulesOf returns the rules of a behavior.
+// rulesOf returns the scaling rules of a behavior, with defaults where it states none.
 func rulesOf(b *autoscalingv2.HorizontalPodAutoscalerBehavior) (up, down scalingRules) {
 	up, down = defaultRules()
 	if b != nil {
@@ -84,11 +83,10 @@ func (r *scalingRules) set(from *autoscalingv2.HPAScalingRules) {
 	}
 }
 
-// bounded returns n within the bounds.
+// bounded returns n clamped to [min, max].
 func (a *autoscaler) bounded(n int32) int32 { return min(max(n, a.min), a.max) }
 
-// steps returns the replicas from one instant to another, as the controller sets them every
-// period.
+// steps returns the replicas between two instants, as the controller sets them at every sync.
 func (a *autoscaler) steps(from, start, to policy.Time) []scheduleStep {
 	loads := make([][]scheduleStep, len(a.targets))
 	var changes []policy.Time
@@ -117,8 +115,8 @@ func (a *autoscaler) steps(from, start, to policy.Time) []scheduleStep {
 	return steps
 }
 
-// skip returns the first sync from now on that is not before an instant, as if all before it had
-// recommended what the last one did.
+// skip returns the time of the first sync at or after instant. Syncs are scalePeriod apart,
+// starting at now. It records the last recommendation for the skipped syncs.
 func (s *scaling) skip(now, instant policy.Time) policy.Time {
 	const period = policy.Time(scalePeriod / time.Millisecond)
 	if instant <= now {
@@ -130,15 +128,15 @@ func (s *scaling) skip(now, instant policy.Time) policy.Time {
 	return now
 }
 
-// scaling is an autoscaler at work.
+// scaling is the state of an autoscaler during steps.
 type scaling struct {
 	*autoscaler
 	replicas        int32
-	recommendations []scheduleStep // of the longest window
-	events          []scheduleStep // changes of the longest period
+	recommendations []scheduleStep // within the longer stabilisation window
+	events          []scheduleStep // changes within scaleEventsMax
 }
 
-// wanted returns the replicas that the loads at an instant need.
+// wanted returns the replicas that the loads at an instant require.
 func (s *scaling) wanted(loads [][]scheduleStep, at policy.Time) int32 {
 	most := 0.0
 	for i := range loads {
@@ -147,7 +145,8 @@ func (s *scaling) wanted(loads [][]scheduleStep, at policy.Time) int32 {
 	return int32(min(math.Ceil(most), podsMax))
 }
 
-// recommended is wanted, but for a change that the tolerance leaves undone.
+// recommended returns the replicas that the loads at an instant require, but keeps the current
+// number where the change is within the tolerance.
 func (s *scaling) recommended(loads [][]scheduleStep, at policy.Time) int32 {
 	most := int32(0)
 	for i := range loads {
@@ -162,8 +161,8 @@ func (s *scaling) recommended(loads [][]scheduleStep, at policy.Time) int32 {
 	return most
 }
 
-// sync sets the replicas as the controller does for a recommendation, and reports whether they
-// stay until the load changes.
+// sync changes the replicas according to a recommendation, as the controller does. Settled reports
+// whether they remain unchanged until the load changes.
 func (s *scaling) sync(now policy.Time, recommended int32) (settled bool) {
 	s.recommendations = append(s.since(s.recommendations, now.Add(-max(s.up.window, s.down.window))),
 		scheduleStep{now, int64(recommended)})
@@ -188,15 +187,15 @@ func (s *scaling) sync(now policy.Time, recommended int32) (settled bool) {
 	return !pending
 }
 
-// scaleEventsMax is the longest period of a scaling policy.
+// scaleEventsMax is the maximum period of a scaling policy.
 const scaleEventsMax = 30 * time.Minute
 
-// since drops the steps that are not after an instant.
+// since removes the steps at or before an instant.
 func (s *scaling) since(steps []scheduleStep, after policy.Time) []scheduleStep {
 	return slices.DeleteFunc(steps, func(x scheduleStep) bool { return x.at <= after })
 }
 
-// limited returns n, or the number nearest to it that the scaling policies allow now.
+// limited returns n, or the nearest number that the scaling policies allow at now.
 func (s *scaling) limited(now policy.Time, n int32) int32 {
 	rules, sign := &s.up, int32(1)
 	switch {
@@ -222,8 +221,8 @@ func (s *scaling) limited(now policy.Time, n int32) int32 {
 	return max(n, min(limit, s.replicas))
 }
 
-// limit returns how far one scaling policy lets the replicas go, up or down by the sign: from
-// what they were when its period started.
+// limit returns the bound that one scaling policy sets on the replicas, relative to their number at
+// the start of its period. Sign is 1 for scaling up and -1 for scaling down.
 func (s *scaling) limit(now policy.Time, p autoscalingv2.HPAScalingPolicy, sign int32) int32 {
 	began := int64(s.replicas)
 	for _, e := range s.events {
@@ -241,7 +240,7 @@ func (s *scaling) limit(now policy.Time, p autoscalingv2.HPAScalingPolicy, sign 
 	return int32(share)
 }
 
-// valueAt returns the value in force at an instant.
+// valueAt returns the value that applies at an instant.
 func valueAt(steps []scheduleStep, at policy.Time) int64 {
 	i, found := slices.BinarySearchFunc(steps, at, func(s scheduleStep,
 		at policy.Time) int {

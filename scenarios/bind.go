@@ -21,34 +21,34 @@ import (
 // ErrTooShort is returned when a trace does not cover the span of a run.
 var ErrTooShort = errors.New("the trace is too short")
 
-// ErrNoMarket is returned when a trace sells nothing that a pool may buy.
+// ErrNoMarket is returned when a trace has no market that a pool may buy in.
 var ErrNoMarket = errors.New("no market")
 
-// BindOptions say which part of a trace is taken, and what is changed.
+// BindOptions select the part of a trace to use and override settings of the scenario.
 type BindOptions struct {
-	// From is when metering starts in window 0; zero means the scenario's start, else the trace's
-	// first time.
+	// From is the start of metering in window 0. Zero means the start of the scenario, or else the
+	// first time of the trace.
 	From policy.Time
 
-	// Window counts the windows, each as long as the scenario, back to back.
+	// Window is the index of the window. Windows are contiguous, each as long as the scenario.
 	Window int
 
-	// Intensity, when set, replaces that of the scenario.
+	// Intensity, if not nil, replaces the intensity of the scenario.
 	Intensity *float64
 
-	// NodeFee, when set, replaces that of the scenario.
+	// NodeFee, if not nil, replaces the node fee of the scenario.
 	NodeFee *policy.Money
 
-	// Karpenter, when above 0, replaces the version that the scenario states.
+	// Karpenter, if above 0, replaces the Karpenter version of the scenario.
 	Karpenter KarpenterVersion
 
-	// StartCluster, when set, replaces that of the scenario. A scenario that lists nodes
-	// allows none.
+	// StartCluster, if not nil, replaces the start cluster of the scenario. It is an error for a
+	// scenario that lists nodes.
 	StartCluster *StartCluster
 }
 
-// Bind binds a scenario to the prices of a trace. The result shares the memory
-// of both, which must not change afterwards.
+// Bind binds a scenario to the prices of a trace. The result shares the memory of both, which must
+// not change afterwards.
 func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) {
 	if err := sc.Validate(); err != nil {
 		return nil, err
@@ -93,8 +93,9 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) 
 	return w, w.seed(sc)
 }
 
-// nameZones gives each fault that states the number of a zone its name. One for
-// a zone that there is not meets no market: it must not meet all of them.
+// nameZones sets the zone name of each fault that states a zone number. A fault whose number
+// exceeds the number of zones gets a name that matches no market, since an empty name would match
+// all of them.
 func (w *BoundScenario) nameZones() {
 	for i := range w.Faults {
 		switch f := &w.Faults[i]; {
@@ -106,7 +107,7 @@ func (w *BoundScenario) nameZones() {
 	}
 }
 
-// warnOfFaults says which faults name a place or type that no market has.
+// warnOfFaults warns of faults whose zone and instance type match no market.
 func (w *BoundScenario) warnOfFaults() {
 	for i := range w.Faults {
 		f := &w.Faults[i]
@@ -120,8 +121,8 @@ func (w *BoundScenario) warnOfFaults() {
 	}
 }
 
-// wholeDay returns the end of the UTC day in which a trace's last change
-// falls: prices hold until they change, and recordings come in days.
+// wholeDay rounds the time of a trace's last change up to the end of its UTC day, since prices hold
+// until they change and recordings consist of whole days.
 func wholeDay(t policy.Time) policy.Time {
 	return (t + day - 1) / day * day
 }
@@ -133,8 +134,8 @@ func windowDigest(tr *trace.Trace, start, end policy.Time) [32]byte {
 	return sha256.Sum256(b)
 }
 
-// sell fills in what can be bought: types, zones, markets with their prices,
-// and the pools with the markets that each may use.
+// sell sets what can be bought: instance types, zones, markets with their prices, and the pools
+// with the markets that each may use.
 func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) error {
 	x := newSelection(tr, begin, w.Start, w.Start.Add(w.Duration))
 	x.reserve = sc.Reserve
@@ -160,7 +161,7 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 		p := sc.pools[i].base
 		p.ID = policy.PoolID(i)
 		w.own(i, sc, &p)
-		if p.Mode == policy.ModeShadow { // a simulated cluster is there to be changed
+		if p.Mode == policy.ModeShadow { // a simulated cluster is always changed
 			p.Mode = policy.ModeActive
 		}
 		for _, k := range x.pools[i] {
@@ -179,7 +180,8 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 	return nil
 }
 
-// own notes what a NodePool or an Auto Scaling group requires in addition to its pool, p.
+// own records the settings of a NodePool or an Auto Scaling group that its pool, p, has no field
+// for.
 func (w *BoundScenario) own(i int, sc *Scenario, p *policy.Pool) {
 	if g := sc.pools[i].group; g != nil {
 		if w.ScalingGroups == nil {
@@ -208,7 +210,7 @@ func (w *BoundScenario) own(i int, sc *Scenario, p *policy.Pool) {
 	w.NodePools[i] = &own
 }
 
-// nothing reports a pool that may buy nothing of what is sold.
+// nothing returns the error for a pool that may buy in no market of the trace.
 func (p *pool) nothing(x *selection) error {
 	path := []string{"spec", "markets"}
 	if p.own != nil {
@@ -226,8 +228,9 @@ func (p *pool) nothing(x *selection) error {
 	return fmt.Errorf("%w: %w", ErrNoMarket, err)
 }
 
-// unmet says which requirement of a NodePool leaves nothing of what the trace sells, and which types of
-// the catalog meet it with those before it; empty where requirements leave something.
+// unmet returns a description of the first NodePool requirement that excludes all remaining markets
+// of the trace, and of the catalog's instance types that satisfy it and those before it. It returns
+// "" if the requirements leave a market.
 func (p *pool) unmet(x *selection) string {
 	if p.own == nil {
 		return ""
@@ -265,13 +268,15 @@ func (p *pool) unmet(x *selection) string {
 	return ""
 }
 
-// capacityTypes are what a manifest may write, with whether it restricts.
+// capacityTypes maps the capacity type in a manifest to the capacity type that it restricts nodes
+// to, if any.
 var capacityTypes = map[string]struct {
 	any  bool
 	only policy.CapacityType
 }{"": {any: true}, "spot": {only: policy.Spot}, "on-demand": {only: policy.OnDemand}, "reserved": {only: policy.Reserved}}
 
-// BoughtBy returns the markets of a pool, with those that its NodePool alone buys.
+// BoughtBy returns the markets of a pool, followed by the reserved ones that only its NodePool may
+// buy.
 func (w *BoundScenario) BoughtBy(pool policy.PoolID) []policy.MarketID {
 	markets := w.Pools[pool].Markets
 	if own := w.ownOf(pool); own != nil {
@@ -288,8 +293,8 @@ func (w *BoundScenario) ownOf(pool policy.PoolID) *NodePool {
 	return w.NodePools[pool]
 }
 
-// seed resolves the initial nodes of a scenario to the cheapest of the markets that fit, the first
-// by name among equals.
+// seed resolves the initial nodes of a scenario to the cheapest matching market; the first by name
+// among equals.
 func (w *BoundScenario) seed(sc *Scenario) error {
 	stated := make([]int, len(w.Pools))
 	for i, n := range sc.nodes {

@@ -9,76 +9,78 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// A BoundScenario is a scenario bound to the prices of a trace: all that a run needs,
-// in dense tables whose ids are those of every Snapshot of the run. It is read
-// by any number of runs at once and never written.
+// A BoundScenario is a scenario bound to the prices of a trace. It contains all that a run needs,
+// in dense tables whose ids equal those in every Snapshot of the run. It is immutable and may be
+// read by concurrent runs.
 type BoundScenario struct {
 	Settings
 
-	// TraceDigest is the SHA-256 of the trace's content in the window. It goes into every run's hash.
+	// TraceDigest is the SHA-256 of the trace's content in the window. It is part of every run's
+	// hash.
 	TraceDigest [32]byte
 
 	Types []policy.InstanceType
 	Zones []string
 
-	// Markets hold what does not change; prices are in Prices, of the same
-	// length. A market on-demand has a curve of one point.
+	// Markets contain the constant properties of markets. Prices, of the same length, contain their
+	// prices; the curve of an on-demand market has one point.
 	Markets []policy.Market
 	Prices  []PriceCurve
 
-	// Available, per market, is a recorded availability; nil without one.
+	// Available, indexed by market, is the recorded availability; nil if none is recorded.
 	Available []AvailabilityCurve
 
-	// Signals, per market, are the published data other than prices; nil where the trace has none.
+	// Signals, indexed by market, are the published data other than prices; nil if the trace has
+	// none.
 	Signals []SignalCurve
 
 	Pools     []policy.Pool
 	Templates []policy.Template
 
-	// NodePools, by pool, hold what only a NodePool can request; nil for a CapacityPool, and if no
-	// pool is a NodePool.
+	// NodePools, indexed by pool, contain the settings that only a NodePool has. An element is nil
+	// for a CapacityPool; the slice is nil if no pool is a NodePool.
 	NodePools []*NodePool
 
-	// ScalingGroups, by pool, are the Auto Scaling groups that are described; nil for other pools,
-	// and if no pool is an Auto Scaling group.
+	// ScalingGroups, indexed by pool, are the described Auto Scaling groups. An element is nil for
+	// other pools; the slice is nil if no pool is an Auto Scaling group.
 	ScalingGroups []*ScalingGroup
 
-	// sizes are, by pool, what nodes of a type have for pods where that is not what Types
-	// has; nil where it is everywhere.
+	// sizes, indexed by pool, are the allocatable resources of the instance types for which they
+	// differ from Types; nil if none differ.
 	sizes []map[policy.TypeID]policy.Resources
 
-	// Workloads has one Template each: Templates[i] is that of Workloads[i].
+	// Workloads have one Template each: Templates[i] is the template of Workloads[i].
 	Workloads []Workload
 	PDBs      []policy.PDB
 
-	// Gangs are jobs whose pods work only all together, ascending by name.
+	// Gangs are the groups of jobs that need all their pods at once, ascending by name.
 	Gangs []Gang
 
-	// Seeds are the nodes of a StartCluster of StartNodes.
+	// Seeds are the nodes of a start cluster of the kind StartNodes.
 	Seeds []NodeSeed
 
-	// Commitments are what was paid for in advance, ascending by name. They are
-	// the same for every policy.
+	// Commitments are the reserved instances and savings plans, ascending by name. They are the
+	// same for every policy.
 	Commitments []policy.Commitment
 
-	// Reservations are those that NodePools may launch into.
+	// Reservations are the capacity reservations that NodePools may launch into.
 	Reservations []Reservation
 
 	Faults []Fault
 
-	// Truth is how what is drawn departs from the model that policies know; see
+	// Truth is the deviation of the drawn weather and prices from the model that policies know; see
 	// [BoundScenario.Under].
 	Truth weather.Truth
 
 	Trace TraceInfo
 }
 
-// GroupBounds bound the desired size of an Auto Scaling group; a Max of 0 leaves
-// it to the limits of the pool.
+// GroupBounds are the bounds of the desired size of an Auto Scaling group. A Max of 0 means that
+// only the limits of the pool apply.
 type GroupBounds struct{ Min, Max int }
 
-// Reclaims says where the reclaims of w come from: "recorded" where every Spot market has a
-// recorded availability, "modelled" where none has, and "decided by price and bid" where all are
+// Reclaims describes the source of the reclaims of w: "recorded" if every Spot market has a
+// recorded availability, "modelled" if none has, and "decided by price and bid" if all are
 // auctions.
 func (w *BoundScenario) Reclaims() string {
 	auctions, recorded, others := 0, 0, 0
@@ -112,37 +114,36 @@ func (w *BoundScenario) Reclaims() string {
 	return said + ", and in auctions decided by price and bid"
 }
 
-// A PriceCurve is a market's price over the run: Price[i] in force from At[i]. The first At is at
-// or before the start of warm-up. policy.NoPrice means not offered.
+// A PriceCurve is the price of a market over the run: Price[i] applies from At[i] on. The first At
+// is at or before the start of the warm-up. policy.NoPrice means not offered.
 type PriceCurve struct {
 	At    []policy.Time
 	Price []policy.Money
 }
 
 // A SignalCurve is the data published about a market other than its price, over the run: element i
-// of a column is in force from At[i]. A column is nil where the trace does not have it. A curve
-// without points means that nothing is ever published.
+// of a column applies from At[i] on. A column is nil if the trace does not have it. A curve without
+// points means that nothing is ever published.
 type SignalCurve struct {
 	At []policy.Time
 
-	// Score is the placement score, below zero where it is unknown.
+	// Score is the placement score, negative where unknown.
 	Score []int8
 
-	// Bids are those at the 20th, 50th and 80th percentile, 0 where unknown.
+	// Bids are the bids at the 20th, 50th and 80th percentile, 0 where unknown.
 	Bids [3][]policy.Money
 
-	// Band is the band of interruption, below zero before the first one. It is nil where reclaims
-	// are drawn: they are drawn from the band at the start, which then holds for the run. Otherwise
-	// forecasts would follow a band that reclaims do not.
+	// Band is the interruption band, negative before the first one. It is nil where reclaims are
+	// drawn: the band at the start then holds for the whole run, and forecasts must not follow a
+	// changing band that reclaims ignore.
 	Band []int8
 
-	// Hazard is a forecast of reclaims per node-hour that the trace brings, made
-	// from data before its time; below zero where it brings none.
+	// Hazard is the trace's forecast of reclaims per node-hour, made from earlier data only;
+	// negative where the trace has none.
 	Hazard []float64
 }
 
-// HazardAt returns the hazard that the trace forecasts at now, and whether it
-// forecasts one.
+// HazardAt returns the trace's forecast of reclaims per node-hour at now, and whether there is one.
 func (c *SignalCurve) HazardAt(now policy.Time) (hazard float64, ok bool) {
 	i := c.inForce(now)
 	if i < 0 || c.Hazard == nil || c.Hazard[i] < 0 {
@@ -151,7 +152,7 @@ func (c *SignalCurve) HazardAt(now policy.Time) (hazard float64, ok bool) {
 	return c.Hazard[i], true
 }
 
-// inForce returns the element that is in force at now, -1 before the first.
+// inForce returns the index of the element that applies at now, or -1 before the first.
 func (c *SignalCurve) inForce(now policy.Time) int {
 	i, exact := slices.BinarySearch(c.At, now)
 	if !exact {
@@ -160,7 +161,7 @@ func (c *SignalCurve) inForce(now policy.Time) int {
 	return i
 }
 
-// Publish writes into m what is in force at now.
+// Publish writes the data that applies at now into m.
 func (c *SignalCurve) Publish(m *policy.Market, now policy.Time) {
 	i := c.inForce(now)
 	m.PlacementScore, m.BidPercentiles = -1, [3]policy.Money{}
@@ -180,43 +181,42 @@ func (c *SignalCurve) Publish(m *policy.Market, now policy.Time) {
 	}
 }
 
-// An AvailabilityCurve says when a recorded availability changed: from At[i] on
-// it was Available[i].
+// An AvailabilityCurve is the recorded availability of a market: Available[i] applies from At[i]
+// on.
 type AvailabilityCurve struct {
 	At        []policy.Time
 	Available []bool
 
-	// Nodes[i] is how many nodes could be had from At[i] on, above 0 where
-	// Available[i]; nil where only whether one could be had was recorded.
+	// Nodes[i] is the number of nodes available from At[i] on; it is above 0 if Available[i]. It is
+	// nil if the recording has no numbers.
 	Nodes []int32
 
-	// Gap[i] is how long before At[i] the market was last looked at, in
-	// milliseconds: the change happened at one instant in (At[i] − Gap[i],
-	// At[i]]. It is nil where all instants are exact.
+	// Gap[i] is the time between the previous observation of the market and At[i], in milliseconds:
+	// the change happened in (At[i] − Gap[i], At[i]]. It is nil if all times are exact.
 	Gap []policy.Time
 }
 
-// A TraceInfo describes where prices come from; every output contains it.
+// A TraceInfo describes the origin of prices. Every output contains it.
 type TraceInfo struct {
-	// Name is the file or folder, or that of an embedded trace.
+	// Name is the file, the folder or the name of the embedded trace.
 	Name string
 
-	// From and To are the span of the whole trace.
+	// From and To delimit the whole trace.
 	From, To policy.Time
 
-	// Synthetic says that the trace was generated and not recorded, Scripted that its prices were
-	// written by hand. Modelled says that it was recorded, but without prices: those are a share of
-	// the price on demand.
+	// Synthetic reports that the trace was generated, Scripted that its prices were written by
+	// hand, and Modelled that it was recorded without prices: its prices are a share of the
+	// on-demand price.
 	Synthetic, Scripted, Modelled bool
 
-	// Availability says that reclaims are recorded and not modelled.
+	// Availability reports that reclaims are recorded and not modelled.
 	Availability bool
 
-	// About is one line: how it was made, or where it was recorded.
+	// About describes in one line how the trace was made or where it was recorded.
 	About string
 
-	// Traffic counts what was read of its files for all runs that have the same;
-	// nil where it has none.
+	// Traffic counts what runs with the same trace read from its files; nil if the trace has no
+	// counter.
 	Traffic *trace.Traffic
 }
 
@@ -228,7 +228,7 @@ func InfoOf(tr *trace.Trace) TraceInfo {
 	}
 }
 
-// Prices says in a word where the prices come from.
+// Prices returns the origin of the prices in one word.
 func (t *TraceInfo) Prices() string {
 	switch {
 	case t.Synthetic:
@@ -241,146 +241,144 @@ func (t *TraceInfo) Prices() string {
 	return "recorded"
 }
 
-// A Workload is a controller of pods with what it wants over time.
+// A Workload is a controller of pods with its demand over time.
 type Workload struct {
 	policy.Workload
 
-	// Schedule is the number of replicas wanted, ascending by At; the first
-	// holds before. A job has none.
+	// Schedule is the number of desired replicas, ascending by At. The first step also applies
+	// before its time. A job has no schedule.
 	Schedule []ReplicaStep
 
-	// Rollouts are when a new version of a Deployment is rolled out, ascending.
+	// Rollouts are the times at which a new version of a Deployment is rolled out, ascending.
 	Rollouts []policy.Time
 
 	// Job is set for KindJob.
 	Job *Job
 
-	// OutagePenalty is what an incident costs, in hours of pod value.
+	// OutagePenalty is the cost of an incident, in hours of pod value.
 	OutagePenalty float64
 
-	// OutageCostPerHour replaces the penalty when above zero.
+	// OutageCostPerHour replaces OutagePenalty if above zero.
 	OutageCostPerHour policy.Money
 
-	// Expendable reports that other pods are expected to preempt its pods, as those of a
-	// pause pod that keeps capacity free: it has no outages.
+	// Expendable reports that other pods are expected to preempt its pods, like pause pods that
+	// reserve capacity. It has no outages.
 	Expendable bool
 
-	// DoNotDisrupt says that its pods carry karpenter.sh/do-not-disrupt, which protects them
-	// for ProtectedFor from their start, 0 without end.
+	// DoNotDisrupt reports that its pods have the annotation karpenter.sh/do-not-disrupt, which
+	// protects them for ProtectedFor from their start; 0 means without limit.
 	DoNotDisrupt bool
 	ProtectedFor time.Duration
 
-	// LocalStorage says that its pods write to the disk of their node, by a
-	// volume of kind emptyDir or hostPath: the Cluster Autoscaler leaves such
-	// nodes alone.
+	// LocalStorage reports that its pods write to the disk of their node, through a volume of type
+	// emptyDir or hostPath. The Cluster Autoscaler does not remove such nodes.
 	LocalStorage bool
 }
 
-// A ReplicaStep is a change of the wanted replicas.
+// A ReplicaStep is a change of the desired replicas.
 type ReplicaStep struct {
 	At       policy.Time
 	Replicas int32
 }
 
-// A Job is work that ends.
+// A Job is a workload that runs to completion.
 type Job struct {
-	// Releases are the instants at which one instance each is created.
+	// Releases are the times at which instances are created, one at each.
 	Releases []policy.Time
 
-	// Pods is how many pods run at once, Completions how many must finish.
+	// Pods is the number of pods that run at once, Completions the number that must finish.
 	Pods, Completions int32
 
-	// Work is the running time that one completion needs.
+	// Work is the running time that one completion requires.
 	Work time.Duration
 
-	// Checkpoint is how often finished work is made safe; 0 means never.
+	// Checkpoint is the interval at which finished work is saved; 0 means never.
 	Checkpoint time.Duration
 
-	// Deadline after release by which the instance must be done; 0 means none.
+	// Deadline is the time after its release by which an instance must finish; 0 means none.
 	Deadline time.Duration
 }
 
-// A Gang is one or more jobs whose pods work only all together: they start when all are ready, and
-// when one is lost, all end and are created again.
+// A Gang is a group of jobs that needs all its pods at once: they start when all are ready, and
+// when one is lost, all are ended and created again.
 type Gang struct {
 	Name string // "namespace/name"
 
-	// Workloads are its jobs, each of which has as many pods as completions and
-	// the same releases.
+	// Workloads are its jobs. Each has as many pods as completions, and all have the same releases.
 	Workloads []policy.WorkloadID
 
-	// Size is the number of pods of all jobs together.
+	// Size is the number of pods of all its jobs together.
 	Size int32
 
-	// RestartsMax is how often the gang is created again before it fails for good; below zero,
-	// there is no limit.
+	// RestartsMax is how often the gang is created again before it fails permanently; negative
+	// means no limit.
 	RestartsMax int32
 
-	// ReadyTimeout is how long after its admission all pods must be ready, or
-	// they are deleted and the gang is admitted again later. RecoveryTimeout is
-	// the same after a pod of a gang at work was lost. 0 is without end.
+	// ReadyTimeout is the time after admission within which all pods must be ready; otherwise they
+	// are deleted and the gang is admitted again later. RecoveryTimeout is the same after the loss
+	// of a pod of a running gang. 0 means no limit.
 	ReadyTimeout, RecoveryTimeout time.Duration
 }
 
-// A NodeSeed is a number of equal nodes present from the start.
+// A NodeSeed is a number of equal nodes that exist at the start.
 type NodeSeed struct {
 	Pool   policy.PoolID
 	Market policy.MarketID
 	Count  int
 
-	// Pods run on each of them from the start, ascending by workload.
+	// Pods are the pods that run on each of the nodes at the start, ascending by workload.
 	Pods []PodsOnNode
 }
 
-// A FaultKind is a kind of disturbance that a scenario orders.
+// A FaultKind is a kind of fault that a scenario injects.
 type FaultKind uint8
 
 // The kinds of fault.
 const (
-	FaultZoneOutage       FaultKind = iota // every node of a zone is lost, launches refused
-	FaultCapacityShortage                  // a capacity shortage of given depth on matching markets
-	FaultPriceRamp                         // prices multiplied, rising linearly to Factor
+	FaultZoneOutage       FaultKind = iota // all nodes of a zone are lost and launches refused
+	FaultCapacityShortage                  // matching markets have a capacity shortage of depth Share
+	FaultPriceRamp                         // prices rise linearly to Factor times their value
 	FaultAPIThrottle                       // calls fail with probability Share
 	FaultAPIError                          // every call fails
-	FaultLateNotice                        // notices come Delay late, or never
+	FaultLateNotice                        // notices arrive Delay late, or never
 	FaultSlowNodes                         // start-up takes Factor times as long
 	FaultControllerDown                    // no steps; memory is reloaded afterwards
 	FaultModelFails                        // the forecaster returns errors
 	FaultOnDemandRefused                   // on-demand launches are refused
-	FaultZonalShift                        // Karpenter stays out of a zone, and ends nothing there
+	FaultZonalShift                        // Karpenter launches no nodes in a zone and ends none there
 )
 
-// A ModelFailure says how a trained model fails.
+// A ModelFailure is a way in which a trained model fails.
 type ModelFailure uint8
 
-// The ways in which a model fails. The first is that it does not.
+// The ways in which a model fails; the first is no failure.
 const (
 	ModelWorks ModelFailure = iota
-	ModelGone               // every call is an error, as when its files are lost
-	ModelLate               // no call ends in time
+	ModelGone               // every call returns an error, as if its files were lost
+	ModelLate               // no call returns in time
 	ModelNaN                // every result is not a number
 )
 
-// A Fault is one disturbance, of limited length, that a scenario orders.
+// A Fault is one fault of limited duration that a scenario injects.
 type Fault struct {
 	Kind     FaultKind
 	At       policy.Time
 	Duration time.Duration
 
-	// Zone, Type and Capacity restrict it; empty matches all. Capacity is
-	// "spot" or "on-demand".
+	// Zone, Type and Capacity restrict the fault to matching markets; empty matches all. Capacity
+	// is "spot" or "on-demand".
 	Zone, Type, Capacity string
 
-	// ZoneNumber, when above 0, is what Zone was taken from: the place of a zone
-	// among those of the bound scenario, counted from 1.
+	// ZoneNumber, if above 0, is the number of the zone among the zones of the bound scenario,
+	// counted from 1. Zone is set from it.
 	ZoneNumber int
 
-	// Share is a probability or a depth in (0, 1]; Factor a multiple; Delay a
-	// lateness. Each is read by the kinds that need it.
+	// Share is a probability or a depth in (0, 1], Factor a multiple, and Delay a duration. Each
+	// applies only to some kinds.
 	Share  float64
 	Factor float64
 	Delay  time.Duration
 
-	// Model is how a FaultModelFails fails; ModelWorks means ModelGone there.
+	// Model is how the model fails in a FaultModelFails, where ModelWorks means ModelGone.
 	Model ModelFailure
 }

@@ -9,41 +9,41 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A commitmentSpec is what an account has paid for in advance: reserved instances
+// A commitmentSpec is a commitment that an account has paid for in advance: reserved instances
 // (instanceType and count) or a savings plan (spend and discount).
 type commitmentSpec struct {
 	Name string `json:"name"`
 
-	// InstanceType and Count are those of reserved instances. SizeFlexible lets
-	// them cover other sizes of the family, as AWS does for a region.
+	// InstanceType and Count describe reserved instances. SizeFlexible lets them cover other sizes
+	// of the family, as AWS does for regional reserved instances.
 	InstanceType string `json:"instanceType"`
 	Count        *int32 `json:"count"`
 	SizeFlexible bool   `json:"sizeFlexible"`
 
-	// Spend is what a savings plan commits to spend, in dollars per hour, and
-	// Discount what it takes off the price on demand, above 0 and below 1.
+	// Spend is the committed spend of a savings plan, in dollars per hour. Discount is its
+	// reduction of the on-demand price, above 0 and below 1.
 	Spend    *float64 `json:"spend"`
 	Discount *float64 `json:"discount"`
 
-	// Region, Zone and Family restrict it; none of them restricts nothing.
+	// Region, Zone and Family restrict the commitment; an empty one does not.
 	Region string `json:"region"`
 	Zone   string `json:"zone"`
 	Family string `json:"family"`
 
-	// Fee is what reserved instances cost, in dollars per hour for all of them.
+	// Fee is the price of all the reserved instances together, in dollars per hour.
 	Fee *float64 `json:"fee"`
 }
 
 const (
-	// spendMost is the greatest spend or fee, in dollars per hour: a greater one must be a typing
-	// error.
+	// spendMost is the maximum spend or fee, in dollars per hour. A greater value is assumed to be
+	// a typing error.
 	spendMost = 10_000
 
-	// discountMost is the greatest discount of a savings plan.
+	// discountMost is the maximum discount of a savings plan.
 	discountMost = 0.95
 )
 
-// readCommitments reads what was paid for in advance.
+// readCommitments reads and checks the commitments of a scenario.
 func (sc *Scenario) readCommitments(specs []commitmentSpec, doc *document) []error {
 	var errs []error
 	for i := range specs {
@@ -125,7 +125,7 @@ func (c *commitmentSpec) checkReserved(fail func(field, format string, args ...a
 	}
 }
 
-// commitment returns what a spec that was checked says.
+// commitment returns the commitment that a checked spec describes.
 func (c *commitmentSpec) commitment() policy.Commitment {
 	out := policy.Commitment{Name: c.Name, Region: c.Region, Zone: c.Zone, Family: c.Family, Type: c.InstanceType,
 		Fee: policy.NoPrice}
@@ -147,8 +147,7 @@ func (c *commitmentSpec) commitment() policy.Commitment {
 	return out
 }
 
-// commit takes over what the scenario has paid for, and warns of what no pool can
-// use.
+// commit copies the commitments of the scenario, and warns of those that cover no market of a pool.
 func (w *BoundScenario) commit(sc *Scenario) {
 	w.Commitments = append(w.Commitments, sc.commitments...)
 	slices.SortFunc(w.Commitments, func(a, b policy.Commitment) int { return cmp.Compare(a.Name, b.Name) })

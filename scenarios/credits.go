@@ -8,17 +8,17 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A CreditMode is what burstable types do that have no CPU credits.
+// A CreditMode is the behaviour of burstable types that have no CPU credits left.
 type CreditMode string
 
-// The modes. The default is that of AWS: standard for t2, unlimited for the others.
+// The modes. CreditsDefault is the default of AWS: standard for t2, unlimited for the others.
 const (
 	CreditsDefault   CreditMode = ""
-	CreditsStandard  CreditMode = "standard"  // they are slowed down to their baseline
-	CreditsUnlimited CreditMode = "unlimited" // they are charged for more
+	CreditsStandard  CreditMode = "standard"  // the CPU is throttled to the baseline
+	CreditsUnlimited CreditMode = "unlimited" // CPU use above the baseline is charged
 )
 
-// readCredits reads what a scenario states of CPU use and burstable types.
+// readCredits reads the settings of a scenario for CPU use and burstable types.
 func (sc *Scenario) readCredits(s *manifestSpec, doc *document) []error {
 	var errs []error
 	sc.CPUCredits = CreditMode(s.CPUCredits)
@@ -34,8 +34,8 @@ func (sc *Scenario) readCredits(s *manifestSpec, doc *document) []error {
 	return errs
 }
 
-// meterCredits gives templates the CPU that their pods use and types the mode of their credits,
-// and warns of types whose terms are not modelled.
+// meterCredits sets the CPU use of the pods of each template and the credit mode of each type, and
+// warns of types whose terms are not modelled.
 func (w *BoundScenario) meterCredits(sc *Scenario) {
 	assumed := false
 	for i := range w.Templates {

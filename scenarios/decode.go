@@ -24,14 +24,13 @@ import (
 	"github.com/spotter-dev/spotter/internal/nearest"
 )
 
-// A FieldError is one thing wrong with a scenario file. Several are joined, in
-// the order of the file.
+// A FieldError is one error in a scenario file. Several are joined in the order of the file.
 type FieldError struct {
 	File string
 	Line int // 0 for an object of a cluster
 
-	// Field is the path of the field, as in "spec.replicas"; empty when the
-	// fault is no field's.
+	// Field is the path of the field, such as "spec.replicas"; empty if the error is not about a
+	// field.
 	Field   string
 	Problem string
 }
@@ -48,7 +47,7 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s: field %q: %s", at, e.Field, e.Problem)
 }
 
-// InOrder joins errors in the order of the lines that they name.
+// InOrder joins errors, ascending by the line that they refer to.
 func InOrder(errs []error) error {
 	var flat []error
 	for _, err := range errs {
@@ -74,22 +73,23 @@ type document struct {
 	file string
 	node *yaml.Node
 
-	// is is the key of describedKinds under which it is, empty for a manifest.
+	// is is the key of describedKinds that contained the object; empty for a manifest.
 	is string
 
-	// listed and listedVersion are the kind and version that the list around it implies, where it
-	// states none itself.
+	// listed and listedVersion are the kind and version implied by the list that contains the
+	// object, for an object that does not state its own.
 	listed, listedVersion string
 
-	// unread are the values of known keys that the decoder met and does not read.
+	// unread are the values of known keys that the decoder found but does not read.
 	unread []unreadValue
 
-	// pods is how many pods of a controller that is not in the file a Pod represents; 0 for one.
+	// pods is the number of pods that a Pod represents whose controller is not in the file; 0 means
+	// one.
 	pods int32
 }
 
-// split cuts a file into its documents, without empty ones. A list, as kubectl prints it, is
-// replaced by its items.
+// split splits a file into its documents, without empty ones. It replaces a list, as kubectl prints
+// it, by its items.
 func split(file string, data []byte) ([]document, error) {
 	var docs []document
 	dec, from := yaml.NewDecoder(bytes.NewReader(data)), originsOf(data)
@@ -126,20 +126,20 @@ func split(file string, data []byte) ([]document, error) {
 	}
 }
 
-// aliasedMax is the most values that the aliases of one document may add to it. Small files can
-// state exponentially many, and every reader of a document follows its aliases.
+// aliasedMax is the maximum number of values that the aliases of one document may repeat. Small
+// files can contain exponentially many, and every reader of a document follows its aliases.
 const aliasedMax = 1_000_000
 
 // An aliasCheck finds aliases that cannot be followed.
 type aliasCheck struct {
-	open    map[*yaml.Node]bool // the anchored values around the current one
-	sizes   map[*yaml.Node]int  // values in each anchored one, its aliases followed
-	visited int                 // values so far, those that aliases repeat included
-	aliased int                 // those that aliases repeat
+	open    map[*yaml.Node]bool // the anchored values that contain the current one
+	sizes   map[*yaml.Node]int  // number of values in each anchored value, with its aliases expanded
+	visited int                 // number of values so far, including those repeated by aliases
+	aliased int                 // number of values repeated by aliases
 }
 
 // check returns the first alias in n that is inside the value that it refers to, or that exceeds
-// aliasedMax, and the problem; nil if there is no such alias.
+// aliasedMax, and a description of the problem; nil if there is no such alias.
 func (c *aliasCheck) check(n *yaml.Node) (alias *yaml.Node, problem string) {
 	if n.Kind == yaml.AliasNode {
 		if c.open[n.Alias] {
@@ -168,8 +168,8 @@ func (c *aliasCheck) check(n *yaml.Node) (alias *yaml.Node, problem string) {
 	return nil, ""
 }
 
-// items returns the objects of a list, and of the lists in it; the document itself if it is not a
-// list.
+// items returns the objects of a list and of nested lists. It returns the document itself if it is
+// not a list.
 func (d *document) items() (docs []document) {
 	kind, isList := strings.CutSuffix(d.scalar("kind"), "List")
 	items := d.at([]string{"items"})
@@ -196,8 +196,8 @@ func (d *document) problem(path []string, format string, args ...any) error {
 	return &FieldError{d.file, d.line(path), joinPath(path), fmt.Sprintf(format, args...)}
 }
 
-// line returns that of the field at path, or of the deepest part of the path that
-// the document has.
+// line returns the line of the field at path, or of the deepest part of the path that exists in the
+// document.
 func (d *document) line(path []string) int {
 	n := d.node
 	for _, key := range path {
@@ -214,7 +214,7 @@ func joinPath(path []string) string {
 	return strings.ReplaceAll(strings.Join(path, "."), ".[", "[")
 }
 
-// child returns the value under key, which is "[i]" for the i-th of a list.
+// child returns the value under key, or nil. For a list, key is "[i]", where i is the index from 0.
 func child(n *yaml.Node, key string) *yaml.Node {
 	n = resolve(n)
 	switch n.Kind {
@@ -240,7 +240,7 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// scalar returns the text under the keys of path; empty if there is no text.
+// scalar returns the text at path, or "" if the document has no text there.
 func (d *document) scalar(path ...string) string {
 	n := d.at(path)
 	if n == nil {
@@ -249,7 +249,7 @@ func (d *document) scalar(path ...string) string {
 	return n.Value
 }
 
-// at returns the value at path, nil if there is no value.
+// at returns the value at path, or nil.
 func (d *document) at(path []string) *yaml.Node {
 	n := d.node
 	for _, key := range path {
@@ -260,22 +260,23 @@ func (d *document) at(path []string) *yaml.Node {
 	return resolve(n)
 }
 
-// A decoder reads one document into a Go value, strictly: a key that the type does not have is an
-// error, and so is a duplicate key.
+// A decoder reads one document into a Go value, strictly: an unknown key is an error, and so is a
+// duplicate key.
 type decoder struct {
 	doc    *document
 	fields map[reflect.Type]map[string][]int
 	errs   []error
 
-	// openStatus passes over keys of the status that are not known, unless they look mistyped: it is
-	// that of any version of Kubernetes.
+	// openStatus makes the decoder ignore unknown keys of the status, unless they look mistyped,
+	// since the status may come from any version of Kubernetes.
 	openStatus bool
 
-	// skipStatus leaves out the status of the object, which is of another cluster.
+	// skipStatus makes the decoder ignore the status of the object, which describes another
+	// cluster.
 	skipStatus bool
 }
 
-// openEnded is a type of an object of another project, of which only some keys are read.
+// openEnded marks the type of an object of another project, of which only some keys are read.
 type openEnded interface{ openEnded() }
 
 // into reads the document into v, a pointer to a struct with JSON tags.
@@ -301,7 +302,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path []string) {
 		return
 	}
 	if v.Type() == reflect.TypeFor[metav1.FieldsV1]() {
-		return // who last set a field is of no interest, and has no fixed keys
+		return // the managers of fields are not needed, and have no fixed keys
 	}
 	if s, ok := v.Addr().Interface().(scalarReader); ok && n.Kind == yaml.ScalarNode {
 		if err := s.readScalar(n.Value); err != nil {
@@ -325,10 +326,10 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path []string) {
 	}
 }
 
-// A scalarReader reads a scalar itself. Its error says what was wanted and found.
+// A scalarReader parses a scalar itself. Its error states the expected and the actual value.
 type scalarReader interface{ readScalar(text string) error }
 
-// text gives a scalar to a type that reads JSON itself.
+// text decodes a scalar into a type that implements json.Unmarshaler.
 func (d *decoder) text(n *yaml.Node, u json.Unmarshaler, path []string) {
 	if n.Kind != yaml.ScalarNode {
 		d.fail(n, path, "want a value, got a %s", kindOf(n))
@@ -466,7 +467,8 @@ func (d *decoder) leaf(n *yaml.Node, v reflect.Value, path []string) {
 	}
 }
 
-// fieldsOf maps the JSON names of a struct's fields to their index, and keys that are not read to nil.
+// fieldsOf maps the JSON names of a struct's fields to their index, and keys that are not read to
+// nil.
 func (d *decoder) fieldsOf(t reflect.Type) map[string][]int {
 	if f, ok := d.fields[t]; ok {
 		return f
@@ -491,8 +493,8 @@ func (d *decoder) fieldsOf(t reflect.Type) map[string][]int {
 	return all
 }
 
-// named reports whether one of the structs on the way to an embedded field has a key of
-// its own, under which the field stands.
+// named reports whether one of the structs on the path to an embedded field has a JSON key of its
+// own, so that the field is below that key.
 func named(t reflect.Type, index []int) bool {
 	for k := range index {
 		f := t.FieldByIndex(index[:k+1])
@@ -520,7 +522,8 @@ func got(n *yaml.Node) string {
 	return strconv.Quote(n.Value)
 }
 
-// suggestion names the nearest known key if one is near, else all of them.
+// suggestion returns a hint with the most similar known key if one is similar enough, or else with
+// all of up to 20 known keys.
 func suggestion[T any](key string, known map[string]T) string {
 	var names []string
 	for name := range known {

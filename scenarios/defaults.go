@@ -14,15 +14,15 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// defaultDuration is how long manifests without a Scenario are run.
+// defaultDuration is the duration of a run of manifests without a Scenario.
 const defaultDuration = "168h"
 
-// notInNames is what the name of an object may not hold.
+// notInNames matches characters that the name of an object may not contain.
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// Complete adds to the text of manifests what a run needs and no chart has: a Scenario, and a
-// NodePool of Karpenter where there is no pool. It returns what it added in words, empty for
-// nothing; a text that cannot be read it returns as it is.
+// Complete adds to the text of manifests the objects that a run requires and charts do not contain:
+// a Scenario, and a NodePool of Karpenter if there is no pool. Added describes the additions, or is
+// empty. A text that cannot be read is returned unchanged.
 func Complete(nameOrPath string, text []byte) (whole []byte, added string) {
 	docs, err := split(nameOrPath, text)
 	if err == nil {
@@ -72,8 +72,8 @@ func Complete(nameOrPath string, text []byte) (whole []byte, added string) {
 	return []byte(strings.TrimSuffix(string(text), "\n") + "\n" + all), strings.Join(words, "; ")
 }
 
-// ofNoCloud reports whether d is a Node of a type that the catalog does not hold. No pool is a
-// substitute for it: what it costs is not known.
+// ofNoCloud reports whether d is a Node whose instance type is not in the catalog. Its price is
+// unknown, so no pool can be a substitute for it.
 func (d document) ofNoCloud() bool {
 	if d.kind() != "Node" || d.version() != "v1" {
 		return false
@@ -85,7 +85,7 @@ func (d document) ofNoCloud() bool {
 	})
 }
 
-// defaultName makes the name of a Scenario of that of its file.
+// defaultName derives the name of a Scenario from the name of its file.
 func defaultName(path string) string {
 	base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	if name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(base), "-"), "-"); name != "" {

@@ -14,8 +14,8 @@ func (d *document) kind() string { return cmp.Or(d.is, d.scalar("kind"), d.liste
 // version returns the apiVersion of the object.
 func (d *document) version() string { return cmp.Or(d.scalar("apiVersion"), d.listedVersion) }
 
-// described returns the objects in an answer of AWS, which states no kind; nil for another
-// document. Beside it stand only answerKeys.
+// described returns the objects in a response of AWS, which states no kind, or nil for another
+// document. A response contains only the keys in describedKinds and answerKeys.
 func (d *document) described() (docs []document, err error) {
 	if d.kind() != "" {
 		return nil, nil
@@ -43,9 +43,9 @@ func (d *document) described() (docs []document, err error) {
 	return docs, nil
 }
 
-// managedBy returns the managed node groups by the Auto Scaling groups that they created, and which
-// of these groups are described themselves: the node group of such a group does not become a second
-// pool.
+// managedBy maps the names of Auto Scaling groups to the managed node groups that created them, and
+// returns the set of Auto Scaling groups that are described themselves. The node group of such an
+// Auto Scaling group does not become a second pool.
 func managedBy(objects []object) (byGroup map[string]*eksGroup, groups map[string]bool) {
 	byGroup, groups = map[string]*eksGroup{}, map[string]bool{}
 	for i := range objects {

@@ -12,11 +12,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A feeText is a fee as a scenario writes it: text such as $15/month, or a number of dollars
-// per hour.
+// A feeText is a fee in a scenario: text such as $15/month, or a number of dollars per hour.
 type feeText string
 
-// UnmarshalJSON takes text and numbers.
+// UnmarshalJSON accepts strings and numbers.
 func (f *feeText) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err == nil {
@@ -31,14 +30,14 @@ func (f *feeText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A classVolume is a volume of the nodes of a class.
+// A classVolume is a block volume that a node class adds to each node.
 type classVolume struct {
 	device string
 	catalog.Volume
 }
 
-// defaultVolumes are those that nodes of a family of images have where their class states none
-// for the device, as Karpenter has them. What those of a custom image have is not known.
+// defaultVolumes returns the volumes of an image family that Karpenter uses for devices which the
+// node class does not state. The volumes of a custom image are unknown.
 func defaultVolumes(family string) []classVolume {
 	gp3 := func(device string, gib int64) classVolume {
 		return classVolume{device, catalog.Volume{Type: "gp3", GiB: gib}}
@@ -52,14 +51,14 @@ func defaultVolumes(family string) []classVolume {
 	return nil
 }
 
-// readVolumes finds the volumes that nodes of a class have: those that it states, and those of
-// the image that it does not replace.
+// readVolumes sets the volumes of the class: the stated ones, and the default ones of the image
+// family that they do not replace.
 func (c *nodeClass) readVolumes(s *ec2NodeClassSpec, family string, fail func([]string, string, ...any)) {
 	defaults := defaultVolumes(family)
 	for i := range s.BlockDeviceMappings {
 		b := &s.BlockDeviceMappings[i]
 		at := slices.IndexFunc(defaults, func(v classVolume) bool { return v.device == b.DeviceName })
-		v := classVolume{b.DeviceName, catalog.Volume{Type: "gp2"}} // what EC2 makes where no type is stated
+		v := classVolume{b.DeviceName, catalog.Volume{Type: "gp2"}} // the default of EC2
 		if at >= 0 {
 			v = defaults[at]
 			defaults = slices.Delete(defaults, at, at+1)
@@ -81,7 +80,7 @@ func (c *nodeClass) readVolumes(s *ec2NodeClassSpec, family string, fail func([]
 	}
 }
 
-// readVolume reads what a class states of one volume. AWS bills whole GiB.
+// readVolume reads the settings of one volume. AWS bills whole GiB.
 func (c *nodeClass) readVolume(v *catalog.Volume, e *ebsSpec, path []string, fail func([]string, string, ...any)) {
 	if e.VolumeType != "" {
 		if v.Type = e.VolumeType; !slices.Contains(catalog.VolumeTypes(), v.Type) {
@@ -108,8 +107,8 @@ func (c *nodeClass) readVolume(v *catalog.Volume, e *ebsSpec, path []string, fai
 // roundedGiB returns the size in GiB, rounded up.
 func roundedGiB(q *resource.Quantity) int64 { return (q.Value() + 1<<30 - 1) >> 30 }
 
-// charge gives the pools their fees: what the scenario states for every node, and the volumes
-// of their classes at the prices of the region, the highest of several.
+// charge sets the fees of pools: the stated fee per node, and the volumes of their node classes at
+// the prices of the region, or at the highest of several regions.
 func (w *BoundScenario) charge(sc *Scenario) {
 	modelled := map[string]bool{}
 	for i := range w.Pools {
@@ -139,7 +138,8 @@ func (w *BoundScenario) charge(sc *Scenario) {
 	}
 }
 
-// monthly returns what the volumes of a node cost in a region, in dollars a month.
+// monthly returns the price of a node's volumes in a region, in dollars per month, and whether all
+// prices are known for that region.
 func (c *nodeClass) monthly(region string) (dollars float64, known bool) {
 	known = true
 	for _, v := range c.volumes {
@@ -149,7 +149,7 @@ func (c *nodeClass) monthly(region string) (dollars float64, known bool) {
 	return dollars, known
 }
 
-// class returns the EC2NodeClass of the nodes of p, nil if they have none.
+// class returns the node class of the pool's nodes, or nil.
 func (p *pool) class() *nodeClass {
 	if p.own != nil {
 		return p.own.class

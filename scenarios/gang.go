@@ -14,34 +14,33 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// The labels and annotations of Kueue that are read.
+// The labels and annotations of Kueue that Spotter reads.
 const (
 	labelQueue         = "kueue.x-k8s.io/queue-name"
 	annotationReadyMax = "kueue.x-k8s.io/wait-for-pods-ready" // JSON
 )
 
-// queueTimeout is how long Kueue waits by default for all pods of what it admitted
-// to be ready, and again after one was lost, before it evicts and requeues it
-// (Kueue's documentation, "Setup All-or-nothing with ready Pods": timeout and
-// recoveryTimeout of waitForPodsReady).
+// queueTimeout is the default time that Kueue waits for all pods of an admitted workload to become
+// ready, and again after one was lost, before it evicts and requeues the workload (Kueue's
+// documentation, "Setup All-or-nothing with ready Pods": timeout and recoveryTimeout of
+// waitForPodsReady).
 const queueTimeout = 30 * time.Minute
 
-// A gangLoad is what a load says of the gang that it belongs to.
+// A gangLoad describes the gang that a load belongs to.
 type gangLoad struct {
 	name            string
-	restartsMax     int32 // below zero without end
+	restartsMax     int32 // negative means no limit
 	ready, recovery time.Duration
-	total           int // pods that the group is said to have; 0 where nothing is said
+	total           int // stated number of pods of the group, 0 if not stated
 	doc             *document
 	totalPath       []string
 }
 
-// gangOfJob returns the gang of a job on its own: all of its pods where these have
-// a rank each and run at once; see [kube.Ranked]. Kueue's queue, if it has one,
-// bounds how long it waits.
+// gangOfJob makes a gang of all pods of a standalone job if they have ranks and all run at once;
+// see [kube.Ranked]. If Kueue admits the job, its timeouts apply.
 func gangOfJob(doc *document, l *load, s *batchv1.JobSpec, labels map[string]string, a *annotations) {
 	queued := labels[labelQueue] != ""
-	l.suspended = l.suspended && !queued // Kueue lets it continue
+	l.suspended = l.suspended && !queued // Kueue resumes the job
 	if !kube.Ranked(s) {
 		return
 	}
@@ -49,7 +48,7 @@ func gangOfJob(doc *document, l *load, s *batchv1.JobSpec, labels map[string]str
 	l.gang.queue(queued, a)
 }
 
-// queue bounds how long a gang waits for its pods where Kueue admits it.
+// queue sets the timeouts of a gang that Kueue admits.
 func (g *gangLoad) queue(queued bool, a *annotations) {
 	if !queued {
 		return
@@ -75,8 +74,8 @@ func (g *gangLoad) queue(queued bool, a *annotations) {
 	}
 }
 
-// readPodObject reads a plain pod. One of a group of Kueue's is a job of one pod that belongs to a
-// gang.
+// readPodObject reads a plain pod. A pod of a Kueue pod group becomes a job with one pod that
+// belongs to a gang.
 func (sc *Scenario) readPodObject(doc *document, o *corev1.Pod) []error {
 	group := o.Labels[kube.LabelPodGroup]
 	if group == "" {
@@ -97,9 +96,8 @@ func (sc *Scenario) readPodObject(doc *document, o *corev1.Pod) []error {
 	})
 }
 
-// checkGangs refuses gangs whose parts do not go together: pods that are missing
-// from a group, and pods that work for different times or are released at
-// different ones.
+// checkGangs returns errors for inconsistent gangs: a pod group with missing pods, or members with
+// different running times or releases.
 func (sc *Scenario) checkGangs() []error {
 	var errs []error
 	first, pods := map[string]*load{}, map[string]int{}
@@ -142,7 +140,7 @@ func (sc *Scenario) checkGangs() []error {
 	return errs
 }
 
-// sizeGangs notes in each template how many pods its gang has.
+// sizeGangs sets the gang size in each template of a gang.
 func (sc *Scenario) sizeGangs() {
 	for _, g := range sc.gangs() {
 		for _, w := range g.Workloads {
@@ -151,7 +149,7 @@ func (sc *Scenario) sizeGangs() {
 	}
 }
 
-// gangs returns the gangs of the loads, ascending by name. Loads are numbered.
+// gangs returns the gangs of the loads, ascending by name. The loads must be numbered.
 func (sc *Scenario) gangs() []Gang {
 	var all []Gang
 	for i := range sc.loads {

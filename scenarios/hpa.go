@@ -13,21 +13,21 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A horizontalPodAutoscaler is one of the versions 2 and 1.
+// A horizontalPodAutoscaler is a HorizontalPodAutoscaler of API version 2 or 1.
 type horizontalPodAutoscaler struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
 		autoscalingv2.HorizontalPodAutoscalerSpec `json:",inline"`
 
-		CPUPercent *int32 `json:"targetCPUUtilizationPercentage"` // of version 1
+		CPUPercent *int32 `json:"targetCPUUtilizationPercentage"` // version 1 only
 	} `json:"spec"`
 }
 
-// A scaleRef is what an autoscaler scales.
+// A scaleRef identifies the workload that an autoscaler scales.
 type scaleRef struct{ kind, name string }
 
-// autoscaled finds the workload that the object scales. If there is no such workload, it returns
+// autoscaled returns the workload that the object scales. If there is no such workload, it returns
 // nil and adds a warning.
 func (sc *Scenario) autoscaled(doc *document, ref scaleRef) *load {
 	l := sc.loadOf(ref.kind, doc.qualified(ref.name))
@@ -38,7 +38,8 @@ func (sc *Scenario) autoscaled(doc *document, ref scaleRef) *load {
 	return l
 }
 
-// loadSchedule returns the load that the autoscaler or its workload states; nil for none.
+// loadSchedule returns the load schedule in the annotation of the autoscaler or of its workload;
+// nil if neither has one.
 func (sc *Scenario) loadSchedule(doc *document, values map[string]string, l *load) (*schedule, []error) {
 	a := newAnnotations(doc)
 	a.add(nil, values)
@@ -61,7 +62,7 @@ func (sc *Scenario) loadSchedule(doc *document, values map[string]string, l *loa
 	return s, a.errs
 }
 
-// readHPA lets a HorizontalPodAutoscaler scale its workload.
+// readHPA makes a HorizontalPodAutoscaler scale its workload.
 func (sc *Scenario) readHPA(doc *document, o *horizontalPodAutoscaler) []error {
 	s := &o.Spec
 	lowest := int32(1)
@@ -114,21 +115,22 @@ func cpuMetric(percent *int32) autoscalingv2.MetricSpec {
 		}}
 }
 
-// withoutLoad notes a workload that keeps its replicas within the bounds of its autoscaler.
+// withoutLoad keeps the replicas of a workload without a load schedule constant, within the bounds
+// of its autoscaler, and notes this for a warning.
 func (sc *Scenario) withoutLoad(l *load, doc *document) {
 	l.replicas = l.scaled.bounded(l.replicas)
 	sc.note(fmt.Sprintf("autoscaled, and the number of replicas stays, since nothing says how the load changes: state %s, or take the recorded replicas with `spotter capture --since`", AnnotationLoad),
 		fmt.Sprintf("%s (%d of %d to %d)", l.Name, l.replicas, l.scaled.min, l.scaled.max))
 }
 
-// A metricTarget is the metric of a list whose load a schedule states.
+// A metricTarget is the metric to which a load schedule applies, and its target load per replica.
 type metricTarget struct {
 	index      int
 	perReplica float64
 }
 
-// metricOf returns the metric that a load schedule describes: CPU where the list has it, else the
-// first other than memory.
+// metricOf returns the metric to which a load schedule applies: CPU if it is in the list, or else
+// the first metric other than memory.
 func metricOf(doc *document, l *load, metrics []autoscalingv2.MetricSpec) (metricTarget, error) {
 	called := func(name string) func(autoscalingv2.MetricSpec) bool {
 		return func(m autoscalingv2.MetricSpec) bool { n, _ := metricTargetOf(&m); return n == name }
@@ -144,7 +146,7 @@ func metricOf(doc *document, l *load, metrics []autoscalingv2.MetricSpec) (metri
 	}
 	m, path := &metrics[best], []string{"spec", "metrics", Index(best)}
 	_, target := metricTargetOf(m)
-	request := int64(0) // of a pod for CPU, in thousandths of a core, that the target is a share of
+	request := int64(0) // of a pod, in milli-CPU; a utilisation target is a share of it
 	if m.Resource != nil {
 		request = l.cpu
 	} else if m.ContainerResource != nil {
@@ -184,7 +186,7 @@ func metricTargetOf(m *autoscalingv2.MetricSpec) (name string, target autoscalin
 	return string(m.Type), target
 }
 
-// checkReplicas checks the bounds of an autoscaler.
+// checkReplicas returns errors for invalid bounds of an autoscaler.
 func checkReplicas(doc *document, lowest, most int32, minField, maxField string) (errs []error) {
 	for _, x := range []struct {
 		field string
@@ -201,7 +203,7 @@ func checkReplicas(doc *document, lowest, most int32, minField, maxField string)
 	return errs
 }
 
-// checkBehavior checks how fast an autoscaler may change replicas.
+// checkBehavior returns errors for invalid scaling rules.
 func checkBehavior(doc *document, b *autoscalingv2.HorizontalPodAutoscalerBehavior, path ...string) (errs []error) {
 	if b == nil {
 		return nil
@@ -244,7 +246,7 @@ func valueOf[T any](p *T) (v T) {
 	return v
 }
 
-// cpuRequests returns the requests of each container for CPU, in thousandths of a core.
+// cpuRequests maps the name of each container to its CPU request, in milli-CPU.
 func cpuRequests(s *corev1.PodSpec) map[string]int64 {
 	requests := map[string]int64{}
 	for i := range s.Containers {

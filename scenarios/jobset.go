@@ -8,16 +8,16 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A jobSet is the part of a JobSet of the API jobset.x-k8s.io/v1alpha2 that is read: other fields
-// are refused.
+// A jobSet contains the supported fields of a JobSet of the API jobset.x-k8s.io/v1alpha2. Other
+// fields are errors.
 type jobSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              jobSetSpec `json:"spec"`
 }
 
-// A jobSetSpec is what a JobSet wants. StartupPolicy, Network, Coordinator,
-// TTLSeconds and ManagedBy may be there and change nothing.
+// A jobSetSpec is the specification of a JobSet. StartupPolicy, Network, Coordinator, TTLSeconds
+// and ManagedBy are accepted and have no effect.
 type jobSetSpec struct {
 	ReplicatedJobs []replicatedJob `json:"replicatedJobs"`
 	SuccessPolicy  *jobSetSuccess  `json:"successPolicy"`
@@ -30,11 +30,11 @@ type jobSetSpec struct {
 	ManagedBy      anything        `json:"managedBy"`
 }
 
-// A replicatedJob is a number of equal jobs.
+// A replicatedJob is a template for a number of equal jobs.
 type replicatedJob struct {
 	Name      string                  `json:"name"`
 	GroupName string                  `json:"groupName"`
-	Replicas  *int32                  `json:"replicas"` // none means 1
+	Replicas  *int32                  `json:"replicas"` // nil means 1
 	Template  batchv1.JobTemplateSpec `json:"template"`
 	DependsOn []jobSetDependency      `json:"dependsOn"`
 }
@@ -62,8 +62,7 @@ type jobSetRule struct {
 	TargetReplicatedJobs []string `json:"targetReplicatedJobs"`
 }
 
-// readJobSet reads a JobSet as a gang of all of its pods, with one workload for
-// each of its replicated jobs.
+// readJobSet reads a JobSet as a gang of all its pods, with one workload per replicated job.
 func (sc *Scenario) readJobSet(doc *document, o *jobSet) []error {
 	errs := o.check(doc)
 	if len(o.Spec.ReplicatedJobs) == 0 {
@@ -123,7 +122,7 @@ func (sc *Scenario) readReplicatedJob(doc *document, o *jobSet, i int, restarts 
 	})
 }
 
-// check refuses what a gang that starts and ends as a whole does not do.
+// check returns errors for policies that a gang, which starts and ends as a whole, cannot have.
 func (o *jobSet) check(doc *document) []error {
 	var errs []error
 	s := &o.Spec

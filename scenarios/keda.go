@@ -14,7 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A scaledObject holds the fields of a KEDA ScaledObject that are read.
+// A scaledObject contains the supported fields of a KEDA ScaledObject.
 type scaledObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -65,7 +65,7 @@ type scalingTrigger struct {
 	UseCachedMetrics  anything `json:"useCachedMetrics"`
 }
 
-// KEDA adds fields with every version: those that are not read change nothing in a run.
+// New versions of KEDA add fields. Fields that are not read have no effect on a run.
 func (*scaledObjectSpec) openEnded() {}
 func (*scaledTarget) openEnded()     {}
 func (*scaledAdvanced) openEnded()   {}
@@ -78,20 +78,20 @@ const (
 	kedaCooldown    = 300
 )
 
-// The annotations by which KEDA is paused.
+// The annotations that pause KEDA.
 const (
 	kedaPaused         = "autoscaling.keda.sh/paused"
 	kedaPausedReplicas = "autoscaling.keda.sh/paused-replicas"
 )
 
-// A kedaScaler is an autoscaler that KEDA switches off while no trigger is active.
+// A kedaScaler is an autoscaler that KEDA disables while no trigger is active.
 type kedaScaler struct {
 	autoscaler
-	idle     int32 // replicas while it is off; below 0 it is never off
+	idle     int32 // replicas while it is disabled; negative if it is always enabled
 	cooldown time.Duration
 }
 
-// readScaledObject lets a ScaledObject scale its workload.
+// readScaledObject makes a ScaledObject scale its workload.
 func (sc *Scenario) readScaledObject(doc *document, o *scaledObject) []error {
 	s := &o.Spec
 	lowest, most := valueOf(s.MinReplicaCount), int32(kedaMaxReplicas)
@@ -153,8 +153,8 @@ func (sc *Scenario) readScaledObject(doc *document, o *scaledObject) []error {
 	return errs
 }
 
-// readTriggers reads cron triggers, and the first other one as that whose load the schedule
-// states. It returns the types of those that are left.
+// readTriggers reads cron triggers, and applies the load schedule to the first other trigger. It
+// returns the types of the triggers that remain unused.
 func (k *kedaScaler) readTriggers(doc *document, triggers []scalingTrigger, load *schedule, l *load) (errs []error,
 	others []string) {
 	used := false
@@ -186,13 +186,13 @@ func (k *kedaScaler) readTriggers(doc *document, triggers []scalingTrigger, load
 	return errs, others
 }
 
-// thresholdKeys are those under which scalers of KEDA state the load that a replica is to take.
+// thresholdKeys are the metadata keys of KEDA scalers for the target load per replica.
 var thresholdKeys = []string{
 	"threshold", "targetValue", "targetMetricValue", "targetQueryValue", "queueLength", "targetQueueLength", "lagThreshold",
 	"listLength", "messageCount", "subscriptionSize", "shardCount", "value",
 }
 
-// perReplica returns the load that a trigger lets a replica take.
+// perReplica returns the target load per replica of a trigger.
 func (t *scalingTrigger) perReplica(doc *document, path []string, l *load) (float64, error) {
 	for _, key := range thresholdKeys {
 		text, stated := t.Metadata[key]
@@ -214,7 +214,7 @@ func (t *scalingTrigger) perReplica(doc *document, path []string, l *load) (floa
 	return 0, doc.problem(path, "its metadata has no target of a trigger of type %q that is known", t.Type)
 }
 
-// A cronTrigger wants replicas from each start to the end after it.
+// A cronTrigger requests replicas from each start to the next end.
 type cronTrigger struct {
 	start, end cron.Schedule
 	replicas   int64
@@ -248,7 +248,7 @@ func readCronTrigger(doc *document, t *scalingTrigger, path []string) (*cronTrig
 	return c, errs
 }
 
-// steps returns the replicas that the trigger wants, in thousandths; 0 while it is not active.
+// steps returns the replicas that the trigger requests, in thousandths; 0 while it is not active.
 func (c *cronTrigger) steps(from, _, to policy.Time) []scheduleStep {
 	value := func(at time.Time) int64 {
 		if c.start.Next(at).Before(c.end.Next(at)) {
@@ -269,8 +269,8 @@ func (c *cronTrigger) steps(from, _, to policy.Time) []scheduleStep {
 	}
 }
 
-// steps returns the replicas from one instant to another: those of the autoscaler, and the idle
-// ones from a cooldown after the last trigger was active.
+// steps returns the replicas between two instants: those of the autoscaler, or the idle replicas
+// once no trigger has been active for the cooldown.
 func (k *kedaScaler) steps(from, start, to policy.Time) []scheduleStep {
 	base := k.autoscaler.steps(from, start, to)
 	if k.idle < 0 {
@@ -289,7 +289,7 @@ func (k *kedaScaler) steps(from, start, to policy.Time) []scheduleStep {
 	}
 	slices.Sort(instants)
 	steps := []scheduleStep{{from, int64(k.idle)}}
-	on, off := false, from // since when no trigger is active
+	on, off := false, from // time since which no trigger is active
 	for _, at := range slices.Compact(instants) {
 		active := slices.ContainsFunc(loads, func(steps []scheduleStep) bool { return valueAt(steps, at) > 0 })
 		if on && !active {

@@ -12,10 +12,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A kind is a kind of object that a scenario may contain, with its apiVersion and a new object.
+// A kind describes a supported kind of object: its apiVersion and a constructor.
 type kind struct {
 	apiVersion string
-	cluster    bool // has no namespace
+	cluster    bool // cluster-scoped
 	make       func() metav1.Object
 }
 
@@ -53,20 +53,20 @@ var kinds = map[string]kind{
 	"StatefulSet":             {"apps/v1", false, newObject[appsv1.StatefulSet]},
 }
 
-// describedKinds are what AWS describes, by the key under which its answer has them. No manifest can
-// be of these kinds.
+// describedKinds are the kinds in responses of AWS, by the key that contains them. A manifest
+// cannot have these kinds.
 var describedKinds = map[string]kind{
 	"AutoScalingGroups": {"", true, newObject[awsGroup]},
 	"nodegroup":         {"", true, newObject[eksGroup]},
 }
 
-// otherVersions are those of a kind that are read in addition to the one in kinds.
+// otherVersions are the supported versions of a kind in addition to the one in kinds.
 var otherVersions = map[string][]string{
 	"HorizontalPodAutoscaler": {"autoscaling/v1", "autoscaling/v2beta2"},
 	"CapacityPool":            {"spotter.dev/v1beta1"},
 	"GPUBudget":               {"spotter.dev/v1beta1"},
 }
 
-// workloadKinds are the kinds of objects that want nodes.
+// workloadKinds are the kinds of objects whose pods require nodes.
 var workloadKinds = []string{"CronJob", "DaemonSet", "Deployment", "Job", "JobSet", "Pod", "ReplicaSet", "Rollout",
 	"StatefulSet"}

@@ -14,14 +14,14 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// otherLabels are those of Karpenter that do not come from the instance type: nodes carry them,
-// or are known not to carry them.
+// otherLabels are the labels of Karpenter that do not depend on the instance type and for which it
+// is known which nodes have them.
 var otherLabels = []string{
 	karpv1.CapacityTypeLabelKey, karpv1.NodePoolLabelKey, prefixAWS + "ec2nodeclass", corev1.LabelWindowsBuild,
 	"karpenter.sh/provisioner-name",
 }
 
-// todaysLabel returns the name that a label has today.
+// todaysLabel returns the current name of a label that has been renamed, or key.
 func todaysLabel(key string) string {
 	if today, old := karpv1.NormalizedLabels[key]; old {
 		return today
@@ -29,8 +29,8 @@ func todaysLabel(key string) string {
 	return key
 }
 
-// unknownLabel reports whether a label is one of Karpenter or its providers of which it is not
-// known what nodes carry it. Labels of users are known: nodes carry those that pools give them.
+// unknownLabel reports whether key is a label of Karpenter or one of its providers for which it is
+// unknown which nodes have it. Labels of users are known: pools set them.
 func unknownLabel(key string) bool {
 	if today, auto := catalogLabel(key); auto {
 		key = today
@@ -40,13 +40,13 @@ func unknownLabel(key string) bool {
 		!catalog.IsTypeLabel(key)
 }
 
-// A nodeLabel is a place where a pod names a label of nodes.
+// A nodeLabel is a reference to a node label in the specification of a pod.
 type nodeLabel struct {
 	key  *string
-	path []string // below the pod's spec
+	path []string // below spec
 }
 
-// nodeLabels lists where pods of t name labels of nodes.
+// nodeLabels lists the references to node labels in t.
 func nodeLabels(t *policy.Template) (list []nodeLabel) {
 	add := func(key *string, path ...string) { list = append(list, nodeLabel{key, path}) }
 	for i := range t.NodeSelector {
@@ -74,8 +74,8 @@ func nodeLabels(t *policy.Template) (list []nodeLabel) {
 	return list
 }
 
-// readNodeLabels gives the labels of nodes that a pod names the names that they have today, as
-// Karpenter does, and refuses those of which it is not known what nodes carry them.
+// readNodeLabels replaces the node labels that a pod refers to by their current names, as Karpenter
+// does, and fails for unknown labels; see unknownLabel.
 func readNodeLabels(t *policy.Template, fail func(at []string, format string, args ...any)) {
 	for _, l := range nodeLabels(t) {
 		stated := *l.key
@@ -86,22 +86,23 @@ func readNodeLabels(t *policy.Template, fail func(at []string, format string, ar
 	slices.SortFunc(t.NodeSelector, func(a, b policy.Label) int { return cmp.Compare(a.Key, b.Key) })
 }
 
-// A LabelChoice is a label of the user's own of which each node of a NodePool takes one value: one
-// that its pods select, else the first.
+// A LabelChoice is a user-defined label of which each node of a NodePool has one value: a value
+// that its pods select, or else the first.
 type LabelChoice struct {
 	Key    string
 	Values []string
 
-	// Open reports that nodes may have any value that Requirements allow, and not listed ones:
-	// the first of Values represents all that no pod names.
+	// Open reports that nodes may have any value that Requirements allow instead of only listed
+	// ones. The first of Values then represents all values that no pod refers to.
 	Open         bool
 	Requirements []policy.Requirement
 }
 
-// valuesMax is the most combinations of values of a NodePool's own labels.
+// valuesMax is the maximum number of combinations of values of a NodePool's user-defined labels.
 const valuesMax = 256
 
-// listed intersects the values of requirements with operator In; ok is false without any.
+// listed returns the intersection of the values of requirements with operator In; ok is false if
+// there is no such requirement.
 func listed(requirements []policy.Requirement) (values []string, ok bool) {
 	for i := range requirements {
 		if requirements[i].Op == policy.OpIn {
@@ -111,7 +112,7 @@ func listed(requirements []policy.Requirement) (values []string, ok bool) {
 	return meeting(requirements, values), ok
 }
 
-// meeting keeps the values that meet all requirements, each once.
+// meeting returns the distinct values that satisfy all requirements.
 func meeting(requirements []policy.Requirement, values []string) (kept []string) {
 	for _, v := range values {
 		if !slices.Contains(kept, v) && !slices.ContainsFunc(requirements,
@@ -122,8 +123,8 @@ func meeting(requirements []policy.Requirement, values []string) (kept []string)
 	return kept
 }
 
-// chooseLabels makes labels or choices of what the NodePool requires of labels of the user's own, by
-// key in the order in which it names them.
+// chooseLabels turns the NodePool's requirements on user-defined labels into labels or choices.
+// Keys are in the order in which the NodePool lists them.
 func (r *poolReader) chooseLabels(labels map[string]string, keys []string, required map[string][]policy.Requirement) {
 	path := []string{"template", "spec", "requirements"}
 	combinations := 1
@@ -137,7 +138,7 @@ func (r *poolReader) chooseLabels(labels map[string]string, keys []string, requi
 				r.fail(path, "%q: the label of the template, %q, does not meet what is required of it", key, value)
 			}
 		case absent && !bounded:
-			// No node has it: pods that select it run elsewhere.
+			// No node has the label; pods that select it run on other nodes.
 		case bounded && len(values) == 0, absent, !bounded && !satisfiable(required[key]):
 			r.fail(path, "%q: no value meets all that is required of it", key)
 		case len(values) == 1:
@@ -153,14 +154,15 @@ func (r *poolReader) chooseLabels(labels map[string]string, keys []string, requi
 	}
 }
 
-// satisfiable reports whether some value meets requirements without the operator In.
+// satisfiable reports whether a value exists that satisfies requirements without operator In.
 func satisfiable(requirements []policy.Requirement) bool {
 	_, ok := unnamed(requirements, nil)
 	return ok
 }
 
-// choose bounds the choices of a NodePool by what pods name: a label that none names has its first
-// value, and an open one of these values and one more.
+// choose restricts the label choices of a NodePool to the values that pods refer to. A label that
+// no pod refers to becomes a fixed label with the first value of its choice, or is dropped if the
+// choice is open. An open choice gets one value in addition to those in pods.
 func (o *ownPool) choose(templates []policy.Template) (choices []LabelChoice, labels []policy.Label) {
 	for _, c := range o.choices {
 		named, values := namedValues(templates, c.Key)
@@ -181,8 +183,8 @@ func (o *ownPool) choose(templates []policy.Template) (choices []LabelChoice, la
 	return choices, labels
 }
 
-// namedValues reports whether pods name a label of nodes, and returns the values that they name,
-// ascending.
+// namedValues reports whether pods refer to a node label, and returns the values that they refer
+// to, ascending.
 func namedValues(templates []policy.Template, key string) (named bool, values []string) {
 	for i := range templates {
 		t := &templates[i]
@@ -208,8 +210,8 @@ func namedValues(templates []policy.Template, key string) (named bool, values []
 	return named, slices.Compact(values)
 }
 
-// unnamed returns a whole number that meets requirements and that no pod names, the one nearest to
-// 0; ok is false if there is no such number. Karpenter draws one (Any in
+// unnamed returns the integer closest to 0 that satisfies requirements and that no pod refers to;
+// ok is false if no integer does. Karpenter draws such a value at random (Any in
 // pkg/scheduling/requirement.go).
 func unnamed(requirements []policy.Requirement, named []string) (value string, ok bool) {
 	low, high, excluded := math.MinInt32, math.MaxInt32, len(named)

@@ -21,14 +21,14 @@ var library embed.FS
 // hunted is the folder of the embedded scenarios that `spotter scenario hunt` found.
 const hunted = "hunted"
 
-// Names returns the names of the embedded scenarios in order, without those of [Hunted].
+// Names returns the names of the embedded scenarios in order, excluding those of [Hunted].
 func Names() []string { return embedded("") }
 
-// Hunted returns the names of the embedded scenarios in which some policy was found to do badly, in
-// order, as "hunted/NAME".
+// Hunted returns the names, as "hunted/NAME", of the embedded scenarios in which a policy was found
+// to perform badly, in order.
 func Hunted() []string { return embedded(hunted) }
 
-// Embedded reports whether there is an embedded scenario of that name.
+// Embedded reports whether there is an embedded scenario with this name.
 func Embedded(name string) bool {
 	_, err := library.ReadFile(path.Join("library", name+".yaml"))
 	return err == nil
@@ -48,8 +48,8 @@ func embedded(folder string) []string {
 	return names
 }
 
-// Source returns the text of a scenario: of the embedded one with that name,
-// else of the file at that path.
+// Source returns the text of the embedded scenario with this name, or else of the file at this
+// path.
 func Source(nameOrPath string) ([]byte, error) {
 	if data, err := library.ReadFile(path.Join("library", nameOrPath+".yaml")); err == nil {
 		return data, nil

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// The limits of a scenario's sizes. They are far above those of existing clusters, and keep a
-// typing error from exhausting memory.
+// The limits on the size of a scenario. They are far above the size of existing clusters, and
+// prevent a typing error from exhausting memory.
 const (
-	// podsMax is the most pods of one workload at once.
+	// podsMax is the maximum number of simultaneous pods of one workload.
 	podsMax = 100_000
 
-	// completionsMax is the most pods that must finish for one job.
+	// completionsMax is the maximum number of pods that must finish for one job.
 	completionsMax = 1_000_000
 
-	// nodesMax is the most nodes of one line of spec.nodes.
+	// nodesMax is the maximum number of nodes in one entry of spec.nodes.
 	nodesMax = 20_000
 
-	// durationLeast is the least time that a run can be metered. A node is
-	// billed for no less.
+	// durationLeast is the minimum metered duration, which is also the minimum for which a node is
+	// billed.
 	durationLeast = time.Minute
 
-	// durationMost bounds the warm-up and the metered time.
+	// durationMost is the maximum of the warm-up and of the metered duration.
 	durationMost = 10 * 365 * 24 * time.Hour
 )
 
-// outside says why n is not from least to most; it is empty when it is.
+// outside returns the reason why n is not in [least, most], or "" if it is.
 func outside(n, least, most int32) string {
 	switch {
 	case n < least && least == 0:

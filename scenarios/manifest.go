@@ -14,7 +14,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A manifest is the Scenario object of a file: what no Kubernetes object says.
+// A manifest is the Scenario object of a file. It contains the settings for which Kubernetes
+// objects have no field.
 type manifest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -22,48 +23,50 @@ type manifest struct {
 }
 
 type manifestSpec struct {
-	// Start is when metering starts, and in which cluster the warm-up starts.
+	// Start contains the time at which metering starts, and the cluster in which the warm-up
+	// starts.
 	Start startSpec `json:"start"`
 
-	// Duration is how long is metered.
+	// Duration is the metered duration.
 	Duration *metav1.Duration `json:"duration"`
 
-	// WarmUp is run before Start and not metered.
+	// WarmUp is the duration that is simulated before Start and not metered.
 	WarmUp *metav1.Duration `json:"warmUp"`
 
-	// ReadyGrace is how long a change of replicas upward does not count.
+	// ReadyGrace is the time for which pods missing after an increase of replicas do not count as
+	// unserved.
 	ReadyGrace *metav1.Duration `json:"readyGrace"`
 
-	// Nodes are in the cluster when the warm-up starts.
+	// Nodes are the nodes of the cluster when the warm-up starts.
 	Nodes []nodesSpec `json:"nodes"`
 
-	// Commitments are what was paid for in advance.
+	// Commitments are the reserved instances and savings plans of the account.
 	Commitments []commitmentSpec `json:"commitments"`
 
-	// NodeFee is what each node costs on top of its price, such as a licence: dollars per
-	// hour, or per month as in $15/month.
+	// NodeFee is a cost of each node in addition to its price, such as a licence: dollars per hour,
+	// or per month as in $15/month.
 	NodeFee feeText `json:"nodeFee"`
 
-	// CPUUtilisation is the part of its CPU request that a pod uses on average where its
-	// annotation does not say so; CPUCredits is "standard" or "unlimited" for all burstable
-	// types, none for what AWS takes for each.
+	// CPUUtilisation is the average CPU use of a pod as a part of its CPU request, unless its
+	// annotation states one. CPUCredits is "standard" or "unlimited" for all burstable types; empty
+	// means the default of AWS for each type.
 	CPUUtilisation *float64 `json:"cpuUtilisation"`
 	CPUCredits     string   `json:"cpuCredits"`
 
-	// Trace is a file or folder, seen from the folder of the scenario; none
-	// leaves it to the caller.
+	// Trace is a file or folder, relative to the folder of the scenario. If it is empty, the caller
+	// selects the trace.
 	Trace string `json:"trace"`
 
-	// Groups bound the size of Auto Scaling groups, which in a cloud the groups
-	// say themselves.
+	// Groups contains the size limits of Auto Scaling groups that are not described. In a cloud,
+	// the groups themselves specify them.
 	Groups groupsSpec `json:"groups"`
 
 	Market marketSpec  `json:"market"`
 	Faults []faultSpec `json:"faults"`
 }
 
-// A nodesSpec is a number of equal nodes. What it leaves open is chosen among
-// the markets of the pool: the cheapest at the start.
+// A nodesSpec is a number of equal nodes. Unset fields are set to those of the pool's cheapest
+// matching market at the start.
 type nodesSpec struct {
 	Pool         string `json:"pool"`
 	Count        int32  `json:"count"`
@@ -71,36 +74,35 @@ type nodesSpec struct {
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
 
-	// Reservation is the capacity reservation that they are in, for the capacity type reserved.
+	// Reservation is the capacity reservation of the nodes, for capacity type reserved.
 	Reservation string `json:"reservation"`
 
-	// Pods are how many pods of each workload run on each of them from the start. Those of
-	// which it says nothing are put where the scheduler finds room.
+	// Pods is the number of pods per workload that run on each of the nodes at the start. Pods that
+	// it does not mention are placed by the scheduler.
 	Pods map[string]int32 `json:"pods"`
 }
 
-// A groupsSpec bounds the desired size of every Auto Scaling group. Each pair of
-// spot and on demand has one of either kind.
+// A groupsSpec contains the bounds of the desired size of every Auto Scaling group. Each pair of
+// Spot and on-demand groups has one group of each kind.
 type groupsSpec struct {
-	MinSize *int32 `json:"minSize"` // none means 0
-	MaxSize *int32 `json:"maxSize"` // none leaves it to the limits of the pool
+	MinSize *int32 `json:"minSize"` // nil means 0
+	MaxSize *int32 `json:"maxSize"` // nil means that the limits of the pool apply
 }
 
 type marketSpec struct {
 	Intensity *float64 `json:"intensity"`
 	Slots     *int32   `json:"slots"`
 
-	// OnDemandShortages lets launches on demand of scarce types be refused at
-	// times; none means true.
+	// OnDemandShortages makes on-demand launches of scarce types fail at times; nil means true.
 	OnDemandShortages *bool `json:"onDemandShortages"`
 
-	// Reserve is the least that a node of an auction is charged, in dollars per
-	// hour; none means one bid step.
+	// Reserve is the minimum price of a node from an auction, in dollars per hour; nil means one
+	// bid step.
 	Reserve *float64 `json:"reserve"`
 }
 
-// A faultSpec is one disturbance. Its start is counted from Start, so that it is the same in every
-// window.
+// A faultSpec is one fault. At is relative to Start, so that the fault occurs at the same time in
+// every window.
 type faultSpec struct {
 	Kind     string           `json:"kind"`
 	At       metav1.Duration  `json:"at"`
@@ -112,15 +114,15 @@ type faultSpec struct {
 	Factor   *float64         `json:"factor"`
 	Delay    *metav1.Duration `json:"delay"`
 
-	// ZoneNumber replaces Zone in a scenario that names no zone: 1 is the first by name of the
-	// zones that its pools may buy in.
+	// ZoneNumber replaces Zone in a scenario that does not name zones. 1 is the first zone by name
+	// of those that its pools may buy in.
 	ZoneNumber *int32 `json:"zoneNumber"`
 
-	// How is how a model fails; none means gone.
+	// How is the way in which a model fails; empty means gone.
 	How string `json:"how"`
 }
 
-// faultKinds names the kinds of fault as a scenario writes them.
+// faultKinds maps the names of faults in scenarios to their kinds.
 var faultKinds = map[string]FaultKind{
 	"zone-outage":       FaultZoneOutage,
 	"squeeze":           FaultCapacityShortage,
@@ -135,7 +137,7 @@ var faultKinds = map[string]FaultKind{
 	"zonal-shift":       FaultZonalShift,
 }
 
-// String returns the name of k as a scenario writes it.
+// String returns the name of k in scenarios.
 func (k FaultKind) String() string {
 	for name, other := range faultKinds {
 		if other == k {
@@ -145,28 +147,28 @@ func (k FaultKind) String() string {
 	return fmt.Sprintf("fault %d", uint8(k))
 }
 
-// modelFailures names the ways in which a model fails as a scenario writes them.
+// modelFailures maps the names of model failures in scenarios to their values.
 var modelFailures = map[string]ModelFailure{"gone": ModelGone, "late": ModelLate, "nan": ModelNaN}
 
-// faultNeeds names the field without which a kind of fault says nothing.
+// faultNeeds maps kinds of fault to the field that they require.
 var faultNeeds = map[FaultKind]string{
 	FaultCapacityShortage: "share", FaultAPIThrottle: "share", FaultPriceRamp: "factor", FaultSlowNodes: "factor",
 }
 
-// reserveMost is the greatest reserve price, in dollars per hour: a greater one must be a typing
-// error.
+// reserveMost is the maximum reserve price, in dollars per hour. A greater value is assumed to be a
+// typing error.
 const reserveMost = 1000
 
-// AnnotationCaptured on a Scenario says when the cluster that it is was captured, as in
+// AnnotationCaptured, on a Scenario captured from a cluster, is the time of the capture, such as
 // 2026-01-03T14:00:00Z.
 const AnnotationCaptured = kube.OwnPrefix + "captured"
 
-// AnnotationDeviation on a Scenario that was captured says how far a simulation of what
-// runs there is from what happened, in a few words.
+// AnnotationDeviation, on a captured Scenario, describes in a few words how much a simulation of
+// the cluster's current setup deviates from the observed behaviour.
 const AnnotationDeviation = kube.OwnPrefix + "deviation"
 
-// DefaultReadyGrace is how long a change of replicas upward does not count where
-// nothing else is said and no pod has accelerators.
+// DefaultReadyGrace is the ready grace of a scenario that states none and in which no pod has
+// accelerators.
 const DefaultReadyGrace = 10 * time.Minute
 
 const (
@@ -174,7 +176,7 @@ const (
 	defaultReadyGraceGPU = 20 * time.Minute
 )
 
-// apply reads the Scenario object into sc.
+// apply sets the fields of sc from the Scenario object.
 func (m *manifest) apply(sc *Scenario, doc *document) []error {
 	var errs []error
 	fail := func(format string, value any, path ...string) {
@@ -226,7 +228,7 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 		sc.readNodes(s.Nodes, doc), sc.readCommitments(s.Commitments, doc), sc.readFaults(s.Faults, doc))
 }
 
-// readAnnotations reads what a capture notes of itself.
+// readAnnotations reads the annotations that a capture adds.
 func (m *manifest) readAnnotations(sc *Scenario, doc *document) (errs []error) {
 	if text, stated := m.Annotations[AnnotationCaptured]; stated {
 		if _, err := time.Parse(time.RFC3339, text); err != nil {
@@ -246,7 +248,7 @@ func (m *manifest) readAnnotations(sc *Scenario, doc *document) (errs []error) {
 	return errs
 }
 
-// readMarket reads what a scenario sets of the market.
+// readMarket reads the market settings of a scenario.
 func (sc *Scenario) readMarket(m *marketSpec, doc *document) []error {
 	var errs []error
 	fail := func(format string, value any, field string) {
@@ -359,11 +361,11 @@ func (sc *Scenario) readFaults(faults []faultSpec, doc *document) []error {
 	return errs
 }
 
-// checkSpan refuses a fault that no moment of the run, warm-up included, meets.
+// checkSpan returns an error for a fault that does not overlap the run, including its warm-up.
 func (sc *Scenario) checkSpan(f *faultSpec, doc *document, at func(string) []string) []error {
 	begin, end := f.At.Duration, f.At.Duration+f.Duration.Duration
 	switch {
-	case sc.Duration <= 0 || f.Duration.Duration <= 0: // which is refused by itself
+	case sc.Duration <= 0 || f.Duration.Duration <= 0: // another error reports this
 	case begin >= sc.Duration:
 		return []error{doc.problem(at("at"), "%v is not before the end of the run, %v after its start", begin, sc.Duration)}
 	case end <= -sc.WarmUp:

@@ -17,8 +17,8 @@ import (
 // anything is the type of a field of which only the presence matters.
 type anything = metav1.FieldsV1
 
-// An ec2NodeClass is an EC2NodeClass of Karpenter: the fields that determine the size of nodes and
-// their zones. Of the status, subnets and reservations are read by name.
+// An ec2NodeClass contains the fields of Karpenter's EC2NodeClass that determine the size of nodes
+// and their zones. Subnets and reservations are read from its status by key.
 type ec2NodeClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -58,28 +58,27 @@ type ebsSpec struct {
 	Throughput *int64             `json:"throughput"` // MiB/s
 }
 
-// A nodeClass is what nodes of a NodePool have of its class, an EC2NodeClass or a NodeClass of
-// EKS Auto Mode.
+// A nodeClass is the effect of an EC2NodeClass, or of a NodeClass of EKS Auto Mode, on the nodes of
+// a NodePool.
 type nodeClass struct {
 	doc   *document
 	kind  string
 	name  string
 	nodes catalog.NodeClass
 
-	// zones are those of its subnets, by the id that AWS has for each; none where they are
-	// not known.
+	// zones are the zones of its subnets, by zone id; empty if they are unknown.
 	zones map[string]string
 
-	// reservations are those that it selects.
+	// reservations are the capacity reservations that it selects.
 	reservations []reservedSpec
 
-	// volumes are those that are billed with each node.
+	// volumes are the volumes that are billed with each node.
 	volumes []catalog.Volume
 
-	// unbilled says what of its volumes is not known.
+	// unbilled describes what is unknown about its volumes.
 	unbilled []string
 
-	// disk says that the size of the disk is not known: those of the instance are used.
+	// disk reports that the size of the disk is unknown because the instance store is used.
 	disk bool
 	used bool
 }
@@ -98,7 +97,7 @@ func (sc *Scenario) readNodeClass(doc *document, o *ec2NodeClass) []error {
 	return errs
 }
 
-// newNodeClass adds a class, with what an EC2NodeClass and a NodeClass state alike.
+// newNodeClass adds a node class with the fields that EC2NodeClass and NodeClass share.
 func (sc *Scenario) newNodeClass(doc *document, kind, name string) (*nodeClass, []error) {
 	c := &nodeClass{doc: doc, kind: kind, name: name, zones: map[string]string{}}
 	idle, errs := doc.unreadValues()
@@ -118,14 +117,14 @@ func (sc *Scenario) newNodeClass(doc *document, kind, name string) (*nodeClass, 
 	return c, errs
 }
 
-// families are those of images as amiFamily and aliases write them, with why one is
-// refused.
+// families maps image families, as in amiFamily and aliases, to the reason why one is not
+// supported, or "".
 var families = map[string]string{
 	"al2": "", "al2023": "", "bottlerocket": "", "custom": "",
 	"windows2019": "nodes of Windows are not simulated", "windows2022": "nodes of Windows are not simulated", "windows2025": "nodes of Windows are not simulated",
 }
 
-// readFamily returns the family of the images in small letters.
+// readFamily returns the image family in lower case.
 func readFamily(s *ec2NodeClassSpec, fail func([]string, string, ...any)) string {
 	family, path, stated := strings.ToLower(s.AMIFamily), []string{"amiFamily"}, s.AMIFamily
 	for i, t := range s.AMISelectorTerms {
@@ -145,7 +144,7 @@ func readFamily(s *ec2NodeClassSpec, fail func([]string, string, ...any)) string
 	return family
 }
 
-// readKubelet reads what the kubelet keeps back.
+// readKubelet reads the pod limits and the reservations of the kubelet.
 func (c *nodeClass) readKubelet(k *kubeletSpec, fail func([]string, string, ...any)) {
 	for _, x := range []struct {
 		name string
@@ -197,8 +196,8 @@ func (c *nodeClass) readKubelet(k *kubeletSpec, fail func([]string, string, ...a
 	c.readEviction(k.EvictionHard, fail)
 }
 
-// readEviction reads the thresholds of hard eviction. Of others than memory and disk
-// Karpenter takes no notice.
+// readEviction reads the thresholds of hard eviction. Karpenter ignores signals other than those of
+// memory and disk.
 func (c *nodeClass) readEviction(hard map[string]string, fail func([]string, string, ...any)) {
 	for _, x := range []struct {
 		signal string
@@ -222,8 +221,8 @@ func (c *nodeClass) readEviction(hard map[string]string, fail func([]string, str
 	}
 }
 
-// readDisk finds the disk that pods write to: the root volume, else the one that the
-// family of images has for that (ephemeralStorage in types.go).
+// readDisk determines the disk that pods write to: the root volume, or else the volume that the
+// image family uses for pods (ephemeralStorage in types.go).
 func (c *nodeClass) readDisk(s *ec2NodeClassSpec, family string, fail func([]string, string, ...any)) {
 	switch s.InstanceStorePolicy {
 	case "":
@@ -244,7 +243,7 @@ func (c *nodeClass) readDisk(s *ec2NodeClassSpec, family string, fail func([]str
 		switch {
 		case at >= 0 && s.BlockDeviceMappings[at].RootVolume:
 		case b.RootVolume, family == "custom", b.DeviceName == device:
-			at = i // the last of a custom image
+			at = i // for a custom image, the last one
 		}
 	}
 	if at >= 0 {
@@ -254,8 +253,8 @@ func (c *nodeClass) readDisk(s *ec2NodeClassSpec, family string, fail func([]str
 	}
 }
 
-// findDisks finds the class of the nodes of a CapacityPool. Its volumes are billed; all else
-// of it is for NodePools.
+// findDisks sets the node class of a CapacityPool. Its volumes are billed; its other settings apply
+// only to NodePools.
 func (p *pool) findDisks(sc *Scenario) {
 	if p.capacity == nil || p.capacity.Spec.Backend.Karpenter == nil {
 		return
@@ -267,7 +266,7 @@ func (p *pool) findDisks(sc *Scenario) {
 	}
 }
 
-// resolveClasses finds the class of every pool.
+// resolveClasses sets the node class of every pool.
 func (sc *Scenario) resolveClasses() []error {
 	var errs []error
 	for i := range sc.pools {
@@ -319,7 +318,7 @@ func (sc *Scenario) resolveClasses() []error {
 	return errs
 }
 
-// A kwokNodeClass is the class of nodes that do not run. It has no data about them.
+// A kwokNodeClass is the node class of simulated nodes. It has no settings.
 type kwokNodeClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An eksGroup is a managed node group as `aws eks describe-nodegroup` prints it.
+// An eksGroup is a managed node group in the output of `aws eks describe-nodegroup`.
 type eksGroup struct {
 	metav1.TypeMeta   `json:"-"`
 	metav1.ObjectMeta `json:"-"`
@@ -40,7 +40,7 @@ type eksTaint struct {
 	Effect string `json:"effect"`
 }
 
-// eksEffects are those of taints as EKS writes them.
+// eksEffects maps the taint effects of EKS to those of Kubernetes.
 var eksEffects = map[string]corev1.TaintEffect{
 	"NO_SCHEDULE": corev1.TaintEffectNoSchedule, "PREFER_NO_SCHEDULE": corev1.TaintEffectPreferNoSchedule, "NO_EXECUTE": corev1.TaintEffectNoExecute,
 }
@@ -56,7 +56,7 @@ const (
 	eksSpotAllocation = PriceCapacityOptimized
 )
 
-// readNodegroup reads a managed node group as a pool of its name, unless the Auto Scaling group
+// readNodegroup reads a managed node group as a pool with its name, unless the Auto Scaling group
 // that it created is described too.
 func (sc *Scenario) readNodegroup(doc *document, o *eksGroup, groups map[string]bool) []error {
 	for _, g := range o.Resources.Groups {
@@ -94,7 +94,8 @@ func (sc *Scenario) readNodegroup(doc *document, o *eksGroup, groups map[string]
 	return r.keep()
 }
 
-// readManaged gives the nodes of a group the labels and taints of its managed node group.
+// readManaged adds the labels and taints of a managed node group to the nodes of an Auto Scaling
+// group.
 func (r *groupReader) readManaged(o *eksGroup) {
 	labels := r.pool.Spec.Template.Labels
 	maps.Copy(labels, o.Labels)

@@ -17,22 +17,23 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A nodeOverlay is a NodeOverlay of Karpenter: it changes what Karpenter takes a node to cost,
-// and not what it costs.
+// A nodeOverlay is a NodeOverlay of Karpenter. It changes the price at which Karpenter evaluates a
+// node, and not the price that is billed.
 type nodeOverlay struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              karpv1alpha1.NodeOverlaySpec `json:"spec"`
 }
 
-// A PriceChange is what a NodeOverlay makes of a price: Value dollars an hour, that much more,
-// or that many percent more.
+// A PriceChange is a price adjustment of a NodeOverlay. If Percent is set, Value is a percentage to
+// add; otherwise, if More is set, it is an amount to add, in dollars per hour; otherwise, it is the
+// new price in dollars per hour.
 type PriceChange struct {
 	Value         float64
 	More, Percent bool
 }
 
-// Of returns the changed price, at least a millionth of a dollar: 0 is no price.
+// Of returns the adjusted price. It is at least a millionth of a dollar, since 0 means no price.
 func (c PriceChange) Of(price policy.Money) policy.Money {
 	switch {
 	case c.Percent:
@@ -45,7 +46,7 @@ func (c PriceChange) Of(price policy.Money) policy.Money {
 	return max(price, 1)
 }
 
-// An overlay is a NodeOverlay that was read.
+// An overlay is a parsed NodeOverlay.
 type overlay struct {
 	doc    *document
 	name   string
@@ -54,7 +55,7 @@ type overlay struct {
 	change PriceChange
 }
 
-// What Karpenter takes for a price, and for a change of one.
+// The formats that Karpenter accepts for a price and for a price adjustment.
 var (
 	overlayPrice  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+(\.\d+)?$`) })
 	overlayChange = sync.OnceValue(func() *regexp.Regexp {
@@ -107,14 +108,15 @@ func (sc *Scenario) readNodeOverlay(doc *document, o *nodeOverlay) []error {
 	return errs
 }
 
-// order sorts overlays as Karpenter applies them: the first that matches counts.
+// order compares overlays in the order in which Karpenter applies them, by descending weight and
+// name. The first match applies.
 func (x *overlay) order(y *overlay) int {
 	return cmp.Or(cmp.Compare(y.weight, x.weight), cmp.Compare(y.name, x.name))
 }
 
-// overlay applies the prices at which Karpenter rates nodes of NodePools. Of two overlays of equal
-// weight that change the same price, Karpenter applies only the first that it processes, and the
-// other nowhere: such overlays are refused.
+// overlay sets the prices at which Karpenter evaluates nodes of NodePools. If two overlays of equal
+// weight change the same price, Karpenter applies the first that it processes and disables the
+// other; such overlays are an error here.
 func (w *BoundScenario) overlay(sc *Scenario) error {
 	overlays := slices.Clone(sc.overlays)
 	slices.SortFunc(overlays, func(a, b overlay) int { return a.order(&b) })
@@ -151,7 +153,7 @@ func (w *BoundScenario) overlay(sc *Scenario) error {
 	return nil
 }
 
-// matches reports whether an overlay is for what a NodePool buys in a market
+// matches reports whether an overlay applies to the nodes that a NodePool buys in a market
 // (getOverlaidOfferings in nodeoverlay/controller.go).
 func (x *overlay) matches(w *BoundScenario, p *policy.Pool, m *policy.Market) bool {
 	t := &w.Types[m.Type]

@@ -17,77 +17,77 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A nodePool is a NodePool of Karpenter as a user has it.
+// A nodePool is a NodePool of Karpenter.
 type nodePool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              karpv1.NodePoolSpec `json:"spec"`
 }
 
-// A NodePool is what a NodePool of Karpenter requests in addition to the fields of a policy.Pool.
-// It holds for what Karpenter buys by itself.
+// A NodePool contains the settings of a Karpenter NodePool that policy.Pool has no field for. They
+// apply to the nodes that Karpenter buys by itself.
 type NodePool struct {
-	// Weight is its place among others: the greatest is tried first.
+	// Weight is its priority; pools with a greater weight are tried first.
 	Weight int32
 
-	// Requirements are those on labels of nodes, but for the capacity type, which
-	// policy.Pool.CapacityTypes has.
+	// Requirements are the requirements on node labels except the capacity type, which is in
+	// policy.Pool.CapacityTypes.
 	Requirements []policy.Requirement
 
-	// Choices are labels of the user's own of which each node takes one value.
+	// Choices are the user-defined labels of which each node has one value.
 	Choices []LabelChoice
 
-	// MinValues are how many values of a label a launch must be open to at least.
+	// MinValues are the minimum numbers of label values that a launch must allow.
 	MinValues []MinValues
 
-	// NodesMax is the most nodes, 0 for no limit.
+	// NodesMax is the maximum number of nodes, 0 for no limit.
 	NodesMax int
 
-	// Static says that Karpenter keeps Replicas nodes, whatever pods there are. No policy
-	// steers such a pool.
+	// Static reports that Karpenter maintains Replicas nodes regardless of pods. Policies do not
+	// steer such a pool.
 	Static   bool
 	Replicas int
 
-	// Reserved are the markets of capacity reservations that it buys first, and
-	// OnlyReserved says that it buys nothing else. Only Karpenter launches there.
+	// Reserved are the markets of capacity reservations, which it buys first. OnlyReserved reports
+	// that it buys nothing else. Only Karpenter launches in these markets.
 	Reserved     []policy.MarketID
 	OnlyReserved bool
 
-	// Prices are what NodeOverlays have Karpenter take nodes of a market to cost.
+	// Prices are the price adjustments of NodeOverlays, by market.
 	Prices map[policy.MarketID]PriceChange
 
-	// DoNotDisrupt says that its nodes are never disrupted voluntarily.
+	// DoNotDisrupt reports that its nodes are never disrupted voluntarily.
 	DoNotDisrupt bool
 
-	// TerminationGrace is how long after its deletion a node is gone, whatever keeps its
-	// pods; 0 for without end.
+	// TerminationGrace is the maximum time from the deletion of a node to its termination,
+	// regardless of its pods; 0 for no limit.
 	TerminationGrace time.Duration
 }
 
-// A MinValues is how many values of a label there must be at least.
+// A MinValues is a minimum number of values of a label.
 type MinValues struct {
 	Key string
 	N   int
 }
 
-// An ownPool is what a NodePool says of a pool, before it is bound to prices.
+// An ownPool contains the settings of a NodePool before it is bound to prices.
 type ownPool struct {
 	NodePool
 
 	ref   karpv1.NodeClassReference
 	class *nodeClass // nil for nodes of a KWOKNodeClass
 
-	// gpuNone says that it may hold no accelerator. gpuLimited is the accelerator whose number is
-	// limited.
+	// gpuNone reports that it may have no accelerators of the kind gpuLimited. gpuLimited is the
+	// kind of accelerator whose number is limited.
 	gpuNone    bool
 	gpuLimited string
 
-	asksReserved bool // by name
+	asksReserved bool // requires the capacity type reserved explicitly
 
-	choices []LabelChoice // before pods bound them
+	choices []LabelChoice // before they are restricted to the values in pods
 }
 
-// refPath is that of a field of the reference to a class.
+// refPath returns the path of a field of the node class reference.
 func refPath(field string) []string {
 	return []string{"spec", "template", "spec", "nodeClassRef", field}
 }
@@ -124,7 +124,8 @@ func (sc *Scenario) readNodePool(doc *document, o *nodePool) []error {
 	return r.errs
 }
 
-// kubeletAnnotation is where Karpenter 1.0 keeps the kubelet of a NodePool of v1beta1.
+// kubeletAnnotation is the annotation in which Karpenter 1.0 stores the kubelet settings of a
+// v1beta1 NodePool.
 const kubeletAnnotation = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
 
 // A poolReader reads one NodePool.
@@ -138,16 +139,16 @@ type poolReader struct {
 	errs []error
 }
 
-// fail reports a field below spec.
+// fail adds an error about a field below spec.
 func (r *poolReader) fail(path []string, format string, args ...any) {
 	r.errs = append(r.errs, r.doc.problem(append([]string{"spec"}, path...), format, args...))
 }
 
-// The groups of node classes that are read, by kind.
+// classGroups maps the supported kinds of node class to their API group.
 var classGroups = map[string]string{"EC2NodeClass": "karpenter.k8s.aws", classAuto: groupAuto,
 	"KWOKNodeClass": "karpenter.kwok.sh"}
 
-// readRef reads of which class the nodes are.
+// readRef reads the node class reference.
 func (r *poolReader) readRef() {
 	ref := r.spec.Template.Spec.NodeClassRef
 	if ref == nil {
@@ -166,7 +167,7 @@ func (r *poolReader) readRef() {
 	}
 }
 
-// readTemplate reads what of the template is no requirement, label or taint.
+// readTemplate reads the fields of the template other than requirements, labels and taints.
 func (r *poolReader) readTemplate() {
 	t := &r.spec.Template
 	if len(t.Spec.StartupTaints) > 0 {
@@ -193,7 +194,7 @@ func (r *poolReader) readTemplate() {
 	r.limitLifetime(stated)
 }
 
-// duration returns one that may be Never, which is 0, and whether it is stated.
+// duration returns the duration at path, 0 for Never, and whether it is stated.
 func (r *poolReader) duration(d karpv1.NillableDuration, path ...string) (time.Duration, bool) {
 	switch {
 	case r.doc.at(append([]string{"spec"}, path...)) == nil:
@@ -213,7 +214,7 @@ var consolidationPolicies = map[karpv1.ConsolidationPolicy]policy.Consolidation{
 	karpv1.ConsolidationPolicyBalanced:                 policy.Balanced,
 }
 
-// readDisruption reads when Karpenter disrupts nodes, and how many at once.
+// readDisruption reads the consolidation settings and the disruption budgets.
 func (r *poolReader) readDisruption() {
 	d := &r.spec.Disruption
 	known := false
@@ -226,7 +227,7 @@ func (r *poolReader) readDisruption() {
 		r.pool.Consolidation = policy.ConsolidateNever
 	}
 	if d.Budgets == nil {
-		return // the default, a tenth, is that of a CapacityPool, too
+		return // the default, a tenth, is the same as that of a CapacityPool
 	}
 	r.pool.Budgets = nil
 	for i := range d.Budgets {
@@ -234,7 +235,7 @@ func (r *poolReader) readDisruption() {
 	}
 }
 
-// disruptionBudgetNodes is what Karpenter takes for the number of nodes of a disruption budget.
+// disruptionBudgetNodes matches the numbers of nodes that Karpenter accepts in a disruption budget.
 var disruptionBudgetNodes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^((100|[0-9]{1,2})%|[0-9]{1,9})$`) })
 
 var disruptionReasons = map[karpv1.DisruptionReason]policy.DisruptionReason{
@@ -276,8 +277,8 @@ func (r *poolReader) readDisruptionBudget(b *karpv1.Budget, path []string) {
 	r.pool.Budgets = append(r.pool.Budgets, out)
 }
 
-// readLimits reads what the pool may hold. A limit of nothing stands as the least amount,
-// of which no node is.
+// readLimits reads the limits of the pool. A limit of 0 becomes the smallest positive amount, which
+// no node fits in.
 func (r *poolReader) readLimits() {
 	l := &r.pool.Limits
 	for _, name := range slices.Sorted(maps.Keys(r.spec.Limits)) {
@@ -306,8 +307,8 @@ func (r *poolReader) readLimits() {
 	}
 }
 
-// readReplicas reads how many nodes a static NodePool keeps. Karpenter ignores what it states of
-// consolidation.
+// readReplicas reads the number of nodes of a static NodePool. Karpenter ignores the consolidation
+// settings of such a pool.
 func (r *poolReader) readReplicas() {
 	n := r.spec.Replicas
 	switch {
@@ -331,9 +332,9 @@ func (r *poolReader) readReplicas() {
 	r.pool.Mode, r.pool.Consolidation = policy.ModeOff, policy.ConsolidateNever
 }
 
-// capacityTypes returns what the NodePool buys by itself, ascending: one without such a requirement
-// buys all, and of these reserved capacity while there is any, then spot (getCapacityType in
-// instance.go).
+// capacityTypes returns the capacity types that the NodePool buys by itself, ascending. A NodePool
+// without a requirement buys all of them: reserved capacity while there is any, then Spot
+// (getCapacityType in instance.go).
 func (r *poolReader) capacityTypes() []policy.CapacityType {
 	var types []policy.CapacityType
 	for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot, policy.Reserved} {
@@ -350,7 +351,7 @@ func (r *poolReader) capacityTypes() []policy.CapacityType {
 	return types
 }
 
-// checkPoolNames refuses two pools of one name.
+// checkPoolNames returns errors for pools with the same name.
 func (sc *Scenario) checkPoolNames() []error {
 	var errs []error
 	first := map[string]*document{}

@@ -6,9 +6,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// size sets what the types that NodePools take offer to pods, by the classes of these. A
-// type of which two pools leave different parts to pods stands with the lesser, which is
-// what a policy plans with; every node has its own: see [BoundScenario.AllocatableOf].
+// size sets the allocatable resources of the types that NodePools buy, according to their node
+// classes. A type with different allocatable resources in two pools is listed with the lesser ones,
+// with which policies plan. Each node has those of its pool: see [BoundScenario.AllocatableOf].
 func (x *selection) size(sc *Scenario) {
 	x.sizes = make([]map[*policy.InstanceType]policy.Resources, len(sc.pools))
 	lesser, first, differ := map[*policy.InstanceType]policy.InstanceType{}, map[*policy.InstanceType]int{}, map[[2]int]map[*policy.InstanceType]bool{}
@@ -58,13 +58,13 @@ func (x *selection) size(sc *Scenario) {
 	}
 }
 
-// least returns the lesser of each resource.
+// least returns the minimum of each resource.
 func least(a, b policy.Resources) policy.Resources {
 	return policy.Resources{CPU: min(a.CPU, b.CPU), Memory: min(a.Memory, b.Memory), Storage: min(a.Storage, b.Storage),
 		GPU: min(a.GPU, b.GPU), Pods: min(a.Pods, b.Pods)}
 }
 
-// AllocatableOf returns what a node of type t that is bought for a pool has for pods.
+// AllocatableOf returns the allocatable resources of a node of type t in a pool.
 func (w *BoundScenario) AllocatableOf(pool policy.PoolID, t policy.TypeID) policy.Resources {
 	if w.sizes != nil {
 		if own, has := w.sizes[pool][t]; has {
@@ -74,7 +74,8 @@ func (w *BoundScenario) AllocatableOf(pool policy.PoolID, t policy.TypeID) polic
 	return w.Types[t].Allocatable
 }
 
-// keepSizes notes what nodes of each pool have where that is not the same in all.
+// keepSizes records the allocatable resources of each pool where they differ from those of the
+// type.
 func (w *BoundScenario) keepSizes(x *selection) {
 	for i, sizes := range x.sizes {
 		for base, own := range sizes {

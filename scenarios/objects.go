@@ -14,26 +14,26 @@ import (
 	"github.com/spotter-dev/spotter/internal/nearest"
 )
 
-// An Object is a Kubernetes object of a text, as [EachObject] reads it.
+// An Object is a Kubernetes object that [EachObject] read.
 type Object struct {
-	// Value is a pointer to the object. Objects that differ in nothing but their name share it:
-	// only Name is that of this one.
+	// Value is a pointer to the object. Objects that differ only in their name share it, so use
+	// Name instead of the name in Value.
 	Value metav1.Object
 	Name  string
 
-	// Problem returns an error that names a field of the object.
+	// Problem returns an error about a field of the object.
 	Problem func(path []string, format string, args ...any) error
 }
 
-// An ObjectKind makes the value of an object of one kind.
+// An ObjectKind describes how to decode objects of one kind.
 type ObjectKind struct {
 	APIVersion string
 	Make       func() metav1.Object
 }
 
-// EachObject reads the objects of a text one after the other, and keeps none: the text of a large
-// cluster has many. Only those of the kinds in of are decoded; their statuses may hold fields that are not
-// known. It returns how many objects it skipped, by kind.
+// EachObject passes the objects of a text to take one after the other and retains none, since the
+// text of a large cluster contains many. It decodes only the kinds in of, and ignores unknown
+// fields of their status. It returns the number of skipped objects by kind.
 func EachObject(file string, data []byte, of map[string]ObjectKind, take func(Object) error) (skipped map[string]int,
 	err error) {
 	r := objectReader{file: file, kinds: of, take: take, skipped: map[string]int{},
@@ -56,11 +56,11 @@ type objectReader struct {
 	skipped map[string]int
 	fields  map[reflect.Type]map[string][]int
 	shapes  map[string]Object // by the text without the name
-	shape   []byte            // of the document that is read
+	shape   []byte            // of the current document
 }
 
-// cutDocument cuts the first document off a text: it ends before a line that starts with three
-// dashes.
+// cutDocument cuts the first document off a text. A document ends before a line that starts with
+// three dashes.
 func cutDocument(data []byte) (text, rest []byte) {
 	for from := 0; ; {
 		i := bytes.Index(data[from:], []byte("\n---"))
@@ -77,7 +77,7 @@ func cutDocument(data []byte) (text, rest []byte) {
 	}
 }
 
-// read reads a document that starts on a line of the file.
+// read reads a document that starts at a line of the file.
 func (r *objectReader) read(text []byte, line int) error {
 	name, plain := r.cutName(text)
 	if plain {
@@ -90,7 +90,7 @@ func (r *objectReader) read(text []byte, line int) error {
 	if err != nil {
 		return err
 	}
-	text = bytes.Clone(text) // and not the whole file
+	text = bytes.Clone(text) // does not keep the whole file in memory
 	for i := range docs {
 		o, known, err := r.decode(&docs[i])
 		if err != nil {
@@ -116,7 +116,7 @@ func (r *objectReader) read(text []byte, line int) error {
 	return nil
 }
 
-// split returns the objects of a document, with their lines in the file.
+// split returns the objects of a document, with their line numbers in the file.
 func (r *objectReader) split(text []byte, line int) ([]document, error) {
 	docs, err := split(r.file, text)
 	if f := (*FieldError)(nil); errors.As(err, &f) {
@@ -152,7 +152,8 @@ func (r *objectReader) decode(d *document) (o Object, known bool, err error) {
 	return o, true, nil
 }
 
-// mistyped returns an error for a kind that is nearly one of those that are read, of the same group.
+// mistyped returns an error if the kind of d is similar to one of the requested kinds in the same
+// API group.
 func (r *objectReader) mistyped(d *document) error {
 	if _, other := unsimulatedKinds[d.kind()]; other || kinds[d.kind()].make != nil {
 		return nil
@@ -164,9 +165,9 @@ func (r *objectReader) mistyped(d *document) error {
 	return nil
 }
 
-// cutName cuts the name out of the text of an object in block style: the rest, which it leaves in
-// r.shape, is equal for objects that differ in nothing else. It reports false for a text of which the
-// name is not found by its indentation.
+// cutName finds the name in the text of an object in block style. It stores the text without the
+// name in r.shape, which is equal for objects that differ only in their name. It reports false if
+// it does not find the name by its indentation.
 func (r *objectReader) cutName(text []byte) (name string, ok bool) {
 	_, after, found := bytes.Cut(text, []byte("\nmetadata:\n"))
 	for found && bytes.HasPrefix(after, []byte("  ")) {
@@ -180,10 +181,10 @@ func (r *objectReader) cutName(text []byte) (name string, ok bool) {
 	return "", false
 }
 
-// plainName reports whether a YAML scalar without quotes is a string and the name of an object.
+// plainName reports whether an unquoted YAML scalar is a string and a valid object name.
 func plainName(s string) bool {
 	if s == "" || s[0] < 'a' || s[0] > 'z' || !strings.ContainsAny(s, "-.") {
-		return false // a word that YAML may read as something else
+		return false // YAML may parse such a word as another type
 	}
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") == ""
 }

@@ -18,8 +18,8 @@ const obtainV1 = "; a cluster of Karpenter 1.0 prints the objects as v1 with " +
 	"`kubectl get nodepools.v1.karpenter.sh,ec2nodeclasses.v1.karpenter.k8s.aws -o yaml`, " +
 	"and https://karpenter.sh/v1.0/upgrading/v1-migration/ says how to write them"
 
-// oldForms are the objects of old versions of Karpenter's API that are converted to v1, by
-// apiVersion and kind. They follow Karpenter's own conversion.
+// oldForms maps the apiVersion and kind of old Karpenter objects to their conversion to v1. The
+// conversions follow those of Karpenter.
 var oldForms = map[[2]string]func(*conversion){
 	{"karpenter.sh/v1beta1", "NodePool"}:              (*conversion).betaNodePool,
 	{"karpenter.k8s.aws/v1beta1", "EC2NodeClass"}:     func(c *conversion) { c.becomeNodeClass(c.doc.node) },
@@ -27,10 +27,11 @@ var oldForms = map[[2]string]func(*conversion){
 	{"karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate"}: (*conversion).nodeTemplate,
 }
 
-// oldGroups are the API groups of which an unknown version may be an old one.
+// oldGroups are the API groups in which an unknown version may be an old one.
 var oldGroups = []string{"karpenter.sh", "karpenter.k8s.aws"}
 
-// newVersion names how to obtain v1 where apiVersion is another version of Karpenter's API.
+// newVersion returns a hint on how to obtain v1 objects if apiVersion is another version of
+// Karpenter's API, or else "".
 func newVersion(apiVersion string) string {
 	if group, _, _ := strings.Cut(apiVersion, "/"); slices.Contains(oldGroups, group) {
 		return obtainV1
@@ -38,21 +39,21 @@ func newVersion(apiVersion string) string {
 	return ""
 }
 
-// A conversion rewrites one object to v1. Values keep their lines, and errors name fields of
-// the old object.
+// A conversion rewrites one object to v1. Values keep their line numbers, and errors refer to
+// fields of the old object.
 type conversion struct {
 	doc  document
 	errs []error
 
-	// kubelet is what a NodePool states of the kubelet, which an EC2NodeClass has in v1;
-	// class is an EC2NodeClass that a Provisioner contains; added are the requirements that
-	// v1alpha5 adds by default.
+	// kubelet are the kubelet settings of a NodePool, which are part of the EC2NodeClass in v1.
+	// class is an EC2NodeClass contained in a Provisioner. added are the requirements that v1alpha5
+	// adds by default.
 	kubelet, class *yaml.Node
 	added          []string
 }
 
-// convertOld converts the objects of old versions of Karpenter's API. It returns all objects,
-// and notes for the user on the conversion.
+// convertOld converts the objects of old versions of Karpenter's API. It returns all objects, and
+// notes for the user about the conversion.
 func convertOld(docs []document) (out []document, notes []string, err error) {
 	var errs []error
 	var converted []string
@@ -94,9 +95,8 @@ func convertOld(docs []document) (out []document, notes []string, err error) {
 	return out, append(notes, more...), errors.Join(append(errs, classErrs...)...)
 }
 
-// ConvertOld converts objects of old versions of Karpenter's API to v1, as a scenario of them
-// is read, and returns all objects. The notes say what a user should know of the conversion;
-// the first names the converted objects.
+// ConvertOld converts objects of old versions of Karpenter's API to v1, as when a scenario is read,
+// and returns all objects. The notes are for the user; the first one lists the converted objects.
 func ConvertOld(objects []map[string]any) (out []map[string]any, notes []string, err error) {
 	docs := make([]document, len(objects))
 	for i, o := range objects {
@@ -119,18 +119,18 @@ func ConvertOld(objects []map[string]any) (out []map[string]any, notes []string,
 	return out, notes, nil
 }
 
-// fail reports a field of the old object.
+// fail adds an error about a field of the old object.
 func (c *conversion) fail(n *yaml.Node, path, format string, args ...any) {
 	c.errs = append(c.errs, &FieldError{c.doc.file, n.Line, path, fmt.Sprintf(format, args...) + obtainV1})
 }
 
-// become sets what the object is.
+// become sets the apiVersion and kind of the object.
 func (c *conversion) become(apiVersion, kind string) {
 	put(c.doc.node, text(c.doc.node, apiVersion), "apiVersion")
 	put(c.doc.node, text(c.doc.node, kind), "kind")
 }
 
-// move moves a value to a field that the old version does not have.
+// move moves a value to a field that does not exist in the old version.
 func (c *conversion) move(from string, to ...string) *yaml.Node {
 	v := take(c.doc.node, strings.Split(from, ".")...)
 	if old := c.doc.at(to); old != nil {
@@ -160,18 +160,18 @@ func (c *conversion) betaNodePool() {
 	c.become("karpenter.sh/v1", "NodePool")
 }
 
-// defaultTo sets a field that the object does not state.
+// defaultTo sets a field if the object does not state it.
 func (c *conversion) defaultTo(value string, path ...string) {
 	if c.doc.at(path) == nil {
 		put(c.doc.node, text(c.doc.node, value), path...)
 	}
 }
 
-// classRef gives a reference to a class its group and kind, which v1beta1 leaves to defaults.
+// classRef sets the group and kind of a node class reference, which v1beta1 leaves to defaults.
 func (c *conversion) classRef(path []string) {
 	ref := c.doc.at(path)
 	if ref == nil || ref.Kind != yaml.MappingNode {
-		return // reading it reports that
+		return // an error is reported when the reference is read
 	}
 	group := "karpenter.k8s.aws"
 	if v := take(ref, "apiVersion"); v != nil {
@@ -183,10 +183,10 @@ func (c *conversion) classRef(path []string) {
 	}
 }
 
-// ubuntuRoot is the root volume of Ubuntu, which v1 has as an image of one's own.
+// ubuntuRoot is the root volume of Ubuntu, which is a custom image in v1.
 const ubuntuRoot = "/dev/sda1"
 
-// becomeNodeClass makes an EC2NodeClass of v1 of n.
+// becomeNodeClass converts n to a v1 EC2NodeClass.
 func (c *conversion) becomeNodeClass(n *yaml.Node) {
 	put(n, text(n, "karpenter.k8s.aws/v1"), "apiVersion")
 	put(n, text(n, "EC2NodeClass"), "kind")
@@ -217,20 +217,21 @@ func (c *conversion) nodeTemplate() {
 	c.becomeNodeClass(c.doc.node)
 }
 
-// Fields of an AWSNodeTemplate that v1 has as well, and the maps of labels that are terms there.
+// The fields of an AWSNodeTemplate that v1 also has, and the selectors by tags that are lists of
+// terms in v1.
 var (
 	templateFields = []string{"amiFamily", "instanceProfile", "metadataOptions", "blockDeviceMappings", "userData",
 		"tags", "context", "detailedMonitoring"}
 	templateSelectors = []string{"subnetSelector", "securityGroupSelector", "amiSelector"}
 )
 
-// convertTemplate rewrites the spec of an AWSNodeTemplate in n; path is its path in the file.
+// convertTemplate rewrites the spec of an AWSNodeTemplate in n. Path is its path in the file.
 func (c *conversion) convertTemplate(n *yaml.Node, path string) {
 	spec := child(n, "spec")
 	if spec == nil || spec.Kind != yaml.MappingNode {
 		return
 	}
-	take(spec, "apiVersion") // of a provider within a Provisioner
+	take(spec, "apiVersion") // in the provider field of a Provisioner
 	take(spec, "kind")
 	for _, field := range templateSelectors {
 		if tags := take(spec, field); tags != nil {
@@ -255,7 +256,8 @@ func (c *conversion) convertTemplate(n *yaml.Node, path string) {
 	}
 }
 
-// A defaultRequirement is one that v1alpha5 adds where no requirement is on one of the labels.
+// A defaultRequirement is a requirement that v1alpha5 adds unless the object has a requirement on
+// one of the labels in unless.
 type defaultRequirement struct {
 	unless []string
 	key    string
@@ -298,7 +300,7 @@ func (c *conversion) provisioner() {
 	set(take(old, "limits", "resources"), "limits")
 	c.lifetimes(old, set)
 	if c.kubelet = take(old, "kubeletConfiguration"); c.kubelet != nil {
-		take(c.kubelet, "containerRuntime") // one of two that leave the same to pods
+		take(c.kubelet, "containerRuntime") // both container runtimes leave the same resources for pods
 	}
 	for i := 0; i+1 < len(old.Content); i += 2 {
 		key := old.Content[i]
@@ -309,7 +311,7 @@ func (c *conversion) provisioner() {
 	c.become("karpenter.sh/v1", "NodePool")
 }
 
-// provisionerRequirements adds what v1alpha5 adds to requirements, which may be none.
+// provisionerRequirements adds the default requirements of v1alpha5 to a list, which may be nil.
 func (c *conversion) provisionerRequirements(list, at *yaml.Node) *yaml.Node {
 	if list == nil || list.Kind != yaml.SequenceNode {
 		list = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: at.Line}
@@ -325,7 +327,7 @@ func (c *conversion) provisionerRequirements(list, at *yaml.Node) *yaml.Node {
 			continue
 		}
 		q := &yaml.Node{}
-		// Strings in a map are always encoded.
+		// Encoding a map of strings never fails.
 		_ = q.Encode(map[string]any{"key": d.key, "operator": string(d.op), "values": d.values})
 		q.Line = list.Line
 		list.Content = append(list.Content, q)
@@ -334,8 +336,8 @@ func (c *conversion) provisionerRequirements(list, at *yaml.Node) *yaml.Node {
 	return list
 }
 
-// provider returns the reference to the class of the nodes of a Provisioner. One that is
-// stated within it becomes an EC2NodeClass of the name of the Provisioner.
+// provider returns the node class reference of a Provisioner. An inline provider becomes an
+// EC2NodeClass with the name of the Provisioner.
 func (c *conversion) provider(old *yaml.Node) *yaml.Node {
 	ref, within := take(old, "providerRef"), take(old, "provider")
 	name := ""
@@ -368,7 +370,8 @@ func (c *conversion) provider(old *yaml.Node) *yaml.Node {
 	return out
 }
 
-// lifetimes converts when nodes of a Provisioner end, by default never.
+// lifetimes converts the settings for the lifetime of a Provisioner's nodes, which is unlimited by
+// default.
 func (c *conversion) lifetimes(old *yaml.Node, set func(v *yaml.Node, path ...string)) {
 	seconds := func(field string) *yaml.Node {
 		v := take(old, field)
@@ -397,16 +400,17 @@ func (c *conversion) lifetimes(old *yaml.Node, set func(v *yaml.Node, path ...st
 	}
 }
 
-// A kubeletOf is what a converted NodePool, the document at index pool, states of the kubelet.
+// A kubeletOf contains the kubelet settings of a converted NodePool, which is the document at index
+// pool.
 type kubeletOf struct {
 	pool int
 	node *yaml.Node
 }
 
-// placeKubelets moves the settings of the kubelet to the EC2NodeClasses of the NodePools. A
-// class of which NodePools state different settings is copied for each of these.
+// placeKubelets moves kubelet settings from NodePools to their EC2NodeClasses. If the NodePools of
+// a class have different settings, the class is copied for each of them.
 func placeKubelets(docs []document, kubelets []kubeletOf) (out []document, notes []string, errs []error) {
-	stated := map[string]map[string]bool{} // by class, the settings of its NodePools
+	stated := map[string]map[string]bool{} // by class, the different settings of its NodePools
 	settings := map[int]string{}
 	for _, k := range kubelets {
 		settings[k.pool] = rendered(k.node)
@@ -426,14 +430,14 @@ func placeKubelets(docs []document, kubelets []kubeletOf) (out []document, notes
 	for _, k := range kubelets {
 		ref := docs[k.pool].at(refAt)
 		if ref == nil || child(ref, "kind") == nil || child(ref, "name") == nil {
-			continue // reading it reports that
+			continue // an error is reported when the reference is read
 		}
 		name := child(ref, "name")
 		at := slices.IndexFunc(docs, func(d document) bool {
 			return d.kind() == child(ref, "kind").Value && d.scalar("metadata", "name") == name.Value
 		})
 		if at < 0 {
-			continue // resolving classes reports that
+			continue // an error is reported when classes are resolved
 		}
 		if placed[name.Value] {
 			continue
@@ -462,13 +466,13 @@ func placeKubelets(docs []document, kubelets []kubeletOf) (out []document, notes
 	return docs, notes, errs
 }
 
-// renamedKeys are labels and annotations of v1alpha5 under their names of v1.
+// renamedKeys maps the labels and annotations of v1alpha5 to their names in v1.
 var renamedKeys = map[string]string{
 	"karpenter.sh/provisioner-name": karpv1.NodePoolLabelKey,
 	"karpenter.sh/do-not-evict":     karpv1.DoNotDisruptAnnotationKey,
 }
 
-// rename gives the labels and annotations of v1alpha5 their names of v1 in all objects.
+// rename replaces labels and annotations of v1alpha5 by their names in v1, in all objects.
 func rename(docs []document) {
 	var walk func(n *yaml.Node)
 	walk = func(n *yaml.Node) {
@@ -485,7 +489,7 @@ func rename(docs []document) {
 	}
 }
 
-// copied returns a copy of n in which no value appears twice.
+// copied returns a deep copy of n with aliases resolved, so that no value occurs twice.
 func copied(n *yaml.Node) *yaml.Node {
 	x := *resolve(n)
 	x.Content = make([]*yaml.Node, len(x.Content))
@@ -507,12 +511,12 @@ func rendered(n *yaml.Node) string {
 	}
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		fmt.Fprintf(&b, "%s=%v;", key, m[key]) // maps are printed in the order of their keys
+		fmt.Fprintf(&b, "%s=%v;", key, m[key]) // maps are printed in key order
 	}
 	return b.String()
 }
 
-// take removes the value at path from n and returns it, nil if there is no value.
+// take removes the value at path from n and returns it, or nil.
 func take(n *yaml.Node, path ...string) *yaml.Node {
 	n = resolve(n)
 	if len(path) > 1 {
@@ -534,7 +538,7 @@ func take(n *yaml.Node, path ...string) *yaml.Node {
 	return nil
 }
 
-// put sets the value at path in n, making what is missing on the way.
+// put sets the value at path in n, and creates missing mappings.
 func put(n, v *yaml.Node, path ...string) {
 	n = resolve(n)
 	next := child(n, path[0])
@@ -554,7 +558,7 @@ func put(n, v *yaml.Node, path ...string) {
 	}
 }
 
-// text returns a string on the line of at, mapping an empty mapping.
+// text returns a string node on the line of at. mapping returns an empty mapping node on that line.
 func text(at *yaml.Node, s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Line: at.Line}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// PodsOnNode are pods of one workload that run on a node from the start.
+// PodsOnNode are pods of one workload that run on a node at the start.
 type PodsOnNode struct {
 	Workload policy.WorkloadID
 	Count    int32
 }
 
-// qualified returns the name of a workload with its namespace, which may be left out for
-// the default one.
+// qualified returns the name of a workload with its namespace. A name without a namespace is in the
+// default one.
 func qualified(name string) string {
 	if strings.Contains(name, "/") {
 		return name
@@ -26,8 +26,8 @@ func qualified(name string) string {
 	return "default/" + name
 }
 
-// checkPods refuses pods on a node of workloads that there are not, or whose pods are put
-// on nodes by themselves.
+// checkPods returns errors for pods of workloads that do not exist, or whose pods are not placed by
+// the scheduler.
 func (sc *Scenario) checkPods(pods map[string]int32, doc *document, at []string) []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(pods)) {
@@ -57,8 +57,8 @@ func (sc *Scenario) checkPods(pods map[string]int32, doc *document, at []string)
 	return errs
 }
 
-// podsOn resolves the pods that the nodes of a scenario begin with. More than a workload
-// wants then have no effect.
+// podsOn sets the pods that run on the initial nodes. It warns if there are more than a workload
+// requires.
 func (w *BoundScenario) podsOn(sc *Scenario) {
 	placed := make([]int64, len(w.Workloads))
 	for i, n := range sc.nodes {
@@ -81,7 +81,7 @@ func (w *BoundScenario) podsOn(sc *Scenario) {
 	}
 }
 
-// wantedFirst returns how many pods a workload wants when warm-up starts.
+// wantedFirst returns the number of pods that a workload requires when the warm-up starts.
 func (w *BoundScenario) wantedFirst(x *Workload) (n int64) {
 	if x.Job == nil {
 		return int64(x.Schedule[0].Replicas)

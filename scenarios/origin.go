@@ -8,17 +8,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// originMark is the prefix of the comment before the text of each file in a text of several: errors
-// name that file and its lines.
+// originMark is the prefix of the comment that precedes each file in a joined text, so that errors
+// can refer to the file and its lines.
 const originMark = "# spotter: file "
 
-// A SourceFile is one file of a scenario that is made of several.
+// A SourceFile is one of several files that make up a scenario.
 type SourceFile struct {
 	Name string
 	Text []byte
 }
 
-// Join returns one text of several files, in which errors still name the file and its line.
+// Join joins files into one text in which errors still refer to the file and its line.
 func Join(files []SourceFile) []byte {
 	var b bytes.Buffer
 	for _, f := range files {
@@ -31,19 +31,19 @@ func Join(files []SourceFile) []byte {
 	return b.Bytes()
 }
 
-// WithoutOrigins returns a text of [Join] in which lines are counted from its first, for a text
-// that is changed and written again.
+// WithoutOrigins removes the marks from a text of [Join], so that lines are counted from its first.
+// It is for a text that is changed and written again.
 func WithoutOrigins(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte("\n"+originMark), []byte("\n# "))
 }
 
-// An origin is the file from which the lines after one come.
+// An origin states that the lines after line come from file.
 type origin struct {
 	file string
 	line int
 }
 
-// origins are ascending by line; none in a text of one file.
+// origins are ascending by line; nil for a text of one file.
 type origins []origin
 
 func originsOf(data []byte) (all origins) {
@@ -58,8 +58,8 @@ func originsOf(data []byte) (all origins) {
 	return all
 }
 
-// at returns the file of a line of the joined text, and its number there; other is the name of the
-// text of one file.
+// at returns the file of a line of the joined text, and the line number in that file. Other is the
+// name of the text if it is a single file.
 func (o origins) at(other string, line int) (file string, own int) {
 	file, own = other, line
 	for _, x := range o {
@@ -70,7 +70,7 @@ func (o origins) at(other string, line int) (file string, own int) {
 	return file, own
 }
 
-// rebase lets the lines of a document count from the one before the first of its file.
+// rebase subtracts before from the line numbers of a document.
 func rebase(n *yaml.Node, before int) {
 	n.Line -= before
 	for _, c := range n.Content {
@@ -78,14 +78,14 @@ func rebase(n *yaml.Node, before int) {
 	}
 }
 
-// syntaxError returns the fault of the first file of a text that is not YAML; err is that of the
-// whole text, whose line may be one of another file.
+// syntaxError returns the error of the first file that is not valid YAML. Err is the error of the
+// whole text, whose line may be in another file.
 func (o origins) syntaxError(file string, data []byte, err error) error {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	for i, x := range o {
 		end := len(lines)
 		if i+1 < len(o) {
-			end = o[i+1].line - 2 // before the line that divides documents
+			end = o[i+1].line - 2 // before the line that separates documents
 		}
 		if _, own := split(x.file, bytes.Join(lines[x.line:end], nil)); own != nil {
 			return own

@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// readPod fills t, whose Name and Namespace are set, from the pod template at
-// path, and returns what is wrong with it.
+// readPod sets the fields of t, whose Name and Namespace are set, from the pod template at path,
+// and returns errors in it.
 func (sc *Scenario) readPod(doc *document, path []string, t *policy.Template, pod *corev1.PodTemplateSpec) []error {
 	var errs []error
 	fail := func(at []string, format string, args ...any) {
@@ -36,8 +36,9 @@ func (sc *Scenario) readPod(doc *document, path []string, t *policy.Template, po
 	return errs
 }
 
-// priority returns the priority class of that name, the default for none. For a class that is not in
-// the input, value is what the API server wrote into the pods of a workload; nil without that.
+// priority returns the priority class with this name, or the default one if class is empty. If the
+// class is not in the input, value, the priority that the API server set in the pods, is used
+// unless it is nil.
 func (sc *Scenario) priority(class, workload string, value *int32) (kube.Priority, error) {
 	p, ok := sc.priorities[class]
 	_, mistyped := nearest.Of(class, slices.Collect(maps.Keys(sc.priorities)))
@@ -57,5 +58,5 @@ func (sc *Scenario) priority(class, workload string, value *int32) (kube.Priorit
 
 func needsGPU(t policy.Template) bool { return t.Requests.GPU > 0 }
 
-// Index is the part of a path that refers to the i-th entry of a list.
+// Index returns the element of a path that refers to entry i of a list, counted from 0.
 func Index(i int) string { return "[" + strconv.Itoa(i) + "]" }

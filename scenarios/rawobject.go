@@ -9,13 +9,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A RawObject is one object of a file of YAML or JSON, for callers that read
-// kinds which no scenario holds. They get the same strictness and the same
-// errors.
+// A RawObject is one object of a YAML or JSON file, for callers that read kinds which scenarios do
+// not contain. It has the same strictness and the same errors as scenarios.
 type RawObject struct{ doc document }
 
-// RawObjects cuts a file into its objects; file names it in errors. An object of kind List is
-// replaced by its items.
+// RawObjects splits a file into its objects; file identifies it in errors. A list is replaced by
+// its items.
 func RawObjects(file string, data []byte) ([]RawObject, error) {
 	docs, err := split(file, data)
 	if err != nil {
@@ -28,8 +27,8 @@ func RawObjects(file string, data []byte) ([]RawObject, error) {
 	return all, nil
 }
 
-// DecodeFile reads the one object of a file other than a scenario into v, as [RawObject.Decode] does. It
-// returns what makes an error about a field of the file, with its line.
+// DecodeFile decodes the single object of a file that is not a scenario into v; see
+// [RawObject.Decode]. Problem creates an error about a field of the file, with its line.
 func DecodeFile(file string, data []byte, v any) (problem func(path []string, format string, args ...any) error,
 	err error) {
 	objects, err := RawObjects(file, data)
@@ -45,25 +44,23 @@ func DecodeFile(file string, data []byte, v any) (problem func(path []string, fo
 // File returns the name of the file that contains the object.
 func (o *RawObject) File() string { return o.doc.file }
 
-// Scalar returns the text under the keys of path; empty if there is no text.
+// Scalar returns the text at path, or "" if the object has no text there.
 func (o *RawObject) Scalar(path ...string) string { return o.doc.scalar(path...) }
 
-// Has reports whether the object has the field at path, where "[i]" is the i-th
-// entry of a list, and a value in it.
+// Has reports whether the object has a non-null value at path, where "[i]" is entry i of a list.
 func (o *RawObject) Has(path ...string) bool {
 	n := o.doc.at(path)
 	return n != nil && (n.Kind != yaml.ScalarNode || n.Tag != "!!null")
 }
 
-// Line returns the line of the field at path, or of the deepest part of the
-// path that the object has.
+// Line returns the line of the field at path, or of the deepest part of the path that exists.
 func (o *RawObject) Line(path ...string) int {
 	return o.doc.line(path)
 }
 
-// Decode reads the object into v, a pointer to a struct with JSON tags. An unknown or duplicate key
-// is an error. A field of type metav1.FieldsV1 accepts any value and keeps nothing of it. Each
-// error is a *FieldError that includes the value; several are joined.
+// Decode decodes the object into v, a pointer to a struct with JSON tags. An unknown or duplicate
+// key is an error. A field of type metav1.FieldsV1 accepts any value and ignores it. Each error is
+// a *FieldError that includes the value; several are joined.
 func (o *RawObject) Decode(v any) error {
 	dec := &decoder{doc: &o.doc, fields: map[reflect.Type]map[string][]int{}}
 	err := dec.into(v)
@@ -78,7 +75,7 @@ func (o *RawObject) Decode(v any) error {
 	return err
 }
 
-// unknownKey is the start of the message about a key that a type does not have.
+// unknownKey is the start of the error about an unknown key.
 const unknownKey = "unknown key"
 
 // Problem returns an error about the field at path.

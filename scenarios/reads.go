@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// CoveredBy fails with [ErrTooShort] when a run that is metered from start is not within the span
-// of the trace called name.
+// CoveredBy returns [ErrTooShort] if a run metered from start is not within the span of the trace
+// called name.
 func (sc *Scenario) CoveredBy(name string, from, to, start policy.Time) error {
 	if end := start.Add(sc.Duration); start < from || end > wholeDay(to) {
 		return fmt.Errorf("%w: %s needs %v to %v, and %s covers %v to %v", ErrTooShort, sc.Name, start, end, name, from, to)
@@ -22,13 +22,13 @@ func (sc *Scenario) CoveredBy(name string, from, to, start policy.Time) error {
 	return nil
 }
 
-// Reads returns which part of a trace a run needs that is metered from start: the markets that a
-// pool may take, if manifest and catalog can decide that, in the span of the run. Binding to that
-// part and to the whole trace gives the same markets.
+// Reads returns the part of a trace that a run metered from start requires: its time span and,
+// where manifest and catalog determine them, the markets that its pools may buy in. Binding to this
+// part results in the same markets as binding to the whole trace.
 func (sc *Scenario) Reads(start policy.Time) trace.ReadOptions {
 	o := trace.ReadOptions{From: start.Add(-sc.WarmUp), To: start.Add(sc.Duration)}
 	types := map[string]bool{}
-	places := map[string]string{} // the one region of a cluster
+	places := map[string]string{} // the only region of each cluster
 	allRegions, allZones := false, false
 	for i := range sc.pools {
 		p := &sc.pools[i]
@@ -37,8 +37,8 @@ func (sc *Scenario) Reads(start policy.Time) trace.ReadOptions {
 		if p.capacity != nil {
 			cluster = p.capacity.Cluster()
 		}
-		// A pool that names no region buys in the region of its cluster, which an earlier pool may
-		// name.
+		// A pool without regions buys in the region of its cluster, which an earlier pool may
+		// state.
 		if at := places[cluster]; len(regions) == 0 && at != "" {
 			regions = []string{at}
 		}
@@ -59,7 +59,7 @@ func (sc *Scenario) Reads(start policy.Time) trace.ReadOptions {
 	return o
 }
 
-// places returns the regions and zones that the pool names; none means any.
+// places returns the regions and zones that the pool states; empty means any.
 func (p *pool) places() (regions, zones []string) {
 	if p.own == nil {
 		return p.capacity.Spec.Markets.Regions, p.capacity.Spec.Markets.Zones
@@ -76,8 +76,8 @@ func (p *pool) places() (regions, zones []string) {
 	return regions, zones
 }
 
-// types adds the types of the catalog that the pool may buy somewhere, and those for which this is
-// unknown.
+// types adds to into the types of the catalog that the pool may buy in some market, and those for
+// which this is unknown.
 func (p *pool) types(into map[string]bool) {
 	var anywhere ownPool
 	if p.own != nil {

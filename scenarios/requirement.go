@@ -20,13 +20,14 @@ const (
 	prefixAWS   = "karpenter.k8s.aws/"
 )
 
-// marketLabels are those that say where and what a node is, whoever sells it.
+// marketLabels are the labels that describe the location and type of a node, for all providers.
 var marketLabels = []string{
 	corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelInstanceTypeStable, corev1.LabelArchStable, corev1.LabelOSStable,
 }
 
-// requirementOf returns a requirement as policies have them, with the label under the name
-// that it has today. "At least" is "more than one less", since such values are whole.
+// requirementOf converts a requirement to the form used by policies, with the current name of its
+// label. Gte becomes Gt with a value one less, and Lte becomes Lt with a value one more, since
+// values are integers.
 func requirementOf(q *karpv1.NodeSelectorRequirementWithMinValues) *policy.Requirement {
 	out := &policy.Requirement{Key: todaysLabel(q.Key), Values: q.Values,
 		Op: map[corev1.NodeSelectorOperator]policy.Operator{
@@ -42,13 +43,13 @@ func requirementOf(q *karpv1.NodeSelectorRequirementWithMinValues) *policy.Requi
 	return out
 }
 
-// readRequirements reads what is required of labels. Labels of the user's own become labels of the
+// readRequirements reads the requirements on labels. User-defined labels become labels of the
 // NodePool's nodes.
 func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 	if template.Labels == nil {
 		template.Labels = map[string]string{}
 	}
-	var keys []string // of the user's own
+	var keys []string // user-defined
 	required := map[string][]policy.Requirement{}
 	for i := range r.spec.Template.Spec.Requirements {
 		q := &r.spec.Template.Spec.Requirements[i]
@@ -101,7 +102,8 @@ func (r *poolReader) readMinValues(q *karpv1.NodeSelectorRequirementWithMinValue
 	}
 }
 
-// nameZones puts zones in the place of their ids, by the subnets of the class.
+// nameZones replaces requirements on zone ids by requirements on zone names, according to the
+// subnets of the node class.
 func (o *ownPool) nameZones(doc *document) []error {
 	var errs []error
 	var zones map[string]string
@@ -126,7 +128,7 @@ func (o *ownPool) nameZones(doc *document) []error {
 	return errs
 }
 
-// buysFrom reports whether nodes of the class are sold by provider.
+// buysFrom reports whether provider sells nodes of the NodePool's node class.
 func (o *ownPool) buysFrom(provider string) bool {
 	if o.ref.Kind == "EC2NodeClass" || o.auto() {
 		return provider == policy.AWS
@@ -134,8 +136,8 @@ func (o *ownPool) buysFrom(provider string) bool {
 	return provider != policy.Rackspace
 }
 
-// takes reports whether the NodePool may buy what is offered. Unknown is the key of a label
-// of which the catalog does not know whether the type has it: such a type is not bought.
+// takes reports whether the NodePool may buy an offer. Unknown is the key of a required label for
+// which the catalog does not determine whether the type has it; such a type is not bought.
 func (o *ownPool) takes(x *v1alpha1.Offer) (ok bool, unknown string) {
 	if !o.buysFrom(x.Provider) || o.gpuNone && x.Type.GPUResource == o.gpuLimited {
 		return false, ""
@@ -169,8 +171,8 @@ func (o *ownPool) takes(x *v1alpha1.Offer) (ok bool, unknown string) {
 	return unknown == "", unknown
 }
 
-// Takes reports whether a NodePool of the scenario may buy nodes of a type of the catalog in
-// a zone.
+// Takes reports whether a NodePool of the scenario may buy nodes of a type of the catalog in a
+// zone.
 func (sc *Scenario) Takes(provider, region, zone, kind string) bool {
 	t, known := catalog.Lookup(provider, kind)
 	if !known {
@@ -186,7 +188,7 @@ func (sc *Scenario) Takes(provider, region, zone, kind string) bool {
 	})
 }
 
-// has reports whether one of the subnets of the class is in a zone.
+// has reports whether the node class has a subnet in a zone.
 func (c *nodeClass) has(zone string) bool {
 	for _, z := range c.zones {
 		if z == zone {
@@ -196,7 +198,7 @@ func (c *nodeClass) has(zone string) bool {
 	return false
 }
 
-// chooseOwn returns the offers that a NodePool takes, ascending.
+// chooseOwn returns the indices of the offers that a NodePool may buy, ascending.
 func (x *selection) chooseOwn(p *pool) ([]int, error) {
 	var taken []int
 	unknown := map[string]map[*policy.InstanceType]bool{}
@@ -237,7 +239,7 @@ func (x *selection) chooseOwn(p *pool) ([]int, error) {
 	return taken, nil
 }
 
-// uncounted reports whether a type has accelerators of another kind than the limited one.
+// uncounted reports whether a type has accelerators of a kind other than the limited one.
 func (o *ownPool) uncounted(t *policy.InstanceType) bool {
 	return o.gpuLimited != "" && t.GPUResource != "" && t.GPUResource != o.gpuLimited
 }

@@ -10,27 +10,27 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Reservation is a capacity reservation of EC2 that a NodePool may launch into: a market
-// of its own, of capacity type reserved.
+// A Reservation is a capacity reservation of EC2 that a NodePool may launch into. It is a market of
+// its own, with capacity type reserved.
 type Reservation struct {
 	ID     string
 	Market policy.MarketID
 
-	// Count is how many nodes it holds at once.
+	// Count is the maximum number of nodes in it at any time.
 	Count int
 
-	// Until is when it ends, 0 for never. The nodes of a Block are then gone; others run
-	// on at the price on demand.
+	// Until is its end, 0 for never. The nodes of a Block then end; other nodes continue at the
+	// on-demand price.
 	Until policy.Time
 	Block bool
 }
 
-// expiring is how long before the end of a capacity block Karpenter gives its nodes up
+// expiring is the time before the end of a capacity block at which Karpenter drains its nodes
 // (capacityReservationExpirationPeriod in pkg/apis/v1/ec2nodeclass_status.go of
 // karpenter-provider-aws 1.14.1).
 const expiring = 40 * time.Minute
 
-// Ends returns when nothing is launched into r any more.
+// Ends returns the time from which nothing is launched into r.
 func (r *Reservation) Ends() policy.Time {
 	switch {
 	case r.Until == 0:
@@ -41,8 +41,8 @@ func (r *Reservation) Ends() policy.Time {
 	return r.Until
 }
 
-// A reservedSpec is an entry of status.capacityReservations of an EC2NodeClass, with how
-// many instances it has, which EC2 says and that status does not.
+// A reservedSpec is an entry of status.capacityReservations of an EC2NodeClass, with the number of
+// its instances, which EC2 reports and that status does not contain.
 type reservedSpec struct {
 	id, kind, zone string
 	count          int
@@ -50,8 +50,8 @@ type reservedSpec struct {
 	block          bool
 }
 
-// readReservations reads what the terms of a class select. Of its status nothing else is read,
-// so that fields of other versions of Karpenter do no harm.
+// readReservations reads the reservations that a node class selects. Other fields of its status are
+// ignored, so that fields of other Karpenter versions cause no errors.
 func (c *nodeClass) readReservations() (errs []error) {
 	all := c.doc.at([]string{"status", "capacityReservations"})
 	if all == nil && c.doc.at([]string{"spec", "capacityReservationSelectorTerms"}) != nil {
@@ -104,7 +104,8 @@ func (c *nodeClass) readReservations() (errs []error) {
 	return errs
 }
 
-// settleReserved leaves reserved capacity to NodePools of a class that selects some.
+// settleReserved removes the capacity type reserved from NodePools whose node class selects no
+// reservation.
 func (p *pool) settleReserved(sc *Scenario) []error {
 	if p.own == nil {
 		return nil
@@ -125,9 +126,9 @@ func (p *pool) settleReserved(sc *Scenario) []error {
 		"karpenter.sh/capacity-type allows reserved alone, and its EC2NodeClass selects no capacity reservation")}
 }
 
-// warnStrict warns where Karpenter would not launch into reservations as it does here: its provider
-// must satisfy minValues with the reservations alone (Truncate after the filters in instance.go of
-// karpenter-provider-aws 1.14.1), unless MIN_VALUES_POLICY is BestEffort.
+// warnStrict warns of cases in which Karpenter would not launch into reservations as simulated: its
+// provider must satisfy minValues with the reservations alone (Truncate after the filters in
+// instance.go of karpenter-provider-aws 1.14.1), unless MIN_VALUES_POLICY is BestEffort.
 func (p *pool) warnStrict(sc *Scenario) {
 	if !slices.Contains(p.base.CapacityTypes, policy.Reserved) {
 		return
@@ -140,15 +141,15 @@ func (p *pool) warnStrict(sc *Scenario) {
 	}
 }
 
-// A reservedOffer is a reservation as a selection takes it: of the type and zone of an offer,
-// for the NodePools that allow reserved capacity, by number.
+// A reservedOffer is a reservation in a selection: it has the type and zone of an offer. pools are
+// the indices of the NodePools that may launch into it.
 type reservedOffer struct {
 	spec  *reservedSpec
 	offer int
 	pools []int
 }
 
-// takeReserved finds the reservations that NodePools may launch into.
+// takeReserved collects the reservations that NodePools may launch into.
 func (x *selection) takeReserved(sc *Scenario) {
 	for p := range sc.pools {
 		own := sc.pools[p].own
@@ -176,8 +177,8 @@ func (x *selection) takeReserved(sc *Scenario) {
 	}
 }
 
-// market returns that of a reservation: its price is that on demand, which a commitment pays
-// until it ends.
+// market returns the market of a reservation. Its price is the on-demand price, which a commitment
+// pays until its end.
 func (r *reservedOffer) market(all []listing) listing {
 	l := all[slices.IndexFunc(all, func(l listing) bool {
 		return l.offer == r.offer &&
@@ -189,8 +190,8 @@ func (r *reservedOffer) market(all []listing) listing {
 	return l
 }
 
-// keepReserved notes the reservations with their markets, which NodePools may buy there, and
-// that they are paid for.
+// keepReserved records the reservations with their markets, allows NodePools to buy in them, and
+// adds the commitments that pay for them.
 func (w *BoundScenario) keepReserved(x *selection) {
 	for i := range x.reserved {
 		s := x.reserved[i].spec
@@ -205,7 +206,7 @@ func (w *BoundScenario) keepReserved(x *selection) {
 		c := policy.Commitment{Name: s.id, Region: m.Region, Zone: w.Zones[m.Zone], Type: w.Types[m.Type].Name,
 			Amount: int64(r.Count), Unused: int64(r.Count), Fee: m.OnDemand * policy.Money(r.Count), Until: r.Until}
 		if r.Block {
-			c.Fee = policy.NoPrice // it was paid at a price of its own
+			c.Fee = policy.NoPrice // paid at a separate price
 		}
 		if r.Until > 0 && r.Until <= w.Start.Add(-w.WarmUp) {
 			w.Warnings = append(w.Warnings, fmt.Sprintf("reservation %s has no effect: it ended %v, before the run starts",

@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A rollout is the part of a Rollout of Argo that is read: it is simulated as a Deployment. Its
-// strategy for new versions has no effect, since a scenario has no new versions.
+// A rollout contains the supported fields of an Argo Rollout. It is simulated as a Deployment, and
+// its strategy for new versions has no effect.
 type rollout struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -27,7 +27,7 @@ type rolloutSpec struct {
 	WorkloadRef *workloadRef           `json:"workloadRef"`
 }
 
-// A workloadRef names the Deployment that has the pods of a Rollout.
+// A workloadRef refers to the Deployment whose pod template a Rollout uses.
 type workloadRef struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -43,8 +43,8 @@ var rolloutKeys = unreadAll(meaningless, "paused", "strategy", "minReadySeconds"
 func (*rolloutSpec) openEnded() {}
 func (*workloadRef) openEnded() {}
 
-// readRollout reads a Rollout with pods of its own, or with those of a Deployment, which it scales
-// down unless it says never.
+// readRollout reads a Rollout with its own pod template or with that of a Deployment, which it
+// scales down unless scaleDown is never.
 func (sc *Scenario) readRollout(doc *document, o *rollout, objects []object) []error {
 	ref := o.Spec.WorkloadRef
 	if ref == nil {
@@ -69,8 +69,8 @@ func (sc *Scenario) readRollout(doc *document, o *rollout, objects []object) []e
 	return []error{doc.problem([]string{"spec", "workloadRef", "name"}, "there is no Deployment %q here", ref.Name)}
 }
 
-// readBarePod reads a Pod on its own: as a job if it is expected to end, and otherwise as one
-// replica, which is created again when it is lost.
+// readBarePod reads a standalone Pod: as a job if it is expected to finish, and otherwise as a
+// Deployment with one replica, which is created again when it is lost.
 func (sc *Scenario) readBarePod(doc *document, o *corev1.Pod) []error {
 	meta := o.ObjectMeta
 	pods := max(doc.pods, 1)

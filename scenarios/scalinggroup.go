@@ -16,28 +16,30 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A ScalingGroup is what an Auto Scaling group specifies of its instances in addition to the fields
-// of a policy.Pool. Sizes are counted in instances.
+// A ScalingGroup contains the settings of an Auto Scaling group that policy.Pool has no field for.
+// Sizes are numbers of instances.
 type ScalingGroup struct {
 	Min, Max, Desired int
 
-	// OnDemandBase instances are on demand before OnDemandPercent of the others are.
+	// OnDemandBase is the number of instances that are on demand first. OnDemandPercent is the
+	// percentage of the other instances that are on demand.
 	OnDemandBase, OnDemandPercent int
 
 	// Types are the names of the instance types, in the order of the overrides. The Cluster
-	// Autoscaler takes the first for what new nodes are like.
+	// Autoscaler assumes that new nodes have the first type.
 	Types []string
 
-	// Spot is how Spot instances are allocated. Prioritized says that on-demand instances are
-	// allocated in the order of Types; otherwise they are allocated by price.
+	// Spot is the allocation strategy for Spot instances. Prioritized reports that on-demand
+	// instances are allocated in the order of Types; otherwise they are allocated by price.
 	Spot        SpotStrategy
 	Prioritized bool
 }
 
-// A SpotStrategy is how an Auto Scaling group chooses among Spot markets of a zone.
+// A SpotStrategy is the strategy by which an Auto Scaling group chooses among the Spot markets of a
+// zone.
 type SpotStrategy uint8
 
-// The strategies, as AWS calls them.
+// The allocation strategies, by their names in AWS.
 const (
 	PriceCapacityOptimized SpotStrategy = iota
 	CapacityOptimized
@@ -50,14 +52,14 @@ var spotStrategies = map[string]SpotStrategy{
 	"capacity-optimized-prioritized": CapacityOptimizedPrioritized, "lowest-price": LowestPrice,
 }
 
-// OnDemandOf returns how many of n instances are on demand: AWS rounds in favour of these.
+// OnDemandOf returns the number of on-demand instances in a group of n. AWS rounds it up.
 func (g *ScalingGroup) OnDemandOf(n int) int {
 	base := min(n, g.OnDemandBase)
 	return base + ((n-base)*g.OnDemandPercent+99)/100
 }
 
-// An awsGroup is an Auto Scaling group as `aws autoscaling describe-auto-scaling-groups` prints it.
-// Keys that are neither fields here nor in awsGroupKeys are errors.
+// An awsGroup is an Auto Scaling group in the output of `aws autoscaling
+// describe-auto-scaling-groups`. Keys that are neither fields here nor in awsGroupKeys are errors.
 type awsGroup struct {
 	metav1.TypeMeta   `json:"-"`
 	metav1.ObjectMeta `json:"-"`
@@ -116,17 +118,17 @@ type instance struct {
 	Type string `json:"InstanceType"`
 }
 
-// Tags by which the Cluster Autoscaler learns what a new node of a group is like.
+// Tags that describe the labels and taints of new nodes to the Cluster Autoscaler.
 const (
 	tagNodeTemplate = "k8s.io/cluster-autoscaler/node-template/"
 	tagNodeLabel    = tagNodeTemplate + "label/"
 	tagNodeTaint    = tagNodeTemplate + "taint/"
 )
 
-// needed are the processes without which a group does not do what is simulated of it.
+// needed are the scaling processes that the simulation of a group requires.
 var needed = []string{"Launch", "Terminate", "HealthCheck", "ReplaceUnhealthy"}
 
-// A groupReader reads one group, of AWS or managed by EKS, as a pool.
+// A groupReader reads an Auto Scaling group or a managed node group as a pool.
 type groupReader struct {
 	sc   *Scenario
 	doc  *document
@@ -153,8 +155,8 @@ func (r *groupReader) warn(format string, args ...any) {
 	r.sc.warn(r.kind+" "+r.pool.Name+": "+format, args...)
 }
 
-// readGroup reads an Auto Scaling group as a pool of its name, or of that of the managed
-// node group that made it, which may be nil.
+// readGroup reads an Auto Scaling group as a pool. The pool has the name of the managed node group
+// that created it, if managed is not nil, or else the name of the group.
 func (sc *Scenario) readGroup(doc *document, o *awsGroup, managed *eksGroup) []error {
 	r := newGroupReader(sc, doc, "Auto Scaling group", o.Name)
 	if managed != nil {
@@ -216,7 +218,7 @@ func (r *groupReader) leaveOut() {
 	}
 }
 
-// readSizes reads the bounds of the size, whose fields have the given paths.
+// readSizes reads the bounds of the size and the desired size, whose fields have the given paths.
 func (r *groupReader) readSizes(least, most, desired *int32, paths ...string) {
 	for i, x := range []struct {
 		from *int32
@@ -242,7 +244,7 @@ func (r *groupReader) readSizes(least, most, desired *int32, paths ...string) {
 	}
 }
 
-// readTags reads which labels and taints nodes have.
+// readTags reads the labels and taints of nodes.
 func (r *groupReader) readTags(tags []awsTag) {
 	effects := []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule),
 		string(corev1.TaintEffectNoExecute)}
@@ -265,7 +267,7 @@ func (r *groupReader) readTags(tags []awsTag) {
 	}
 }
 
-// readMixed reads which types a group launches, and how many of them on demand.
+// readMixed reads the instance types of a group and the number of on-demand instances.
 func (r *groupReader) readMixed(m *awsMixed) {
 	for i, x := range m.LaunchTemplate.Overrides {
 		path := []string{"MixedInstancesPolicy", "LaunchTemplate", "Overrides", Index(i)}
@@ -319,7 +321,7 @@ func (r *groupReader) readMixed(m *awsMixed) {
 	r.readSpotStrategy(d, at)
 }
 
-// readSpotStrategy reads how a mixed group chooses among Spot markets.
+// readSpotStrategy reads the allocation strategy of a mixed group for Spot instances.
 func (r *groupReader) readSpotStrategy(d *awsDistribution, at func(field string) []string) {
 	known := false
 	if r.own.Spot, known = spotStrategies[cmp.Or(d.SpotStrategy, "lowest-price")]; !known {
@@ -337,7 +339,7 @@ func (r *groupReader) readSpotStrategy(d *awsDistribution, at func(field string)
 	}
 }
 
-// keep adds the pool of the group.
+// keep adds the pool of the group to the scenario, and returns all errors.
 func (r *groupReader) keep() []error {
 	for _, t := range r.own.Types {
 		if _, known := catalog.Lookup(policy.AWS, t); !known && t != "" {

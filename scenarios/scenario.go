@@ -25,77 +25,80 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// Settings are what a file states that needs no prices.
+// Settings are the parts of a scenario that do not depend on prices.
 type Settings struct {
 	Name string
 
-	// Digest is the SHA-256 of the scenario file. It goes into every run's hash.
+	// Digest is the SHA-256 of the scenario file. It is part of every run's hash.
 	Digest [32]byte
 
-	// Captured says that the scenario is a cluster that was captured, and not one that was made up.
-	// Deviation says how far a simulation of it is from what happened; empty where that is not known.
+	// Captured reports that the scenario was captured from a cluster. Deviation describes how much
+	// a simulation of it deviates from the observed behaviour; empty if unknown.
 	Captured  bool
 	Deviation string
 
-	// The run is metered from Start to Start+Duration, after WarmUp before it. A Start of 0 in a file
-	// means the trace's first time.
+	// The run is metered from Start to Start+Duration, after a warm-up of WarmUp. A Start of 0
+	// means the first time of the trace.
 	Start            policy.Time
 	Duration, WarmUp time.Duration
 
 	// StartCluster is the cluster in which the warm-up starts.
 	StartCluster StartCluster
 
-	// ReadyGrace is how long a change of desired replicas upward does not count.
+	// ReadyGrace is the time for which pods missing after an increase of replicas do not count as
+	// unserved.
 	ReadyGrace time.Duration
 
-	// Intensity multiplies reclaim rates and the frequency of shortages. Slots, when above zero,
-	// replaces every market's seeded cap.
+	// Intensity multiplies reclaim rates and the frequency of shortages. Slots, if above zero,
+	// replaces the drawn capacity limit of every market.
 	Intensity float64
 	Slots     int
 
-	// OnDemandShortages has launches on demand of scarce types refused at times, which is modelled.
+	// OnDemandShortages makes on-demand launches of scarce types fail at times, according to a
+	// model.
 	OnDemandShortages bool
 
-	// Karpenter is the version that serves pools of Karpenter.
+	// Karpenter is the version of Karpenter that manages Karpenter pools.
 	Karpenter KarpenterVersion
 
-	// Groups bound the size of every Auto Scaling group that is not described.
+	// Groups are the size limits of every Auto Scaling group that is not described.
 	Groups GroupBounds
 
-	// NodeFee is what a node of a pool that states no fee costs per hour on top of its price.
+	// NodeFee is the cost per hour of a node in addition to its price, for pools that state no fee.
 	NodeFee policy.Money
 
-	// GPUBudgets bound the accelerators that pods may use, ascending by name. They are the same for
+	// GPUBudgets limit the accelerators that pods may use, ascending by name. They are the same for
 	// every policy.
 	GPUBudgets []policy.Budget
 
-	// Warnings say what has no effect or was left out, and why.
+	// Warnings describe settings that have no effect and objects that were left out, with the
+	// reason.
 	Warnings []string
 }
 
-// A Scenario is what a file states, before it is bound to prices. It is not
-// changed after it was loaded.
+// A Scenario is the content of a scenario file before it is bound to prices. It is immutable after
+// it was loaded.
 type Scenario struct {
 	Settings
 
-	// Trace is the file or folder that the scenario names, or the name of an embedded
-	// trace; empty leaves it to the caller.
+	// Trace is the file, folder or embedded trace that the scenario names. If it is empty, the
+	// caller selects the trace.
 	Trace string
 
-	// Reserve is the least that a node of an auction is charged per hour.
+	// Reserve is the minimum price of a node from an auction, per hour.
 	Reserve policy.Money
 
-	// CPUUtilisation is the part of its CPU request that a pod uses on average where its
-	// annotation does not say so. CPUCredits is the mode of burstable types.
+	// CPUUtilisation is the average CPU use of a pod as a part of its CPU request, unless its
+	// annotation states one. CPUCredits is the mode of burstable types.
 	CPUUtilisation float64
 	CPUCredits     CreditMode
 
-	// Skipped names in one line the objects that are not simulated; empty for none.
+	// Skipped lists in one line the objects that are not simulated; empty if all are.
 	Skipped string
 
-	ofNoCloud       int     // Nodes; see document.ofNoCloud
-	unknown         []error // one for each object of a kind that is not simulated
-	reserveStated   bool    // or else it is the default
+	ofNoCloud       int     // number of Nodes; see document.ofNoCloud
+	unknown         []error // one error for each object of a kind that is not simulated
+	reserveStated   bool    // false if Reserve is the default
 	file            string
 	statedIn        string // the file of the Scenario object
 	pools           []pool
@@ -110,24 +113,24 @@ type Scenario struct {
 	pdbs            []policy.PDB
 	limitRanges     map[string][]*corev1.LimitRange // by namespace
 	runtimeClasses  map[string]*nodev1.RuntimeClass
-	notes           map[string][]string // names of workloads by what holds for them
+	notes           map[string][]string // names of workloads by the text of the warning
 	priorities      map[string]kube.Priority
 	defaultPriority kube.Priority
 }
 
-// A pool is a CapacityPool or a NodePool with its place in the file.
+// A pool is a CapacityPool or a NodePool, with its document.
 type pool struct {
 	name string
 	doc  *document
-	base policy.Pool // what it states, without markets
+	base policy.Pool // its settings, without markets
 
 	capacity *v1alpha1.CapacityPool // nil for a NodePool
 	own      *ownPool               // nil for a CapacityPool
-	group    *ScalingGroup          // nil but for an Auto Scaling group that is described
-	disks    *nodeClass             // whose volumes nodes of a CapacityPool have, nil where that is not known
+	group    *ScalingGroup          // nil except for a described Auto Scaling group
+	disks    *nodeClass             // node class with the volumes of a CapacityPool's nodes, nil if unknown
 }
 
-// Load reads the embedded scenario of that name, else the file at that path.
+// Load reads the embedded scenario with this name, or else the file at this path.
 func Load(nameOrPath string) (*Scenario, error) {
 	data, err := Source(nameOrPath)
 	if err != nil {
@@ -136,8 +139,8 @@ func Load(nameOrPath string) (*Scenario, error) {
 	return ParseAt(nameOrPath, data)
 }
 
-// ParseAt reads a scenario from data, as if it were the text of the embedded one of that name or of
-// the file at that path.
+// ParseAt reads a scenario from data as if it were the text of the embedded scenario with this name
+// or of the file at this path.
 func ParseAt(nameOrPath string, data []byte) (*Scenario, error) {
 	file := nameOrPath
 	if Embedded(nameOrPath) {
@@ -153,8 +156,8 @@ func ParseAt(nameOrPath string, data []byte) (*Scenario, error) {
 	return sc, nil
 }
 
-// Parse reads a scenario from data; file names it in errors. All errors that
-// the file has are joined, in the order of their lines.
+// Parse reads a scenario from data; file identifies it in errors. All errors are joined in the
+// order of their lines.
 func Parse(file string, data []byte) (*Scenario, error) {
 	docs, err := split(file, data)
 	if err != nil {
@@ -197,8 +200,8 @@ func Parse(file string, data []byte) (*Scenario, error) {
 	return sc, nil
 }
 
-// Validate reports what a scenario that was read without an error may still
-// lack to be run: something that wants nodes, and a pool to hold them.
+// Validate returns an error if a scenario that was read without errors cannot be run because it has
+// no workloads or no pools.
 func (sc *Scenario) Validate() error {
 	switch {
 	case len(sc.pools) == 0 && sc.ofNoCloud > 0:
@@ -212,14 +215,14 @@ func (sc *Scenario) Validate() error {
 	return nil
 }
 
-// Strict returns an error that names every object of a kind that is not simulated.
+// Strict returns an error that lists every object of a kind that is not simulated, or nil.
 func (sc *Scenario) Strict() error { return InOrder(sc.unknown) }
 
-// Commitments returns what was paid for in advance, ascending by name.
+// Commitments returns the reserved instances and savings plans, ascending by name.
 func (sc *Scenario) Commitments() []policy.Commitment { return slices.Clone(sc.commitments) }
 
-// Pools returns the pools as their manifests state them, ascending by name and
-// without markets, which a trace gives.
+// Pools returns the pools of the manifests, ascending by name. They have no markets, since these
+// depend on the trace.
 func (sc *Scenario) Pools() []policy.Pool {
 	pools := make([]policy.Pool, len(sc.pools))
 	for i := range sc.pools {
@@ -233,7 +236,7 @@ func (sc *Scenario) warn(format string, args ...any) {
 	sc.Warnings = append(sc.Warnings, fmt.Sprintf(format, args...))
 }
 
-// note adds the name of a workload to a warning about all for which something holds.
+// note adds the name of a workload to the warning what, which applies to several workloads.
 func (sc *Scenario) note(what, name string) {
 	if sc.notes == nil {
 		sc.notes = map[string][]string{}
@@ -253,7 +256,7 @@ type object struct {
 	value metav1.Object
 }
 
-// decodeAll decodes every document and refuses two of one kind and name.
+// decodeAll decodes every document, and returns errors for documents with the same kind and name.
 func decodeAll(docs []document) ([]object, []error) {
 	var objects []object
 	var errs []error
@@ -287,7 +290,7 @@ func decodeAll(docs []document) ([]object, []error) {
 	return objects, errs
 }
 
-// place says where a document is, for an error about other.
+// place describes the position of d, for an error about other.
 func (d *document) place(other *document) string {
 	if d.file != other.file {
 		return fmt.Sprintf("in %s:%d", d.file, d.node.Line)
@@ -295,7 +298,7 @@ func (d *document) place(other *document) string {
 	return fmt.Sprintf("on line %d", d.node.Line)
 }
 
-// ownersOf returns the keys of the objects that own one of docs.
+// ownersOf returns the set of keys of the objects that own one of docs.
 func ownersOf(docs []document) map[string]bool {
 	owners := map[string]bool{}
 	for i := range docs {
@@ -328,8 +331,8 @@ func (d *document) object(fields map[reflect.Type]map[string][]int) (object, err
 	return object{d, value}, err
 }
 
-// read fills sc from objects, in the order in which they need each other:
-// priority classes, pools, workloads, budgets, and the Scenario last.
+// read sets the fields of sc from objects, in the order of their dependencies: priority classes,
+// pools, workloads, budgets, and the Scenario last.
 func (sc *Scenario) read(objects []object) []error {
 	var errs []error
 	managed, groups := managedBy(objects)
@@ -420,8 +423,8 @@ func (sc *Scenario) readLoad(o *object) []error {
 	return nil
 }
 
-// readScalers reads what sets the replicas of other workloads, and Rollouts, whose pods may be
-// those of a Deployment.
+// readScalers reads the objects that set the replicas of other workloads, and Rollouts, which may
+// use the pod template of a Deployment.
 func (sc *Scenario) readScalers(objects []object) (errs []error) {
 	for i := range objects {
 		if v, is := objects[i].value.(*rollout); is {
@@ -481,12 +484,12 @@ func (sc *Scenario) readPDB(doc *document, o *policyv1.PodDisruptionBudget) []er
 	b := kube.PDB(o, func(path []string, format string, args ...any) {
 		errs = append(errs, doc.problem(path, format, args...))
 	})
-	b.Allowed, b.Healthy, b.Desired, b.Expected = 0, 0, 0, 0 // of another cluster
+	b.Allowed, b.Healthy, b.Desired, b.Expected = 0, 0, 0, 0 // status of another cluster
 	sc.pdbs = append(sc.pdbs, b)
 	return errs
 }
 
-// limits warns of what in the scenario has no effect on a run.
+// limits warns of GPU budgets that select no workload.
 func (sc *Scenario) limits() {
 	for i := range sc.GPUBudgets {
 		b := &sc.GPUBudgets[i]
@@ -496,8 +499,8 @@ func (sc *Scenario) limits() {
 	}
 }
 
-// order sorts pools, workloads and budgets by name, numbers them, and notes in
-// each template which budgets select it.
+// order sorts pools, workloads and budgets by name, numbers them, and records in each template the
+// budgets that select it.
 func (sc *Scenario) order() {
 	slices.SortFunc(sc.pools, func(a, b pool) int { return cmp.Compare(a.name, b.name) })
 	slices.SortFunc(sc.templates, func(a, b policy.Template) int { return cmp.Compare(a.Name, b.Name) })
@@ -525,7 +528,7 @@ func (sc *Scenario) order() {
 	}
 }
 
-// splitPath cuts "spec.taints[0].key" into its keys.
+// splitPath splits a path such as "spec.taints[0].key" into its keys.
 func splitPath(s string) []string {
 	return strings.Split(strings.ReplaceAll(s, "[", ".["), ".")
 }

@@ -12,43 +12,42 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A schedule gives a number for each time of the week, in UTC, or for each time since the start of
-// the run. Its grammar is in the documentation of the package.
+// A schedule is a number as a function of the time of the week, in UTC, or of the time since the
+// start of the run. See the package documentation for its grammar.
 type schedule struct {
 	days [7][]weeklyChange // by time.Weekday
 
-	// since holds changes counted from the start, ascending; nil for a schedule
-	// of the week.
+	// since are changes relative to the start, ascending; nil for a weekly schedule.
 	since []offsetChange
 }
 
-// An offsetChange is a change a given time after the start of the run.
+// An offsetChange is a change at an offset from the start of the run.
 type offsetChange struct {
 	after time.Duration
 	value int64
 }
 
-// A weeklyChange is a change a number of minutes after midnight.
+// A weeklyChange is a change at a number of minutes after midnight.
 type weeklyChange struct {
 	minute int
 	value  int64
 }
 
-// A scheduleStep is a change at an instant of a run.
+// A scheduleStep is a change at a time of a run.
 type scheduleStep struct {
 	at    policy.Time
 	value int64
 }
 
-// A parseNumber reads the number of the change w.
+// A parseNumber parses the number of a change; w is the text of the change, for errors.
 type parseNumber func(w, number string) (int64, error)
 
 var weekdays = [...]string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// parseReplicaSchedule reads a schedule of replicas.
+// parseReplicaSchedule parses a schedule of replicas.
 func parseReplicaSchedule(text string) (*schedule, error) { return parseSchedule(text, parseReplicas) }
 
-// parseLoadSchedule reads a schedule of loads, in thousandths.
+// parseLoadSchedule parses a schedule of loads. Values are in thousandths.
 func parseLoadSchedule(text string) (*schedule, error) { return parseSchedule(text, parseLoad) }
 
 func parseSchedule(text string, number parseNumber) (*schedule, error) {
@@ -99,7 +98,7 @@ func parseSchedule(text string, number parseNumber) (*schedule, error) {
 	return s, nil
 }
 
-// parseDays reads "sat,sun" or "mon-fri".
+// parseDays parses lists and ranges of days, such as "sat,sun" or "mon-fri".
 func parseDays(text string) ([]time.Weekday, error) {
 	var days []time.Weekday
 	for _, item := range strings.Split(strings.ToLower(text), ",") {
@@ -121,7 +120,7 @@ func parseDays(text string) ([]time.Weekday, error) {
 	return days, nil
 }
 
-// parseChanges reads "00:00=4", "08:00=12", ….
+// parseChanges parses changes of the form "08:00=12".
 func parseChanges(words []string, parse parseNumber) ([]weeklyChange, error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("a part has no changes; write for example \"00:00=4 08:00=12\"")
@@ -146,7 +145,7 @@ func parseChanges(words []string, parse parseNumber) ([]weeklyChange, error) {
 	return changes, nil
 }
 
-// parseReplicas reads the number of the change w.
+// parseReplicas parses a number of replicas; w is the text of the change, for errors.
 func parseReplicas(w, number string) (int64, error) {
 	n, err := strconv.ParseInt(number, 10, 32)
 	if err != nil || n < 0 {
@@ -158,10 +157,11 @@ func parseReplicas(w, number string) (int64, error) {
 	return n, nil
 }
 
-// loadMax bounds a load, so that its thousandths stay far inside an integer.
+// loadMax is the maximum load. Its thousandths are far below the maximum of an int64.
 const loadMax = 1_000_000_000_000
 
-// parseLoad reads the load of the change w: a quantity, in thousandths.
+// parseLoad parses a load, which is a quantity, and returns it in thousandths; w is the text of the
+// change, for errors.
 func parseLoad(w, number string) (int64, error) {
 	q, err := resource.ParseQuantity(number)
 	if err != nil || q.Sign() < 0 {
@@ -173,7 +173,7 @@ func parseLoad(w, number string) (int64, error) {
 	return q.MilliValue(), nil
 }
 
-// parseOffsets reads "+0s=4", "+26h30m=12", ….
+// parseOffsets parses changes of the form "+26h30m=12".
 func parseOffsets(words []string, parse parseNumber) ([]offsetChange, error) {
 	var changes []offsetChange
 	for _, w := range words {
@@ -194,7 +194,7 @@ func parseOffsets(words []string, parse parseNumber) ([]offsetChange, error) {
 	return changes, nil
 }
 
-// parseOffset reads a time since the start of the run.
+// parseOffset parses a time since the start of the run.
 func parseOffset(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > durationMost {
@@ -203,15 +203,14 @@ func parseOffset(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// A release is the creation of count instances of a job so long after the
-// start of the run.
+// A release is the creation of count instances of a job at an offset from the start of the run.
 type release struct {
 	after time.Duration
 	count int
 }
 
-// parseReleases reads "0s 90s 26h*3": times since the start, ascending, each
-// with the number of instances that are created at once when it is not one.
+// parseReleases parses a list such as "0s 90s 26h*3": ascending times since the start, each with an
+// optional number of instances to create at once.
 func parseReleases(text string) ([]release, error) {
 	var all []release
 	total := 0
@@ -242,7 +241,7 @@ func parseReleases(text string) ([]release, error) {
 	return all, nil
 }
 
-// instants returns each of the releases from begin to end, ascending.
+// instants returns the times of the releases in [begin, end), ascending, once per instance.
 func instants(releases []release, begin, start, end policy.Time) []policy.Time {
 	var at []policy.Time
 	for _, r := range releases {
@@ -257,15 +256,15 @@ func instants(releases []release, begin, start, end policy.Time) []policy.Time {
 	return at
 }
 
-// steps returns the changes from the instant from up to to, the first of them
-// at from with the number then in force. Offsets count from start, and before
-// the first of them its number holds.
+// steps returns the changes from the time from up to, but not including, to. The first step is at
+// from and has the number that applies then. Offsets are relative to start, and the first number
+// also applies before its offset.
 func (s *schedule) steps(from, start, to policy.Time) []scheduleStep {
 	if s.since != nil {
 		return s.stepsSince(from, start, to)
 	}
 	steps := []scheduleStep{{at: from}}
-	// A week before suffices to find the number in force, since days repeat.
+	// Starting a week earlier suffices to find the number that applies at from, since days repeat.
 	for midnight := from - from%day - 7*day; midnight < to; midnight += day {
 		for _, c := range s.days[midnight.Std().Weekday()] {
 			steps = change(steps, midnight.Add(time.Duration(c.minute)*time.Minute), to, c.value)
@@ -282,8 +281,8 @@ func (s *schedule) stepsSince(from, start, to policy.Time) []scheduleStep {
 	return steps
 }
 
-// change adds a change to steps, which are ascending: it sets the first number if it is before the
-// first step, and has no effect from to on.
+// change appends a change to steps, which are ascending. A change at or before the first step sets
+// the number of that step, and a change at or after to has no effect.
 func change(steps []scheduleStep, at, to policy.Time, value int64) []scheduleStep {
 	last := &steps[len(steps)-1]
 	switch {
@@ -296,7 +295,7 @@ func change(steps []scheduleStep, at, to policy.Time, value int64) []scheduleSte
 	return steps
 }
 
-// replicaSteps returns steps of replicas as a run takes them.
+// replicaSteps converts steps to changes of replicas.
 func replicaSteps(steps []scheduleStep) []ReplicaStep {
 	all := make([]ReplicaStep, len(steps))
 	for i, s := range steps {
@@ -305,11 +304,11 @@ func replicaSteps(steps []scheduleStep) []ReplicaStep {
 	return all
 }
 
-// day is one of UTC.
+// day is 24 hours.
 const day = policy.Time(24 * time.Hour / time.Millisecond)
 
-// ReplicasBy returns what sets the replicas of a workload over time in place of its
-// spec.replicas: the annotation of a schedule, or an autoscaler. It is empty where nothing does.
+// ReplicasBy describes what sets the replicas of a workload over time instead of its spec.replicas:
+// a schedule annotation or an autoscaler. It returns "" if neither does.
 func (sc *Scenario) ReplicasBy(kind, namespace, name string) string {
 	for i := range sc.loads {
 		switch l := &sc.loads[i]; {

@@ -11,26 +11,26 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// An offer is one instance type in one zone, sold as spot and on demand.
+// An offer is one instance type in one zone, available as Spot and on demand.
 type offer struct {
 	series *trace.Series
 	t      *policy.InstanceType
 
-	// onDemand is the on-demand price, and basis its derivation where no price is published.
+	// onDemand is the on-demand price, and basis its derivation if no price is published.
 	onDemand policy.Money
 	basis    string
 
-	// The run meets the intervals from first up to last of the series.
+	// The run uses the intervals [first, last) of the series.
 	first, last int
 
-	// spot is the price at the start, or the first after it.
+	// spot is the Spot price at the start, or the first one after it.
 	spot policy.Money
 
 	spotID, onDemandID policy.MarketID
 }
 
-// A selection is what a trace sells in a window, and what of it each pool
-// takes: indices into offers.
+// A selection is the set of offers of a trace in a window, and the indices of those that each pool
+// may use.
 type selection struct {
 	tr                *trace.Trace
 	begin, start, end policy.Time
@@ -38,22 +38,23 @@ type selection struct {
 	offers            []offer
 	pools             [][]int
 
-	// reserve is the least that a node of an auction is charged per hour.
+	// reserve is the minimum price of a node from an auction, per hour.
 	reserve policy.Money
 
-	// places holds the provider and region of each cluster: of a cloudspace by
-	// its name, of the cluster that everything else serves by the empty one.
+	// places maps each cluster to its provider and region. The key is the name of a cloudspace, or
+	// "" for the cluster that contains all other pools.
 	places map[string]v1alpha1.Place
 
-	// poolOffers are the offers as pools see them, once the first has chosen.
+	// poolOffers are the offers in the form that pools evaluate; nil until the first pool has
+	// chosen.
 	poolOffers []v1alpha1.Offer
 
-	// Markets that were left out, by name.
+	// Names of the markets that were left out, by reason.
 	unknownType, tooSmall, unpriced, notOffered, otherProduct, halfPriced []string
 
-	sizes    []map[*policy.InstanceType]policy.Resources // by pool, what its nodes have for pods
+	sizes    []map[*policy.InstanceType]policy.Resources // by pool, the allocatable resources of its nodes
 	reserved []reservedOffer
-	notes    []string // on NodePools
+	notes    []string // warnings about NodePools
 }
 
 func newSelection(tr *trace.Trace, begin, start, end policy.Time) *selection {
@@ -67,8 +68,8 @@ func newSelection(tr *trace.Trace, begin, start, end policy.Time) *selection {
 			continue
 		}
 		if k := len(x.offers) - 1; k >= 0 && sameMarket(x.offers[k].series, s) {
-			// Series are ordered by product: the plain one comes before the one for Amazon VPC, and
-			// replaces an unnamed one.
+			// Series are ordered by product: the Linux one precedes the one for Amazon VPC, and
+			// replaces one without a product.
 			if s.Product == trace.ProductLinux {
 				x.offers = x.offers[:k]
 			} else {
@@ -81,7 +82,7 @@ func newSelection(tr *trace.Trace, begin, start, end policy.Time) *selection {
 	return x
 }
 
-// isLinux reports whether prices of a product are those of a Linux node.
+// isLinux reports whether the prices of a product are prices of a Linux node.
 func isLinux(product string) bool {
 	return product == "" || product == trace.ProductLinux || product == trace.ProductLinux+" (Amazon VPC)"
 }
@@ -90,7 +91,7 @@ func sameMarket(a, b *trace.Series) bool {
 	return a.Provider == b.Provider && a.Region == b.Region && a.Zone == b.Zone && a.Type == b.Type
 }
 
-// add takes s if its type, its on-demand price and a Spot price are known.
+// add adds s to the offers if its instance type, its on-demand price and a Spot price are known.
 func (x *selection) add(s *trace.Series) {
 	t := x.typeOf(s)
 	if t == nil {
@@ -136,9 +137,9 @@ func (x *selection) typeOf(s *trace.Series) *policy.InstanceType {
 	return t
 }
 
-// onDemandOf returns the price at the start: the trace's price (the first one if no price is in
-// force yet), else the catalog's; 0 if it is unknown. A price that is derived and not published
-// comes with its derivation.
+// onDemandOf returns the on-demand price at the start: the price in the trace (the first one if
+// none applies yet), or else the catalog's price, or 0. Basis describes the derivation of a price
+// that is not published.
 func (x *selection) onDemandOf(s *trace.Series) (price policy.Money, basis string) {
 	for i, p := range s.OnDemand {
 		if s.At[i] > x.start && price > 0 {
@@ -154,9 +155,8 @@ func (x *selection) onDemandOf(s *trace.Series) (price policy.Money, basis strin
 	return price, basis
 }
 
-// halfPriced reports whether the recorded prices of s are those of the machine
-// without its accelerators, as Google lists them: less than half of what the
-// catalog says that the whole costs.
+// halfPriced reports whether the recorded prices of s are for the machine without its accelerators,
+// as Google lists them: less than half of the catalog's price for the whole.
 func halfPriced(s *trace.Series, t *policy.InstanceType, onDemand policy.Money) bool {
 	if t.Capacity.GPU == 0 || s.OnDemand == nil {
 		return false
@@ -165,8 +165,8 @@ func halfPriced(s *trace.Series, t *policy.InstanceType, onDemand policy.Money) 
 	return ok && 2*onDemand < whole
 }
 
-// firstPrice returns the first price at which a node can be bought. Some lists
-// write 0 for what is not sold.
+// firstPrice returns the first price at which a node can be bought, or policy.NoPrice. Some price
+// lists contain 0 for types that are not sold.
 func firstPrice(prices []policy.Money) policy.Money {
 	for _, p := range prices {
 		if p > 0 {
@@ -176,7 +176,8 @@ func firstPrice(prices []policy.Money) policy.Money {
 	return policy.NoPrice
 }
 
-// choose returns the offers that a pool takes, ascending. Prices and scores are those at the start.
+// choose returns the indices of the offers that a pool may use, ascending. Prices and scores are
+// those at the start.
 func (x *selection) choose(p *pool) ([]int, error) {
 	if x.poolOffers == nil {
 		x.poolOffers = make([]v1alpha1.Offer, len(x.offers))
@@ -190,7 +191,7 @@ func (x *selection) choose(p *pool) ([]int, error) {
 	return p.capacity.Choose(x.poolOffers, x.places), nil
 }
 
-// poolOffer returns what a pool sees of o.
+// poolOffer returns o in the form that pools evaluate.
 func (o *offer) poolOffer() v1alpha1.Offer {
 	w := v1alpha1.Offer{
 		Provider: o.series.Provider, Region: o.series.Region, Zone: o.series.Zone, Type: o.t,
@@ -202,8 +203,8 @@ func (o *offer) poolOffer() v1alpha1.Offer {
 	return w
 }
 
-// tabulate writes the types, zones and markets of all pools into w, ordered by
-// name, and notes in each offer which markets are its.
+// tabulate writes the types, zones and markets of all pools into w, ordered by name, and records in
+// each offer the ids of its markets.
 func (x *selection) tabulate(w *BoundScenario) {
 	used := make([]bool, len(x.offers))
 	for _, p := range x.pools {
@@ -304,7 +305,7 @@ func (x *selection) list(w *BoundScenario, used []bool, typeIDs map[string]polic
 	}
 }
 
-// publish copies the published signals that the trace has at the start into m.
+// publish copies the published signals that apply at the start into m.
 func (o *offer) publish(m *policy.Market) {
 	if o.series.Band != nil {
 		m.Band = policy.Band(max(-1, o.series.Band[o.first]))
@@ -319,8 +320,8 @@ func (o *offer) publish(m *policy.Market) {
 	}
 }
 
-// signals returns what is published over the run. It shares the memory of the
-// trace when that can be.
+// signals returns the signals published over the run. It shares the memory of the trace if
+// possible.
 func (x *selection) signals(o *offer) SignalCurve {
 	s := o.series
 	within := func(column []int8) []int8 {
@@ -361,8 +362,8 @@ func (x *selection) soldBefore(o *offer) bool {
 	return first > x.begin && first <= x.tr.WholeFrom+day
 }
 
-// carried returns column with what is known in the place of what is unknown after
-// it: what was published holds until something else is.
+// carried returns column with each unknown value replaced by the last known value before it, since
+// a published value applies until the next one.
 func carried(column []int8) []int8 {
 	own := false
 	for i := 1; i < len(column); i++ {
@@ -399,8 +400,7 @@ func (x *selection) curve(o *offer) PriceCurve {
 	return PriceCurve{at, spot}
 }
 
-// availability returns the changes of a recorded availability; what is unknown
-// changes nothing.
+// availability returns the changes of a recorded availability. Unknown values are ignored.
 func (o *offer) availability() AvailabilityCurve {
 	s := o.series
 	if s.Available == nil {

@@ -12,29 +12,29 @@ import (
 	"github.com/spotter-dev/spotter/internal/nearest"
 )
 
-// A leftReason is why an object is not simulated.
+// A leftReason is the reason why an object is not simulated.
 type leftReason uint8
 
 const (
 	kept      leftReason = iota
 	leftOther            // no run depends on objects of its kind
-	leftOwned            // another object of the input makes it
+	leftOwned            // another object of the input creates it
 	leftEnded            // it has finished
-	leftHook             // a tool runs it while it installs, and not afterwards
-	leftNode             // the kubelet makes it, or a DaemonSet that is not in the input
+	leftHook             // a tool runs it during an installation only
+	leftNode             // the kubelet creates it, or a DaemonSet that is not in the input
 	leftReasons
 )
 
-// leftWords name the reason in the line about what was skipped.
+// leftWords describe the reason in the line about skipped objects.
 var leftWords = [leftReasons]string{
 	leftOwned: "made by other objects: ", leftEnded: "finished: ", leftHook: "run only by an installation: ",
 	leftNode: "of the kubelet or of DaemonSets that are not given: ",
 }
 
-// An unsimulated kind would matter to a cluster, and a run is without it.
+// An unsimulated kind has an effect on a cluster, but is not simulated.
 type unsimulated struct{ group, why string }
 
-// unsimulatedKinds cause a warning, as does any unknown kind that seems to run pods.
+// unsimulatedKinds cause a warning, as does any unknown kind that appears to run pods.
 var unsimulatedKinds = map[string]unsimulated{
 	"CapacityBuffer": {"autoscaling.x-k8s.io",
 		"capacity that is kept free is not simulated (Karpenter has it since 1.14, behind a feature gate)"},
@@ -46,12 +46,12 @@ var unsimulatedKinds = map[string]unsimulated{
 	"ReplicationController": {"", "its pods are not simulated: state a Deployment"},
 }
 
-// leftOut are the objects of an input that are not simulated.
+// leftOut contains the objects of an input that are not simulated.
 type leftOut struct {
 	counts   [leftReasons]map[string]int
 	unknown  []error // for each object of leftOther
 	running  []*document
-	warnings map[string][]string // names of objects by the reason of their kind
+	warnings map[string][]string // names of objects by the reason in unsimulatedKinds
 }
 
 func (l *leftOut) add(why leftReason, d *document) {
@@ -75,7 +75,7 @@ func (l *leftOut) add(why leftReason, d *document) {
 	}
 }
 
-// line names what was skipped, kinds with the most objects first; empty for nothing.
+// line lists the numbers of skipped objects by kind, in descending order; "" if none were skipped.
 func (l *leftOut) line() string {
 	var parts []string
 	for why, counts := range l.counts {
@@ -90,7 +90,7 @@ func (l *leftOut) line() string {
 	return "skipped: " + strings.Join(parts, "; ")
 }
 
-// SkippedLine names skipped objects by their kinds, those with the most objects first.
+// SkippedLine lists the numbers of skipped objects by kind, in descending order.
 func SkippedLine(counts map[string]int) string { return "skipped: " + kindCounts(counts) }
 
 func kindCounts(counts map[string]int) string {
@@ -103,8 +103,8 @@ func kindCounts(counts map[string]int) string {
 	return strings.Join(names, ", ")
 }
 
-// warn names the objects left out that would matter to a cluster. owners are the keys of objects
-// that own something which is simulated.
+// warn warns of skipped objects that would have an effect on a cluster. Owners are the keys of
+// objects that own a simulated object.
 func (l *leftOut) warn(sc *Scenario, owners map[string]bool) {
 	for _, why := range slices.Sorted(maps.Keys(l.warnings)) {
 		sc.warn("%s: %s", some(l.warnings[why]), why)
@@ -120,7 +120,7 @@ func (l *leftOut) warn(sc *Scenario, owners map[string]bool) {
 	}
 }
 
-// some names the first of many.
+// some lists the first names, and the number of the others.
 func some(names []string) string {
 	const shown = 5
 	if n := len(names) - shown; n > 0 {
@@ -129,7 +129,7 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// sift returns the documents that are simulated.
+// sift separates the documents that are simulated from those that are not.
 func sift(docs []document) (simulated []document, left *leftOut, errs []error) {
 	left = &leftOut{}
 	here, uids := map[string]bool{}, map[string]bool{}
@@ -140,7 +140,7 @@ func sift(docs []document) (simulated []document, left *leftOut, errs []error) {
 			here[docs[i].key()] = true
 		}
 	}
-	absent := map[string]int{} // the place in simulated of the first pod of an absent controller
+	absent := map[string]int{} // index in simulated of the first pod of an absent controller
 	for i := range docs {
 		d := &docs[i]
 		why, err := d.leave(here, objects)
@@ -169,13 +169,14 @@ func sift(docs []document) (simulated []document, left *leftOut, errs []error) {
 	return simulated, left, errs
 }
 
-// leave returns why an object is not simulated. here are the keys of those that may be, and objects
-// reports whether the input has any. An object of a kind that looks like a mistyped one is an error.
+// leave returns the reason why an object is not simulated, or kept. Here contains the keys of the
+// objects of supported kinds, and objects reports whether the input has any objects. An object
+// whose kind appears to be mistyped is an error.
 func (d *document) leave(here map[string]bool, objects bool) (leftReason, error) {
 	if d.kind() == "" {
 		object := d.version() != "" || d.at([]string{"metadata"}) != nil
 		if d.node.Kind == yaml.MappingNode && !object && objects {
-			return leftOther, nil // something else, as the values of a chart in a folder
+			return leftOther, nil // not an object, such as the values of a chart in a folder
 		}
 		return kept, d.problem([]string{"kind"}, "must be set")
 	}
@@ -199,7 +200,7 @@ func (d *document) leave(here map[string]bool, objects bool) (leftReason, error)
 	return kept, nil
 }
 
-// groupOf returns the group of an apiVersion, empty for that of Pods.
+// groupOf returns the API group of an apiVersion, or "" for the core group.
 func groupOf(version string) string {
 	group, _, named := strings.Cut(version, "/")
 	if !named {
@@ -208,9 +209,10 @@ func groupOf(version string) string {
 	return group
 }
 
-// known returns the kind of an object if it is simulated: kinds of one name are distinguished by
-// their group. A group that is mistyped, or one that Kubernetes has retired, is that of the kind,
-// so that its apiVersion is refused and the object not passed over.
+// known returns the kind of an object and whether it is simulated. Kinds with the same name are
+// distinguished by their API group. A mistyped group, or one that Kubernetes has retired, counts as
+// the group of the kind, so that its apiVersion causes an error instead of the object being
+// skipped.
 func (d *document) known() (kind, bool) {
 	if d.is != "" {
 		return describedKinds[d.is], true
@@ -224,8 +226,8 @@ func (d *document) known() (kind, bool) {
 	return k, near && !strings.Contains(group, ".")
 }
 
-// mistyped returns an error for a kind that is nearly one of those that are simulated, of the same
-// group, and for an unknown one of Spotter's.
+// mistyped returns an error for a kind that resembles a supported kind of the same API group, and
+// for an unknown kind in the API group of Spotter.
 func (d *document) mistyped() error {
 	group := groupOf(d.version())
 	if _, warned := unsimulatedKinds[d.kind()]; warned || kinds[d.kind()].make != nil {
@@ -258,10 +260,10 @@ func (d *document) owner() (kind, name string, owned bool) {
 	return "", "", false
 }
 
-// key names an object by its kind, namespace and name.
+// key identifies an object by its kind, namespace and name.
 func (d *document) key() string { return d.kind() + " " + d.qualified(d.name()) }
 
-// title names an object for a reader.
+// title returns the kind and name of an object for messages.
 func (d *document) title() string {
 	if namespace := d.scalar("metadata", "namespace"); namespace != "" {
 		return d.kind() + " " + namespace + "/" + d.name()
@@ -269,7 +271,7 @@ func (d *document) title() string {
 	return d.kind() + " " + d.name()
 }
 
-// name returns the name of the object, or the prefix of the name that the API server generates.
+// name returns the name of the object, or the prefix of a name that the API server generates.
 func (d *document) name() string {
 	return cmp.Or(d.scalar("metadata", "name"), strings.TrimSuffix(d.scalar("metadata", "generateName"), "-"))
 }
@@ -279,7 +281,7 @@ func (d *document) qualified(name string) string {
 	return cmp.Or(d.scalar("metadata", "namespace"), "default") + "/" + name
 }
 
-// finished reports whether a Pod or Job has ended, by its status.
+// finished reports whether a Pod or Job has ended, according to its status.
 func (d *document) finished() bool {
 	if d.kind() == "Pod" {
 		phase := d.scalar("status", "phase")
@@ -298,8 +300,8 @@ func (d *document) finished() bool {
 	return false
 }
 
-// runsPods reports whether an object of an unknown kind states containers, or a number of equal
-// things, as the objects of operators do.
+// runsPods reports whether an object of an unknown kind contains containers or a number of
+// replicas, as the custom resources of operators do.
 func (d *document) runsPods() bool {
 	switch groupOf(d.version()) {
 	case "", "apps", "apiextensions.k8s.io": // templates, revisions and schemas run nothing

@@ -12,27 +12,27 @@ import (
 type StartCluster uint8
 
 const (
-	// StartEmpty is a cluster without nodes in which all pods are pending: each policy's own
-	// provisioner launches the first nodes, under the rules of each pool.
+	// StartEmpty is a cluster without nodes in which all pods are pending. The provisioner of each
+	// policy launches the first nodes, under the rules of each pool.
 	StartEmpty StartCluster = iota
 
 	// StartOnDemand is the cheapest on-demand packing of the pods, the same for every policy.
 	// It measures a migration from on-demand nodes.
 	StartOnDemand
 
-	// StartNodes is what spec.nodes lists, the same for every policy.
+	// StartNodes is the cluster with the nodes in spec.nodes, the same for every policy.
 	StartNodes
 )
 
-// String returns the name that flags and scenarios use.
+// String returns the name used in flags and scenarios.
 func (s StartCluster) String() string { return [...]string{"empty", "on-demand", "nodes"}[s] }
 
-// Nodes returns what the first nodes are, in a few words.
+// Nodes describes the first nodes in a few words.
 func (s StartCluster) Nodes() string {
 	return [...]string{"no nodes", "on-demand nodes", "the nodes of spec.nodes"}[s]
 }
 
-// Describe returns what the output says of a start.
+// Describe returns the description of the start cluster in reports.
 func (s StartCluster) Describe() string {
 	return [...]string{
 		"an empty cluster: each policy launches its first nodes during the warm-up",
@@ -41,10 +41,10 @@ func (s StartCluster) Describe() string {
 	}[s]
 }
 
-// ErrStart is returned for a start that is not known, or that contradicts the scenario.
+// ErrStart is returned for a start cluster that is unknown or contradicts the scenario.
 var ErrStart = errors.New("start")
 
-// ParseStartCluster reads empty or on-demand.
+// ParseStartCluster parses "empty" or "on-demand".
 func ParseStartCluster(text string) (StartCluster, error) {
 	for _, s := range []StartCluster{StartEmpty, StartOnDemand} {
 		if text == s.String() {
@@ -54,7 +54,7 @@ func ParseStartCluster(text string) (StartCluster, error) {
 	return 0, fmt.Errorf("%w: %q is not empty or on-demand", ErrStart, text)
 }
 
-// startIn chooses the cluster in which the warm-up starts; wanted is nil for that of sc.
+// startIn sets the cluster in which the warm-up starts. If wanted is nil, it is that of sc.
 func (w *BoundScenario) startIn(sc *Scenario, wanted *StartCluster) error {
 	switch {
 	case len(sc.nodes) > 0 && wanted != nil:
@@ -68,13 +68,13 @@ func (w *BoundScenario) startIn(sc *Scenario, wanted *StartCluster) error {
 	return nil
 }
 
-// A startSpec says when metering starts and in which cluster the warm-up starts: one of them
-// as a scalar, or both as a mapping.
+// A startSpec contains the time at which metering starts and the cluster in which the warm-up
+// starts: one of them as a scalar, or both as a mapping.
 type startSpec struct {
-	// At is when metering starts; nil means the trace's first time.
+	// At is the time at which metering starts; nil means the first time of the trace.
 	At *metav1.Time `json:"at"`
 
-	// Cluster is empty or on-demand; none means empty.
+	// Cluster is "empty" or "on-demand"; by default empty.
 	Cluster startWord `json:"cluster"`
 }
 
@@ -83,7 +83,7 @@ func (s *startSpec) cluster() StartCluster {
 	return c
 }
 
-// readScalar reads a time or a name of a start.
+// readScalar parses a time or the name of a start cluster.
 func (s *startSpec) readScalar(text string) error {
 	if _, err := ParseStartCluster(text); err == nil {
 		s.Cluster = startWord(text)

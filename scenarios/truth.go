@@ -7,9 +7,9 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// Under returns w under truth t: the same scenario except for Truth, by which the weather of a run
-// is drawn, and the Spot prices, if t changes them. The initial nodes and the markets of the pools
-// stay the same. The mean of a price is taken from the start of warm-up to the end. The result
+// Under returns w under truth t: the same scenario except for Truth, which determines the weather
+// of a run, and the Spot prices if t changes them. The initial nodes and the markets of the pools
+// stay the same. The mean of a price is taken from the start of the warm-up to the end. The result
 // shares the rest of its memory with w, which is not changed.
 func (w *BoundScenario) Under(t weather.Truth) *BoundScenario {
 	if t == w.Truth {

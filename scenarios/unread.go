@@ -7,22 +7,22 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A keyUse says what becomes of a key that is known and not read.
+// A keyUse is the treatment of a key that is known but not read.
 type keyUse uint8
 
 const (
-	meaningless keyUse = iota // nothing of a run depends on it
-	warned                    // a run is without it, and a warning says so
-	denied                    // a run without it would be another
+	meaningless keyUse = iota // it has no effect on a run
+	warned                    // a run ignores it, with a warning
+	denied                    // a run that ignored it would be wrong, so it is an error
 )
 
-// An unreadKey is what becomes of a key, and perhaps why.
+// An unreadKey is the treatment of a key, optionally with the reason.
 type unreadKey struct {
 	use keyUse
 	why string
 }
 
-// partlyRead is a type with keys that are known and not read.
+// partlyRead is implemented by types with keys that are known but not read.
 type partlyRead interface{ unreadKeys() map[string]unreadKey }
 
 func (*awsGroup) unreadKeys() map[string]unreadKey         { return awsGroupKeys }
@@ -37,15 +37,15 @@ func (*ebsSpec) unreadKeys() map[string]unreadKey          { return ebsKeys }
 func (*eksNodeClassSpec) unreadKeys() map[string]unreadKey { return eksClassKeys }
 func (*eksStorage) unreadKeys() map[string]unreadKey       { return eksStorageKeys }
 
-// An unreadValue is the value of such a key in a document.
+// An unreadValue is the value of an unread key in a document.
 type unreadValue struct {
 	unreadKey
 	path  []string
 	value *yaml.Node
 }
 
-// unreadValues returns what of the keys that are not read would matter: the names of those that a run
-// is without, ascending, and errors for those without which it would be another.
+// unreadValues returns the names of the keys that a run ignores with a warning, ascending, and
+// errors for the keys that a run must not ignore. Keys with an empty value are skipped.
 func (d *document) unreadValues() (idle []string, errs []error) {
 	for _, x := range d.unread {
 		name := strings.TrimPrefix(joinPath(x.path), "spec.")
@@ -63,7 +63,7 @@ func (d *document) unreadValues() (idle []string, errs []error) {
 	return idle, errs
 }
 
-// unreadAll returns the same use of several keys.
+// unreadAll returns a map in which all keys have the same use.
 func unreadAll(use keyUse, keys ...string) map[string]unreadKey {
 	m := map[string]unreadKey{}
 	for _, key := range keys {
@@ -72,7 +72,7 @@ func unreadAll(use keyUse, keys ...string) map[string]unreadKey {
 	return m
 }
 
-// Keys of what AWS describes of which nothing is simulated.
+// Keys in responses of AWS that are not simulated.
 var (
 	awsTagKeys    = unreadAll(meaningless, "ResourceId", "ResourceType", "PropagateAtLaunch")
 	suspendedKeys = unreadAll(meaningless, "SuspensionReason")
@@ -80,8 +80,8 @@ var (
 		"LaunchConfigurationName", "ProtectedFromScaleIn", "WeightedCapacity", "ImageId", "AvailabilityZoneId")
 )
 
-// Keys of node classes of which nothing is simulated. Karpenter does not count soft eviction
-// (types.go, evictionThreshold and pods).
+// Keys of node classes that are not simulated. Karpenter does not count soft eviction (types.go,
+// evictionThreshold and pods).
 var (
 	ec2ClassKeys = map[string]unreadKey{
 		"placementGroupSelector": {denied, "placement groups are not simulated"},
@@ -115,7 +115,7 @@ var (
 	eksStorageKeys = unreadAll(warned, "kmsKeyID")
 )
 
-// awsGroupKeys are those of an Auto Scaling group, as AWS documents them.
+// awsGroupKeys are the unread keys of an Auto Scaling group, according to the AWS documentation.
 var awsGroupKeys = map[string]unreadKey{
 	"AutoScalingGroupARN":      {meaningless, "it names the group"},
 	"LaunchTemplate":           {meaningless, "its instances have the type that it launches"},
@@ -152,7 +152,7 @@ var awsGroupKeys = map[string]unreadKey{
 	"CapacityReservationSpecification": {denied, "capacity reservations of Auto Scaling groups are not simulated"},
 }
 
-// eksGroupKeys are those of a managed node group.
+// eksGroupKeys are the unread keys of a managed node group.
 var eksGroupKeys = map[string]unreadKey{
 	"subnets":        {meaningless, "they do not say in which zones it launches"},
 	"nodegroupArn":   {meaningless, "it names the group"},
@@ -174,7 +174,7 @@ var eksGroupKeys = map[string]unreadKey{
 	"warmPoolConfig": {denied, "warm pools are not simulated"},
 }
 
-// answerKeys are the keys around the described objects in a response of AWS.
+// answerKeys are the top-level keys of a response of AWS, with those of the described objects.
 var answerKeys = map[string]unreadKey{
 	"AutoScalingGroups": {}, "nodegroup": {},
 	"ResponseMetadata": {meaningless, "it is of the call"},

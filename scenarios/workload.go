@@ -17,49 +17,50 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A load is a workload as its manifest states it, before it has a time.
+// A load is a workload as stated in its manifest, before it is bound to the times of a run.
 type load struct {
 	Workload
 
-	// schedule is what a service wants over time; nil means replicas always.
+	// schedule is the number of desired replicas of a service over time; nil means always replicas.
 	replicas int32
 	schedule *schedule
 	rollouts []release
 
-	// scaler sets the replicas where no schedule does; nil without an autoscaler whose load is
-	// known. scaled are the bounds of the autoscaler, nil without one.
+	// scaler sets the replicas if schedule is nil; it is nil without an autoscaler whose load is
+	// known. scaled are the bounds of the autoscaler, nil without an autoscaler.
 	scaler interface {
 		steps(from, start, to policy.Time) []scheduleStep
 	}
 	scaled *autoscaler
 
-	// loadSchedule is the load that the workload itself states; loadUnused is what is wrong with
-	// it until an autoscaler takes it.
+	// loadSchedule is the load in the annotation of the workload itself. loadUnused is the error to
+	// report if no autoscaler uses it.
 	loadSchedule *schedule
 	loadUnused   error
 
 	// object is the kind, namespace and name in the input.
 	object string
 
-	// cpu is what a pod requests, and containerCPU what its containers do, in thousandths of a core.
+	// cpu is the CPU request of a pod, and containerCPU the CPU requests of its containers by name,
+	// in milli-CPU.
 	cpu          int64
 	containerCPU map[string]int64
 
-	// utilisation is the part of its CPU request that a pod is said to use, below zero for none.
+	// utilisation is the stated CPU use of a pod as a part of its CPU request; negative if not
+	// stated.
 	utilisation float64
 
-	// releases say when a CronJob's job is created, and listed when one that
-	// lists its releases is; nil of both means once, at the start.
+	// releases is the schedule of a CronJob, and listed the listed releases of another job. If both
+	// are nil, the job is created once, at the start.
 	releases  cron.Schedule
 	listed    []release
 	suspended bool
 
-	// gang is that to which a job belongs; nil of one whose pods work each on
-	// their own.
+	// gang is the gang that a job belongs to, nil for a job whose pods work independently.
 	gang *gangLoad
 }
 
-// A source is a workload's manifest with its pods, whatever its kind.
+// A source is the manifest of a workload with its pod template, regardless of its kind.
 type source struct {
 	kind     policy.WorkloadKind
 	meta     *metav1.ObjectMeta
@@ -67,7 +68,8 @@ type source struct {
 	podPath  []string
 	selector *metav1.LabelSelector
 
-	// between are annotations that stand between the two: a CronJob's job.
+	// between are annotations of an object between the workload and its pod template, such as the
+	// job template of a CronJob.
 	between     map[string]string
 	betweenPath []string
 }
@@ -88,7 +90,7 @@ func (sc *Scenario) readDaemonSet(doc *document, o *appsv1.DaemonSet) []error {
 	return append(errs, a.errs...)
 }
 
-// readService reads a workload that wants a number of pods at all times.
+// readService reads a workload with a number of desired replicas.
 func (sc *Scenario) readService(doc *document, s *source, replicas *int32,
 	claims []corev1.PersistentVolumeClaim) []error {
 	t, l, a, errs := sc.readWorkload(doc, s)
@@ -111,8 +113,8 @@ func (sc *Scenario) readService(doc *document, s *source, replicas *int32,
 	return append(errs, a.errs...)
 }
 
-// readWork reads a workload whose pods end. spec is at path at; finish, unless nil, completes the
-// workload before it is kept.
+// readWork reads a workload whose pods run to completion. The path of spec is at. Finish, if not
+// nil, completes the workload before it is added.
 func (sc *Scenario) readWork(doc *document, s *source, at []string, spec *batchv1.JobSpec,
 	finish func(l *load, a *annotations) []error) []error {
 	t, l, a, errs := sc.readWorkload(doc, s)
@@ -161,7 +163,7 @@ func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
 // assumedWork is the running time of a job that states none.
 const assumedWork = 10 * time.Minute
 
-// readJobSpec fills in the work of one instance of l.
+// readJobSpec sets the work of one instance of l.
 func (sc *Scenario) readJobSpec(doc *document, l *load, path []string, s *batchv1.JobSpec, a *annotations) []error {
 	a.refuse("Job", AnnotationReplicas, AnnotationRollouts)
 	l.Job = &Job{Pods: 1, Completions: 1}
@@ -176,7 +178,7 @@ func (sc *Scenario) readJobSpec(doc *document, l *load, path []string, s *batchv
 		}
 	}
 	set("parallelism", s.Parallelism, podsMax, &l.Job.Pods)
-	l.Job.Completions = l.Job.Pods // a queue of work, one item for each pod
+	l.Job.Completions = l.Job.Pods // a work queue, with one item per pod
 	set("completions", s.Completions, completionsMax, &l.Job.Completions)
 	l.Job.Pods = min(l.Job.Pods, l.Job.Completions)
 	l.Job.Work = a.Duration(time.Second, kube.AnnotationDuration)
@@ -194,7 +196,7 @@ func (sc *Scenario) readJobSpec(doc *document, l *load, path []string, s *batchv
 	return errs
 }
 
-// readWorkload reads what all kinds have in common.
+// readWorkload reads the parts that all kinds of workload have in common.
 func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *load, *annotations, []error) {
 	namespace := cmp.Or(s.meta.Namespace, "default")
 	name := sc.uniqueName(namespace+"/"+s.meta.Name, doc.kind())
@@ -239,7 +241,7 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 	return t, l, a, errs
 }
 
-// writesLocally reports whether a volume is on the disk of the node, where it is
+// writesLocally reports whether any of the volumes is on the disk of the node, so that its data is
 // lost with the node.
 func writesLocally(volumes []corev1.Volume) bool {
 	return slices.ContainsFunc(volumes, func(v corev1.Volume) bool {
@@ -247,8 +249,8 @@ func writesLocally(volumes []corev1.Volume) bool {
 	})
 }
 
-// uniqueName returns a name for a workload. Objects of several kinds may have one name, and so may
-// the jobs of a JobSet and a Job: those after the first have their kind appended.
+// uniqueName returns a unique name for a workload. Objects of different kinds may have the same
+// name, and so may the jobs of a JobSet and a Job: the kind is appended to all names but the first.
 func (sc *Scenario) uniqueName(name, kind string) string {
 	for slices.ContainsFunc(sc.loads, func(l load) bool { return l.Name == name }) {
 		name += "." + strings.ToLower(kind)
@@ -256,7 +258,7 @@ func (sc *Scenario) uniqueName(name, kind string) string {
 	return name
 }
 
-// loadOf returns the workload that an object is; nil without one.
+// loadOf returns the workload of an object, or nil.
 func (sc *Scenario) loadOf(kind, qualified string) *load {
 	i := slices.IndexFunc(sc.loads, func(l load) bool { return l.object == kind+" "+qualified })
 	if i < 0 {
@@ -271,8 +273,8 @@ func (sc *Scenario) keep(t *policy.Template, l *load) {
 	sc.loads = append(sc.loads, *l)
 }
 
-// times returns what l wants from begin to end; a job that is no CronJob's and
-// lists no releases is released at start.
+// times returns l with its schedule and releases in [begin, end). A job without a schedule and
+// without listed releases is released at start.
 func (l *load) times(begin, start, end policy.Time) Workload {
 	w := l.Workload
 	switch {
@@ -307,7 +309,7 @@ func (l *load) releaseTimes(begin, start, end policy.Time) []policy.Time {
 		return []policy.Time{start}
 	}
 	var at []policy.Time
-	// Next is strictly later, to the second.
+	// Next returns a strictly later time, with a resolution of one second.
 	for next := l.releases.Next(begin.Std().Add(-time.Second)); !next.IsZero(); next = l.releases.Next(next) {
 		t := policy.TimeOf(next)
 		if t >= end {

@@ -6,15 +6,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// podsAKS is the pod limit of a node of AKS by default with Azure CNI Overlay,
-// the network that AKS proposes (Azure documentation, "IP address planning in
-// AKS").
+// podsAKS is the default pod limit of an AKS node with Azure CNI Overlay, the network that AKS
+// recommends (Azure documentation, "IP address planning in AKS").
 const podsAKS = 250
 
-// diskAKS is the disk of a node that AKS provisions by itself, by default.
+// diskAKS is the default size of the disk of a node that AKS node auto-provisioning creates.
 const diskAKS = 128 * gib
 
-// describeAzure fills in what the name of a size says.
+// describeAzure sets the fields of t that follow from the name of the VM size.
 func describeAzure(t *policy.InstanceType, _ []string, memoryMiB int64) {
 	n := parseAzure(t.Name)
 	t.Family, t.Category, t.Arch = n.series(), n.category(), "amd64"
@@ -29,20 +28,19 @@ func describeAzure(t *policy.InstanceType, _ []string, memoryMiB int64) {
 	t.Labels = labelsAKS(t, n, memoryMiB)
 }
 
-// disksAzure returns how many data disks a size attaches: two for each of its
-// cores, at most 32, as most series do (Azure documentation of the series;
-// some, and most of the sixth generation, attach more). A constrained size has
-// as many as the whole one.
+// disksAzure returns the number of data disks that a VM size can attach: two per core, at most 32,
+// as in most series (Azure documentation of the series; some, and most of the sixth generation, can
+// attach more). For a constrained size, cores is the number of cores of the whole size.
 func disksAzure(cores int64) int32 { return int32(min(2*cores, 32)) }
 
-// cpuAKS are the shares of processors that AKS keeps back: 60 thousandths of a
-// core with one, 100 with two, 140 with four and 10 more for each after that.
+// cpuAKS are the shares of CPU that AKS reserves: 60 milli-CPU on a node with one core, 100 with
+// two, 140 with four, and 10 more for each further core.
 var cpuAKS = []grade{{1000, 600}, {2000, 400}, {4000, 200}, {1 << 62, 100}}
 
-// allocatableAKS returns what is left to pods by the rules of AKS 1.29 and later
-// (Azure documentation, "Node resource reservations in AKS"): of the memory the
-// lesser of a quarter and 50 MiB with 20 MiB for each pod of the limit, and the
-// thresholds of hard eviction, of the disk a tenth.
+// allocatableAKS returns the resources left for pods under the rules of AKS 1.29 and later (Azure
+// documentation, "Node resource reservations in AKS"). The memory reservation is the lesser of a
+// quarter and 50 MiB plus 20 MiB for each pod of the limit, plus the threshold of hard eviction;
+// the disk reservation is a tenth.
 func allocatableAKS(capacity policy.Resources, memoryMiB int64) policy.Resources {
 	r := capacity
 	r.CPU -= graded(r.CPU, cpuAKS)
@@ -51,12 +49,12 @@ func allocatableAKS(capacity policy.Resources, memoryMiB int64) policy.Resources
 	return r
 }
 
-// An azureName is the name of a size taken apart, as in
-// Standard_E16-4ads_v5: tier, letters, number, features and what follows.
+// An azureName consists of the parts of a size's name, such as Standard_E16-4ads_v5: tier, letters,
+// number, features and the rest.
 type azureName struct {
 	tier     string // "Standard" or "Basic"
 	letters  string // "E"
-	whole    int64  // 16: the cores of the whole size, 0 if it is whole
+	whole    int64  // 16: the cores of the whole size; 0 if the size is not constrained
 	features string // "ads"
 	rest     string // "v5", "A100_v4"
 }
@@ -73,20 +71,20 @@ func parseAzure(name string) azureName {
 		to++
 	}
 	n := azureName{tier: tier, letters: body[:from], rest: rest, features: strings.TrimLeft(body[to:], "-0123456789")}
-	// The number of DS13-2 and GS5-8 counts sizes and not cores.
+	// In DS13-2 and GS5-8, the number is the index of a size and not its cores.
 	if strings.HasPrefix(body[to:], "-") && n.letters != "DS" && n.letters != "GS" {
 		n.whole = number(body[from:to])
 	}
 	return n
 }
 
-// series returns the name of the series as Azure writes it: "Eadsv5",
-// "NCadsA100v4". A size that is a promotion belongs to the series promoted.
+// series returns the name of the series as Azure writes it, such as "Eadsv5" or "NCadsA100v4". A
+// promotional size belongs to the series that it promotes.
 func (n azureName) series() string {
 	rest := strings.TrimSuffix(strings.TrimSuffix(n.rest, "Promo"), "_")
 	s := n.letters + n.features
 	for part := range strings.SplitSeq(rest, "_") {
-		if len(part) > 1 { // "2" of Standard_M96ds_2_v3 is a size
+		if len(part) > 1 { // the "2" in Standard_M96ds_2_v3 is a size
 			s += part
 		}
 	}
@@ -97,7 +95,7 @@ func (n azureName) series() string {
 }
 
 // category returns the letters before the number, without the S that distinguished the first series
-// with premium disks from those without.
+// with premium disks from those without them.
 func (n azureName) category() string {
 	if len(n.letters) == 2 {
 		return strings.TrimSuffix(n.letters, "S")
@@ -105,7 +103,7 @@ func (n azureName) category() string {
 	return n.letters
 }
 
-// generation returns the number after the v, empty in the first generation.
+// generation returns the number after the "v", or "" for the first generation.
 func (n azureName) generation() string {
 	for part := range strings.SplitSeq(n.rest, "_") {
 		if v, ok := strings.CutPrefix(part, "v"); ok {
@@ -115,8 +113,8 @@ func (n azureName) generation() string {
 	return ""
 }
 
-// labelsAKS returns those that the kubelet and AKS's node provisioning put on
-// every node of t, ascending by key.
+// labelsAKS returns the labels that the kubelet and the node provisioning of AKS set on every node
+// of type t, ascending by key.
 func labelsAKS(t *policy.InstanceType, n azureName, memoryMiB int64) []policy.Label {
 	all := make([]policy.Label, 0, 9)
 	all = append(all,

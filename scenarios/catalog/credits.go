@@ -6,10 +6,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// baselines are the parts of all their vCPUs that burstable types may use all the time, in
-// thousandths, by size (user guide of EC2, "Key concepts for burstable performance instances",
-// 2026-08): t3, t3a and t4g have one table. A credit is a vCPU for a minute, so that
-// t3.medium, with 2 × 0.20 vCPU, earns 24 an hour.
+// baselines are the baseline utilisation per vCPU of burstable types by size, in thousandths (user
+// guide of EC2, "Key concepts for burstable performance instances", 2026-08); t3, t3a and t4g share
+// one table. A credit is one vCPU for one minute, so that t3.medium, with 2 × 0.20 vCPU, earns 24
+// per hour.
 var (
 	baselines = map[string]int64{
 		"nano": 50, "micro": 100, "small": 200, "medium": 200, "large": 300, "xlarge": 400, "2xlarge": 400,
@@ -19,19 +19,19 @@ var (
 	}
 )
 
-// launchCredits are the credits that a node of t2 gets for each vCPU when it is launched, where
-// it is not unlimited; no other family gets any. AWS gives them to 100 launches a day.
+// launchCredits are the credits per vCPU that a t2 node in standard mode receives at launch. Other
+// families receive none. AWS grants them to 100 launches a day.
 const launchCredits = 30
 
-// The prices of an hour of a vCPU beyond the baseline (aws.amazon.com/ec2/pricing/on-demand,
-// 2026-08, Linux). They are the same in all regions, and on Spot.
+// The prices of a vCPU-hour above the baseline (aws.amazon.com/ec2/pricing/on-demand, 2026-08,
+// Linux). They are the same in all regions and on Spot.
 const (
 	surplus    = policy.Dollar * 5 / 100
 	surplusARM = policy.Dollar * 4 / 100
 )
 
-// credits returns the terms of a type in the mode that AWS has as its default: standard for
-// t2, unlimited for the others, and on Spot too.
+// credits returns the credit terms of an instance type in the default mode of AWS, on demand and on
+// Spot: standard for t2, unlimited for the others. They are zero for a type that is not burstable.
 func credits(t *policy.InstanceType) policy.CPUCredits {
 	_, size, _ := strings.Cut(t.Name, ".")
 	table := baselines
@@ -52,8 +52,8 @@ func credits(t *policy.InstanceType) policy.CPUCredits {
 	return c
 }
 
-// Unmodelled reports whether a type shares its processors on terms that the catalog does not
-// have: the B series of Azure, the shared-core types of Google and the t1 of AWS.
+// Unmodelled reports whether an instance type shares its processors on terms that the catalog does
+// not contain: the B series of Azure, the shared-core types of Google and the t1 of AWS.
 func Unmodelled(provider, name string) bool {
 	switch provider {
 	case AWS:

@@ -7,28 +7,28 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Description is what EC2 reports of an instance type that the catalog does not
-// hold.
+// A Description is the EC2 description of an instance type that the catalog does not contain.
 type Description struct {
 	Name            string
 	VCPU, MemoryMiB int64
 
-	// GPUs is the number of accelerators, GPUName their model, as "t4", and GPUKind
-	// their make: "nvidia", "amd", "neuron" or "gaudi".
+	// GPUs is the number of accelerators, GPUName their model, such as "t4", and GPUKind their
+	// make: "nvidia", "amd", "neuron" or "gaudi".
 	GPUs             int64
 	GPUName, GPUKind string
 
-	// ENIs is the most network interfaces and IPv4 the most addresses of each: they
-	// bound the pods. Mbps is the baseline bandwidth, 0 if not reported.
+	// ENIs is the maximum number of network interfaces and IPv4 the maximum number of addresses per
+	// interface; both limit the pods. Mbps is the baseline network bandwidth, 0 if not reported.
 	ENIs, IPv4, Mbps int64
 
-	// CPUMaker made the processor: "intel", "amd" or "aws". ClockMHz is its sustained speed.
+	// CPUMaker is the manufacturer of the processor: "intel", "amd" or "aws". ClockMHz is its
+	// sustained clock speed.
 	CPUMaker string
 	ClockMHz int64
 
-	// EBSMbps is the most bandwidth to volumes of a type that is optimised for them by
-	// default, NVMeGB the size of its own disks; 0 for none. Encrypted reports whether
-	// traffic between such instances is encrypted.
+	// EBSMbps is the maximum bandwidth to EBS volumes of a type that is EBS-optimised by default,
+	// and NVMeGB the size of its instance store; 0 means none. Encrypted reports whether traffic
+	// between such instances is encrypted.
 	EBSMbps, NVMeGB int64
 	Encrypted       bool
 
@@ -36,10 +36,10 @@ type Description struct {
 	GPUMiB int64
 }
 
-// makers are the makers of accelerators as EC2 names them, by GPUKind.
+// makers maps GPUKind to the manufacturer of the accelerator as EC2 names it.
 var makers = map[string]string{"nvidia": "nvidia", "amd": "amd", "neuron": "aws", "gaudi": "habana"}
 
-// device returns the column that describes the accelerators.
+// device returns the value of the table column that describes the accelerators.
 func (d *Description) device() string {
 	switch {
 	case d.GPUs == 0:
@@ -50,8 +50,8 @@ func (d *Description) device() string {
 	return fmt.Sprintf("gpu %s %s %d %d", makers[d.GPUKind], d.GPUName, d.GPUs, d.GPUMiB)
 }
 
-// FromAWS returns the type that EC2 describes, by the rules by which the types of
-// the catalog are made, with ID 0.
+// FromAWS returns the instance type that EC2 describes, with ID 0. It applies the same rules as the
+// catalog.
 func FromAWS(d Description) policy.InstanceType {
 	f := make([]string, fixedColumnsAWS)
 	f[colName], f[colGPUName], f[colGPUKind] = d.Name, d.GPUName, d.GPUKind

@@ -1,27 +1,28 @@
 package catalog
 
-// A Volume is a block volume of a node as EC2 bills it.
+// A Volume is a block volume of a node, as EC2 bills it.
 type Volume struct {
 	// Type is a volume type of Amazon EBS, such as "gp3".
 	Type string
 
-	// GiB is its size; IOPS and MiBps are what is provisioned, 0 for what the type includes.
+	// GiB is its size. IOPS and MiBps are the provisioned performance, 0 for what the type
+	// includes.
 	GiB, IOPS, MiBps int64
 }
 
-// A volumePrice is what volumes of a type cost in us-east-1, in dollars a month.
+// A volumePrice is the price of a volume type in us-east-1, in dollars per month.
 type volumePrice struct {
 	gib float64
 
-	// iops is the price of one of them by tier, each of iopsTier, of which the first
-	// included ones cost nothing; mibps that of one MiB/s beyond those included.
+	// iops are the prices of one provisioned IOPS by tier of iopsTier, beyond iopsIncluded. mibps
+	// is the price of one MiB/s beyond mibpsIncluded.
 	iops          []float64
 	iopsIncluded  int64
 	mibps         float64
 	mibpsIncluded int64
 }
 
-// iopsTier is how many provisioned IOPS of io2 have one price.
+// iopsTier is the number of provisioned IOPS of io2 in each price tier but the last.
 const iopsTier = 32_000
 
 // volumePrices are the prices in us-east-1 (aws.amazon.com/ebs/pricing, 2026-08).
@@ -35,12 +36,13 @@ var volumePrices = map[string]volumePrice{
 	"standard": {gib: 0.05},
 }
 
-// volumeRegion is the region of volumePrices.
+// volumeRegion is the region to which volumePrices apply.
 const volumeRegion = "us-east-1"
 
-// gp3Prices are what a GiB of gp3 costs a month in each region (aws.amazon.com/ebs/pricing,
-// 2021-07, when gp3 was half a year old). All prices of a region stand to those of
-// us-east-1 as these do, which is exact for gp2 and within a tenth for the others.
+// gp3Prices are the prices of a GiB of gp3 per month by region (aws.amazon.com/ebs/pricing,
+// 2021-07, half a year after the launch of gp3). All volume prices of a region are scaled by the
+// ratio of its gp3 price to that of us-east-1, which is exact for gp2 and within a tenth for the
+// others.
 var gp3Prices = map[string]float64{
 	"us-east-1": 0.08, "us-east-2": 0.08, "us-west-1": 0.096, "us-west-2": 0.08,
 	"af-south-1": 0.1047, "ap-east-1": 0.1056, "ap-northeast-1": 0.096, "ap-northeast-2": 0.0912, "ap-northeast-3": 0.096,
@@ -49,12 +51,11 @@ var gp3Prices = map[string]float64{
 	"me-south-1": 0.0968, "sa-east-1": 0.152,
 }
 
-// VolumeTypes are the types of volumes that have a price, ascending.
+// VolumeTypes returns the volume types that have a price, ascending.
 func VolumeTypes() []string { return []string{"gp2", "gp3", "io1", "io2", "sc1", "st1", "standard"} }
 
-// PriceOf returns what v costs in a region, in dollars a month. It reports false for a region
-// whose prices are not here: then it is what v costs in us-east-1. An unknown type costs
-// nothing.
+// PriceOf returns the price of v in a region, in dollars per month, and whether the region's prices
+// are known; if not, it returns the price in us-east-1. The price of an unknown volume type is 0.
 func (v Volume) PriceOf(region string) (dollars float64, known bool) {
 	p := volumePrices[v.Type]
 	dollars = float64(p.gib * float64(v.GiB))

@@ -10,9 +10,9 @@ import (
 
 const labelAWS = "karpenter.k8s.aws/instance-"
 
-// awsLabels are the labels that Karpenter gives to nodes by their type (computeRequirements in
-// pkg/providers/instancetype/types.go of karpenter-provider-aws v1.14.1), without their prefix, and
-// whether they are known of described types alone.
+// awsLabels are the labels that Karpenter sets on nodes by instance type (computeRequirements in
+// pkg/providers/instancetype/types.go of karpenter-provider-aws v1.14.1), without their prefix. The
+// value is true if only described types have the label.
 var awsLabels = map[string]bool{
 	"accelerator-count": true, "accelerator-manufacturer": true, "accelerator-name": true,
 	"capability-flex": false, "category": false, "cpu": false, "cpu-manufacturer": true, "cpu-sustained-clock-speed-mhz": true,
@@ -21,15 +21,16 @@ var awsLabels = map[string]bool{
 	"local-nvme": true, "memory": false, "network-bandwidth": false, "size": false, "tenancy": false,
 }
 
-// IsTypeLabel reports whether nodes of AWS carry the label because of their instance type.
+// IsTypeLabel reports whether key is a label that AWS nodes have because of their instance type.
 func IsTypeLabel(key string) bool {
 	name, ours := strings.CutPrefix(key, labelAWS)
 	_, known := awsLabels[name]
 	return ours && known
 }
 
-// Knows reports whether the labels of t show if its nodes have a label. A few types are sold no
-// longer and described nowhere: of these the catalog knows no more than what prices lists say.
+// Knows reports whether the labels of t determine whether its nodes have the label key. They do not
+// for a few retired types that EC2 does not describe: for these the catalog has only the contents
+// of price lists.
 func Knows(t *policy.InstanceType, key string) bool {
 	if name, ours := strings.CutPrefix(key, labelAWS); t.Provider != AWS || !ours || !awsLabels[name] {
 		return true
@@ -38,14 +39,15 @@ func Knows(t *policy.InstanceType, key string) bool {
 	return described
 }
 
-// A device is the accelerator of a type as EC2 describes it.
+// A device is the accelerator of an instance type, as EC2 describes it.
 type device struct {
 	class              string // "gpu" or "accelerator"
 	maker, name, count string
 	memoryMiB          string // of a GPU
 }
 
-// deviceOf reads the column; a type that is not described has what the price lists say.
+// deviceOf parses the device column. For a type that EC2 does not describe, it returns the
+// accelerator in the price lists.
 func deviceOf(t *policy.InstanceType, column string) (d device) {
 	if f := strings.Fields(column); len(f) >= 4 {
 		d = device{class: f[0], maker: f[1], name: f[2], count: f[3]}
@@ -58,8 +60,9 @@ func deviceOf(t *policy.InstanceType, column string) (d device) {
 	return d
 }
 
-// labelsAWS returns those that the kubelet and Karpenter put on every node of t, ascending by key. A
-// label without a value is left out but for the hypervisor, whose value is empty on bare metal.
+// labelsAWS returns the labels that the kubelet and Karpenter set on every node of type t,
+// ascending by key. A label without a value is omitted, except the hypervisor, which is empty on
+// bare metal.
 func labelsAWS(t *policy.InstanceType, f []string, memoryMiB int64) []policy.Label {
 	_, size, _ := strings.Cut(t.Name, ".")
 	_, generation := split(t.Family)
@@ -91,7 +94,7 @@ func labelsAWS(t *policy.InstanceType, f []string, memoryMiB int64) []policy.Lab
 	return append(all, common(t)...)
 }
 
-// positive returns a number of the table, empty for 0.
+// positive returns a number of the table, or "" for 0.
 func positive(field string) string {
 	if field == "0" {
 		return ""
@@ -99,7 +102,7 @@ func positive(field string) string {
 	return field
 }
 
-// hypervisor is empty on bare metal.
+// hypervisor returns the hypervisor of an instance type, or "" on bare metal.
 func hypervisor(t *policy.InstanceType) string {
 	switch {
 	case strings.Contains(t.Name, ".metal"):

@@ -6,13 +6,13 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Filter chooses types to list. The zero Filter chooses all.
+// A Filter selects instance types. The zero Filter selects all.
 type Filter struct {
-	// Providers whose types to list, in the order given; empty means all.
+	// Providers are the providers to list, in this order; empty means all.
 	Providers []string
 
-	// Region whose prices to show; empty shows the cheapest of all regions of a
-	// provider. A type without a price there is left out.
+	// Region is the region whose prices to show; empty means the cheapest region of each provider.
+	// A type without a price there is omitted.
 	Region string
 
 	// Families, Categories and Arch restrict the types; empty means any.
@@ -24,24 +24,24 @@ type Filter struct {
 	MinVCPU, MaxVCPU, MinGPUs int64
 }
 
-// A Row is one type with its price.
+// A Row is an instance type with its price.
 type Row struct {
 	Type policy.InstanceType
 
-	// MemoryMiB is the memory that the type is sold with; Type.Capacity has
-	// what is left of it below a hypervisor and a kernel.
+	// MemoryMiB is the nominal memory of the type. Type.Capacity has the memory that its kernel
+	// reports.
 	MemoryMiB int64
 
-	// Region is where OnDemand is the price of one node-hour.
+	// Region is the region of OnDemand, the price per node-hour.
 	Region   string
 	OnDemand policy.Money
 
-	// Basis says in words what OnDemand was derived from where the provider
-	// publishes none; empty for a published price.
+	// Basis describes the derivation of OnDemand if the provider publishes no price; empty for a
+	// published price.
 	Basis string
 }
 
-// List returns the types that f chooses, ascending by name within a provider.
+// List returns the instance types that f selects, by provider and ascending by name.
 func List(f Filter) []Row {
 	providers := f.Providers
 	if len(providers) == 0 {
@@ -75,8 +75,8 @@ func (f *Filter) takes(t *policy.InstanceType) bool {
 		t.Capacity.GPU >= f.MinGPUs
 }
 
-// priced returns the row of kind at the wanted region, or at the cheapest, the
-// first by name among equals.
+// priced returns the row for kind in the requested region, or in the cheapest region, the first by
+// name among equals. It reports false if there is no price.
 func (f *Filter) priced(t *table, kind policy.InstanceType, fields []string) (Row, bool) {
 	best, found := Row{Type: kind, MemoryMiB: number(fields[colMemory])}, false
 	for i, region := range t.regions {

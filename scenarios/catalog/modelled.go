@@ -10,22 +10,21 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// modelledRegion is where the stand-in for a price is looked for, whatever the
-// region of the class: one region, so that two regions of Rackspace differ by
-// what their own auctions say and by nothing that was modelled.
+// modelledRegion is the AWS region of the substitute prices for Rackspace. It is the same for all
+// regions of Rackspace, so that they differ only by their own auctions.
 const modelledRegion = "us-east-1"
 
 // modelledRule describes how a price that is not published is derived.
 const modelledRule = "the cheapest AWS type of " + modelledRegion + " with at least its vCPU, memory and GPUs"
 
-// OnDemandModelled returns a substitute for the on-demand price of one node for one hour where the
+// OnDemandModelled returns a substitute for the on-demand price of one node per hour where the
 // provider publishes no price, and a description of its derivation, which is printed with it.
 //
-// For a Rackspace class it is the price of the cheapest AWS type of us-east-1 with the same
+// For a Rackspace class, it is the price of the cheapest AWS type of us-east-1 with the same
 // architecture and at least its vCPU, memory and GPUs. Types that have their full CPU performance
-// only at times (the T families and -flex) are left out, since a Rackspace node always has it.
-// Rackspace itself says only that its on-demand prices follow the Spot prices of other clouds. A
-// machine of Google Cloud that is sold only as Spot has its share of the price of the whole
+// only at times (the T families and -flex) are excluded, since a Rackspace node always has it.
+// Rackspace itself only states that its on-demand prices follow the Spot prices of other clouds. A
+// machine type of Google Cloud that is sold only as Spot has its share of the price of the whole
 // machine. Other types have no modelled price.
 func OnDemandModelled(provider, region, name string) (price policy.Money, basis string, ok bool) {
 	if provider == GCP {
@@ -51,8 +50,8 @@ func OnDemandModelled(provider, region, name string) (price policy.Money, basis 
 	return s.price, "modelled: " + s.name + ", " + modelledRule, true
 }
 
-// OnDemandOrModelled returns the published price of one node for one hour on demand, else the modelled
-// one with a description of its derivation; 0 where neither is known.
+// OnDemandOrModelled returns the published on-demand price of one node per hour, or else the
+// modelled one with a description of its derivation. The price is 0 if neither is known.
 func OnDemandOrModelled(provider, region, name string) (price policy.Money, basis string) {
 	if price, published := OnDemand(provider, region, name); published {
 		return price, ""
@@ -61,23 +60,22 @@ func OnDemandOrModelled(provider, region, name string) (price policy.Money, basi
 	return price, basis
 }
 
-// A portion is a machine that is a part of a larger one, which alone is sold on
+// A portion is a machine type that is a fraction of a larger one, which is the only one sold on
 // demand.
 type portion struct {
 	of    string
 	parts policy.Money
 
-	// also are regions in which it was recorded and the larger one has no published price: the
-	// price of us-central1 is used there.
+	// also are the regions in which the type was recorded although the larger one has no published
+	// price there. They use the price of us-central1.
 	also []string
 }
 
-// portions are those of Google Cloud that are sold as Spot and Flex-start only
-// (Google Cloud documentation, "GPU machine types").
+// portions are the machine types of Google Cloud that are sold only as Spot and Flex-start (Google
+// Cloud documentation, "GPU machine types").
 var portions = map[string]portion{"a3-highgpu-1g": {"a3-highgpu-8g", 8, []string{"asia-south2", "europe-west3"}}}
 
-// shareOnDemand returns a machine's share of the price of the larger one that it
-// is a part of.
+// shareOnDemand returns the fraction of the larger type's price that corresponds to a portion.
 func shareOnDemand(region, name string) (price policy.Money, basis string, ok bool) {
 	p, ok := portions[name]
 	if !ok {
@@ -94,7 +92,8 @@ func shareOnDemand(region, name string) (price policy.Money, basis string, ok bo
 		region), true
 }
 
-// A standIn is a type whose price another provider's type may be given.
+// A standIn is an instance type whose price may substitute for the price of another provider's
+// type.
 type standIn struct {
 	name                  string
 	vcpu, memoryMiB, gpus int64
@@ -102,7 +101,7 @@ type standIn struct {
 	price                 policy.Money
 }
 
-// standIns returns those of AWS, the cheapest first.
+// standIns returns the substitutes from AWS, the cheapest first.
 var standIns = sync.OnceValue(func() []standIn {
 	var all []standIn
 	t := tableOf(AWS)

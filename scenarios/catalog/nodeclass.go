@@ -6,43 +6,43 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A NodeClass is what an EC2NodeClass of Karpenter changes of the nodes of a type: what of
-// the machine is left for pods. The zero value changes nothing. The rules are those of
+// A NodeClass contains the settings of an EC2NodeClass of Karpenter that change the resources for
+// pods on a node. The zero value changes nothing. The rules are those of
 // github.com/aws/karpenter-provider-aws v1.14.1, pkg/providers/instancetype/types.go.
 type NodeClass struct {
-	// PodsMax and PodsPerCore bound the pods of a node; 0 leaves that to the addresses of
-	// its network interfaces.
+	// PodsMax and PodsPerCore limit the pods of a node. If they are 0, the addresses of its network
+	// interfaces limit them.
 	PodsMax, PodsPerCore int64
 
-	// Bottlerocket says that the image is one. Its kubelet knows no pods per core, and
-	// keeps memory back for the pods that it may hold and not for those that the network
-	// would let it have.
+	// Bottlerocket reports that the image is Bottlerocket. Its kubelet has no setting for pods per
+	// core, and reserves memory for the pods that the node may run instead of those that its
+	// network interfaces would allow.
 	Bottlerocket bool
 
-	// System is kept back for the system; by default nothing is.
+	// System are the resources reserved for the system; none by default.
 	System policy.Resources
 
-	// Kube are the reservations for Kubernetes that replace the default ones; a nil one
-	// replaces nothing.
+	// KubeCPU, KubeMemory and KubeStorage are the reservations for Kubernetes; nil means the
+	// default.
 	KubeCPU, KubeMemory, KubeStorage *int64
 
-	// EvictMemory and EvictStorage are the thresholds of hard eviction that replace the
-	// default ones.
+	// EvictMemory and EvictStorage are the thresholds of hard eviction; if not set, the defaults
+	// apply.
 	EvictMemory, EvictStorage Threshold
 
-	// RootVolume is the size of the disk, 0 for the default one.
+	// RootVolume is the size in bytes of the disk that pods write to, 0 for the default.
 	RootVolume int64
 }
 
-// A Threshold of eviction is an amount or a percentage of what there is. Set is false for
-// one that is not stated.
+// A Threshold is a threshold of eviction, as an amount in bytes or as a percentage of the capacity.
+// Set is false if it is not stated.
 type Threshold struct {
 	Set     bool
 	Amount  int64
 	Percent float64
 }
 
-// of returns the threshold for what there is in all. A percentage of 100 means none.
+// of returns the threshold for a capacity of all. A percentage of 100 disables it.
 func (h Threshold) of(all int64) int64 {
 	switch {
 	case h.Percent == 100:
@@ -53,7 +53,8 @@ func (h Threshold) of(all int64) int64 {
 	return h.Amount
 }
 
-// Apply sets what a type of AWS as the catalog has it offers to pods under c.
+// Apply sets the capacity and the allocatable resources of t, an AWS type of the catalog, to those
+// under c.
 func (c *NodeClass) Apply(t *policy.InstanceType) {
 	addresses := t.Capacity.Pods
 	if c.PodsMax > 0 {
@@ -71,10 +72,10 @@ func (c *NodeClass) Apply(t *policy.InstanceType) {
 	t.Allocatable = c.allocatable(t.Capacity, addresses)
 }
 
-// allocatable returns what the kubelet leaves to pods of capacity: less what is kept back
-// for Kubernetes, by default of the processors [reservedCPU], 255 MiB and 11 MiB for each
-// of a number of pods, and 1 GiB of disk; for the system; and the thresholds of hard
-// eviction, by default of the disk a tenth.
+// allocatable returns the resources that the kubelet leaves for pods. It subtracts the reservation
+// for Kubernetes (by default [reservedCPU], 255 MiB plus 11 MiB for each of a number of pods, and 1
+// GiB of disk), the reservation for the system, and the thresholds of hard eviction (by default a
+// tenth of the disk).
 func (c *NodeClass) allocatable(capacity policy.Resources, pods int64) policy.Resources {
 	or := func(x *int64, otherwise int64) int64 {
 		if x != nil {

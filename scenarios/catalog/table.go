@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// The tables. Lines that begin with # say where the facts come from; then come
-// the names of the columns, where it has one the letters of the zones of each
-// region, and one line for each type, ascending by name.
+// The tables. Lines that start with # state the origin of the data. The next lines are the names of
+// the columns and, in some tables, the zone letters of each region. The other lines are instance
+// types, ascending by name.
 var (
 	//go:embed aws.tsv
 	awsText string
@@ -21,7 +21,7 @@ var (
 	rackspaceText string
 )
 
-// The columns of every table before the prices. AWS has nine more.
+// The columns that precede the prices. AWS has nine more than the other tables.
 const (
 	colName = iota
 	colVCPU
@@ -43,7 +43,7 @@ const (
 	fixedColumnsAWS
 )
 
-// A table is a text cut into lines, ascending by name.
+// A table is the text of a table split into lines, ascending by name.
 type table struct {
 	// fixed is the number of columns before those of the regions.
 	fixed   int
@@ -51,12 +51,12 @@ type table struct {
 	lines   []string
 	regions []string
 
-	// zones holds the letters of the zones of each region, or is nil.
+	// zones are the zone letters of each region; nil if the table has none.
 	zones []string
 }
 
-// lazily returns the table of a text, cut when it is first used: a run that meets one provider does
-// not pay for the others.
+// lazily returns a function that parses the table on first use, so that a run with one provider
+// does not parse the others.
 func lazily(text string, fixed int) func() *table {
 	return sync.OnceValue(func() *table { return cut(text, fixed) })
 }
@@ -80,7 +80,7 @@ func cut(text string, fixed int) *table {
 	return t
 }
 
-// line returns the fields of a type's line.
+// line returns the fields of a type's line, and whether there is one.
 func (t *table) line(name string) ([]string, bool) {
 	i, ok := slices.BinarySearch(t.names, name)
 	if !ok {

@@ -4,10 +4,10 @@ import (
 	"slices"
 )
 
-// Zones returns the zones of a region of provider, in order, by their usual names. Which zone of
-// AWS and Azure a name refers to differs by account. Where no list gives the number of zones of a
-// region of AWS or Google, it has three. A region of Azure without zones and every region of
-// Rackspace is its own and only zone. A region that is not in the catalog has no zones.
+// Zones returns the usual names of the zones of a region of provider, ascending; nil for a region
+// that is not in the catalog. On AWS and Azure, accounts differ in which zone a name refers to. A
+// region of AWS or Google whose number of zones is not listed has three. A region of Azure without
+// availability zones and every region of Rackspace is its own and only zone.
 func Zones(provider, region string) []string {
 	t := tableOf(provider)
 	if t == nil {
@@ -39,8 +39,8 @@ func Zones(provider, region string) []string {
 	return zones
 }
 
-// azureZonal are the regions of Azure with availability zones (Azure
-// documentation, "List of Azure regions").
+// azureZonal lists the regions of Azure with availability zones (Azure documentation, "List of
+// Azure regions").
 var azureZonal = []string{
 	"australiaeast", "brazilsouth", "canadacentral", "centralindia", "centralus", "eastasia", "eastus", "eastus2",
 	"francecentral", "germanywestcentral", "israelcentral", "italynorth", "japaneast", "koreacentral",

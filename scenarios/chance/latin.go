@@ -2,9 +2,9 @@ package chance
 
 import "slices"
 
-// LatinHypercube draws n points in [0, 1)^dims such that, in each dimension, each of n equal parts
-// contains one of them (McKay, Beckman and Conover, 1979): few points cover every part of every
-// dimension. Points are drawn by seed and stream.
+// LatinHypercube draws n points in [0, 1)^dims such that, in each dimension, each of n equal
+// intervals contains one of them (McKay, Beckman and Conover, 1979). The points are determined by
+// seed and stream.
 func LatinHypercube(seed uint64, stream string, n, dims int) [][]float64 {
 	points := make([][]float64, n)
 	for i := range points {

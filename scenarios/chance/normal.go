@@ -2,10 +2,9 @@ package chance
 
 import "github.com/spotter-dev/spotter/policy/portable"
 
-// NormalCDF returns the probability that a normal number of mean 0 and
-// deviation 1 is at most x, to about 15 digits (Hart 1968 in the form of West,
-// "Better approximations to cumulative normal functions", 2005). The functions
-// of the standard library differ by machine.
+// NormalCDF returns the probability that a standard normal variable is at most x, to about 15
+// digits (Hart 1968 in the form of West, "Better approximations to cumulative normal functions",
+// 2005). The functions of the standard library give different results on different machines.
 func NormalCDF(x float64) float64 {
 	a := max(x, -x)
 	if a > 37 {
@@ -28,7 +27,7 @@ func NormalCDF(x float64) float64 {
 	return tail
 }
 
-// The coefficients of Hart's fraction, constant term first.
+// The coefficients of Hart's rational function, constant term first.
 var (
 	cdfNum = [8]float64{
 		220.206867912376, 221.213596169931, 112.079291497871, 33.912866078383, 6.37396220353165, 0.700383064443688,

@@ -6,9 +6,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// The coefficients of Wichura's algorithm AS 241 (PPND16, Applied Statistics
-// 37, 1988), constant term first: numerator and denominator for the middle, for
-// the tails and for the far tails.
+// The coefficients of Wichura's algorithm AS 241 (PPND16, Applied Statistics 37, 1988), constant
+// term first: numerator and denominator for the centre, the tails and the far tails.
 var (
 	middleNum = [8]float64{
 		3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
@@ -57,7 +56,7 @@ func NormalQuantile(p float64) float64 {
 	return x
 }
 
-// polynomial evaluates the polynomial with these coefficients, constant first.
+// polynomial evaluates the polynomial with coefficients c, constant term first.
 func polynomial(c *[8]float64, x float64) float64 {
 	sum := c[7]
 	for i := 6; i >= 0; i-- {

@@ -1,6 +1,6 @@
-// Package edit changes the text of a scenario: single fields, whole pools, and what they may buy. It
-// knows documents of YAML and not what they mean; what is wrong with a changed one is found where
-// scenarios are read.
+// Package edit changes the text of a scenario: single fields, whole pools, and the capacity that
+// pools may buy. It treats documents as YAML without interpreting them; errors in a changed
+// document are found when the scenario is read.
 package edit
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/spotter-dev/spotter/internal/nearest"
 )
 
-// A File is the documents of a scenario, to be changed. The zero value holds none.
+// A File contains the documents of a scenario. The zero value has no documents.
 type File struct {
 	docs []*yaml.Node // mappings
 }
 
-// Read reads the documents of data; name says in errors what it is. Lists of Kubernetes become
-// their items.
+// Read parses the documents in data; name identifies the text in errors. Kubernetes lists are
+// replaced by their items.
 func Read(name string, data []byte) (*File, error) {
 	f := &File{}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -53,7 +53,8 @@ func Read(name string, data []byte) (*File, error) {
 	}
 }
 
-// listed returns an item of a list with the kind that the list implies, where it states none.
+// listed returns an item of a list. If the item states no kind, it gets the kind and apiVersion
+// that the list implies.
 func listed(item, list *yaml.Node) *yaml.Node {
 	kind := strings.TrimSuffix(text(list, "kind"), "List")
 	if kind == "" || item.Kind != yaml.MappingNode || text(item, "kind") != "" {
@@ -65,7 +66,7 @@ func listed(item, list *yaml.Node) *yaml.Node {
 	return item
 }
 
-// Text returns the documents as they are now.
+// Text returns the documents in their current state as YAML.
 func (f *File) Text() ([]byte, error) {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
@@ -79,14 +80,14 @@ func (f *File) Text() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// shortNames are the names that kubectl accepts for a kind in addition to its resource.
+// shortNames maps the short names that kubectl accepts to the lower-case kind.
 var shortNames = map[string]string{
 	"deploy": "deployment", "sts": "statefulset", "ds": "daemonset", "cj": "cronjob", "po": "pod",
 	"pdb": "poddisruptionbudget", "pc": "priorityclass", "cpool": "capacitypool",
 }
 
-// kindIs reports whether word, as a user writes it, means kind: the kind itself, its resource as
-// kubectl takes it, or the short name of that.
+// kindIs reports whether a word written by a user denotes kind: the kind itself, its plural
+// resource name as in kubectl, or a short name.
 func kindIs(word, kind string) bool {
 	word, _, _ = strings.Cut(strings.ToLower(word), ".")
 	kind = strings.ToLower(kind)
@@ -94,8 +95,8 @@ func kindIs(word, kind string) bool {
 	return word == kind || word == kind+"s" || word == kind+"es"
 }
 
-// find returns the object that the start of ref names, as KIND/NAME or KIND/NAMESPACE/NAME, and the
-// rest of ref.
+// find returns the object that the prefix of ref identifies, as KIND/NAME or KIND/NAMESPACE/NAME,
+// and the rest of ref.
 func (f *File) find(ref string) (doc *yaml.Node, rest string, err error) {
 	word, ref, ok := strings.Cut(ref, "/")
 	if !ok {
@@ -117,7 +118,7 @@ func (f *File) find(ref string) (doc *yaml.Node, rest string, err error) {
 			if !begins || behind != "" && !strings.HasPrefix(behind, ".") && !strings.HasPrefix(behind, "[") {
 				continue
 			}
-			if len(n) > length { // of web and web.v2, the latter
+			if len(n) > length { // the longest name wins: web.v2 instead of web
 				found, length = nil, len(n)
 			}
 			if len(n) == length {
@@ -137,7 +138,7 @@ func (f *File) find(ref string) (doc *yaml.Node, rest string, err error) {
 	return found[0], strings.TrimPrefix(ref[length:], "."), nil
 }
 
-// there says what there is in place of word, and which of it was probably meant.
+// there returns a hint that lists names and suggests the one most similar to word.
 func there(word string, names []string) string {
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -156,7 +157,7 @@ func there(word string, names []string) string {
 	return ": there is " + strings.Join(names, ", ") + more + meant
 }
 
-// child returns the value under key, nil without one.
+// child returns the value under key, or nil.
 func child(n *yaml.Node, key string) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -172,7 +173,7 @@ func child(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// text returns the scalar under the keys of path, empty without one.
+// text returns the scalar at path, or "".
 func text(n *yaml.Node, path ...string) string {
 	for _, key := range path {
 		if n = child(n, key); n == nil {

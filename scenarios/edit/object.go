@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ObjectAt returns, as KIND/NAME, the object at a line of a text; empty if the line is in no
-// object. It expresses errors of a changed text in terms that its author knows.
+// ObjectAt returns, as KIND/NAME, the object at a line of a text, or "" if the line is in no
+// object. It is used to report errors of a changed text in terms that its author knows.
 func ObjectAt(written []byte, line int) string {
 	f, err := Read("", written)
 	if err != nil {
@@ -23,7 +23,8 @@ func ObjectAt(written []byte, line int) string {
 	return name
 }
 
-// Setting returns the object and the path that a change names, as [File.Set] takes it.
+// Setting returns the object and the field path that a change identifies; see [File.Set] for the
+// format of changes.
 func (f *File) Setting(change string) (kind, namespace, name, path string, err error) {
 	ref, _, err := Split(change)
 	if err != nil {
@@ -37,8 +38,8 @@ func (f *File) Setting(change string) (kind, namespace, name, path string, err e
 		path, nil
 }
 
-// Fields returns the settings that a change may name, as KIND/NAME.path, in their order: the
-// single values of the objects, but those of lists.
+// Fields returns the settings that a change may refer to, as KIND/NAME.path, in document order: all
+// scalars below spec that are not in lists.
 func (f *File) Fields() (out []string) {
 	for _, d := range f.docs {
 		if d.Kind == yaml.DocumentNode {

@@ -10,13 +10,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// poolKinds are the kinds that say what may be bought. A folder of a repository may hold others.
+// poolKinds are the kinds of pools and node classes. A folder of a repository may contain other
+// kinds.
 var poolKinds = []string{"NodePool", "EC2NodeClass", "NodeClass", "KWOKNodeClass", "CapacityPool", "Provisioner",
 	"AWSNodeTemplate"}
 
-// ReplacePools takes over the pools and node classes of other: one of the same kind and name is
-// replaced, another one is added. With prune those that are not in other go, of each kind that
-// other has. All else in other is left out.
+// ReplacePools copies the pools and node classes of other into f: one with the same kind and name
+// is replaced, another one is added. If prune is set, it removes the ones that are not in other,
+// for each kind that other contains. Other objects are not copied.
 func (f *File) ReplacePools(other *File, prune bool) error {
 	var taken []*yaml.Node
 	var kinds, seen []string
@@ -50,7 +51,7 @@ func (f *File) ReplacePools(other *File, prune bool) error {
 	return nil
 }
 
-// RemovePools removes the pools and node classes that are in old and not in latest, which were
+// RemovePools removes the pools and node classes that are in old and not in latest, since they were
 // deleted.
 func (f *File) RemovePools(old, latest *File) {
 	var gone, left []string
@@ -71,17 +72,17 @@ func (f *File) Add(other *File) { f.docs = append(f.docs, other.docs...) }
 func keyOf(d *yaml.Node) string { return text(d, "kind") + " " + text(d, "metadata", "name") }
 
 const (
-	// capacityTypes is the annotation of a CapacityPool that says what as-is buys in it, ownShare
-	// the one that says which part of it is Spot where that is kept.
+	// capacityTypes is the annotation of a CapacityPool that lists the capacity types which the
+	// as-is baseline buys. ownShare is the annotation with the Spot share that the pool keeps.
 	capacityTypes = "spotter.dev/capacity-types"
 	ownShare      = "spotter.dev/own-spot-share"
 
-	// capacityType is the label of Karpenter that requirements of a NodePool name.
+	// capacityType is the label of Karpenter for the capacity type of a node.
 	capacityType = "karpenter.sh/capacity-type"
 )
 
-// AllowSpot lets every pool buy Spot in addition to what it may already buy. It returns how many
-// pools could not before.
+// AllowSpot allows every pool to buy Spot in addition to its present capacity types. It returns the
+// number of pools that it changed.
 func (f *File) AllowSpot() (int, error) {
 	changed := 0
 	for _, d := range f.docs {
@@ -101,7 +102,8 @@ func (f *File) AllowSpot() (int, error) {
 	return changed, nil
 }
 
-// allowInCapacityPool lets as-is buy both capacity types.
+// allowInCapacityPool allows the as-is baseline to buy both capacity types. It reports whether this
+// changed the pool.
 func allowInCapacityPool(d *yaml.Node) (bool, error) {
 	types := text(d, "metadata", "annotations", capacityTypes)
 	most, err := strconv.ParseFloat(text(d, "spec", "capacity", "spotShare", "max"), 64)
@@ -120,7 +122,8 @@ func allowInCapacityPool(d *yaml.Node) (bool, error) {
 	return true, change(d, changes...)
 }
 
-// allowInNodePool adds Spot to what a NodePool requires of the capacity type.
+// allowInNodePool adds Spot to the capacity types that a NodePool allows. It reports whether this
+// changed the NodePool.
 func allowInNodePool(d *yaml.Node) (bool, error) {
 	const labels = "spec.template.metadata.labels[" + capacityType + "]"
 	labelled := text(d, "spec", "template", "metadata", "labels", capacityType)
@@ -162,7 +165,7 @@ func allowInNodePool(d *yaml.Node) (bool, error) {
 	return changed, nil
 }
 
-// change does changes of a document, each written path=value.
+// change applies changes to a document, each written path=value.
 func change(d *yaml.Node, changes ...string) error {
 	for _, c := range changes {
 		ref, value, err := Split(c)
@@ -176,8 +179,8 @@ func change(d *yaml.Node, changes ...string) error {
 	return nil
 }
 
-// Commit adds a savings plan to what the scenario has paid for: dollars per hour, and what it takes
-// off the price on demand.
+// Commit adds a savings plan to the commitments of the scenario. Spend is in dollars per hour, and
+// discount is the reduction of the on-demand price.
 func (f *File) Commit(name string, spend, discount float64) error {
 	i := slices.IndexFunc(f.docs, func(d *yaml.Node) bool { return text(d, "kind") == "Scenario" })
 	if i < 0 {

@@ -10,10 +10,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Set does a change that is written KIND/NAME.path=value. The path has keys with dots between,
-// [2] for a place of a list, [key=value] for the element of a list that has it, and [any.key] for
-// a key with dots. The value is YAML; null takes the field away. A key that is not there is made,
-// and a place just behind a list appends to it.
+// Set applies a change that is written KIND/NAME.path=value. A path consists of keys separated by
+// dots, [2] for an index of a list, [key=value] for the list element with this value, and [any.key]
+// for a key that contains dots. The value is YAML; null removes the field. Missing keys are
+// created, and an index equal to the length of a list appends to it.
 func (f *File) Set(change string) error {
 	ref, value, err := Split(change)
 	if err != nil {
@@ -44,7 +44,7 @@ func put(doc *yaml.Node, at, value string) error {
 	return s.set(doc)
 }
 
-// Split cuts a change into what it changes and the value.
+// Split splits a change into the reference to a field and the value.
 func Split(change string) (ref, value string, err error) {
 	depth := 0
 	for i, c := range change {
@@ -60,7 +60,7 @@ func Split(change string) (ref, value string, err error) {
 	return "", "", fmt.Errorf("%q gives no value, as in deployment/web.spec.replicas=4", change)
 }
 
-// forget takes away where nodes stood, which means nothing elsewhere.
+// forget clears the positions of nodes, which are meaningless in another document.
 func forget(n *yaml.Node) {
 	n.Line, n.Column = 0, 0
 	for _, c := range n.Content {
@@ -68,7 +68,8 @@ func forget(n *yaml.Node) {
 	}
 }
 
-// A step is a part of a path: a key, or in brackets whatever the node at hand makes of it.
+// A step is an element of a path: a key or, in brackets, a selector whose meaning depends on the
+// node.
 type step struct {
 	text    string
 	bracket bool
@@ -81,7 +82,7 @@ func (s step) String() string {
 	return s.text
 }
 
-// parsePath cuts a path such as "spec.taints[0].key".
+// parsePath parses a path such as "spec.taints[0].key".
 func parsePath(text string) ([]step, error) {
 	var path []step
 	whole := text
@@ -114,14 +115,14 @@ func parsePath(text string) ([]step, error) {
 	return path, nil
 }
 
-// A setter puts a value at a path.
+// A setter sets a value at a path.
 type setter struct {
 	path  []step
 	value *yaml.Node
-	at    int // how much of the path is behind
+	at    int // number of path elements that are resolved
 }
 
-// here is the part of the path that is behind.
+// here returns the resolved part of the path.
 func (s *setter) here() string {
 	var b strings.Builder
 	for i, p := range s.path[:s.at] {
@@ -135,7 +136,7 @@ func (s *setter) here() string {
 
 func (s *setter) removes() bool { return s.value.Tag == "!!null" }
 
-// set continues below n, which it owns.
+// set sets the value below n, which it may modify.
 func (s *setter) set(n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -191,7 +192,7 @@ func (s *setter) inList(n *yaml.Node) error {
 	return s.into(&n.Content[i], last)
 }
 
-// place returns the place in the list n that p means; that behind the last is one too.
+// place returns the index in the list n that p selects. It may equal the length of the list.
 func (s *setter) place(n *yaml.Node, p step) (int, error) {
 	if !p.bracket {
 		return 0, fmt.Errorf("%s is a list: write [0] to [%d], or [key=value], before %s", s.here(), len(n.Content), p.text)
@@ -216,7 +217,8 @@ func (s *setter) place(n *yaml.Node, p step) (int, error) {
 	return 0, fmt.Errorf("no element of %s has %s=%s%s", s.here(), key, value, there(value, have))
 }
 
-// into puts the value into slot, or continues below it.
+// into stores the value in slot if this is the last element of the path, and otherwise continues
+// below slot.
 func (s *setter) into(slot **yaml.Node, last bool) error {
 	if !last {
 		*slot = own(*slot)
@@ -224,16 +226,16 @@ func (s *setter) into(slot **yaml.Node, last bool) error {
 	}
 	v := s.value
 	if parent := s.parent(); v.Kind == yaml.ScalarNode && slices.Contains(textMaps, parent) {
-		v.Tag, v.Style = "!!str", yaml.DoubleQuotedStyle // 5 of an annotation is "5"
+		v.Tag, v.Style = "!!str", yaml.DoubleQuotedStyle // a value of 5 in an annotation becomes "5"
 	}
 	*slot = v
 	return nil
 }
 
-// textMaps are the mappings of Kubernetes whose values are texts.
+// textMaps are the Kubernetes mappings whose values are strings.
 var textMaps = []string{"annotations", "labels", "matchLabels", "nodeSelector"}
 
-// parent is the key above the last one.
+// parent returns the second to last key of the path, or "".
 func (s *setter) parent() string {
 	if len(s.path) < 2 {
 		return ""
@@ -241,8 +243,8 @@ func (s *setter) parent() string {
 	return s.path[len(s.path)-2].text
 }
 
-// own returns n, of an alias a copy of what it means, so that a change stays where it was made. A
-// null becomes an empty mapping.
+// own returns n, or a copy of its target if n is an alias, so that a change affects only this
+// place. A null becomes an empty mapping.
 func own(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
@@ -263,8 +265,7 @@ func copied(n *yaml.Node) *yaml.Node {
 	return &out
 }
 
-// Short shortens a change to what distinguishes it: kind and name, and the end of the path below
-// them.
+// Short shortens a change to its distinctive parts: kind, name, and the end of the field path.
 func Short(text string) string {
 	ref, value, err := Split(text)
 	if err != nil {

@@ -17,27 +17,27 @@ import (
 )
 
 const (
-	// compactRows is the maximum number of rows of a row group of a compact trace, which is the
-	// least that a reader reads. Half of it makes files a tenth longer and reading a fifth
+	// compactRows is the maximum number of rows in a row group of a compact trace, which is the
+	// minimum that a reader reads. Half as many make files a tenth longer and reading a fifth
 	// slower; four times as many make files a tenth shorter and reading two fifths faster. Each
-	// zone starts a new row group, so that the bounds of a group show which types it has, and a
-	// group holds whole types where they fit.
+	// zone starts a new row group, so that the bounds of a group show which types it contains, and
+	// a group contains whole types if they fit.
 	compactRows = 1 << 13
 
-	// partRows is about how many rows are in memory while a trace is made compact.
+	// partRows is the approximate number of rows in memory during compaction.
 	partRows = 3 << 20
 
-	// partGroups is about how many row groups a region has in one file of each month. Those
-	// of a larger region are in several, since what a file says of each is in memory until
-	// it is complete.
+	// partGroups is the approximate number of row groups of a region in one file per month. A
+	// larger region has several files, since the metadata of each group is in memory until its file
+	// is complete.
 	partGroups = 1 << 13
 )
 
-// Compact writes the trace at src, of any form, to the folder dir as a compact one: a
-// file for each region and month, of a region of over 40 million rows several, in which all
-// rows of a market are together, and an index. A part of it is read as a part, in place of
-// the whole. What on-demand price is unknown for a time becomes the one before, else the first one after it, as runs take
-// it. Nothing is seen of the trace until it is complete; store nil is the disk.
+// Compact writes the trace at src, in any form, to the folder dir as a compact trace: one file per
+// region and month (several for a region of more than 40 million rows), in which the rows of each
+// market are contiguous, and an index. A reader can read a part of it without the rest. An unknown
+// on-demand price is replaced by the one before it, or else by the first one after it, as in runs.
+// The trace becomes visible only when it is complete. A nil store means the disk.
 func Compact(ctx context.Context, src string, store Store, dir string) (*Index, error) {
 	c, err := newCompaction(ctx, src, store)
 	if err != nil {
@@ -62,28 +62,28 @@ func (c *compaction) run(dir string) (*Index, error) {
 	return c.index, replaceFolder(dir, c.write)
 }
 
-// A compaction is a trace that is being made compact.
+// A compaction is a compaction in progress.
 type compaction struct {
 	ctx   context.Context // of the call
 	src   string
 	o     ReadOptions
 	found *listing
 
-	// The survey: the trace without its series, how many markets it has, which
-	// columns, and how many rows each type has in a zone, by provider, region, zone and type.
+	// The result of the survey: the trace without its series, the number of markets, the columns,
+	// and the number of rows by provider, region, zone and type.
 	head    *Trace
 	markets int
 	columns map[string]bool
 	rows    map[[4]string]int64
 
-	most       int64 // rows in memory, unless a market has more
-	groupsMost int   // row groups in files that are being written, each some kilobytes of memory
+	most       int64 // maximum number of rows in memory, unless a single market has more
+	groupsMost int   // maximum number of row groups in open files, each with some kilobytes of metadata
 	index      *Index
 	digest     *digester
 	rowRefs    []rowRef
 }
 
-// survey reads names and times of all that is there.
+// survey reads the names and times of all rows.
 func (c *compaction) survey() error {
 	s := newScanner(&c.o, c.found.stored)
 	s.names = true
@@ -116,7 +116,7 @@ func (c *compaction) survey() error {
 	return nil
 }
 
-// write writes all regions to dir, and the index last.
+// write writes all regions to dir, and then the index.
 func (c *compaction) write(dir string) error {
 	c.digest = newDigester(c.markets)
 	kinds := slices.SortedFunc(maps.Keys(c.rows), func(a, b [4]string) int { return slices.Compare(a[:], b[:]) })
@@ -135,7 +135,7 @@ func (c *compaction) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, IndexName), text, 0o644)
 }
 
-// sharing returns the end of those kinds from begin on that have their first n names in common.
+// sharing returns the end of the kinds, from index begin on, that have the same first n names.
 func sharing(kinds [][4]string, begin, n int) int {
 	end := begin + 1
 	for end < len(kinds) && slices.Equal(kinds[end][:n], kinds[begin][:n]) {
@@ -144,8 +144,8 @@ func sharing(kinds [][4]string, begin, n int) int {
 	return end
 }
 
-// together returns the end of the kinds from begin on that are in memory at once: whole zones,
-// or types of one that has too many rows.
+// together returns the end of the kinds, from index begin on, that are in memory at once: whole
+// zones, or some types of a zone with too many rows.
 func (c *compaction) together(kinds [][4]string, begin int) int {
 	sum := func(kinds [][4]string) (rows int64) {
 		for _, kind := range kinds {
@@ -165,7 +165,7 @@ func (c *compaction) together(kinds [][4]string, begin int) int {
 	return max(end, begin+1)
 }
 
-// region writes the months of one region, some zones or types of one at a time.
+// region writes the months of one region, some zones or some types of one zone at a time.
 func (c *compaction) region(dir string, kinds [][4]string) (err error) {
 	at := regionPath(kinds[0][0], kinds[0][1])
 	m := &monthWriter{compaction: c, dir: dir, region: at, files: map[policy.Time]*monthFile{}}
@@ -194,7 +194,7 @@ func (c *compaction) region(dir string, kinds [][4]string) (err error) {
 	return nil
 }
 
-// read reads some kinds of a region: whole zones, or types of one.
+// read reads some kinds of a region: whole zones, or types of one zone.
 func (c *compaction) read(kinds [][4]string) (*Trace, error) {
 	o := c.o
 	o.Providers, o.Regions = []string{kinds[0][0]}, []string{kinds[0][1]}
@@ -219,7 +219,7 @@ func (c *compaction) read(kinds [][4]string) (*Trace, error) {
 	return t, nil
 }
 
-// fillOnDemand puts a price where none is known: the one before, else the first.
+// fillOnDemand replaces unknown on-demand prices by the one before, or else by the first one.
 func (s *Series) fillOnDemand() {
 	first := slices.IndexFunc(s.OnDemand, func(p policy.Money) bool { return p > 0 })
 	if first < 0 || !slices.Contains(s.OnDemand, 0) {
@@ -238,19 +238,19 @@ type monthWriter struct {
 	*compaction
 	dir, region string
 	files       map[policy.Time]*monthFile
-	groups      int   // in the files
-	part        int   // the number of the files of each month
-	ends        []int // of the rows of each type of a zone and month
+	groups      int   // in open files
+	part        int   // number of the files of each month
+	ends        []int // end of the rows of each type, in the current zone and month
 }
 
-// A monthFile is a file that is being written.
+// A monthFile is a file being written.
 type monthFile struct {
 	path   string // below the folder of the trace
 	file   *os.File
 	writer *fileWriter
 }
 
-// add writes some series, those of a zone together, behind those that were added before.
+// add appends series, in which the series of a zone are contiguous.
 func (m *monthWriter) add(series []Series) error {
 	t := *m.head
 	t.Series = series
@@ -267,7 +267,7 @@ func (m *monthWriter) add(series []Series) error {
 	return nil
 }
 
-// zone writes a month of the series from begin up to end, which are those of a zone.
+// zone writes a month of series[begin:end], which belong to one zone.
 func (m *monthWriter) zone(series []Series, next []int, begin, end int, month policy.Time) error {
 	rows := m.rowRefs[:0]
 	m.ends = m.ends[:0]
@@ -298,8 +298,8 @@ func (m *monthWriter) zone(series []Series, next []int, begin, end int, month po
 }
 
 // groupEnd returns the end of the row group that starts at row at. Ends are the row numbers at
-// which the types end. The group holds as many whole types as fit, so that a reader finds each of
-// them in one group; a type that does not fit is split.
+// which the types end. The group contains as many whole types as fit, so that a reader finds each
+// type in one group; a type that does not fit is split.
 func groupEnd(ends []int, at int) int {
 	fits, _ := slices.BinarySearch(ends, at+compactRows+1)
 	if fits > 0 && ends[fits-1] > at {
@@ -308,7 +308,7 @@ func groupEnd(ends []int, at int) int {
 	return at + compactRows
 }
 
-// month returns the file of a month, a new one at first.
+// month returns the file of a month, and creates it if necessary.
 func (m *monthWriter) month(month policy.Time, of *Series) (*monthFile, error) {
 	if f := m.files[month]; f != nil {
 		return f, nil
@@ -329,7 +329,7 @@ func (m *monthWriter) month(month policy.Time, of *Series) (*monthFile, error) {
 	return f, nil
 }
 
-// close completes the files and notes their sizes. What is added next goes to others.
+// close completes the files and records their sizes. Series that are added later go to new files.
 func (m *monthWriter) close() error {
 	var errs []error
 	for _, month := range slices.Sorted(maps.Keys(m.files)) {

@@ -27,7 +27,7 @@ func newDigester(markets int) *digester {
 	return d
 }
 
-// series takes in the next series.
+// series hashes the next series.
 func (d *digester) series(s *Series) {
 	for _, name := range [...]string{s.Provider, s.Region, s.Zone, s.Type, s.Product} {
 		d.text(name)
@@ -52,9 +52,9 @@ func (d *digester) sum() [32]byte {
 	return [32]byte(d.hash.Sum(nil))
 }
 
-// later hashes the columns that were added after the first digests were published. A column that
-// the series lacks adds nothing, so that a trace without these columns keeps its digest. The word
-// before each column cannot be mistaken for a length.
+// later hashes the columns that were added after the first digests had been published. A column
+// that the series lacks adds nothing, so that a trace without these columns keeps its digest. The
+// word before each column cannot be mistaken for a length.
 func (d *digester) later(s *Series) {
 	const mark = 1 << 63
 	if s.ProbeGap != nil {
@@ -74,7 +74,8 @@ func (d *digester) later(s *Series) {
 	}
 }
 
-// A digester gathers what is hashed, so that the hash is given long pieces. No write to a hash fails.
+// A digester buffers its input, so that the hash receives long pieces. Writing to a hash never
+// fails.
 type digester struct {
 	hash   hash.Hash
 	buffer *bufio.Writer
@@ -89,7 +90,7 @@ func (d *digester) text(s string) {
 	_, _ = d.buffer.WriteString(s)
 }
 
-// words takes in a column of whole numbers.
+// words hashes a column of integers.
 func words[T ~int8 | ~int32 | ~int64](d *digester, col []T) {
 	d.word(uint64(len(col)))
 	for _, v := range col {

@@ -7,37 +7,37 @@ import (
 	"strings"
 )
 
-// embeddedFiles hold the embedded traces. The folder also has a README, so that
-// the package can be built before the traces were generated.
+// embeddedFiles contain the embedded traces. The folder also contains a README, so that the package
+// can be built before the traces are generated.
 //
 //go:embed embedded
 var embeddedFiles embed.FS
 
-// The names of embedded traces. Recorded is the default one: runs that name no trace use it.
+// The names of embedded traces. Recorded is the default: runs that name no trace use it.
 const (
 	Recorded  = "aws-us-east-2"
 	synthetic = "synthetic"
 )
 
-// Default returns the embedded trace of recorded prices, which runs use that name none.
+// Default returns the embedded trace of recorded prices, which is used by runs that name no trace.
 func Default() (*Trace, error) { return embedded(Recorded) }
 
-// Synthetic returns the embedded trace of drawn prices of AWS.
+// Synthetic returns the embedded trace of generated AWS prices.
 func Synthetic() (*Trace, error) { return embedded(synthetic) }
 
-// oldNames are further names of embedded traces. The synthetic trace was once the default, and a
-// record that names it so must be repeated with the same prices.
+// oldNames maps former names of embedded traces to the present ones. The synthetic trace was once
+// the default, and a record that refers to it must be replayed with the same prices.
 var oldNames = map[string]string{"": Recorded, "embedded": synthetic, "embedded:default": synthetic}
 
 // IsEmbedded reports whether name has the form of a name of an embedded trace, which need not
-// exist. Empty names the default one.
+// exist. The empty name refers to the default trace.
 func IsEmbedded(name string) bool {
 	_, old := oldNames[name]
 	return old || strings.HasPrefix(name, "embedded:") || slices.Contains(EmbeddedNames(), name)
 }
 
-// EmbeddedName returns the present name of an embedded trace, which may also be called by an old
-// name, or by its name with "embedded:" in front. It returns the name of another trace as it is.
+// EmbeddedName returns the present name of an embedded trace, given that name, a former name, or
+// either with the prefix "embedded:". It returns other names unchanged.
 func EmbeddedName(name string) string {
 	if now, ok := oldNames[name]; ok {
 		return now
@@ -45,8 +45,9 @@ func EmbeddedName(name string) string {
 	return strings.TrimPrefix(name, "embedded:")
 }
 
-// EmbeddedNamed returns the embedded trace that a name refers to, and whether it has the form of
-// one. Where no embedded trace has that name the error lists those that exist.
+// EmbeddedNamed returns the embedded trace that name refers to. Ok reports whether name has the
+// form of a name of an embedded trace. If no embedded trace has this name, the error lists those
+// that exist.
 func EmbeddedNamed(name string) (t *Trace, ok bool, err error) {
 	if !IsEmbedded(name) {
 		return nil, false, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The kinds of fault in what is read or written, for errors.Is.
+// The kinds of error in traces and recordings, for errors.Is.
 var (
 	ErrNotTrace = errors.New("not a trace")
 	ErrEmpty    = errors.New("empty trace")
@@ -25,19 +25,19 @@ var (
 	ErrStored   = errors.New("a trace already")
 )
 
-// A FileError says where in a stored trace something is wrong.
+// A FileError is an error at a position in a stored trace.
 type FileError struct {
 	File   string
-	Column string // empty when no single column is at fault
-	Row    int64  // from 1 within the file; 0 when no single row is at fault
+	Column string // empty if the error is not about a single column
+	Row    int64  // row number in the file, from 1; 0 if the error is not about a single row
 	Value  string // the value in the file; may be empty
 	Err    error
 
-	// Own reports that this package wrote the file, so that an import cannot help.
+	// Own reports that this package wrote the file, so importing it again does not help.
 	Own bool
 }
 
-// Error returns everything that is known, the file first.
+// Error returns all known details, starting with the file.
 func (e *FileError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -54,11 +54,11 @@ func (e *FileError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the fault itself.
+// Unwrap returns the underlying error.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// The bounds of what can be true. They keep a damaged number from passing for
-// a price or a time; a price above the most is no price of a node-hour.
+// The bounds of valid values. They prevent a damaged number from being accepted as a price or a
+// time.
 const (
 	priceMax = 1_000_000 * policy.Dollar
 
@@ -68,15 +68,15 @@ const (
 	// RequestedMax is the maximum number of nodes that a probe requests at once.
 	RequestedMax = 10_000
 
-	// ProbeGapMax bounds the seconds between two looks at a market: a year.
+	// ProbeGapMax is the maximum number of seconds between two observations of a market: a year.
 	ProbeGapMax = 366 * 24 * 3600
 
-	// ScoreMax is the best placement score.
+	// ScoreMax is the maximum placement score.
 	ScoreMax = 10
 
 	bandMax = 4
 
-	// hazardMax bounds the reclaims per node-hour: a market with more would keep
-	// no node for a second.
+	// hazardMax is the maximum number of reclaims per node-hour. In a market with more, no node
+	// would last a second.
 	hazardMax = 3600
 )

@@ -14,8 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// A fileWriter writes files of one schema, one after the other, in the same
-// buffers.
+// A fileWriter writes files with the same schema, one after another, and reuses its buffers.
 type fileWriter struct {
 	parquet *parquet.GenericWriter[any]
 	columns []fileColumn
@@ -23,7 +22,7 @@ type fileWriter struct {
 	values  []parquet.Value
 }
 
-// A writtenRow is a row of a file that is written, of a market by its number.
+// A writtenRow is a row of a file, with the index of its series.
 type writtenRow struct {
 	row
 	series int32
@@ -46,7 +45,7 @@ func columnsOf(series []Series) map[string]bool {
 }
 
 // newWriter returns a writer for the named columns and those that every file has. Unless all is
-// set, its files hold only the region of market, which their metadata name.
+// set, its files contain only the region of market, which is in their metadata.
 func (t *Trace) newWriter(names map[string]bool, market *Series, all bool) *fileWriter {
 	w := &fileWriter{}
 	group := orderedGroup{Group: parquet.Group{}}
@@ -80,7 +79,7 @@ func (t *Trace) newWriter(names map[string]bool, market *Series, all bool) *file
 	return w
 }
 
-// metadata returns what each file says of the whole trace.
+// metadata returns the metadata about the whole trace in each file.
 func (t *Trace) metadata() map[string]string {
 	meta := map[string]string{
 		metaSchema: schemaVersion,
@@ -100,8 +99,7 @@ func (t *Trace) metadata() map[string]string {
 	return meta
 }
 
-// An orderedGroup keeps columns in the order of the schema and not in that of
-// the alphabet.
+// An orderedGroup keeps its columns in the order of the schema instead of in alphabetical order.
 type orderedGroup struct {
 	parquet.Group
 	order []string
@@ -146,7 +144,7 @@ func (w *fileWriter) writeGroup(series []Series, rows []rowRef) error {
 		for _, ref := range part {
 			s, k := &series[ref.series], int(ref.interval)
 			r := writtenRow{row{at: ref.at, gap: -1, Sample: s.Sample(k)}, ref.series}
-			if s.ProbeGap != nil && s.At[k] == r.at { // else it only restates the interval
+			if s.ProbeGap != nil && s.At[k] == r.at { // otherwise the row only repeats the interval
 				r.gap = s.ProbeGap[k]
 			}
 			w.rows = append(w.rows, r)

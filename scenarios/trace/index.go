@@ -14,24 +14,25 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// IndexName is the file at the top of a compact trace that makes it one.
+// IndexName is the name of the index of a compact trace, which is at the top of its folder.
 const IndexName = "trace.json"
 
-// indexVersion is raised when a reader of the old index could misread a new one.
+// indexVersion is incremented when a reader of the old index could misread a new one.
 const indexVersion = 1
 
-// An Index is what a compact trace says of itself, so that a part of it can be read
-// as a part of the whole: which files it has, its span, and its digest.
+// An Index is the metadata of a compact trace: its files, span and digest. It allows reading a part
+// of the trace without the rest.
 type Index struct {
 	From, To      policy.Time
 	Digest        [32]byte
 	Markets, Rows int64
 
-	// Sizes are the bytes of the files by their path below the index, with slashes.
+	// Sizes are the sizes in bytes of the files, by their slash-separated path relative to the
+	// index.
 	Sizes map[string]int64
 }
 
-// A storedIndex is an Index as it is stored.
+// A storedIndex is the JSON form of an Index.
 type storedIndex struct {
 	Version int              `json:"version"`
 	From    time.Time        `json:"from"`
@@ -42,15 +43,16 @@ type storedIndex struct {
 	Files   map[string]int64 `json:"files"`
 }
 
-// An Extent is what an index says of a part of its trace.
+// An Extent describes a part of a trace, according to its index.
 type Extent struct {
 	Providers, Regions []string
 
-	// Rows are about as many as the files have that can hold of the part, of Bytes bytes.
+	// Rows is the approximate number of rows of the files that may contain the part, and Bytes
+	// their size.
 	Rows, Bytes int64
 }
 
-// Extent returns that of what o chooses, of zones and types all.
+// Extent returns the extent of the part that o selects. It ignores the zones and types of o.
 func (x *Index) Extent(o ReadOptions) (*Extent, error) {
 	e := &Extent{}
 	all := int64(0)
@@ -82,8 +84,8 @@ func (x *Index) encode() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// ReadIndex returns the index of the trace at path, nil where it has none and has to be
-// read as a whole. Store nil is the disk.
+// ReadIndex returns the index of the trace at path, or nil for a trace without one, which must be
+// read as a whole. A nil store means the disk.
 func ReadIndex(path string, store Store) (*Index, error) {
 	o := ReadOptions{Store: store}
 	entries, err := o.store().List(path)
@@ -93,8 +95,8 @@ func ReadIndex(path string, store Store) (*Index, error) {
 	return readIndex(o.store(), entries)
 }
 
-// readIndex returns the index among the files of a trace, nil without one. The files must
-// be those that it names.
+// readIndex returns the index among the files of a trace, or nil. It returns an error if the files
+// differ from those in the index.
 func readIndex(store Store, entries []Entry) (*Index, error) {
 	for _, e := range entries {
 		name := filepath.ToSlash(e.Name)
@@ -140,7 +142,7 @@ func decodeIndex(store Store, e Entry) (*Index, error) {
 	return x, nil
 }
 
-// check fails when the files below root are others than those of the index.
+// check returns an error if the Parquet files below root differ from those in the index.
 func (x *Index) check(root string, entries []Entry) error {
 	seen := 0
 	for _, e := range entries {

@@ -13,10 +13,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Open reads the trace at path, a folder or a single file.
+// Open reads the trace at path, which is a folder or a single file.
 //
-// If the options name a start, each series starts with the price in force at the start of the
-// previous day, whatever is stored before that.
+// If the options contain a start, each series starts with the price at the start of the previous
+// day, even if earlier prices are stored.
 func Open(path string, o ReadOptions) (*Trace, error) {
 	found, err := findFiles(path, &o)
 	if err != nil {
@@ -34,7 +34,7 @@ func Open(path string, o ReadOptions) (*Trace, error) {
 	return t, nil
 }
 
-// load reads files into a trace called name.
+// load reads files into a trace with this name.
 func load(name string, found *listing, o ReadOptions) (*Trace, error) {
 	s := newScanner(&o, found.stored)
 	b := newBuilder(s)
@@ -54,40 +54,39 @@ func load(name string, found *listing, o ReadOptions) (*Trace, error) {
 	return t, nil
 }
 
-// A builder puts the rows of files together into series.
+// A builder builds series from the rows of files.
 type builder struct {
 	o       *ReadOptions
 	scanner *scanner
 	series  []*openSeries              // in the order of their first rows
-	index   map[marketCode]*openSeries // nil of a market that is not wanted
+	index   map[marketCode]*openSeries // nil for a market that is not selected
 
-	// market and at are those of the row that was read last.
+	// market and at are the market and series of the last row.
 	market marketCode
 	at     *openSeries
 
 	info map[string]string
 	from policy.Time
 	to   policy.Time
-	read int64 // rows
+	read int64 // number of rows
 
-	unmarked bool // a file does not say whether it was generated
+	unmarked bool // a file does not state whether it was generated
 
-	seen   policy.Time // the earliest time of any row
-	seenTo policy.Time // the latest
+	seen   policy.Time // the minimum time of all rows
+	seenTo policy.Time // the maximum time of all rows
 
-	// first and last bound the times that the metadata of the current file
-	// allow.
+	// first and last are the bounds of times in the current file, according to its metadata.
 	first, last policy.Time
 }
 
-// An openSeries is a series that rows are added to.
+// An openSeries is a series under construction.
 type openSeries struct {
 	Series
-	lastAt policy.Time // of the last row that began an interval
+	lastAt policy.Time // time of the last row that started an interval
 	last   Sample
 }
 
-// newBuilder returns a builder that is given what s reads.
+// newBuilder returns a builder of the rows that s reads.
 func newBuilder(s *scanner) *builder {
 	b := &builder{
 		o: s.o, scanner: s, index: map[marketCode]*openSeries{}, market: marketCode{-1},
@@ -97,9 +96,8 @@ func newBuilder(s *scanner) *builder {
 	return b
 }
 
-// meta takes in the metadata of a file. Files of one trace say the same; where
-// they do not, the span is what covers all, and the first file speaks for the
-// rest.
+// meta reads the metadata of a file. Files of one trace have the same metadata. If they differ, the
+// span is the union of all spans, and other values are those of the first file.
 func (b *builder) meta(f *parquet.File) error {
 	b.first, b.last = TimeMin, TimeMax
 	if _, ok := f.Lookup(metaSynthetic); !ok {
@@ -135,7 +133,7 @@ func (b *builder) span(key string, at policy.Time) {
 	}
 }
 
-// add takes in rows of a file, of which the first is behind that many.
+// add adds rows of a file. First is the number of rows before them in the file.
 func (b *builder) add(file string, first int64, rows []row) error {
 	b.read += int64(len(rows))
 	start, end := b.o.start(), b.o.end()
@@ -160,7 +158,7 @@ func (b *builder) add(file string, first int64, rows []row) error {
 			continue
 		}
 		if r.at <= start {
-			s.Cut(0, 0) // the interval before ended before the span
+			s.Cut(0, 0) // the previous interval ended before the span
 		}
 		s.Append(r.at, r.Sample, max(0, r.gap))
 		s.lastAt, s.last = r.at, r.Sample
@@ -168,7 +166,7 @@ func (b *builder) add(file string, first int64, rows []row) error {
 	return nil
 }
 
-// fault returns what is wrong with a row of s, nil if nothing is.
+// fault returns an error about a row of s, or nil if the row is valid.
 func (b *builder) fault(s *openSeries, r *row) *FileError {
 	switch {
 	case r.at < b.first || r.at > b.last:
@@ -212,7 +210,7 @@ func (b *builder) find(market marketCode) *openSeries {
 	return s
 }
 
-// trace returns what was read, without its digest.
+// trace returns the trace, without its digest.
 func (b *builder) trace() (*Trace, error) {
 	if b.read == 0 {
 		return nil, fmt.Errorf("%w: it has no rows", ErrEmpty)
@@ -226,12 +224,12 @@ func (b *builder) trace() (*Trace, error) {
 	return t, t.sort()
 }
 
-// head returns a trace without series: its span and what the files say of it.
+// head returns a trace without series: its span and its metadata.
 func (b *builder) head() *Trace {
 	t := &Trace{
 		WholeFrom: b.from, WholeTo: b.to,
 		Synthetic: b.info[metaSynthetic] == "true",
-		// Where the key is missing the line still says it.
+		// If the key is missing, About still identifies scripted prices.
 		Scripted: b.info[metaScripted] == "true" || strings.HasPrefix(b.info[metaAbout], AboutScripted),
 		About:    b.info[metaAbout], Unmarked: b.unmarked,
 	}

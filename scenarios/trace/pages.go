@@ -13,8 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// open reads the end of a file, or all of a small one of which everything is wanted, and
-// decodes the footer.
+// open reads the end of a file, or all of a small file if whole is set, and decodes the footer.
 func (r *blockReader) open(src *source, file File, whole bool) (*parquet.File, error) {
 	r.file, r.size, r.block = file, src.size, r.block[:0]
 	begin := max(0, src.size-footerSize)
@@ -36,7 +35,7 @@ func (r *blockReader) open(src *source, file File, whole bool) (*parquet.File, e
 	return f, nil
 }
 
-// checkFrame tells a file that is no Parquet from one that was cut short.
+// checkFrame returns an error that distinguishes a file that is not Parquet from a truncated one.
 func checkFrame(r io.ReaderAt, size int64) error {
 	const magic = "PAR1"
 	if size == 0 {
@@ -47,7 +46,7 @@ func checkFrame(r io.ReaderAt, size int64) error {
 		return err
 	}
 	if size >= 12 && string(tail[4:]) == magic && int64(binary.LittleEndian.Uint32(tail)) <= size-12 {
-		return nil // the first four bytes would add too little for another read
+		return nil // checking the first four bytes too is not worth another read
 	}
 	head := make([]byte, min(size, 4))
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -78,8 +77,8 @@ func checkGroup(f *parquet.File, i int) error {
 	return nil
 }
 
-// checkChunk is [checkGroup] of one column, which may have several values in a row where
-// it is repeated, and be compressed by more.
+// checkChunk checks one column of a row group; see [checkGroup]. A repeated column may have several
+// values per row. The codecs in more are accepted too.
 func checkChunk(f *parquet.File, group *format.RowGroup, c int, repeated bool, more ...format.CompressionCodec) error {
 	m := &group.Columns[c].MetaData
 	begin := chunkBegin(m)
@@ -131,10 +130,10 @@ func checkPages(f *parquet.File, m *format.ColumnMetaData, want int64) error {
 	return nil
 }
 
-// readPageHeader decodes the header at offset and returns how long it is.
+// readPageHeader decodes the header at offset, and returns its length.
 func readPageHeader(section *io.SectionReader, offset int64) (*format.PageHeader, int64, error) {
-	// Headers without statistics take some dozens of bytes; with them, twice
-	// the length of the longest value more.
+	// Headers without statistics have some dozens of bytes. Statistics add up to twice the length
+	// of the longest value.
 	for _, most := range [...]int64{256, 4096, 1 << 20} {
 		buf := make([]byte, min(most, section.Size()-offset))
 		if _, err := section.ReadAt(buf, offset); err != nil && !errors.Is(err, io.EOF) {
@@ -152,8 +151,8 @@ func readPageHeader(section *io.SectionReader, offset int64) (*format.PageHeader
 	return nil, 0, errors.New("it is longer than 1 MiB")
 }
 
-// pageValues returns the number of rows of a data page, 0 for others, and
-// fails when the header promises what cannot be.
+// pageValues returns the number of rows of a data page, or 0 for another page. It returns an error
+// if the header contains impossible values.
 func pageValues(h *format.PageHeader, rows int64, kind format.Type) (int64, error) {
 	var values int64
 	switch {
@@ -169,8 +168,8 @@ func pageValues(h *format.PageHeader, rows int64, kind format.Type) (int64, erro
 	default:
 		return 0, nil
 	}
-	// A value takes at most 16 bytes with its level, a name far less than
-	// 1 KiB; a page of few values may be padded.
+	// A value takes at most 16 bytes with its level, and a name much less than 1 KiB. A page with
+	// few values may be padded.
 	most := rows*16 + 1<<16
 	if kind == format.ByteArray {
 		most = rows*1024 + 1<<16

@@ -31,8 +31,8 @@ var unpackers = map[format.CompressionCodec]func(dst, src []byte) error{
 	},
 }
 
-// repacked returns a file of row group g of f alone, of which some columns, by their index,
-// can be read, and are compressed by nothing that the library does wrongly.
+// repacked returns a file with only row group g of f, in which the columns with the given indices
+// can be read. It decompresses them if the library handles their compression incorrectly.
 func repacked(f *parquet.File, g int, columns []int) (*parquet.File, error) {
 	meta := *f.Metadata()
 	group := meta.RowGroups[g]
@@ -59,8 +59,8 @@ func repacked(f *parquet.File, g int, columns []int) (*parquet.File, error) {
 		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 }
 
-// copyPages copies the pages of a column, decompressed where the library does it wrongly, and
-// puts into m where they are.
+// copyPages copies the pages of a column and updates their offsets in m. It decompresses them if
+// the library handles their compression incorrectly.
 func copyPages(file *bytes.Buffer, section *io.SectionReader, m *format.ColumnMetaData) error {
 	found := false
 	unpack := unpackers[m.Codec]
@@ -100,8 +100,7 @@ func copyPages(file *bytes.Buffer, section *io.SectionReader, m *format.ColumnMe
 	return nil
 }
 
-// plainPage decompresses a page. The levels at the start of one of the second version are
-// not compressed.
+// plainPage decompresses a page. In version 2 pages, the levels at the start are not compressed.
 func plainPage(h *format.PageHeader, page []byte, unpack func(dst, src []byte) error) ([]byte, error) {
 	levels := int32(0)
 	if v2 := &h.DataPageHeaderV2; v2.Valid {

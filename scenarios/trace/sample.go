@@ -6,9 +6,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Sample is all that a series says of one interval; -1 means unknown, and for
-// OnDemand and Bids 0 does. How exactly its begin is known is no part of it: to
-// have looked again changes nothing.
+// A Sample contains the values of a series in one interval. -1 means unknown, or 0 in OnDemand and
+// Bids. It does not include ProbeGap, since another observation of the same values is not a change.
 type Sample struct {
 	Spot, OnDemand         policy.Money
 	Available, Band, Score int8
@@ -17,11 +16,11 @@ type Sample struct {
 	Requested, Launched    int32
 }
 
-// unknown is the sample that says nothing.
+// unknown is the sample without known values.
 var unknown = Sample{Spot: policy.NoPrice, Available: -1, Band: -1, Score: -1, Hazard: -1, TrueHazard: -1,
 	Requested: -1, Launched: -1}
 
-// Sample returns what s says of interval i.
+// Sample returns the values of s in interval i.
 func (s *Series) Sample(i int) Sample {
 	v := unknown
 	v.Spot = s.Spot[i]
@@ -39,15 +38,14 @@ func (s *Series) Sample(i int) Sample {
 	return v
 }
 
-// set puts entry i of a column into v where there is the column.
+// set sets v to entry i of a column, unless the column is nil.
 func set[T any](v *T, column []T, i int) {
 	if column != nil {
 		*v = column[i]
 	}
 }
 
-// Last returns the sample of the last interval, one that says nothing where s has
-// none.
+// Last returns the values in the last interval, or unknown values if s has no interval.
 func (s *Series) Last() Sample {
 	if len(s.At) == 0 {
 		return unknown
@@ -55,7 +53,8 @@ func (s *Series) Last() Sample {
 	return s.Sample(len(s.At) - 1)
 }
 
-// ProbeGapAt returns how long before interval i the market was last looked at.
+// ProbeGapAt returns the number of seconds between the previous observation of the market and the
+// start of interval i.
 func (s *Series) ProbeGapAt(i int) int32 {
 	if s.ProbeGap == nil {
 		return 0
@@ -63,7 +62,7 @@ func (s *Series) ProbeGapAt(i int) int32 {
 	return s.ProbeGap[i]
 }
 
-// live reports whether v has something that a reader who starts at a later instant needs.
+// live reports whether a reader that starts at a later time needs v.
 func (v Sample) live() bool { return v.Spot != policy.NoPrice || v.Available >= 0 }
 
 // Append adds an interval that starts at at, which is after the start of the last one. The market
@@ -97,12 +96,12 @@ func pushColumn[T comparable](col *[]T, n int, v, unknown T) {
 	*col = append(*col, v)
 }
 
-// A column holds one value for each interval of a series; it is nil where no
-// interval has one.
+// A column contains one value for each interval of a series. It is nil if no interval has a known
+// value.
 type column interface {
 	len() int
 
-	// cut keeps the values from i up to n.
+	// cut keeps the values in [i, n).
 	cut(i, n int)
 
 	// dropUnknown sets the column to nil if every value in it is unknown.
@@ -151,7 +150,7 @@ func (s *Series) optional() [12]optionalColumn {
 	}
 }
 
-// collapse drops intervals equal to the one before them.
+// collapse removes intervals that are equal to the one before them.
 func (s *Series) collapse() {
 	repeats := func(i int) bool { return i > 0 && s.Sample(i) == s.Sample(i-1) }
 	some := false
@@ -170,7 +169,7 @@ func (s *Series) collapse() {
 	*s = kept
 }
 
-// Cut keeps the intervals from i up to n.
+// Cut keeps the intervals in [i, n).
 func (s *Series) Cut(i, n int) {
 	s.At, s.Spot = s.At[i:n], s.Spot[i:n]
 	for _, c := range s.optional() {

@@ -15,22 +15,22 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// ReadOptions choose what of a trace is read. The zero value reads all of it.
+// ReadOptions select the part of a trace to read. The zero value selects all of it.
 type ReadOptions struct {
-	// From and To are the span that is wanted; zero means open. The day before
-	// From is read too, since a run warms up before it is metered.
+	// From and To are the requested span; zero means unbounded. The day before From is read too,
+	// since a run warms up before it is metered.
 	From, To policy.Time
 
-	// Providers, Regions, Zones and Types restrict what is read; empty means all.
+	// Providers, Regions, Zones and Types restrict the markets; empty means all.
 	Providers, Regions, Zones, Types []string
 
-	// Provider and Region are those of a file that does not name its own.
+	// Provider and Region apply to a file that does not state its own.
 	Provider, Region string
 
 	// Store is where the trace is stored; nil means the local disk.
 	Store Store
 
-	// Traffic, if not nil, is where what is read is counted.
+	// Traffic, if not nil, receives the number of bytes read.
 	Traffic *Traffic
 }
 
@@ -51,8 +51,8 @@ func (o *ReadOptions) Whole() bool {
 	return !o.narrow() && o.From == 0 && o.To == 0
 }
 
-// start is the instant from which prices are read: the start of the day before From, at which every
-// live market has a row.
+// start returns the time from which prices are read: the start of the day before From, at which
+// every live market has a row.
 func (o *ReadOptions) start() policy.Time {
 	if o.From == 0 {
 		return 0
@@ -60,7 +60,7 @@ func (o *ReadOptions) start() policy.Time {
 	return dayOf(o.From - day)
 }
 
-// end is the last instant that is wanted.
+// end returns the last time in the requested span.
 func (o *ReadOptions) end() policy.Time {
 	if o.To == 0 {
 		return TimeMax
@@ -68,22 +68,23 @@ func (o *ReadOptions) end() policy.Time {
 	return o.To
 }
 
-// batchRows is how many rows are read at once: few enough to stay in the processor's cache.
+// batchRows is the number of rows that are read at once: few enough to stay in the processor's
+// cache.
 const batchRows = 1024
 
-// A scanner reads the rows of files, in buffers that all files of a trace share.
+// A scanner reads the rows of files into buffers that are shared by all files of a trace.
 type scanner struct {
 	o *ReadOptions
 
-	// names restricts what is read to times and names.
+	// names restricts the columns to times and names.
 	names bool
 
-	// meta is called with each file before its rows, and visit with its rows, of which the
-	// first is behind that many of the file. Rows are of no use after it returns.
+	// meta is called for each file before its rows, and visit for its rows; first is the number of
+	// rows before them in the file. Rows are invalid after visit returns.
 	meta  func(*parquet.File) error
 	visit func(file string, first int64, rows []row) error
 
-	// symbols are the names of markets by their code, and codes the reverse.
+	// symbols maps codes to names, and codes names to codes.
 	symbols []string
 	codes   map[string]int32
 
@@ -91,10 +92,10 @@ type scanner struct {
 	values  [batchRows]parquet.Value
 	reader  blockReader
 	traffic *Traffic
-	header  []format.KeyValue // the metadata that were found sound last
+	header  []format.KeyValue // the last metadata that passed the check
 }
 
-// newScanner returns a scanner of a trace whose files have the given number of bytes in total.
+// newScanner returns a scanner for a trace whose files have the given total size in bytes.
 func newScanner(o *ReadOptions, stored int64) *scanner {
 	s := &scanner{o: o, codes: map[string]int32{}, traffic: o.Traffic}
 	if s.traffic == nil {
@@ -105,7 +106,7 @@ func newScanner(o *ReadOptions, stored int64) *scanner {
 	return s
 }
 
-// code returns the code of a name.
+// code returns the code of a name, which it assigns if necessary.
 func (s *scanner) code(name []byte) int32 {
 	code, ok := s.codes[string(name)]
 	if !ok {
@@ -124,7 +125,7 @@ func (s *scanner) market(code marketCode) (names [5]string) {
 	return names
 }
 
-// files reads files until the context ends.
+// files reads files until ctx is done.
 func (s *scanner) files(ctx context.Context, files []source) error {
 	for i := range files {
 		if err := ctx.Err(); err != nil {
@@ -137,8 +138,8 @@ func (s *scanner) files(ctx context.Context, files []source) error {
 	return nil
 }
 
-// file reads one file. The library that decodes it panics on some damaged
-// files; that too is an error here.
+// file reads one file. It returns an error if the Parquet library panics, which it does on some
+// damaged files.
 func (s *scanner) file(src *source) (err error) {
 	defer recoverDamage(src.path, &err)
 	file, err := src.open(s.o.store())
@@ -170,7 +171,7 @@ func (s *scanner) file(src *source) (err error) {
 	return s.groups(src, f, leaves)
 }
 
-// groups reads the row groups of a file that can hold what is wanted.
+// groups reads the row groups of a file that may contain requested rows.
 func (s *scanner) groups(src *source, f *parquet.File, leaves []leaf) error {
 	base, err := s.base(src, f)
 	if err != nil {
@@ -197,9 +198,9 @@ func (s *scanner) groups(src *source, f *parquet.File, leaves []leaf) error {
 	return nil
 }
 
-// checkHeader fails when the metadata of f are damaged, are of another version
-// or name columns that f lacks. Files of one trace have the same metadata, of
-// which the checksum is computed once.
+// checkHeader returns an error if the metadata of f are damaged, have another version, or list
+// columns that f lacks. Files of one trace have the same metadata, whose checksum is computed only
+// once.
 func (s *scanner) checkHeader(f *parquet.File) error {
 	header := f.Metadata().KeyValueMetadata
 	if s.header == nil || !slices.Equal(header, s.header) {
@@ -242,18 +243,18 @@ func (s *scanner) group(src *source, f *parquet.File, g int, leaves []leaf, base
 	return nil
 }
 
-// A cursor reads one column of one row group from front to back.
+// A cursor reads one column of one row group sequentially.
 type cursor struct {
 	leaf
 	file string
 	parquet.ColumnChunkValueReader
 
-	// text is the name that was read last, and code its code.
+	// text is the last name that was read, and code its code.
 	text []byte
 	code int32
 }
 
-// read reads a column into rows, behind first rows of the file.
+// read reads a column into rows. First is the number of rows before them in the file.
 func (s *scanner) read(c *cursor, first int64, rows []row) error {
 	for len(rows) > 0 {
 		values := s.values[:len(rows)]
@@ -277,8 +278,8 @@ func (s *scanner) read(c *cursor, first int64, rows []row) error {
 	return nil
 }
 
-// put puts values of a column into rows. It returns the number of the first row whose value
-// cannot be, with the error.
+// put stores values of a column in rows. It returns the index of the first row with an invalid
+// value, with the error.
 func (s *scanner) put(c *cursor, rows []row, values []parquet.Value) (int, error) {
 	if c.set != nil {
 		return c.set(rows, values)
@@ -304,7 +305,7 @@ func (s *scanner) put(c *cursor, rows []row, values []parquet.Value) (int, error
 	return 0, nil
 }
 
-// float returns a number however it is stored.
+// float returns the value of a number, regardless of its physical type.
 func float(v parquet.Value) float64 {
 	switch v.Kind() {
 	case parquet.Double:
@@ -320,7 +321,7 @@ func float(v parquet.Value) float64 {
 	return 0
 }
 
-// base returns a row that has the names which are the same in all of a file, and says nothing.
+// base returns a row with the names that are constant in the file and without known values.
 func (s *scanner) base(src *source, f *parquet.File) (row, error) {
 	r := row{gap: -1, Sample: unknown}
 	r.market[4] = s.code([]byte(ProductLinux))
@@ -341,10 +342,10 @@ func (s *scanner) base(src *source, f *parquet.File) (row, error) {
 }
 
 // skips reports whether the statistics of row group g of f exclude every requested row: all
-// requested names are outside its bounds, or its times are after the span. Earlier times must be
-// read, since they have the prices in force.
+// requested names are outside its bounds, or its times are after the span. Rows before the span
+// must be read, since they contain the prices at its start.
 //
-// Spotter writes one page per column and row group, so that a page index would not exclude more.
+// Spotter writes one page per column and row group, so a page index would not exclude more.
 func (s *scanner) skips(f *parquet.File, g int, leaves []leaf) bool {
 	choices := [5][]string{s.o.Providers, s.o.Regions, s.o.Zones, s.o.Types}
 	for _, l := range leaves {
@@ -367,7 +368,7 @@ func (s *scanner) skips(f *parquet.File, g int, leaves []leaf) bool {
 	return false
 }
 
-// stretch returns the range of bytes in f that holds the columns of row group g to read.
+// stretch returns the range of bytes in f that contains the requested columns of row group g.
 func stretch(f *parquet.File, g int, leaves []leaf) (begin, end int64) {
 	begin = f.Size()
 	for _, l := range leaves {
@@ -379,7 +380,7 @@ func stretch(f *parquet.File, g int, leaves []leaf) (begin, end int64) {
 }
 
 // prefetch reads row group g into memory, together with the following requested groups that are
-// close to it and fit. A group that is too long is read page by page.
+// close to it, up to blockMax bytes. A group that is too long is read page by page.
 func (s *scanner) prefetch(f *parquet.File, g int, leaves []leaf) error {
 	begin, end := stretch(f, g, leaves)
 	if end-begin > blockMax || begin >= end {

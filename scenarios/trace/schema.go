@@ -15,7 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// The names of the columns. Provider and region are columns only where the path does not name them.
+// The names of the columns. Provider and region are columns only if the path does not contain them.
 const (
 	colTime       = "time"
 	colProvider   = "provider"
@@ -50,7 +50,7 @@ const (
 	metaProvider  = "spotter.provider"
 	metaRegion    = "spotter.region"
 
-	// metaColumns names the columns that were written. metaSum is a checksum of the metadata, since
+	// metaColumns lists the columns that were written. metaSum is a checksum of the metadata, since
 	// the checksums of Parquet cover only pages.
 	metaColumns = "spotter.columns"
 	metaSum     = "spotter.sum"
@@ -59,8 +59,8 @@ const (
 	metaExtra = "spotter.meta."
 )
 
-// The keys of Trace.Meta under which a recording says, in words, whose the prices are, on which dates
-// they were recorded, how often, and by what.
+// The keys of Trace.Meta with the source of the recorded prices, the dates of the recording, its
+// frequency, and the recording program, in words.
 const (
 	MetaSource   = "source"
 	MetaDates    = "dates"
@@ -68,20 +68,19 @@ const (
 	MetaFetcher  = "fetcher"
 )
 
-// MetaModelled is the key of Trace.Meta under which a recording says, in a
-// sentence, what of it was not recorded. Open repeats it as a warning.
+// MetaModelled is the key of Trace.Meta with a sentence about the values that were not recorded.
+// Open adds it to the warnings.
 const MetaModelled = "modelled"
 
 // AboutScripted is the prefix of Trace.About of scripted prices. It identifies them in files that
 // lack the key for it.
 const AboutScripted = "scripted prices"
 
-// schemaVersion is raised when a reader of the old files could misread new
-// ones.
+// schemaVersion is incremented when a reader of the old files could misread new ones.
 const schemaVersion = "1"
 
-// headerSum returns the checksum of the metadata under our prefix, but for the
-// checksum itself.
+// headerSum returns the checksum of the metadata with the prefix metaPrefix, except the checksum
+// itself.
 func headerSum(meta map[string]string) string {
 	var b []byte
 	text := func(s string) {
@@ -113,8 +112,8 @@ func checkHeader(header []format.KeyValue) error {
 	return nil
 }
 
-// checkColumns fails when f lacks a column that it was written with. Columns
-// may have been added since.
+// checkColumns returns an error if f lacks a column that was written to it. Additional columns are
+// allowed.
 func checkColumns(f *parquet.File) error {
 	written, _ := f.Lookup(metaColumns)
 	if written == "" {
@@ -129,7 +128,7 @@ func checkColumns(f *parquet.File) error {
 	return nil
 }
 
-// A kind is how the values of a column are stored.
+// A kind is the physical and logical type of a column.
 type kind uint8
 
 const (
@@ -146,7 +145,7 @@ func (k kind) String() string {
 	}[k]
 }
 
-// node returns how a column is written.
+// node returns the Parquet node with which a column of this kind is written.
 func (k kind) node() parquet.Node {
 	switch k {
 	case storedTime:
@@ -165,12 +164,11 @@ func (k kind) node() parquet.Node {
 type row struct {
 	at     policy.Time
 	market marketCode
-	gap    int32 // Series.ProbeGap of the interval that starts here, -1 where the row does not have it
+	gap    int32 // Series.ProbeGap of the interval that starts here, -1 if the row has none
 	Sample
 }
 
-// A marketCode is a market's names as codes: provider, region, zone, type,
-// product.
+// A marketCode contains the codes of a market's names: provider, region, zone, type and product.
 type marketCode [5]int32
 
 // A fileColumn is a column that a file may have.
@@ -179,17 +177,17 @@ type fileColumn struct {
 	stored   kind
 	required bool // every file has it
 
-	// market is the place in a marketCode of a column of names.
+	// market is the index of a column of names in a marketCode.
 	market int
 
-	// set puts values into rows that say nothing and returns the number of the first row whose
-	// value cannot be, with the error; get returns the value of a row, and whether it has one.
-	// Times and names have neither.
+	// set stores values in rows without values, and returns the index of the first row with an
+	// invalid value, with the error. get returns the value of a row and whether it is known. Both
+	// are nil for times and names.
 	set func(rows []row, values []parquet.Value) (int, error)
 	get func(r *row) (float64, bool)
 }
 
-// fileColumns are in the order in which they are written.
+// fileColumns are in the order in which files contain them.
 var fileColumns = [...]fileColumn{
 	{name: colTime, stored: storedTime, required: true},
 	{name: colProvider, stored: storedString, market: 0},
@@ -235,7 +233,7 @@ func price(name string, unknown policy.Money, field func(*row) *policy.Money) fi
 	}
 }
 
-// number returns a column of numbers from 0 to most, of which -1 means unknown.
+// number returns a column of numbers in [0, most]; -1 means unknown.
 func number[T int8 | int32 | float64](name string, stored kind, most float64, field func(*row) *T) fileColumn {
 	return fileColumn{
 		name: name, stored: stored,
@@ -256,7 +254,8 @@ func number[T int8 | int32 | float64](name string, stored kind, most float64, fi
 	}
 }
 
-// values fills in those of the column with the number k of rows, each of a series of all.
+// values sets values to those of the column, which has index k, in rows. Rows refer to series in
+// all.
 func (c *fileColumn) values(values []parquet.Value, k int, all []Series, rows []writtenRow) {
 	for i := range rows {
 		r := &rows[i]
@@ -276,7 +275,7 @@ func (c *fileColumn) values(values []parquet.Value, k int, all []Series, rows []
 	}
 }
 
-// value returns a number as it is stored.
+// value returns a number in the type of the column.
 func (c *fileColumn) value(v float64) parquet.Value {
 	switch c.stored {
 	case storedBool:
@@ -292,12 +291,12 @@ type leaf struct {
 	*fileColumn
 	index int
 
-	// scale is how many units of a stored time are a millisecond.
+	// scale is the number of units of a stored time per millisecond.
 	scale int64
 }
 
-// findLeaves returns the columns of f that are known, or only the time and names, and fails
-// when a required one is absent or one is not stored as it must be.
+// findLeaves returns the known columns of f, or only those of times and names if names is set. It
+// returns an error if a required column is missing or a column has the wrong type.
 func findLeaves(file string, f *parquet.File, names bool) ([]leaf, error) {
 	var leaves []leaf
 	found := f.Root().Columns()
@@ -341,7 +340,7 @@ func columnNames(columns []*parquet.Column) string {
 	return strings.Join(names, ", ")
 }
 
-// accept reports whether c is stored as l must be, and notes how.
+// accept reports whether c has the type that l requires, and records its index and scale.
 func (l *leaf) accept(c *parquet.Column) bool {
 	if !c.Leaf() || c.Repeated() {
 		return false
@@ -383,7 +382,8 @@ func timeScale(t parquet.Type) int64 {
 	return 0
 }
 
-// Price returns a price in dollars as traces store it, and whether it is possible.
+// Price converts a price in dollars to the unit of traces. It reports false for an impossible
+// price.
 func Price(dollars float64) (policy.Money, bool) {
 	if !(dollars >= 0 && dollars <= priceMax.Float()) {
 		return 0, false

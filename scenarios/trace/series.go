@@ -8,10 +8,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Series is the history of one market: At[i] starts an interval in which the i-th value of every
-// other slice holds. Two adjacent intervals differ in at least one value.
+// A Series is the history of one market: At[i] is the start of an interval in which element i of
+// every other slice applies. Two adjacent intervals differ in at least one value.
 type Series struct {
-	// Product is what runs on the node; an empty one becomes ProductLinux.
+	// Product is the operating system of the node; an empty one becomes ProductLinux.
 	Provider, Region, Zone, Type, Product string
 
 	// At is strictly ascending.
@@ -20,18 +20,17 @@ type Series struct {
 	// Spot is the price of a node-hour; policy.NoPrice means not offered.
 	Spot []policy.Money
 
-	// OnDemand is the on-demand price of the same type in the same region; 0
-	// means unknown. It is nil when no row has one.
+	// OnDemand is the on-demand price of the same type in the same region; 0 means unknown. It is
+	// nil if all are unknown.
 	OnDemand []policy.Money
 
-	// Available is 1 when a node could be had, 0 when not, -1 when unknown.
-	// It is nil when no row says.
+	// Available is 1 if a node was available, 0 if not, and -1 if unknown. It is nil if all are
+	// unknown.
 	Available []int8
 
-	// ProbeGap is how many seconds before At the market was last looked at, so
-	// that what changed did so at one instant in (At − ProbeGap, At]. 0 means
-	// that the instant is exact, or that nothing says how exact it is. It is
-	// nil when no row says.
+	// ProbeGap is the number of seconds between the previous observation of the market and At: the
+	// change happened in (At − ProbeGap, At]. 0 means that the time is exact, or that its accuracy
+	// is unknown. It is nil if all are 0.
 	ProbeGap []int32
 
 	// Requested is the number of nodes that a probe requested at once and Launched the number that
@@ -40,26 +39,23 @@ type Series struct {
 	// nil if no row has them.
 	Requested, Launched []int32
 
-	// Band is the published interruption band and Score the placement score;
-	// -1 means unknown. Each is nil when no row has one.
+	// Band is the published interruption band and Score the placement score; -1 means unknown. Each
+	// is nil if all are unknown.
 	Band, Score []int8
 
-	// Hazard is a forecast of reclaims per node-hour made from data before its
-	// time; TrueHazard is what a generator knows. -1 means unknown, nil that
-	// no row has one.
+	// Hazard is a forecast of reclaims per node-hour from earlier data only; TrueHazard is the
+	// value that a generator used. -1 means unknown. Each is nil if all are unknown.
 	Hazard, TrueHazard []float64
 
-	// Bids are the bids at the 20th, 50th and 80th percentile of an auction; 0
-	// means unknown. Each is nil when no row has one.
+	// Bids are the bids at the 20th, 50th and 80th percentile of an auction; 0 means unknown. Each
+	// is nil if all are unknown.
 	Bids [3][]policy.Money
 }
 
-// ProductLinux is the product that prices without one are taken to be of, as
-// AWS writes it.
+// ProductLinux is the product of prices without a stated product, as AWS writes it.
 const ProductLinux = "Linux/UNIX"
 
-// Name returns "provider/region/zone/type", followed by the product where that
-// is not Linux.
+// Name returns "provider/region/zone/type", followed by the product if it is not Linux.
 func (s *Series) Name() string {
 	name := s.Provider + "/" + s.Region + "/" + s.Zone + "/" + s.Type
 	if s.Product != "" && s.Product != ProductLinux {
@@ -108,8 +104,7 @@ func (s *Series) check() error {
 	return nil
 }
 
-// depthFits reports whether the depth is unknown, or possible and said of the
-// same as whether a node could be had.
+// depthFits reports whether the depth is unknown, or is valid and consistent with Available.
 func (v *Sample) depthFits() bool {
 	if v.Requested == -1 && v.Launched == -1 {
 		return true
@@ -118,8 +113,7 @@ func (v *Sample) depthFits() bool {
 		v.Available == int8(min(v.Launched, 1))
 }
 
-// checkLengths fails when a column that is there has not one value for each
-// interval.
+// checkLengths returns an error if a non-nil column does not have one value for each interval.
 func (s *Series) checkLengths() error {
 	var lengths []int
 	wrong := len(s.Spot) != len(s.At) || len(s.Requested) != len(s.Launched)

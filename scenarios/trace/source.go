@@ -16,12 +16,12 @@ import (
 type source struct {
 	path             string
 	size             int64
-	provider, region string      // from the path; empty if it does not say
-	begin, end       policy.Time // of the day or month that the path names; 0 if none
+	provider, region string      // from the path; empty if it does not contain them
+	begin, end       policy.Time // of the day or month in the path; 0 if it has none
 	data             []byte      // the content, if it is not in a store
 }
 
-// open returns the content of a file.
+// open opens the file in the store, or its content in memory.
 func (src *source) open(store Store) (File, error) {
 	if src.data != nil {
 		return memory{bytes.NewReader(src.data)}, nil
@@ -32,12 +32,12 @@ func (src *source) open(store Store) (File, error) {
 // A listing lists the selected files of a trace.
 type listing struct {
 	files  []source
-	stored int64  // bytes of all files, selected or not
-	index  *Index // nil of a trace that has none
+	stored int64  // size in bytes of all files, selected or not
+	index  *Index // nil if the trace has none
 }
 
-// findFiles returns the files of the trace at path that o selects, grouped by region and in the
-// order of their dates.
+// findFiles returns the files of the trace at path that o selects, grouped by region and ascending
+// by date.
 func findFiles(path string, o *ReadOptions) (*listing, error) {
 	entries, err := o.store().List(path)
 	if err != nil {
@@ -70,12 +70,12 @@ func findFiles(path string, o *ReadOptions) (*listing, error) {
 		return nil, &FileError{File: path, Err: fmt.Errorf("%w: no file is in the requested span, providers and regions",
 			ErrEmpty)}
 	}
-	// Paths sort by date already; only a folder that mixes layouts may not.
+	// Paths already sort by date, except in a folder that mixes layouts.
 	slices.SortStableFunc(l.files, func(a, b source) int { return strings.Compare(a.path, b.path) })
 	return l, nil
 }
 
-// locate reads what the path of a file says of its content.
+// locate returns the properties of a file that its path contains.
 func locate(path string) (source, error) {
 	src := source{path: path}
 	for part := range strings.SplitSeq(filepath.ToSlash(path), "/") {
@@ -114,11 +114,11 @@ func (src *source) wanted(o *ReadOptions) bool {
 		(src.end == 0 || src.end > o.start() && src.begin <= o.end())
 }
 
-// monthLayout is how a path writes a month.
+// monthLayout is the format of a month in paths.
 const monthLayout = "2006-01"
 
-// chosen reports whether name passes the choice; what has no name does, since
-// it may be found in the file.
+// chosen reports whether choice includes name. An empty choice includes all names, and an empty
+// name, which may be in the file, is always included.
 func chosen(choice []string, name string) bool {
 	return len(choice) == 0 || name == "" || slices.Contains(choice, name)
 }

@@ -10,18 +10,17 @@ import (
 	"slices"
 )
 
-// A Store holds the files of a trace: on disk or in an object store.
+// A Store contains the files of a trace, on disk or in an object store.
 type Store interface {
-	// List returns the file called name, or all files at any depth of the folder
-	// called so. The error wraps [fs.ErrNotExist] when it is neither.
+	// List returns the file with this name, or all files at any depth of the folder with this name.
+	// The error wraps [fs.ErrNotExist] if neither exists.
 	List(name string) ([]Entry, error)
 
-	// Open opens a file that List has named.
+	// Open opens a file returned by List.
 	Open(name string) (File, error)
 }
 
-// An Entry is what a listing says of a file: its complete name, and its size in
-// bytes.
+// An Entry is a file in a listing: its complete name, and its size in bytes.
 type Entry struct {
 	Name string
 	Size int64
@@ -33,13 +32,13 @@ type File interface {
 	io.Closer
 }
 
-// disk is the store of paths.
+// disk is the store of the local file system.
 type disk struct{}
 
-// Disk returns the store whose names are paths.
+// Disk returns the store of the local file system. Names are paths.
 func Disk() Store { return disk{} }
 
-// List walks the folder, also where path is a link to it.
+// List walks the folder, even if path is a symbolic link to it.
 func (disk) List(path string) ([]Entry, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -56,7 +55,7 @@ func (disk) List(path string) ([]Entry, error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		// A link within the folder has the size of what it leads to.
+		// A link within the folder has the size of its target.
 		info, err := os.Stat(p)
 		if errors.Is(err, fs.ErrNotExist) && filepath.Ext(p) != ".parquet" {
 			return nil
@@ -76,34 +75,32 @@ type memory struct{ io.ReaderAt }
 
 func (memory) Close() error { return nil }
 
-// A Traffic counts bytes: those that were read of a trace, and those that all of
-// its files have.
+// A Traffic counts the bytes that were read of a trace, and the total size of its files.
 type Traffic struct{ Read, Stored int64 }
 
-// A blockReader reads a file a stretch at a time, so that the many small reads of
-// a decoder become few of the file, and counts what it reads of it.
+// A blockReader reads a file in blocks, which reduces the number of reads that a decoder causes,
+// and counts the bytes read.
 type blockReader struct {
 	file  File
 	size  int64
-	block []byte // the stretch in memory, which starts at byte at
+	block []byte // the block in memory, which starts at offset at
 	at    int64
 	count *int64
 }
 
 const (
-	// blockMax bounds the stretch that is read at once, and with it the memory.
+	// blockMax is the maximum size of a block, and so limits the memory use.
 	blockMax = 8 << 20
 
-	// gapMax is up to how many bytes between two stretches are read as well to
-	// save a read, which in an object store is a request.
+	// gapMax is the maximum number of bytes between two ranges that are read too in order to save a
+	// read, which in an object store is a request.
 	gapMax = 32 << 10
 
-	// footerSize is how much of the end of a file is read at first. Most
-	// footers fit.
+	// footerSize is the number of bytes at the end of a file that are read first. Most footers fit.
 	footerSize = 16 << 10
 )
 
-// fetch makes the bytes from begin up to end the stretch in memory.
+// fetch loads the bytes in [begin, end) as the block in memory.
 func (r *blockReader) fetch(begin, end int64) error {
 	if begin >= r.at && end <= r.at+int64(len(r.block)) {
 		return nil

@@ -12,20 +12,20 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// A Table is a Parquet file of any writer, as rows of text.
+// A Table is a Parquet file written by any program, read as rows of text.
 type Table struct {
-	// Columns are the names of all columns, those of parts of structures with dots, and
-	// Types how they are stored.
+	// Columns are the names of all columns, with dots for fields of structures. Types are their
+	// Parquet types.
 	Columns, Types []string
 
 	path   string
 	f      *parquet.File
 	leaves []*parquet.Column
-	texts  []func(b []byte, v parquet.Value) []byte // how the values of each are written
+	texts  []func(b []byte, v parquet.Value) []byte // formatters of the values of each column
 }
 
-// OpenTable reads the end of a Parquet file, which is called path. The error wraps
-// [ErrStored] where this package has written it.
+// OpenTable reads the footer of a Parquet file; path is used in errors. The error wraps [ErrStored]
+// if this package wrote the file.
 func OpenTable(path string, file File, size int64) (t *Table, err error) {
 	defer recoverDamage(path, &err)
 	t = &Table{path: path}
@@ -40,14 +40,14 @@ func OpenTable(path string, file File, size int64) (t *Table, err error) {
 	return t, nil
 }
 
-// recoverDamage makes an error of a panic of the library that decodes Parquet.
+// recoverDamage converts a panic of the Parquet library to an error.
 func recoverDamage(path string, err *error) {
 	if r := recover(); r != nil {
 		*err = &FileError{File: path, Err: fmt.Errorf("%w: %v", ErrCorrupt, r)}
 	}
 }
 
-// add adds the leaves below a column.
+// add adds the leaf columns below c.
 func (t *Table) add(c *parquet.Column) {
 	if !c.Leaf() {
 		for _, below := range c.Columns() {
@@ -61,9 +61,9 @@ func (t *Table) add(c *parquet.Column) {
 	t.Types = append(t.Types, c.Type().String())
 }
 
-// Rows calls visit with the values of some columns in each row, by their numbers; number
-// -1 has none. A row of lists is several: visit is called with each element, and with the
-// row's other values again.
+// Rows calls visit with the values of the columns with these indices in each row; an index of -1
+// has no value. For a row with lists, it calls visit once per element, with the other values
+// repeated.
 func (t *Table) Rows(columns []int, visit func(row int64, fields [][]byte) error) (err error) {
 	defer recoverDamage(t.path, &err)
 	row := int64(0)
@@ -110,7 +110,7 @@ func (t *Table) group(g int, columns []int, row *int64, visit func(row int64, fi
 	}
 	reader := parquet.NewColumnChunkRowReader(chunks)
 	defer reader.Close()
-	values := make([][]parquet.Value, len(group.Columns)) // of a row, by the index of their column
+	values := make([][]parquet.Value, len(group.Columns)) // of a row, by column index
 	fields := make([][]byte, len(columns))
 	var rows [64]parquet.Row
 	for left := group.NumRows; left > 0; {
@@ -136,7 +136,7 @@ func (t *Table) group(g int, columns []int, row *int64, visit func(row int64, fi
 	return nil
 }
 
-// row calls visit with the elements of a row.
+// row calls visit for each element of a row.
 func (t *Table) row(
 	row int64, columns []int, values [][]parquet.Value, fields [][]byte, visit func(row int64, fields [][]byte) error,
 ) error {
@@ -159,7 +159,7 @@ func (t *Table) row(
 			}
 			all, at := values[t.leaves[number].Index()], k
 			if len(all) == 1 {
-				at = 0 // no list
+				at = 0 // not a list
 			}
 			if fields[i] = fields[i][:0]; at < len(all) && !all[at].IsNull() {
 				fields[i] = t.texts[number](fields[i], all[at])
@@ -172,8 +172,8 @@ func (t *Table) row(
 	return nil
 }
 
-// textOf returns how values of a type are written: numbers in full, times as in RFC 3339,
-// and without a zone where the type says so.
+// textOf returns a formatter for the values of a type: numbers in full, and times in the format of
+// RFC 3339, without a zone if the type has none.
 func textOf(t parquet.Type) func(b []byte, v parquet.Value) []byte {
 	kind := t.Kind()
 	var logical any
@@ -214,7 +214,7 @@ func textOf(t parquet.Type) func(b []byte, v parquet.Value) []byte {
 	return func(b []byte, v parquet.Value) []byte { return append(b, v.ByteArray()...) }
 }
 
-// appendTime writes an instant that is n units after 1970, in UTC or an unknown local time.
+// appendTime appends the time n units after 1970, in UTC or in an unknown local time.
 func appendTime(b []byte, n int64, unit time.Duration, utc bool) []byte {
 	second := int64(time.Second / unit)
 	at := time.Unix(n/second, n%second*int64(unit)).UTC()
@@ -224,8 +224,8 @@ func appendTime(b []byte, n int64, unit time.Duration, utc bool) []byte {
 	return at.AppendFormat(b, "2006-01-02 15:04:05.999999999")
 }
 
-// appendInt96 writes a time as Hive and Impala store it: the nanoseconds of a day and the
-// number of the day. Which zone it is in, nothing says.
+// appendInt96 appends a time in the format of Hive and Impala: the nanoseconds of a day and the
+// number of the day. Its time zone is unknown.
 func appendInt96(b []byte, v deprecated.Int96) []byte {
 	const julianOf1970 = 2_440_588
 	nanos := int64(uint64(v[1])<<32 | uint64(v[0]))
@@ -233,7 +233,7 @@ func appendInt96(b []byte, v deprecated.Int96) []byte {
 	return at.AppendFormat(b, "2006-01-02 15:04:05.999999999")
 }
 
-// unscaled returns a decimal number without its point.
+// unscaled returns a decimal number without its decimal point.
 func unscaled(v parquet.Value) *big.Int {
 	switch v.Kind() {
 	case parquet.Int32:
@@ -241,7 +241,7 @@ func unscaled(v parquet.Value) *big.Int {
 	case parquet.Int64:
 		return big.NewInt(v.Int64())
 	}
-	bytes := v.ByteArray() // two's complement, the greatest first
+	bytes := v.ByteArray() // two's complement, big-endian
 	n := new(big.Int).SetBytes(bytes)
 	if len(bytes) > 0 && bytes[0]&0x80 != 0 {
 		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(bytes))))
@@ -249,7 +249,7 @@ func unscaled(v parquet.Value) *big.Int {
 	return n
 }
 
-// appendDecimal writes n with its point scale digits before the end.
+// appendDecimal appends n with a decimal point before its last scale digits.
 func appendDecimal(b []byte, n *big.Int, scale int) []byte {
 	digits := new(big.Int).Abs(n).String()
 	if lacks := scale + 1 - len(digits); lacks > 0 {

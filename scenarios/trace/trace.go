@@ -9,47 +9,46 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Trace is the record of some markets. It is not changed after it was made
-// and may be read by any number of runs at once.
+// A Trace contains the prices and other recorded data of markets. It is immutable after its
+// creation and may be read by concurrent runs.
 type Trace struct {
-	// Name is the file or folder it was read from, or that of an embedded trace.
+	// Name is the file or folder that it was read from, or the name of an embedded trace.
 	Name string
 
 	// Series are ascending by (provider, region, zone, type, product).
 	Series []Series
 
-	// From and To are the span that the series cover. WholeFrom and WholeTo
-	// are the span of all that is stored, of which a window may have been
-	// read.
+	// From and To are the span of the series. WholeFrom and WholeTo are the span of the stored
+	// trace, of which only a window may have been read.
 	From, To           policy.Time
 	WholeFrom, WholeTo policy.Time
 
-	// Synthetic says that the prices were generated and not recorded.
+	// Synthetic reports that the prices were generated and not recorded.
 	Synthetic bool
 
-	// Scripted says that the prices were written in advance, as a script.
+	// Scripted reports that the prices were written in advance, as a script.
 	Scripted bool
 
-	// Unmarked says that the files do not say whether their prices were
-	// recorded or generated, as when another program has rewritten them.
+	// Unmarked reports that the files do not state whether their prices were recorded or generated,
+	// for example because another program has rewritten them.
 	Unmarked bool
 
-	// About is one line that says how it was made or where it was recorded.
+	// About describes in one line how the trace was made or where it was recorded.
 	About string
 
-	// Meta holds further facts, such as the parameters of a generator.
+	// Meta contains further metadata, such as the parameters of a generator.
 	Meta map[string]string
 
-	// Digest is the SHA-256 of names, times and values of all series, the same
-	// however they are stored.
+	// Digest is the SHA-256 of names, times and values of all series. It does not depend on the
+	// storage format.
 	Digest [32]byte
 
-	// Warnings say what about the content may surprise.
+	// Warnings describe properties of the content that may be unexpected.
 	Warnings []string
 }
 
-// New returns a trace of series, which become its own and are put in order.
-// The span is that of their times.
+// New returns a trace of series, which it owns, sorts and modifies. The span is that of their
+// times.
 func New(name string, series []Series) (*Trace, error) {
 	series = slices.DeleteFunc(series, func(s Series) bool { return len(s.At) == 0 })
 	t := &Trace{Name: name, Series: series, From: TimeMax}
@@ -72,9 +71,8 @@ const day = policy.Time(24 * time.Hour / time.Millisecond)
 // dayOf returns the start of the UTC day that contains t.
 func dayOf(t policy.Time) policy.Time { return t - (t%day+day)%day }
 
-// seal puts t in order, drops intervals that repeat the one before, sets slices
-// that say nothing to nil, and computes the digest. It fails when t breaks a
-// rule of its fields.
+// seal sorts t, removes intervals that repeat the one before, sets columns without known values to
+// nil, and computes the digest. It returns an error if t is invalid.
 func (t *Trace) seal() error {
 	for i := range t.Series {
 		s := &t.Series[i]

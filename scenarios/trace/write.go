@@ -15,13 +15,12 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// groupRows is the most rows of a row group. DuckDB works on row groups in
-// parallel and makes its own this long.
+// groupRows is the maximum number of rows in a row group. DuckDB processes row groups in parallel,
+// and by default writes groups of this size.
 const groupRows = 122_880
 
-// Write stores t as a trace at dir. Nothing is seen of it there until it is
-// complete. A trace that was there is replaced; anything else makes it fail
-// with ErrTarget.
+// Write stores t as a trace at dir. The trace becomes visible only when it is complete. It replaces
+// an existing trace; any other existing content is an error that wraps ErrTarget.
 func Write(dir string, t *Trace) error {
 	if err := t.validate(); err != nil {
 		return fmt.Errorf("writing %s: %w", dir, err)
@@ -29,20 +28,20 @@ func Write(dir string, t *Trace) error {
 	return WriteParts(dir, t, t.parts())
 }
 
-// A Part is some days of all markets of a region.
+// A Part consists of some days of all markets of a region.
 type Part struct {
 	// From and To are the start and end of the part. They are at midnight, except at the start and
 	// end of the trace.
 	From, To policy.Time
 
-	// Series are ascending. Each has the intervals that begin from From up to To, behind the
-	// one that is in force at From where that began before.
+	// Series are ascending. Each contains the intervals that start in [From, To), preceded by the
+	// interval that contains From if it starts earlier.
 	Series []Series
 }
 
-// WriteParts is [Write] for a trace that is not in memory as a whole. Head is the trace without its
-// series. Parts yields the parts of each region in ascending order, with the same markets and
-// columns in each; a part is invalid once the next one is requested.
+// WriteParts stores a trace that is not in memory as a whole; see [Write]. Head is the trace
+// without its series. Parts yields the parts of each region in ascending order, with the same
+// markets and columns in each; a part is invalid once the next one is requested.
 func WriteParts(dir string, head *Trace, parts iter.Seq2[*Part, error]) error {
 	return replaceFolder(dir, func(temp string) error {
 		w := folderWriter{dir: temp, head: head}
@@ -61,8 +60,7 @@ func WriteParts(dir string, head *Trace, parts iter.Seq2[*Part, error]) error {
 	})
 }
 
-// replaceFolder writes a trace by fill, to another folder, which then takes the place of
-// dir.
+// replaceFolder calls fill to write a trace to a temporary folder, which then replaces dir.
 func replaceFolder(dir string, fill func(temp string) error) error {
 	dir = filepath.Clean(dir)
 	old, err := checkTarget(dir)
@@ -90,7 +88,7 @@ func replaceFolder(dir string, fill func(temp string) error) error {
 	return replace(dir, temp, old)
 }
 
-// A target is what exists at the place where a trace will be written.
+// A target is the existing content of the folder for a trace.
 type target uint8
 
 const (
@@ -122,8 +120,8 @@ func checkTarget(dir string) (target, error) {
 	return targetTrace, nil
 }
 
-// replace puts temp in the place of dir. A trace that is there is moved aside
-// first and removed last, so that one of the two is always whole.
+// replace moves temp to dir. An existing trace is moved aside first and removed last, so that one
+// of the two is always complete.
 func replace(dir, temp string, old target) error {
 	switch old {
 	case targetEmpty:
@@ -143,7 +141,7 @@ func replace(dir, temp string, old target) error {
 	return os.Rename(temp, dir)
 }
 
-// validate checks that t could have come from this package.
+// validate returns an error if t could not have been created by this package.
 func (t *Trace) validate() error {
 	if len(t.Series) == 0 {
 		return fmt.Errorf("%w: no markets", ErrEmpty)
@@ -151,7 +149,7 @@ func (t *Trace) validate() error {
 	return t.check(t.Series)
 }
 
-// check checks series that are of t, or a part of them.
+// check returns an error if series, which are all or a part of the series of t, are invalid.
 func (t *Trace) check(series []Series) error {
 	for i := range series {
 		s := &series[i]
@@ -171,7 +169,7 @@ func (t *Trace) check(series []Series) error {
 	return nil
 }
 
-// parts yields all of t, each region as one part.
+// parts yields all of t, with each region as one part.
 func (t *Trace) parts() iter.Seq2[*Part, error] {
 	return func(yield func(*Part, error) bool) {
 		for begin, end := 0, 0; begin < len(t.Series); begin = end {
@@ -184,7 +182,7 @@ func (t *Trace) parts() iter.Seq2[*Part, error] {
 	}
 }
 
-// alike returns the end of those series from begin on that have its first n names.
+// alike returns the end of the series, from index begin on, that have the same first n names.
 func alike(series []Series, begin, n int) int {
 	want := series[begin].names()
 	end := begin + 1
@@ -196,17 +194,17 @@ func alike(series []Series, begin, n int) int {
 	return end
 }
 
-// A folderWriter writes one file for each region and date.
+// A folderWriter writes one file per region and date.
 type folderWriter struct {
 	dir  string
 	head *Trace
 
-	// region is the folder of the region that file writes.
+	// region is the folder of the current region, to which file writes.
 	region string
 	file   *fileWriter
 
 	rows []rowRef
-	next []int // the interval of each series that is next
+	next []int // index of the next interval of each series
 }
 
 // add writes the files of a part.
@@ -219,7 +217,7 @@ func (w *folderWriter) add(p *Part) error {
 	for i := range series {
 		n := 0
 		if series[i].At[0] < p.From {
-			n = 1 // it is on file
+			n = 1 // the previous part has written it
 		}
 		w.next = append(w.next, n)
 	}
@@ -243,12 +241,12 @@ func (w *folderWriter) add(p *Part) error {
 	return nil
 }
 
-// regionPath returns the folder of a region within a trace.
+// regionPath returns the folder of a region in a trace.
 func regionPath(provider, region string) string {
 	return filepath.Join("provider="+url.PathEscape(provider), "region="+url.PathEscape(region))
 }
 
-// days returns the first and last day that need a file.
+// days returns the first and last day that require a file.
 func (t *Trace) days(series []Series) (first, last policy.Time) {
 	first, last = TimeMax, 0
 	for i := range series {
@@ -256,19 +254,18 @@ func (t *Trace) days(series []Series) (first, last policy.Time) {
 			first, last = min(first, at[0]), max(last, at[len(at)-1])
 		}
 	}
-	// A span that ends at midnight has nothing in the day that starts then.
+	// A span that ends at midnight does not require a file for the day that starts then.
 	return dayOf(first), dayOf(max(last, t.To-1))
 }
 
-// A rowRef is a row in the order in which rows are written: its values are those of an
-// interval of a series.
+// A rowRef is a row to be written. Its values are those of an interval of a series.
 type rowRef struct {
 	at               policy.Time
 	series, interval int32
 }
 
-// addSpan adds the rows from d up to end of some series, which differ only in their
-// product and of which the first has the number base.
+// addSpan appends the rows in [d, end) of series that differ only in their product. Base is the
+// index of the first series.
 func addSpan(rows []rowRef, series []Series, next []int, base int, d, end policy.Time) []rowRef {
 	begin := len(rows)
 	for k := range series {
@@ -287,12 +284,12 @@ func addSpan(rows []rowRef, series []Series, next []int, base int, d, end policy
 	return rows
 }
 
-// sortRows puts rows in order of time, keeping that of products.
+// sortRows sorts rows by time, and keeps the order of products.
 func sortRows(rows []rowRef) {
 	slices.SortStableFunc(rows, func(a, b rowRef) int { return cmp.Compare(a.at, b.at) })
 }
 
-// WriteFile stores t as a single file, all of a market's rows together.
+// WriteFile stores t as a single file, in which the rows of each market are contiguous.
 func WriteFile(path string, t *Trace) error {
 	if err := t.validate(); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)

@@ -7,28 +7,28 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Basis is what a constant of the model rests on.
+// A Basis is the kind of evidence for a constant of the model.
 type Basis string
 
-// The bases of a constant.
+// The kinds of evidence.
 const (
-	// Fitted constants are fitted to a recording, and a fit can be made again.
+	// Fitted constants are fitted to a recording, and the fit can be repeated.
 	Fitted Basis = "fitted"
 
-	// Published constants are figures that others measured or state.
+	// Published constants are figures measured or stated by others.
 	Published Basis = "published"
 
-	// Modelled constants are assumed: no measurement of them is known.
+	// Modelled constants are assumed; no measurement of them is known.
 	Modelled Basis = "modelled"
 )
 
-// An Assumption is one constant of the model, or some that belong together, and
-// what it rests on.
+// An Assumption describes one constant of the model, or several related ones, and the evidence for
+// it.
 type Assumption struct {
-	// Name is that of the field of [Params], or says what else it is.
+	// Name is the name of the field of [Params], or another name of the constant.
 	Name string
 
-	// Value is it in words and numbers, with its unit.
+	// Value is the value in words and numbers, with its unit.
 	Value string
 
 	Basis Basis
@@ -37,7 +37,7 @@ type Assumption struct {
 	Source string
 }
 
-// The recordings and publications that are named more than once.
+// The recordings and publications that are cited more than once.
 const (
 	sourceV100     = "SkyPilot availability of V100 in nine zones of us-east-1, us-east-2 and us-west-2, every 195 s for 45 days from 2023-02-15"
 	sourceR5       = "SkyPilot availability of r5.16xlarge in three zones of us-east-1, every 34 s for 6 days from 2023-04-19"
@@ -49,8 +49,8 @@ const (
 	sourceNoFigure = "not measured"
 )
 
-// Assumptions lists what the constants in p rest on. The bases hold for the
-// values of [DefaultParams]; one that was changed rests on whoever changed it.
+// Assumptions lists the evidence for the constants in p. It applies to the values of
+// [DefaultParams]; it does not apply to constants that a user has changed.
 func (p *Params) Assumptions() []Assumption {
 	list := p.rateAssumptions()
 	list = append(list, p.shortageAssumptions()...)
@@ -107,8 +107,8 @@ func (p *Params) shortageAssumptions() []Assumption {
 	}
 }
 
-// noticeLeads lists how long before a reclaim each provider gives notice, which
-// no constant of p changes.
+// noticeLeads lists the time between notice and reclaim of each provider, which does not depend on
+// p.
 func noticeLeads() []Assumption {
 	var list []Assumption
 	for _, r := range policy.NoticeRules() {
@@ -131,7 +131,7 @@ func (p *Params) noticeAssumptions() []Assumption {
 	}
 }
 
-// numbers writes numbers separated by slashes.
+// numbers formats numbers separated by slashes.
 func numbers(x []float64, format string) string {
 	words := make([]string, len(x))
 	for i, v := range x {
@@ -140,7 +140,7 @@ func numbers(x []float64, format string) string {
 	return strings.Join(words, "/")
 }
 
-// spread writes the least and the greatest of numbers.
+// spread formats the range of the numbers.
 func spread(x []float64) string {
 	lo, hi := x[0], x[0]
 	for _, v := range x {

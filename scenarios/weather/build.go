@@ -9,15 +9,15 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// announcedMax is how long before a reclaim it is announced at most. The
-// weather is drawn as far beyond the end of the run.
+// announcedMax is the maximum time from the first announcement of a reclaim to the reclaim. The
+// weather is drawn for this time beyond the end of the run.
 const announcedMax = hour
 
 // never is later than every instant of a run.
 const never policy.Time = 1 << 61
 
-// New draws the weather of the markets. The answer for a market does not depend
-// on the others nor on their order.
+// New draws the weather of the markets. The result for a market depends neither on the other
+// markets nor on their order.
 func New(cfg Config, markets []Market) (*Weather, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -40,12 +40,12 @@ type builder struct {
 	p   *Params
 	end policy.Time // the first instant that is not drawn
 
-	// intensity is that of the configuration times the hazard of its truth.
+	// intensity is the intensity of the configuration times the hazard factor of its truth.
 	intensity float64
 
-	// The streams of what holds for a market at all times, and of what happens in this run. The
-	// keys of the latter include the start of the run, or two windows of one seed would have the
-	// same weather, shifted.
+	// The streams of the permanent properties of a market, and of the events in this run. The keys
+	// of the latter include the start of the run, since otherwise two windows with the same seed
+	// would have the same weather, shifted.
 	slots, band, frailty, recorded           chance.Key
 	state, shortage, calendar, notice, alarm chance.Key
 	alarmBurst                               chance.Key
@@ -56,7 +56,7 @@ type builder struct {
 	scratch []policy.Time
 	exposed []exposure
 	outages []Outage
-	deep    []Outage // of outages the parts that reach launches on demand
+	deep    []Outage // the parts of outages that affect on-demand launches too
 	bursts  []Shortage
 }
 
@@ -101,21 +101,21 @@ func (b *builder) add(m *Market) {
 	case CorrelationNone:
 		mk.rate, mk.shortageRate = mk.rate+mk.shortageRate, 0
 	case CorrelationZone:
-		mk.rate = 0 // it is in shortageRate
+		mk.rate = 0 // it is part of shortageRate
 	}
 	b.calendars(&mk)
 	b.w.markets = append(b.w.markets, mk)
 }
 
-// calendarRate returns the mean rate of the calendars of a market of this band in
-// the model, in reclaims per node-hour.
+// calendarRate returns the mean rate of the calendars of a market with this band in the model, in
+// reclaims per node-hour.
 func (b *builder) calendarRate(m *Market, band policy.Band) float64 {
 	factor := frailty(b.frailty.At1(m.groupHash(typeInZone)), b.p.FrailtySigma)
 	return float64(float64(float64(b.p.rate(band)*b.p.calendarShare())*factor) * b.intensity)
 }
 
-// bandOf returns the published band of a market. One that is drawn is the same
-// for a type in all zones of a region, as the published ones are.
+// bandOf returns the published band of a market, or a drawn one. A drawn band is the same for a
+// type in all zones of a region, as published bands are.
 func (b *builder) bandOf(m *Market) (band policy.Band, modelled bool) {
 	if m.Band != policy.BandUnknown {
 		return m.Band, false
@@ -138,7 +138,7 @@ func (b *builder) bandOf(m *Market) (band policy.Band, modelled bool) {
 	return bands - 1, true
 }
 
-// slotsOf returns how many nodes a market holds.
+// slotsOf returns the number of nodes that a market can hold.
 func (b *builder) slotsOf(m *Market, hash uint64) int32 {
 	if b.w.cfg.Slots > 0 {
 		return int32(b.w.cfg.Slots)
@@ -162,14 +162,14 @@ func (b *builder) rhythmOf(m *Market) *rhythm {
 	return r
 }
 
-// An exposure is how far a market shares the shortages of one of its groups: it has
-// this share of the candidates, which come after a mean gap in hours.
+// An exposure is the degree to which a market is affected by the shortages of one of its groups: by
+// this share of the candidates, whose mean gap is in hours.
 type exposure struct {
 	level      level
 	share, gap float64
 }
 
-// exposures appends those of a market of this band with its groups from a level on.
+// exposures appends the exposures of a market with this band to its groups, from level first on.
 func (b *builder) exposures(to []exposure, m *Market, band policy.Band, first level) []exposure {
 	gap := func(l level) float64 {
 		return b.p.CandidateGap / frailty(b.frailty.At1(m.groupHash(l)), b.p.FrailtySigma)
@@ -189,14 +189,14 @@ func (b *builder) exposures(to []exposure, m *Market, band policy.Band, first le
 	return append(to[:0], of)
 }
 
-// taken returns the mean number of times per node-hour that the shortages of an
-// exposure take a slot in the model.
+// taken returns the mean number of times per node-hour that the shortages of an exposure take a
+// slot in the model.
 func (p *Params) taken(x exposure) float64 {
 	return float64(min(1, x.share)*p.DepthMean()) / (x.gap + p.lengthMean())
 }
 
-// groupOf returns the market's group of a level, whose candidates come after this
-// mean gap in hours.
+// groupOf returns the market's group of a level. Gap is the mean time between its candidates, in
+// hours.
 func (b *builder) groupOf(m *Market, l level, gap float64) *group {
 	id := portable.Mix(m.groupHash(l), uint64(l))
 	g := b.groups[id]
@@ -207,10 +207,10 @@ func (b *builder) groupOf(m *Market, l level, gap float64) *group {
 	return g
 }
 
-// scarce reports whether the law of scarce types holds for a market.
+// scarce reports whether the law of scarce types applies to a market.
 func scarce(m *Market, band policy.Band) bool { return m.GPU && band == bands-1 }
 
-// groupHash returns the hash of the name of the market's group of a level.
+// groupHash returns the hash of the name of the market's group at a level.
 func (m *Market) groupHash(l level) uint64 {
 	h := portable.Mix(portable.HashString(m.Provider), portable.HashString(m.Region))
 	if l == typeInZone || l == wholeZone {
@@ -222,7 +222,7 @@ func (m *Market) groupHash(l level) uint64 {
 	return portable.Mix(h, uint64(l))
 }
 
-// shortages draws the times in which the market is closed.
+// shortages draws the intervals in which the market is closed.
 func (b *builder) shortages(mk *market, m *Market) {
 	w := b.w
 	from := len(w.shortages)
@@ -255,8 +255,8 @@ func (b *builder) shortages(mk *market, m *Market) {
 	mk.closedUntil = int32(len(w.closed))
 }
 
-// drawnShortages appends the shortages that are drawn for a market, and notes the rate
-// at which they take its slots.
+// drawnShortages appends the shortages drawn for a market, and sets the rate at which they take its
+// slots.
 func (b *builder) drawnShortages(mk *market, m *Market, shortages []Shortage) []Shortage {
 	first := typeInZone
 	if scarce(m, mk.band) {
@@ -275,13 +275,13 @@ func (b *builder) drawnShortages(mk *market, m *Market, shortages []Shortage) []
 // nodes held at the start of the run are not lost to an outage that starts at the same moment.
 const scarceBefore = 48 * hour
 
-// scarceCopiesMax bounds the intensity for scarce types, of which a market has
-// next to nothing left by then.
+// scarceCopiesMax is the maximum intensity for scarce types. At this intensity, their markets have
+// almost no capacity left.
 const scarceCopiesMax = 16
 
 // scarceShortages appends the outages of the law of scarce types. An intensity above 1 adds the
-// outages of further draws of the law; of the last draw it adds only the fraction that remains, so
-// that a greater intensity has all shortages of a lesser one.
+// outages of further draws of the law, and only a fraction of those of the last draw, so that a
+// greater intensity has all shortages of a smaller one.
 func (b *builder) scarceShortages(mk *market, m *Market, shortages []Shortage) []Shortage {
 	law := &b.p.Scarce
 	left := min(b.intensity, scarceCopiesMax)
@@ -303,8 +303,8 @@ func (b *builder) scarceShortages(mk *market, m *Market, shortages []Shortage) [
 	return shortages
 }
 
-// recordedShortages appends one for every fall of the recorded availability of the named market.
-// Its start and its end are anywhere between the probes that enclose them.
+// recordedShortages appends a shortage for every fall of the recorded availability of the named
+// market. Its start and its end are drawn between the probes that enclose them.
 func (b *builder) recordedShortages(name string, a *Availability, shortages []Shortage) []Shortage {
 	k := b.recorded.At1(portable.HashString(name))
 	up := true
@@ -332,8 +332,8 @@ func (b *builder) recordedShortages(name string, a *Availability, shortages []Sh
 	return shortages
 }
 
-// orderedShortages appends the shortages of the scenario that concern the market.
-// Their keys come from what they are, so that one more changes no other.
+// orderedShortages appends the shortages of the scenario that affect the market. Their keys depend
+// only on their own properties, so that an additional shortage does not change the others.
 func (b *builder) orderedShortages(m *Market, shortages []Shortage) []Shortage {
 	capacity := policy.OnDemand
 	if m.Spot {

@@ -46,16 +46,16 @@ func (b *builder) calendars(mk *market) {
 	slices.Sort(mk.taken)
 }
 
-// falseAlarms returns the rate of reclaims that are expected and do not come, where
-// those that come have the given rate.
+// falseAlarms returns the rate of reclaims that are recommended but do not occur, given the rate of
+// those that occur.
 func (p *Params) falseAlarms(reclaims float64) float64 {
 	return reclaims * (1 - p.RecommendedPrecision) / p.RecommendedPrecision
 }
 
-// alarmBursts draws the shortages that the provider expects in a market and that do not
-// come. They are as deep as those that come, so that several recommendations at once
-// are right as often as a single one. Recorded markets have none: how often they fall
-// is not known before they do.
+// alarmBursts draws the shortages that the provider expects in a market but that do not occur. They
+// have the same distribution of depth as actual shortages, so that several simultaneous
+// recommendations are right as often as a single one. Recorded markets have none, since the
+// frequency of their falls is not known in advance.
 func (b *builder) alarmBursts(mk *market) []Shortage {
 	key := b.alarmBurst.At1(mk.hash)
 	process := b.process(mk.state, b.p.falseAlarms(mk.shortageRate/b.p.DepthMean()))
@@ -68,8 +68,8 @@ func (b *builder) alarmBursts(mk *market) []Shortage {
 	return bursts
 }
 
-// falseAlarms appends the false alarms of one slot, ascending: those that come alone,
-// by the given process and key, and those in bursts.
+// falseAlarms appends the false alarms of one slot, ascending: single ones, drawn from the process
+// with key, and those in bursts.
 func (b *builder) falseAlarms(to []policy.Time, alone *process, key chance.Key, bursts []Shortage, mk *market,
 	slot int) []policy.Time {
 	from := len(to)
@@ -87,7 +87,7 @@ func (b *builder) falseAlarms(to []policy.Time, alone *process, key chance.Key, 
 	return to
 }
 
-// burstDraws is the ordinal of the draws of bursts of false alarms. Those of each slot follow
+// burstDraws is the ordinal of the draws of bursts of false alarms. The draws for each slot follow
 // the two of [Shortage.take].
 const (
 	burstDraws = 1 << 32
@@ -96,20 +96,21 @@ const (
 	drawEarly            = 3
 )
 
-// early draws how long before the notice of a reclaim it is recommended to leave, less than most.
+// early draws the time by which a recommendation precedes the notice of a reclaim; it is less than
+// most.
 func (b *builder) early(k chance.Key, most policy.Time) policy.Time {
 	drawn := float64(k.Exp1() * float64(b.p.RecommendedLead.Milliseconds()))
 	return policy.Time(min(drawn, float64(most-1)))
 }
 
-// A process strikes the slots of one market at a mean rate along a rhythm.
+// A process generates events for the slots of one market, at a mean rate modulated by a rhythm.
 type process struct {
 	*rhythm
-	rate       float64 // mean, per node-hour
-	begin, end float64 // the rhythm's integral over the time that is drawn
+	rate       float64 // mean number of events per node-hour
+	begin, end float64 // integral of the rhythm at the bounds of the drawn time
 
-	// idle is a number below which a slot's first draw leaves it unharmed to
-	// the end. It spares most slots a logarithm.
+	// idle is the bound below which a slot's first draw means no event until the end. It avoids
+	// computing a logarithm for most slots.
 	idle float64
 }
 
@@ -123,9 +124,8 @@ func (b *builder) process(r *rhythm, rate float64) process {
 	return p
 }
 
-// instants appends the instants at which the process strikes the slot of this
-// key: unit-exponential gaps, mapped through the inverse of the integrated rate.
-// The n-th gap depends on the key and on n only.
+// instants appends the times of the events for the slot with this key: unit-exponential gaps,
+// mapped through the inverse of the integrated rate. The n-th gap depends only on the key and n.
 func (p *process) instants(to []policy.Time, key chance.Key) []policy.Time {
 	if p.rhythm == nil || p.rate <= 0 || 1-key.At1(0).Float() < p.idle {
 		return to
@@ -140,8 +140,8 @@ func (p *process) instants(to []policy.Time, key chance.Key) []policy.Time {
 	}
 }
 
-// take returns when a shortage takes a slot of a market, and whether it does. A
-// shortage shorter than the window takes what it takes before it ends.
+// take returns the time at which a shortage takes a slot of a market, and whether it does. A
+// shortage shorter than the window takes its slots before it ends.
 func (s *Shortage) take(market uint64, slot int, window policy.Time) (at policy.Time, taken bool) {
 	k := s.key.At2(market, uint64(slot))
 	if k.At1(0).Float() >= s.Depth {
@@ -153,7 +153,7 @@ func (s *Shortage) take(market uint64, slot int, window policy.Time) (at policy.
 // takeWindow returns the time within which a shortage takes its slots.
 func (c *Config) takeWindow() policy.Time { return policy.Time(c.Params.TakeWindow.Milliseconds()) }
 
-// The draws of one reclaim's announcements.
+// The draws for the announcements of a reclaim.
 const (
 	drawNotice = iota
 	drawLate
@@ -162,8 +162,8 @@ const (
 	drawOrderedLate
 )
 
-// announce draws the notice and the recommendation of a reclaim, where notices
-// come lead before it.
+// announce draws the notice and the recommendation of a reclaim. Lead is the regular time from the
+// notice to the reclaim.
 func (b *builder) announce(e *event, lead policy.Time, key chance.Key) {
 	if e.silent {
 		return

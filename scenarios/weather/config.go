@@ -8,58 +8,56 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Market is what the weather needs to know of one thing that has a price.
+// A Market contains the properties of a market that the weather depends on.
 type Market struct {
 	// Name is unique. Draws are keyed by its hash.
 	Name string
 
 	Provider, Region, Zone, Type string
 
-	// Family is the series of the type. Types of one family in one zone have
-	// their calm and their stressed hours together.
+	// Family is the series of the type. The types of a family in a zone share their calm and their
+	// stressed hours.
 	Family string
 
-	// Spot says that the provider may take nodes back. GPU says that the type
-	// has accelerators, of which there are fewer.
+	// Spot reports that the provider may reclaim nodes. GPU reports that the type has accelerators,
+	// whose capacity is smaller.
 	Spot, GPU bool
 
-	// Auction says that nodes are lost to higher bids, which the weather does not draw: of a Spot
-	// market it draws only the slots and the shortages that the scenario orders.
+	// Auction reports that nodes are lost to higher bids, which the weather does not draw. For such
+	// a Spot market, it draws only the slots and the shortages that the scenario orders.
 	Auction bool
 
 	// Band is the published band. For BandUnknown, a Spot market's band is drawn.
 	Band policy.Band
 
-	// Twin is the name of the Spot market of the same type and zone, if this market is on demand:
-	// its Band and its Available are then those of the twin.
+	// Twin is the name of the Spot market of the same type and zone, if this is an on-demand
+	// market. Its Band and its Available then describe the twin.
 	Twin string
 
-	// Available is a recorded availability, which then takes the place of
-	// everything modelled in this market; nil without one.
+	// Available is a recorded availability, which replaces the modelled shortages and reclaims of
+	// this market; nil if none is recorded.
 	Available *Availability
 }
 
-// An Availability says at some instants whether nodes could be had: Up[i] at
-// At[i]. At ascends. Before the first and after the last sample their values
-// hold.
+// An Availability is a sequence of observations of whether nodes were available: Up[i] at At[i]. At
+// is ascending. The first and last values also apply before and after all observations.
 type Availability struct {
 	At []policy.Time
 	Up []bool
 
-	// Nodes[i] is how many nodes could be had at At[i], above 0 where Up[i]; nil
-	// where only whether one could be had is known.
+	// Nodes[i] is the number of nodes available at At[i]; it is above 0 if Up[i]. It is nil if the
+	// recording has no numbers.
 	Nodes []int32
 
-	// Gap[i] is how long before At[i] the probe before it was, in milliseconds:
-	// what changed by At[i] did so at one instant in (At[i] − Gap[i], At[i]].
-	// 0 means that the change happened at At[i] itself. It is nil where every
-	// instant is exact, as in a list of events. A gap that reaches behind
-	// At[i−1] ends there.
+	// Gap[i] is the time between the previous probe and At[i], in milliseconds: the change happened
+	// in (At[i] − Gap[i], At[i]]. 0 means that the change happened at At[i] itself. It is nil if
+	// every time is exact, as in a list of events. A gap that extends before At[i−1] is truncated
+	// there.
 	Gap []policy.Time
 }
 
-// An OrderedShortage is a capacity shortage that a scenario orders. It is not
-// scaled by the intensity.
+// An OrderedShortage is a capacity shortage specified by a scenario. The intensity does not scale
+// it.
 type OrderedShortage struct {
 	At       policy.Time
 	Duration time.Duration
@@ -68,74 +66,73 @@ type OrderedShortage struct {
 	// taken) to 1.
 	Depth float64
 
-	// Zone, Type and Capacity ("spot" or "on-demand") restrict it; empty
-	// matches all.
+	// Zone, Type and Capacity ("spot" or "on-demand") restrict the markets; empty matches all.
 	Zone, Type, Capacity string
 
-	// NoNotice says that nodes are lost without a word, as when a zone fails.
-	// Nodes on demand never have a notice.
+	// NoNotice reports that nodes are lost without notice, as in the failure of a zone. On-demand
+	// nodes never have a notice.
 	NoNotice bool
 }
 
-// A NoticeFault is a time in which notices are late or missing.
+// A NoticeFault is an interval in which notices are late or missing.
 type NoticeFault struct {
 	At       policy.Time
 	Duration time.Duration
 
-	// Share is the probability that a notice due in that time is concerned.
+	// Share is the probability that a notice due in the interval is affected.
 	Share float64
 
-	// Delay is how late such a notice comes; 0 means never. One that would come
-	// after the node is gone does not come.
+	// Delay is the delay of such a notice; 0 means that it never comes. A notice that would come
+	// after the node is gone never comes either.
 	Delay time.Duration
 }
 
-// An APIFault is a time in which calls fail with probability Share.
+// An APIFault is an interval in which calls fail with probability Share.
 type APIFault struct {
 	At       policy.Time
 	Duration time.Duration
 	Share    float64
 }
 
-// A Config is what the weather of a run depends on, apart from the markets.
+// A Config contains everything except the markets that the weather of a run depends on.
 type Config struct {
-	// Seed chooses the weather among all that are equally likely.
+	// Seed is the seed of all draws.
 	Seed uint64
 
-	// Trace is the digest of the trace that the weather is drawn for. It is the first part of
-	// [Weather.Digest] and changes no draw.
+	// Trace is the digest of the trace that the weather is drawn for. It is part of
+	// [Weather.Digest] and does not affect draws.
 	Trace [32]byte
 
-	// From is the start of the run, warm-up included, and To its end. The weather is drawn to one
-	// hour beyond To, so that it has the notices before To of reclaims after it.
+	// From is the start of the run, including the warm-up, and To its end. The weather is drawn to
+	// one hour beyond To, so that it contains the notices before To of reclaims after it.
 	From, To policy.Time
 
-	// Intensity multiplies the rate of the calendars and the frequency of
-	// shortages. At 0 nothing happens that is not recorded or ordered.
+	// Intensity multiplies the rate of the calendars and the frequency of shortages. At 0, only
+	// recorded and ordered events happen.
 	Intensity float64
 
-	// Slots, when above 0, replaces the number of nodes that every Spot market holds, which is
-	// otherwise drawn. A recorded depth holds within it.
+	// Slots, if above 0, replaces the drawn number of nodes that every Spot market can hold. A
+	// recorded depth is limited to it.
 	Slots int
 
-	// OnDemandShortages has launches on demand of scarce types refused at times;
-	// see [Params.OnDemandShare].
+	// OnDemandShortages makes on-demand launches of scarce types fail at times; see
+	// [Params.OnDemandShare].
 	OnDemandShortages bool
 
-	// Shortages, NoticeFaults and APIFaults are ordered by the scenario.
+	// Shortages, NoticeFaults and APIFaults are specified by the scenario.
 	Shortages    []OrderedShortage
 	NoticeFaults []NoticeFault
 	APIFaults    []APIFault
 
-	// Truth is how what is drawn departs from the model.
+	// Truth is how the drawn weather differs from the model.
 	Truth Truth
 
 	Params Params
 }
 
-// IntensityMax is the greatest valid intensity. Shortages stop growing earlier: those of scarce
-// types at 16, and those of a common type in the worst band at about 100, where it meets all
-// shortages of its groups. Calendars continue to grow.
+// IntensityMax is the maximum valid intensity. Shortages stop increasing earlier: those of scarce
+// types at 16, and those of a common type in the worst band at about 100, where all shortages of
+// its groups affect it. Calendars continue to increase.
 const IntensityMax = 1000
 
 // validate returns an error that names the first field out of range.
@@ -183,12 +180,10 @@ func (c *Config) validate() error {
 	return c.Params.validate()
 }
 
-// intensity returns what multiplies the rate of the calendars and the frequency of
-// shortages.
+// intensity returns the factor of the rate of the calendars and the frequency of shortages.
 func (c *Config) intensity() float64 { return float64(c.Intensity * factor(c.Truth.Hazard)) }
 
-// What is refused beyond these bounds is a slip of the pen and would need
-// gigabytes.
+// Values beyond these bounds are assumed to be typing errors and would require gigabytes.
 const (
 	spanMax  = 2 * 365 * 24 * time.Hour
 	slotsMax = 100_000
@@ -206,11 +201,10 @@ func checkInterval(list string, i int, at policy.Time, d time.Duration, name str
 	return nil
 }
 
-// within reports whether lo ≤ x ≤ hi, which NaN is not.
+// within reports whether lo ≤ x ≤ hi; false for NaN.
 func within(x, lo, hi float64) bool { return x >= lo && x <= hi && !math.IsNaN(x) }
 
-// checkMarkets returns an error that names the first market that is not
-// complete.
+// checkMarkets returns an error that names the first incomplete or duplicate market.
 func checkMarkets(markets []Market) error {
 	seen := make(map[string]struct{}, len(markets))
 	for i := range markets {

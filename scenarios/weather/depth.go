@@ -8,19 +8,19 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// DepthMax is the number of nodes up to which a [Law] counts depth: as many as
-// the recording of depth requested at once.
+// DepthMax is the number of nodes up to which a [Law] models depth. The recording of depth
+// requested this number at once.
 const DepthMax = 16
 
-// A Step says that a market holds Nodes nodes from From on, until its next step.
+// A Step states that a market can hold Nodes nodes from From until its next step.
 type Step struct {
 	From  policy.Time
 	Nodes int32
 }
 
-// Depth returns how many nodes market m holds at t: 0 while it is closed, else
-// its depth, at most [Weather.Slots]. Nodes that are held count: a launch is
-// refused when as many are held already.
+// Depth returns the number of nodes that market m can hold at t: 0 while it is closed, or else its
+// depth, at most [Weather.Slots]. Running nodes count: a launch is refused if the market already
+// has that number of nodes.
 func (w *Weather) Depth(m int, t policy.Time) int {
 	mk := &w.markets[m]
 	if mk.closedFrom < mk.closedUntil && !w.Open(m, t) {
@@ -37,16 +37,16 @@ func (w *Weather) Depth(m int, t policy.Time) int {
 	return int(min(steps[i-1].Nodes, mk.slots))
 }
 
-// Steps returns the changes of depth of market m, ascending by From; none where
-// its depth is its slots at all times. Times in which the market is closed are
-// not among them. The result is shared and not to be written.
+// Steps returns the changes of depth of market m, ascending by From; it is empty if the depth
+// always equals the slots. Intervals in which the market is closed are not included. The result is
+// shared and must not be modified.
 func (w *Weather) Steps(m int) []Step {
 	mk := &w.markets[m]
 	return w.steps[mk.stepsFrom:mk.stepsUntil:mk.stepsUntil]
 }
 
 // deepen draws the depth of a Spot market over time and sets its number of slots. A scenario that
-// sets the slots of all markets sets their depth too, except where a depth was recorded.
+// sets the slots of all markets also sets their depth, except where a depth was recorded.
 func (b *builder) deepen(mk *market, m *Market) {
 	w := b.w
 	mk.stepsFrom = int32(len(w.steps))
@@ -66,10 +66,10 @@ func (b *builder) deepen(mk *market, m *Market) {
 	mk.stepsUntil = int32(len(w.steps))
 }
 
-// recordedDepth appends the steps of a recorded depth. The time of each step is anywhere between
-// the probes that enclose it; where the depth falls to 0 or rises from it, it is the instant at
-// which the market is closed or opened. Only a fall to 0 is a shortage and takes nodes: see the
-// documentation of the market model, "Depth".
+// recordedDepth appends the steps of a recorded depth. The time of each step is drawn between the
+// probes that enclose it. If the depth falls to 0 or rises from 0, it is the time at which the
+// market closes or opens. Only a fall to 0 is a shortage and takes nodes: see the documentation of
+// the market model, "Depth".
 func (b *builder) recordedDepth(mk *market, a *Availability, steps []Step) []Step {
 	k := b.recorded.At1(mk.hash)
 	if b.w.cfg.Slots == 0 {
@@ -90,10 +90,10 @@ func (b *builder) recordedDepth(mk *market, a *Availability, steps []Step) []Ste
 	return steps
 }
 
-// modelledDepth appends the steps of the depth that the law of scarce types gives
-// a market, which has at least one node while it is open. A scarce type is deep
-// as its slack is high; one in a milder band has the mean slack DepthCalm, and its
-// slack closes no market. So has one of which only the availability was recorded.
+// modelledDepth appends the steps of the depth that the law of scarce types implies for a market;
+// the depth is at least one node while the market is open. For a scarce type, the depth follows the
+// slack that also closes the market. A type in a milder band, and a type with only a recorded
+// availability, has the mean slack DepthCalm, and its slack never closes the market.
 func (b *builder) modelledDepth(mk *market, m *Market, steps []Step) []Step {
 	place := b.scarcePlace(m, 0)
 	if m.Available != nil || !scarce(m, mk.band) {
@@ -112,8 +112,8 @@ func (b *builder) modelledDepth(mk *market, m *Market, steps []Step) []Step {
 	return kept
 }
 
-// scarcePlace returns where in the law of scarce types a market stands, in one of
-// the draws of the law.
+// scarcePlace returns the place of a market in the law of scarce types, for one of the draws of the
+// law.
 func (b *builder) scarcePlace(m *Market, copied uint64) Place {
 	if b.w.cfg.Truth.Correlation == CorrelationZone {
 		return b.placeIn(m, wholeZone, wholeRegion, copied)
@@ -121,8 +121,8 @@ func (b *builder) scarcePlace(m *Market, copied uint64) Place {
 	return b.placeIn(m, typeInZone, typeInRegion, copied)
 }
 
-// placeIn returns the same where levels are shared by the market's groups of these
-// levels. Mean and width are the market's own.
+// placeIn returns the place of a market whose own and common levels are shared by its groups at
+// these levels. Mean and width belong to the market itself.
 func (b *builder) placeIn(m *Market, own, common level, copied uint64) Place {
 	law := &b.p.Scarce
 	k := b.frailty.At1(m.groupHash(typeInZone))
@@ -132,16 +132,16 @@ func (b *builder) placeIn(m *Market, own, common level, copied uint64) Place {
 	}
 }
 
-// drawWidth is the ordinal of the draw for a place's width, next to that for its mean.
+// drawWidth is the ordinal of the draw for the width of a place, next to the draw for its mean.
 const drawWidth = 1
 
-// width draws the slack that makes up DepthMax nodes in a zone.
+// width draws the slack that corresponds to DepthMax nodes in a zone.
 func (l *Law) width(k chance.Key) float64 {
 	return float64(l.Width * k.LogNormal(l.WidthSpread))
 }
 
-// nodes returns the depth at a slack: none at 0 and below, DepthMax from the
-// width on, and between them the more the higher it is.
+// nodes returns the depth for a slack: 0 if the slack is at most 0, DepthMax if it is at least
+// width, and increasing in between.
 func nodes(slack, width float64) int32 {
 	switch {
 	case slack <= 0:
@@ -152,9 +152,8 @@ func nodes(slack, width float64) int32 {
 	return 1 + int32(float64((DepthMax-1)*slack)/width)
 }
 
-// Depths appends the depth of a place from its state at from on, at every change
-// up to to. Where it is 0 the place has an outage, the same as [Law.Outages] of
-// the same from has.
+// Depths appends the depth of a place at from and every change before to. The place has an outage
+// where the depth is 0. These outages equal those of [Law.Outages] with the same from.
 func (l *Law) Depths(steps []Step, p Place, from, to policy.Time) []Step {
 	s := l.slackAt(p, from)
 	first := len(steps)
@@ -169,8 +168,7 @@ func (l *Law) Depths(steps []Step, p Place, from, to policy.Time) []Step {
 	return steps
 }
 
-// between returns when what was seen at sample i happened: at one instant since
-// the sample before.
+// between draws the time of the change observed in sample i, which is after the previous sample.
 func (a *Availability) between(k chance.Key, i int) policy.Time {
 	if a.Gap == nil || a.Gap[i] == 0 {
 		return a.At[i]
@@ -179,7 +177,7 @@ func (a *Availability) between(k chance.Key, i int) policy.Time {
 	return a.At[i] - policy.Time(k.At2(uint64(a.At[i]), 0).IntN(span))
 }
 
-// most returns the greatest depth that was recorded, at least 1.
+// most returns the maximum recorded depth, at least 1.
 func (a *Availability) most() int32 {
 	most := int32(1)
 	for _, n := range a.Nodes {
@@ -188,8 +186,7 @@ func (a *Availability) most() int32 {
 	return most
 }
 
-// checkNodes fails when the depth is not said of every instant, cannot be, or
-// speaks against whether a node could be had.
+// checkNodes returns an error if the depths are incomplete, invalid or inconsistent with Up.
 func (a *Availability) checkNodes() error {
 	if a.Nodes != nil && len(a.Nodes) != len(a.At) {
 		return fmt.Errorf("Available has %d instants and %d depths, must have as many of each or no depth", len(a.At),

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// digestVersion changes whenever the records do.
+// digestVersion is incremented whenever the records change.
 const digestVersion = 3
 
 // The kinds of record that are hashed.
@@ -26,17 +26,15 @@ const (
 	recordTruth
 )
 
-// recordSize is the width of every record: kind, flags, slot, market, and three
-// numbers.
+// recordSize is the size in bytes of every record: kind, flags, slot, market, and three numbers.
 const recordSize = 1 + 3 + 4 + 8 + 3*8
 
-// Digest returns the SHA-256 of what the weather was drawn for (the digest of
-// the trace, the settings of the market, the seed, the span) and of everything
-// that was drawn: of every market its band, its slots, the shortages in which it is
-// closed, and each slot's reclaims with their announcements and its false alarms.
-// Equal digests mean equal weather. It does not depend on the order of the
-// markets, nor on anything that a scenario decides itself, such as policies and
-// workloads: scenarios that differ in these alone are compared under one weather.
+// Digest returns the SHA-256 of the input of the weather (the digest of the trace, the settings of
+// the market, the seed, the span) and of everything that was drawn: for every market its band, its
+// slots, the shortages in which it is closed, and for each slot its reclaims with their
+// announcements and its false alarms. Equal digests mean equal weather. The digest depends neither
+// on the order of the markets nor on the other contents of a scenario, such as policies and
+// workloads: scenarios that differ only in these are compared under the same weather.
 func (w *Weather) Digest() [32]byte {
 	w.digest.Do(func() {
 		d := digester{sum: sha256.New(), buf: make([]byte, 0, 256*recordSize)}
@@ -55,7 +53,7 @@ func (w *Weather) Digest() [32]byte {
 	return w.digestSum
 }
 
-// A digester writes fixed-width records to a hash, many at a time.
+// A digester writes fixed-size records to a hash, many at a time.
 type digester struct {
 	sum hash.Hash
 	buf []byte
@@ -66,8 +64,7 @@ func (d *digester) flush() {
 	d.buf = d.buf[:0]
 }
 
-// record writes one record. The numbers are written as they are in two's
-// complement, floats by their bits.
+// record writes one record. Integers are in two's complement; floats are represented by their bits.
 func (d *digester) record(kind, flags uint8, slot int32, market, x, y, z uint64) {
 	if len(d.buf)+recordSize > cap(d.buf) {
 		d.flush()

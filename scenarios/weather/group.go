@@ -8,23 +8,22 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// A group is a set of markets that lack capacity together. It has candidates
-// for shortages of its own; each of its markets meets those whose mark is below
-// the market's share, so that a milder market meets only shortages that the
-// harsher ones meet.
+// A group is a set of markets that lack capacity together. It has candidates for shortages. Each of
+// its markets is affected by the candidates whose mark is below its share, so that a milder market
+// has only shortages that the harsher ones have too.
 type group struct {
 	key        chance.Key
 	candidates []candidate
 }
 
-// A candidate is a shortage of a group that some markets meet.
+// A candidate is a shortage of a group that affects some of its markets.
 type candidate struct {
 	from, until policy.Time
 	ordinal     uint64
 	mark        float64
 }
 
-// The draws of one candidate.
+// The draws for a candidate.
 const (
 	drawGap = iota
 	drawLength
@@ -33,11 +32,11 @@ const (
 	drawTakes
 )
 
-// newGroup draws the candidates of a group that reach into [from, to). The gaps
-// have the given mean in hours.
+// newGroup draws the candidates of a group that overlap [from, to). gapMean is the mean of the gaps
+// in hours.
 //
-// The first gap starts four mean cycles before the run, so that the process has forgotten its start
-// when the run starts.
+// The first gap starts four mean cycles before the run, so that the process is independent of its
+// start when the run starts.
 func newGroup(p *Params, key chance.Key, gapMean float64, from, to policy.Time) *group {
 	scale := gapMean / weibullMean(p.GapShape)
 	t := from - milliseconds(4*(gapMean+p.lengthMean()))
@@ -57,7 +56,7 @@ func newGroup(p *Params, key chance.Key, gapMean float64, from, to policy.Time) 
 	}
 }
 
-// appendShortages appends those candidates that a market of this share meets.
+// appendShortages appends the candidates that affect a market with this share.
 func (g *group) appendShortages(p *Params, share float64, shortages []Shortage) []Shortage {
 	for i := range g.candidates {
 		c := &g.candidates[i]
@@ -85,13 +84,12 @@ func (p *Params) DepthMean() float64 {
 	return p.DepthWhole + float64((1-p.DepthWhole)*p.DepthA/(p.DepthA+p.DepthB))
 }
 
-// rate returns the rate at which a band says that nodes are reclaimed, per
-// node-hour.
+// rate returns the reclaim rate that a band implies, per node-hour.
 func (p *Params) rate(b policy.Band) float64 {
 	return -portable.Log1p(-p.BandMonthly[b]) / policy.HoursPerMonth
 }
 
-// calendarShare returns the part of a band's rate that calendars make up.
+// calendarShare returns the part of a band's rate that calendars contribute.
 func (p *Params) calendarShare() float64 {
 	rest := 1.0
 	for _, share := range p.ShortageShare {
@@ -100,10 +98,9 @@ func (p *Params) calendarShare() float64 {
 	return rest
 }
 
-// share returns the share of the candidates of a group that a market meets:
-// that with which its shortages make up ShortageShare of the band's rate, before
-// frailty. The intensity raises it, so that a greater intensity has all shortages
-// of a lesser one and more.
+// share returns the share of the candidates of a group that affect a market: the share with which
+// its shortages contribute ShortageShare of the band's rate, before frailty. The intensity
+// increases it, so that a greater intensity has all shortages of a smaller one.
 func (p *Params) share(l level, b policy.Band, intensity float64) float64 {
 	cycle := p.CandidateGap + p.lengthMean()
 	return float64(float64(p.ShortageShare[l]*p.rate(b))*cycle) * intensity / p.DepthMean()
@@ -112,13 +109,13 @@ func (p *Params) share(l level, b policy.Band, intensity float64) float64 {
 // lengthMean returns the mean length of a shortage in hours.
 func (p *Params) lengthMean() float64 { return float64(p.LengthScale * weibullMean(p.LengthShape)) }
 
-// frailty draws the factor, of mean 1, by which a group differs from its like.
+// frailty draws the factor, with mean 1, by which a group differs from similar groups.
 func frailty(k chance.Key, sigma float64) float64 {
 	return portable.Exp(float64(sigma*k.Normal()) - float64(sigma*sigma/2))
 }
 
-// weibullMean returns the mean of the Weibull distribution of scale 1: the
-// gamma function at 1 + 1/shape, by Stirling's series after moving up.
+// weibullMean returns the mean of the Weibull distribution with scale 1, which is the gamma
+// function at 1 + 1/shape. It applies Stirling's series to a shifted argument.
 func weibullMean(shape float64) float64 {
 	z, below := 1+1/shape, 1.0
 	for ; z < 12; z++ {
@@ -129,7 +126,7 @@ func weibullMean(shape float64) float64 {
 	return portable.Exp(log) / below
 }
 
-// milliseconds returns hours in milliseconds, rounded down, at most a century.
+// milliseconds converts hours to milliseconds, rounded down, and limits them to a century.
 func milliseconds(hours float64) policy.Time {
 	return policy.Time(min(float64(hours*float64(hour)), 100*365*24*3.6e6))
 }

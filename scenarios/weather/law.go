@@ -9,97 +9,98 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// A Law is the process by which a scarce type is available in the zones of one region.
+// A Law is a stochastic model of the availability of a scarce type in the zones of one region.
 //
-// Every zone has a slack, the capacity that is left over. While it is above 0 the type is
+// Every zone has a slack, which is its spare capacity. While the slack is above 0, the type is
 // available. When it falls to 0 or below, nodes are taken and launches refused until it rises
 // again. The slack is the sum of the zone's mean, an offset by hour and weekday, and levels. Levels
 // are random numbers that are each redrawn at their own pace, some every few minutes and some every
-// few days. So an outage that has lasted long is likely to continue, as in the recordings, although
-// no part remembers its age. For each pace, one level belongs to the region and is shared by all
-// its zones, and one belongs to the zone alone. The shared levels make zones fail together.
+// few days. An outage that has lasted long is therefore likely to continue, as in the recordings,
+// although no part of the model depends on its age. For each pace, one level belongs to the region
+// and is shared by all its zones, and one belongs to the zone alone. The shared levels make zones
+// fail together.
 type Law struct {
 	// Paces are the mean times in hours after which levels are redrawn.
 	Paces []float64
 
-	// Common and Own are, for each pace, the variances of the region's level
-	// and of the zone's own. All together add up to 1.
+	// Common and Own are, for each pace, the variances of the region's level and of the zone's own
+	// level. All variances add up to 1.
 	Common, Own []float64
 
-	// Unrest says how unevenly the quicker levels, those of a pace below [UnrestPace], are redrawn.
-	// They follow a clock of the region that runs at a varying rate. A rate holds for UnrestPace
-	// hours on average, has mean 1, and its logarithm has the standard deviation Unrest. So quiet
-	// days alternate with days of one outage after another, while the shares of time do not change.
+	// Unrest controls how unevenly the quicker levels, those with a pace below [UnrestPace], are
+	// redrawn. They follow a clock of the region that runs at a varying rate. A rate applies for
+	// UnrestPace hours on average, has mean 1, and its logarithm has the standard deviation Unrest.
+	// Quiet days therefore alternate with days of frequent outages, while the shares of time do not
+	// change.
 	Unrest float64
 
-	// Mean and Spread are the mean and the deviation of the zones' mean slacks:
-	// a zone of mean slack m is available with about the probability Φ(m).
+	// Mean and Spread are the mean and the standard deviation of the zones' mean slacks. A zone
+	// with mean slack m is available with a probability of about Φ(m).
 	Mean, Spread float64
 
-	// Width is the slack that makes up [DepthMax] nodes in the median zone, and
-	// WidthSpread the deviation of its logarithm between zones: where it is
-	// small a zone has either none or all, where it is large often some. At 0
-	// the law says nothing of depth.
+	// Width is the slack that corresponds to [DepthMax] nodes in the median zone, and WidthSpread
+	// the standard deviation of its logarithm between zones. If the width is small, a zone usually
+	// has either no nodes or all; if it is large, it often has some. At 0, the law does not model
+	// depth.
 	Width, WidthSpread float64
 
-	// Hour and Weekday (Sunday first) are added to the slack by the local time
-	// of the region. Each has the mean 0.
+	// Hour and Weekday (Sunday first) are offsets of the slack by the local time of the region.
+	// Each has mean 0.
 	Hour    [24]float64
 	Weekday [7]float64
 }
 
-// An Outage is a time in which a zone has no capacity.
+// An Outage is an interval in which a zone has no capacity.
 type Outage struct {
-	// From is its first instant, Until the first after it.
+	// From is its first instant, Until the first instant after it.
 	From, Until policy.Time
 }
 
-// A Place is where a law is drawn.
+// A Place is a zone, or a group of markets in it, for which a law is drawn.
 type Place struct {
-	// Region gives the local time. Common is the key of what all places of the
-	// region share, Own that of this place.
+	// Region determines the local time. Common is the key of the levels that all places of the
+	// region share, Own the key of the levels of this place.
 	Region      string
 	Common, Own chance.Key
 
-	// Mean is the mean slack of the place, and Width the slack that makes up
-	// DepthMax nodes in it.
+	// Mean is the mean slack of the place, and Width the slack that corresponds to DepthMax nodes
+	// in it.
 	Mean, Width float64
 
-	// Opposed says that what the region's places have in common acts on this one
-	// the other way round: it has capacity when the others lack it.
+	// Opposed reports that the common levels of the region have the opposite sign in this place: it
+	// has capacity when the others lack it.
 	Opposed bool
 }
 
-// evenDraws is the number of parts of equal probability into which the values
-// of a level are divided: of as many draws in a row each comes from another
-// part. So a level has gone through all of its values after that many draws,
-// and a few weeks show what a law is like.
+// evenDraws is the number of intervals of equal probability into which the values of a level are
+// divided. Of evenDraws successive draws, each comes from a different interval. A level thus covers
+// its distribution after that number of draws, and a few weeks are representative of a law.
 const evenDraws = 8
 
-// A Level is a normal number of mean 0 and standard deviation 1 that is redrawn after random times.
+// A Level is a standard normal number that is redrawn after random times.
 type Level struct {
-	// Value holds before Until.
+	// Value applies before Until.
 	Value float64
 	Until policy.Time
 
 	key   chance.Key
 	pace  float64
 	clock *Clock
-	ticks policy.Time // what the clock shows at Until
-	piece int         // of the clock, in which that is
+	ticks policy.Time // reading of the clock at Until
+	piece int         // index of the piece of the clock that contains ticks
 	n     uint64
 	order [evenDraws]uint8
 }
 
-// The draws of one level.
+// The draws for a level.
 const (
 	drawPace = iota
 	drawOrder
 	drawValue
 )
 
-// NewLevel returns the level of this key at from. Its pace is in hours of the clock, which starts
-// at from; a nil clock means time itself.
+// NewLevel returns the level with this key at from. Its pace is in hours of the clock, which starts
+// at from; a nil clock means real time.
 func NewLevel(key chance.Key, pace float64, clock *Clock, from policy.Time) Level {
 	l := Level{key: key, pace: pace, clock: clock, Until: from}
 	if pace >= UnrestPace {
@@ -115,7 +116,7 @@ func (l *Level) Next() {
 	if l.n%evenDraws == 0 {
 		l.shuffle(l.key.At2(l.n, drawOrder))
 	}
-	// The part takes the place of the first bits of the draw.
+	// The interval determines the first bits of the draw.
 	part := chance.Key(l.order[l.n%evenDraws]) << 61
 	l.Value = (k.At1(drawValue)>>3 | part).Normal()
 	wait := 1 + milliseconds(float64(l.pace*k.At1(drawPace).Exp1()))
@@ -128,23 +129,23 @@ func (l *Level) Next() {
 	l.Until, l.piece = l.clock.time(l.ticks, l.piece)
 }
 
-// UnrestPace is the mean time in hours for which the rate of a [Clock] holds. A
-// day of unrest passes; what lasts longer is a matter of slow levels.
+// UnrestPace is the mean time in hours for which the rate of a [Clock] applies. Longer-lasting
+// unrest is modelled by slow levels.
 const UnrestPace = 32
 
-// A Clock races and creeps by turns; see [Law.Unrest].
+// A Clock runs alternately faster and slower than time; see [Law.Unrest].
 type Clock struct {
 	unrest float64
 	rate   Level
 
-	// ticks[i] is what it shows at times[i], in milliseconds; from there on it
-	// runs at rates[i].
+	// ticks[i] is the reading of the clock at times[i], in milliseconds. From there on, it runs at
+	// rates[i].
 	times, ticks []policy.Time
 	rates        []float64
 }
 
-// NewClock returns the clock of this key, which shows 0 at from; nil for one
-// that runs evenly.
+// NewClock returns the clock with this key, whose reading is 0 at from. It returns nil, for a clock
+// that runs evenly, if unrest is 0.
 func NewClock(key chance.Key, unrest float64, from policy.Time) *Clock {
 	if unrest <= 0 {
 		return nil
@@ -160,8 +161,8 @@ func (c *Clock) add(t, ticks policy.Time) {
 	c.rates = append(c.rates, portable.Exp(exponent))
 }
 
-// time returns when the clock reaches the given ticks, and in which piece; the piece is not before
-// the given one.
+// time returns the time at which the clock reaches the given ticks, and the index of the piece that
+// contains it, which is at least piece.
 func (c *Clock) time(ticks policy.Time, piece int) (policy.Time, int) {
 	for {
 		last := len(c.times) - 1
@@ -179,7 +180,7 @@ func (c *Clock) time(ticks policy.Time, piece int) (policy.Time, int) {
 	}
 }
 
-// shuffle puts the parts in a random order.
+// shuffle puts the intervals in a random order.
 func (l *Level) shuffle(k chance.Key) {
 	for i := range l.order {
 		j := k.At1(uint64(i)).IntN(i + 1)
@@ -188,20 +189,20 @@ func (l *Level) shuffle(k chance.Key) {
 	}
 }
 
-// A slack is a place's slack over time.
+// A slack is the slack of a place over time.
 type slack struct {
 	law    *Law
 	levels []Level
 	weight []float64
 	mean   float64
-	ahead  int64 // hours of local time before UTC
+	ahead  int64 // hours by which local time is ahead of UTC
 
-	// season is the offset of the hour that starts at hourOf.
+	// season is the offset for the hour that starts at hourOf.
 	season float64
 	hourOf policy.Time
 }
 
-// slackAt returns the slack of a place, from then on.
+// slackAt returns the slack of a place, starting at from.
 func (l *Law) slackAt(p Place, from policy.Time) slack {
 	s := slack{law: l, mean: p.Mean, ahead: utcOffset(p.Region)}
 	clock := NewClock(p.Common.At1(clockKey), l.Unrest, from)
@@ -224,10 +225,10 @@ func (l *Law) slackAt(p Place, from policy.Time) slack {
 	return s
 }
 
-// clockKey is the ordinal of a region's clock, next to those of its levels.
+// clockKey is the ordinal of the key of a region's clock, next to those of its levels.
 const clockKey = 1 << 16
 
-// scarceDraws is that of the draws for the outages of a place.
+// scarceDraws is the ordinal of the keys of draws for the outages of a place.
 const scarceDraws = 1 << 17
 
 // next returns the level that is redrawn first.
@@ -241,7 +242,7 @@ func (s *slack) next() *Level {
 	return first
 }
 
-// at returns the slack at t, of the levels as they are.
+// at returns the slack at t for the present levels.
 func (s *slack) at(t policy.Time) float64 {
 	if t-s.hourOf >= hour {
 		s.season, s.hourOf = s.law.offset(t, s.ahead), t-t%hour
@@ -253,7 +254,7 @@ func (s *slack) at(t policy.Time) float64 {
 	return x
 }
 
-// Offset returns what the local time of a region adds to slacks at t.
+// Offset returns the offset of slacks at t for the local time of a region.
 func (l *Law) Offset(t policy.Time, region string) float64 { return l.offset(t, utcOffset(region)) }
 
 func (l *Law) offset(t policy.Time, ahead int64) float64 {
@@ -261,8 +262,8 @@ func (l *Law) offset(t policy.Time, ahead int64) float64 {
 	return l.Hour[hourOfDay] + l.Weekday[weekday]
 }
 
-// Outages appends the outages of a place that reach into [from, to). The last may end after to. The
-// local time is read whenever a level is redrawn, which is often.
+// Outages appends the outages of a place that overlap [from, to). The last one may end after to.
+// The offset of the local time is updated only when a level is redrawn, which is often.
 func (l *Law) Outages(outages []Outage, p Place, from, to policy.Time) []Outage {
 	s := l.slackAt(p, from)
 	down, since := false, from
@@ -289,14 +290,13 @@ func (l *Law) Outages(outages []Outage, p Place, from, to policy.Time) []Outage 
 	return outages
 }
 
-// spanOf returns whole hours in milliseconds.
+// spanOf converts hours to milliseconds.
 func spanOf(hours int64) policy.Time { return policy.Time(hours) * hour }
 
-// Risks returns, for every one of some instants, ascending and not before from,
-// the rate per hour at which outages of a place drawn from from on begin then,
-// which is 0 in an outage: of each level, as it is then, the rate of new draws
-// times the probability that one of them uses up the slack. That the clock races
-// or creeps is left out.
+// Risks returns the hourly rate at which outages of a place start, at each of the times at, which
+// must be ascending and not before from. The levels are drawn from from on. The rate is 0 during an
+// outage. It is the sum over levels of the rate of redraws times the probability that a redraw
+// makes the slack negative, given the other levels. The varying rate of the clock is ignored.
 func (l *Law) Risks(p Place, from policy.Time, at []policy.Time) []float64 {
 	s := l.slackAt(p, from)
 	risks := make([]float64, len(at))
@@ -323,11 +323,10 @@ func (s *slack) risk(t policy.Time) float64 {
 	return rate
 }
 
-// Rate returns how often outages of a place of this mean slack begin, per hour
-// of all time: of each level the rate of new draws times the probability that
-// the slack is above 0 before and not after, and a ninth more, because of two
-// draws in a row seldom both come from one of the parts of evenDraws. The hour
-// and the weekday are left out.
+// Rate returns the mean number of outages per hour that start in a place with this mean slack. It
+// is the sum over levels of the rate of redraws times the probability that the slack is above 0
+// before a redraw and not after it. A ninth is added, because two successive draws seldom come from
+// the same interval of evenDraws. The hour and the weekday are ignored.
 func (l *Law) Rate(mean float64) float64 {
 	rate := 0.0
 	for i, pace := range l.Paces {
@@ -338,9 +337,9 @@ func (l *Law) Rate(mean float64) float64 {
 	return rate * 10 / 9
 }
 
-// upThenDown returns the probability that mean + z is above 0 and is no longer so after a part of z
-// with variance v, where z has variance 1, is redrawn: the mean over the part that stays of
-// Φ(x)·(1 − Φ(x)).
+// upThenDown returns the probability that mean + z is above 0, and is no longer so after a part of
+// z with variance v is redrawn, where z has variance 1. It is the mean of Φ(x)·(1 − Φ(x)) over the
+// part of z that is not redrawn.
 func upThenDown(mean, v float64) float64 {
 	if v <= 0 {
 		return 0

@@ -8,20 +8,20 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// Providers keep capacity for on-demand launches before they sell the rest as Spot, so a shortage
-// reaches Spot first, and on-demand only where it is deep. The draws here take no number from a
-// stream that others use: an on-demand market has a subset of the shortages that its Spot market
-// has.
+// Providers reserve capacity for on-demand launches before they sell the rest as Spot. A shortage
+// therefore affects Spot first, and on-demand only if it is deep. The draws here take no number
+// from a stream that is used elsewhere: an on-demand market has a subset of the shortages of its
+// Spot market.
 
-// lacksOnDemand reports whether launches on demand of a market can be refused:
-// those of accelerators, and of types in the band that is open above. An auction
-// has no shortages, and its provider has none on demand.
+// lacksOnDemand reports whether on-demand launches in a market may be refused. They may for types
+// with accelerators and for types in the highest, unbounded band. An auction has no shortages, and
+// neither does its provider's on-demand market.
 func lacksOnDemand(m *Market, band policy.Band) bool {
 	return !m.Spot && m.Provider != policy.Rackspace && (m.GPU || band == bands-1)
 }
 
-// onDemandShortages appends the times in which a market refuses launches on demand.
-// They have no depth: no node on demand is lost to them.
+// onDemandShortages appends the intervals in which a market refuses on-demand launches. Their depth
+// is 0, since they take no on-demand nodes.
 func (b *builder) onDemandShortages(m *Market, shortages []Shortage) []Shortage {
 	band, _ := b.bandOf(m)
 	if !lacksOnDemand(m, band) {
@@ -47,7 +47,7 @@ func (b *builder) onDemandShortages(m *Market, shortages []Shortage) []Shortage 
 }
 
 // scarceOnDemand appends the outages of the law of scarce types in which the slack is so low that
-// launches on demand are refused too. Each is within an outage of the Spot market.
+// on-demand launches are refused too. Each is within an outage of the Spot market.
 func (b *builder) scarceOnDemand(m *Market, shortages []Shortage) []Shortage {
 	law := &b.p.Scarce
 	left := min(b.intensity, scarceCopiesMax)
@@ -69,7 +69,7 @@ func (b *builder) scarceOnDemand(m *Market, shortages []Shortage) []Shortage {
 	return shortages
 }
 
-// recordedOnDemand appends those falls of the recorded availability of the Spot market that affect
+// recordedOnDemand appends the falls of the recorded availability of the Spot market that affect
 // on-demand launches too.
 func (b *builder) recordedOnDemand(m *Market, shortages []Shortage) []Shortage {
 	from := len(shortages)
@@ -84,9 +84,9 @@ func (b *builder) recordedOnDemand(m *Market, shortages []Shortage) []Shortage {
 	return kept
 }
 
-// onDemandSlack returns how far below zero the slack of a scarce type falls
-// before launches on demand are refused: so far that this is so for OnDemandShare
-// of the time for which it is below zero, in the mean over zones.
+// onDemandSlack returns the amount by which the slack of a scarce type must be below zero for
+// on-demand launches to be refused. It is chosen so that this is the case for OnDemandShare of the
+// time for which the slack is below zero, on average over zones.
 func (p *Params) onDemandSlack() float64 {
 	deviation := math.Sqrt(1 + float64(p.Scarce.Spread*p.Scarce.Spread))
 	out := chance.NormalCDF(-p.Scarce.Mean / deviation)

@@ -13,7 +13,7 @@ const bands = policy.BandCount
 // A level is a kind of group of markets that lack capacity together.
 type level int
 
-// The levels, from the narrowest.
+// The levels, from the narrowest to the widest.
 const (
 	typeInZone level = iota
 	typeInRegion
@@ -27,118 +27,114 @@ func (l level) String() string {
 	return [...]string{"type-zone", "type-region", "zone", "region"}[l]
 }
 
-// Params are the constants of the model. What each rests on, a recording that it
-// was fitted to, a published figure or an assumption, [Params.Assumptions] lists;
-// what they yield is modelled and not recorded.
+// Params are the constants of the model. [Params.Assumptions] lists the evidence for each: a
+// recording that it was fitted to, a published figure or an assumption. Events drawn with them are
+// modelled and not recorded.
 type Params struct {
-	// BandMonthly is the probability that a node is reclaimed within a month
-	// of 730 hours, by band; see [policy.MonthlyReclaims].
+	// BandMonthly is the probability that a node is reclaimed within a month of 730 hours, by band;
+	// see [policy.MonthlyReclaims].
 	BandMonthly [bands]float64
 
-	// BandSharesCPU and BandSharesGPU are the shares of markets in each band,
-	// from which a market without a published band has its own drawn: those of
-	// the Advisor for Linux of 2025-06-28.
+	// BandSharesCPU and BandSharesGPU are the shares of markets in each band, from which the band
+	// of a market without a published one is drawn. They are from the Spot Instance Advisor for
+	// Linux of 2025-06-28.
 	BandSharesCPU, BandSharesGPU [bands]float64
 
-	// SlotsCPU and SlotsGPU are the median number of nodes that a market holds
-	// and SlotsSigma the spread of its logarithm. Raising them lets a policy
-	// put more into one market.
+	// SlotsCPU and SlotsGPU are the median numbers of nodes that a market can hold, and SlotsSigma
+	// the standard deviation of the logarithm. With greater values, a policy can concentrate more
+	// nodes in one market.
 	SlotsCPU, SlotsGPU, SlotsSigma float64
 
-	// FrailtySigma is the spread of the logarithm of the factor, of mean 1, by
-	// which markets of one band differ in their true rate.
+	// FrailtySigma is the standard deviation of the logarithm of the factor, with mean 1, by which
+	// the actual rates of markets in the same band differ.
 	FrailtySigma float64
 
-	// HourOfDay and DayOfWeek (Sunday first) multiply the calendars' rate by
-	// the local time of the region. Each has the mean 1. They are the relative
-	// unavailability of V100 in us-west-2, February 2023: .36 at 01–06 hours
-	// local against .50 at 13–16, .26 on Sunday against .50 in midweek.
+	// HourOfDay and DayOfWeek (Sunday first) are factors of the calendars' rate by the local time
+	// of the region. Each has mean 1. They are the relative unavailability of V100 in us-west-2,
+	// February 2023: .36 at 01–06 hours local against .50 at 13–16, .26 on Sunday against .50 in
+	// midweek.
 	HourOfDay [24]float64
 	DayOfWeek [7]float64
 
-	// CalmHours and StressedHours are the mean lengths of the two states that a
-	// family has in a zone, and Stressed the factor on the calendars' rate in
-	// the second. The factor in the first follows from the mean being 1.
+	// CalmHours and StressedHours are the mean lengths of the two states of a family in a zone, and
+	// Stressed is the factor of the calendars' rate in the second. The factor in the first follows
+	// from the mean being 1.
 	CalmHours, StressedHours, Stressed float64
 
-	// GapShape is the Weibull shape of the time between two shortages of a group
-	// of common types, LengthShape and LengthScale (hours) the law of their
-	// length. Fitted: those of the up and down times of r5.16xlarge in three
-	// zones of us-east-1, probed every 34 s for six days of April 2023.
+	// GapShape is the Weibull shape of the time between two shortages of a group of common types,
+	// and LengthShape and LengthScale (hours) are the Weibull parameters of their length. Fitted:
+	// those of the up and down times of r5.16xlarge in three zones of us-east-1, probed every 34 s
+	// for six days of April 2023.
 	GapShape, LengthShape, LengthScale float64
 
-	// CandidateGap is the mean in hours between two shortages of a group. Each of its markets has
-	// the share of these shortages that its band requires. The milder market has only shortages
-	// that the harsher one has too.
+	// CandidateGap is the mean time between two shortages of a group, in hours. Each of its markets
+	// has the share of these shortages that its band requires. A milder market has only shortages
+	// that the harsher ones have too.
 	CandidateGap float64
 
-	// ShortageShare is the part of a band's rate that shortages of each level make
-	// up. From the narrowest level: a type in a zone, a type in a region, a zone, a
-	// region. Calendars make up the rest, since a published frequency counts every
-	// interruption.
+	// ShortageShare is the part of a band's rate that shortages of each level contribute, from the
+	// narrowest level: a type in a zone, a type in a region, a zone, a region. Calendars contribute
+	// the rest, since a published frequency counts every interruption.
 	ShortageShare [levels]float64
 
-	// Scarce says when types with accelerators in the band that is open above
-	// can be had, in place of shortages of the type in its zone and its region.
-	// Fitted: the mean of the laws of V100 in three regions and nine zones,
-	// probed every 195 s for 45 days from February 2023. Another law, fitted to
-	// another recording, may take its place. Its width is fitted to the one
-	// recording of depth, of 16 H100 at once in 13 zones of Google Cloud every
-	// ten minutes for ten days of October 2025, which had no part in the rest.
+	// Scarce is the law of the availability of types with accelerators in the highest, unbounded
+	// band. It replaces the shortages of the type in its zone and its region. Fitted: the mean of
+	// the laws of V100 in three regions and nine zones, probed every 195 s for 45 days from
+	// February 2023. A law fitted to another recording may replace it. Its width is fitted to the
+	// only recording of depth, of 16 H100 at once in 13 zones of Google Cloud every ten minutes for
+	// ten days of October 2025, which was not used for the other constants.
 	Scarce Law
 
-	// DepthCalm is the mean slack, in deviations, of types with accelerators that
-	// the law of scarce types does not close: of a milder band, or of which only
-	// the availability was recorded. At 2.3 they are down to their least depth,
-	// one node, in one hour of a hundred. Modelled: no measurement is known.
+	// DepthCalm is the mean slack, in standard deviations, of types with accelerators whose markets
+	// the law of scarce types does not close: types in a milder band, or with only a recorded
+	// availability. At 2.3, they are at their minimum depth, one node, in one hour of a hundred.
+	// Modelled: no measurement is known.
 	DepthCalm float64
 
 	// DepthWhole is the probability that a shortage takes every slot. Published: of the drops of 16
-	// V100 requested together 36–72% took all. Otherwise its depth is drawn from the beta
+	// V100 requested together 36–72% took all. Otherwise, its depth is drawn from the beta
 	// distribution with DepthA and DepthB. Fitted: the share of a fleet of 32 p3 nodes that was
 	// lost within 3 minutes, in 43 losses over 11 hours. That fleet never lost all of its nodes
 	// together; the number of its zones is unknown.
 	DepthWhole, DepthA, DepthB float64
 
-	// OnDemandShare is the part of the shortages of a scarce type, one with
-	// accelerators or in the band that is open above, that are so deep that
-	// launches on demand are refused too; of the law of scarce types it is the
-	// part of their time. Raising it has the on-demand baseline wait more often.
-	// Modelled: providers say that launches on demand may find no capacity, and
-	// no measurement of how often is known. No effect where
-	// [Config.OnDemandShortages] is not set.
+	// OnDemandShare is the part of the shortages of a scarce type (with accelerators, or in the
+	// highest, unbounded band) that are so deep that on-demand launches are refused too. For the
+	// law of scarce types, it is a part of their time. With a greater value, the on-demand baseline
+	// waits more often. Modelled: providers state that on-demand launches may find no capacity, and
+	// no measurement of the frequency is known. It has no effect unless [Config.OnDemandShortages]
+	// is set.
 	OnDemandShare float64
 
 	// TakeWindow is the time after the start of a shortage within which it takes its slots: more
-	// than 92% of interruptions that come together hit the same type and zone within 3 minutes. A
-	// shortage that is shorter, as some of scarce types and recordings are, takes its slots before
-	// it ends; those of common types last at least as long.
+	// than 92% of simultaneous interruptions affect the same type and zone within 3 minutes. A
+	// shorter shortage, which some of scarce types and of recordings are, takes its slots before it
+	// ends; those of common types last at least this long.
 	TakeWindow time.Duration
 
-	// NoticeLost is the share of notices that never come and NoticeLate the share
-	// that comes with a part of the lead only, which each provider has its own of:
-	// [policy.NoticeLead]. Modelled: no measurement is known.
+	// NoticeLost is the share of notices that never come, and NoticeLate the share that comes with
+	// only a part of the lead, which depends on the provider: see [policy.NoticeLead]. Modelled: no
+	// measurement is known.
 	NoticeLost, NoticeLate float64
 
-	// RecommendedShare is the share of reclaims that a rebalance recommendation
-	// precedes, and RecommendedLead its mean time before the notice. By the AWS
-	// documentation a recommendation may come sooner than the notice or along
-	// with it; by how much is modelled. One that would come more than an hour
-	// before the reclaim comes an hour before.
+	// RecommendedShare is the share of reclaims that a rebalance recommendation precedes, and
+	// RecommendedLead the mean time from the recommendation to the notice. According to the AWS
+	// documentation, a recommendation may come before the notice or together with it; the time
+	// between them is modelled. A recommendation comes at most an hour before the reclaim.
 	RecommendedShare float64
 	RecommendedLead  time.Duration
 
-	// RecommendedPrecision is the share of recommendations that precede the
-	// reclaim of their node within an hour; the others are false alarms, at a
-	// constant multiple of the market's mean rate of reclaims along its rhythm:
-	// single ones as calendars take single nodes, and bursts of the depth of
-	// shortages. Lowering it makes alarms more frequent. Where reclaims are
-	// frequent, some false alarms are followed by one by accident, which comes on
-	// top. That bursts are false as often as single recommendations is modelled.
+	// RecommendedPrecision is the share of recommendations that precede the reclaim of their node
+	// within an hour. The others are false alarms, whose rate is a constant multiple of the
+	// market's mean reclaim rate, modulated by its rhythm. They are single ones, in proportion to
+	// calendars, and bursts with the depth of shortages. With a smaller value, alarms are more
+	// frequent. If reclaims are frequent, some false alarms precede an unrelated reclaim by chance,
+	// which increases the observed precision. That bursts are false as often as single
+	// recommendations is modelled.
 	RecommendedPrecision float64
 }
 
-// DefaultParams returns the constants that runs use.
+// DefaultParams returns the constants that runs use by default.
 func DefaultParams() Params {
 	return Params{
 		BandMonthly:   policy.MonthlyReclaims(),
@@ -176,7 +172,7 @@ func DefaultParams() Params {
 	}
 }
 
-// scarceLaw is Params.Scarce by default.
+// scarceLaw returns the default of Params.Scarce.
 func scarceLaw() Law {
 	return Law{
 		Paces:  []float64{0.25, 1, 4, 16, 100},

@@ -7,13 +7,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// Prices returns the Spot prices of one market under t: prices[i] is in force from at[i] on,
-// [policy.NoPrice] where the market is not offered, and mean is that over the time in [from, to)
-// for which it is offered. The arguments are not changed, and are returned where t does not change
-// them.
+// Prices returns the Spot prices of one market under t. Prices[i] applies from at[i] on and is
+// [policy.NoPrice] while the market is not offered. The mean is taken over the time in [from, to)
+// for which the market is offered. The arguments are not modified, and are returned if t does not
+// change them.
 //
-// The volatility keeps the mean of the logarithm, and raises no price above onDemand unless one
-// already was above it: Spot at AWS is never more expensive than on-demand, but auctions can be.
+// The volatility preserves the mean of the logarithm. It raises no price above onDemand unless that
+// price was already above it: Spot at AWS is never more expensive than on-demand, but auctions can
+// be.
 func (t *Truth) Prices(at []policy.Time, prices []policy.Money, onDemand policy.Money, from,
 	to policy.Time) ([]policy.Time, []policy.Money) {
 	if t.Volatility == 0 && !t.Flat {
@@ -46,8 +47,8 @@ func (t *Truth) Prices(at []policy.Time, prices []policy.Money, onDemand policy.
 	return changes, out
 }
 
-// meanPrice returns the mean of a value of the price over the time in [from, to) for
-// which the market is offered; false if that is never.
+// meanPrice returns the mean of a function of the price over the time in [from, to) for which the
+// market is offered. It reports false if it is never offered.
 func meanPrice(at []policy.Time, prices []policy.Money, from, to policy.Time,
 	value func(policy.Money) float64) (mean float64, ok bool) {
 	sum, hours := 0.0, 0.0

@@ -12,18 +12,17 @@ import (
 
 const hour policy.Time = 3_600_000
 
-// A rhythm is what the markets of one family in one zone share of their rate
-// over time: the hour of the day, the day of the week, and whether the family is
-// calm or stressed. Its mean over long times is 1, so that it is multiplied with
-// a market's mean rate.
+// A rhythm is the variation of the reclaim rate over time that all markets of a family in a zone
+// share: by hour of the day, day of the week, and whether the family is calm or stressed. Its
+// long-term mean is 1, and it is a factor of a market's mean rate.
 type rhythm struct {
-	// begin is the whole UTC hour in which the run starts; cum[i] is the integral of the rate, in
-	// hours, from begin to i hours later.
+	// begin is the start of the run, rounded down to a whole UTC hour; cum[i] is the integral of
+	// the rhythm, in hours, from begin to i hours later.
 	begin policy.Time
 	cum   []float64
 }
 
-// newRhythm draws the rhythm of the hours that [from, to) touches.
+// newRhythm draws the rhythm of the hours that overlap [from, to).
 func newRhythm(p *Params, region string, key chance.Key, from, to policy.Time) *rhythm {
 	begin := from - from%hour
 	n := int((to - begin + hour - 1) / hour)
@@ -57,27 +56,27 @@ func newRhythm(p *Params, region string, key chance.Key, from, to policy.Time) *
 	return r
 }
 
-// ceilMean returns the mean of an exponential time of this mean in hours after
-// rounding up to whole ones.
+// ceilMean returns the mean of an exponentially distributed time with this mean, in hours, after
+// rounding up to whole hours.
 func ceilMean(mean float64) float64 { return -1 / portable.Expm1(-1/mean) }
 
-// integral returns the integral of the rate from begin to t, in hours.
+// integral returns the integral of the rhythm from begin to t, in hours.
 func (r *rhythm) integral(t policy.Time) float64 {
 	i := min(int((t-r.begin)/hour), len(r.cum)-2)
 	part := float64(t-r.begin-policy.Time(i)*hour) / float64(hour)
 	return r.cum[i] + float64((r.cum[i+1]-r.cum[i])*part)
 }
 
-// inverse returns the instant at which the integral reaches x, rounded down to
-// milliseconds, for 0 ≤ x < cum[len(cum)−1].
+// inverse returns the time at which the integral reaches x, rounded down to milliseconds, for 0 ≤ x
+// < cum[len(cum)−1].
 func (r *rhythm) inverse(x float64) policy.Time {
 	i := sort.Search(len(r.cum)-1, func(i int) bool { return r.cum[i+1] > x })
 	part := (x - r.cum[i]) / (r.cum[i+1] - r.cum[i])
 	return r.begin + policy.Time(i)*hour + policy.Time(float64(part*float64(hour)))
 }
 
-// offsets are the hours by which the standard time of regions is ahead of UTC,
-// by prefix of the region's name; of two that fit the first holds.
+// offsets are the hours by which the standard time of regions is ahead of UTC, by prefix of the
+// region's name. The first matching prefix applies.
 var offsets = []struct {
 	prefix string
 	hours  int64
@@ -91,21 +90,20 @@ var offsets = []struct {
 	{"eastus", -5}, {"westus", -8}, {"centralus", -6}, {"westeurope", 1}, {"northeurope", 0}, {"uk", 0},
 }
 
-// LocalTime returns the hour and the weekday (0 for Sunday) at t by the standard
-// time of a region.
+// LocalTime returns the hour and the weekday (0 for Sunday) at t in the standard time of a region.
 func LocalTime(t policy.Time, region string) (hourOfDay, weekday int) {
 	return localTime(t, utcOffset(region))
 }
 
-// localTime returns the same where local time is ahead hours ahead of UTC.
+// localTime returns the hour and the weekday at t in a time zone that is ahead hours ahead of UTC.
 func localTime(t policy.Time, ahead int64) (hourOfDay, weekday int) {
 	h := int64(t/hour) + ahead
 	// 1970-01-01 was a Thursday.
 	return int(h % 24), int((h/24 + 4) % 7)
 }
 
-// utcOffset returns the hours that the local time of a region is ahead of UTC;
-// 0 for one whose place is not known.
+// utcOffset returns the hours by which the local time of a region is ahead of UTC; 0 if its
+// location is unknown.
 func utcOffset(region string) int64 {
 	for i := range offsets {
 		if strings.HasPrefix(region, offsets[i].prefix) {

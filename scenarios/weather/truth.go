@@ -8,61 +8,61 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Correlation says which reclaims come together.
+// A Correlation is a model of which reclaims happen together.
 type Correlation uint8
 
 // The correlations of reclaims.
 const (
-	// CorrelationModelled has shortages of the groups of the model take many slots
-	// at once, and calendars take single ones.
+	// CorrelationModelled means that shortages of the model's groups take many slots at once, and
+	// calendars take single ones.
 	CorrelationModelled Correlation = iota
 
 	// CorrelationNone means that every slot is lost independently: shortages refuse launches and
-	// take no nodes, and the calendars run at the whole rate of the market.
+	// take no nodes, and the calendars have the total rate of the market.
 	CorrelationNone
 
-	// CorrelationZone has every reclaim come from a shortage of the zone, at the
-	// whole rate of the market: there are no calendars, and no shortages of
-	// types or regions. Scarce types of a zone share their slack.
+	// CorrelationZone means that every reclaim is part of a shortage of the zone, at the total rate
+	// of the market: there are no calendars, and no shortages of types or regions. Scarce types of
+	// a zone share their slack.
 	CorrelationZone
 )
 
-// A Truth describes how the drawn weather and prices depart from the model whose constants policies
-// and forecasters use too. It changes nothing that is published (bands, placement scores, bid
-// percentiles, forecasts of a trace), nothing that was recorded except prices, and nothing that a
-// scenario orders. A factor of 0 means 1, so the zero Truth is the model itself.
+// A Truth describes how the drawn weather and prices differ from the model whose constants policies
+// and forecasters use too. It changes no published data (bands, placement scores, bid percentiles,
+// forecasts of a trace), no recorded data except prices, and no events that a scenario orders. A
+// factor of 0 means 1, so the zero Truth is the model itself.
 type Truth struct {
-	// Name is what flags and output call it; empty for the model as it is. About
-	// says in a sentence what it changes.
+	// Name is the name in flags and output; empty for the unchanged model. About describes in a
+	// sentence what the truth changes.
 	Name, About string
 
 	// Hazard multiplies the rate of the calendars and the frequency of shortages, in addition to
 	// [Config.Intensity].
 	Hazard float64
 
-	// Correlation says which reclaims come together. How often a node is
-	// reclaimed stays as it is in the mean.
+	// Correlation determines which reclaims happen together. It does not change the mean reclaim
+	// rate of a node.
 	Correlation Correlation
 
-	// NoNotices has no reclaim announced by a notice; recommendations come as
-	// they do. Lead multiplies the time from a notice to its reclaim.
+	// NoNotices means that no reclaim has a notice; recommendations are unchanged. Lead multiplies
+	// the time from a notice to its reclaim.
 	NoNotices bool
 	Lead      float64
 
 	// Depth multiplies the share of slots that a shortage takes, up to 1.
 	Depth float64
 
-	// Slots multiplies the number of nodes that a Spot market holds, which stays at least 1.
+	// Slots multiplies the number of nodes that a Spot market can hold, which is at least 1.
 	Slots float64
 
 	// Volatility multiplies the distance of the logarithm of a Spot price from its mean over the
-	// run, and Flat sets every price to its mean; see [Truth.Prices].
+	// run. Flat sets every price to its mean; see [Truth.Prices].
 	Volatility float64
 	Flat       bool
 }
 
-// Truths returns those under which a comparison is repeated to see how far it
-// rests on the model; the first is the model as it is.
+// Truths returns the truths under which a comparison is repeated to determine how much it depends
+// on the model. The first is the unchanged model.
 func Truths() []Truth {
 	return []Truth{
 		{},
@@ -82,11 +82,10 @@ func Truths() []Truth {
 	}
 }
 
-// modelledName is what the model as it is is called.
+// modelledName is the name of the unchanged model.
 const modelledName = "modelled"
 
-// TruthNamed returns the truth of this name, or an error that lists those there
-// are.
+// TruthNamed returns the truth with this name, or an error that lists all names.
 func TruthNamed(name string) (Truth, error) {
 	var names []string
 	for _, t := range Truths() {
@@ -106,11 +105,11 @@ func (t Truth) String() string {
 	return t.Name
 }
 
-// Modelled reports whether t is the model as it is.
+// Modelled reports whether t is the unchanged model.
 func (t *Truth) Modelled() bool { return *t == Truth{} }
 
-// LeadOf returns how long before a reclaim its notice comes where the provider
-// promises lead; 0 for never.
+// LeadOf returns the time from a notice to the reclaim if the provider promises lead; 0 means that
+// there is no notice.
 func (t *Truth) LeadOf(lead policy.Time) policy.Time {
 	if t.NoNotices {
 		return 0
@@ -118,7 +117,7 @@ func (t *Truth) LeadOf(lead policy.Time) policy.Time {
 	return policy.Time(float64(float64(lead) * factor(t.Lead)))
 }
 
-// slots returns how many nodes a market holds where the model has n.
+// slots returns the number of nodes that a market can hold, where n is that of the model.
 func (t *Truth) slots(n int32) int32 {
 	if n <= 0 || t.Slots == 0 {
 		return n
@@ -126,8 +125,8 @@ func (t *Truth) slots(n int32) int32 {
 	return max(1, int32(float64(float64(n)*t.Slots)+0.5))
 }
 
-// depth returns the share of slots that a drawn or recorded shortage takes where
-// the model has d.
+// depth returns the share of slots that a drawn or recorded shortage takes, where d is that of the
+// model.
 func (t *Truth) depth(d float64, cause Cause) float64 {
 	if t.Correlation == CorrelationNone && cause == CauseShortage {
 		return 0
@@ -135,7 +134,7 @@ func (t *Truth) depth(d float64, cause Cause) float64 {
 	return min(1, float64(d*factor(t.Depth)))
 }
 
-// factor returns x, and 1 for the zero value.
+// factor returns x, or 1 if x is 0.
 func factor(x float64) float64 {
 	if x == 0 {
 		return 1
@@ -160,7 +159,7 @@ func (t *Truth) validate() error {
 	return nil
 }
 
-// truth writes what t changes, nothing for the model as it is.
+// truth writes the changes of t; nothing for the unchanged model.
 func (d *digester) truth(t *Truth) {
 	if t.Modelled() {
 		return

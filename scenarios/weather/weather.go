@@ -1,19 +1,17 @@
-// Package weather draws everything in a run that no policy has a hand in:
-// capacity shortages, the instants at which the provider takes
-// nodes, notices, recommendations, and calls that fail.
+// Package weather draws all events of a run that no policy can influence: capacity shortages,
+// reclaims, notices, recommendations, and calls that fail.
 //
-// All of it is drawn before any policy acts. Nodes do not draw their fate when
-// they are launched: a node takes a slot of its market, and the slot has a
-// calendar of its own. So two policies that hold the same slot at the same time
-// lose it at the same instant, whatever they did before, and the difference
-// between their results is their own.
+// All events are drawn before any policy acts. A node does not draw its lifetime when it is
+// launched: it occupies a slot of its market, and each slot has a calendar of reclaims. Two
+// policies that use the same slot at the same time therefore lose it at the same time, regardless
+// of their earlier actions, and differences between their results are due to the policies.
 //
-// Draws are keyed by the seed, by hashes of names and by ordinals in the order
-// of time. A market more or a later end changes nothing of what was there.
+// Draws are keyed by the seed, by hashes of names and by ordinals in order of time. An additional
+// market or a later end does not change existing events.
 //
-// Common types are closed in shortages of groups of markets, with Weibull lengths
-// and gaps; scarce ones by the slack of a [Law]. What is modelled and on which
-// figures it rests, [Params.Assumptions] lists.
+// Common types are unavailable during shortages of groups of markets, with Weibull lengths and
+// gaps; the availability of scarce types follows the slack of a [Law]. [Params.Assumptions] lists
+// what is modelled and the evidence for it.
 package weather
 
 import (
@@ -27,14 +25,14 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// A Cause is why a node is taken.
+// A Cause is the cause of a reclaim.
 type Cause uint8
 
 // The causes of a reclaim.
 const (
-	CauseCalendar Cause = iota // between shortages, at the market's own rate
-	CauseShortage              // in a shortage that was drawn
-	CauseRecorded              // where a recorded availability falls
+	CauseCalendar Cause = iota // outside of shortages, at the market's own rate
+	CauseShortage              // in a drawn shortage
+	CauseRecorded              // in a fall of a recorded availability
 	CauseOrdered               // in a shortage that the scenario orders
 )
 
@@ -47,16 +45,15 @@ func (c Cause) String() string {
 type Reclaim struct {
 	At policy.Time
 
-	// Notice is when the provider says so; zero if it never does.
+	// Notice is the time of the provider's notice; zero means no notice.
 	Notice policy.Time
 
 	Cause Cause
 }
 
-// A Shortage is a time in which a market sells nothing to anyone, for lack of
-// capacity.
+// A Shortage is an interval in which a market refuses all launches for lack of capacity.
 type Shortage struct {
-	// From is its first instant, Until the first after it.
+	// From is its first instant, Until the first instant after it.
 	From, Until policy.Time
 
 	// Depth is the share of the market's slots that are taken at its start.
@@ -64,7 +61,7 @@ type Shortage struct {
 
 	Cause Cause
 
-	// key is that of the draws that take slots; silent suppresses notices.
+	// key is the key of the draws that take slots; silent suppresses notices.
 	key    chance.Key
 	silent bool
 }
@@ -72,8 +69,8 @@ type Shortage struct {
 // Unlimited is the number of slots of an on-demand market.
 const Unlimited = math.MaxInt32
 
-// Weather is all that was drawn for one run. It never changes after [New], so
-// any number of runs may read it at once.
+// Weather contains all events drawn for one run. It is immutable after [New] and may be read by
+// concurrent runs.
 type Weather struct {
 	cfg     Config
 	markets []market
@@ -85,19 +82,19 @@ type Weather struct {
 	events              []event
 	alarms              []policy.Time
 
-	// shortages are those of all markets, ascending by From within each; closed
-	// are the same, joined where they touch.
+	// shortages are the shortages of all markets, ascending by From within each market; closed are
+	// the same intervals, merged where they overlap or touch.
 	shortages []Shortage
 	closed    []interval
 
-	// steps are the changes of depth of all markets, ascending within each.
+	// steps are the changes of depth of all markets, ascending within each market.
 	steps []Step
 
 	digest    sync.Once
 	digestSum [sha256.Size]byte
 }
 
-// A market is what is kept of a Market.
+// A market is the internal form of a Market.
 type market struct {
 	hash     uint64 // of the name
 	name     string
@@ -107,20 +104,19 @@ type market struct {
 	slots    int32
 	lead     policy.Time // from a notice to the reclaim
 
-	// rate is the calendar's mean in reclaims per node-hour, frailty and
-	// intensity included; state is the rhythm that it follows, nil where nothing
-	// is modelled.
+	// rate is the mean rate of the calendars in reclaims per node-hour, including frailty and
+	// intensity. state is the rhythm that it follows, nil if the market's reclaims are not
+	// modelled.
 	rate  float64
 	state *rhythm
 
-	// shortageRate is the mean number of times per node-hour that shortages take a
-	// slot.
+	// shortageRate is the mean number of times per node-hour that shortages take a slot.
 	shortageRate float64
 
-	// taken are the instants at which nodes of any slot are taken, ascending.
+	// taken are the times at which nodes of any slot are taken, ascending.
 	taken []policy.Time
 
-	first                         int32 // of its slots in starts; spot only
+	first                         int32 // index of its first slot in starts; Spot only
 	shortagesFrom, shortagesUntil int32
 	closedFrom, closedUntil       int32
 	stepsFrom, stepsUntil         int32
@@ -132,23 +128,23 @@ type event struct {
 	at                  policy.Time
 	notice, recommended int32
 	cause               Cause
-	silent              bool // it is never announced
+	silent              bool // it has no announcements
 }
 
-// An interval is a time without its end.
+// An interval is the time span [from, until).
 type interval struct{ from, until policy.Time }
 
-// Band returns the published band of market m, and whether it was drawn. It is
-// unknown for on-demand.
+// Band returns the published or drawn band of market m, and whether it was drawn. It is unknown for
+// on-demand markets.
 func (w *Weather) Band(m int) (b policy.Band, modelled bool) {
 	return w.markets[m].band, w.markets[m].modelled
 }
 
-// Slots returns how many nodes market m holds at most.
+// Slots returns the maximum number of nodes that market m can hold.
 func (w *Weather) Slots(m int) int { return int(w.markets[m].slots) }
 
-// Open reports whether market m sells at t. A market on demand is closed by
-// ordered faults, and those of scarce types in deep shortages.
+// Open reports whether market m accepts launches at t. On-demand markets are closed by ordered
+// shortages, and those of scarce types also by deep shortages.
 func (w *Weather) Open(m int, t policy.Time) bool {
 	mk := &w.markets[m]
 	closed := w.closed[mk.closedFrom:mk.closedUntil]
@@ -156,17 +152,16 @@ func (w *Weather) Open(m int, t policy.Time) bool {
 	return i == len(closed) || closed[i].from > t
 }
 
-// Shortages returns the times in which market m is closed and their causes,
-// ascending by From; those of different groups may overlap. The result is
-// shared and not to be written.
+// Shortages returns the intervals in which market m is closed and their causes, ascending by From;
+// those of different groups may overlap. The result is shared and must not be modified.
 func (w *Weather) Shortages(m int) []Shortage {
 	mk := &w.markets[m]
 	return w.shortages[mk.shortagesFrom:mk.shortagesUntil:mk.shortagesUntil]
 }
 
-// Reclaim returns when the provider takes the node that has held the given slot of market m since
-// after: the slot's first reclaim later than that. It reports false if there is no such reclaim
-// before the end. A notice that is due before the node exists comes a millisecond later than after.
+// Reclaim returns the reclaim of the node that has held the given slot of market m since after: the
+// slot's first reclaim later than that. It reports false if there is no such reclaim before the
+// end. A notice that is due before the node exists comes a millisecond later than after.
 func (w *Weather) Reclaim(m, slot int, after policy.Time) (Reclaim, bool) {
 	mk := &w.markets[m]
 	if !mk.spot {
@@ -183,8 +178,8 @@ func (w *Weather) Reclaim(m, slot int, after policy.Time) (Reclaim, bool) {
 	return r, true
 }
 
-// Recommendation returns the first instant later than after at which the
-// provider recommends to leave the given slot of market m, rightly or wrongly.
+// Recommendation returns the first time later than after at which the provider recommends leaving
+// the given slot of market m, and whether there is one. It includes false alarms.
 func (w *Weather) Recommendation(m, slot int, after policy.Time) (policy.Time, bool) {
 	mk := &w.markets[m]
 	if !mk.spot || slot >= int(mk.slots) {
@@ -210,7 +205,7 @@ func (w *Weather) Recommendation(m, slot int, after policy.Time) (policy.Time, b
 	return at, ok
 }
 
-// next returns the first reclaim of the slot later than after, nil for none.
+// next returns the first reclaim of the slot later than after, or nil.
 func (w *Weather) next(mk *market, slot int, after policy.Time) *event {
 	if slot >= int(mk.slots) {
 		return nil
@@ -224,9 +219,9 @@ func (w *Weather) next(mk *market, slot int, after policy.Time) *event {
 	return &events[n]
 }
 
-// lostOnDemand returns the first loss later than after of an on-demand node. Its market has no
-// limit of slots, so whether an ordered shortage takes a slot is drawn when it is needed, from the
-// same keys as everywhere.
+// lostOnDemand returns the first loss later than after of an on-demand node, and whether there is
+// one. Its market has an unlimited number of slots, so whether an ordered shortage takes a slot is
+// drawn only when needed, from the same keys as elsewhere.
 func (w *Weather) lostOnDemand(mk *market, slot int, after policy.Time) (Reclaim, bool) {
 	first, ok := Reclaim{}, false
 	for i := mk.shortagesFrom; i < mk.shortagesUntil; i++ {
@@ -239,13 +234,13 @@ func (w *Weather) lostOnDemand(mk *market, slot int, after policy.Time) (Reclaim
 	return first, ok
 }
 
-// knownFor is for how long a provider counts the nodes that it took.
+// knownFor is the time for which a provider counts its reclaims.
 const knownFor = 24 * hour
 
-// ExpectedHazard returns the rate, per node-hour, at which the provider can expect to take nodes of
-// Spot market m at t: from the published band and the nodes of all slots that it took in the last
-// day, which count for more the longer the slots were observed. It depends on no future event. It
-// decides where launches are placed, and no policy may see it.
+// ExpectedHazard returns the rate, per node-hour, at which the provider can expect to reclaim nodes
+// of Spot market m at t. It is based on the published band and the reclaims of all slots in the
+// last day, which have a greater weight the longer the slots were observed. It does not depend on
+// future events. It determines where launches are placed, and no policy may use it.
 func (w *Weather) ExpectedHazard(m int, t policy.Time) float64 {
 	mk := &w.markets[m]
 	if !mk.spot || mk.band == policy.BandUnknown {
@@ -254,19 +249,20 @@ func (w *Weather) ExpectedHazard(m int, t policy.Time) float64 {
 	from := max(w.cfg.From, t-knownFor)
 	hours := float64(max(0, t-from)) / float64(hour) * float64(mk.slots)
 	taken := float64(mk.takenBy(t) - mk.takenBy(from))
-	// Markets of a band differ by frailty: the Gamma distribution of its mean and deviation.
+	// Markets with the same band differ by frailty: a gamma distribution with the same mean and
+	// deviation.
 	variance := portable.Exp(float64(w.cfg.Params.FrailtySigma*w.cfg.Params.FrailtySigma)) - 1
 	shape := 1 / max(variance, 1e-3)
 	return (shape + taken) / (float64(shape/w.cfg.Params.rate(mk.band)) + hours)
 }
 
-// takenBy returns how many nodes of all slots are taken until t.
+// takenBy returns the number of nodes of all slots that are taken until t.
 func (mk *market) takenBy(t policy.Time) int {
 	return sort.Search(len(mk.taken), func(i int) bool { return mk.taken[i] > t })
 }
 
-// CallFails reports whether a call of a provider's or the cluster's API at t fails. It is redrawn
-// every second, for all calls of that second alike.
+// CallFails reports whether a call of the provider's or the cluster's API at t fails. It is drawn
+// once per second, for all calls in that second.
 func (w *Weather) CallFails(t policy.Time) bool {
 	for i := range w.cfg.APIFaults {
 		f := &w.cfg.APIFaults[i]

@@ -7,13 +7,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// auctionCell is the length of a cell of what the zones of a type have in
-// common in an auction.
+// auctionCell is the length of a time cell of the part of an auction that the zones of a type
+// share.
 const auctionCell = hour
 
-// auction returns what draws a path. The price has a base that walks about its
-// level, and noise that the next change takes back. Now and then bids lift it
-// far above for some hours.
+// auction returns the drawer of an auction's prices. The price is the sum of a base that walks
+// around its level and of noise that the next change reverts. At times, bids raise it far above its
+// level for some hours.
 func (p *path) auction(s *shared) drawer {
 	l, a := &p.c.Law, p.c.Law.Auction
 	p.note(p.c.From)
@@ -49,7 +49,7 @@ func (p *path) auction(s *shared) drawer {
 	}
 }
 
-// spikes are the intervals in which bids lift the price of a market.
+// spikes are the intervals in which bids raise the price of a market.
 type spikes struct {
 	p          *path
 	n          uint64
@@ -76,7 +76,7 @@ func (s *spikes) next() {
 	s.n++
 }
 
-// at returns the logarithm to which the price is lifted at t. Times must
+// at returns the logarithm of the ratio during a spike, and whether t is in a spike. Times must
 // ascend.
 func (s *spikes) at(t policy.Time) (height float64, high bool) {
 	if s.none {
@@ -88,13 +88,13 @@ func (s *spikes) at(t policy.Time) (height float64, high bool) {
 	return s.height, t >= s.begin
 }
 
-// jumps returns what draws a path: the price rests at its level, and in some round
-// of the auction bids lift it by a factor, where it stays for a while.
+// jumps returns the drawer of prices that stay at a level until, in some round of the auction, bids
+// raise them by a factor for a while.
 func (p *path) jumps() drawer {
 	j := p.c.Law.Jumps
 	round := inHours(j.Every)
 	lifted := false
-	// The trace starts in the steady state: the probability that a price is lifted is the share of
+	// The trace starts in the steady state: the probability that a price is raised is the share of
 	// time in which it is.
 	rest := yearHours / max(p.activity, 1e-9)
 	if p.keys.begin.Float() < j.Stay/(j.Stay+rest) {

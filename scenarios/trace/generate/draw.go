@@ -14,19 +14,19 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A drawer draws what a market does up to but not including a time, from where the call
-// before ended.
+// A drawer draws the prices of a market up to but not including a time, starting where the previous
+// call ended.
 type drawer func(until policy.Time)
 
-// A drawing draws some markets, a stretch of time after the other.
+// A drawing draws the prices of some markets, one time span after another.
 type drawing struct {
 	paths []*path
-	types [][]*path // the same by type
-	begun []*shared // of each type
+	types [][]*path // the paths by type
+	begun []*shared // shared state of each type
 	at    policy.Time
 }
 
-// begin returns a drawing of the markets of which the numbers are given.
+// begin returns a drawing of the markets with the given indices.
 func (c *Config) begin(markets []int, profiles []profile) *drawing {
 	d := &drawing{at: c.From}
 	numbers := map[string]int{}
@@ -44,7 +44,7 @@ func (c *Config) begin(markets []int, profiles []profile) *drawing {
 	return d
 }
 
-// draw extends the paths up to until. It draws types in parallel; the prices of a type do not
+// draw extends the paths up to until. It draws types in parallel, since the prices of a type do not
 // depend on those of another.
 func (d *drawing) draw(until policy.Time) {
 	var next atomic.Int64
@@ -63,9 +63,9 @@ func (d *drawing) draw(until policy.Time) {
 	d.at = until
 }
 
-// advance draws from one time up to another.
+// advance draws the prices in [from, until).
 func (p *path) advance(s *shared, from, until policy.Time) {
-	// About as many changes as there will be, so that slices seldom grow.
+	// The expected number of changes, so that slices seldom grow.
 	n := int(min(1.1*p.perDay()*float64(until-from)/float64(day)+1, 1<<20))
 	if n > 1 {
 		n += 15
@@ -78,7 +78,7 @@ func (p *path) advance(s *shared, from, until policy.Time) {
 	p.draw(until)
 }
 
-// begin puts the first price down and returns what draws the others.
+// begin records the first price and returns the drawer of the others.
 func (p *path) begin(s *shared) drawer {
 	switch {
 	case p.still:
@@ -94,7 +94,7 @@ func (p *path) begin(s *shared) drawer {
 	return p.list(s)
 }
 
-// perDay is about how often the price changes in a day.
+// perDay returns the approximate number of price changes per day.
 func (p *path) perDay() float64 {
 	switch {
 	case p.still:
@@ -107,7 +107,7 @@ func (p *path) perDay() float64 {
 	return p.activity
 }
 
-// forget drops all but the price in force.
+// forget drops all prices except the current one.
 func (p *path) forget() {
 	s, last := &p.series, len(p.series.At)-1
 	if last < 1 {
@@ -117,7 +117,7 @@ func (p *path) forget() {
 	s.Spot, s.OnDemand = append(s.Spot[:0], s.Spot[last]), append(s.OnDemand[:0], s.OnDemand[last])
 }
 
-// Draw returns the series of all markets, from which [Generate] makes a trace.
+// Draw returns the series of all markets; see [Generate], which makes a trace of them.
 func Draw(c *Config) ([]trace.Series, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -135,16 +135,16 @@ func Draw(c *Config) ([]trace.Series, error) {
 	return series, nil
 }
 
-// partRows is about how many changes of price a part holds, if a day does not hold more.
+// partRows is the approximate number of price changes in a part, unless a single day has more.
 const partRows = 1 << 20
 
-// Parts returns what [Generate] does, as the head and the parts that [trace.WriteParts] takes. Each
-// part is drawn when it is requested, until ctx ends.
+// Parts draws the same trace as [Generate], as the head and the parts that [trace.WriteParts]
+// accepts. Each part is drawn when it is requested, until ctx is done.
 func Parts(ctx context.Context, c Config) (head *trace.Trace, parts iter.Seq2[*trace.Part, error], err error) {
 	return c.draws(ctx, func(perDay float64) policy.Time { return policy.Time(max(1, partRows/(1+perDay))) * day })
 }
 
-// draws is [Parts] where length returns the length of the parts of a region from the number of its
+// draws implements [Parts]. Length returns the length of the parts of a region, given its number of
 // price changes per day.
 func (c *Config) draws(
 	ctx context.Context, length func(perDay float64) policy.Time,
@@ -170,7 +170,7 @@ func (c *Config) draws(
 	}, nil
 }
 
-// regions returns the numbers of the markets of each region, in the order of a trace.
+// regions returns the indices of the markets of each region, in the order of a trace.
 func (c *Config) regions() [][]int {
 	all := make([]int, len(c.Markets))
 	for i := range all {
@@ -194,7 +194,7 @@ func (c *Config) regions() [][]int {
 	return regions
 }
 
-// perDay is about how many changes there are in a day.
+// perDay returns the approximate number of price changes per day of all markets.
 func (d *drawing) perDay() float64 {
 	sum := 0.0
 	for _, p := range d.paths {
@@ -203,7 +203,7 @@ func (d *drawing) perDay() float64 {
 	return sum
 }
 
-// part draws up to until and returns what it drew, which is of no use after the next call.
+// part draws up to until and returns the prices drawn. The next call invalidates them.
 func (d *drawing) part(until policy.Time) *trace.Part {
 	part := &trace.Part{From: d.at, To: until, Series: make([]trace.Series, len(d.paths))}
 	for _, p := range d.paths {

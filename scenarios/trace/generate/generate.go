@@ -14,15 +14,15 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A Market is one for which prices are drawn.
+// A Market is a market for which prices are drawn.
 type Market struct {
 	Provider, Region, Zone, Type, Product string
 
-	// OnDemand is the price that ratios are of.
+	// OnDemand is the on-demand price, to which price ratios refer.
 	OnDemand policy.Money
 }
 
-// Name names m: provider, region, zone and type, and the product unless that is Linux.
+// Name returns provider, region, zone and type of m, and the product unless it is Linux.
 func (m *Market) Name() string {
 	name := m.Provider + "/" + m.Region + "/" + m.Zone + "/" + m.Type
 	if m.Product != "" && m.Product != trace.ProductLinux {
@@ -31,28 +31,28 @@ func (m *Market) Name() string {
 	return name
 }
 
-// product is the product of m.
+// product returns the product of m, by default Linux.
 func (m *Market) product() string { return cmp.Or(m.Product, trace.ProductLinux) }
 
-// TypeName names the type of m in its region, which all zones have in common.
+// TypeName returns the name of the type of m in its region, which is the same in all zones.
 func (m *Market) TypeName() string { return m.Provider + "/" + m.Region + "/" + m.Type }
 
-// A Config says what synthetic prices to draw.
+// A Config specifies the synthetic prices to draw.
 type Config struct {
-	// Seed chooses the draws.
+	// Seed is the seed of all draws.
 	Seed uint64
 
 	// From is the start of the trace and To its end.
 	From, To policy.Time
 
-	// The order of Markets matters: what is drawn for a market depends on the number of markets
-	// before it.
+	// Markets are the markets to draw. Their order matters: the properties drawn for a market
+	// depend on the markets before it.
 	Markets []Market
 
 	Law Law
 }
 
-// version is raised whenever equal configurations begin to give other prices.
+// version is incremented whenever equal configurations result in different prices than before.
 const version = "2"
 
 const (
@@ -60,7 +60,7 @@ const (
 	hour = policy.Time(time.Hour / time.Millisecond)
 )
 
-// spanMax bounds a trace, so that a slip of the finger is no run of days.
+// spanMax is the maximum length of a trace. It prevents a typing error from starting a run of days.
 const spanMax = 3660 * day
 
 func (c *Config) validate() error {
@@ -121,7 +121,7 @@ func (c *Config) head() (*trace.Trace, error) {
 	}, nil
 }
 
-// A path is the price of one market while it is drawn.
+// A path is the price of one market while it is being drawn.
 type path struct {
 	c      *Config
 	market *Market
@@ -131,15 +131,15 @@ type path struct {
 
 	profile
 
-	// x is the logarithm of the ratio now.
+	// x is the logarithm of the present price ratio.
 	x           float64
 	least, most float64
 
-	// price is in units of the law.
+	// price is the present price in units of the law.
 	price float64
 }
 
-// newPath returns the path of the i-th market at its start.
+// newPath returns the path of market i at its start.
 func (c *Config) newPath(i int, drawn profile) *path {
 	l, m := &c.Law, &c.Markets[i]
 	p := &path{
@@ -156,14 +156,14 @@ func (c *Config) newPath(i int, drawn profile) *path {
 	return p
 }
 
-// note records the price at time at, if it is another.
+// note records the rounded price at a time, if it has changed.
 func (p *path) note(at policy.Time) {
 	p.price = max(1, min(math.Round(p.exact()), p.dearest()))
 	p.push(at)
 }
 
-// dearest returns the maximum of a price in units. Where the law keeps prices below on-demand,
-// rounding must not raise them above it; the on-demand price need not be a whole number of units.
+// dearest returns the maximum of a price in units. If the law keeps prices below on-demand,
+// rounding must not raise them above it; the on-demand price need not be a multiple of the unit.
 func (p *path) dearest() float64 {
 	if p.c.Law.Most > 1 {
 		return math.Inf(1)
@@ -171,14 +171,14 @@ func (p *path) dearest() float64 {
 	return float64(p.market.OnDemand / p.c.Law.Unit)
 }
 
-// exact returns the price in units.
+// exact returns the unrounded price in units.
 func (p *path) exact() float64 {
 	return float64(p.market.OnDemand) * portable.Exp(p.x) / float64(p.c.Law.Unit)
 }
 
-// follow records the price at time at, which stays where it is until it is a
-// whole unit off. Recorded prices of a few units keep their direction as others
-// do: they do not flicker between two units, as rounded ones would.
+// follow records the price at a time. It leaves the price unchanged until it is off by a whole
+// unit, so that recorded prices of a few units keep their direction instead of flickering between
+// two units, as rounded prices would.
 func (p *path) follow(at policy.Time) {
 	if off := math.Trunc(p.exact() - p.price); off != 0 {
 		p.price = max(1, p.price+off)
@@ -186,9 +186,8 @@ func (p *path) follow(at policy.Time) {
 	}
 }
 
-// bid records the price at time at, which is another than before: by a unit in
-// the direction in which it should go where that is less than one. In an auction
-// only a change is an event.
+// bid records the price at a time, which always differs from the one before: a change of less than
+// a unit becomes a change of one unit in its direction. In an auction, only changes are events.
 func (p *path) bid(at policy.Time) {
 	exact := p.exact()
 	switch price := max(1, math.Round(exact)); {
@@ -213,8 +212,8 @@ func (p *path) push(at policy.Time) {
 	s.OnDemand = append(s.OnDemand, p.market.OnDemand)
 }
 
-// inHours returns h hours as a whole number of seconds, as providers give
-// times, and at least one.
+// inHours returns h hours, rounded to whole seconds, since providers use whole seconds. It returns
+// at least one second.
 func inHours(h float64) policy.Time {
 	return max(1, policy.Time(math.Round(float64(h*3600)))) * 1000
 }

@@ -7,107 +7,103 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A Kind is how prices come about.
+// A Kind is a price process.
 type Kind string
 
 // The kinds of law.
 const (
-	// Walk: the provider moves each price every few hours by a small step, most
-	// often in the direction of the last. AWS does so since 2017.
+	// Walk: the provider changes each price every few hours by a small step, mostly in the
+	// direction of the previous one. AWS has done so since 2017.
 	Walk Kind = "walk"
 
-	// Auction: bids set the price, which jumps to and fro around a level and
-	// now and then stands far above it. AWS held one until 2017.
+	// Auction: bids set the price, which moves to and fro around a level and at times is far above
+	// it. AWS held such auctions until 2017.
 	Auction Kind = "auction"
 
-	// Jumps: the price rests at a level for days, and bids lift it for a while
-	// by a factor. Rackspace's auction is so quiet.
+	// Jumps: the price stays at a level for days, and bids raise it by a factor for a while. This
+	// is the quiet auction of Rackspace.
 	Jumps Kind = "jumps"
 
-	// List: the provider publishes a list of prices on few dates. Google and
-	// Azure do.
+	// List: the provider publishes a list of prices on few dates, as Google and Azure do.
 	List Kind = "list"
 )
 
-// A Law says how the prices of markets behave. Prices are seen as the
-// logarithm of their ratio to the on-demand price.
+// A Law is a stochastic model of the prices of markets. It describes the logarithm of the ratio of
+// the price to the on-demand price.
 type Law struct {
-	// Name is that of the preset, or of the trace that it was fitted to, and
-	// Imitates says in a line what it behaves like.
+	// Name is the name of the preset, or of the trace that the law was fitted to. Imitates
+	// describes in one line the prices that it imitates.
 	Name     string `json:"name"`
 	Imitates string `json:"imitates"`
 	Kind     Kind   `json:"kind"`
 
-	// Provider is whose markets are drawn when none are named.
+	// Provider is the provider whose markets are drawn if none are specified.
 	Provider string `json:"provider"`
 
-	// Unit is what every price is a whole multiple of, and never below.
+	// Unit is the smallest price. Every price is a multiple of it.
 	Unit policy.Money `json:"unit"`
 
-	// Ratios stay between Least and Most.
+	// Least and Most are the bounds of price ratios.
 	Least float64 `json:"least"`
 	Most  float64 `json:"most"`
 
-	// Level is the mean of the logarithm that a market keeps to.
+	// Level is the mean of the logarithm of a market's price ratio.
 	Level Spread `json:"level"`
 
-	// Classes are the levels of types with and without accelerators, where the recording
-	// tells them apart; nil where all types keep to Level.
+	// Classes are the levels of types with and without accelerators, if the recording distinguishes
+	// them; nil if Level applies to all types.
 	Classes *Classes `json:"classes,omitempty"`
 
-	// Still is the share of markets that never move, in each fifth of the
-	// markets by level, the cheapest first.
+	// Still is the share of markets whose price never changes, in each fifth of the markets by
+	// level, the cheapest first.
 	Still [5]float64 `json:"still"`
 
-	// StillShared is the share of the variance of what makes markets never
-	// move that the zones of a type have in common.
+	// StillShared is the share of the variance of this property that the zones of a type have in
+	// common.
 	StillShared float64 `json:"still_shared"`
 
-	// Activity is how often the others move. In a walk and an auction it is the
-	// number of changes a day; under jumps the number of times a year at which
-	// bids lift the price; under a list the share of the dates at which a price
-	// changes.
+	// Activity is the activity of the other markets: in a walk and an auction, the number of
+	// changes per day; under jumps, the number of times per year that bids raise the price; in a
+	// list, the share of the dates at which a price changes.
 	Activity Spread `json:"activity"`
 
-	// Size is the standard deviation of the steps of a market; under jumps and
-	// lists, the median size of its steps.
+	// Size is the standard deviation of the steps of a market or, under jumps and lists, the median
+	// size of its steps.
 	Size Spread `json:"size"`
 
-	// Tail makes large steps more frequent than normal ones when it is above 0
-	// and all steps of one size when it is -1.
+	// Tail is the shape of the distribution of steps: above 0, large steps are more frequent than
+	// in the normal distribution; at -1, all steps have the same size.
 	Tail float64 `json:"tail"`
 
-	// StepMost is the largest step.
+	// StepMost is the maximum size of a step.
 	StepMost float64 `json:"step_most"`
 
 	// Scatter is the standard deviation of the distance of the first price from its level, as a
 	// multiple of Size.
 	Scatter float64 `json:"scatter"`
 
-	// Pull is the share of the distance from its level by which a price
-	// returns with each step.
+	// Pull is the share of the distance from its level by which a price returns in each step.
 	Pull float64 `json:"pull"`
 
-	// Together is the share of the variance of steps that the zones of a type
-	// have in common.
+	// Together is the share of the variance of steps that the zones of a type have in common.
 	Together float64 `json:"together"`
 
-	// Each kind has parameters of its own.
+	// The parameters of the kind of law; the others are nil.
 	Walk    *WalkLaw    `json:"walk,omitempty"`
 	Auction *AuctionLaw `json:"auction,omitempty"`
 	Jumps   *JumpsLaw   `json:"jumps,omitempty"`
 	List    *ListLaw    `json:"list,omitempty"`
 }
 
-// Classes are levels by what types are. The cheapest prices of a recording are those of a few
-// types with accelerators: without classes any type may have them, and the cheapest of many
-// types then costs far less than it ever did.
+// Classes are levels by class of types. The lowest price ratios in a recording occur for a few
+// types with accelerators. Without classes, any type may have them, and the cheapest of many types
+// then costs far less than it ever did.
 type Classes struct {
 	Plain       Spread `json:"plain"`
 	Accelerated Spread `json:"accelerated"`
 
-	// Family is the share of the variance of levels that the types of a family have in
-	// common. It is part of what the zones of a type share.
+	// Family is the share of the variance of levels that the types of a family have in common. It
+	// is part of the share that the zones of a type have in common.
 	Family float64 `json:"family"`
 }
 
@@ -116,48 +112,46 @@ func (c *Classes) validate() error {
 		within("classes.family", c.Family, 0, min(c.Plain.Shared, c.Accelerated.Shared)))
 }
 
-// A WalkLaw has the parameters of a walk.
+// A WalkLaw contains the parameters of a walk.
 type WalkLaw struct {
-	// The clock of a market ticks after TickLeast to TickMost hours, all of
-	// them equally likely.
+	// TickLeast and TickMost are the bounds of the time between two ticks of a market's clock,
+	// which is uniformly distributed, in hours.
 	TickLeast float64 `json:"tick_least_hours"`
 	TickMost  float64 `json:"tick_most_hours"`
 
-	// Momentum is the correlation of the lasting part of a step with that of
-	// the step six hours before. Jitter is the share of the variance of steps
-	// that does not last.
+	// Momentum is the correlation of the persistent part of a step with that of the step six hours
+	// before. Jitter is the share of the variance of steps that does not persist.
 	Momentum float64 `json:"momentum"`
 	Jitter   float64 `json:"jitter"`
 
-	// Cycle is the length of a cycle in days. In each cycle a market moves for one interval, whose
-	// length depends on its activity, and rests otherwise.
+	// Cycle is the length of a cycle in days. In each cycle, a market moves during one interval,
+	// whose length depends on its activity, and rests otherwise.
 	Cycle float64 `json:"cycle_days"`
 
-	// Skip is the share of ticks within an interval at which the price stays.
+	// Skip is the share of ticks within an interval at which the price does not change.
 	Skip float64 `json:"skip"`
 
-	// Hidden controls what happens to moves that are too small for the unit of prices. At 0 a
-	// market moves more often to compensate, so that its price changes as often as its activity
-	// says where that is possible; at 1 it does not, so that the prices of cheap markets change
-	// less often than those of expensive ones.
+	// Hidden controls the effect of moves that are too small for the unit of prices. At 0, a market
+	// moves more often to compensate, so that its price changes as often as its activity specifies
+	// if that is possible. At 1, it does not, so that the prices of cheap markets change less often
+	// than those of expensive ones.
 	Hidden float64 `json:"hidden,omitempty"`
 }
 
-// An AuctionLaw has the parameters of an auction.
+// An AuctionLaw contains the parameters of an auction.
 type AuctionLaw struct {
-	// Two changes are TickLeast hours apart and an excess, whose logarithm has
-	// the standard deviation TickSpread.
+	// The time between two changes is TickLeast hours plus a log-normal excess. TickSpread is the
+	// standard deviation of the logarithm of the excess.
 	TickLeast  float64 `json:"tick_least_hours"`
 	TickSpread float64 `json:"tick_spread"`
 
-	// Noise is the share of the variance of steps that the next step takes
-	// back.
+	// Noise is the share of the variance of steps that the next step reverts.
 	Noise float64 `json:"noise"`
 
-	// Spikes is how many times a year bids lift a market to SpikeLeast times
-	// on-demand and above, where it stays for SpikeHours (median), whose
-	// logarithm has the standard deviation SpikeSpread. SpikeTail is the mean
-	// of the logarithm of the height above SpikeLeast.
+	// Spikes is the number of times per year that bids raise the price of a market to at least
+	// SpikeLeast times on-demand. SpikeHours is the median duration of a spike, and SpikeSpread the
+	// standard deviation of the duration's logarithm. SpikeTail is the mean of the logarithm of the
+	// height relative to SpikeLeast.
 	Spikes      Spread  `json:"spikes_per_year"`
 	SpikeLeast  float64 `json:"spike_least"`
 	SpikeTail   float64 `json:"spike_tail"`
@@ -165,22 +159,22 @@ type AuctionLaw struct {
 	SpikeSpread float64 `json:"spike_spread"`
 }
 
-// A JumpsLaw has the parameters of jumps.
+// A JumpsLaw contains the parameters of jumps.
 type JumpsLaw struct {
 	// Every is the time in hours between two rounds of the auction.
 	Every float64 `json:"every_hours"`
 
-	// Stay is how many hours a price stays lifted, in the mean.
+	// Stay is the mean time for which a price stays raised, in hours.
 	Stay float64 `json:"stay_hours"`
 
 	// Spread is the standard deviation of the logarithm of the size of a jump.
 	Spread float64 `json:"spread"`
 }
 
-// A ListLaw has the parameters of a list.
+// A ListLaw contains the parameters of a list.
 type ListLaw struct {
-	// Dates is the number of dates of change a month. DayOfMonth is the
-	// earliest usual day, DaySpread by how many days it may be later.
+	// Dates is the number of dates of change per month. DayOfMonth is the earliest usual day, and
+	// DaySpread the number of days by which it may be later.
 	Dates      float64 `json:"dates_per_month"`
 	DayOfMonth int     `json:"day_of_month"`
 	DaySpread  int     `json:"day_spread"`
@@ -202,7 +196,7 @@ func within(name string, v, least, most float64) error {
 	return nil
 }
 
-// Validate names the field that no law can have, and its value.
+// Validate returns an error about the first field whose value is invalid.
 func (l *Law) Validate() error {
 	if l.Unit <= 0 {
 		return wrongValue("unit", l.Unit, "it must be above 0")

@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// list returns what draws a path: at some of the dates on which the provider
-// changes its list the market gets another price.
+// list returns the drawer of prices of a list: at some of the dates on which the provider changes
+// its list, the market gets a new price.
 func (p *path) list(s *shared) drawer {
 	p.note(p.c.From)
 	dates := s.dates
@@ -19,10 +19,10 @@ func (p *path) list(s *shared) drawer {
 	}
 }
 
-// change gives the market another price on a date, if it is one of those that get one.
+// change may give the market a new price on a date.
 func (p *path) change(s *shared, on listDate) {
 	l := &p.c.Law
-	// Zones are priced as one in part of the cases.
+	// In part of the cases, all zones change together.
 	k := p.keys
 	if k.rest.At1(on.n).Float() < l.Together {
 		k = s.keys
@@ -31,7 +31,7 @@ func (p *path) change(s *shared, on listDate) {
 		return
 	}
 	size := min(l.StepMost, float64(p.size*k.lasting.At1(on.n).LogNormal(l.List.Spread)))
-	// The farther from its level, the likelier a price returns.
+	// The farther a price is from its level, the more likely it returns.
 	up := 0.5 - float64(l.Pull*(p.x-p.level))/float64(2*max(p.size, 1e-9))
 	if k.passing.At1(on.n).Float() >= up {
 		size = -size
@@ -40,26 +40,26 @@ func (p *path) change(s *shared, on listDate) {
 	p.note(on.at)
 }
 
-// A listDate is when a list is changed, and the number of the stretch of months.
+// A listDate is a date on which a list is changed, and the number of its period of months.
 type listDate struct {
 	n  uint64
 	at policy.Time
 }
 
-// dates returns the dates on which the list changes: at the usual time of one month in each stretch
-// of months. Stretches are counted from 1970, so that the dates do not depend on the start of the
+// dates returns the dates on which the list changes: at the usual time of one month in each period
+// of months. Periods are counted from 1970, so that the dates do not depend on the start of the
 // trace.
 func (c *Config) dates() []listDate {
 	l := c.Law.List
 	key := chance.Stream(c.Seed, "generate list dates")
 	months := func(t policy.Time) float64 { return float64(t.Std().Year()*12 + int(t.Std().Month()) - 1) }
-	// One date in each stretch, in any month of it.
+	// One date in each period, in any of its months.
 	monthOf := func(n int) int { return int((float64(n) + key.At1(uint64(n)).Float()) / l.Dates) }
 	var all []listDate
 	for n := int(months(c.From) * l.Dates); ; n++ {
 		month, k := monthOf(n), key.At1(uint64(n))
 		if month == monthOf(n-1) {
-			continue // a month has one list
+			continue // at most one list per month
 		}
 		begin := time.Date(month/12, time.Month(month%12)+1, 1, 0, 0, 0, 0, time.UTC)
 		day := l.DayOfMonth + k.At1(1).IntN(l.DaySpread+1)

@@ -16,46 +16,46 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// presetFiles hold one law each. They were fitted by .ci/tools/lab/fit, which
-// needs the recordings.
+// presetFiles contain one law each. They were fitted by .ci/tools/lab/fit, which requires the
+// recordings.
 //
 //go:embed presets
 var presetFiles embed.FS
 
-// A Preset is a law with the name of what it imitates, and the defaults for what to draw.
+// A Preset is a law fitted to a recording, with defaults for the trace to draw.
 type Preset struct {
 	Law Law `json:"law"`
 
-	// Source says which recording the law was fitted to.
+	// Source describes the recording that the law was fitted to.
 	Source string `json:"source"`
 
-	// Limits says which figures of the recording draws miss, and why; it is
-	// empty where at least four of five seeds pass `trace check`, both of as many
-	// markets and days as the recording has and of the numbers below.
+	// Limits describes the statistics of the recording that generated traces do not reproduce, with
+	// the reason. It is empty if at least four of five seeds pass `trace check`, both with the
+	// numbers of markets and days of the recording and with the defaults below.
 	Limits string `json:"limits,omitempty"`
 
-	// Region is the region of the first markets; those that do not fit there are in the other
-	// regions of the provider.
+	// Region is the region of the first markets. If it has too few, the others are in other regions
+	// of the provider.
 	Region string `json:"region"`
 
-	// Families are those of the recording, whose types come before others: what
-	// is sold, and at which prices, decides how coarse the unit of prices is.
+	// Families are the families in the recording, whose types are used first: the types and their
+	// prices determine how coarse the unit of prices is.
 	Families []string `json:"families,omitempty"`
 
-	// Markets and Days are the default numbers of markets and days, and From is the default start
-	// of the trace, as 2006-01-02.
+	// Markets and Days are the default numbers of markets and days. From is the default start of
+	// the trace, in the format 2006-01-02.
 	Markets int    `json:"markets"`
 	Days    int    `json:"days"`
 	From    string `json:"from"`
 }
 
-// ErrPreset is returned for a name that no preset has.
+// ErrPreset is returned for the name of a preset that does not exist.
 var ErrPreset = errors.New("no such preset")
 
 // ErrMarkets is returned if more markets are requested than exist.
 var ErrMarkets = errors.New("not that many markets")
 
-// Presets returns all presets by name.
+// Presets returns all presets, ascending by name.
 var Presets = sync.OnceValue(func() []Preset {
 	entries, err := presetFiles.ReadDir("presets")
 	if err != nil {
@@ -83,8 +83,8 @@ var Presets = sync.OnceValue(func() []Preset {
 	return all
 })
 
-// FindPreset returns the preset of that name. The error of one that does not
-// exist names those that do.
+// FindPreset returns the preset with this name. If there is no such preset, the error lists the
+// names of all.
 func FindPreset(name string) (*Preset, error) {
 	all := Presets()
 	names := make([]string, len(all))
@@ -105,9 +105,8 @@ func (p *Preset) Begin() policy.Time {
 	return policy.TimeOf(t)
 }
 
-// Take returns the first n markets of the provider's catalog in the order of
-// the preset: the regions one after the other, within a region the types in an
-// order that mixes families and sizes, and of each type all zones.
+// Take returns the first n markets of the provider's catalog in the order of the preset: by region,
+// then by type in an order that mixes families and sizes, with all zones of each type.
 func (p *Preset) Take(n int) ([]Market, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("%w: %d", ErrMarkets, n)
@@ -115,15 +114,14 @@ func (p *Preset) Take(n int) ([]Market, error) {
 	return takeMarkets(p.Law.Provider, []string{p.Region}, p.Families, n)
 }
 
-// Family returns the part of the name of a type that many types have in common,
-// as m5 of m5.large.
+// Family returns the part of a type's name before the dot, such as m5 for m5.large.
 func Family(kind string) string {
 	family, _, _ := strings.Cut(kind, ".")
 	return family
 }
 
-// takeMarkets returns the first n markets of a provider, those of some regions
-// first and within these those of some families.
+// takeMarkets returns the first n markets of a provider, starting with those in the regions before,
+// and within a region with those of families.
 func takeMarkets(provider string, before, families []string, n int) ([]Market, error) {
 	types := slices.Clone(catalog.Types(provider))
 	later := func(kind string) int {
@@ -162,13 +160,13 @@ func takeMarkets(provider string, before, families []string, n int) ([]Market, e
 		ErrMarkets, n, len(markets), provider, len(regions))
 }
 
-// CatalogMarkets returns all markets of the provider's catalog, those of the
-// regions before first.
+// CatalogMarkets returns all markets of the provider's catalog, starting with those in the regions
+// before.
 func CatalogMarkets(provider string, before []string) ([]Market, error) {
 	return takeMarkets(provider, before, nil, catalogSize(provider))
 }
 
-// catalogSize returns how many markets the catalog of a provider has.
+// catalogSize returns the number of markets with a price in the catalog of a provider.
 func catalogSize(provider string) int {
 	n := 0
 	for _, region := range catalog.Regions(provider) {

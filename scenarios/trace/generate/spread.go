@@ -9,25 +9,24 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// Nodes are the shares at which a distribution is tabulated.
+// Nodes are the probabilities at which distributions are tabulated.
 var Nodes = [...]float64{
 	0, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5,
 	0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 1,
 }
 
-// A Spread is how a property differs between markets.
+// A Spread is the distribution of a property over markets.
 type Spread struct {
-	// Quantiles are its values at the shares 0, 0.01, 0.025, 0.05, 0.075, 0.1,
-	// then every 0.05 up to 0.9, and 0.925, 0.95, 0.975, 0.99, 1; between them
-	// it is linear.
+	// Quantiles are the quantiles at [Nodes]: the probabilities 0, 0.01, 0.025, 0.05, 0.075, 0.1,
+	// then every 0.05 up to 0.9, and 0.925, 0.95, 0.975, 0.99, 1. They are interpolated linearly.
 	Quantiles []float64 `json:"quantiles"`
 
-	// Shared is the share of the variance that the zones of an instance type
-	// have in common, after the values were made normal.
+	// Shared is the share of the variance that the zones of an instance type have in common, after
+	// a transformation of the values to a normal distribution.
 	Shared float64 `json:"shared"`
 }
 
-// At returns the p-quantile of the values of markets.
+// At returns the p-quantile.
 func (s *Spread) At(p float64) float64 {
 	i, _ := slices.BinarySearch(Nodes[:], p)
 	if i == 0 {
@@ -55,13 +54,13 @@ func (s *Spread) validate(name string, least, most float64) error {
 	return share(name+".shared", s.Shared)
 }
 
-// bins is how many equal parts a deck is cut into.
+// bins is the number of equal parts of a deck.
 const bins = 40
 
-// A deck deals ranks. The rank of a market in some property is the share of all markets below it.
-// The ranks are spread evenly after a few dozen markets: a trace of two hundred markets then has
-// the quantiles of its law, where independent draws would leave them to chance. A rank depends only
-// on the ranks dealt before it.
+// A deck deals ranks. The rank of a market in a property is the share of all markets below it. The
+// ranks are spread evenly after a few dozen markets: a trace of two hundred markets then has the
+// quantiles of its law, which independent draws would not guarantee. A rank depends only on the
+// ranks dealt before it.
 type deck struct {
 	shared, family        float64
 	ownShift, ownStretch  float64
@@ -71,14 +70,14 @@ type deck struct {
 	total                 int
 }
 
-// stretches are irrational numbers whose continued fractions have small terms,
-// such as the golden ratio and the root of 2. The fractional parts of their
-// multiples fill the unit interval evenly from the first ones on.
+// stretches are irrational numbers whose continued fractions have small terms, such as the golden
+// ratio and the square root of 2. The fractional parts of their first multiples already fill the
+// unit interval evenly.
 var stretches = [...]float64{
 	0.6180339887498949, 0.41421356237309515, 0.7320508075688772, 0.30277563773199456, 0.6457513110645906,
 }
 
-// newDeck returns the deck of the n-th property.
+// newDeck returns the deck of property n.
 func newDeck(c *Config, n int, shared float64) *deck {
 	shift := func(stream string) float64 { return chance.Stream(c.Seed, stream).At1(uint64(n)).Float() }
 	return &deck{
@@ -89,8 +88,7 @@ func newDeck(c *Config, n int, shared float64) *deck {
 	}
 }
 
-// draw returns a number from 0 to 1 that markets of one type have partly in
-// common.
+// draw returns a number in [0, 1] that is correlated between markets of the same type.
 func (d *deck) draw(m *Market) float64 {
 	own := even(d.ownShift, d.ownStretch, d.total)
 	d.total++
@@ -105,7 +103,7 @@ func (d *deck) draw(m *Market) float64 {
 	return chance.NormalCDF(mix(d.shared, common, chance.NormalQuantile(own)))
 }
 
-// number returns the number of a name among those that were requested, in their order.
+// number returns the index of a name in the order of first use.
 func number(of map[string]int, name string) int {
 	k, ok := of[name]
 	if !ok {
@@ -115,15 +113,15 @@ func number(of map[string]int, name string) int {
 	return k
 }
 
-// even returns the fractional part of the i-th multiple, which is never 0.
+// even returns the fractional part of multiple i+1 of stretch, plus shift. It is never 0.
 func even(shift, stretch float64, i int) float64 {
 	x := shift + float64(stretch*float64(i+1))
 	return max(1e-9, x-math.Floor(x))
 }
 
-// deal returns the rank of the next market: what it drew, moved to a part that
-// lacks markets where one is near. How far it goes for that falls with what
-// markets have in common, or zones of a type would be torn apart.
+// deal returns the rank of the next market: the number that it drew, moved to a nearby part that
+// has too few markets. The distance that it may move decreases with the share of the variance that
+// markets have in common, since otherwise the zones of a type would be separated.
 func (d *deck) deal(m *Market) float64 {
 	u := float64(d.draw(m) * bins)
 	common := float64(d.shared * d.shared)
@@ -140,20 +138,20 @@ func (d *deck) deal(m *Market) float64 {
 	return (float64(best) + inside) / bins
 }
 
-// A profile is what a market has drawn of the spreads of a law.
+// A profile contains the properties of a market, drawn from the spreads of a law.
 type profile struct {
 	still                         bool
 	level, activity, size, spikes float64
 }
 
-// settle is how strongly the share of markets that never move is held to the
-// law: with each market too many or too few the threshold moves by so much.
+// settle is how strongly the share of markets that never move is adjusted to the law: the threshold
+// moves by this amount for each market too many or too few.
 const settle = 0.1
 
-// levels deal the levels of markets: from one deck, or from one for each class of types.
+// levels deal the levels of markets, from one deck or from one deck per class of types.
 type levels struct {
 	law   *Law
-	decks [2]*deck // the second is that of types with accelerators
+	decks [2]*deck // the second one is for types with accelerators
 }
 
 func newLevels(c *Config) *levels {
@@ -164,14 +162,14 @@ func newLevels(c *Config) *levels {
 		return l
 	}
 	for i, spread := range [...]*Spread{&classes.Plain, &classes.Accelerated} {
-		const beyond = 5 // the decks of other properties come before
+		const beyond = 5 // after the decks of the other properties
 		l.decks[i] = newDeck(c, i*beyond, spread.Shared)
 		l.decks[i].family = classes.Family
 	}
 	return l
 }
 
-// of returns the levels of the class of m.
+// of returns the distribution and the deck of levels for the class of m.
 func (l *levels) of(m *Market) (*Spread, *deck) {
 	if l.law.Classes == nil {
 		return &l.law.Level, l.decks[0]
@@ -182,19 +180,18 @@ func (l *levels) of(m *Market) (*Spread, *deck) {
 	return &l.law.Classes.Plain, l.decks[0]
 }
 
-// profiles draws those of all markets in their order. Each depends on the
-// markets before it alone.
+// profiles draws the profiles of all markets in order. Each depends only on the markets before it.
 func (c *Config) profiles() []profile {
 	l := &c.Law
 	levels, stills := newLevels(c), newDeck(c, 1, l.StillShared)
-	// Activity and the like are even among the markets that move.
+	// The ranks of the other properties are even among the markets that move.
 	activities, sizes := newDeck(c, 2, l.Activity.Shared), newDeck(c, 3, l.Size.Shared)
 	var spikes *deck
 	if l.Auction != nil {
 		spikes = newDeck(c, 4, l.Auction.Spikes.Shared)
 	}
 	all := make([]profile, len(c.Markets))
-	var owed [len(l.Still)]float64 // markets that should never move, beyond those that do not
+	var owed [len(l.Still)]float64 // markets that should never move, minus those that do not
 	for i := range all {
 		p, m := &all[i], &c.Markets[i]
 		spread, dealer := levels.of(m)

@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// keys are the streams of one market. Each draw has a place of its own, so
-// that one more of a kind moves none of another.
+// keys are the random streams of one market. Each draw has its own key, so that an additional draw
+// in one stream does not affect the others.
 type keys struct {
 	begin, tick, skip, lasting, passing, rest, spike, height chance.Key
 }
@@ -23,24 +23,24 @@ func newKeys(seed uint64, name string) keys {
 	}
 }
 
-// A shared is what all zones of a type have in common.
+// A shared is the part of the process that all zones of a type have in common.
 type shared struct {
 	from policy.Time
 	cell policy.Time
 	keys keys
 
-	// speed is that of the price, standard normal, in each cell of time from the cell first on.
-	// Without jointly the zones have none in common.
+	// speed is the standard normal speed of the price in each time cell, starting with cell first.
+	// If jointly is false, the zones have no speed in common.
 	jointly bool
 	speed   []float64
 	first   int
 	jitter  float64
 	lasting memory
 
-	dates []listDate // of a list
+	dates []listDate // for a list
 }
 
-// walkCell is the length of a cell of a walk: about that of a tick.
+// walkCell is the length of a time cell of a walk, which is about the length of a tick.
 const walkCell = 6 * hour
 
 func newShared(c *Config, name string) *shared {
@@ -60,8 +60,8 @@ func newShared(c *Config, name string) *shared {
 	return s
 }
 
-// extend draws the cells up to until and forgets those before from, both later than the
-// last time.
+// extend draws the cells up to until and drops those before from. Neither time may be before that
+// of the previous call.
 func (s *shared) extend(from, until policy.Time) {
 	if !s.jointly {
 		return
@@ -75,7 +75,7 @@ func (s *shared) extend(from, until policy.Time) {
 	}
 }
 
-// at returns the speed in the cell of time t.
+// at returns the common speed in the cell of time t.
 func (s *shared) at(t policy.Time) float64 {
 	if !s.jointly {
 		return 0
@@ -88,10 +88,10 @@ func (s *shared) at(t policy.Time) float64 {
 type rhythm struct {
 	own, common chance.Key
 	together    float64
-	from, cycle float64 // in milliseconds; the first cycle began before the trace
+	from, cycle float64 // in milliseconds; the first cycle starts before the trace
 	active      float64 // share of a cycle
-	number      float64 // of the cycle that begin and end are of
-	begin, end  float64 // of the interval
+	number      float64 // index of the current cycle
+	begin, end  float64 // bounds of its interval
 	length      float64
 }
 
@@ -99,7 +99,7 @@ func (p *path) newRhythm(s *shared, active float64) rhythm {
 	cycle := p.c.Law.Walk.Cycle * float64(day)
 	return rhythm{
 		own: p.keys.rest, common: s.keys.rest, together: p.c.Law.Together,
-		// Types begin at different points of a cycle.
+		// Cycles of different types have different offsets.
 		from:  float64(p.c.From) - float64(cycle*s.keys.begin.Float()),
 		cycle: cycle, active: active, length: float64(active * cycle), number: -1,
 	}
@@ -124,8 +124,7 @@ func (r *rhythm) moves(t policy.Time) bool {
 	return since >= r.begin && since < r.end
 }
 
-// A memory is a standard normal number that keeps a part of itself from one
-// draw to the next.
+// A memory is a standard normal autoregressive process of order 1.
 type memory struct {
 	value, kept, fresh float64
 	begun              bool
@@ -145,18 +144,18 @@ func (m *memory) next(k chance.Key) float64 {
 	return m.value
 }
 
-// mix returns a standard normal number of which a is the share p of the
-// variance.
+// mix returns a standard normal number in which a has the share p of the variance, if a and b are
+// independent and standard normal.
 func mix(p, a, b float64) float64 {
 	return float64(math.Sqrt(p)*a) + float64(math.Sqrt(1-p)*b)
 }
 
-// A tail makes steps of normal numbers.
+// A tail transforms normal numbers to steps.
 type tail struct{ cubic, flat, scale float64 }
 
 func newTail(t float64) tail {
 	if t <= 0 {
-		// The variance of (1−f)z + f·sign(z), as E|z| is the square root of 2/π.
+		// The variance of (1−f)z + f·sign(z). E|z| is the square root of 2/π.
 		const meanSize = 0.7978845608028654
 		f := -t
 		v := float64((1-f)*(1-f)) + float64(f*f) + float64(2*meanSize*f*(1-f))
@@ -165,7 +164,7 @@ func newTail(t float64) tail {
 	return tail{cubic: t, scale: 1 / math.Sqrt(1+float64(6*t)+float64(15*t*t))}
 }
 
-// of returns a step of variance 1.
+// of returns a step with variance 1.
 func (t *tail) of(z float64) float64 {
 	if t.cubic > 0 {
 		return float64(t.scale * z * (1 + float64(t.cubic*z*z)))
@@ -188,7 +187,7 @@ func (p *path) walk(s *shared) drawer {
 	own, common := math.Sqrt(1-l.Together), math.Sqrt(l.Together)
 	passes, lasts := math.Sqrt(w.Jitter), math.Sqrt(1-w.Jitter)
 	width := w.TickMost - w.TickLeast
-	// The clock is met in the middle of a tick.
+	// The trace starts in the middle of a tick.
 	at := p.c.From + inHours(float64(w.TickMost*p.keys.tick.At2(0, 1).Float()))
 	n := uint64(1)
 	return func(until policy.Time) {
@@ -207,8 +206,8 @@ func (p *path) walk(s *shared) drawer {
 	}
 }
 
-// skips reports whether the price stays at the n-th tick, which is at time t.
-// Zones skip together as often as they move together.
+// skips reports whether the price remains unchanged at the n-th tick, which is at time t. Zones
+// skip together as often as they move together.
 func (p *path) skips(s *shared, n uint64, t policy.Time) bool {
 	w := p.c.Law.Walk
 	if w.Skip == 0 {
@@ -221,10 +220,9 @@ func (p *path) skips(s *shared, n uint64, t policy.Time) bool {
 	return own.Float() < w.Skip
 }
 
-// pace returns the share of time in which the market has to move so that its
-// price changes as often as its activity says. A step that is small against the
-// unit of prices is often no change, so that a cheap market may have to move
-// all the time and change more seldom nevertheless.
+// pace returns the share of time in which the market has to move so that its price changes as often
+// as its activity specifies. A step that is small compared with the unit of prices often causes no
+// change, so a cheap market may move all the time and still change less often.
 func (p *path) pace() float64 {
 	w := p.c.Law.Walk
 	ticks := 48 / (w.TickLeast + w.TickMost) * (1 - w.Skip)
@@ -236,15 +234,15 @@ func (p *path) pace() float64 {
 	return min(1, p.activity/(ticks*seen))
 }
 
-// seenShare returns the share of normal steps of deviation size that change a
-// price whose unit, as a share of it, is given. A step smaller than the unit
-// does so with a chance of their ratio.
+// seenShare returns the share of normal steps with standard deviation size that change a price.
+// Unit is the unit of prices relative to the price. A step smaller than the unit changes the price
+// with a probability equal to their ratio.
 func seenShare(size, unit float64) float64 {
 	r := unit / size
 	if r < 1e-4 {
 		return 1
 	}
-	const density = 0.3989422804014327 // of a normal number at 0
+	const density = 0.3989422804014327 // of the standard normal distribution at 0
 	below := float64(2*density*(1-portable.Exp(-float64(r*r)/2))) / r
 	return below + float64(2*(1-chance.NormalCDF(r)))
 }

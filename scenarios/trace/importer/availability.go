@@ -19,9 +19,9 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// knownKinds are what the names of recordings call an instance type. A
-// recording of SkyPilot's spot traces is named by the accelerator, or the kind
-// of processor, and how many of them the type has; one of Bamboo by the family.
+// knownKinds maps the names of instance types in file names to their names at the provider. A
+// recording of SkyPilot's Spot traces is named by accelerator, or by kind of processor, and their
+// number; a recording of Bamboo is named by family.
 var knownKinds = map[string]string{
 	catalog.AWS + "/v100_1":   "p3.2xlarge",
 	catalog.AWS + "/v100_4":   "p3.8xlarge",
@@ -34,8 +34,8 @@ var knownKinds = map[string]string{
 	catalog.GCP + "/c3-88":    "c3-highcpu-88",
 }
 
-// A sampled is a recording of one market that was looked at again and again:
-// Data is how many nodes could be had each time.
+// A sampled is a recording of one market that was observed at regular intervals. Data contains the
+// number of available nodes at each observation.
 type sampled struct {
 	Metadata struct {
 		Gap float64 `json:"gap_seconds"`
@@ -44,8 +44,8 @@ type sampled struct {
 	Prices []*float64 `json:"prices"`
 }
 
-// samples reads a recording of availability. Its name says of which market it
-// is, and the folder when it began.
+// samples reads a recording of availability. Its file name contains the market, and its folder the
+// start.
 func (im *importer) samples(r io.Reader) error {
 	im.took("JSON of availability")
 	var rec sampled
@@ -66,7 +66,7 @@ func (im *importer) samples(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	last, several := 0, 0 // the sample before that could be used
+	last, several := 0, 0 // last is the index of the previous valid sample
 	for i, count := range rec.Data {
 		im.report.Rows++
 		e, err := rec.event(i)
@@ -91,7 +91,7 @@ func (im *importer) samples(r io.Reader) error {
 	return nil
 }
 
-// event returns what sample i says.
+// event returns the event of sample i.
 func (rec *sampled) event(i int) (e event, err error) {
 	count := rec.Data[i]
 	if count == nil || !(*count >= 0) || *count != math.Trunc(*count) {
@@ -113,11 +113,11 @@ func (rec *sampled) event(i int) (e event, err error) {
 	return e, nil
 }
 
-// begun is the name of a folder of recordings: a provider and the day, month
-// first, on which they began.
+// begun matches the name of a folder of recordings: the provider, and the date of the start with
+// the month first.
 var begun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([a-z]+)-(\d\d-\d\d-\d{4})$`) })
 
-// sampledMarket returns of which market the source is, and when it began.
+// sampledMarket returns the market of the source and the start of its recording.
 func (im *importer) sampledMarket() (market int32, begin policy.Time, err error) {
 	provider, begin := im.o.Provider, im.o.From
 	path, err := filepath.Abs(im.path)
@@ -157,7 +157,7 @@ func (im *importer) sampledMarket() (market int32, begin policy.Time, err error)
 	return market, begin, nil
 }
 
-// baseName returns the name of a file without folders and endings.
+// baseName returns the name of a file without folders and extensions.
 func baseName(path string) string {
 	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".zst")
 	return strings.TrimSuffix(name, filepath.Ext(name))
@@ -177,11 +177,11 @@ func (im *importer) typeNamed(provider, kind string) (string, error) {
 	return "", fmt.Errorf("%w: %q is not a known instance type of %s", trace.ErrUnnamed, kind, provider)
 }
 
-// fleet reads the events of a fleet that was kept at one size: rows of milliseconds since its
-// start, add or remove, and the name of a node. The owner of the fleet requested a node whenever
-// one was missing. A market is therefore available from the launch of a node until one is taken,
-// and then unavailable until the next launch. Whether it was available while the fleet was complete
-// and no node was requested is unknown.
+// fleet reads the events of a fleet of constant size. Each row contains the milliseconds since the
+// start, "add" or "remove", and the name of a node. The owner of the fleet requested a node
+// whenever one was missing. The market is therefore available from the launch of a node until a
+// node is reclaimed, and then unavailable until the next launch. Whether it was available while the
+// fleet was complete and no node was requested is unknown.
 func (im *importer) fleet(r io.Reader) error {
 	market, err := im.fleetMarket()
 	if err != nil {
@@ -211,7 +211,7 @@ func (im *importer) fleet(r io.Reader) error {
 	for i := range im.events[begin:] {
 		whole = whole && (im.events[begin+i].at-im.o.From)%minute == 0
 	}
-	// If all events of a fleet are at whole minutes, its market was observed once a minute.
+	// If all events of a fleet are at whole minutes, its market was observed once per minute.
 	for i := range im.events[begin:] {
 		if e := &im.events[begin+i]; whole && e.at > im.o.From {
 			e.gap = int32(time.Minute / time.Second)
@@ -220,7 +220,8 @@ func (im *importer) fleet(r io.Reader) error {
 	return err
 }
 
-// fleetMarket returns of which market a fleet is. Its file names none.
+// fleetMarket returns the market of a fleet. Its region and start are in the options, since the
+// file does not contain them.
 func (im *importer) fleetMarket() (market int32, err error) {
 	provider := cmp.Or(im.o.Provider, catalog.AWS)
 	zone := cmp.Or(im.o.Zone, im.o.Region)
@@ -242,8 +243,8 @@ func (im *importer) fleetMarket() (market int32, err error) {
 	return market, err
 }
 
-// fleetEvent reads a row, given the nodes there are and when the row before
-// was, and keeps both up to date.
+// fleetEvent reads a row. Nodes are the present nodes, and last is the time of the previous row; it
+// updates both.
 func fleetEvent(row []byte, nodes map[string]bool, last *policy.Time) (e event, err error) {
 	f := splitRow(row, ',', nil)
 	if len(f) != 3 {

@@ -14,7 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A role is what the values of a column of a recording mean.
+// A role is the meaning of a column of a recording.
 type role uint8
 
 const (
@@ -38,9 +38,9 @@ const (
 	roles
 )
 
-// columnNames are the names that a column of each role may have, as [normal] writes
-// them. If a recording has several, those of an earlier list count: a column called
-// spot_price is the Spot price, whatever another one called price may be.
+// columnNames are the names that a column of each role may have, in the form of [normal]. If a
+// recording has several such columns, the one in the earliest list is used: a column called
+// spot_price is the Spot price even if another is called price.
 var columnNames = [roles][][]string{
 	roleTime: {
 		{"timestamp", "datetime", "t", "timestamputc", "datetimeutc", "spotpricetimestamp"},
@@ -75,8 +75,7 @@ var columnNames = [roles][][]string{
 	roleLaunched:  {{"launched"}},
 }
 
-// roleTitles are how an error calls a role, and examples the name that it suggests for a
-// column.
+// roleTitles are the names of roles in errors, and examples the column names that errors suggest.
 var (
 	roleTitles = map[role]string{roleTime: "time", roleZone: "zone", roleType: "instance type", roleSpot: "price"}
 	examples   = map[role]string{
@@ -84,16 +83,16 @@ var (
 	}
 )
 
-// title returns how an error calls a role.
+// title returns the name of a role in errors.
 func (r role) title() string { return cmp.Or(roleTitles[r], columnNames[r][0][0]) }
 
-// A meaning is the role of a column and how good its name is: 0 is best.
+// A meaning is the role of a column and the rank of its name; 0 is best.
 type meaning struct {
 	role role
 	rank int
 }
 
-// meanings are columnNames by name.
+// meanings maps the names in columnNames to their meaning.
 var meanings = sync.OnceValue(func() map[string]meaning {
 	all := map[string]meaning{}
 	for r, lists := range columnNames {
@@ -106,8 +105,8 @@ var meanings = sync.OnceValue(func() map[string]meaning {
 	return all
 })
 
-// meaningOf returns the meaning of a column. The part before a dot is the name of the
-// structure that the column is in.
+// meaningOf returns the meaning of a column, and whether it is known. The part of the name before a
+// dot is the structure that contains the column.
 func meaningOf(name string) (meaning, bool) {
 	m, ok := meanings()[normal(name)]
 	if !ok {
@@ -116,7 +115,7 @@ func meaningOf(name string) (meaning, bool) {
 	return m, ok
 }
 
-// normal returns name in small letters, with letters and digits only.
+// normal returns the letters and digits of name, in lower case.
 func normal(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -129,28 +128,28 @@ func normal(name string) string {
 	}, name)
 }
 
-// isIndex reports whether a column counts rows, as pandas writes it.
+// isIndex reports whether a column contains row numbers, as written by pandas.
 func isIndex(name string) bool {
 	n := normal(name)
 	return n == "" || n == "index" || n == "rownumber" || strings.HasPrefix(n, "unnamed")
 }
 
-// A dialect is a set of conventions in which tables are written.
+// A dialect is a set of conventions of a table.
 type dialect struct {
 	name     string
 	provider string
 
-	// marks are the columns by which it is known, in small letters, and needs the others
-	// that a table must have.
+	// marks are the columns that identify the dialect, in lower case. needs are the other required
+	// columns.
 	marks []string
 	needs []role
 
-	// gaps says that a missing price means that the market was not offered. minus says that a
-	// missing number is written as -1 or left empty. gone says that the price GONE means that the
-	// market is not offered from then on.
+	// gaps reports that a missing price means that the market was not offered. minus reports that a
+	// missing number is written as -1 or left empty. gone reports that the price GONE means that
+	// the market is not offered from then on.
 	gaps, minus, gone bool
 
-	// byRegion says that markets are sold by region, which then is its own zone.
+	// byRegion reports that markets are sold by region, so that a region is its own zone.
 	byRegion bool
 }
 
@@ -165,15 +164,14 @@ var dialects = []*dialect{
 		marks: []string{"serverclass", "market_price", "bid_p20", "bid_p50", "bid_p80"}, needs: []role{roleTime, roleRegion},
 	},
 	{
-		// SpotLake's documentation has the meaning of its columns. T2 and T3
-		// are the largest requests that scored 2 and 3; a trace holds the score
-		// of a single node.
+		// SpotLake documents the meaning of its columns. T2 and T3 are the largest requests with a
+		// score of 2 and 3, whereas a trace contains the score of a single node.
 		name: "SpotLake", provider: catalog.AWS, gaps: true, minus: true,
 		marks: []string{"time", "instancetype", "region", "az", "spotprice"},
 	},
 	{
-		// A row with an accelerator and no machine is named acc:V100:8 and its
-		// price is that of the accelerators alone.
+		// A row with an accelerator and without a machine is named like acc:V100:8, and its price
+		// is for the accelerators only.
 		name: "prices on Google Cloud", provider: catalog.GCP, gaps: true, gone: true,
 		marks: []string{"accel", "accel_count"}, needs: []role{roleTime, roleZone, roleType, roleSpot, roleOnDemand},
 	},
@@ -188,46 +186,45 @@ var dialects = []*dialect{
 	spotPrices,
 }
 
-// spotPrices is the dialect of DescribeSpotPriceHistory and of whatever is like it.
+// spotPrices is the dialect of DescribeSpotPriceHistory and of similar tables.
 var spotPrices = &dialect{
 	name: "Spot prices", provider: catalog.AWS, needs: []role{roleTime, roleZone, roleType, roleSpot},
 }
 
-// A layout is a dialect with the place of each role among the columns of a table.
+// A layout is a dialect with the index of the column of each role.
 type layout struct {
 	*dialect
 	columns int
-	at      [roles]int // -1: there is no such column
+	at      [roles]int // -1 if there is no such column
 
-	// clock is the column of the time of day, where that of the time has only the date;
-	// else -1.
+	// clock is the column of the time of day if the time column contains only the date, or else -1.
 	clock int
 
-	// constant are the values of roles without a column, which hold for all rows.
+	// constant are the values of roles without a column. They apply to all rows.
 	constant [roles][]byte
 
-	// counted is what a number of a row is called, if it is not its line.
+	// counted is the prefix of row numbers in errors; empty if they are line numbers.
 	counted string
 
-	// unused are names of columns that mean nothing.
+	// unused are the names of columns without a role.
 	unused []string
 }
 
-// has reports whether rows of l have a value of a role.
+// has reports whether rows of l have a value for a role.
 func (l *layout) has(r role) bool {
 	return l.at[r] >= 0 || len(l.constant[r]) > 0 ||
 		r == roleZone && (l.has(roleZoneID) || l.has(roleRegion))
 }
 
-// A columnsError says why the columns of a table are not those of prices.
+// A columnsError describes why the columns of a table are not those of prices.
 type columnsError struct {
 	names   []string
-	known   int // columns that are understood
+	known   int // number of columns with a known role
 	missing []role
-	twice   string // two columns of the same meaning
+	twice   string // error about two columns with the same role
 }
 
-// Error names the columns, what is missing and what comes nearest.
+// Error lists the columns, the missing roles and the most similar columns.
 func (e *columnsError) Error() string {
 	if e.twice != "" {
 		return e.twice
@@ -246,7 +243,7 @@ func (e *columnsError) Error() string {
 	return fmt.Sprintf("its columns are %s; missing are %s", some(names, 20), strings.Join(parts, "; "))
 }
 
-// nearest returns the unknown column whose name is most like those of a role.
+// nearest returns the unknown column whose name is most similar to the names of a role.
 func (e *columnsError) nearest(r role) (string, bool) {
 	synonyms := slices.Concat(columnNames[r]...)
 	for _, name := range e.names {
@@ -315,8 +312,8 @@ func (im *importer) layoutOf(names []string) (*layout, *columnsError) {
 	return nil, fault
 }
 
-// constants returns what the options and the folders of the source, named like
-// instance_type=m5.large, say of all its rows.
+// constants returns the values in the options and in the folder names of the source, such as
+// instance_type=m5.large, which apply to all its rows.
 func (im *importer) constants() (values [roles][]byte) {
 	values[roleZone], values[roleType] = []byte(im.o.Zone), []byte(im.o.Type)
 	for part := range strings.SplitSeq(filepath.ToSlash(im.path), "/") {
@@ -329,7 +326,7 @@ func (im *importer) constants() (values [roles][]byte) {
 	return values
 }
 
-// take notes that the source, of some kind of file, has a layout.
+// take records that the source, in a kind of file, has a layout.
 func (im *importer) take(container string, l *layout) {
 	im.took(container + " of " + l.name)
 	for _, name := range l.unused {
@@ -339,7 +336,7 @@ func (im *importer) take(container string, l *layout) {
 	}
 }
 
-// notUnderstood is the error of a source in which nothing is found.
+// notUnderstood returns the error for a source of an unknown format.
 func notUnderstood(why string) error {
 	return fmt.Errorf("%w: %s; %s", trace.ErrFormat, why, Understood)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// depth reads how many of the nodes that were requested came up.
+// depth sets the numbers of requested and of launched nodes.
 func (e *event) depth(requested, launched []byte) error {
 	n, err := strconv.ParseInt(string(requested), 10, 32)
 	if err != nil || n < 1 || n > trace.RequestedMax {
@@ -22,10 +22,10 @@ func (e *event) depth(requested, launched []byte) error {
 	return nil
 }
 
-// noteProbes fills in how long before each probe of depth its market was last
-// looked at. Events are in the order of market and time.
+// noteProbes sets the time since the previous probe of the market for each probe of depth that
+// lacks it. Events must be ordered by market and time.
 func noteProbes(events []event) {
-	probe := -1 // the last of the market
+	probe := -1 // previous probe of the market
 	for i := range events {
 		e := &events[i]
 		if i == 0 || e.market != events[i-1].market {
@@ -41,8 +41,8 @@ func noteProbes(events []event) {
 	}
 }
 
-// depthRow makes an event of a row of depth. The instance type is in a column, or else in the
-// options.
+// depthRow returns the event of a row with numbers of nodes. The instance type is in a column or in
+// the options.
 func (im *importer) depthRow(field func(role) []byte, l *layout) (e event, err error) {
 	if e.at, err = im.instant(field(roleTime)); err != nil {
 		return e, err

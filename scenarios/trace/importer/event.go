@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A says is the set of what a row speaks of.
+// A says is the set of properties that a row has values for.
 type says uint8
 
 const (
@@ -24,28 +24,28 @@ const (
 	saysDepth
 )
 
-// An event is a row: from at on, what it says holds for a market.
+// An event is a row: its values apply to a market from at on.
 type event struct {
-	market                 int32 // place in collection.markets
+	market                 int32 // index in collection.markets
 	says                   says
 	available, band, score int8
-	order                  int32 // in which it was read
+	order                  int32 // order in which events were read
 	requested, launched    int32
-	gap                    int32 // seconds since the market was last looked at
-	bids                   int32 // place in collection.bids; 0 without bids
+	gap                    int32 // seconds since the previous observation of the market
+	bids                   int32 // index in collection.bids; 0 if unknown
 	at                     policy.Time
 	spot, onDemand         policy.Money
 }
 
-// An assembly makes a trace of a collection.
+// An assembly converts a collection to a trace.
 type assembly struct {
 	*collection
 	*notes
 
-	last says // what the row held that was taken last
+	last says // the properties in the last interval of the current series
 }
 
-// trace sorts the events and makes series of them.
+// trace sorts the events and returns a trace of them.
 func (a *assembly) trace(srcs []string) (*trace.Trace, error) {
 	if len(a.events) == 0 {
 		if len(a.report.BadRows) > 0 {
@@ -96,8 +96,8 @@ func (a *assembly) trace(srcs []string) (*trace.Trace, error) {
 	return t, nil
 }
 
-// push adds an event to the series of its market. Values that the event does not have stay in
-// force.
+// push adds an event to the series of its market. Values that the event does not have remain
+// unchanged.
 func (a *assembly) push(s *trace.Series, e *event) {
 	v, gap, said := e.apply(s.Last(), a.bids), e.gap, e.says
 	if n := len(s.At); n > 0 && s.At[n-1] == e.at {
@@ -122,7 +122,7 @@ func (a *assembly) push(s *trace.Series, e *event) {
 	s.Append(e.at, v, gap)
 }
 
-// apply returns v with what e says in place of what it said.
+// apply returns v with the values that the event has.
 func (e *event) apply(v trace.Sample, bids [][3]policy.Money) trace.Sample {
 	if e.says&saysSpot != 0 {
 		v.Spot = e.spot
@@ -148,7 +148,7 @@ func (e *event) apply(v trace.Sample, bids [][3]policy.Money) trace.Sample {
 	return v
 }
 
-// about says in one line what t is a recording of.
+// about describes the recording in one line.
 func (a *assembly) about(names []string) string {
 	prices, availability := false, false
 	for i := range a.events {

@@ -1,6 +1,5 @@
-// Package importer reads what providers and researchers recorded of prices and
-// availability into traces. It knows every format by its content and nothing of
-// how a trace is stored.
+// Package importer converts recordings of prices and availability by providers and researchers to
+// traces. It recognises each format by its content and does not depend on how traces are stored.
 package importer
 
 import (
@@ -27,89 +26,88 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// Options say how recordings are read, and what those that leave it out
-// are of.
+// Options control how recordings are read, and contain values that recordings omit.
 type Options struct {
-	// Provider is that of rows that name none; empty means the one whose
-	// format it is, and aws where that could be any.
+	// Provider is the provider of rows that name none. If it is empty, it is the provider whose
+	// format is used, or aws for a format that is used by several.
 	Provider string
 
-	// Region is that of rows that name none and whose zone does not say.
+	// Region is the region of rows that name none and whose zone does not imply one.
 	Region string
 
-	// Zone and Type are those of a recording that does not name them. Type also overrides the type
-	// that the name of a file implies.
+	// Zone and Type are the zone and instance type of recordings that do not contain them. Type
+	// also overrides the type implied by the name of a file.
 	Zone, Type string
 
-	// From is the start of a recording that does not name its own: samples of availability, events
-	// of a fleet, a script.
+	// From is the start of a recording that does not contain it: samples of availability, events of
+	// a fleet, or a script.
 	From policy.Time
 
-	// At is when a snapshot was taken that does not say so.
+	// At is the time of a snapshot that does not contain it.
 	At policy.Time
 
-	// PriceRatio is the price, as a share of that on demand, of markets of
-	// which only the availability is known; 0 means DefaultPriceRatio. Prices,
-	// if given, is where their prices are looked for first.
+	// PriceRatio is the price, as a share of the on-demand price, of markets for which only
+	// availability was recorded; 0 means DefaultPriceRatio. Prices, if not nil, takes precedence
+	// where it has prices of these markets.
 	PriceRatio float64
 	Prices     *trace.Trace
 
-	// Script says how a script of prices is run.
+	// Script are the options for running a script of prices.
 	Script ScriptOptions
 
-	// Strict makes the first bad row an error.
+	// Strict makes the first invalid row an error.
 	Strict bool
 
-	// Store returns where a source is stored; nil means the disk, as does a nil store.
+	// Store returns the store of a source. The disk is used if Store is nil or returns nil.
 	Store func(path string) trace.Store
 }
 
-// DefaultPriceRatio is the share of the on-demand price at which the markets
-// stand that never move: 0.30 is where most of those of AWS are pinned.
+// DefaultPriceRatio is the share of the on-demand price at which the price of most constant AWS
+// markets is fixed.
 const DefaultPriceRatio = 0.30
 
-// A Report says what was read and what became of it.
+// A Report describes the sources that were read and the result.
 type Report struct {
-	// Format names what each source was taken for, in the order given.
+	// Formats lists the recognised format of each source, in order.
 	Formats []string
 
-	// Rows were read, Bad of them could not be used. BadRows are the first of
-	// those, as "file:line: reason".
+	// Rows is the number of rows, and Bad the number of invalid ones. BadRows are the first invalid
+	// rows, as "file:line: reason".
 	Rows, Bad int
 	BadRows   []string
 
-	// Duplicates are rows for a market and time that came again; the last
-	// holds. Joined are rows that say another thing of the same instant, as of
-	// a price and of availability. Repeats are rows that say nothing new.
-	// Changes are left.
+	// Duplicates are further rows for the same market and time, of which the last applies. Joined
+	// are rows for the same market and time with other properties, such as a price and
+	// availability. Repeats are rows without new values. Changes is the number of remaining
+	// changes.
 	Duplicates, Joined, Repeats, Changes int
 
 	Markets  int
 	From, To policy.Time
 
-	// WithoutOnDemand are markets that neither a row nor the catalog gives an
-	// on-demand price: they are kept, but no run can use them.
+	// WithoutOnDemand are the markets without an on-demand price in the recording and the catalog.
+	// They are in the trace, but runs cannot use them.
 	WithoutOnDemand []string
 
-	// UnknownTypes are instance types, as "provider/type", that the catalog does
-	// not hold: their markets are kept, but no run can use them.
+	// UnknownTypes are the instance types, as "provider/type", that are not in the catalog. Their
+	// markets are in the trace, but runs cannot use them.
 	UnknownTypes []string
 
-	// Modelled are markets of which only the availability was recorded.
+	// Modelled are the markets for which only availability was recorded.
 	Modelled []string
 
-	// Unused are columns that say nothing of prices, and Skipped files of folders that
-	// hold none, each with the reason.
+	// Unused are columns without a known meaning. Skipped are files in folders that contain no
+	// prices, each with the reason.
 	Unused, Skipped []string
 
-	// Warnings say what about the recordings may surprise.
+	// Warnings describe properties of the recordings that may be unexpected.
 	Warnings []string
 }
 
-// badRowsShown is how many bad rows a report names.
+// badRowsShown is the maximum number of invalid rows in a report.
 const badRowsShown = 5
 
-// Understood is what Import reads, a line each.
+// Understood lists the supported formats, one per line.
 const Understood = `these are understood, also compressed by gzip or zstd, and folders of them:
   AWS: what "aws ec2 describe-spot-price-history" prints, as JSON, YAML, text or table
   AWS: CSV, TSV, JSON, JSON lines, YAML and Parquet of a time, zone or zone ID, instance type and price, and perhaps of a
@@ -125,9 +123,8 @@ const Understood = `these are understood, also compressed by gzip or zstd, and f
   availability: events of a fleet, rows of milliseconds,add|remove,node
   a script of prices: JSON with "default" and "series"`
 
-// Import reads recordings of a provider's prices and availability into one
-// trace. Their format is found out from their content. Rows may be in any
-// order, and several recordings may speak of the same markets.
+// Import reads recordings of prices and availability into one trace. It recognises their format by
+// their content. Rows may be in any order, and several recordings may cover the same markets.
 func Import(srcs []string, o Options) (*trace.Trace, *Report, error) {
 	if len(srcs) == 0 {
 		return nil, nil, fmt.Errorf("%w: no file named", trace.ErrEmpty)
@@ -150,49 +147,50 @@ type importer struct {
 	*collection
 	*notes
 
-	snapshots int // sources of a snapshot that did not say when it was taken
+	snapshots int // number of snapshots whose time is in the options
 }
 
-// A collection is the events of all sources, in the order in which they were read,
-// and their markets.
+// A collection contains the events of all sources, in the order in which they were read, and their
+// markets.
 type collection struct {
 	o       *Options
 	markets []market
-	numbers map[market]int32  // of the markets
-	regions map[string][]byte // of zones; empty if not known
+	numbers map[market]int32  // indices of the markets
+	regions map[string][]byte // by zone; empty if unknown
 	events  []event
 	bids    [][3]policy.Money
 
-	// from and to are the first and last instant of anything recorded.
+	// from and to are the first and last time of all events.
 	from, to policy.Time
 
-	ids, names bool // zones of AWS were met by ID, by name
-	zeros      int  // on-demand prices that are written 0
+	ids, names bool // AWS zones were given by ID, by name
+	zeros      int  // number of on-demand prices written as 0
 }
 
-// notes are what there is to say of the sources, and of the one being read.
+// notes contain the report, and the state of the source that is being read.
 type notes struct {
 	report   *Report
 	strict   bool
 	warnings []string
-	zoneless bool // a time without a zone was warned of
+	zoneless bool // there was a warning about a time without a time zone
 
-	path string // of the source being read
+	path string // path of the current source
 }
 
-// add takes in an event that is complete but for its order.
+// add appends an event and sets its order.
 func (c *collection) add(e event) {
 	e.order = int32(len(c.events))
 	c.events = append(c.events, e)
 	c.from, c.to = min(c.from, e.at), max(c.to, e.at)
 }
 
-// bad counts a row that cannot be used.
+// bad counts an invalid row.
 func (n *notes) bad(line int, reason error) error {
 	return n.badAt(strconv.Itoa(line), reason)
 }
 
-// badAt counts something unusable at a place in the source other than a line.
+// badAt counts an invalid value at a place of the source other than a line. It returns an error if
+// Strict is set.
 func (n *notes) badAt(place string, reason error) error {
 	row := fmt.Sprintf("%s:%s: %v", n.path, place, reason)
 	if n.strict {
@@ -204,14 +202,14 @@ func (n *notes) badAt(place string, reason error) error {
 	return nil
 }
 
-// warn notes what may surprise, once.
+// warn adds a warning unless it already exists.
 func (n *notes) warn(format string, args ...any) {
 	if w := fmt.Sprintf(format, args...); !slices.Contains(n.warnings, w) {
 		n.warnings = append(n.warnings, w)
 	}
 }
 
-// source reads a file, or all files of a folder.
+// source reads a file, or all files in a folder.
 func (im *importer) source(path string) error {
 	store := trace.Disk()
 	if im.o.Store != nil {
@@ -229,7 +227,7 @@ func (im *importer) source(path string) error {
 	var skipped error
 	read := 0
 	for _, e := range entries {
-		if name := filepath.Base(e.Name); name[0] == '.' || name[0] == '_' { // as _SUCCESS
+		if name := filepath.Base(e.Name); name[0] == '.' || name[0] == '_' { // such as _SUCCESS
 			continue
 		}
 		switch err := im.file(store, e); {
@@ -250,7 +248,7 @@ func (im *importer) source(path string) error {
 	return nil
 }
 
-// file reads one source.
+// file reads one file.
 func (im *importer) file(store trace.Store, entry trace.Entry) error {
 	f, err := store.Open(entry.Name)
 	if err != nil {
@@ -258,7 +256,7 @@ func (im *importer) file(store trace.Store, entry trace.Entry) error {
 	}
 	defer f.Close()
 	im.path = entry.Name
-	stream, ok := f.(io.Reader) // as a pipe, which has no size
+	stream, ok := f.(io.Reader) // for a pipe, which has no size
 	if !ok {
 		stream = io.NewSectionReader(f, 0, entry.Size)
 	}
@@ -277,11 +275,11 @@ func (im *importer) file(store trace.Store, entry trace.Entry) error {
 	return &trace.FileError{File: entry.Name, Err: err}
 }
 
-// readSize is how many bytes are read at once, and how many of them are looked at to find
-// out what a source is.
+// readSize is the number of bytes that are read at once, and that are examined to recognise the
+// format.
 const readSize = 1 << 16
 
-// A packed reader unpacks data, of which every fault is damage.
+// A packed reader decompresses data. Every error except io.EOF means that the data is damaged.
 type packed struct{ io.Reader }
 
 // Read implements [io.Reader].
@@ -293,13 +291,14 @@ func (p packed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// packers have the first bytes of what is packed otherwise than it is read.
+// packers are the magic numbers of unsupported formats.
 var packers = []struct{ magic, name string }{
 	{"PK\x03\x04", "zip"}, {"\xfd7zX", "xz"}, {"BZh", "bzip2"}, {"7z\xbc\xaf", "7-Zip"}, {"\x04\x22\x4d\x18", "LZ4"},
 	{"SQLi", "SQLite"},
 }
 
-// unpacked returns what r holds, as UTF-8, and what to call when it is read.
+// unpacked returns the decompressed content of r as UTF-8, and a function to call when it has been
+// read.
 func unpacked(r *bufio.Reader) (plain io.Reader, done func(), err error) {
 	plain, done = r, func() {}
 	head, _ := r.Peek(4)
@@ -322,14 +321,14 @@ func unpacked(r *bufio.Reader) (plain io.Reader, done func(), err error) {
 			return nil, nil, fmt.Errorf("%w: it is a file of %s; unpack or export it first", trace.ErrFormat, p.name)
 		}
 	}
-	// Spreadsheets and shells of Windows mark which encoding they write.
+	// Spreadsheets and shells on Windows write a byte order mark.
 	return transform.NewReader(plain, unicode.BOMOverride(encoding.Nop.NewDecoder())), done, nil
 }
 
-// fleetRow is the first row of a recording of a fleet, which has no header.
+// fleetRow matches the first row of a recording of a fleet, which has no header.
 var fleetRow = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\d+\s*,\s*(add|remove)\s*,`) })
 
-// content finds out what r holds and reads it.
+// content recognises the format of r and reads it.
 func (im *importer) content(r *bufio.Reader) error {
 	head, err := r.Peek(readSize)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -353,12 +352,12 @@ func (im *importer) content(r *bufio.Reader) error {
 	return im.lines(r, head, err != nil)
 }
 
-// yamlStart is the start of YAML: a member, perhaps of an element.
+// yamlStart matches the start of YAML: a key, possibly of a list element.
 var yamlStart = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:---\s*\n\s*)?(?:-\s+)*["']?\w+["']?:(?: [^\t\n,;|]*)?\r?(?:\n|$)`)
 })
 
-// took notes what the source was taken for.
+// took records the recognised format of the source.
 func (n *notes) took(format string) { n.report.Formats = append(n.report.Formats, format) }
 
 func clip(s string, most int) string {

@@ -14,11 +14,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// rowsInData are rows of prices where samples of availability have numbers.
+// rowsInData matches rows of prices in the member that contains numbers in samples of availability.
 var rowsInData = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"data"\s*:\s*\[\s*[\[{]`) })
 
-// anyJSON reads r in the format that the names of its first members indicate. Head is the start of
-// r.
+// anyJSON reads r in the format that its first members indicate. Head is the start of r.
 func (im *importer) anyJSON(r *bufio.Reader, head []byte) error {
 	for _, name := range memberNames(head) {
 		switch name {
@@ -35,8 +34,8 @@ func (im *importer) anyJSON(r *bufio.Reader, head []byte) error {
 	return im.json(r)
 }
 
-// json reads rows of prices, wherever they are in one or several JSON values after each
-// other: responses of DescribeSpotPriceHistory as the AWS CLI prints them, arrays, lines.
+// json reads rows of prices from anywhere in one or more consecutive JSON values: responses of
+// DescribeSpotPriceHistory as the AWS CLI prints them, arrays, or lines.
 func (im *importer) json(r io.Reader) error {
 	lines := &lineCounter{r: r}
 	p := &jsonParser{records: im.newRecords("JSON"), d: json.NewDecoder(lines), lines: lines}
@@ -66,14 +65,14 @@ type jsonParser struct {
 	lines *lineCounter
 }
 
-// A scalar is a value without parts. It is absent of one that has some.
+// A scalar is the text of a JSON value. Present is false for an object or an array.
 type scalar struct {
 	text    string
 	present bool
 }
 
-// value reads the value that starts with token: the member called name of an object, or an element
-// of an array if listed is set.
+// value reads the value that starts with token. It is the member called name of an object, or an
+// element of an array if listed is set.
 func (p *jsonParser) value(token json.Token, name string, listed bool) (scalar, error) {
 	switch v := token.(type) {
 	case json.Delim:
@@ -89,7 +88,7 @@ func (p *jsonParser) value(token json.Token, name string, listed bool) (scalar, 
 	return scalar{fmt.Sprint(token), true}, nil
 }
 
-// next returns the next token within a value.
+// next returns the next token within a value. The end of the input is an error.
 func (p *jsonParser) next() (json.Token, error) {
 	token, err := p.d.Token()
 	if errors.Is(err, io.EOF) {
@@ -98,8 +97,8 @@ func (p *jsonParser) next() (json.Token, error) {
 	return token, err
 }
 
-// object reads the members of an object, which is a row if they are those of one. One that
-// says of which kind its only member is, as databases export it, is that member.
+// object reads an object, which is a row if it has the members of one. An object with a single
+// member that is a type tag, as in database exports, is equivalent to the value of that member.
 func (p *jsonParser) object(name string) (scalar, error) {
 	var members []string
 	var fields [][]byte
@@ -135,11 +134,11 @@ func (p *jsonParser) object(name string) (scalar, error) {
 	return scalar{}, p.record(p.place(), members, fields)
 }
 
-// isKind reports whether databases call a kind of value so.
+// isKind reports whether name is a type tag of values in database exports.
 func isKind(name string) bool { return name == "S" || name == "N" || len(name) > 1 && name[0] == '$' }
 
-// array reads the elements of an array. One of values without parts is a row of a table,
-// within another array, and else the names of its columns.
+// array reads an array. An array of scalars is a row of a table if it is within another array, and
+// otherwise the list of column names.
 func (p *jsonParser) array(name string, listed bool) error {
 	var fields [][]byte
 	for p.d.More() {
@@ -169,11 +168,11 @@ func (p *jsonParser) array(name string, listed bool) error {
 	return nil
 }
 
-// place returns the line at which what was read last ends.
+// place returns the line at which the last token ends.
 func (p *jsonParser) place() int { return p.lines.line(p.d.InputOffset()) }
 
-// memberNames returns the names of the members of the JSON object that starts with head. Members
-// that are not in head are left out.
+// memberNames returns the member names of the JSON object that starts with head, without those that
+// are not in head.
 func memberNames(head []byte) []string {
 	d := json.NewDecoder(bytes.NewReader(head))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
@@ -203,11 +202,11 @@ func memberNames(head []byte) []string {
 	}
 }
 
-// wholeMax bounds the recordings that are read at once.
+// wholeMax is the maximum size in bytes of a recording that is read as a whole.
 const wholeMax = 256 << 20
 
-// whole decodes all of r, which is one JSON value, into v. Strict refuses
-// members that v does not have.
+// whole decodes r, which must be a single JSON value, into v. If strict is set, unknown members are
+// errors.
 func whole(r io.Reader, v any, strict bool) error {
 	data, err := io.ReadAll(io.LimitReader(r, wholeMax+1))
 	if err != nil {
@@ -241,7 +240,7 @@ func whole(r io.Reader, v any, strict bool) error {
 	return nil
 }
 
-// jsonError says where in a source err is.
+// jsonError adds the position in the source to err.
 func jsonError(err error, lines *lineCounter, d *json.Decoder) error {
 	var syntax *json.SyntaxError
 	switch {
@@ -255,15 +254,15 @@ func jsonError(err error, lines *lineCounter, d *json.Decoder) error {
 	return fmt.Errorf("near line %d: %w", lines.line(d.InputOffset()), err)
 }
 
-// A lineCounter knows the line of each byte that was read through it.
+// A lineCounter maps the offsets of bytes read through it to line numbers.
 type lineCounter struct {
 	r     io.Reader
 	read  int64
-	ends  []int64 // offsets of line ends not yet passed
-	lines int     // line ends passed
+	ends  []int64 // offsets of newlines not yet passed
+	lines int     // number of newlines passed
 }
 
-// Read reads from the reader below.
+// Read implements [io.Reader].
 func (l *lineCounter) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p)
 	for at := 0; ; {
@@ -278,7 +277,7 @@ func (l *lineCounter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// line returns the line of the byte at offset, from 1. Offsets must not fall.
+// line returns the line number, from 1, of the byte at offset. Offsets must not decrease.
 func (l *lineCounter) line(offset int64) int {
 	n := 0
 	for n < len(l.ends) && l.ends[n] < offset {

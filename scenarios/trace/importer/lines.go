@@ -11,13 +11,13 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A grid is how a text divides into rows and fields.
+// A grid is a way to split a text into rows and fields.
 type grid struct {
 	name string
 
-	// delimiter separates fields; blanks and doubleBlanks are one or more and two or more
-	// blanks. In boxed text there is one at the start and at the end of a row too, and lines
-	// are drawn between rows.
+	// delimiter separates fields. The values blanks and doubleBlanks mean one or more and two or
+	// more spaces. In boxed text, rows also start and end with a delimiter, and there are lines
+	// between rows.
 	delimiter byte
 	boxed     bool
 }
@@ -40,13 +40,12 @@ type textTable struct {
 	grid
 	*layout
 
-	// begin is the number of the line of the header, which may come again; without a
-	// header it is 0.
+	// begin is the line number of the header, which may be repeated; 0 if there is no header.
 	begin  int
 	header []byte
 }
 
-// lines reads a table that is text, of which head is the start.
+// lines reads a text table. Head is its start, or all of it if whole is set.
 func (im *importer) lines(r io.Reader, head []byte, whole bool) error {
 	table, err := im.findTable(head, whole)
 	if err != nil {
@@ -69,11 +68,11 @@ func (im *importer) lines(r io.Reader, head []byte, whole bool) error {
 	})
 }
 
-// sampleLines is how many lines are looked at to find out what a text is.
+// sampleLines is the number of lines that are examined to recognise a format.
 const sampleLines = 40
 
-// findTable returns the columns and the delimiter of a text that starts with head, which is
-// all of it if whole.
+// findTable returns the columns and the delimiter of a text that starts with head, which is the
+// entire text if whole is set.
 func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 	var lines [][]byte
 	var numbers []int
@@ -84,7 +83,7 @@ func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 		return nil
 	})
 	if !whole && len(lines) > 1 && len(lines) < sampleLines {
-		lines = lines[:len(lines)-1] // it may be cut off
+		lines = lines[:len(lines)-1] // it may be truncated
 	}
 	if len(lines) == 0 {
 		return nil, notUnderstood("it starts with comments only")
@@ -93,7 +92,7 @@ func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 	if isBox(lines[0]) {
 		tried = []grid{box}
 	}
-	best := &columnsError{} // that of which most is known
+	best := &columnsError{} // the layout with the most known columns
 	for _, g := range tried {
 		for i, row := range lines {
 			if i > 0 && !g.boxed || g.drawn(row) {
@@ -136,7 +135,7 @@ func isBox(row []byte) bool {
 	return strings.ContainsRune("|+│┌╭╔", first) || len(row) > 3 && len(bytes.Trim(row, "-")) == 0
 }
 
-// rows returns the fields of lines that are neither drawn nor a caption.
+// rows returns the fields of all lines except drawn lines and captions.
 func (g grid) rows(lines [][]byte) (rows [][][]byte) {
 	for _, row := range lines {
 		if fields := g.split(row, nil); !g.drawn(row) && !g.caption(fields) {
@@ -151,8 +150,8 @@ func (g grid) drawn(row []byte) bool {
 	return g.delimiter == '|' && strings.Trim(string(row), "-+=|:─│┬┼┴├┤┌┐└┘╭╮╰╯━═║╔╗╚╝╠╣╦╩╬ \t") == ""
 }
 
-// caption reports whether fields are no row of a table but its title, or the token of the AWS
-// CLI for the next page.
+// caption reports whether fields are the title of a table, or the AWS CLI's token for the next
+// page.
 func (g grid) caption(fields [][]byte) bool {
 	return g.boxed && len(fields) == 1 || len(fields) == 2 && bytes.EqualFold(fields[0], []byte("NextToken"))
 }
@@ -184,7 +183,7 @@ func texts(fields [][]byte) []string {
 	return names
 }
 
-// eachLine calls visit with each line that is not blank.
+// eachLine calls visit for each line that is not blank.
 func eachLine(r io.Reader, visit func(line int, row []byte) error) error {
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(make([]byte, 0, 1<<16), 1<<20)
@@ -203,7 +202,7 @@ func eachLine(r io.Reader, visit func(line int, row []byte) error) error {
 	return nil
 }
 
-// splitRow cuts a line at its delimiters but for those within quotes.
+// splitRow splits a line at its delimiters except those within quotes, and appends the fields.
 func splitRow(row []byte, delimiter byte, fields [][]byte) [][]byte {
 	for {
 		if row = bytes.TrimLeft(row, " "); delimiter != '\t' {
@@ -221,9 +220,9 @@ func splitRow(row []byte, delimiter byte, fields [][]byte) [][]byte {
 	}
 }
 
-// cutQuoted returns the quoted field at the start of row, in which a quote is written as two, and
-// what follows the next delimiter. The field is nil if row does not start with a valid one, for
-// example because a closing quote is missing: it must not absorb the fields after it.
+// cutQuoted returns the quoted field at the start of row, in which a doubled quote means a quote,
+// and the text after the next delimiter. The field is nil if row does not start with a valid quoted
+// field, for example because the closing quote is missing: it must not absorb the fields after it.
 func cutQuoted(row []byte, delimiter byte) (field, rest []byte, more bool) {
 	if len(row) == 0 || row[0] != '"' {
 		return nil, nil, false

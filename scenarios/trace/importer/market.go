@@ -13,17 +13,17 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A market is its provider, region, zone, instance type and product.
+// A market consists of provider, region, zone, instance type and product.
 type market [5]string
 
-// series returns the empty series of m.
+// series returns an empty series for m.
 func (m *market) series() trace.Series {
 	return trace.Series{Provider: m[0], Region: m[1], Zone: m[2], Type: m[3], Product: m[4]}
 }
 
-// market returns the number of a market. Empty names are taken from the options; an empty region is
-// first derived from the zone. Named is the provider that the row names, and usual is the default
-// provider of the format.
+// market returns the index of a market. Empty names are taken from the options; an empty region is
+// first derived from the zone. Named is the provider in the row, and usual is the default provider
+// of the format.
 func (c *collection) market(named, usual string, region, zone, kind, product []byte) (int32, error) {
 	provider := c.provider(named, usual)
 	if len(kind) == 0 {
@@ -35,7 +35,7 @@ func (c *collection) market(named, usual string, region, zone, kind, product []b
 	known := c.regionOf(provider, zone)
 	switch {
 	case len(known) > 0 && len(region) > 0 && !bytes.Equal(known, region):
-		// Of a name like "US East (N. Virginia)" the zone says the code.
+		// For a region name such as "US East (N. Virginia)", the zone implies the code.
 		if code, _ := regionOf(string(region) + "a"); code != "" || provider != catalog.AWS {
 			return 0, fmt.Errorf("zone %q is not in region %q", zone, region)
 		}
@@ -51,7 +51,7 @@ func (c *collection) market(named, usual string, region, zone, kind, product []b
 	if len(product) == 0 {
 		product = productLinux
 	}
-	// As the key of a look-up the names are not copied.
+	// As the key of a look-up, the names are not copied.
 	n, ok := c.numbers[market{provider, string(region), string(zone), string(kind), string(product)}]
 	if !ok {
 		n = int32(len(c.markets))
@@ -61,13 +61,13 @@ func (c *collection) market(named, usual string, region, zone, kind, product []b
 	return n, nil
 }
 
-// provider returns whose market a row is of.
+// provider returns the provider of a row's market.
 func (c *collection) provider(named, usual string) string { return cmp.Or(named, c.o.Provider, usual) }
 
 var productLinux = []byte(trace.ProductLinux)
 
-// regionOf returns the region of a zone, empty if its name does not say, looking
-// it up once.
+// regionOf returns the region of a zone, or nothing if its name does not imply one. It caches the
+// result.
 func (c *collection) regionOf(provider string, zone []byte) []byte {
 	if region, ok := c.regions[string(zone)]; ok {
 		return region
@@ -80,7 +80,7 @@ func (c *collection) regionOf(provider string, zone []byte) []byte {
 			c.ids, c.names = c.ids || id, c.names || !id
 		}
 	case catalog.GCP:
-		// A zone of Google Cloud is its region and a letter: us-central1-a.
+		// A zone of Google Cloud is its region, a hyphen and a letter: us-central1-a.
 		if cut := strings.LastIndexByte(name, '-'); cut > 0 && cut == len(name)-2 {
 			region = name[:cut]
 		}
@@ -89,8 +89,8 @@ func (c *collection) regionOf(provider string, zone []byte) []byte {
 	return c.regions[name]
 }
 
-// lookUpPrices adds the prices of the trace in the options to the markets whose availability was
-// read. The price in force at the start of the recording is added at that start.
+// lookUpPrices adds the prices in the options to the markets whose availability was recorded. The
+// price that applies at the start of the recording is added at that start.
 func (c *collection) lookUpPrices() {
 	if c.o.Prices == nil {
 		return
@@ -123,8 +123,8 @@ func (c *collection) lookUpPrices() {
 	}
 }
 
-// modelPrices gives markets of which only the availability is known a price,
-// and returns a sentence on what it has done; empty if nothing.
+// modelPrices sets the price of markets for which only availability was recorded. It returns a
+// sentence about them, or "".
 func (a *assembly) modelPrices(series []trace.Series) string {
 	ratio := a.o.PriceRatio
 	if ratio == 0 {
@@ -155,11 +155,11 @@ func (a *assembly) modelPrices(series []trace.Series) string {
 		some(a.report.Modelled, 3))
 }
 
-// fill completes the report.
+// fill sets the remaining fields of the report.
 func (a *assembly) fill(t *trace.Trace) {
 	r := a.report
 	r.Markets, r.From, r.To, r.Warnings = len(t.Series), t.From, t.To, t.Warnings
-	seen := map[string]bool{} // types, by provider and name
+	seen := map[string]bool{} // types, as provider and name
 	for i := range t.Series {
 		s := &t.Series[i]
 		r.Changes += len(s.At)
@@ -177,7 +177,7 @@ func (a *assembly) fill(t *trace.Trace) {
 	slices.Sort(r.UnknownTypes)
 }
 
-// some returns the first names, and how many there are beyond them.
+// some returns the first names and the number of the others.
 func some(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")

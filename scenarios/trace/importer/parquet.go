@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// parquet reads a Parquet file of any writer.
+// parquet reads a Parquet file written by any program.
 func (im *importer) parquet(f trace.File, size int64) error {
 	if size == 0 {
 		err := fmt.Errorf("%w: Parquet is read from files, not from a pipe", trace.ErrFormat)
@@ -22,7 +22,7 @@ func (im *importer) parquet(f trace.File, size int64) error {
 	}
 	im.take("Parquet", l)
 	l.counted = "row "
-	// Only the columns that mean something are read.
+	// Read only the columns with a known meaning.
 	chosen := make([]int, len(t.Columns))
 	for i := range chosen {
 		chosen[i] = -1

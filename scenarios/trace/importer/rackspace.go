@@ -18,16 +18,16 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A percentilesFeed is the public feed of the prices of Rackspace Spot. It
-// says what holds now and not when that is.
+// A percentilesFeed is the public price feed of Rackspace Spot. It contains the current prices
+// without a time.
 type percentilesFeed struct {
 	Regions map[string]struct {
 		Classes map[string]serverClass `json:"serverclasses"`
 	} `json:"regions"`
 }
 
-// A serverClass is the market of one kind of server in one region. The feed writes its numbers as
-// JSON numbers or strings.
+// A serverClass is the market of a server class in a region. The feed writes its numbers as JSON
+// numbers or strings.
 type serverClass struct {
 	Price json.RawMessage `json:"market_price"`
 	P20   json.RawMessage `json:"20_percentile"`
@@ -64,7 +64,7 @@ func (im *importer) percentiles(r io.Reader) error {
 	return nil
 }
 
-// class returns what the feed says of one market.
+// class returns the event of one market.
 func (im *importer) class(region, name string, c serverClass) (e event, err error) {
 	text := func(raw json.RawMessage) []byte {
 		if string(raw) == "null" {
@@ -85,14 +85,14 @@ func (im *importer) class(region, name string, c serverClass) (e event, err erro
 	return e, im.takeBids(&e, text(c.P20), text(c.P50), text(c.P80))
 }
 
-// dated finds the instant in the name of a file, as percentiles-2026-05-26.json
-// or 2026-05-26T20-46-18Z.json has it; seconds since 1970 count as well.
+// dated matches a time in the name of a file, such as percentiles-2026-05-26.json or
+// 2026-05-26T20-46-18Z.json. Seconds since 1970 are accepted too.
 var dated = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(\d{4}-\d\d-\d\d)(?:[T_ -](\d\d)[:.-]?(\d\d)(?:[:.-]?(\d\d))?Z?)?|\b(\d{10})\b`)
 })
 
-// snapshotTime returns when the source was taken: what the options say, else
-// what its name does. Options can speak of one source only.
+// snapshotTime returns the time of the source: the one in the options, or else the one in its name.
+// The time in the options can apply to only one source.
 func (im *importer) snapshotTime() (policy.Time, error) {
 	if im.o.At != 0 {
 		if im.snapshots++; im.snapshots > 1 {

@@ -13,20 +13,19 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// records takes rows whose fields have names of their own, of a kind of file, each
-// perhaps with other fields.
+// records reads rows with named fields. The fields may differ between rows.
 type records struct {
 	*importer
 	container string
 
-	layouts map[string]*layout // by the names of the fields; nil if they are no row
-	tables  map[int]*layout    // of rows without names, by their number of fields
+	layouts map[string]*layout // by the names of the fields; nil if they do not form a row
+	tables  map[int]*layout    // of rows without names, by number of fields
 	columns []column
-	seen    []string // names of whatever was no row
-	found   bool     // some row
+	seen    []string // names of values that are not rows
+	found   bool     // whether a row was found
 }
 
-// A column is all values of a table under one name.
+// A column contains all values of a table under one name.
 type column struct {
 	name   string
 	values [][]byte
@@ -36,15 +35,15 @@ func (im *importer) newRecords(container string) *records {
 	return &records{importer: im, container: container, layouts: map[string]*layout{}, tables: map[int]*layout{}}
 }
 
-// see notes the name of what is no field.
+// see records a name that is not a field.
 func (r *records) see(name string) {
 	if len(r.seen) < 50 && !slices.Contains(r.seen, name) {
 		r.seen = append(r.seen, name)
 	}
 }
 
-// record takes in an object with some fields. One that has few of those that a price needs
-// is something else.
+// record reads an object with these fields. An object that lacks one required field is an invalid
+// row; an object that lacks several is not a row and is ignored.
 func (r *records) record(line int, names []string, fields [][]byte) error {
 	key := strings.Join(names, "\x00")
 	l, known := r.layouts[key]
@@ -70,7 +69,7 @@ func (r *records) record(line int, names []string, fields [][]byte) error {
 	return r.row(line, fields, l)
 }
 
-// use notes that rows are found, of which l is the layout.
+// use records that rows with layout l were found.
 func (r *records) use(l *layout) {
 	if !r.found {
 		r.take(r.container, l)
@@ -78,7 +77,8 @@ func (r *records) use(l *layout) {
 	}
 }
 
-// names takes the names of the columns of a table whose rows follow, if they are such.
+// names reads the column names of a table whose rows follow. It reports whether fields are such
+// names.
 func (r *records) names(fields [][]byte) bool {
 	l, fault := r.layoutOf(texts(fields))
 	if fault == nil {
@@ -88,7 +88,7 @@ func (r *records) names(fields [][]byte) bool {
 	return fault == nil
 }
 
-// unnamed takes in a row of a table. Before the first one there may be one of names.
+// unnamed reads a row of a table. The first row may contain the column names.
 func (r *records) unnamed(line int, fields [][]byte) error {
 	l := r.tables[len(fields)]
 	if l == nil {
@@ -105,8 +105,8 @@ func (r *records) unnamed(line int, fields [][]byte) error {
 	return r.row(line, fields, l)
 }
 
-// column takes all values of a table that have one name, if they are such: a list of them, or
-// members that are numbered.
+// column reads all values of a table under one name: a list, or numbered members. It reports
+// whether name is that of a known column.
 func (r *records) column(name string, members []string, values [][]byte) bool {
 	named := func(member string) bool { _, err := strconv.Atoi(member); return err != nil }
 	if len(values) == 0 || slices.ContainsFunc(members, named) {
@@ -119,8 +119,8 @@ func (r *records) column(name string, members []string, values [][]byte) bool {
 	return known
 }
 
-// close takes in the rows of a table that came by columns, and fails if there was no row at
-// all but something else.
+// close reads the rows of a table given by columns. It returns an error if no row was found but
+// other values were.
 func (r *records) close() error {
 	if len(r.columns) > 0 {
 		names, fields := make([]string, len(r.columns)), make([][]byte, len(r.columns))
@@ -175,7 +175,7 @@ func (im *importer) yaml(src io.Reader) error {
 	}
 }
 
-// node takes in the rows below a node.
+// node reads the rows below a node.
 func (r *records) node(n *yaml.Node) error {
 	var names []string
 	var fields [][]byte

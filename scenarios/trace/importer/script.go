@@ -13,9 +13,9 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A script is prices that were written in advance: the JSON files in which users of SpotVortex describe
-// what a market does in a test. It has steps for markets, written "type:zone", where either may be "*",
-// and the next step of each.
+// A script is a sequence of prices written in advance: the JSON files with which users of
+// SpotVortex describe the behaviour of a market in a test. It contains steps for markets,
+// identified by "type:zone", where either may be "*", and the index of the next step of each.
 type script struct {
 	fallback *scriptStep
 	repeat   bool
@@ -23,24 +23,24 @@ type script struct {
 	next     map[scriptKey]int
 }
 
-// A scriptKey is a market to which steps belong; either name may be "*".
+// A scriptKey identifies the markets of steps; either name may be "*".
 type scriptKey struct{ kind, zone string }
 
-// String returns the key as it is written.
+// String returns the key as it is written in files.
 func (k scriptKey) String() string { return k.kind + ":" + k.zone }
 
-// exact reports whether k is one market.
+// exact reports whether k identifies a single market.
 func (k scriptKey) exact() bool { return k.kind != "*" && k.zone != "*" }
 
-// A scriptStep is the result of one call: prices, of which onDemand is 0 where the script has none, or a
-// fault that the script orders, as of an API that throttles.
+// A scriptStep is the result of one call: prices, of which onDemand is 0 if the script has none, or
+// an injected fault, such as throttling by an API.
 type scriptStep struct {
 	spot, onDemand policy.Money
 	fault          string
 }
 
-// A writtenStep is a step as it is stored in a file. Values that it omits are those of the default;
-// the last two say nothing of prices.
+// A writtenStep is a step as it is stored in a file. Omitted values are those of the default. The
+// last two fields have no effect on prices.
 type writtenStep struct {
 	Current    *float64  `json:"current_price"`
 	OnDemand   *float64  `json:"on_demand_price"`
@@ -49,8 +49,8 @@ type writtenStep struct {
 	Volatility *float64  `json:"volatility"`
 }
 
-// readScript reads a script. Members that no script has are refused, since one mistyped would silently
-// do nothing.
+// readScript reads a script. Unknown members are errors, since a mistyped one would otherwise have
+// no effect.
 func readScript(r io.Reader) (*script, error) {
 	var file struct {
 		Default *writtenStep             `json:"default"`
@@ -92,7 +92,7 @@ func readScript(r io.Reader) (*script, error) {
 	return s, nil
 }
 
-// parseScriptKey reads a key of the form type:zone.
+// parseScriptKey parses a key of the form type:zone.
 func parseScriptKey(text string) (scriptKey, error) {
 	kind, zone, ok := strings.Cut(text, ":")
 	if !ok || kind == "" || zone == "" {
@@ -101,13 +101,13 @@ func parseScriptKey(text string) (scriptKey, error) {
 	return scriptKey{kind, zone}, nil
 }
 
-// over returns w with what it leaves out taken from base.
+// over returns w with omitted values taken from base.
 func (w writtenStep) over(base writtenStep) writtenStep {
 	return writtenStep{Current: cmp.Or(w.Current, base.Current), OnDemand: cmp.Or(w.OnDemand, base.OnDemand),
 		Error: cmp.Or(w.Error, base.Error)}
 }
 
-// step checks w and returns it as a step. Place is where w is in the file, for errors.
+// step checks w and converts it. Place is its position in the file, for errors.
 func (w writtenStep) step(place string) (st scriptStep, err error) {
 	if w.Error != nil {
 		st.fault = *w.Error
@@ -132,13 +132,12 @@ func (w writtenStep) step(place string) (st scriptStep, err error) {
 	return st, nil
 }
 
-// keys returns the keys that have steps of their own, ascending.
+// keys returns the keys that have steps, ascending.
 func (s *script) keys() []scriptKey {
 	return slices.SortedFunc(maps.Keys(s.series), func(a, b scriptKey) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// steps returns how many steps the key has whose steps market m follows, and
-// the key itself; none if m follows the default.
+// steps returns the key whose steps market m follows, and their number; 0 if m follows the default.
 func (s *script) steps(m scriptKey) (scriptKey, int) {
 	for _, key := range [...]scriptKey{m, {m.kind, "*"}, {"*", m.zone}, {"*", "*"}} {
 		if steps := s.series[key]; len(steps) > 0 {
@@ -148,15 +147,15 @@ func (s *script) steps(m scriptKey) (scriptKey, int) {
 	return scriptKey{}, 0
 }
 
-// errNoPrice is returned for a market of which a script says nothing, errExhausted behind the last step
-// of a script that does not repeat it.
+// errNoPrice is returned for a market that is not in the script. errExhausted is returned after the
+// last step of a script that does not repeat it.
 var (
 	errNoPrice   = errors.New("the script has no price")
 	errExhausted = errors.New("the script is at its end")
 )
 
-// call returns what the next step of market m says, and advances, even if that step is an error.
-// Markets that share a key share its steps.
+// call returns the next step of market m and advances, even if that step is an error. Markets that
+// share a key share its steps.
 func (s *script) call(m scriptKey) (scriptStep, error) {
 	key, n := s.steps(m)
 	st := s.fallback

@@ -13,33 +13,33 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// ScriptOptions say how a script of prices is run.
+// ScriptOptions control how a script of prices is run.
 type ScriptOptions struct {
-	// Tick is the time from one call to the next; 0 means DefaultTick.
+	// Tick is the time between two calls; 0 means DefaultTick.
 	Tick time.Duration
 
-	// For is how long the script is run; 0 means until each market has reached its last step.
+	// For is the duration of the run; 0 means until each market has reached its last step.
 	For time.Duration
 
-	// Markets are markets to query, as TYPE:ZONE, in addition to those that the script names in
-	// full.
+	// Markets are the markets to query, as TYPE:ZONE, in addition to those that the script
+	// identifies exactly.
 	Markets []string
 }
 
-// DefaultTick is how often a controller queries prices.
+// DefaultTick is the interval at which a controller queries prices.
 const DefaultTick = 30 * time.Second
 
-// formatScript is what the report calls a script.
+// formatScript is the name of the format in reports.
 const formatScript = "script of prices"
 
 // fromScript reports whether any source is a script.
 func (n *notes) fromScript() bool { return slices.Contains(n.report.Formats, formatScript) }
 
-// ticksMax bounds how often a script is asked.
+// ticksMax is the maximum number of ticks of a script.
 const ticksMax = 10_000_000
 
-// script runs a script: at each tick it takes the next step of every market, ascending by name. After
-// an error the previous prices stay in force.
+// script runs a script: at each tick it takes the next step of every market, ascending by name.
+// After an error, the previous prices continue to apply.
 func (im *importer) script(r io.Reader) error {
 	im.took(formatScript)
 	s, err := readScript(r)
@@ -90,7 +90,7 @@ func (im *importer) script(r io.Reader) error {
 	return nil
 }
 
-// quoted asks s for the prices of a market.
+// quoted returns the prices in the next step of a market.
 func quoted(s *script, key scriptKey) (e event, err error) {
 	st, err := s.call(key)
 	if err != nil {
@@ -128,8 +128,8 @@ func (im *importer) scripted(s *script) ([]scriptKey, error) {
 	return slices.Compact(keys), nil
 }
 
-// scriptTicks returns the number of ticks after which every series of steps that the markets in
-// keys follow has reached its last step.
+// scriptTicks returns the number of ticks after which the last step has been reached in all series
+// of steps that the markets in keys follow.
 func scriptTicks(s *script, keys []scriptKey) int {
 	sharing := map[scriptKey]int{}
 	for _, m := range keys {

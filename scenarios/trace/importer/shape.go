@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// typeShape is the name of an instance type of AWS.
+// typeShape matches the name of an AWS instance type.
 var typeShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]*\.[0-9]*[a-z][a-z0-9-]*$`) })
 
-// timeShape matches the start of a time, unambiguous or not, that is written as a date and not as a
-// number.
+// timeShape matches the start of a time that is written as a date and not as a number, even if day
+// and month are ambiguous.
 var timeShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:\d{4}[-/]\d|\d{1,2}[-/.]\d{1,2}[-/.]\d)`) })
 
-// shapes are the roles that can be known by their values.
+// shapes are the roles that can be recognised by their values.
 var shapes = []struct {
 	role role
 	fits func(value []byte) bool
@@ -40,11 +40,11 @@ var shapes = []struct {
 	}},
 }
 
-// errShapeless is the fault of rows that are not like those of prices at all.
+// errShapeless is returned for rows that do not resemble prices.
 var errShapeless = errors.New("nothing in it looks like a Spot price")
 
-// shapeOf returns the layout of a table without a header, of which rows are the first: the
-// columns are known by what their values look like.
+// shapeOf returns the layout of a table without a header. Rows are its first rows; the columns are
+// recognised by their values.
 func (im *importer) shapeOf(rows [][][]byte) (*layout, error) {
 	if len(rows) == 0 {
 		return nil, errShapeless
@@ -61,7 +61,7 @@ func (im *importer) shapeOf(rows [][][]byte) (*layout, error) {
 				found = append(found, i)
 			}
 		}
-		if shape.role == roleSpot && len(found) > 1 { // numbers of rows are whole
+		if shape.role == roleSpot && len(found) > 1 { // row numbers are integers
 			found = fractions(rows, found)
 		}
 		if len(found) > 1 {
@@ -89,8 +89,8 @@ func (im *importer) shapeOf(rows [][][]byte) (*layout, error) {
 	return l, nil
 }
 
-// columnFits reports whether all values of column i fit, of the rows that have as many as
-// the first, and at least one is there.
+// columnFits reports whether all non-empty values of column i fit, in the rows with as many fields
+// as the first, and at least one value exists.
 func columnFits(rows [][][]byte, i int, fits func([]byte) bool) bool {
 	some := false
 	for _, row := range rows {
@@ -105,7 +105,7 @@ func columnFits(rows [][][]byte, i int, fits func([]byte) bool) bool {
 	return some
 }
 
-// fractions returns those of columns that have a value other than a whole number.
+// fractions returns the columns with a value that is not an integer.
 func fractions(rows [][][]byte, columns []int) (found []int) {
 	for _, i := range columns {
 		if !columnFits(rows, i, func(v []byte) bool { return len(bytes.Trim(v, "0123456789")) == 0 }) {

@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// row takes in a row of a table, by its line or another number.
+// row reads a row of a table. Number is its line or another number.
 func (im *importer) row(number int, fields [][]byte, l *layout) error {
 	im.report.Rows++
 	e, err := im.eventOf(fields, l)
@@ -24,7 +24,7 @@ func (im *importer) row(number int, fields [][]byte, l *layout) error {
 	return nil
 }
 
-// eventOf makes an event of the fields of a row.
+// eventOf returns the event of the fields of a row.
 func (im *importer) eventOf(fields [][]byte, l *layout) (e event, err error) {
 	if len(fields) != l.columns {
 		return e, fmt.Errorf("%d fields instead of %d", len(fields), l.columns)
@@ -64,8 +64,7 @@ func (im *importer) eventOf(fields [][]byte, l *layout) (e event, err error) {
 	return e, err
 }
 
-// atClock joins a date and a time of day. It returns clock itself if that is more than a time of
-// day.
+// atClock joins a date and a time of day. It returns clock itself if it is more than a time of day.
 func atClock(date, clock []byte) []byte {
 	if hour, _, ok := bytes.Cut(clock, []byte{':'}); !ok || len(hour) > 2 {
 		return clock
@@ -73,7 +72,7 @@ func atClock(date, clock []byte) []byte {
 	return slices.Concat(date, []byte{' '}, clock)
 }
 
-// priced makes an event of the prices of a row.
+// priced returns the event of a row of prices.
 func (im *importer) priced(field func(role) []byte, l *layout) (e event, err error) {
 	if e.at, err = im.instant(field(roleTime)); err != nil {
 		return e, err
@@ -85,7 +84,7 @@ func (im *importer) priced(field func(role) []byte, l *layout) (e event, err err
 	if len(kind) == 0 {
 		return e, errors.New("no instance type")
 	}
-	// Some collectors write the count of acc:V100:8 as a float. It is one type.
+	// Some collectors write the count in acc:V100:8 as a float. It is the same type.
 	if name, float := bytes.CutSuffix(kind, []byte(".0")); float && bytes.HasPrefix(name, []byte("acc:")) {
 		kind = name
 	}
@@ -117,15 +116,15 @@ func (im *importer) priced(field func(role) []byte, l *layout) (e event, err err
 	return e, nil
 }
 
-// placeOf returns the zone and the region of a row. Some call a column of zones the
-// region. A zone that has a name and an ID goes by its name.
+// placeOf returns the zone and the region of a row. In some tables, the region column contains
+// zones. If a zone has a name and an ID, the name is used.
 func (im *importer) placeOf(field func(role) []byte, l *layout, named string) (zone, region []byte, err error) {
 	zone, region = field(roleZone), field(roleRegion)
 	if len(zone) == 0 {
 		zone = field(roleZoneID)
 	}
 	provider := im.provider(named, l.provider)
-	if len(zone) == 1 && len(region) > 0 && provider == catalog.AWS { // the letter of one
+	if len(zone) == 1 && len(region) > 0 && provider == catalog.AWS { // the letter of a zone
 		zone = slices.Concat(region, zone)
 	}
 	if l.at[roleZone] >= 0 || l.at[roleZoneID] >= 0 || len(zone) > 0 {
@@ -156,7 +155,7 @@ func (c *collection) takeBids(e *event, texts ...[]byte) error {
 	return nil
 }
 
-// score reads a placement score; nothing is unknown.
+// score parses a placement score; an empty text means unknown.
 func score(text []byte) (int8, error) {
 	if len(text) == 0 {
 		return -1, nil
@@ -168,8 +167,8 @@ func score(text []byte) (int8, error) {
 	return int8(v), nil
 }
 
-// frequencyBand returns the interruption band that SpotLake writes as a mark
-// from 3.0, the least interrupted, down to 1.0; nothing is unknown.
+// frequencyBand returns the interruption band of a SpotLake value, which ranges from 3.0, the least
+// interrupted, to 1.0; an empty text means unknown.
 func frequencyBand(text []byte) (int8, error) {
 	if len(text) == 0 {
 		return -1, nil
@@ -185,7 +184,7 @@ func frequencyBand(text []byte) (int8, error) {
 	return 0, fmt.Errorf("interruption frequency %q is not 3, 2.5, 2, 1.5 or 1", text)
 }
 
-// isDollar reports whether a currency is the dollar of the United States, by its code or sign.
+// isDollar reports whether a currency code or sign is that of the US dollar.
 func isDollar(currency []byte) bool {
 	return bytes.EqualFold(currency, []byte("USD")) || bytes.EqualFold(currency, []byte("US$")) || string(currency) == "$"
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// price reads a price in dollars; an empty one is absent.
+// price parses a price in dollars. It returns absent for an empty text.
 func price(text []byte, absent policy.Money) (policy.Money, error) {
 	if len(text) == 0 {
 		return absent, nil
@@ -27,7 +27,7 @@ func price(text []byte, absent policy.Money) (policy.Money, error) {
 		}
 		v, err = strconv.ParseFloat(plain, 64)
 	}
-	if err != nil && !errors.Is(err, strconv.ErrRange) || bytes.ContainsAny(text, "xX_") { // as 0x1p-2 and 1_000 in Go
+	if err != nil && !errors.Is(err, strconv.ErrRange) || bytes.ContainsAny(text, "xX_") { // such as 0x1p-2 and 1_000 in Go
 		return 0, fmt.Errorf("price %q is not a number", text)
 	}
 	m, ok := trace.Price(v)
@@ -37,8 +37,8 @@ func price(text []byte, absent policy.Money) (policy.Money, error) {
 	return m, nil
 }
 
-// inDollars is a number that is written as an amount of dollars, or dollars an hour, and
-// inAnother one of another currency.
+// inDollars matches an amount of dollars, or of dollars per hour. inAnother matches an amount of
+// another currency.
 var (
 	inDollars = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)^(?:US\$|\$|USD)?\s*([0-9.,]+)\s*(?:USD|\$)?\s*(?:(?:/|per )\s*(?:h|hr|hour))?$`)
@@ -49,8 +49,7 @@ var (
 	thousands = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{1,3}(?:,\d{3})+\.\d*$`) })
 )
 
-// dollars returns the number of an amount that is written like $0.0123, 0.0123 USD or
-// 0,0123.
+// dollars returns the number in an amount such as $0.0123, 0.0123 USD or 0,0123.
 func dollars(text string) (string, error) {
 	m := inDollars().FindStringSubmatch(text)
 	switch {
@@ -71,8 +70,8 @@ func dollars(text string) (string, error) {
 	return whole + "." + fraction, nil
 }
 
-// instant reads a time: the seconds, milliseconds, microseconds or nanoseconds since 1970,
-// RFC 3339 and what is like it. One without a zone is UTC, and a warning.
+// instant parses a time: seconds, milliseconds, microseconds or nanoseconds since 1970, RFC 3339 or
+// a similar format. A time without a zone is UTC and causes a warning.
 func (n *notes) instant(text []byte) (policy.Time, error) {
 	var at policy.Time
 	s := string(text)
@@ -102,12 +101,13 @@ func (n *notes) instant(text []byte) (policy.Time, error) {
 	return at, nil
 }
 
-// secondsMax is above the seconds since 1970 that a time can be; what is more than it
-// counts milliseconds, and so on. All prices are of after 1973, when milliseconds passed it.
+// secondsMax is above the number of seconds since 1970 of any time. A greater number is in
+// milliseconds, microseconds or nanoseconds. This is unambiguous since all prices are from after
+// 1973, when the number of milliseconds exceeded it.
 const secondsMax = 100_000_000_000
 
-// sinceEpoch returns the instant v seconds after 1970, or as many of the unit that makes
-// sense.
+// sinceEpoch returns the time v seconds after 1970, or v milliseconds, microseconds or nanoseconds,
+// depending on the size of v.
 func sinceEpoch(v int64) policy.Time {
 	switch {
 	case v < secondsMax:
@@ -120,11 +120,11 @@ func sinceEpoch(v int64) policy.Time {
 	return policy.Time(v / 1_000_000)
 }
 
-// dayOrMonth is a date that ends with the year.
+// dayOrMonth matches a date that ends with the year.
 var dayOrMonth = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}\b`) })
 
-// written reads a time in one of the ways in which databases, spreadsheets and languages
-// print it, and reports whether it has a zone.
+// written parses a time in one of the formats of databases, spreadsheets and programming languages.
+// Zone reports whether it has a time zone.
 func written(text string) (at time.Time, zone, ok bool) {
 	for _, utc := range [...]string{" UTC", "UTC", " GMT", " Z"} {
 		if rest, found := strings.CutSuffix(text, utc); found {
@@ -138,7 +138,7 @@ func written(text string) (at time.Time, zone, ok bool) {
 	if len(text) > 10 && text[10] == ' ' && text[4] == '-' {
 		text = text[:10] + "T" + strings.TrimLeft(text[10:], " ")
 	}
-	// The fraction of a second need not be in a layout.
+	// Layouts do not need the fraction of a second.
 	for _, layout := range [...]string{
 		"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05 Z07:00", "2006-01-02T15:04:05 Z0700",
 		"2006-01-02T15:04:05Z07", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05,999Z07:00", "20060102T150405Z07:00",
@@ -159,14 +159,14 @@ func written(text string) (at time.Time, zone, ok bool) {
 	return at, false, false
 }
 
-// products are the descriptions of AWS by how they are written for short.
+// products maps short descriptions of products, in lower case, to those of AWS.
 var products = map[string]string{
 	"linux": trace.ProductLinux, "linux/unix": trace.ProductLinux, "unix/linux": trace.ProductLinux,
 	"windows": "Windows", "suse": "SUSE Linux", "suse linux": "SUSE Linux",
 	"rhel": "Red Hat Enterprise Linux", "red hat enterprise linux": "Red Hat Enterprise Linux",
 }
 
-// product returns the description of AWS that text abbreviates, or text itself.
+// product returns the AWS description of a product that text abbreviates, or text itself.
 func product(text []byte) []byte {
 	if string(text) == trace.ProductLinux || len(text) == 0 {
 		return text

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// regionPrefixes maps the prefixes of AWS's availability zone IDs, as in use1-az4, to regions (AWS
-// documentation, "AZ IDs").
+// regionPrefixes maps the prefixes of AWS availability zone IDs, such as use1 in use1-az4, to
+// regions (AWS documentation, "AZ IDs").
 var regionPrefixes = map[string]string{
 	"afs1": "af-south-1", "ape1": "ap-east-1", "ape2": "ap-east-2",
 	"apne1": "ap-northeast-1", "apne2": "ap-northeast-2", "apne3": "ap-northeast-3",
@@ -22,15 +22,14 @@ var regionPrefixes = map[string]string{
 	"usge1": "us-gov-east-1", "usgw1": "us-gov-west-1", "usw1": "us-west-1", "usw2": "us-west-2",
 }
 
-// regionOf returns the AWS region of a zone's name (us-east-1a) or ID
-// (use1-az4), and whether it is an ID. The region is empty if the zone is
-// neither.
+// regionOf returns the AWS region of a zone's name (us-east-1a) or ID (use1-az4), and whether it is
+// an ID. The region is "" if zone is neither.
 func regionOf(zone string) (region string, id bool) {
 	if prefix, number, ok := strings.Cut(zone, "-az"); ok && isNumber(number) {
 		return regionPrefixes[prefix], true
 	}
-	// A name is two or three words, a number and a letter; the name of a local zone continues after
-	// the number, as in us-west-2-lax-1a.
+	// A name consists of two or three words, a number and a letter. The name of a local zone
+	// continues after the number, as in us-west-2-lax-1a.
 	parts := strings.Split(zone, "-")
 	for i, part := range parts {
 		if i < 2 || part == "" || part[0] < '0' || part[0] > '9' {

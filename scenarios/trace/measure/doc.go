@@ -1,3 +1,3 @@
-// Package measure says in figures what a trace is like: how often prices change and by how much, how
-// they stand to the on-demand price, how zones move together, and how often a node could be had.
+// Package measure computes statistics of traces: how often prices change and by how much, their
+// ratio to the on-demand price, how zones are correlated, and how often a node was available.
 package measure

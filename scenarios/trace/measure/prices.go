@@ -9,22 +9,21 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// spikeRatio is the share of the on-demand price above which spot no longer
-// pays for its risk.
+// spikeRatio is the share of the on-demand price above which Spot no longer pays for its risk.
 const spikeRatio = 0.9
 
-// A tally gathers over markets what the figures of prices are made of.
+// A tally accumulates the data of all markets for the statistics of prices.
 type tally struct {
 	Prices
 
 	rates, spikes []float64
 	weights       []weight
 
-	products, firsts, seconds float64 // Σ xy, Σ x², Σ y² over pairs of steps
+	products, firsts, seconds float64 // Σ xy, Σ x², Σ y² over pairs of successive steps
 	same                      int
-	sum, squares              float64 // of steps
-	moved, priced             int     // markets
-	known, offered            float64 // hours
+	sum, squares              float64 // sums over steps
+	moved, priced             int     // numbers of markets
+	known, offered            float64 // in hours
 	entries                   int
 	spikeYears                float64
 }
@@ -54,7 +53,7 @@ func measurePrices(t *trace.Trace, sampling *Sampling) Prices {
 	return x.Prices
 }
 
-// changes counts the changes of one market.
+// changes adds the price changes of one market.
 func (x *tally) changes(p *path) {
 	x.priced++
 	changes, hours := 0, 0.0
@@ -103,10 +102,10 @@ func (x *tally) changes(p *path) {
 	}
 }
 
-// ratio adds spot over on-demand of one market.
+// ratio adds the ratios of Spot to on-demand prices of one market.
 func (x *tally) ratio(s *trace.Series, p *path) {
 	fallback, _ := OnDemand(s)
-	known, spike := false, -1.0 // hours of the interval above, -1 outside of one
+	known, spike := false, -1.0 // hours of the current spike, -1 outside of a spike
 	for j, at := range p.at {
 		end := p.end
 		if j+1 < len(p.at) {
@@ -130,7 +129,7 @@ func (x *tally) ratio(s *trace.Series, p *path) {
 			continue
 		case spike < 0:
 			spike = 0
-			// A market that is above from its first price on did not enter.
+			// The spike of a market that is above the ratio from its first price on has no entry.
 			if j > 0 && p.spot[j-1] > 0 {
 				x.entries++
 			}
@@ -150,7 +149,7 @@ func (x *tally) endSpike(hours float64) float64 {
 	return -1
 }
 
-// finish turns sums into figures.
+// finish computes the statistics from the sums.
 func (x *tally) finish() {
 	for _, list := range [...][]float64{x.Gaps, x.Steps, x.rates, x.spikes} {
 		slices.Sort(list)
@@ -194,5 +193,5 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// modelled reports whether t says that an importer made up its prices.
+// modelled reports whether the prices of t were modelled by an importer.
 func modelled(t *trace.Trace) bool { return t.Meta[trace.MetaModelled] != "" }

@@ -8,33 +8,34 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A Sampling is the instants at which prices were looked at. The zero value
-// sees every change.
+// A Sampling is the set of times at which prices were observed. The zero value means that every
+// change was observed.
 type Sampling struct {
-	// Interval is the median time between two looks; 0 means that every change
-	// was seen at its instant.
+	// Interval is the median time between two observations; 0 means that every change was observed
+	// at the time at which it happened.
 	Interval time.Duration
 
-	// Period is after how long Offsets come again.
+	// Period is the period with which Offsets repeat.
 	Period time.Duration
 
-	// Offsets are the looks within a period, ascending and below Period.
+	// Offsets are the times of observations within a period, ascending and below Period.
 	Offsets []time.Duration
 }
 
-// A recording counts as sampled if its rows are at few, about evenly spaced instants, with a mean
-// of at least instantRowsMin rows each, or of a tenth of the number of markets if that is less.
+// A recording is considered sampled if its rows are at few, approximately evenly spaced times, with
+// a mean of at least instantRowsMin rows per time, or of a tenth of the number of markets if that
+// is less.
 const (
 	instantRowsMin = 8
 	shortest       = 10 * time.Minute
 	longest        = 10 * 24 * time.Hour
 
-	// unevenMax bounds the 90th percentile of the time between looks, in
-	// medians. Dates at which a price list is changed are further apart.
+	// unevenMax is the maximum ratio of the 90th percentile to the median of the time between
+	// observations. Dates at which a price list changes are less even.
 	unevenMax = 2.5
 )
 
-// SamplingOf finds out how the prices of t were sampled.
+// SamplingOf detects how the prices of t were sampled.
 func SamplingOf(t *trace.Trace) Sampling {
 	var all []policy.Time
 	rows := 0
@@ -69,7 +70,7 @@ func SamplingOf(t *trace.Trace) Sampling {
 	return s
 }
 
-// instants returns the looks from from on, up to and with to.
+// instants returns the times of observations in [from, to].
 func (s *Sampling) instants(from, to policy.Time) []policy.Time {
 	var all []policy.Time
 	for base := from; base <= to; base = base.Add(s.Period) {
@@ -91,8 +92,7 @@ type path struct {
 	end      policy.Time
 }
 
-// pathOf returns what is seen of s at the instants looks, or all of it where
-// looks is nil.
+// pathOf returns the prices of s observed at the times looks, or all prices if looks is nil.
 func pathOf(s *trace.Series, looks []policy.Time, end policy.Time) path {
 	if looks == nil {
 		return path{s.At, s.Spot, s.OnDemand, end}

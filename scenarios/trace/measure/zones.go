@@ -12,14 +12,14 @@ import (
 
 const day = policy.Time(24 * time.Hour / time.Millisecond)
 
-// returnsMin is the fewest days that two markets must share for a correlation.
+// returnsMin is the minimum number of days with returns of both markets for a correlation.
 const returnsMin = 10
 
-// A group is what is the same for markets that differ by zone alone.
+// A group identifies markets that differ only in their zone.
 type group struct{ provider, region, kind, product string }
 
-// zoneCorrelation returns the median over pairs of zones of one group, and how
-// many pairs there are.
+// zoneCorrelation returns the median correlation over pairs of zones of the same group, and the
+// number of pairs.
 func zoneCorrelation(t *trace.Trace, paths []path) (float64, int) {
 	members := map[group][]int{}
 	var groups []group
@@ -49,8 +49,8 @@ func zoneCorrelation(t *trace.Trace, paths []path) (float64, int) {
 	return portable.Quantile(all, 0.5), len(all)
 }
 
-// dailyReturns returns the differences of the logarithms of the price in force
-// at 00:00 UTC, NaN where either is unknown, nil for a market that never moved.
+// dailyReturns returns the differences of the logarithms of the prices at 00:00 UTC, NaN where
+// either is unknown. It returns nil for a market whose price never changed.
 func dailyReturns(p *path, from, to policy.Time) []float64 {
 	var returns []float64
 	last, i := math.NaN(), 0
@@ -74,7 +74,8 @@ func dailyReturns(p *path, from, to policy.Time) []float64 {
 	return returns
 }
 
-// correlation is Pearson's, over the days on which both are known.
+// correlation returns Pearson's correlation coefficient over the days on which both returns are
+// known, or NaN if there are too few.
 func correlation(a, b []float64) float64 {
 	n, sa, sb := 0, 0.0, 0.0
 	for i, x := range a {

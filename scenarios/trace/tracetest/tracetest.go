@@ -12,12 +12,12 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// At returns the hour of a day of January 2026.
+// At returns an hour of a day in January 2026.
 func At(day, hour int) policy.Time {
 	return policy.TimeOf(time.Date(2026, 1, day, hour, 0, 0, 0, time.UTC))
 }
 
-// Cents makes prices; -1 means not offered.
+// Cents converts prices in cents; a negative price means not offered.
 func Cents(prices ...int) []policy.Money {
 	var all []policy.Money
 	for _, c := range prices {
@@ -30,7 +30,7 @@ func Cents(prices ...int) []policy.Money {
 	return all
 }
 
-// New makes a trace that ends at to.
+// New returns a trace that ends at to.
 func New(t testing.TB, name string, to policy.Time, series ...trace.Series) *trace.Trace {
 	t.Helper()
 	tr, err := trace.New(name, series)
@@ -41,9 +41,9 @@ func New(t testing.TB, name string, to policy.Time, series ...trace.Series) *tra
 	return tr
 }
 
-// Alternating makes eight days of a type that could be had in a zone of each of two regions
-// from an even to the next odd hour, and not from there to the next even one, and was
-// probed every minute.
+// Alternating returns a trace of eight days with one instance type in a zone of each of two
+// regions. A node is available from each even hour to the next odd hour and unavailable until the
+// next even hour; the market is probed every minute.
 func Alternating(t testing.TB, name string, from policy.Time) *trace.Trace {
 	t.Helper()
 	var all []trace.Series
@@ -62,7 +62,7 @@ func Alternating(t testing.TB, name string, from policy.Time) *trace.Trace {
 	return tr
 }
 
-// Files returns the content of all files below dir, by their path.
+// Files returns the contents of all files below dir, by path.
 func Files(t interface{ Fatal(...any) }, dir string) map[string]string {
 	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
