@@ -190,8 +190,8 @@ type AskedPod struct {
 	At  Time
 }
 
-// Budget returns the history of the budget called name, or nil if there is none. Callers must not
-// change it.
+// Budget returns the history of the budget called name, or nil if it has no history. Callers must
+// not change it.
 func (m *Memory) Budget(name string) *BudgetMemory {
 	i, found := slices.BinarySearchFunc(m.Budgets, name, func(b BudgetMemory,
 		name string) int {

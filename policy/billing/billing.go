@@ -33,7 +33,7 @@ type Curve struct {
 
 // NewCurve returns the curve whose price is price[i] from at[i] on. The slices must have the same
 // length, and at least one entry must be a price. An entry of policy.NoPrice takes the price before
-// it, or the first price after it if there is none before.
+// it, or, at the start, the first price after it.
 func NewCurve(at []policy.Time, price []policy.Money) *Curve {
 	c := &Curve{at: at, price: slices.Clone(price), sum: make([]int64, len(at))}
 	last := policy.NoPrice

@@ -19,7 +19,7 @@ type placed struct {
 	ids       []policy.PodID
 }
 
-// A placedPod is the node on which a pod runs or for which it is nominated; None if there is none.
+// A placedPod is the node on which a pod runs or for which it is nominated, or None.
 type placedPod struct {
 	node     policy.NodeID
 	template policy.TemplateID

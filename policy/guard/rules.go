@@ -99,8 +99,8 @@ func (r *review) tooFull(d *policy.Drain, l *leavingNode, n *policy.Node) string
 	p, pool := &r.pools[n.Pool], &r.s.Pools[n.Pool]
 	used := utilization(p.requested, p.allocatable)
 	if !pool.Levers.Launch && pool.Provisioner != policy.ProvisionerNone {
-		// Only pending pods make the provisioner buy here, so no replacement can be ready first: one
-		// node moves at a time.
+		// Only pending pods make the provisioner buy here, so no replacement can be ready first:
+		// one node moves at a time.
 		if used > r.cfg.UtilizationTight && p.ours+p.drained > 0 {
 			return "high utilization: only the provisioner can buy here, so one node moves at a time"
 		}

@@ -53,7 +53,7 @@ func (e *Policy) Name() string { return e.name }
 // Decide buys for pending pods, replaces nodes that have become expensive, and releases nodes that
 // are not needed.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
-	s = e.view(s.WithoutFees()) // what it imitates knows the prices of instances only
+	s = e.view(s.WithoutFees()) // Karpetrack considers only the prices of instances
 	wanted := func(p policy.PoolID) float64 { return replan.Wanted(&s.Pools[p]) }
 	plan := policy.Plan{
 		Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep),

@@ -28,8 +28,8 @@ type ranker struct {
 	probe *placement.Space
 
 	// running and waiting are the numbers of pods, running by pool, template and zone of volumes,
-	// waiting by template and zone of volumes. first is 1 + the index of one such pod, or 0 if
-	// there is none.
+	// waiting by template and zone of volumes. first is 1 + the index of one such pod, or 0
+	// without such a pod.
 	running, waiting []int32
 	first            []int32
 }

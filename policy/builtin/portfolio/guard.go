@@ -31,8 +31,8 @@ type slot struct {
 
 // within returns the launches and drains that add no more risk than they can save, and the nodes
 // that must stay for that reason. Nodes that wait for the same launches move together or not at
-// all. The remaining moves are checked again, since a pod may have been placed on a node that is no
-// longer bought.
+// all. The remaining moves are checked again, since a pod may have been placed on a node whose
+// launch was removed.
 func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]policy.Launch, []policy.Drain,
 	[]policy.NodeID) {
 	var stay []policy.NodeID

@@ -23,7 +23,7 @@ import (
 // From then on, the pool runs no more Spot than left could pay for if all of its Spot nodes were
 // lost at once, and none while left is below zero. So at any time
 //
-//	bill + outages  ≤  (1 + part) × bill on demand  +  the shock that first used up the budget
+//	bill + outages  ≤  (1 + part) × on-demand bill  +  the shock that first used up the budget
 //
 // if Spot causes the difference, its losses do not exceed what poolLosses expects, and the minimum
 // share of the pool is zero. The first bill counts as that of at least one day. The bound does not
@@ -303,8 +303,8 @@ func (b *lossBudget) take(t policy.TemplateID, n int32) {
 	}
 }
 
-// outage returns the outage of the workload of t, adding one if there is none. It returns nil if t
-// does not belong to a service.
+// outage returns the outage of the workload of t, adding it if necessary. It returns nil if t does
+// not belong to a service.
 func (b *lossBudget) outage(t policy.TemplateID) *policy.SpotOutage {
 	w := b.s.Templates[t].Workload
 	if w < 0 || b.s.Workloads[w].Kind == policy.KindJob || b.s.Workloads[w].Kind == policy.KindDaemonSet {

@@ -50,7 +50,7 @@ type podIndex struct {
 	// ready is the number of ready pods on their nodes by template, without DaemonSet pods. usable
 	// is the number of usable nodes of a pool, and daemonsThere the total requests of DaemonSet
 	// pods on them, both by 1 + pool.
-	ready        []int32 // by template, the pods at their nodes that are ready, no DaemonSet's
+	ready        []int32 // by template
 	usable       []int64
 	daemonsThere []policy.Resources
 }
