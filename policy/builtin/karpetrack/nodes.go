@@ -15,7 +15,7 @@ import (
 // from decision to decision, since little changes in between. A bound in it may include nodes that
 // no longer exist, until all nodes are read again; such a bound is only less tight.
 type nodeIndex struct {
-	mark policy.Mark // mark of the snapshot that was read last
+	mark policy.Mark // of the snapshot that was read last
 
 	// coming are the nodes that are starting, noticed the nodes under notice, and movable the nodes
 	// that may be replaced, judged by the node alone.

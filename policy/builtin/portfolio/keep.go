@@ -180,7 +180,7 @@ type ranking struct {
 	equal   []int32 // ranks of nodes
 
 	kept      []keptNode // the nodes kept longest first
-	held      []int32    // deletion costs in ascending order of kept
+	held      []int32    // deletion costs, in the order of kept
 	numbering numbering
 	asked     []int32 // indexes in kept
 

@@ -11,7 +11,7 @@ import (
 // query need not visit all pods. It is kept from decision to decision, since few pods change in
 // between. For any snapshot its content equals that of an index that is rebuilt.
 type podIndex struct {
-	mark policy.Mark // mark of the snapshot that was read last
+	mark policy.Mark // of the snapshot that was read last
 	all  []podEntry  // by pod
 
 	// nodes are, by node, its pods in ascending order, without DaemonSet pods.
