@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// An Approval says which changes by choice a person has let through in a pool. The zero
-// Approval requires none.
+// An Approval records which voluntary changes a person has approved in a pool. The zero Approval
+// requires no approval.
 type Approval struct {
 	Required bool
 
-	// Changes are ascending, as DrainChange, LaunchChange and SteerChange name them.
+	// Changes are the approved changes in ascending order, named as by DrainChange, LaunchChange
+	// and SteerChange.
 	Changes []string
 }
 
@@ -24,8 +25,8 @@ func (p *Pool) Approves(change string) bool {
 	return found
 }
 
-// DrainChange names the drain of a node as a person approves it; empty for a node under
-// notice, which cannot wait.
+// DrainChange returns the name under which a person approves the drain of a node. It is empty for a
+// node under notice, whose drain cannot wait.
 func (s *Snapshot) DrainChange(n NodeID) string {
 	if s.Nodes[n].ReclaimAt != 0 {
 		return ""
@@ -33,8 +34,9 @@ func (s *Snapshot) DrainChange(n NodeID) string {
 	return "drain " + s.Nodes[n].Name
 }
 
-// LaunchChange names a launch as a person approves it: one in place of a node with the drain
-// of the node. It is empty for one that a notice forces or that pods wait for.
+// LaunchChange returns the name under which a person approves a launch. A launch that replaces a
+// node is approved together with the drain of that node. The name is empty for a launch that a
+// notice forces or that pods wait for.
 func (s *Snapshot) LaunchChange(l *Launch) string {
 	switch {
 	case l.Why.Reason == ReasonNotice:
@@ -47,8 +49,9 @@ func (s *Snapshot) LaunchChange(l *Launch) string {
 	return fmt.Sprintf("launch %s nodes (%s)", s.Markets[l.Markets[0]].Capacity, l.Why.Reason)
 }
 
-// SteerChange names a steer as a person approves it, in whole percent. It is empty where the
-// share stays as it is: the pool's manifest bounds the markets.
+// SteerChange returns the name under which a person approves a steer; its share is in whole
+// percent. It is empty if the share does not change: the markets are bounded by the pool's
+// manifest.
 func (s *Snapshot) SteerChange(x *Steer) string {
 	percent := func(share float64) float64 { return math.Round(100 * share) }
 	if now := &s.Pools[x.Pool].Steer; now.Set && percent(now.Share) == percent(x.Share) || x.Why.Reason == ReasonNotice {
@@ -57,5 +60,6 @@ func (s *Snapshot) SteerChange(x *Steer) string {
 	return fmt.Sprintf("set the Spot share to %.0f%%", percent(x.Share))
 }
 
-// Proposal is how the text of a [Hold] starts that waits for approval; the change follows.
+// Proposal is the prefix of the text of a [Hold] that waits for approval; the name of the change
+// follows it.
 const Proposal = "approval: "

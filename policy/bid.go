@@ -1,12 +1,11 @@
 package policy
 
-// BidStep is the grid of bids on Rackspace Spot, half a cent. A bid is for the
-// life of a node: nothing here raises that of a node that runs.
+// BidStep is the price increment of bids on Rackspace Spot, half a cent. A bid holds for the life
+// of a node: no code raises the bid of a running node.
 const BidStep Money = 5_000
 
-// Bid returns the least bid on the grid that is at least m, and one step when
-// m is not positive. It counts in integers: rounded up in binary fractions,
-// $0.035 would become $0.040.
+// Bid returns the smallest multiple of BidStep that is at least m, or BidStep if m is not positive.
+// It uses integers: rounded up in binary fractions, $0.035 would become $0.040.
 func Bid(m Money) Money {
 	if m <= 0 {
 		return BidStep
@@ -14,8 +13,8 @@ func Bid(m Money) Money {
 	return (m + BidStep - 1) / BidStep * BidStep
 }
 
-// Affords reports whether a node of m costs no more now than PriceMax, the most
-// that p may pay for one. In an auction, a bid on the grid has to be enough too.
+// Affords reports whether a node in m now costs at most PriceMax, the highest price that p may pay
+// for a node. In an auction, the highest bid that does not exceed PriceMax must be sufficient too.
 func (p *Pool) Affords(m *Market) bool {
 	most := p.PriceMax
 	if most == 0 {
@@ -27,8 +26,8 @@ func (p *Pool) Affords(m *Market) bool {
 	return m.Charge() <= most
 }
 
-// Bid returns the bid for a node of p that is worth that much: the least on the
-// grid that is at least worth, and never above PriceMax.
+// Bid returns the bid for a node of p whose value is worth: the smallest multiple of BidStep that
+// is at least worth, limited by PriceMax.
 func (p *Pool) Bid(worth Money) Money {
 	bid := Bid(worth)
 	if p.PriceMax > 0 {

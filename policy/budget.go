@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A BudgetAction is what is done to pods whose budget is spent.
+// A BudgetAction is the action taken on pods whose budget is spent.
 type BudgetAction uint8
 
-// The actions. BudgetAlert only says so; BudgetPause suspends jobs and
-// BudgetEvict evicts pods, both behind a closed gate.
+// The actions. BudgetAlert only reports that the budget is spent. BudgetPause suspends jobs and
+// BudgetEvict evicts pods; both close the gate first.
 const (
 	BudgetAlert BudgetAction = iota
 	BudgetPause
@@ -22,33 +22,31 @@ func (a BudgetAction) String() string {
 	return [...]string{"AlertOnly", "Pause", "Evict"}[a]
 }
 
-// A Budget bounds what the pods that it selects may use of one resource within
-// a sliding window (a GPUBudget), as seen at Snapshot.Now.
+// A Budget limits how much of one resource the pods that it selects may use within a sliding window
+// (a GPUBudget), as of Snapshot.Now.
 type Budget struct {
 	Name      string // "namespace/name"
 	Namespace string
 
-	// UID distinguishes it from another budget of its name; empty where there is
-	// no API server.
+	// UID distinguishes the budget from another one of the same name. It is empty without an API
+	// server.
 	UID string `json:",omitempty"`
 
-	// Created is when its object was made, zero where there is no API server. It may be
-	// after Snapshot.Now, since clocks differ.
+	// Created is the creation time of the object; zero without an API server. It may be after
+	// Snapshot.Now, since clocks differ.
 	Created Time `json:",omitempty"`
 
-	// Invalid says that its object exists and that its specification cannot be
-	// read: it bounds nothing, and what is remembered of it is kept. The fields
-	// below are zero.
+	// Invalid reports that the object exists but its specification cannot be read. Such a budget
+	// limits nothing, and its history is kept. The fields below are zero.
 	Invalid bool `json:",omitempty"`
 
-	// Selector chooses pods of Namespace; of these only the ones that request
-	// Resource count.
+	// Selector selects pods of Namespace. Only the selected pods that request Resource count.
 	Selector Selector
 	Resource string
 
-	// GPUHours is the quota in devices × hours and Dollars that of what the
-	// devices cost; HasGPUHours and HasDollars say which are set. The budget is
-	// spent when one of them is.
+	// GPUHours is the quota in device-hours, and Dollars the quota of what the devices cost.
+	// HasGPUHours and HasDollars report which quotas are set. The budget is spent when either quota
+	// is.
 	GPUHours    float64
 	Dollars     Money
 	HasGPUHours bool
@@ -57,29 +55,28 @@ type Budget struct {
 	// Window is the length of the sliding window.
 	Window time.Duration
 
-	// LiveObjects counts only the pods that are there, as long as they are:
-	// what a deleted pod used is forgotten.
+	// LiveObjects counts a pod only while it exists: the usage of a deleted pod is forgotten.
 	LiveObjects bool
 
 	Action BudgetAction
 
-	// OverQuotaDelay is how long the budget must be spent before Action.
+	// OverQuotaDelay is how long the budget must be spent before Action is taken.
 	OverQuotaDelay time.Duration
 
-	// PodGrace is the grace of an evicted pod where HasPodGrace says so, else
-	// it has its own.
+	// PodGrace is the grace period of an evicted pod if HasPodGrace is set; otherwise the pod's own
+	// grace period applies.
 	PodGrace    time.Duration
 	HasPodGrace bool
 
-	// Gate closes admission as soon as the budget is spent. Pause and Evict
-	// close it anyway, when they begin.
+	// Gate closes admission as soon as the budget is spent. Pause and Evict close it in any case
+	// when they start.
 	Gate bool
 
-	// Closed says that admission is closed now.
+	// Closed reports whether admission is closed now.
 	Closed bool
 }
 
-// Matches reports whether s selects what carries labels.
+// Matches reports whether s selects an object with the given labels.
 func (s *Selector) Matches(labels []Label) bool {
 	if s.Everything {
 		return true
@@ -92,9 +89,9 @@ func (s *Selector) Matches(labels []Label) bool {
 	return len(s.Requirements) > 0
 }
 
-// Counts returns what one pod of t uses of the budget's resource while it holds
-// a node, in thousandths of a device (of a core for "cpu"); 0 when the budget
-// does not select it.
+// Counts returns how much of the budget's resource one pod of t uses while it occupies a node, in
+// thousandths of a device (of a core for "cpu"). It returns 0 if the budget does not select the
+// pod.
 func (b *Budget) Counts(t *Template) int64 {
 	if t.Namespace != b.Namespace {
 		return 0
@@ -111,9 +108,9 @@ func (b *Budget) Counts(t *Template) int64 {
 	return n
 }
 
-// Share returns n thousandths of a device of the budget's resource as a part of
-// what node has of it, in [0, 1]. Of a node that shows fewer devices than its instance
-// type has, since it offers them as slices or by resource claims, those of the type count.
+// Share returns n, in thousandths of a device of the budget's resource, as a share of what node has
+// of that resource, in [0, 1]. A node may show fewer devices than its instance type has, since it
+// offers them as slices or by resource claims; the devices of the type count then.
 func (b *Budget) Share(n int64, node *Node, of *InstanceType) float64 {
 	all := b.of(&node.Allocatable, node.GPUResource)
 	if b.Resource != "cpu" {
@@ -125,7 +122,7 @@ func (b *Budget) Share(n int64, node *Node, of *InstanceType) float64 {
 	return min(1, float64(n)/float64(all))
 }
 
-// of returns how much r holds of the budget's resource, in thousandths.
+// of returns the amount of the budget's resource in r, in thousandths.
 func (b *Budget) of(r *Resources, gpuResource string) int64 {
 	switch b.Resource {
 	case "cpu":
@@ -136,66 +133,65 @@ func (b *Budget) of(r *Resources, gpuResource string) int64 {
 	return 0
 }
 
-// A BudgetMemory is what is remembered of one budget: its ledger, and what was
-// done about it.
+// A BudgetMemory is the history of one budget: its ledger and the actions taken for it.
 type BudgetMemory struct {
 	Name string
 
-	// UID is that of the budget; a budget of another UID has a history of its own.
+	// UID is the UID of the budget. A budget of the same name with another UID has its own history.
 	UID string `json:",omitempty"`
 
-	// Absent is since when no snapshot has had the budget, zero while they have it.
-	// Its history is kept for some time, since what is missing from a cache may exist.
+	// Absent is the time since which no snapshot has contained the budget; zero while snapshots
+	// contain it. Its history is kept for some time, since an object missing from a cache may still
+	// exist.
 	Absent Time `json:",omitempty"`
 
-	// Buckets are the ledger, ascending by Hour; hours without use are left out,
-	// and those that have left the window.
+	// Buckets is the ledger in ascending order of Hour. It has no buckets for hours without use or
+	// for hours that have left the window.
 	Buckets []BudgetBucket
 
-	// Counted is up to when use was booked, zero before the first time.
+	// Counted is the time up to which use has been booked; zero if none has been booked.
 	Counted Time
 
-	// Used and Cost are what was used within the window as of the last
-	// decision, in thousandths of a device × milliseconds and in dollars.
+	// Used is the use within the window as of the last decision, in thousandths of a device ×
+	// milliseconds. Cost is the cost of that use.
 	Used int64
 	Cost Money
 
-	// DevicePrice is what a device cost per hour when the budget's pods were
-	// last seen on nodes with a price; 0 if they never were.
+	// DevicePrice is the price of a device per hour when the budget's pods were last seen on nodes
+	// with a price; 0 if they never were.
 	DevicePrice Money
 
-	// Over is since when the budget has been spent; zero while it is not.
+	// Over is the time since which the budget has been spent; zero while it is not spent.
 	Over Time
 
-	// Closed says that its gate was ordered to close, and Ordered when the gate
-	// was last ordered to change.
+	// Closed reports whether the last order to the gate was to close. Ordered is when the gate was
+	// last ordered to change.
 	Closed  bool
 	Ordered Time
 
-	// Enforced is when a pod was last evicted or a job last suspended for it.
-	// Asked are the pods that were lately asked to go and the jobs that were lately
-	// to be suspended, ascending by Pod.
+	// Enforced is when a pod was last evicted or a job last suspended for the budget. Asked are the
+	// recent requests to evict pods and to suspend jobs, in ascending order of Pod.
 	Enforced Time
 	Asked    []AskedPod
 }
 
-// A BudgetBucket is what the pods of a budget used within one hour of UTC.
+// A BudgetBucket is the use of a budget by its pods within one hour of UTC.
 type BudgetBucket struct {
 	Hour Time // the start of the hour
 
-	// Used is in thousandths of a device × milliseconds, Cost in dollars.
+	// Used is in thousandths of a device × milliseconds.
 	Used int64
 	Cost Money
 }
 
-// An AskedPod is a pod whose deletion was requested, or a job whose suspension was, and when.
+// An AskedPod is a request to delete a pod or to suspend a job, with its time.
 type AskedPod struct {
 	Pod string // "namespace/name"
 	At  Time
 }
 
-// Budget returns what is remembered of the budget called name, nil if nothing
-// is. It is not to be changed.
+// Budget returns the history of the budget called name, or nil if it has no history. Callers must
+// not change it.
 func (m *Memory) Budget(name string) *BudgetMemory {
 	i, found := slices.BinarySearchFunc(m.Budgets, name, func(b BudgetMemory,
 		name string) int {

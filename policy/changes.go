@@ -2,32 +2,32 @@ package policy
 
 import "iter"
 
-// A Changes tells who reads one snapshot of an observer after the other which slots of
-// Nodes and Pods changed in between, so that few have to be read again. The zero value is
-// that of an observer without snapshots. It serves one goroutine at a time. Types and Markets
-// are the same in all snapshots of an observer, but for what the market says of itself.
+// A Changes tracks which slots of Nodes and Pods change between the snapshots of one observer, so
+// that consumers that read every snapshot need to read only those again. The zero value is the
+// Changes of an observer without snapshots. Only one goroutine at a time may use it. Types and
+// Markets are the same in all snapshots of an observer, except for the state of the markets.
 type Changes struct {
 	serial  uint32 // of the last snapshot
 	nodes   slotSerials[NodeID]
 	pods    slotSerials[PodID]
 	counts  PoolCounts
 	held    poolsHeld
-	noticed SlotSet[NodeID] // under notice
+	noticed SlotSet[NodeID] // nodes under notice
 	pending SlotSet[PodID]
 }
 
-// slotSerials are the serials of the first snapshots that held slots as they are now.
+// slotSerials contains, for each slot, the serial of the first snapshot with its present content.
 type slotSerials[ID ~int32] struct {
 	of     []uint32
-	blocks []uint32 // the greatest of each blockSize slots
+	blocks []uint32 // maximum of each blockSize slots
 }
 
 const blockSize = 64
 
-// NoteNode says that the next snapshot is the first that holds the slot of n as it is.
+// NoteNode records that the slot of n differs in the next snapshot.
 func (c *Changes) NoteNode(n NodeID) { c.nodes.note(int(n), c.serial+1) }
 
-// NotePod says the same of a pod.
+// NotePod records that the slot of p differs in the next snapshot.
 func (c *Changes) NotePod(p PodID) { c.pods.note(int(p), c.serial+1) }
 
 func (x *slotSerials[ID]) note(i int, serial uint32) {
@@ -35,7 +35,7 @@ func (x *slotSerials[ID]) note(i int, serial uint32) {
 	x.of[i], x.blocks[i/blockSize] = serial, serial
 }
 
-// grow makes room for n slots. Those that are added are new in the snapshot serial.
+// grow extends x to n slots. Added slots are new in the snapshot with the given serial.
 func (x *slotSerials[ID]) grow(n int, serial uint32) {
 	for i := len(x.of); i < n; i++ {
 		if i%blockSize == 0 {
@@ -45,12 +45,12 @@ func (x *slotSerials[ID]) grow(n int, serial uint32) {
 	}
 }
 
-// since lists those of n slots that changed after the snapshot serial.
+// since returns the slots among the first n that changed after the snapshot with the given serial.
 func (x *slotSerials[ID]) since(serial uint32, n int) Cursor[ID] {
 	return Cursor[ID]{of: x.of, blocks: x.blocks, serial: serial, n: n}
 }
 
-// Publish makes s, whose tables are complete, the next snapshot.
+// Publish makes s the next snapshot. Its tables must be complete.
 func (c *Changes) Publish(s *Snapshot) {
 	c.serial++
 	c.nodes.grow(len(s.Nodes), c.serial)
@@ -71,21 +71,21 @@ func (c *Changes) Publish(s *Snapshot) {
 	}
 }
 
-// A changesOf is a snapshot among those of its observer. It is that of the tables which
-// it was published with: a view with other tables has no changes.
+// A changesOf identifies a snapshot of an observer. It applies only to the tables with which the
+// snapshot was published: a view with other tables has no changes.
 type changesOf struct {
 	Mark
 	nodes *Node
 	pods  *Pod
 }
 
-// A Mark names a snapshot of an observer. The zero Mark names none.
+// A Mark identifies a snapshot of an observer. The zero Mark identifies no snapshot.
 type Mark struct {
 	of     *Changes
 	serial uint32
 }
 
-// Mark returns that of s: the zero Mark where nothing is known of what changed.
+// Mark returns the mark of s; the zero Mark if the changes of s are unknown.
 func (s *Snapshot) Mark() Mark {
 	x := &s.changes
 	if x.of == nil || x.of.serial != x.serial || len(s.Nodes) == 0 || len(s.Pods) == 0 || x.nodes != &s.Nodes[0] ||
@@ -95,18 +95,18 @@ func (s *Snapshot) Mark() Mark {
 	return x.Mark
 }
 
-// Whole returns s as a snapshot of which it is not known what changed, so that all of it is read.
+// Whole returns s as a snapshot without known changes, so that consumers read all of it.
 func (s *Snapshot) Whole() Snapshot {
 	whole := *s
 	whole.changes = changesOf{}
 	return whole
 }
 
-// Follows reports whether it is known which slots changed since the snapshot of m. Slots
-// that were added since count as changed.
+// Follows reports whether the slots that changed since the snapshot of m are known. Slots that were
+// added since count as changed.
 func (s *Snapshot) Follows(m Mark) bool { return m.of != nil && s.Mark().of == m.of }
 
-// UnderNotice lists the nodes that the provider takes back, ascending, where that is known.
+// UnderNotice returns the nodes under notice in ascending order, and whether they are known.
 func (s *Snapshot) UnderNotice() (list []NodeID, known bool) {
 	if m := s.Mark(); m.of != nil {
 		return m.of.noticed.All(), true
@@ -114,7 +114,7 @@ func (s *Snapshot) UnderNotice() (list []NodeID, known bool) {
 	return nil, false
 }
 
-// Pending lists the pods in phase PodPending, ascending.
+// Pending iterates over the pods in phase PodPending in ascending order.
 func (s *Snapshot) Pending() iter.Seq[*Pod] {
 	return func(yield func(*Pod) bool) {
 		if m := s.Mark(); m.of != nil {
@@ -133,8 +133,8 @@ func (s *Snapshot) Pending() iter.Seq[*Pod] {
 	}
 }
 
-// NodesSince lists the nodes that may have changed since the snapshot of m, ascending: all
-// where that is not known.
+// NodesSince returns the nodes that may have changed since the snapshot of m, in ascending order:
+// all nodes if the changes are unknown.
 func (s *Snapshot) NodesSince(m Mark) Cursor[NodeID] {
 	if !s.Follows(m) {
 		return Cursor[NodeID]{n: len(s.Nodes)}
@@ -142,8 +142,8 @@ func (s *Snapshot) NodesSince(m Mark) Cursor[NodeID] {
 	return m.of.nodes.since(m.serial, len(s.Nodes))
 }
 
-// PodsSince lists the pods that may have changed since the snapshot of m, ascending: all
-// where that is not known.
+// PodsSince returns the pods that may have changed since the snapshot of m, in ascending order: all
+// pods if the changes are unknown.
 func (s *Snapshot) PodsSince(m Mark) Cursor[PodID] {
 	if !s.Follows(m) {
 		return Cursor[PodID]{n: len(s.Pods)}
@@ -151,16 +151,16 @@ func (s *Snapshot) PodsSince(m Mark) Cursor[PodID] {
 	return m.of.pods.since(m.serial, len(s.Pods))
 }
 
-// A Cursor lists slots: ID is one after each call of Next that says that there is one more.
+// A Cursor iterates over slots: ID is the current slot after each call of Next that returns true.
 type Cursor[ID ~int32] struct {
 	ID ID
 
-	of, blocks []uint32 // none where all are listed
+	of, blocks []uint32 // nil if all slots are listed
 	serial     uint32
 	next, n    int
 }
 
-// Next advances to the next slot.
+// Next advances to the next slot and reports whether there is one.
 func (c *Cursor[ID]) Next() bool {
 	for ; c.next < c.n; c.next++ {
 		if c.of == nil {
@@ -179,14 +179,14 @@ func (c *Cursor[ID]) Next() bool {
 	return int(c.ID) < c.n
 }
 
-// A SlotSet keeps the slots for which something holds. The zero value holds none.
+// A SlotSet is the set of slots for which a condition holds. The zero value is the empty set.
 type SlotSet[ID ~int32] struct{ list, spare []ID }
 
-// All returns the slots, ascending. The list is valid until the next Read.
+// All returns the slots in ascending order. The result is valid until the next Read.
 func (x *SlotSet[ID]) All() []ID { return x.list }
 
-// Read asks again whether it holds for the slots of c: those that changed since the last Read,
-// or all.
+// Read evaluates the condition again for the slots of c, which must be those that changed since the
+// last Read, or all slots.
 func (x *SlotSet[ID]) Read(c Cursor[ID], holds func(ID) bool) {
 	list, next := x.list, x.spare[:0]
 	if c.of == nil {

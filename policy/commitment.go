@@ -5,37 +5,37 @@ import (
 	"strings"
 )
 
-// A Commitment is capacity on demand that was paid for in advance: a reserved
-// instance, a savings plan, or a capacity reservation. Nodes on demand that it covers cost nothing more,
-// and it is paid for whether it covers any or not. So no decision saves its fee,
-// and one that leaves it unused wastes it.
+// A Commitment is on-demand capacity that was paid for in advance: a reserved instance, a savings
+// plan, or a capacity reservation. On-demand nodes that it covers cost nothing more, and it is paid
+// for whether it covers any or not. So no decision saves its fee, and a decision that leaves it
+// unused wastes it.
 type Commitment struct {
 	// Name is unique among the commitments of a snapshot.
 	Name string
 
-	// Region, Zone, Family and Type say which nodes on demand it covers. An
-	// empty one matches all.
+	// Region, Zone, Family and Type select the on-demand nodes that it covers. An empty field
+	// matches all.
 	Region, Zone, Family, Type string
 
-	// Unit is what Amount counts; Amount is the most that it covers at once. It
-	// is what this cluster may count on, less than all of it where an account
-	// has other uses for it. Unused is the part that covers no node now.
+	// Unit is the unit of Amount and Unused. Amount is the maximum that the commitment covers at
+	// once for this cluster, which is less than all of it if the account has other uses for it.
+	// Unused is the part that covers no node now.
 	Unit           CoverUnit
 	Amount, Unused int64
 
-	// Until is when it ends, 0 for never. A snapshot after that has an Amount of 0.
+	// Until is when it ends; 0 means never. In snapshots after that its Amount is 0.
 	Until Time `json:",omitempty"`
 
-	// Fee is what the commitment costs per hour, used or not; NoPrice where that
-	// is not known. It is for reports: no price that is compared has it in it.
+	// Fee is the cost of the commitment per hour, used or not; NoPrice if that is unknown. It is
+	// for reports only: no price that is compared includes it.
 	Fee Money
 }
 
-// CommitmentMax is the greatest amount of a commitment, a million dollars an hour: a greater one
+// CommitmentMax is the maximum amount of a commitment, a million dollars per hour: a larger amount
 // must be a typing error, and sums would overflow.
 const CommitmentMax = int64(1_000_000 * Dollar)
 
-// A CoverUnit is what the amount of a commitment counts.
+// A CoverUnit is the unit of the amount of a commitment.
 type CoverUnit uint8
 
 // The units of commitments.
@@ -43,21 +43,20 @@ const (
 	// CoverNodes counts nodes: a reserved instance of one type.
 	CoverNodes CoverUnit = iota
 
-	// CoverSizes counts the provider's sizes within a family, sixteen to a
-	// "large": reserved instances that are flexible in size. See SizeUnits.
+	// CoverSizes counts the provider's sizes within a family, sixteen for a "large": reserved
+	// instances that are flexible in size. See SizeUnits.
 	CoverSizes
 
-	// CoverDollars counts micro-dollars an hour at the on-demand price: a savings plan. One that
-	// commits to spend 7 dollars an hour at a discount of 30% covers nodes that cost 10.
+	// CoverDollars counts micro-dollars per hour at the on-demand price: a savings plan. A plan
+	// that commits to spend $7 per hour at a discount of 30% covers nodes that cost $10 per hour.
 	CoverDollars
 )
 
-// String returns the word used in output.
+// String returns the name of u for output.
 func (u CoverUnit) String() string { return [...]string{"nodes", "sizes", "dollars"}[u] }
 
-// SizeUnits returns how large an instance type of AWS is within its family,
-// sixteen for a "large" (four times the factor that AWS publishes); 0 for a name
-// without a size.
+// SizeUnits returns the size of an AWS instance type within its family, sixteen for a "large" (four
+// times the normalisation factor that AWS publishes); 0 for a name without a size.
 func SizeUnits(instanceType string) int64 {
 	const large, xlarge = 16, 32
 	_, size, _ := strings.Cut(instanceType, ".")
@@ -87,8 +86,8 @@ func SizeUnits(instanceType string) int64 {
 	return times * xlarge
 }
 
-// Takes returns how much of c one node of market m takes, of type t in the zone
-// of that name; 0 where c does not cover it.
+// Takes returns how many units of c one node of market m uses, of type t in the zone with the given
+// name; 0 if c does not cover it.
 func (c *Commitment) Takes(m *Market, t *InstanceType, zone string) int64 {
 	if m.Capacity == Spot || c.Region != "" && c.Region != m.Region || c.Zone != "" && c.Zone != zone ||
 		c.Family != "" && c.Family != t.Family || c.Type != "" && c.Type != t.Name {
@@ -103,8 +102,7 @@ func (c *Commitment) Takes(m *Market, t *InstanceType, zone string) int64 {
 	return 1
 }
 
-// Scope says in words which nodes c covers, as in "10 nodes of m5.large in zone
-// use1-az1".
+// Scope describes the nodes that c covers, such as "10 nodes of m5.large in zone use1-az1".
 func (c *Commitment) Scope() string {
 	var s string
 	switch c.Unit {

@@ -1,26 +1,26 @@
 package policy
 
-// CPUCredits are the terms of a burstable type, on which its processors may be used for more
-// than a part of the time. The zero value is a type that has none.
+// CPUCredits are the terms of a burstable type, whose CPUs may be fully used only for a part of the
+// time. The zero value means a type that is not burstable.
 type CPUCredits struct {
-	// Baseline is the CPU that a node may use all the time, in thousandths of a vCPU. A node
-	// that uses less earns credits, at most those of 24 hours of the whole baseline.
+	// Baseline is the CPU that a node may use continuously, in thousandths of a vCPU. A node that
+	// uses less earns credits, at most the baseline of 24 hours.
 	Baseline int64 `json:",omitempty"`
 
 	// Surplus is the price of an hour of one vCPU beyond the baseline and the credits earned.
 	Surplus Money `json:",omitempty"`
 
-	// Standard reports whether a node without credits is slowed down to its baseline in place
-	// of being charged, and Launch is how many minutes of one vCPU it then starts with.
+	// Standard reports whether a node without credits is slowed down to its baseline instead of
+	// being charged. Launch is the number of vCPU-minutes that such a node starts with.
 	Standard bool  `json:",omitempty"`
 	Launch   int64 `json:",omitempty"`
 }
 
-// A CPUUse is what all pods of a cluster use and request: CPU in thousandths of a core, memory
+// A CPUUse is the usage and requests of all pods of a cluster: CPU in thousandths of a core, memory
 // in bytes.
 type CPUUse struct{ Used, Requested, Memory int64 }
 
-// EstimateUse writes into s what the replicas that workloads have now use and request.
+// EstimateUse sets s.Use to the usage and requests of the present replicas of all workloads.
 func (s *Snapshot) EstimateUse() {
 	s.Use = CPUUse{}
 	for i := range s.Templates {
@@ -35,9 +35,10 @@ func (s *Snapshot) EstimateUse() {
 	}
 }
 
-// surplus returns what a node of t is expected to pay per hour for CPU beyond its baseline when
-// it is as full of pods as it can be, and they use what those of the whole cluster do. A node
-// that is slowed down has the price of the CPU that it lacks, though no bill has it.
+// surplus returns the expected hourly charge of a node of t for CPU beyond its baseline, if it is
+// as full of pods as possible and they use as much of their requests as those of the whole cluster.
+// For a node that is slowed down instead, it is the price of the CPU that the node lacks, although
+// that is never billed.
 func (u *CPUUse) surplus(t *InstanceType) Money {
 	if t.Credits.Baseline == 0 || u.Used == 0 || u.Requested == 0 {
 		return 0

@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// NodeFees are costs of a node on top of its price: Fee is for what is charged per node,
-// such as a licence or a monitoring agent, and Volumes for its root and data volumes. Credits
-// are for CPU beyond the baseline of a burstable type; they depend on what its pods use, so
-// that only what was charged has them, and no price per hour.
+// NodeFees are the costs of a node in addition to its price. Fee is a charge per node, such as a
+// licence or a monitoring agent, and Volumes the charge for its root and data volumes. Credits is
+// the charge for CPU beyond the baseline of a burstable type; it depends on the usage of its pods,
+// so it is set only in what was charged, and not in prices per hour.
 type NodeFees struct {
 	Fee     Money `json:",omitempty"`
 	Volumes Money `json:",omitempty"`
 	Credits Money `json:",omitempty"`
 }
 
-// Total returns their sum.
+// Total returns the sum of the fees.
 func (f NodeFees) Total() Money { return f.Fee + f.Volumes + f.Credits }
 
-// FeeMax is the greatest fee of a node per hour.
+// FeeMax is the maximum fee of a node per hour.
 const FeeMax = 1000 * Dollar
 
-// Fees returns what a node of pool in market m is expected to cost per hour on top of its
-// price. None is the pool of a node that no pool holds, and the market of one of no market.
+// Fees returns the expected hourly cost of a node of pool in market m in addition to its price.
+// pool is None for a node without a pool, and m is None for a node without a market.
 func (s *Snapshot) Fees(pool PoolID, m MarketID) Money {
 	var fees Money
 	if m >= 0 {
@@ -37,7 +37,7 @@ func (s *Snapshot) Fees(pool PoolID, m MarketID) Money {
 	return fees
 }
 
-// WithoutFees returns s as a provisioner sees it that knows no fees and no CPU credits.
+// WithoutFees returns s as a provisioner that ignores fees and CPU credits sees it.
 func (s *Snapshot) WithoutFees() *Snapshot {
 	fees := slices.ContainsFunc(s.Pools, func(p Pool) bool { return p.Fees != NodeFees{} })
 	if !fees && s.Use == (CPUUse{}) {
@@ -54,8 +54,9 @@ func (s *Snapshot) WithoutFees() *Snapshot {
 	return &x
 }
 
-// ParseFee reads what a node costs per hour on top of its price: dollars per hour, as 0.02 or
-// $0.02/h, or per month of [HoursPerMonth], as $15/month.
+// ParseFee parses a cost of a node in addition to its price: dollars per hour, such as 0.02 or
+// $0.02/h, or dollars per month of [HoursPerMonth], such as $15/month. It returns the cost per
+// hour.
 func ParseFee(text string) (Money, error) {
 	amount, per, divided := strings.Cut(strings.TrimSpace(text), "/")
 	hours := 1.0
@@ -78,5 +79,5 @@ func ParseFee(text string) (Money, error) {
 	return Dollars(x / hours), nil
 }
 
-// statedFeeMax is the greatest fee that a user may state: a greater one is a typing error.
+// statedFeeMax is the maximum fee that a user may state: a larger one must be a typing error.
 const statedFeeMax = 100 * Dollar

@@ -1,20 +1,20 @@
 package policy
 
-// A HeldState is how a node counts in what its pool holds.
+// A HeldState is how a node counts towards the capacity of its pool.
 type HeldState uint8
 
-// The states. A node is not held if it is gone or on its way out, if the provider takes it, or if
-// another controller drains it.
+// The states. A node is not held if it is gone or leaving, if it is under notice, or if another
+// controller drains it.
 const (
 	NotHeld      HeldState = iota
 	HeldStanding           // initialized, and no controller is draining it
-	HeldWaiting            // initialized, and our drain of it was ordered and has not begun
+	HeldWaiting            // initialized, and a drain of it by Spotter was ordered and has not started
 	HeldArriving           // launching or joining, and no plan requested it
-	HeldOrdered            // launching or joining as a plan asked
+	HeldOrdered            // launching or joining at the request of a plan
 	heldStates
 )
 
-// Held returns how n counts in what its pool holds.
+// Held returns how n counts towards the capacity of its pool.
 func (n *Node) Held() HeldState {
 	switch {
 	case n.Pool == None || n.Market == None || n.Phase == NodeGone || n.Phase >= NodeDraining:
@@ -31,19 +31,19 @@ func (n *Node) Held() HeldState {
 	return HeldStanding
 }
 
-// Held is a number of nodes, and the vCPUs and accelerators that their types have.
+// A Held is a number of nodes, with the total vCPUs and accelerators of their types.
 type Held struct{ Nodes, VCPU, GPU int64 }
 
-// A PoolHeld is what a pool holds, by HeldState and CapacityType.
+// A PoolHeld is the capacity of a pool, by HeldState and CapacityType.
 type PoolHeld [heldStates][3]Held
 
-// add adds (1) a node of a type, or takes it off (-1).
+// add adds (sign 1) or removes (sign -1) a node of a type.
 func (x *PoolHeld) add(state HeldState, c CapacityType, t *InstanceType, sign int64) {
 	h := &x[state][c]
 	h.Nodes, h.VCPU, h.GPU = h.Nodes+sign, h.VCPU+sign*t.VCPU, h.GPU+sign*t.Capacity.GPU
 }
 
-// Held returns what pool holds.
+// Held returns the capacity of pool.
 func (s *Snapshot) Held(pool PoolID) (x PoolHeld) {
 	if m := s.Mark(); m.of != nil {
 		return m.of.held.of(pool)
@@ -58,20 +58,20 @@ func (s *Snapshot) Held(pool PoolID) (x PoolHeld) {
 	return x
 }
 
-// A poolsHeld keeps what all pools hold while nodes change.
+// A poolsHeld tracks the capacity of all pools as nodes change.
 type poolsHeld struct {
 	pools []PoolHeld
 	nodes []heldNode
 }
 
-// A heldNode is a node as it was counted.
+// A heldNode is the state of a node as it was last counted.
 type heldNode struct {
 	pool   PoolID
 	market MarketID
 	state  HeldState
 }
 
-// read recounts the node of slot id.
+// read recounts the node with the given id.
 func (x *poolsHeld) read(s *Snapshot, id NodeID) {
 	for len(x.nodes) <= int(id) {
 		x.nodes = append(x.nodes, heldNode{})

@@ -7,74 +7,71 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An Account meters nodes on demand of which commitments pay a part. That part
-// changes whenever one of them comes or goes, so each node has stretches of its
-// life in which it costs its price, nothing, or something between.
+// An Account meters on-demand nodes whose cost is partly paid by commitments. The part that
+// commitments pay changes whenever such a node starts or stops, so a node costs its full price,
+// nothing, or something between during different intervals of its life.
 //
-// What a commitment covers at an instant is what Coverage says for the
-// nodes that run then. (AWS counts what runs in a clock hour, which may cover a
-// little more where nodes come and go within it.) Among the nodes of one market
-// those that were launched first are covered first.
+// Coverage determines what commitments pay at an instant, for the nodes that run at that instant.
+// (AWS counts what runs in a clock hour, which may cover a little more where nodes start and stop
+// within it.) Among the nodes of one market, those that were launched first are covered first.
 type Account struct {
 	cover   *Coverage
 	curves  []*Curve
 	markets []policy.Market
 	window  Span
-	running [][]*tab // by market, in the order of their launch
+	running [][]*tab // by market, in launch order
 }
 
-// A tab is what one node owes so far.
+// A tab is the account of one node.
 type tab struct {
 	node   int
 	market policy.MarketID
 	from   policy.Time
 
-	// since is up to when it is summed up, and paid what commitments pay of its
-	// list price per hour from then on. helped says that they ever paid.
-	// last is paid over the last stretch that took any time.
+	// since is the time up to which the cost is summed. paid is the part of the list price per hour
+	// that commitments pay from then on, and last is the part that they paid over the last interval
+	// of positive length. helped reports whether they ever paid.
 	since      policy.Time
 	paid, last policy.Money
 	helped     bool
 
-	// high and low are the sum of price × milliseconds × what is left open of the
-	// list price, in 128 bits.
+	// high and low are the 128-bit sum of price × milliseconds × (list price − paid).
 	high, low uint64
 }
 
-// NewAccount returns the account of no nodes. The markets are those that cover
-// is of, and a curve is given for each.
+// NewAccount returns an account without nodes. The markets must be those of cover, with one curve
+// for each market.
 func NewAccount(cover *Coverage, markets []policy.Market, curves []*Curve, window Span) *Account {
 	return &Account{cover: cover, curves: curves, markets: markets, window: window, running: make([][]*tab, len(markets))}
 }
 
-// Coverage returns what commitments cover of the nodes that run. It is only to be
-// read.
+// Coverage returns what commitments cover of the running nodes. Callers must not change it.
 func (a *Account) Coverage() *Coverage { return a.cover }
 
-// Covers reports whether nodes of market m are metered here: those that some
-// commitment may cover.
+// Covers reports whether some commitment may cover nodes of market m; only such nodes are metered
+// here.
 func (a *Account) Covers(m policy.MarketID) bool { return a.cover.Covers(m) }
 
-// Start starts to meter a node of market m that was launched at t. The number identifies it in
-// Stop.
+// Start starts metering a node of market m that was launched at t. The number identifies the node
+// in Stop and Owes.
 func (a *Account) Start(node int, m policy.MarketID, t policy.Time) {
 	a.running[m] = append(a.running[m], &tab{node: node, market: m, from: t, since: t})
 	a.cover.Add(m, 1)
 	a.share(t)
 }
 
-// Lapse ends commitment i at t.
+// Lapse ends the commitment with index i at t.
 func (a *Account) Lapse(i int, t policy.Time) {
 	a.cover.Lapse(i)
 	a.share(t)
 }
 
-// Stop ends the life of a node of market m at t. It returns what is billed for it
-// in the window, and what commitments spared of that.
+// Stop ends the life of a node of market m at t. It returns the amount billed for the node in the
+// window, and the amount that commitments saved.
 //
-// A life under MinimumBilled is billed to its minute at the part that was open
-// before it ended. A node that was never covered is billed as Curve.Bill does; one
-// that was is rounded up to the micro-dollar.
+// A life shorter than MinimumBilled is billed as MinimumBilled, at the rate that was not covered
+// before the life ended. A node that was never covered is billed as by Curve.Bill. The bill of a
+// node that was covered is rounded up to a micro-dollar.
 func (a *Account) Stop(node int, m policy.MarketID, t policy.Time) (bill, spared policy.Money) {
 	i := slices.IndexFunc(a.running[m], func(x *tab) bool { return x.node == node })
 	bill, spared = a.ended(*a.running[m][i], t)
@@ -84,9 +81,9 @@ func (a *Account) Stop(node int, m policy.MarketID, t policy.Time) (bill, spared
 	return bill, spared
 }
 
-// Owes returns the cost so far, at t, of a running node of market m, and changes nothing. It never
-// falls as t grows: the minimum of one minute that Stop bills is left out, since commitments may
-// yet pay for the rest of it.
+// Owes returns the cost at t of a running node of market m since its launch, without changing the
+// account. It never falls as t grows: it leaves out the minimum of one minute that Stop bills,
+// since commitments may still pay for the rest of that minute.
 func (a *Account) Owes(node int, m policy.MarketID, t policy.Time) policy.Money {
 	i := slices.IndexFunc(a.running[m], func(x *tab) bool { return x.node == node })
 	x := *a.running[m][i]
@@ -94,8 +91,7 @@ func (a *Account) Owes(node int, m policy.MarketID, t policy.Time) policy.Money 
 	return a.billed(&x, a.curves[m].accrued(Span{x.from, t}, a.window))
 }
 
-// ended returns what is billed for a life that ends at t, and what commitments
-// spared of that.
+// ended returns the bill for a life that ends at t, and the amount that commitments saved.
 func (a *Account) ended(x tab, t policy.Time) (bill, spared policy.Money) {
 	full := a.curves[x.market].Bill(Span{x.from, t}, a.window)
 	a.settle(&x, t)
@@ -105,7 +101,7 @@ func (a *Account) ended(x tab, t policy.Time) (bill, spared policy.Money) {
 	return bill, full - bill
 }
 
-// billed returns what is billed of the full amount for what x is summed up to.
+// billed returns the part of full, the bill without commitments, that x is billed.
 func (a *Account) billed(x *tab, full policy.Money) policy.Money {
 	if !x.helped {
 		return full
@@ -113,7 +109,7 @@ func (a *Account) billed(x *tab, full policy.Money) policy.Money {
 	return min(x.owed(a.markets[x.market].OnDemand), full)
 }
 
-// share gives each node its part of what commitments pay from t on.
+// share distributes what commitments pay from t on among the running nodes.
 func (a *Account) share(t policy.Time) {
 	for m := range a.running {
 		if len(a.running[m]) == 0 {
@@ -132,7 +128,7 @@ func (a *Account) share(t policy.Time) {
 	}
 }
 
-// settle sums up what x owes until t.
+// settle adds to x the cost up to t.
 func (a *Account) settle(x *tab, t policy.Time) {
 	in := Span{x.since, t}.Clip(a.window)
 	if t > x.since {
@@ -150,7 +146,7 @@ func (a *Account) settle(x *tab, t policy.Time) {
 	x.high, _ = bits.Add64(x.high, high, carry)
 }
 
-// owed returns the sum in micro-dollars, rounded up.
+// owed returns the sum in micro-dollars, rounded up. list is the list price of the node.
 func (x *tab) owed(list policy.Money) policy.Money {
 	quotient, rest := bits.Div64(x.high, x.low, uint64(list)*msPerHour)
 	if rest > 0 {

@@ -1,9 +1,9 @@
-// Package billing is the meter: price × time, exactly. The simulator, the
+// Package billing is the meter: it integrates prices over time exactly. The simulator, the
 // evaluation and the live controller all bill with it.
 //
-// Amounts are summed in micro-dollar-milliseconds per hour, as integers, and
-// divided once per node; so a bill depends neither on the order of its terms
-// nor on how often the meter was read.
+// Amounts are summed as integers, in micro-dollars per hour × milliseconds, and divided once per
+// node. A bill therefore depends neither on the order of its terms nor on how often the meter was
+// read.
 package billing
 
 import (
@@ -13,17 +13,16 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// MinimumBilled is the least time that a node is charged for (AWS bills Linux
-// instances by the second, with a minimum of one minute).
+// MinimumBilled is the shortest time that a node is charged for. (AWS bills Linux instances by the
+// second, with a minimum of one minute.)
 const MinimumBilled = time.Minute
 
-// msPerHour is the number of milliseconds in the hour that prices are for.
+// msPerHour is the number of milliseconds in an hour; prices are per hour.
 const msPerHour = 3_600_000
 
-// A Curve is the price of a market over time: Price[i] holds from At[i] until
-// At[i+1]. At is ascending; before At[0] the first price holds. An instant at
-// which the market is not offered keeps the price in force before it, since a
-// node that still runs is still charged.
+// A Curve is the price of a market over time: price[i] holds from at[i] until at[i+1]. at is
+// ascending; before at[0] the first price holds. While the market is not offered the previous price
+// stays in force, since a node that still runs is still charged.
 type Curve struct {
 	at    []policy.Time
 	price []policy.Money
@@ -32,9 +31,9 @@ type Curve struct {
 	sum []int64
 }
 
-// NewCurve returns the curve of the changes at and price, of equal length and
-// at least one of them a price. An entry of policy.NoPrice keeps the price
-// before it, or takes the first price after it.
+// NewCurve returns the curve whose price is price[i] from at[i] on. The slices must have the same
+// length, and at least one entry must be a price. An entry of policy.NoPrice takes the price before
+// it, or, at the start, the first price after it.
 func NewCurve(at []policy.Time, price []policy.Money) *Curve {
 	c := &Curve{at: at, price: slices.Clone(price), sum: make([]int64, len(at))}
 	last := policy.NoPrice
@@ -67,16 +66,17 @@ func (c *Curve) index(t policy.Time) int {
 	return max(i, 0)
 }
 
-// integral returns price × milliseconds from at[0] to t, negative before.
+// integral returns the integral of the price from at[0] to t, which is negative if t is before
+// at[0].
 func (c *Curve) integral(t policy.Time) int64 {
 	i := c.index(t)
 	return c.sum[i] + int64(c.price[i])*int64(t-c.at[i])
 }
 
-// A Span is a half-open stretch of time.
+// A Span is a half-open time interval: it includes From and excludes To.
 type Span struct{ From, To policy.Time }
 
-// Clip returns the part of s inside window, empty if they do not overlap.
+// Clip returns the part of s inside window; it is empty if they do not overlap.
 func (s Span) Clip(window Span) Span {
 	from, to := max(s.From, window.From), min(s.To, window.To)
 	return Span{from, max(from, to)}
@@ -85,15 +85,15 @@ func (s Span) Clip(window Span) Span {
 // Length returns the duration of s.
 func (s Span) Length() time.Duration { return s.To.Sub(s.From) }
 
-// Bill returns what a node on c costs inside window for a life: by the
-// millisecond, a life under MinimumBilled as MinimumBilled from launch, cut at
-// the window's edges. It is rounded half up to one micro-dollar, once.
+// Bill returns the cost of a node on c within window for the given life. A node is billed by the
+// millisecond. A life shorter than MinimumBilled is extended to MinimumBilled from its launch
+// before it is clipped to window. The cost is rounded once, half up to a micro-dollar.
 func (c *Curve) Bill(life, window Span) policy.Money {
 	life.To = max(life.To, life.From.Add(MinimumBilled))
 	return c.accrued(life, window)
 }
 
-// accrued returns what Bill does without a least time that is billed.
+// accrued is Bill without the minimum of MinimumBilled.
 func (c *Curve) accrued(life, window Span) policy.Money {
 	in := life.Clip(window)
 	if in.To <= in.From {
@@ -102,8 +102,8 @@ func (c *Curve) accrued(life, window Span) policy.Money {
 	return round(c.integral(in.To) - c.integral(in.From))
 }
 
-// BillAtMost returns what Bill does for a node that never pays more than most
-// an hour, such as its bid in an auction.
+// BillAtMost is Bill for a node that never pays more than most per hour, such as its bid in an
+// auction.
 func (c *Curve) BillAtMost(life, window Span, most policy.Money) policy.Money {
 	life.To = max(life.To, life.From.Add(MinimumBilled))
 	in := life.Clip(window)
@@ -119,22 +119,22 @@ func (c *Curve) BillAtMost(life, window Span, most policy.Money) policy.Money {
 	return round(sum)
 }
 
-// Flat returns what a node at one price costs inside window for a life, as
-// Curve.Bill does.
+// Flat returns the cost of a node at a constant price within window for the given life, with the
+// minimum and the rounding of Curve.Bill.
 func Flat(price policy.Money, life, window Span) policy.Money {
 	life.To = max(life.To, life.From.Add(MinimumBilled))
 	in := life.Clip(window)
 	return round(int64(price) * int64(in.To-in.From))
 }
 
-// Fees returns what a node is charged inside window for a life on top of its price, of fees
-// per hour, each as Flat does.
+// Fees returns the fees that a node is charged within window for the given life in addition to its
+// price. Each of the hourly fees is billed as by Flat.
 func Fees(hourly policy.NodeFees, life, window Span) policy.NodeFees {
 	return policy.NodeFees{Fee: Flat(hourly.Fee, life, window), Volumes: Flat(hourly.Volumes, life, window)}
 }
 
-// Committed returns amount after a commitment that saves the given share of
-// it, in [0, 1].
+// Committed returns amount less the share of it that a commitment saves. discount is that share, in
+// [0, 1].
 func Committed(amount policy.Money, discount float64) policy.Money {
 	return amount - amount.Times(discount)
 }

@@ -8,45 +8,45 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Coverage says which part of the cost of a number of on-demand nodes commitments
-// pay, and so what one more node costs and what one fewer saves.
+// A Coverage computes which part of the cost of on-demand nodes commitments pay, and so what one
+// more node costs and what one node fewer saves.
 //
-// Commitments are applied as providers do: first those for a zone, then those for a
-// type, for a family, and for all, ties by name; each to the running nodes that
-// match, the most expensive first. The order in which nodes were launched does not
-// matter.
+// Commitments are applied as providers apply them: first those for a zone, then those for a type,
+// then those for a family, then all others; ties are broken by name. Each commitment is applied to
+// the running nodes that match it, the most expensive first. The order in which nodes were launched
+// does not matter.
 //
-// Amounts are at the on-demand price of the catalog. Where a node costs another
-// price now, the same part of it is left open.
+// Amounts are at the on-demand price of the catalog. If a node is charged another price,
+// commitments pay the same share of that price.
 type Coverage struct {
 	markets []policy.Market
 	terms   []term
 
-	// order holds the markets that some commitment covers. place is, by market, one
-	// more than its index in order, or 0.
+	// order lists the markets that some commitment covers, the most expensive first. place is, by
+	// market, one more than its index in order, or 0 if no commitment covers it.
 	order []policy.MarketID
 	place []int32
 
-	// By place in order, count is the number of nodes and paid what commitments pay
-	// for them per hour; open is what is left for all, both at list prices.
+	// count is the number of nodes and paid what commitments pay for them per hour, both by index
+	// in order. open is what commitments leave unpaid for all nodes per hour. All amounts are at
+	// list prices.
 	count []int64
 	paid  []policy.Money
 	open  policy.Money
 
-	unused []int64        // by commitment
-	left   []policy.Money // scratch of apply, by place in order
+	unused []int64        // by commitment, in its unit
+	left   []policy.Money // scratch space of apply, by index in order
 }
 
-// A term is one commitment, with what a node of each market in order takes of
-// it.
+// A term is one commitment, with the units of it that a node of each market in order uses.
 type term struct {
 	index  int
 	amount int64
 	takes  []int64
 }
 
-// NewCoverage returns the coverage of no nodes by commitments. The tables are
-// those of a snapshot and are shared.
+// NewCoverage returns the coverage of zero nodes by commitments. The tables must be those of one
+// snapshot; they are not copied.
 func NewCoverage(types []policy.InstanceType, zones []string, markets []policy.Market,
 	commitments []policy.Commitment) *Coverage {
 	c := &Coverage{markets: markets, unused: make([]int64, len(commitments))}
@@ -82,7 +82,7 @@ func NewCoverage(types []policy.InstanceType, zones []string, markets []policy.M
 	return c
 }
 
-// usedBefore orders commitments as they are used.
+// usedBefore compares two commitments by the order in which they are applied.
 func usedBefore(c, d *policy.Commitment) int {
 	open := func(s string) int {
 		if s == "" {
@@ -95,8 +95,8 @@ func usedBefore(c, d *policy.Commitment) int {
 		cmp.Compare(open(c.Family), open(d.Family)), cmp.Compare(open(c.Region), open(d.Region)), cmp.Compare(c.Name, d.Name))
 }
 
-// CoverageOf returns what the commitments of s pay for of its nodes. Nodes that are
-// launching or leaving are included, since all of them are charged.
+// CoverageOf returns the coverage of the nodes of s by its commitments. Nodes that are launching or
+// leaving are included, since all of them are charged.
 func CoverageOf(s *policy.Snapshot) *Coverage {
 	if len(s.Commitments) == 0 {
 		return &Coverage{markets: s.Markets}
@@ -113,7 +113,7 @@ func CoverageOf(s *policy.Snapshot) *Coverage {
 	return c
 }
 
-// Add counts n more nodes of market m, fewer if n is negative.
+// Add adds n nodes of market m; a negative n removes nodes.
 func (c *Coverage) Add(m policy.MarketID, n int) {
 	if k := c.at(m); k >= 0 && n != 0 {
 		c.count[k] += int64(n)
@@ -121,7 +121,7 @@ func (c *Coverage) Add(m policy.MarketID, n int) {
 	}
 }
 
-// Lapse ends commitment i.
+// Lapse ends the commitment with index i.
 func (c *Coverage) Lapse(i int) {
 	for k := range c.terms {
 		if c.terms[k].index == i {
@@ -131,8 +131,8 @@ func (c *Coverage) Lapse(i int) {
 	c.update()
 }
 
-// Marginal returns what one more node of market m costs per hour now: nothing
-// while commitments cover it, else what it is charged.
+// Marginal returns the cost per hour of one more node of market m: 0 while commitments cover it,
+// otherwise what it is charged.
 func (c *Coverage) Marginal(m policy.MarketID) policy.Money {
 	k := c.at(m)
 	if k < 0 {
@@ -144,9 +144,8 @@ func (c *Coverage) Marginal(m policy.MarketID) policy.Money {
 	return c.part(m, more)
 }
 
-// Saving returns what one node fewer of market m saves per hour now: nothing
-// where commitments pay for it and cover no other node instead, or where m has no
-// node.
+// Saving returns what one node fewer of market m saves per hour. It is 0 if commitments pay for the
+// node and would cover no other node instead, or if m has no node.
 func (c *Coverage) Saving(m policy.MarketID) policy.Money {
 	k := c.at(m)
 	if k < 0 {
@@ -161,8 +160,7 @@ func (c *Coverage) Saving(m policy.MarketID) policy.Money {
 	return c.part(m, less)
 }
 
-// part returns what of the charge of a node of m is left open where open is left
-// of its list price.
+// part scales open, the unpaid part of the list price of a node of m, to what the node is charged.
 func (c *Coverage) part(m policy.MarketID, open policy.Money) policy.Money {
 	x := &c.markets[m]
 	open = min(max(open, 0), x.OnDemand)
@@ -172,11 +170,11 @@ func (c *Coverage) part(m policy.MarketID, open policy.Money) policy.Money {
 	return open
 }
 
-// Covers reports whether some commitment covers nodes of market m, used up or not.
+// Covers reports whether some commitment covers nodes of market m, even if that commitment is used
+// up.
 func (c *Coverage) Covers(m policy.MarketID) bool { return c.at(m) >= 0 }
 
-// Paid returns what commitments pay per hour of all nodes of market m, at its
-// price on demand.
+// Paid returns what commitments pay per hour for all nodes of market m, at its on-demand price.
 func (c *Coverage) Paid(m policy.MarketID) policy.Money {
 	if k := c.at(m); k >= 0 {
 		return c.paid[k]
@@ -184,10 +182,10 @@ func (c *Coverage) Paid(m policy.MarketID) policy.Money {
 	return 0
 }
 
-// Unused returns what of commitment i covers no node.
+// Unused returns the amount of commitment i that covers no node, in the unit of the commitment.
 func (c *Coverage) Unused(i int) int64 { return c.unused[i] }
 
-// at returns the place of m in order, negative where no commitment covers it.
+// at returns the index of m in order, or a negative number if no commitment covers m.
 func (c *Coverage) at(m policy.MarketID) int {
 	if c.place == nil {
 		return -1
@@ -195,11 +193,11 @@ func (c *Coverage) at(m policy.MarketID) int {
 	return int(c.place[m]) - 1
 }
 
-// update applies the commitments to the nodes that are counted.
+// update applies the commitments to the counted nodes.
 func (c *Coverage) update() { c.open = c.apply(c.unused) }
 
-// apply uses the commitments on the nodes that are counted, and returns what is
-// left of their list prices. With unused it also fills unused and paid.
+// apply applies the commitments to the counted nodes and returns what is left unpaid of their list
+// prices. If unused is not nil, it also sets unused and c.paid.
 func (c *Coverage) apply(unused []int64) policy.Money {
 	for k, m := range c.order {
 		c.left[k] = policy.Money(c.count[k]) * c.markets[m].OnDemand
@@ -213,7 +211,7 @@ func (c *Coverage) apply(unused []int64) policy.Money {
 			}
 			list := int64(c.markets[m].OnDemand)
 			used := min(units, ratioUp(int64(c.left[k]), t.takes[k], list))
-			// Rounded down, so that no bill is below the part that is open.
+			// Rounded down, so that no bill is below the part that is left unpaid.
 			c.left[k] -= min(c.left[k], policy.Money(ratio(used, list, t.takes[k])))
 			units -= used
 		}
@@ -231,14 +229,14 @@ func (c *Coverage) apply(unused []int64) policy.Money {
 	return open
 }
 
-// ratio returns a·b/d rounded down, without overflow in between.
+// ratio returns a·b/d rounded down. The product may exceed 64 bits.
 func ratio(a, b, d int64) int64 {
 	high, low := bits.Mul64(uint64(a), uint64(b))
 	q, _ := bits.Div64(high, low, uint64(d))
 	return int64(q)
 }
 
-// ratioUp returns a·b/d rounded up.
+// ratioUp returns a·b/d rounded up. The product may exceed 64 bits.
 func ratioUp(a, b, d int64) int64 {
 	high, low := bits.Mul64(uint64(a), uint64(b))
 	q, r := bits.Div64(high, low, uint64(d))

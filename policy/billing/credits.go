@@ -7,36 +7,37 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// creditsKept is the time whose baseline a node earns at most, and may spend before it is
-// charged: credits expire after 24 hours.
+// creditsKept is the time for which a node earns credits at its baseline before they stop accruing,
+// and the time whose credits it may spend in advance before it is charged: credits expire after 24
+// hours.
 const creditsKept = 24 * time.Hour
 
-// A CreditMeter counts the CPU credits of one node of a burstable type, as the user guide of
-// EC2 has it ("Key concepts for burstable performance instances", "Unlimited mode for
-// burstable performance instances"). Use is taken as constant between changes. A node earns
-// its baseline and spends what it uses. Without credits an unlimited node goes into debt, up to
-// what it earns in 24 hours; more is charged when it is spent, and the debt when the node ends.
+// A CreditMeter counts the CPU credits of one node of a burstable type as the EC2 user guide
+// describes ("Key concepts for burstable performance instances", "Unlimited mode for burstable
+// performance instances"). Usage is assumed to be constant between changes. A node earns its
+// baseline and spends what it uses. Without credits an unlimited node runs into debt, up to what it
+// earns in 24 hours. Usage beyond that is charged when it occurs, and the debt when the node ends.
 // A standard node is slowed down to its baseline.
 //
 // Credits are in thousandths of a vCPU × milliseconds.
 type CreditMeter struct {
 	terms  *policy.CPUCredits
-	most   int64 // the whole node, in thousandths of a vCPU
+	most   int64 // capacity of the node in thousandths of a vCPU
 	window Span
 
 	since policy.Time
 	use   int64 // in thousandths of a vCPU
 
-	// launch are credits that came with the launch. balance is what was earned and not spent,
-	// below zero what was spent and not earned.
+	// launch is the rest of the credits granted at launch. balance is the credits earned and not
+	// spent; if negative, the debt.
 	launch, balance int64
 
 	charged int64
 	slowed  time.Duration
 }
 
-// NewCreditMeter returns the meter of a node of t that is launched at. Only what becomes due in
-// the window is charged.
+// NewCreditMeter returns the meter of a node of type t that is launched at the given time. Only
+// amounts that become due within window are charged.
 func NewCreditMeter(t *policy.InstanceType, at policy.Time, window Span) CreditMeter {
 	m := CreditMeter{terms: &t.Credits, most: 1000 * t.VCPU, window: window, since: at}
 	if t.Credits.Standard {
@@ -45,24 +46,25 @@ func NewCreditMeter(t *policy.InstanceType, at policy.Time, window Span) CreditM
 	return m
 }
 
-// Use adds d thousandths of a core to what the pods of the node use from at on.
+// Use adds d thousandths of a core to the usage of the node's pods from the given time on.
 func (m *CreditMeter) Use(at policy.Time, d int64) {
 	m.settle(at)
 	m.use += d
 }
 
-// Using returns what the pods of the node use now, in thousandths of a core.
+// Using returns the current usage of the node's pods, in thousandths of a core.
 func (m *CreditMeter) Using() int64 { return m.use }
 
-// Charged returns what was charged by a time that is not before the last change.
+// Charged returns the amount charged up to the given time, which must not be before the last
+// change.
 func (m *CreditMeter) Charged(at policy.Time) policy.Money {
 	x := *m
 	x.settle(at)
 	return x.price(x.charged)
 }
 
-// End returns what is charged for a node that ends at a time, its debt included, and for how
-// long it was slowed down.
+// End returns the amount charged for a node that ends at the given time, including its debt, and
+// for how long it was slowed down.
 func (m *CreditMeter) End(at policy.Time) (policy.Money, time.Duration) {
 	x := *m
 	if x.settle(at); at <= x.window.From {
@@ -71,7 +73,7 @@ func (m *CreditMeter) End(at policy.Time) (policy.Money, time.Duration) {
 	return x.price(x.charged + max(0, -x.balance)), x.slowed
 }
 
-// price returns what credits cost, rounded half up to one micro-dollar.
+// price returns the price of credits, rounded half up to a micro-dollar.
 func (m *CreditMeter) price(credits int64) policy.Money {
 	high, low := bits.Mul64(uint64(credits), uint64(m.terms.Surplus))
 	low, carry := bits.Add64(low, 1000*msPerHour/2, 0)
@@ -79,7 +81,8 @@ func (m *CreditMeter) price(credits int64) policy.Money {
 	return policy.Money(price)
 }
 
-// settle counts up to at, which is not before the last change.
+// settle counts credits up to the given time, which must not be before the last change. What was
+// charged before the window is discarded.
 func (m *CreditMeter) settle(at policy.Time) {
 	if begin := m.window.From; m.since < begin {
 		m.spend(min(begin, at))
@@ -88,7 +91,7 @@ func (m *CreditMeter) settle(at policy.Time) {
 	m.spend(at)
 }
 
-// spend counts what is earned and used up to at.
+// spend counts the credits earned and used up to the given time.
 func (m *CreditMeter) spend(at policy.Time) {
 	ms := int64(at - m.since)
 	m.since = at

@@ -1,6 +1,5 @@
-// Package driver repeats observe, forecast, decide, act. The simulator and the
-// live controller both run [Driver.Step]; they differ only in the [Dependencies] given
-// to [New].
+// Package driver runs the loop observe, forecast, decide, act. The simulator and the live
+// controller both run [Driver.Step]; they differ only in the [Dependencies] passed to [New].
 package driver
 
 import (
@@ -12,16 +11,16 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An Observer describes the current state of the cluster and its markets. The live one never
-// changes a snapshot that it has returned; the simulator's reuses the memory of the one before
-// last.
+// An Observer describes the current state of the cluster and its markets. The live observer never
+// changes a snapshot that it has returned; the simulator's reuses the memory of the snapshot before
+// the last one.
 type Observer interface {
 	Observe(context.Context) (*policy.Snapshot, error)
 }
 
-// A Forecaster writes the Forecast of every market, and the action values of every pool, of a
-// snapshot that it was just given. It reads nothing else. If it fails, the numbers that it could
-// not write remain those of the closed form, and the error is reported with the plan.
+// A Forecaster sets the Forecast of every market, and the action values of every pool, of a
+// snapshot. It reads only its arguments. If it fails, the values that it could not set remain those
+// of the closed form, and the error is reported with the plan.
 type Forecaster interface {
 	Forecast(*policy.Snapshot, *policy.Memory) error
 }
@@ -34,8 +33,8 @@ type Actuator interface {
 	Drain(context.Context, *policy.Snapshot, *policy.Drain) error
 }
 
-// A Ranker gives pods a deletion cost. A call that fails is made good by a later
-// step, which sees the costs that there are.
+// A Ranker sets the deletion costs of pods. A call that fails is corrected by a later step, which
+// observes the actual costs.
 type Ranker interface {
 	DeletionCost(context.Context, *policy.Snapshot, *policy.DeletionCost) error
 }
@@ -47,22 +46,22 @@ type Enforcer interface {
 	Evict(context.Context, *policy.Snapshot, *policy.Evict) error
 }
 
-// A Store keeps the memory across restarts. It copies what it keeps.
+// A Store keeps the memory across restarts. It must copy what it keeps.
 type Store interface {
 	Save(context.Context, *policy.Memory) error
 }
 
-// A Recorder keeps what was decided, on what. It copies what it keeps, but for the tables
+// A Recorder records decisions with their inputs. It must copy what it keeps, except for the tables
 // of snapshots that their Observer never changes.
 type Recorder interface {
 	Record(context.Context, *policy.Snapshot, *policy.Memory, *policy.Plan) error
 }
 
-// ErrNoCapacity is returned by Actuator.Launch when the market has no machine
-// to give. It is an answer of the market and not a fault.
+// ErrNoCapacity is returned by Actuator.Launch if the market has no capacity. It is a regular
+// outcome and not a failure.
 var ErrNoCapacity = errors.New("no capacity")
 
-// A Dependencies is all that a driver touches. Forecaster, Ranker, Enforcer and Recorder
+// A Dependencies contains everything that a driver uses. Forecaster, Ranker, Enforcer and Recorder
 // may be nil.
 type Dependencies struct {
 	Observer   Observer
@@ -81,30 +80,28 @@ type Driver struct {
 	memory policy.Memory
 }
 
-// New returns a driver that starts from memory m.
+// New returns a driver that starts with memory m.
 func New(deps Dependencies, p policy.Policy, m policy.Memory) *Driver {
 	return &Driver{deps: deps, policy: p, memory: m}
 }
 
-// A Step is what one step saw and did. Its fields are valid for as long as the
-// Observer keeps the snapshot as it is.
+// A Step is the result of one step. Its fields are valid until the Observer changes the snapshot.
 type Step struct {
 	Snapshot *policy.Snapshot
 	Plan     policy.Plan
 
-	// Warning is what went wrong without stopping the step: a forecaster that
-	// failed, actions that failed. Nil if nothing did.
+	// Warning joins the failures that did not stop the step: of the forecaster or of actions. It is
+	// nil if there were none.
 	Warning error
 }
 
 // Step observes once, decides once and acts on the plan.
 //
-// The memory is saved before the first action. A crash between the two loses
-// a plan, which the next snapshot makes good; the other order could give one
-// token to two different launches.
+// The memory is saved before the first action. A crash between the two loses a plan, which the next
+// step makes up for; with the other order, two different launches could get the same token.
 //
-// An action that fails does not stop those after it: a refused launch must
-// not keep a node under notice from being drained.
+// An action that fails does not stop the following ones: a refused launch must not keep a node
+// under notice from being drained.
 func (d *Driver) Step(ctx context.Context) (Step, error) {
 	snap, err := d.deps.Observer.Observe(ctx)
 	if err != nil {
@@ -186,8 +183,8 @@ func (d *Driver) enforce(ctx context.Context, s *policy.Snapshot, p *policy.Plan
 	return errs
 }
 
-// forecastGrid is the reciprocal of the step to which forecasts are rounded, so
-// that the last bits of a model's arithmetic decide nothing.
+// forecastGrid is the reciprocal of the step to which forecasts are rounded, so that the last bits
+// of a model's arithmetic do not affect decisions.
 const forecastGrid = 65536
 
 func roundForecasts(s *policy.Snapshot) {

@@ -1,9 +1,10 @@
-// Package figures writes numbers for people: amounts of money, percentages, counts and durations
-// look the same on the terminal, in reports, pictures, events and plans. Names and texts from
-// outside are made safe to show by [Plain].
+// Package figures formats numbers for people: amounts of money, percentages, counts and durations
+// look the same on the terminal and in reports, charts, events and plans. [Plain] makes names and
+// texts from outside safe to show.
 //
-// A minus is U+2212 and precedes the dollar, thousands have commas, no space precedes %, and zero
-// has no sign. NaN and infinity are [Unknown]. Files that programs read have their own, exact form.
+// A minus sign is U+2212 and precedes the dollar sign, thousands have commas, no space precedes %,
+// and zero has no sign. NaN and infinity are [Unknown]. Files that programs read have their own,
+// exact format.
 package figures
 
 import (
@@ -13,30 +14,30 @@ import (
 	"time"
 )
 
-// Unknown is written where there is no value.
+// Unknown is the text for a missing value.
 const Unknown = "–"
 
-// Few as a number of decimals means the fewest that keep four significant digits.
+// Few as a number of decimals means the smallest number that keeps four significant digits.
 const Few = -1
 
 const minus = "−"
 
-// Number writes x with a number of decimals, as "−1,234.5".
+// Number formats x with a number of decimals, such as "−1,234.5".
 func Number(x float64, decimals int) string { return write(x, decimals, "", "", "") }
 
-// Signed writes a change: [Number] with a plus sign before what is above zero.
+// Signed formats a change: [Number] with a plus sign before positive values.
 func Signed(x float64, decimals int) string { return write(x, decimals, "+", "", "") }
 
-// Percent writes a number of percents, as "87.6%".
+// Percent formats a percentage, such as "87.6%" for 87.6.
 func Percent(x float64, decimals int) string { return write(x, decimals, "", "", "%") }
 
-// PercentChange writes a change in percent, as "+3.2%".
+// PercentChange formats a change in percent, such as "+3.2%".
 func PercentChange(x float64, decimals int) string { return write(x, decimals, "+", "", "%") }
 
-// Share writes a ratio as percent: 0.876 is "87.6%".
+// Share formats a ratio as a percentage: 0.876 is "87.6%".
 func Share(x float64, decimals int) string { return Percent(x*100, decimals) }
 
-// RoughShare writes a ratio in whole percents, with one decimal below one percent.
+// RoughShare formats a ratio in whole percent, with one decimal below one percent.
 func RoughShare(x float64) string {
 	if size := math.Abs(x * 100); size != 0 && size < 0.95 {
 		return Share(x, 1)
@@ -44,17 +45,17 @@ func RoughShare(x float64) string {
 	return Share(x, 0)
 }
 
-// Amount writes dollars without their sign, for columns whose heading has it: with cents below
-// a hundred.
+// Amount formats dollars without the dollar sign, for columns whose heading has it: with cents
+// below a hundred.
 func Amount(x float64) string { return write(x, cents(x), "", "", "") }
 
-// Dollars writes an amount, as "$58.21" and "−$1,060".
+// Dollars formats an amount, such as "$58.21" and "−$1,060".
 func Dollars(x float64) string { return write(x, cents(x), "", "$", "") }
 
-// DollarChange writes a difference of amounts, as "+$1,060".
+// DollarChange formats a difference of amounts, such as "+$1,060".
 func DollarChange(x float64) string { return write(x, cents(x), "+", "$", "") }
 
-// cents returns how many decimals an amount has.
+// cents returns the number of decimals of an amount.
 func cents(x float64) int {
 	if math.Abs(x) < 99.995 {
 		return 2
@@ -62,8 +63,8 @@ func cents(x float64) int {
 	return 0
 }
 
-// Price writes the price of an hour, which is small: with at most four decimals and no trailing
-// zeros beyond cents, as "$0.0312" and "$12.30".
+// Price formats an hourly price, which is small: with at most four decimals and no trailing zeros
+// beyond cents, such as "$0.0312" and "$12.30".
 func Price(x float64) string {
 	s := write(x, 4, "", "$", "")
 	for strings.HasSuffix(s, "0") && len(s)-strings.IndexByte(s, '.') > 3 {
@@ -72,10 +73,11 @@ func Price(x float64) string {
 	return s
 }
 
-// Whole writes a number of minutes or other things, of which a median may have a half.
+// Whole formats a number of minutes or other units that is whole, except that a median may have a
+// half.
 func Whole(x float64) string { return Number(x, halves(x)) }
 
-// WholeChange writes a difference of minutes with its sign.
+// WholeChange formats a difference of minutes with its sign.
 func WholeChange(x float64) string { return Signed(x, halves(x)) }
 
 func halves(x float64) int {
@@ -85,7 +87,7 @@ func halves(x float64) int {
 	return 1
 }
 
-// DecimalsApart returns how many decimals show on which side of limit x is.
+// DecimalsApart returns the number of decimals that are needed to show on which side of limit x is.
 func DecimalsApart(x, limit float64) int {
 	const most = 9
 	if x == math.Trunc(x) {
@@ -100,10 +102,10 @@ func DecimalsApart(x, limit float64) int {
 	return most
 }
 
-// Integer writes a whole number, as "2,000".
+// Integer formats a whole number, such as "2,000".
 func Integer[N ~int | ~int32 | ~int64](n N) string { return Number(float64(n), 0) }
 
-// Count writes a number of things, as "1 file", "2,000 files" and "3 policies".
+// Count formats a number of things, such as "1 file", "2,000 files" and "3 policies".
 func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
 	if n != 1 {
 		noun = plural(noun)
@@ -111,7 +113,7 @@ func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
 	return Integer(n) + " " + noun
 }
 
-// plural returns the plural of a regular noun, the last word of several.
+// plural returns the plural of a regular noun, or of a phrase that ends in one.
 func plural(noun string) string {
 	if stem, ok := strings.CutSuffix(noun, "y"); ok && stem != "" && !strings.ContainsAny(stem[len(stem)-1:], "aeiou") {
 		return stem + "ies"
@@ -124,7 +126,7 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
-// Exact writes a time span as Go and manifests read it, without units that are 0.
+// Exact formats a duration as Go and manifests parse it, without trailing units that are 0.
 func Exact(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -136,7 +138,7 @@ func Exact(d time.Duration) string {
 	return text
 }
 
-// Duration writes a time span in its two largest units, as "42s", "3h12m" and "2d4h", and in
+// Duration formats a duration in its two largest units, such as "42s", "3h12m" and "2d4h", and in
 // milliseconds below a second.
 func Duration(d time.Duration) string {
 	if d != 0 && d > -time.Second && d < time.Second {
@@ -162,12 +164,12 @@ func Duration(d time.Duration) string {
 	return sign + strconv.FormatInt(s, 10) + "s"
 }
 
-// Interval writes an estimate with the ends of its interval, as "+3.1 [+2.0, +4.2]".
+// Interval formats an estimate with the bounds of its interval, such as "+3.1 [+2.0, +4.2]".
 func Interval(estimate, low, high float64, number func(float64) string) string {
 	return number(estimate) + " [" + number(low) + ", " + number(high) + "]"
 }
 
-// write puts sign and unit around the digits of x; plus is the sign of what is above zero.
+// write formats x with its sign and units; plus is the sign of positive values.
 func write(x float64, decimals int, plus, before, after string) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return Unknown
@@ -198,7 +200,7 @@ func digitsOf(x float64, decimals int) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// group separates the thousands of a decimal number.
+// group inserts commas between the thousands of a decimal number.
 func group(digits string) string {
 	whole, rest, found := strings.Cut(digits, ".")
 	for i := len(whole) - 3; i > 0; i -= 3 {

@@ -5,41 +5,40 @@ import (
 	"time"
 )
 
-// A Config holds what is the same for all budgets. Start from [DefaultConfig].
+// A Config contains the parameters that apply to all budgets. Start from [DefaultConfig].
 type Config struct {
-	// Room is the part of a quota that must have come free before a closed gate
-	// opens again, in [0, 1], and JobRoom that of budgets that suspend jobs, which
-	// redo some work each time. Raising them opens gates later and for longer.
+	// Room is the fraction of a quota that must be free before a closed gate opens again, in [0,
+	// 1]. JobRoom is the same for budgets that suspend jobs, which redo some work each time.
+	// Raising them opens gates later and for longer.
 	Room, JobRoom float64
 
-	// Pace is the least time between two evictions, or two jobs suspended, for
-	// one budget. Raising it lets spent budgets be exceeded by more, and leaves
-	// more time for pods to end by themselves.
+	// Pace is the minimum time between two evictions, or two suspensions of jobs, for one budget.
+	// Raising it lets spent budgets be exceeded by more, and leaves more time for pods to end by
+	// themselves.
 	Pace time.Duration
 
-	// Retry is how long a pod that was asked to go, and a gate that was ordered
-	// to change, is waited for before it is asked again. Raising it asks less
-	// often where a disruption budget refuses.
+	// Retry is how long to wait before an eviction, or a change of a gate, is requested again.
+	// Raising it repeats requests less often while a disruption budget refuses them.
 	Retry time.Duration
 
-	// Soonest is the least time until the next step that is requested. Raising it decides less
+	// Soonest is the minimum time until the next step that is requested. Raising it decides less
 	// often around the moment at which a budget is spent.
 	Soonest time.Duration
 
-	// Absent is how long the history of a budget is kept that snapshots have no more.
+	// Absent is how long the history of a budget is kept after snapshots no longer contain it.
 	// Raising it remembers deleted budgets for longer.
 	Absent time.Duration
 }
 
-// DefaultConfig returns what is used where nothing is given, with the ten
-// seconds between two evictions of gpu-k8s-operator.
+// DefaultConfig returns the default parameters, with the ten seconds between two evictions of
+// gpu-k8s-operator.
 func DefaultConfig() Config {
 	return Config{
 		Room: 0.10, JobRoom: 0.25, Pace: 10 * time.Second, Retry: 2 * time.Minute, Soonest: time.Second, Absent: 7 * 24 * time.Hour,
 	}
 }
 
-// Validate names the first field that is out of its range, and its value.
+// Validate returns an error that names the first field out of range, with its value.
 func (c Config) Validate() error {
 	switch {
 	case !(c.Room >= 0 && c.Room <= 1):

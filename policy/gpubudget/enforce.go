@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An enforcement adds to one plan what the budgets want.
+// An enforcement adds the actions of the budgets to one plan.
 type enforcement struct {
 	cfg     *Config
 	s       *policy.Snapshot
@@ -18,13 +18,13 @@ type enforcement struct {
 	tallies []tally
 	index   *index
 
-	// running is by template that a budget counts the pods that hold devices, and picked
-	// is set for those that this plan evicts.
+	// running contains, by template that a budget counts, the pods that hold devices. picked
+	// reports, by pod, whether this plan evicts it.
 	running [][]int32
 	picked  []bool
 }
 
-// judge finds out, for all budgets before acting on one, which are spent and which gates must be
+// judge determines, for all budgets before acting on any, which are spent and which gates must be
 // closed.
 func (e *enforcement) judge() {
 	for i := range e.tallies {
@@ -46,7 +46,7 @@ func (e *enforcement) judge() {
 	}
 }
 
-// room is the part of the quota of t that must be free for its gate to open.
+// room returns the fraction of the quota of t that must be free for its gate to open.
 func (e *enforcement) room(t *tally) float64 {
 	if t.budget.Action == policy.BudgetPause {
 		return e.cfg.JobRoom
@@ -54,9 +54,9 @@ func (e *enforcement) room(t *tally) float64 {
 	return e.cfg.Room
 }
 
-// act orders gates, pauses and evictions, and asks to be woken in time.
+// act adds gates, pauses and evictions to the plan, and requests the next step in time.
 func (e *enforcement) act() {
-	p := e.plan // what is appended must not reach lists of the policy inside
+	p := e.plan // appending must not change lists of the inner policy
 	p.Gates, p.Pauses, p.Evicts, p.Holds = slices.Clip(p.Gates), slices.Clip(p.Pauses), slices.Clip(p.Evicts), slices.Clip(p.Holds)
 	for i := range e.tallies {
 		t := &e.tallies[i]
@@ -81,8 +81,8 @@ func (e *enforcement) act() {
 	e.resume()
 }
 
-// gate orders the gate of t to change where it is not as it should be. An order
-// that was given is given again only after a while.
+// gate adds an order to change the gate of t if it is not in the required state. An order is
+// repeated only after Retry.
 func (e *enforcement) gate(t *tally) {
 	b := t.budget
 	again := t.next.Closed == t.closed && e.s.Now < t.next.Ordered.Add(e.cfg.Retry)
@@ -102,7 +102,7 @@ func (e *enforcement) gate(t *tally) {
 	}})
 }
 
-// reopening says when the gate of t will open again.
+// reopening returns a text about when the gate of t will open again.
 func (e *enforcement) reopening(t *tally) string {
 	at := e.reopens(t, e.s.Now.Add(t.budget.Window))
 	switch {
@@ -116,12 +116,11 @@ func (e *enforcement) reopening(t *tally) string {
 	return fmt.Sprintf("it opens at %v if its pods keep running as now", at)
 }
 
-// leaves reports whether the pods of t are made to go, so that they use nothing
-// from now on.
+// leaves reports whether the pods of t are removed, so that they are assumed to use nothing from
+// now on.
 func (t *tally) leaves() bool { return t.budget.Action != policy.BudgetAlert }
 
-// reopens returns when the budget will have room again; zero if that is unknown, or is after
-// horizon.
+// reopens returns when the budget will have room again; zero if that is unknown or after horizon.
 func (e *enforcement) reopens(t *tally, horizon policy.Time) policy.Time {
 	if t.budget.LiveObjects {
 		return 0
@@ -133,7 +132,7 @@ func (e *enforcement) reopens(t *tally, horizon policy.Time) policy.Time {
 	return t.ledger.crossing(t.budget, e.s.Now, horizon, r, 1-e.room(t), false)
 }
 
-// state says how much of the budget of t is used.
+// state returns a text about how much of the budget of t is used.
 func (t *tally) state() string {
 	var parts []string
 	if b := t.budget; b.HasGPUHours {
@@ -149,7 +148,7 @@ func (t *tally) state() string {
 	return strings.Join(parts, " and ") + " used in the last " + window(t.budget.Window)
 }
 
-// window formats a number of whole hours.
+// window formats a window of whole hours.
 func window(d time.Duration) string { return fmt.Sprintf("%d h", int64(d.Hours())) }
 
 func (e *enforcement) hold(t *tally, text string) {
@@ -159,7 +158,7 @@ func (e *enforcement) hold(t *tally, text string) {
 	}})
 }
 
-// wake requests a step when t next needs one.
+// wake requests a step at the next time that matters for t.
 func (e *enforcement) wake(t *tally) {
 	b, now := t.budget, e.s.Now
 	at := func(x policy.Time) {
@@ -168,7 +167,7 @@ func (e *enforcement) wake(t *tally) {
 		}
 	}
 	if t.closed != b.Closed && t.next.Ordered == now {
-		at(now.Add(e.cfg.Soonest)) // to see that it is so
+		at(now.Add(e.cfg.Soonest)) // to observe the result
 	}
 	switch {
 	case !t.over && t.now.devices > 0:
@@ -187,20 +186,19 @@ func (e *enforcement) spentAt(t *tally) policy.Time {
 	if !t.budget.LiveObjects {
 		return t.ledger.crossing(t.budget, e.s.Now, e.plan.Wake, t.now, 1, true)
 	}
-	// Live pods never count less while they run, except for the part that leaves the window.
+	// The use of live pods never falls while they run, except for the part that leaves the window.
 	l := ledger{{Hour: e.s.Now, Used: t.use.used, Cost: t.use.cost}}
 	return l.crossing(t.budget, e.s.Now, e.plan.Wake, t.now, 1, true)
 }
 
-// keepNodes takes drains from the plan whose pods would not be admitted again,
-// and the launches that were to replace these nodes. A node under notice is
-// lost anyway, and so is drained. It returns by node whether a drain was taken, nil
-// if none was.
+// keepNodes removes from the plan the drains of nodes whose pods would not be admitted again, and
+// the launches that would replace these nodes. A node under notice is lost in any case, so its
+// drain is kept. The result reports, by node, whether a drain was removed; it is nil if none was.
 func (e *enforcement) keepNodes() (held []bool) {
 	if len(e.plan.Drains) == 0 || !slices.ContainsFunc(e.tallies, func(t tally) bool { return t.closed }) {
 		return nil
 	}
-	kept := make([]string, len(e.s.Nodes)) // by node, the budget that keeps it
+	kept := make([]string, len(e.s.Nodes)) // by node, the name of the budget that keeps it
 	for t, pods := range e.running {
 		shut := slices.IndexFunc(e.index.of[t], func(c match) bool { return e.tallies[c.at].closed })
 		if shut < 0 || e.s.Templates[t].DaemonSet {
@@ -234,9 +232,9 @@ func (e *enforcement) keepNodes() (held []bool) {
 	return held
 }
 
-// forgetMoves undoes what m notes of the drains that were taken from the plan, as
-// the guardrails do for those that they hold: a pool of which nothing moves was not
-// moved, and a node that was not tried is not left alone for it.
+// forgetMoves undoes what m records of the removed drains, as the guardrails do for the drains that
+// they hold: the last move of a pool without moves is reset, and so is the backoff of a node whose
+// drain was not tried.
 func (e *enforcement) forgetMoves(m policy.Memory, held []bool) policy.Memory {
 	moves := make([]bool, len(e.s.Pools))
 	for i := range e.plan.Drains {
@@ -260,7 +258,7 @@ func (e *enforcement) forgetMoves(m policy.Memory, held []bool) policy.Memory {
 	return m
 }
 
-// restored returns list with what before says of node.
+// restored returns list with the entry of node reset to its entry in before.
 func restored(list, before []policy.Backoff, node string) []policy.Backoff {
 	named := func(b policy.Backoff) bool { return b.Node == node }
 	at, was := slices.IndexFunc(list, named), slices.IndexFunc(before, named)
@@ -277,8 +275,8 @@ func restored(list, before []policy.Backoff, node string) []policy.Backoff {
 	return list
 }
 
-// dropLaunches takes the launches from the plan that replace a node which is
-// kept, or that only drains which were dropped wait for.
+// dropLaunches removes from the plan the launches that replace a kept node, or that only removed
+// drains wait for.
 func (e *enforcement) dropLaunches(kept, tokens []string) {
 	needed := func(token string) bool {
 		return slices.ContainsFunc(e.plan.Drains, func(d policy.Drain) bool { return slices.Contains(d.After, token) })

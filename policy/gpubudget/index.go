@@ -6,10 +6,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An index holds which pods count in which budgets.
+// An index records which budgets count which pods.
 type index struct {
-	// of is by template and templates by budget, both ascending: the pairs in which the
-	// budget counts the pods of the template.
+	// of is, by template, the budgets that count its pods, and templates is, by budget, the
+	// templates that it counts, both in ascending order.
 	of        [][]match
 	templates [][]match
 
@@ -17,15 +17,14 @@ type index struct {
 	found     []int32
 }
 
-// A match is the other half of such a pair, and what one pod uses in thousandths of a
+// A match is the index of the budget or template, and the use of one pod in thousandths of a
 // device.
 type match struct {
 	at int32
 	n  int64
 }
 
-// build fills x for the templates and budgets, in the place of what it held. Budgets that
-// cannot be read count nothing.
+// build rebuilds x for the given templates and budgets. Invalid budgets count nothing.
 func (x *index) build(templates []policy.Template, budgets []policy.Budget) {
 	x.of, x.templates = emptied(x.of, len(templates)), emptied(x.templates, len(budgets))
 	x.selectors.Reset()
@@ -46,7 +45,7 @@ func (x *index) build(templates []policy.Template, budgets []policy.Budget) {
 	}
 }
 
-// emptied returns n empty lists in the memory of lists.
+// emptied returns n empty lists that reuse the memory of lists.
 func emptied[T any](lists [][]T, n int) [][]T {
 	lists = slices.Grow(lists[:0], n)[:n]
 	for i := range lists {

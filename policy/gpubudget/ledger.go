@@ -10,13 +10,13 @@ import (
 // msPerHour is the length of a bucket in milliseconds.
 const msPerHour = 3_600_000
 
-// A ledger is the use of one budget in hourly buckets, ascending.
+// A ledger is the use of one budget in hourly buckets, in ascending order.
 //
-// All sums are integers, so none depends on the order in which pods are seen.
+// All sums are integers, so the result does not depend on the order of the pods.
 type ledger []policy.BudgetBucket
 
-// trimmed returns a copy of what is still within the window that ends at now,
-// with room for the hours since.
+// trimmed returns a copy of the buckets that overlap the window that ends at now, with capacity for
+// later hours.
 func trimmed(of []policy.BudgetBucket, now policy.Time, window time.Duration) ledger {
 	from := now.Add(-window)
 	for len(of) > 0 && of[0].Hour+msPerHour <= from {
@@ -25,8 +25,8 @@ func trimmed(of []policy.BudgetBucket, now policy.Time, window time.Duration) le
 	return append(make(ledger, 0, len(of)+2), of...)
 }
 
-// book adds the use of n thousandths of a device between from and to, at a cost per hour. The
-// caller leaves out use before the window of the ledger.
+// book adds the use of n thousandths of a device between from and to, at a cost per hour. Callers
+// must exclude use before the window of the ledger.
 func (l *ledger) book(from, to policy.Time, n int64, perHour policy.Money) {
 	for n > 0 && from < to {
 		hour := from - from%msPerHour
@@ -38,8 +38,8 @@ func (l *ledger) book(from, to policy.Time, n int64, perHour policy.Money) {
 	}
 }
 
-// bucket returns that of an hour, new where there was no use yet. It is looked
-// for from the end, where nearly all use is booked.
+// bucket returns the bucket of an hour, and adds it if it does not exist. It searches from the end,
+// where nearly all use is booked.
 func (l *ledger) bucket(hour policy.Time) *policy.BudgetBucket {
 	i := len(*l)
 	for i > 0 && (*l)[i-1].Hour >= hour {
@@ -72,14 +72,14 @@ func (l ledger) within(now policy.Time, window time.Duration) use {
 	return u
 }
 
-// inProportion returns part milliseconds' worth of what an hour holds. The
-// whole hours are split off first, so that no product overflows.
+// inProportion returns the part of x, the amount of an hour, for the given number of milliseconds.
+// x is divided first, so that no product overflows.
 func inProportion(x, part int64) int64 {
 	return x/msPerHour*part + x%msPerHour*part/msPerHour
 }
 
-// A use is an amount of a budget: thousandths of a device × milliseconds, and
-// dollars.
+// A use is an amount that counts against a budget: thousandths of a device × milliseconds, and the
+// cost.
 type use struct {
 	used int64
 	cost policy.Money
@@ -88,13 +88,13 @@ type use struct {
 // hours returns u in device-hours.
 func (u use) hours() float64 { return float64(u.used) / (1000 * msPerHour) }
 
-// atLeast reports whether u reaches part of a quota of b: spent is part 1.
+// atLeast reports whether u reaches the given part of a quota of b; the budget is spent at part 1.
 func (u use) atLeast(b *policy.Budget, part float64) bool {
 	return b.HasGPUHours && u.hours() >= float64(b.GPUHours*part) ||
 		b.HasDollars && u.cost.Float() >= float64(b.Dollars.Float()*part)
 }
 
-// A rate is what pods use now: thousandths of a device, and dollars an hour.
+// A rate is the present use of pods: thousandths of a device, and the cost per hour.
 type rate struct {
 	devices int64
 	cost    policy.Money
@@ -104,11 +104,11 @@ type rate struct {
 func (r rate) plus(x rate) rate { return rate{r.devices + x.devices, r.cost + x.cost} }
 
 // crossing returns the first instant after now, up to horizon, at which the use within the sliding
-// window reaches part of the quota (up), or has fallen below it, while pods keep running at r; zero
-// if there is no such instant.
+// window reaches the given part of a quota (if up is set), or has fallen below that part of every
+// quota, if pods keep running at r; zero if there is no such instant.
 //
-// Between the instants at which a bucket starts to leave the window or has left it, use changes
-// linearly, so it is enough to interpolate between these.
+// The use changes linearly between the instants at which a bucket starts to leave the window or has
+// left it, so it is sufficient to interpolate between these.
 func (l ledger) crossing(b *policy.Budget, now, horizon policy.Time, r rate, part float64, up bool) policy.Time {
 	before, t := l.ahead(b, now, now, r), now
 	for t < horizon {
@@ -147,9 +147,9 @@ func (l ledger) edge(b *policy.Budget, t policy.Time) policy.Time {
 	return t.Add(b.Window)
 }
 
-// between returns after how many of ms milliseconds, at least 1, use that changes
-// evenly from before to after reaches part of a quota (up), or is below part of
-// every quota; false where it is not.
+// between returns the number of milliseconds, in [1, ms], after which a use that changes linearly
+// from before to after within ms reaches the given part of a quota (if up is set), or is below that
+// part of every quota; false if that does not happen.
 func between(b *policy.Budget, before, after use, part float64, up bool, ms int64) (int64, bool) {
 	below := span{0, float64(ms)}
 	if b.HasGPUHours {
@@ -165,17 +165,17 @@ func between(b *policy.Budget, before, after use, part float64, up bool, ms int6
 	return min(ms, int64(at)+1), found
 }
 
-// A span is a stretch of time in milliseconds, empty unless from is before to.
+// A span is a time interval in milliseconds; it is empty unless from is before to.
 type span struct{ from, to float64 }
 
-// under returns the part of s in which what changes evenly, from first to last
-// over ms, is below goal.
+// under returns the part of s in which a value that changes linearly from first to last over ms is
+// below goal.
 func (s span) under(first, last, goal, ms float64) span {
 	switch {
 	case first < goal && last < goal:
 		return s
 	case first >= goal && last >= goal:
-		return span{ms, 0} // empty, and so stays what it is cut with
+		return span{ms, 0} // empty; any further cut keeps it empty
 	}
 	x := float64((goal-first)/(last-first)) * ms
 	if last < goal {

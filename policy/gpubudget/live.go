@@ -2,28 +2,28 @@ package gpubudget
 
 import "time"
 
-// An Object is a pod as an API server shows it, with times seen from now.
+// An Object is a pod as an API server returns it, with times relative to now.
 type Object struct {
-	// Start is when its first container started, below zero in the past. End is
-	// when it ended where Ended says so; else it still runs.
+	// Start is when its first container started, negative in the past. End is when it ended, if
+	// Ended is set; otherwise it still runs.
 	Start, End time.Duration
 	Ended      bool
 
-	// Devices is what it requests, 0 or less when that is not known.
+	// Devices is the number of devices that it requests, 0 or less if that is unknown.
 	Devices float64
 }
 
-// An Account is what was used of a quota of device-hours.
+// An Account is the use of a quota of device-hours.
 type Account struct {
 	Consumed, Remaining float64
 	Tracked             int
 	Over                bool
 }
 
-// CountObjects accounts for the objects that are there, as gpu-k8s-operator
-// does: what is not listed any more was never used. A window of 0 or less is
-// all time. The ledger is what this package counts with itself; see
-// [policy.Budget.LiveObjects] for budgets that want it like this.
+// CountObjects returns the account of the objects that exist, as gpu-k8s-operator computes it: the
+// use of a deleted object is forgotten. A window of 0 or less means all time. This package itself
+// counts with a ledger; see [policy.Budget.LiveObjects] for budgets that count as this function
+// does.
 func CountObjects(window time.Duration, quota float64, objects []Object) Account {
 	a := Account{Tracked: len(objects)}
 	for i := range objects {

@@ -8,12 +8,12 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// absentMax bounds how many budgets of a namespace are remembered that no snapshot has, so
-// that making and deleting budgets does not fill the memory.
+// absentMax is the maximum number of budgets of a namespace that are remembered although no
+// snapshot contains them, so that creating and deleting budgets does not fill the memory.
 const absentMax = 100
 
-// memories returns what is remembered after the decision, ascending by name: of the budgets
-// of the snapshot, and of those that are missing from it for a while longer.
+// memories returns the budget memories after the decision in ascending order of name: those of the
+// budgets in the snapshot, and for some time those of budgets that are missing from it.
 func (e *enforcement) memories() []policy.BudgetMemory {
 	all := make([]policy.BudgetMemory, 0, len(e.tallies))
 	for i := range e.tallies {
@@ -41,8 +41,8 @@ func (e *enforcement) memories() []policy.BudgetMemory {
 	return all
 }
 
-// notAfter moves the instants of m that are after now to it, since the clock was ahead when
-// they were noted: nothing waits for them, and what was used counts from now.
+// notAfter moves times in m that are after now back to now, since they were recorded by a clock
+// that was ahead: nothing waits for them, and use counts from now.
 func notAfter(m *policy.BudgetMemory, now policy.Time) {
 	m.Counted, m.Over, m.Ordered, m.Enforced = min(m.Counted, now), min(m.Over, now), min(m.Ordered,
 		now), min(m.Enforced, now)

@@ -6,25 +6,25 @@ import (
 
 // An Outlook describes one budget beyond its memory: what counts now and when its gate would open.
 type Outlook struct {
-	// Pods is the number of pods that hold devices, which are Devices thousandths
-	// of a device and cost PerHour.
+	// Pods is the number of pods that hold devices, Devices the number of these devices in
+	// thousandths, and PerHour their cost per hour.
 	Pods    int
 	Devices int64
 	PerHour policy.Money
 
-	// Uncounted is the number of pods that the budget selects and that hold devices of
-	// which the number is not known. Such is the first of them by name.
+	// Uncounted is the number of pods that the budget selects and that hold an unknown number of
+	// devices. Such is the name of the first of them in ascending order.
 	Uncounted int
 	Such      string
 
-	// Reopens is when the budget will have room again, zero if that is unknown or more than a
-	// window away. Like the decision, it assumes that pods end where they are evicted, and keep
-	// running elsewhere.
+	// Reopens is when the budget will have room again; zero if that is unknown or more than a
+	// window away. Like the decision, it assumes that evicted pods end, and that other pods keep
+	// running.
 	Reopens policy.Time
 }
 
-// Look returns the outlooks at s.Now of budgets, which are of s. memory says what the
-// decision on s remembers of each; cfg is that of the decision.
+// Look returns the outlooks at s.Now of budgets, which must be budgets of s. memory returns the
+// memory of a budget after the decision on s, or nil; cfg is the configuration of that decision.
 func Look(cfg Config, s *policy.Snapshot, budgets []policy.Budget,
 	memory func(budget string) *policy.BudgetMemory) []Outlook {
 	var x index
@@ -64,7 +64,7 @@ func Look(cfg Config, s *policy.Snapshot, budgets []policy.Budget,
 	return all
 }
 
-// uncounted notes a pod that holds devices of which the number is not known.
+// uncounted counts a pod that holds an unknown number of devices.
 func (o *Outlook) uncounted(b *policy.Budget, t *policy.Template, p *policy.Pod) {
 	if b.Resource == "cpu" || !b.Selector.Matches(t.Labels) {
 		return

@@ -6,11 +6,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Around returns p with budgets around it: what the budgets of a snapshot want
-// is added to the plan of p, and drains of nodes whose pods would be kept out
-// by a closed gate are taken from it.
+// Around returns p with budgets: the actions of the budgets of a snapshot are added to the plan of
+// p, and drains of nodes whose pods a closed gate would not admit again are removed from it.
 //
-// It panics when cfg is not valid; [Config.Validate] tells before.
+// It panics if cfg is not valid; see [Config.Validate].
 func Around(p policy.Policy, cfg Config) policy.Policy {
 	if err := cfg.Validate(); err != nil {
 		panic(err.Error())
@@ -30,13 +29,13 @@ type around struct {
 	pods    []policy.Pod
 }
 
-// Name returns the name of the policy inside: budgets are the cluster's.
+// Name returns the name of the inner policy: budgets belong to the cluster.
 func (a *around) Name() string { return a.policy.Name() }
 
-// Inside returns the policy that the budgets are around.
+// Inside returns the inner policy.
 func (a *around) Inside() policy.Policy { return a.policy }
 
-// Decide returns the plan of the policy inside and what the budgets want.
+// Decide returns the plan of the inner policy with the actions of the budgets.
 func (a *around) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	if len(s.Budgets) > 0 {
 		a.index.build(s.Templates, s.Budgets)
@@ -54,9 +53,9 @@ func paused(w policy.Workload) bool {
 	return w.Kind == policy.KindJob && w.Suspended && w.PausedBy != ""
 }
 
-// settled returns s as the policy inside must see it: the pods that a closed gate would
-// not admit again must not be disrupted, so that it looks for other nodes and does not
-// plan the same drain again and again. Without a closed gate it is s.
+// settled returns s for the inner policy: pods that a closed gate would not admit again are marked
+// as not to be disrupted, so that the policy looks for other nodes and does not plan the same drain
+// repeatedly. If no gate is closed, it returns s itself.
 func (a *around) settled(s *policy.Snapshot) *policy.Snapshot {
 	if !slices.ContainsFunc(s.Budgets, func(b policy.Budget) bool { return b.Closed }) {
 		return s
@@ -81,8 +80,8 @@ func (a *around) settled(s *policy.Snapshot) *policy.Snapshot {
 	return x
 }
 
-// enforce is apart from Decide so that a cluster without budgets, the usual one,
-// costs no allocation.
+// enforce is separate from Decide so that a cluster without budgets, the usual case, causes no
+// allocation.
 func (a *around) enforce(s *policy.Snapshot, m policy.Memory, plan policy.Plan, next policy.Memory) (policy.Plan,
 	policy.Memory) {
 	if len(s.Budgets) == 0 {
@@ -102,31 +101,30 @@ func (a *around) enforce(s *policy.Snapshot, m policy.Memory, plan policy.Plan, 
 	return plan, next
 }
 
-// A tally is what the pods of one budget use, and used.
+// A tally is the present and past use of the pods of one budget.
 type tally struct {
 	budget *policy.Budget
 	next   policy.BudgetMemory
 	ledger ledger
 
-	// templates are those whose pods it counts.
+	// templates are the templates whose pods it counts.
 	templates []match
 
-	// from is since when use is not booked yet, at the earliest the start of the hour in which the
-	// window starts.
+	// from is the time since which use has not been booked, at the earliest the start of the hour
+	// in which the window starts.
 	from policy.Time
 
-	// now is what is used now; steady the part of it that was used all the time
-	// since from.
+	// now is the present use, and steady the part of it that has lasted since from.
 	now, steady rate
 
-	// live is what the pods that are there used within the window.
+	// live is the use of existing pods within the window.
 	live use
 
-	// use is what counts: that of the ledger, or live.
+	// use is the use that counts: that of the ledger, or live.
 	use use
 
-	// over says that the budget is spent, enforcing that its action is due, and closed that its
-	// gate must be closed.
+	// over reports whether the budget is spent, enforcing whether its action is due, and closed
+	// whether its gate must be closed.
 	over, enforcing, closed bool
 }
 
@@ -151,8 +149,8 @@ func (a *around) survey(s *policy.Snapshot, m *policy.Memory) {
 	}
 }
 
-// count adds what the pod p, which holds devices, uses to the budgets that count it. These
-// share a price where they count the same resource and the node has one.
+// count adds the use of the pod p, which holds devices, to the budgets that count it. Consecutive
+// budgets that count the same resource share the price if the node has a market.
 func (a *around) count(s *policy.Snapshot, p *policy.Pod) {
 	var r rate
 	resource, node := "", &s.Nodes[p.Node]
@@ -165,7 +163,7 @@ func (a *around) count(s *policy.Snapshot, p *policy.Pod) {
 	}
 }
 
-// bookEnded books the pods that went away since the last decision.
+// bookEnded books the use of pods that ended since the last decision.
 func (a *around) bookEnded(s *policy.Snapshot) {
 	if len(s.Ended) == 0 {
 		return
@@ -184,14 +182,14 @@ func (a *around) bookEnded(s *policy.Snapshot) {
 	}
 }
 
-// holds reports whether p holds devices: from the moment in which it is bound
-// until it is gone, whether it uses them or not.
+// holds reports whether p holds devices: from being bound until it is gone, whether it uses them or
+// not.
 func holds(p *policy.Pod) bool {
 	return p.Phase >= policy.PodStarting && p.Node != policy.None && p.Bound != 0
 }
 
-// begin returns the tally of b at now, of which old was remembered; nil is nothing. The
-// history of another budget of its name is not its own.
+// begin returns the tally of b at now. old is the memory of the budget of that name, or nil; it is
+// ignored if it belongs to a budget with another UID.
 func begin(b *policy.Budget, templates []match, now policy.Time, old *policy.BudgetMemory) tally {
 	t := tally{budget: b, templates: templates, next: policy.BudgetMemory{Name: b.Name}}
 	if old != nil && (old.UID == b.UID || old.UID == "" || b.UID == "") {
@@ -207,7 +205,7 @@ func begin(b *policy.Budget, templates []match, now policy.Time, old *policy.Bud
 	return t
 }
 
-// count adds what a pod uses at rate r that has held devices since bound.
+// count adds the use of a pod that has held devices since bound, at rate r.
 func (t *tally) count(now, bound policy.Time, r rate) {
 	t.now = t.now.plus(r)
 	switch {
@@ -222,13 +220,13 @@ func (t *tally) count(now, bound policy.Time, r rate) {
 	}
 }
 
-// during returns what pods use in ms milliseconds at r.
+// during returns the use of ms milliseconds at r.
 func (r rate) during(ms int64) use {
 	cost := r.cost*policy.Money(ms/msPerHour) + policy.Money(inProportion(int64(r.cost), ms%msPerHour))
 	return use{r.devices * ms, cost}
 }
 
-// price returns what n thousandths of a device cost per hour on node: their part of the node's
+// price returns the cost per hour of n thousandths of a device on node: their share of the node's
 // devices, at the node's current charge. Unused devices are charged to no budget.
 func (t *tally) price(s *policy.Snapshot, node *policy.Node, n int64) policy.Money {
 	if node.Market == policy.None {
@@ -238,9 +236,9 @@ func (t *tally) price(s *policy.Snapshot, node *policy.Node, n int64) policy.Mon
 	return m.Charge().Times(t.budget.Share(n, node, &s.Types[m.Type]))
 }
 
-// guess returns what n thousandths of a device cost per hour on a node of which
-// nothing is known any more: what devices of this budget cost when they were
-// last seen, or else the least on-demand price of a device.
+// guess returns the cost per hour of n thousandths of a device on a node that is unknown: by the
+// price of devices of this budget when they were last seen, or else by the lowest on-demand price
+// of a device.
 func (t *tally) guess(s *policy.Snapshot, n int64) policy.Money {
 	each := t.next.DevicePrice
 	for i := range s.Markets {
@@ -257,8 +255,8 @@ func (t *tally) guess(s *policy.Snapshot, n int64) policy.Money {
 	return (each*policy.Money(n) + 500) / 1000
 }
 
-// finish books what is the same for all pods. Of a budget that cannot be read it leaves
-// the memory as it was.
+// finish books the use of steady pods and updates the memory. The memory of an invalid budget is
+// left unchanged.
 func (t *tally) finish(s *policy.Snapshot) {
 	if t.budget.Invalid {
 		return
@@ -279,8 +277,8 @@ func (t *tally) finish(s *policy.Snapshot) {
 	t.next.Used, t.next.Cost = t.use.used, t.use.cost
 }
 
-// bookEnded books a pod that went away, which requested n thousandths of a device on node;
-// nil where that is gone too.
+// bookEnded books the use of a pod that ended and requested n thousandths of a device on node. node
+// is nil if the node is gone too.
 func (t *tally) bookEnded(s *policy.Snapshot, x *policy.EndedPod, node *policy.Node, n int64) {
 	from := max(x.Start, t.from)
 	if t.budget.LiveObjects || x.Start == 0 || x.End <= from {

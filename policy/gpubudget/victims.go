@@ -9,8 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A suspect is a pod, or a job with all its pods, by what it used within the
-// window. Those that used most come first, then by name.
+// A suspect is a pod, or a job with all its pods, with its use within the window.
 type suspect struct {
 	pod      policy.PodID
 	workload policy.WorkloadID
@@ -19,8 +18,8 @@ type suspect struct {
 	now      rate
 }
 
-// worse orders suspects by what the spent quota counts: device-hours, or dollars
-// where only these are spent.
+// worse compares suspects by the spent quota, in descending order of use: by device-hours, or by
+// dollars if only these are spent; ties are broken by name.
 func (t *tally) worse(a, b *suspect) int {
 	used := cmp.Compare(b.use.used, a.use.used)
 	if byDollars := t.budget.HasDollars && !(t.budget.HasGPUHours && t.use.hours() >= t.budget.GPUHours); byDollars {
@@ -29,9 +28,8 @@ func (t *tally) worse(a, b *suspect) int {
 	return cmp.Or(used, cmp.Compare(a.name, b.name))
 }
 
-// suspects calls yield with every pod of t that runs and was not asked to go,
-// and returns whether one of its pods was evicted for another budget by this
-// plan already.
+// suspects calls yield with every running pod of t that this plan does not evict, and reports
+// whether this plan already evicts a pod of t for another budget.
 func (e *enforcement) suspects(t *tally, yield func(suspect)) (served bool) {
 	for _, c := range t.templates {
 		for _, i := range e.running[c.at] {
@@ -51,9 +49,8 @@ func (e *enforcement) suspects(t *tally, yield func(suspect)) (served bool) {
 	return served
 }
 
-// evict asks the worst offender to go, unless one was asked a moment ago. A pod
-// that stays, since a disruption budget protects it, is asked again only after
-// all others were.
+// evict plans the eviction of the pod that used most, unless one was evicted less than Pace ago. A
+// pod that stays, because a disruption budget protects it, is evicted again only after all others.
 func (e *enforcement) evict(t *tally) {
 	now := e.s.Now
 	if next := t.next.Enforced.Add(e.cfg.Pace); t.next.Enforced != 0 && now < next {
@@ -104,7 +101,8 @@ func (e *enforcement) ask(t *tally, x, second *suspect) {
 	e.plan.Wake = min(e.plan.Wake, e.s.Now.Add(max(e.cfg.Pace, e.cfg.Soonest)))
 }
 
-// noteAsked notes that a pod was asked to go for t, or a job is suspended, with the name.
+// noteAsked records that the eviction of a pod, or the suspension of a job, with the given name was
+// requested for t.
 func (e *enforcement) noteAsked(t *tally, name string) {
 	t.next.Enforced = e.s.Now
 	i, asked := findAsked(t.next.Asked, name)
@@ -123,8 +121,8 @@ func findAsked(list []policy.AskedPod, name string) (int, bool) {
 	})
 }
 
-// pause suspends the job that used most, with all its pods. What is no job
-// cannot be suspended and is named.
+// pause plans to suspend the job that used most, with all its pods. Pods outside of jobs cannot be
+// suspended and are reported.
 func (e *enforcement) pause(t *tally) {
 	now := e.s.Now
 	if next := t.next.Enforced.Add(e.cfg.Pace); t.next.Enforced != 0 && now < next {
@@ -132,7 +130,7 @@ func (e *enforcement) pause(t *tally) {
 		return
 	}
 	var jobs []suspect
-	at := map[policy.WorkloadID]int{} // of a job in jobs
+	at := map[policy.WorkloadID]int{} // by workload, index in jobs
 	others := 0
 	e.suspects(t, func(x suspect) {
 		if x.workload == policy.None || e.s.Workloads[x.workload].Kind != policy.KindJob {
@@ -162,7 +160,7 @@ func (e *enforcement) pause(t *tally) {
 	e.suspend(t, jobs)
 }
 
-// suspend adds to the plan that the first of jobs be suspended.
+// suspend adds the suspension of the first of jobs to the plan.
 func (e *enforcement) suspend(t *tally, jobs []suspect) {
 	x := &jobs[0]
 	why := policy.Why{Reason: policy.ReasonBudget, Before: x.now.cost,
@@ -178,11 +176,11 @@ func (e *enforcement) suspend(t *tally, jobs []suspect) {
 	e.noteAsked(t, x.name)
 }
 
-// resume lets all jobs continue that were suspended for a budget, except those that a closed budget
-// which suspends jobs counts. Jobs themselves record that they were suspended, so no job is
+// resume resumes all jobs that were suspended for a budget, except those that a closed budget that
+// suspends jobs counts. The jobs themselves record that they were suspended, so that no job is
 // forgotten even if its budget is gone.
 func (e *enforcement) resume() {
-	var jobs []bool // by workload: a template of it has been seen that is held
+	var jobs []bool // by workload, whether a budget keeps it suspended
 	for t, list := range e.index.of {
 		w := e.s.Templates[t].Workload
 		if w == policy.None || !slices.ContainsFunc(list, func(c match) bool { return e.tallies[c.at].suspends() }) {
@@ -210,10 +208,10 @@ func (e *enforcement) resume() {
 	}
 }
 
-// suspends reports whether t keeps suspended jobs as they are.
+// suspends reports whether t keeps suspended jobs suspended.
 func (t *tally) suspends() bool { return (t.over || t.closed) && t.budget.Action == policy.BudgetPause }
 
-// resumes returns why t keeps no jobs suspended.
+// resumes returns a text about why t keeps no jobs suspended.
 func (t *tally) resumes() string {
 	switch {
 	case t.budget.Invalid:
@@ -226,7 +224,7 @@ func (t *tally) resumes() string {
 	return t.state()
 }
 
-// find returns the place of a budget in the tallies.
+// find returns the index of a budget in the tallies, and whether it was found.
 func (e *enforcement) find(budget string) (int, bool) {
 	return slices.BinarySearchFunc(e.tallies, budget, func(t tally, name string) int {
 		return cmp.Compare(t.budget.Name,
@@ -234,7 +232,7 @@ func (e *enforcement) find(budget string) (int, bool) {
 	})
 }
 
-// forget drops from the memory of t what may be asked again.
+// forget removes from the memory of t the requests that may be repeated.
 func (e *enforcement) forget(t *tally) {
 	again := func(a policy.AskedPod) bool { return e.s.Now >= a.At.Add(e.cfg.Retry) }
 	if !slices.ContainsFunc(t.next.Asked, again) {

@@ -6,9 +6,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// remember returns m with the moves that were let through: when each pool was
-// last moved, and until when each of the nodes is not tried again. It undoes
-// what the policy noted of moves that were held.
+// remember returns m with the moves that were allowed: when each pool was last moved, and until
+// when each drained node must not be tried again. It undoes what the policy recorded of moves that
+// were held.
 func (r *review) remember(m policy.Memory) policy.Memory {
 	for i := range r.pools {
 		if !r.pools[i].planned {
@@ -25,8 +25,7 @@ func (r *review) remember(m policy.Memory) policy.Memory {
 	return m
 }
 
-// backoff returns list without nodes that are gone and with those of pool that
-// are drained now.
+// backoff returns list without nodes that are gone and with the nodes of pool that are drained now.
 func (r *review) backoff(pool policy.PoolID, list []policy.Backoff) []policy.Backoff {
 	there := make([]bool, len(list))
 	filter := (&policy.PoolMemory{Backoff: list}).Filter(-1)

@@ -8,21 +8,21 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// A freeNode is what requests leave free on a node that stays. Selectors, taints and
-// the other scheduler filters are up to the policy: the guardrails only see that
-// displaced pods do not exceed the free capacity.
+// A freeNode is the free capacity on a node that stays. Selectors, taints and the other scheduler
+// filters are up to the policy: the guardrails only ensure that displaced pods do not exceed the
+// free capacity.
 type freeNode struct {
 	pool policy.PoolID
 	free policy.Resources
 }
 
-// requests returns what p requests.
+// requests returns the requests of p.
 func (r *survey) requests(p policy.PodID) policy.Resources {
 	return r.s.Templates[r.s.Pods[p].Template].Requests
 }
 
-// listFree lists the nodes that stay, with what is free there: one that the plan drains has
-// no free capacity, whether its drain is let through or held.
+// listFree lists the nodes that stay, with their free capacity. A node that the plan drains has
+// none, whether its drain is allowed or held.
 func (r *survey) listFree() {
 	if r.listed {
 		return
@@ -35,9 +35,9 @@ func (r *survey) listFree() {
 	}
 }
 
-// placeElsewhere puts the displaced pods of l on other nodes of its pool, the largest
-// first, each where the least CPU is free. It reports whether all of them fit; if
-// not, none of them is placed.
+// placeElsewhere places the displaced pods of l on other nodes of its pool, the largest first, each
+// on the node with the least free CPU on which it fits. It reports whether all of them fit; if not,
+// none of them is placed.
 func (r *survey) placeElsewhere(l *leavingNode) bool {
 	r.listFree()
 	slices.SortFunc(l.displaced, func(a, b policy.PodID) int {
@@ -45,7 +45,7 @@ func (r *survey) placeElsewhere(l *leavingNode) bool {
 		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a, b))
 	})
 	pool := r.s.Nodes[l.node].Pool
-	at := make([]int, 0, len(l.displaced)) // the index in freeNodes of each so far
+	at := make([]int, 0, len(l.displaced)) // by displaced pod so far, its index in freeNodes
 	for _, p := range l.displaced {
 		requests, best := r.requests(p), -1
 		for i := range r.freeNodes {
@@ -69,7 +69,7 @@ func (r *survey) placeElsewhere(l *leavingNode) bool {
 	return false
 }
 
-// leastCapacity returns what a node bought in any of markets brings at least.
+// leastCapacity returns a lower bound of the capacity of a node bought in any of markets.
 func (r *survey) leastCapacity(markets []policy.MarketID) policy.Resources {
 	var least policy.Resources
 	for i, m := range markets {
@@ -83,7 +83,7 @@ func (r *survey) leastCapacity(markets []policy.MarketID) policy.Resources {
 	return least
 }
 
-// countDrain counts a drain that was let through.
+// countDrain counts a drain that was allowed.
 func (r *survey) countDrain(d *policy.Drain) {
 	n := &r.s.Nodes[d.Node]
 	if n.Pool == policy.None {
@@ -91,14 +91,14 @@ func (r *survey) countDrain(d *policy.Drain) {
 	}
 	p := &r.pools[n.Pool]
 	if l := r.node(d.Node); !l.placed && (r.urgent(d) || !l.replaced && len(d.After) == 0) {
-		l.placed = r.placeElsewhere(l) // they go now; without room for all of them they wait for a new node
+		l.placed = r.placeElsewhere(l) // the pods move now; if not all of them fit, they wait for a new node
 	}
 	p.drained++
 	p.underutilized--
 	p.empty--
 	if r.urgent(d) {
-		// The node is counted among those on their way out; its pods are not
-		// yet among those that the rest of the pool has to carry.
+		// The node already counts as leaving. Its pods do not yet count among those that the rest
+		// of the pool must carry.
 		p.requested, p.allocatable = r.loadAfter(d)
 		r.countReplacements(d)
 		return
@@ -110,8 +110,8 @@ func (r *survey) countDrain(d *policy.Drain) {
 	r.countReplacements(d)
 }
 
-// replacing returns the positions of the replacements of what d drains: those that are for
-// the node, and those that d waits for. They are valid until the next call.
+// replacing returns the indexes of the replacements for the drain d: those for its node, and those
+// that d waits for. The result is valid until the next call.
 func (r *survey) replacing(d *policy.Drain) []int32 {
 	r.found = r.found[:0]
 	for at := r.node(d.Node).forNode; at > 0; at = r.replacements[at-1].forNode {
@@ -134,8 +134,8 @@ func (r *survey) countReplacements(d *policy.Drain) {
 	}
 }
 
-// loadAfter returns what the pool of d's node has to carry, and on what, once d is
-// done and its replacements have joined.
+// loadAfter returns the requests and the capacity of the pool of d's node after d is done and its
+// replacements have joined.
 func (r *survey) loadAfter(d *policy.Drain) (requested, allocatable policy.Resources) {
 	n, l := &r.s.Nodes[d.Node], r.node(d.Node)
 	p := &r.pools[n.Pool]
@@ -153,18 +153,17 @@ func (r *survey) loadAfter(d *policy.Drain) (requested, allocatable policy.Resou
 	return requested, allocatable
 }
 
-// fitsElsewhere reports whether the pods of d's node fit on the others without making
-// the pool too full for another move. If so, they are placed there.
+// fitsElsewhere reports whether the pods of d's node fit on other nodes without raising the
+// utilization of the pool above UtilizationFull. If so, they are placed there.
 func (r *survey) fitsElsewhere(d *policy.Drain, l *leavingNode) bool {
 	requested, allocatable := r.loadAfter(d)
 	l.placed = utilization(requested, allocatable) <= r.cfg.UtilizationFull && r.placeElsewhere(l)
 	return l.placed
 }
 
-// enoughCapacity reports whether the nodes of all pools can carry what they have to
-// once d is done and its replacements have joined, or are at least no worse off
-// than without it. A single node that replaces several passes only as long as it is
-// large enough.
+// enoughCapacity reports whether the nodes of all pools together can carry the requests once d is
+// done and its replacements have joined, or are at least no worse off than without it. A single
+// node that replaces several passes only while it is large enough.
 func (r *survey) enoughCapacity(d *policy.Drain) bool {
 	before, after := policy.Resources{}, policy.Resources{}
 	for i := range r.pools {
@@ -180,8 +179,8 @@ func (r *survey) enoughCapacity(d *policy.Drain) bool {
 	return after.CPU >= min(0, before.CPU) && after.Memory >= min(0, before.Memory) && after.GPU >= min(0, before.GPU)
 }
 
-// utilization returns the largest share of CPU, memory and GPUs that is
-// requested, 0 when there is nothing to be used.
+// utilization returns the largest share of CPU, memory and GPUs that is requested; 0 without
+// capacity.
 func utilization(requested, allocatable policy.Resources) float64 {
 	used := 0.0
 	for _, c := range [...][2]int64{
@@ -194,8 +193,8 @@ func utilization(requested, allocatable policy.Resources) float64 {
 	return used
 }
 
-// shareAfter returns what the pool holds on spot and in all once d is done and its
-// replacements have joined.
+// shareAfter returns the Spot capacity and the total capacity of the pool, in units of its share,
+// once d is done and its replacements have joined.
 func (r *survey) shareAfter(d *policy.Drain) (spot, total int64) {
 	n := &r.s.Nodes[d.Node]
 	p := &r.pools[n.Pool]

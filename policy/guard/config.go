@@ -7,44 +7,40 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Config holds the limits of the guardrails. Start from
-// [DefaultConfig].
+// A Config contains the limits of the guardrails. Start from [DefaultConfig].
 type Config struct {
-	// FractionMax is the part of all nodes that may be on their way out at
-	// once, in (0, 1]; one node always may. Raising it moves faster and loses
-	// more at once when replacements disappoint.
+	// FractionMax is the maximum fraction of all nodes that may be leaving at once, in (0, 1]; one
+	// node always may. Raising it moves faster and loses more at once if replacements fail.
 	FractionMax float64
 
-	// ConfidenceMin is the least confidence of a forecast for which a market
-	// is bought on spot by choice, in [0, 1]. Raising it keeps pools on
-	// demand where little is known.
+	// ConfidenceMin is the minimum confidence of a forecast for which a Spot market is bought
+	// voluntarily, in [0, 1]. Raising it keeps pools on-demand where little is known.
 	ConfidenceMin float64
 
 	// UtilizationTight is the utilization of a pool above which a node may be removed only with a
-	// replacement bought in the same plan, or if all its pods have room on the others.
-	// UtilizationFull is that above which the replacement must be initialized before the drain
-	// starts, and which a drain without one must not lead to. Raising them lets displaced pods rely
-	// on the free capacity of other nodes.
+	// replacement bought in the same plan, or if all its pods fit on other nodes. UtilizationFull
+	// is the utilization above which the replacement must be initialized before the drain starts,
+	// and which a drain without a replacement must not exceed. Raising them lets displaced pods
+	// rely on the free capacity of other nodes.
 	UtilizationTight, UtilizationFull float64
 
-	// Cooldown is the least time between two rounds of drains in a pool that
-	// states none of its own. Raising it moves nodes less often.
+	// Cooldown is the minimum time between two rounds of drains in a pool that states none of its
+	// own. Raising it moves nodes less often.
 	Cooldown time.Duration
 
-	// BackoffMin is how long a node is left alone after its drain was begun
-	// and did not end it. It doubles with each try, up to BackoffMax. Raising
-	// them tries undrainable nodes less often.
+	// BackoffMin is how long a node is left alone after a drain of it started and did not complete.
+	// The time doubles with each try, up to BackoffMax. Raising them tries undrainable nodes less
+	// often.
 	BackoffMin, BackoffMax time.Duration
 
-	// PatchesMax is how many pods are given a deletion cost in one step; those of
-	// one node always are. Raising it orders a large cluster sooner, with more
-	// writes to the API server at a time.
+	// PatchesMax is the maximum number of pods that get a deletion cost in one step; the pods of
+	// one node always do. Raising it orders a large cluster sooner, with more writes to the API
+	// server at a time.
 	PatchesMax int
 }
 
-// DefaultConfig returns the limits used where none are given: a tenth of
-// the nodes, as SpotVortex ships it, its confidence of one half and its two
-// limits of utilization.
+// DefaultConfig returns the default limits: a tenth of the nodes, a confidence of one half and two
+// limits of utilization, as shipped with SpotVortex.
 func DefaultConfig() Config {
 	return Config{
 		FractionMax:      0.10,
@@ -58,7 +54,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate names the first field that is out of its range, and its value.
+// Validate returns an error that names the first field out of range, with its value.
 func (c Config) Validate() error {
 	switch {
 	case !(c.FractionMax > 0) || c.FractionMax > 1:

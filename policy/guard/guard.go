@@ -1,7 +1,6 @@
-// Package guard puts limits around a policy: it removes from a plan what moves too
-// much at once, too soon, or into markets without a trusted forecast, and hides
-// markets that cost more than a pool may pay. It knows plans and snapshots, and no
-// policy.
+// Package guard puts limits around a policy: it removes from a plan the moves that are too many at
+// once, too soon, or into markets without a trusted forecast, and hides markets that cost more than
+// a pool may pay. It uses only plans and snapshots and does not depend on any policy.
 package guard
 
 import (
@@ -15,12 +14,12 @@ import (
 // would move too many nodes at once, too soon after the last move, into a market without a trusted
 // forecast, or against a disruption budget that allows no eviction.
 //
-// While some observations of the cluster are stale, everything by choice is held.
+// While some observations of the cluster are stale, all voluntary changes are held.
 //
 // No guardrail holds a node under notice, which cannot stay, unless another controller is draining
-// it. One node may always move, also in a small cluster in which a user has cordoned a node.
+// it. One node may always move, even in a small cluster in which a user has cordoned a node.
 //
-// It panics when cfg is not valid; see [Config.Validate].
+// It panics if cfg is not valid; see [Config.Validate].
 func Around(p policy.Policy, cfg Config) policy.Policy {
 	if err := cfg.Validate(); err != nil {
 		panic(err.Error())
@@ -33,13 +32,13 @@ type guarded struct {
 	policy policy.Policy
 	cfg    Config
 
-	surveys scratch.Pool[survey] // memory to work in; no result depends on it
+	surveys scratch.Pool[survey] // reusable memory; no result depends on it
 }
 
 // Name returns the name of the guarded policy, since guardrails are the default.
 func (g *guarded) Name() string { return g.policy.Name() }
 
-// Decide returns the guarded policy's plan without what the guardrails hold.
+// Decide returns the guarded policy's plan without the entries that the guardrails hold.
 func (g *guarded) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	plan, next := g.policy.Decide(s, m)
 	if len(plan.Steers)+len(plan.Launches)+len(plan.Drains)+len(plan.DeletionCosts) == 0 {
@@ -48,14 +47,14 @@ func (g *guarded) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, poli
 	return g.review(s, m, plan, next)
 }
 
-// review is apart from Decide so that a plan without moves, the usual one,
-// costs no allocation.
+// review is separate from Decide so that a plan without moves, the usual case, causes no
+// allocation.
 func (g *guarded) review(s *policy.Snapshot, m policy.Memory, plan policy.Plan, next policy.Memory) (policy.Plan,
 	policy.Memory) {
 	last := g.surveys.Get()
 	r := review{survey: *last, trust: trust{s, g.cfg.ConfidenceMin}, before: &m, plan: plan}
 	r.cfg, r.s, r.stale = &g.cfg, s, staleText(s)
-	r.plan.Holds = slices.Clip(plan.Holds) // what is appended must not reach the policy's own list
+	r.plan.Holds = slices.Clip(plan.Holds) // appending must not change the policy's own list
 	if len(plan.Steers) > 0 {
 		r.steers(plan.Steers)
 	}
@@ -71,22 +70,21 @@ func (g *guarded) review(s *policy.Snapshot, m policy.Memory, plan policy.Plan, 
 	return r.plan, next
 }
 
-// A review is one plan on its way through the guardrails.
+// A review is the state of one plan under review.
 type review struct {
 	survey
 	trust  trust
 	before *policy.Memory
 
-	// stale says why nothing is done by choice, empty where it may.
+	// stale is the reason why voluntary changes are held; empty if they are allowed.
 	stale string
 
-	// plan is the rest of the plan; its lists are rebuilt.
+	// plan is the result; its lists are rebuilt.
 	plan policy.Plan
 }
 
-// A survey is what the guardrails count of the pools, of the nodes that the plan
-// drains and of the capacity that is free on the others, after the drains that were
-// let through so far.
+// A survey is the guardrails' accounting of the pools, of the nodes that the plan drains and of the
+// free capacity on the others, after the drains allowed so far.
 type survey struct {
 	cfg *Config
 	s   *policy.Snapshot
@@ -95,80 +93,80 @@ type survey struct {
 	pools   []guardedPool // by PoolID
 	leaving []leavingNode
 
-	// replacements are the launches that are not held themselves, byToken the last of each
-	// token, by position. found is what replacing returned last.
+	// replacements are the launches that are not held themselves. byToken is, by token, 1 + the
+	// index of the last replacement with it. found is the last result of replacing.
 	replacements []replacement
 	byToken      map[string]int32
 	found        []int32
 
-	// slot[n] is 1 + the index in leaving of node n, 0 if it is not there.
+	// slot[n] is 1 + the index of node n in leaving, or 0 if it is not there.
 	slot []int32
 
-	// wanted is by node 1 + the entry of the plan that gives its pods a deletion cost, 0 of none.
+	// wanted is, by node, 1 + the index of the entry of the plan that sets the deletion cost of its
+	// pods, or 0 without one.
 	wanted []int32
 
-	// freeNodes are the nodes that stay, less the pods placed there so far. They are listed
-	// when pods are placed first.
+	// freeNodes are the nodes that stay, less the pods placed there so far. They are listed when
+	// the first pods are placed.
 	freeNodes []freeNode
 	listed    bool
 
-	// movesLeft is how many more nodes may go by choice in the whole cluster.
+	// movesLeft is how many more nodes of the whole cluster may move voluntarily.
 	movesLeft int
 }
 
-// A replacement is a launch that a drain waits for or is replaced by. It is
-// counted with the first such drain that is let through, and no more than once:
-// one node does not make up for two.
+// A replacement is a launch that a drain waits for or that replaces its node. It counts for the
+// first such drain that is allowed, and only once: one node does not make up for two.
 type replacement struct {
 	launch   *policy.Launch
-	capacity policy.Resources // that it brings at least, whichever market it comes from
+	capacity policy.Resources // lower bound over its markets
 	counted  bool
 	needed   need
 
-	// forNode and forToken are 1 + the positions of others for the same node and of the
-	// same token, 0 for no more.
+	// forNode and forToken are 1 + the index of another replacement for the same node and with the
+	// same token, or 0 if there are no more.
 	forNode, forToken int32
 }
 
-// A need says what becomes of the drains that a launch is for.
+// A need describes the drains that a launch is for.
 type need uint8
 
 const (
-	standsAlone need = iota // it needs no replacement
-	forHeld                 // all are held
-	forDrain                // for no drain
+	standsAlone need = iota // the launch is for no drain
+	forHeld                 // all its drains are held
+	forDrain                // a drain of it is allowed
 )
 
-// A guardedPool is what the guardrails know of a pool.
+// A guardedPool is the guardrails' accounting of a pool.
 type guardedPool struct {
-	// requested and allocatable are of usable nodes, after the plan so far.
+	// requested and allocatable are totals over usable nodes, after the plan so far.
 	requested, allocatable policy.Resources
 
-	ours, drained        int   // nodes that we are emptying already, and drains let through
-	underutilized, empty int   // what is left of the budgets
+	ours, drained        int   // nodes already leaving, not drained by other controllers; drains allowed
+	underutilized, empty int   // disruptions that the budgets still allow
 	spot, total          int64 // in units of the share, after the plan so far
-	planned, moved       bool  // a drain by choice was planned; and was let through
+	planned, moved       bool  // a voluntary drain was planned; one was allowed
 }
 
-// A leavingNode is a node that the plan drains, and what runs there.
+// A leavingNode is a node that the plan drains, with its pods.
 type leavingNode struct {
 	node        policy.NodeID
-	pods        int              // that have to go elsewhere
+	pods        int              // number of pods that must move
 	requests    policy.Resources // of displaced
 	ending      policy.Resources // requests of pods that end with the node
 	displaced   []policy.PodID   // pods that a controller creates again elsewhere
-	critical    bool             // one is critical, or to be moved gracefully only
-	pinned      bool             // one must not be disrupted, or no controller would create it again and it is not marked safe to evict
-	unevictable bool             // the disruption budgets of one allow no eviction
-	replaced    bool             // a replacement in the plan is let through
+	critical    bool             // a pod is critical, or must be moved gracefully
+	pinned      bool             // a pod must not be disrupted, or is bare and not marked safe to evict
+	unevictable bool             // the disruption budgets of a pod allow no eviction
+	replaced    bool             // a replacement in the plan is allowed
 	placed      bool             // its pods took free capacity of other nodes
-	allowed     bool             // the drain is let through
-	forNode     int32            // 1 + the position of a replacement, 0 for none
+	allowed     bool             // the drain is allowed
+	forNode     int32            // 1 + the index of a replacement, 0 without one
 
 	replacementHeld bool // a replacement in the plan is held
 }
 
-// moves reviews launches and drains together, since each may need the other.
+// moves reviews launches and drains together, since they depend on each other.
 func (r *review) moves(launches []policy.Launch, drains []policy.Drain) {
 	r.count(drains)
 	held := r.launches(launches)
@@ -195,8 +193,8 @@ func (r *review) moves(launches []policy.Launch, drains []policy.Drain) {
 	r.keepLaunches(launches, drains, held)
 }
 
-// immediate returns d as it is carried out. A node under notice waits for no
-// replacement, which could not come in time, and is drained before it is reclaimed.
+// immediate returns d as it is carried out. The drain of a node under notice does not wait for a
+// replacement, which could not start in time, and must end before the node is reclaimed.
 func (r *review) immediate(d *policy.Drain) policy.Drain {
 	x := *d
 	if taken := r.s.Nodes[d.Node].ReclaimAt; taken != 0 {
@@ -208,14 +206,14 @@ func (r *review) immediate(d *policy.Drain) policy.Drain {
 	return x
 }
 
-// urgent reports whether d empties a node under notice.
+// urgent reports whether d drains a node under notice.
 func (r *survey) urgent(d *policy.Drain) bool { return r.s.Nodes[d.Node].ReclaimAt != 0 }
 
-// node returns what is known of n, which the plan drains.
+// node returns the entry of n, which the plan must drain.
 func (r *survey) node(n policy.NodeID) *leavingNode { return &r.leaving[r.slot[n]-1] }
 
-// launches returns which of the launches are held, and records it with the nodes
-// that they replace.
+// launches returns, by launch, whether it is held. It records the replacements and the nodes that
+// they replace.
 func (r *review) launches(launches []policy.Launch) []bool {
 	held := make([]bool, len(launches))
 	for i := range launches {
@@ -240,7 +238,7 @@ func (r *review) launches(launches []policy.Launch) []bool {
 	return held
 }
 
-// whyHeldLaunch returns why l is held, and "" where it is not.
+// whyHeldLaunch returns why l is held; the reason is empty if it is not.
 func (r *review) whyHeldLaunch(l *policy.Launch) (policy.Reason, string) {
 	switch {
 	case r.stale != "" && r.trust.byChoice(l):
@@ -253,7 +251,8 @@ func (r *review) whyHeldLaunch(l *policy.Launch) (policy.Reason, string) {
 	return "", ""
 }
 
-// staleText returns why nothing is done by choice on what s knows, and "" where it is fresh.
+// staleText returns why voluntary changes are held because of stale data; it is empty if s is
+// fresh.
 func staleText(s *policy.Snapshot) string {
 	for i := range s.Sources {
 		if x := &s.Sources[i]; x.Stale {
@@ -263,8 +262,8 @@ func staleText(s *policy.Snapshot) string {
 	return ""
 }
 
-// keepLaunches lets through what is neither held itself nor meant only for drains that
-// are. What no drain waits for and replaces nothing stands alone.
+// keepLaunches allows the launches that are neither held themselves nor needed only for drains that
+// are held. A launch that no drain waits for and that replaces no drained node needs no drain.
 func (r *review) keepLaunches(launches []policy.Launch, drains []policy.Drain, held []bool) {
 	r.plan.Launches = make([]policy.Launch, 0, len(launches))
 	for i := range drains {
@@ -296,7 +295,7 @@ func (r *review) keepLaunches(launches []policy.Launch, drains []policy.Drain, h
 	}
 }
 
-// hold adds to the plan that something was left as it is.
+// hold adds a hold to the plan.
 func (r *review) hold(pool policy.PoolID, node policy.NodeID, why *policy.Why, reason policy.Reason, text string) {
 	r.plan.Holds = append(r.plan.Holds, policy.Hold{Pool: pool, Node: node, Why: policy.Why{
 		Reason: reason, Text: text, Before: why.Before, After: why.After, RunnerUp: why.RunnerUp,

@@ -8,9 +8,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// patches lets deletion costs through for at most PatchesMax pods, in the order of
-// the plan, and holds the others, which the policy plans again in the next step. Pods
-// of nodes in no managed pool keep what they have.
+// patches allows deletion costs for at most PatchesMax pods, in the order of the plan, and holds
+// the others, which the policy plans again in the next step. Pods of nodes in no managed pool are
+// left unchanged.
 func (r *review) patches(costs []policy.DeletionCost) {
 	s := r.s
 	r.wanted = scratch.Zeroed(r.wanted, len(s.Nodes))
@@ -21,7 +21,7 @@ func (r *review) patches(costs []policy.DeletionCost) {
 	r.placed.read(s)
 	for i := range costs {
 		if r.wanted[costs[i].Node] != int32(i+1) {
-			continue // it is wanted twice: the last counts
+			continue // planned twice: the last entry counts
 		}
 		for _, id := range r.placed.on(costs[i].Node) {
 			if costs[i].Ranks(s, &s.Pods[id]) {

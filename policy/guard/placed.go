@@ -7,18 +7,19 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A placed holds by node which pods run there, and their requests and those of the pods that are
-// promised a place there. It is kept from snapshot to snapshot, since little changes in between.
+// A placed records, by node, the pods that run on it, their total requests, and the total requests
+// including pods nominated for it. It is kept from snapshot to snapshot, since little changes in
+// between.
 type placed struct {
 	mark      policy.Mark
 	templates []policy.Template
 	pods      []placedPod
 	nodes     []placedOn
-	bound     scratch.Lists // the pods that stand on a node
+	bound     scratch.Lists // pods that run on a node
 	ids       []policy.PodID
 }
 
-// A placedPod is where a pod stands or is to come, None for nowhere.
+// A placedPod is the node on which a pod runs or for which it is nominated, or None.
 type placedPod struct {
 	node     policy.NodeID
 	template policy.TemplateID
@@ -28,7 +29,7 @@ type placedPod struct {
 // A placedOn is the requests on a node: in total, and of the pods that run there.
 type placedOn struct{ all, standing policy.Resources }
 
-// read brings x to s.
+// read updates x to s.
 func (x *placed) read(s *policy.Snapshot) {
 	if len(s.Templates) == 0 || len(x.templates) != len(s.Templates) || &x.templates[0] != &s.Templates[0] ||
 		!s.Follows(x.mark) {
@@ -63,7 +64,7 @@ func (x *placed) read(s *policy.Snapshot) {
 	x.mark = s.Mark()
 }
 
-// count adds (1) the requests of a pod, or subtracts them (-1).
+// count adds (sign 1) or subtracts (sign -1) the requests of a pod.
 func (x *placed) count(p placedPod, sign int64) {
 	if p.node < 0 {
 		return
@@ -75,7 +76,7 @@ func (x *placed) count(p placedPod, sign int64) {
 	}
 }
 
-// on returns the pods that stand on n, ascending, until the next call.
+// on returns the pods that run on n in ascending order. The result is valid until the next call.
 func (x *placed) on(n policy.NodeID) []policy.PodID {
 	x.ids = x.ids[:0]
 	for id := x.bound.First(int(n)); id >= 0; id = x.bound.Next(id) {

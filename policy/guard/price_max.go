@@ -7,18 +7,18 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// WithinPriceMax returns p such that it respects the PriceMax of each pool: p sees
-// only the markets that cost no more now, no bid is above it, and a Hold says where
-// no market is left. Running nodes stay, whatever their market costs by now.
+// WithinPriceMax returns p such that it respects the PriceMax of each pool: p sees only the markets
+// that do not exceed it now, no bid exceeds it, and a Hold reports if no market is left. Running
+// nodes stay, whatever their market costs by now.
 func WithinPriceMax(p policy.Policy) policy.Policy { return &priced{p} }
 
-// A priced is a policy that sees the markets within each pool's PriceMax.
+// A priced is a policy that sees only the markets within each pool's PriceMax.
 type priced struct{ policy policy.Policy }
 
 // Name returns the name of the inner policy: PriceMax belongs to the pool.
 func (x *priced) Name() string { return x.policy.Name() }
 
-// Decide returns the plan of the inner policy on the markets that each pool affords.
+// Decide returns the plan of the inner policy on the markets that each pool can afford.
 func (x *priced) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	if !slices.ContainsFunc(s.Pools, func(p policy.Pool) bool { return p.PriceMax > 0 }) {
 		return x.policy.Decide(s, m)
@@ -41,7 +41,7 @@ func (x *priced) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 			st.Bid = s.Pools[st.Pool].Bid(st.Bid)
 		}
 	}
-	plan.Holds = slices.Clip(plan.Holds) // what is appended must not reach the policy's own list
+	plan.Holds = slices.Clip(plan.Holds) // appending must not change the policy's own list
 	for i := range s.Pools {
 		if p := &s.Pools[i]; p.PriceMax > 0 && p.Mode != policy.ModeOff {
 			plan.Holds = append(plan.Holds, tooDear(s, p)...)
@@ -50,9 +50,8 @@ func (x *priced) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	return plan, next
 }
 
-// tooDear returns a Hold for each capacity type of p whose offered markets all cost
-// more than PriceMax. While some other type is affordable and no pod is pending there
-// is nothing to report.
+// tooDear returns a Hold for each capacity type of p whose offered markets all exceed PriceMax. If
+// another type is affordable and no pod is pending, there is nothing to report.
 func tooDear(s *policy.Snapshot, p *policy.Pool) []policy.Hold {
 	var cheapest [policy.Reserved + 1]policy.MarketID
 	var sold, left [policy.Reserved + 1]bool

@@ -5,8 +5,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// whyHeld returns why the drain d is held, and "" when it may go ahead. Facts
-// about the node come first, then what may have changed by the next step.
+// whyHeld returns why the drain d is held; the reason is empty if it is allowed. Conditions of the
+// node are checked first, then conditions that may change by the next step.
 func (r *review) whyHeld(d *policy.Drain, l *leavingNode) (policy.Reason, string) {
 	n := &r.s.Nodes[d.Node]
 	switch {
@@ -48,8 +48,8 @@ func (r *review) whyHeld(d *policy.Drain, l *leavingNode) (policy.Reason, string
 	return "", ""
 }
 
-// tooSoon holds what was moved or tried a short while ago, but not what follows a
-// rebalance recommendation of the provider.
+// tooSoon holds nodes that were moved or tried recently, except for drains that follow a rebalance
+// recommendation of the provider.
 func (r *review) tooSoon(d *policy.Drain, n *policy.Node) (policy.Reason, string) {
 	pool := &r.s.Pools[n.Pool]
 	m := r.before.Pool(pool.Name)
@@ -61,8 +61,8 @@ func (r *review) tooSoon(d *policy.Drain, n *policy.Node) (policy.Reason, string
 		cooldown = r.cfg.Cooldown
 	}
 	if d.Why.Reason == policy.ReasonRisk {
-		// The pool's own cooldown is for changes that save money; a market that is
-		// becoming unsafe is left earlier.
+		// The pool's own cooldown is for changes that save money; nodes leave a market that is
+		// becoming unsafe earlier.
 		cooldown = min(cooldown, r.cfg.Cooldown)
 	}
 	if d.Why.Reason != policy.ReasonRebalance && m.Moved != 0 && r.s.Now.Sub(m.Moved) < cooldown {
@@ -71,7 +71,7 @@ func (r *review) tooSoon(d *policy.Drain, n *policy.Node) (policy.Reason, string
 	return "", ""
 }
 
-// disturbs holds what the pods of the node forbid.
+// disturbs holds drains that the node or its pods forbid.
 func (r *review) disturbs(d *policy.Drain, l *leavingNode, n *policy.Node) string {
 	switch {
 	case n.DoNotDisrupt:
@@ -90,8 +90,8 @@ func (r *review) disturbs(d *policy.Drain, l *leavingNode, n *policy.Node) strin
 	return ""
 }
 
-// tooFull holds what leaves too little free capacity for the displaced pods. Drains
-// let through before are counted as done.
+// tooFull holds drains that leave too little free capacity for the displaced pods. Drains allowed
+// before count as done.
 func (r *review) tooFull(d *policy.Drain, l *leavingNode, n *policy.Node) string {
 	if l.pods == 0 {
 		return ""
@@ -99,8 +99,8 @@ func (r *review) tooFull(d *policy.Drain, l *leavingNode, n *policy.Node) string
 	p, pool := &r.pools[n.Pool], &r.s.Pools[n.Pool]
 	used := utilization(p.requested, p.allocatable)
 	if !pool.Levers.Launch && pool.Provisioner != policy.ProvisionerNone {
-		// Only pending pods make the provisioner buy here, so that no replacement
-		// can be ready first: one node at a time.
+		// Only pending pods make the provisioner buy here, so no replacement can be ready first:
+		// one node moves at a time.
 		if used > r.cfg.UtilizationTight && p.ours+p.drained > 0 {
 			return "high utilization: only the provisioner can buy here, so one node moves at a time"
 		}
@@ -118,7 +118,7 @@ func (r *review) tooFull(d *policy.Drain, l *leavingNode, n *policy.Node) string
 	return ""
 }
 
-// pastLimit holds what passes a limit of the pool or of the cluster.
+// pastLimit holds drains that exceed a limit of the pool or of the cluster.
 func (r *review) pastLimit(d *policy.Drain, n *policy.Node, l *leavingNode) string {
 	p, pool := &r.pools[n.Pool], &r.s.Pools[n.Pool]
 	left := p.underutilized
@@ -143,10 +143,9 @@ func (r *review) pastLimit(d *policy.Drain, n *policy.Node, l *leavingNode) stri
 	return leavesRange(&pool.Share, float64(p.spot)/float64(p.total), float64(spot)/float64(total), grain)
 }
 
-// leavesRange returns why a move from share before to share after leads out of x,
-// and "" where it does not. Whole nodes may not be able to meet a narrow range: a
-// distance below grain counts as within, and a move that starts outside may end on
-// the other side if it ends nearer.
+// leavesRange returns why a move from share before to share after leads out of x; it is empty if
+// the move does not. Whole nodes may not be able to meet a narrow range: a distance below grain
+// counts as within, and a move that starts outside may end on the other side if it ends nearer.
 func leavesRange(x *policy.ShareRange, before, after, grain float64) string {
 	off := func(share float64) float64 { return max(0, x.Min-share, share-x.Max) }
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// emptied returns a survey of nothing in the memory of r.
+// emptied returns an empty survey that reuses the memory of r.
 func (r *survey) emptied() survey {
 	clear(r.leaving)
 	clear(r.replacements)
@@ -17,7 +17,7 @@ func (r *survey) emptied() survey {
 	}
 }
 
-// count counts, once for a plan, what the guardrails look at.
+// count sets up the survey of the pools, nodes and pods, once per plan.
 func (r *survey) count(drains []policy.Drain) {
 	s := r.s
 	if r.byToken == nil {
@@ -45,8 +45,8 @@ func (r *survey) count(drains []policy.Drain) {
 	}
 }
 
-// surveyNodes counts how many nodes may still move. Nodes that other controllers drain count
-// against the fraction too, but leave one move: otherwise one node that was cordoned and forgotten
+// surveyNodes counts how many nodes may still move. Nodes that other controllers drain also count
+// against the fraction, but leave one move: otherwise one node that was cordoned and forgotten
 // would block a small cluster for as long as it exists.
 func (r *survey) surveyNodes() {
 	nodes, going, others := 0, 0, 0
@@ -76,7 +76,7 @@ func (r *survey) surveyNodes() {
 	}
 }
 
-// surveyPods reads what runs on a node that is drained.
+// surveyPods reads the pods of a node that is drained.
 func (r *survey) surveyPods(l *leavingNode) {
 	s := r.s
 	for _, id := range r.placed.on(l.node) {

@@ -6,14 +6,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// trust decides which markets may be bought by choice.
+// A trust decides which markets may be bought voluntarily.
 type trust struct {
 	s             *policy.Snapshot
 	confidenceMin float64
 }
 
-// buysUntrusted reports whether d makes a provisioner buy Spot in place of an on-demand node
-// although no Spot market of the pool can be trusted.
+// buysUntrusted reports whether d makes a provisioner buy Spot to replace an on-demand node
+// although no Spot market of the pool is trusted.
 func (t *trust) buysUntrusted(d *policy.Drain, n *policy.Node, l *leavingNode) bool {
 	if l.replaced || l.pods == 0 || n.Market == policy.None || t.s.Markets[n.Market].Capacity == policy.Spot {
 		return false
@@ -25,8 +25,8 @@ func (t *trust) buysUntrusted(d *policy.Drain, n *policy.Node, l *leavingNode) b
 	return pool.Provisioner != policy.ProvisionerNone && len(d.After) == 0 && !t.spotTrusted(pool.Markets)
 }
 
-// steers lets through what stays within the pool's range and, where it buys
-// more spot than before, rests on a forecast that can be trusted.
+// steers allows steers within the pool's range whose Spot markets are trusted, if they raise the
+// Spot share.
 func (r *review) steers(steers []policy.Steer) {
 	r.plan.Steers = make([]policy.Steer, 0, len(steers))
 	for _, st := range steers {
@@ -59,13 +59,12 @@ func (r *review) steers(steers []policy.Steer) {
 	}
 }
 
-// distrusted reports whether l buys spot by choice and none of its markets can
-// be trusted.
+// distrusted reports whether l is voluntary and none of its markets is trusted.
 func (t *trust) distrusted(l *policy.Launch) bool {
 	return t.byChoice(l) && !slices.ContainsFunc(l.Markets, t.isTrusted)
 }
 
-// byChoice reports whether l serves neither pending pods nor a node under notice.
+// byChoice reports whether l is voluntary: it serves neither pending pods nor a node under notice.
 func (t *trust) byChoice(l *policy.Launch) bool {
 	if l.Why.Reason == policy.ReasonShortage || l.Why.Reason == policy.ReasonNotice {
 		return false
@@ -73,7 +72,8 @@ func (t *trust) byChoice(l *policy.Launch) bool {
 	return l.Replaces == policy.None || t.s.Nodes[l.Replaces].ReclaimAt == 0
 }
 
-// trusted returns the markets of l without those that cannot be trusted.
+// trusted returns the markets of l without those that are not trusted. The markets of a launch that
+// is not voluntary are all kept.
 func (t *trust) trusted(l *policy.Launch) []policy.MarketID {
 	distrusted := func(m policy.MarketID) bool { return !t.isTrusted(m) }
 	if !t.byChoice(l) || !slices.ContainsFunc(l.Markets, distrusted) {
@@ -82,7 +82,7 @@ func (t *trust) trusted(l *policy.Launch) []policy.MarketID {
 	return slices.DeleteFunc(slices.Clone(l.Markets), distrusted)
 }
 
-// spotTrusted reports whether one of the offered Spot markets can be trusted, or no Spot market is
+// spotTrusted reports whether one of the offered Spot markets is trusted, or no Spot market is
 // offered.
 func (t *trust) spotTrusted(markets []policy.MarketID) bool {
 	offered := false
@@ -97,7 +97,7 @@ func (t *trust) spotTrusted(markets []policy.MarketID) bool {
 	return !offered
 }
 
-// isTrusted reports whether m may be bought by choice.
+// isTrusted reports whether m may be bought voluntarily.
 func (t *trust) isTrusted(m policy.MarketID) bool {
 	return t.s.Markets[m].Trusted(t.confidenceMin)
 }

@@ -1,15 +1,16 @@
 // Package asis is the policy that changes nothing: it shows what a cluster does by itself.
 //
 // Each pool keeps the capacity types that its own NodePools or groups allow, which a capture writes
-// into the pool's manifest. Where NodePools of one capacity type each make up a pool, nodes are
-// bought so that its Spot share does not change. If the capture does not know the capacity types of
-// a pool, they follow from its manifest: only on-demand if its greatest Spot share is 0, only Spot
-// if its least one is 1 and it does not fall back to on-demand, and otherwise both. Its provisioner
-// then does what it does by itself, with the pool's own consolidation: see package karpenter for
-// what that is with both capacity types. A pool that was steered before keeps its last steer.
+// into the pool's manifest. If a pool consists of NodePools of one capacity type each, nodes are
+// bought such that its Spot share does not change. If the capture does not know the capacity types
+// of a pool, they follow from its manifest: only on-demand if its maximum Spot share is 0, only
+// Spot if its minimum is 1 and it does not fall back to on-demand, and otherwise both. The
+// provisioner then does what it does by itself, with the pool's own consolidation; package
+// karpenter describes the behaviour with both capacity types. A pool that was steered before keeps
+// its last steer.
 //
-// If a pool has no provisioner, nodes are bought for pods that are pending and released as package
-// karpenter does, but nothing is moved from on-demand to Spot.
+// If a pool has no provisioner, nodes are bought for pending pods and released as in package
+// karpenter, but nothing is moved from on-demand to Spot.
 package asis
 
 import (
@@ -29,7 +30,7 @@ func New() *Policy { return &Policy{} }
 // Name returns "as-is".
 func (*Policy) Name() string { return "as-is" }
 
-// Decide lets each pool without a steer buy what it buys by itself.
+// Decide steers each pool without a steer to what it buys by itself.
 func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	s = s.WithoutFees() // provisioners compare the prices of instances only
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
@@ -51,7 +52,7 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 		Keep: true, Tight: true})
 }
 
-// allows returns the capacity types that p buys by itself.
+// allows reports which capacity types p buys by itself.
 func allows(p *policy.Pool) (spot, onDemand bool) {
 	if len(p.CapacityTypes) > 0 {
 		return slices.Contains(p.CapacityTypes, policy.Spot), slices.Contains(p.CapacityTypes, policy.OnDemand)
@@ -59,7 +60,7 @@ func allows(p *policy.Pool) (spot, onDemand bool) {
 	return p.Share.Max > 0, p.Share.Min < 1 || p.OnDemandFallback
 }
 
-// own returns the Spot share that p keeps by itself.
+// own returns the Spot share that p has by itself, in [0, 1].
 func own(p *policy.Pool) float64 {
 	switch spot, onDemand := allows(p); {
 	case !spot:
@@ -70,7 +71,7 @@ func own(p *policy.Pool) float64 {
 	return 1
 }
 
-// steer lets p buy the capacity types that it buys by itself.
+// steer returns a steer that lets p buy the capacity types that it buys by itself.
 func steer(s *policy.Snapshot, p *policy.Pool) policy.Steer {
 	x := policy.Steer{Pool: p.ID, Share: own(p), Bid: placement.Bid(s, p.ID),
 		Why: policy.Why{Reason: policy.ReasonConfigured}}

@@ -1,20 +1,21 @@
 // Package karpenter is the policy that leaves everything to the provisioner: the behaviour of a
 // cluster whose NodePools allow Spot and on-demand, without Spotter.
 //
-// Where Karpenter serves a pool it becomes one NodePool of both capacity types in the pool's
-// markets, with the pool's own consolidation. Karpenter then buys Spot while a market of it is open
-// and costs no more than on-demand, replaces on-demand nodes by cheaper Spot nodes but does not
-// replace Spot nodes by cheaper ones (the feature gate SpotToSpotConsolidation is off by default),
-// and drains a node whose interruption its queue reports. It knows no Spot share, so spotShare,
-// exactRatio and onDemandFallback change nothing.
+// If Karpenter serves a pool, the pool becomes one NodePool of both capacity types in the pool's
+// markets, with the pool's own consolidation. Karpenter then buys Spot while a Spot market is open
+// and costs no more than on-demand. It replaces on-demand nodes with cheaper Spot nodes but does
+// not replace Spot nodes with cheaper ones (the feature gate SpotToSpotConsolidation is off by
+// default), and it drains a node whose interruption its queue reports. It has no Spot share, so
+// spotShare, exactRatio and onDemandFallback have no effect.
 //
-// Where the Cluster Autoscaler serves a pool its Spot groups are grown first, and its on-demand
-// groups when none of them can grow, as its expander "priority" does. It replaces no running nodes.
+// If the Cluster Autoscaler serves a pool, its Spot groups are grown first, and its on-demand
+// groups when no Spot group can grow, as with its expander "priority". It replaces no running
+// nodes.
 //
-// If a pool has no provisioner, the policy does what node pools that scale by themselves do: it
-// bids the on-demand price of a node, buys on demand where Spot is refused and the pool allows it,
-// moves from on-demand to Spot, and drains nodes that are used by less than half and whose pods fit
-// on others.
+// If a pool has no provisioner, the policy does what self-scaling node pools do: it bids the
+// on-demand price of a node, buys on-demand where Spot is refused and the pool allows it, moves
+// from on-demand to Spot, and drains nodes that are used by less than half and whose pods fit on
+// others.
 package karpenter
 
 import (
@@ -35,7 +36,7 @@ func (*Policy) Name() string { return "karpenter" }
 // text explains what the policy does.
 const text = "the provisioner chooses between Spot and on-demand"
 
-// Decide lets each pool buy both capacity types unless it already does.
+// Decide lets each pool buy both capacity types, unless its steer already allows that.
 func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	s = s.WithoutFees() // provisioners compare the prices of instances only
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}

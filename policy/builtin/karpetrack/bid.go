@@ -6,23 +6,23 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// What moves the percentile of a bid: for the time of shaken after a node managed by Spotter was
-// lost in a market it is one higher, and from the second loss that still counts the value of a node
-// is bid. Where nodes managed by Spotter ran for three days within the last week without a loss it
-// is one lower.
+// The thresholds that move the percentile of a bid. For the duration of shaken after a node managed
+// by Spotter was lost in a market, the percentile is one level higher; from the second loss that
+// still counts, the bid is the value of a node. It is one level lower if nodes managed by Spotter
+// ran in the market for at least proven node-hours and none was lost within calm.
 const (
 	shaken   = 24 * time.Hour
 	calm     = 7 * 24 * time.Hour
 	proven   = 72.0 // node-hours
-	lossesOf = 1.5  // decayed count of losses above which nothing is risked
+	lossesOf = 1.5  // decayed count of losses from which the value of a node is bid
 )
 
-// levels are the percentiles that are published; the level above the last is
-// the value of a node.
+// levels are the published percentiles. The level above the last one is the value of a node.
 var levels = [...]int{20, 50, 80}
 
-// level returns the index of the percentile at which m is entered: that of the
-// configuration, moved by what our own nodes met there.
+// level returns the index in levels at which to bid in m: the configured percentile, adjusted for
+// the reclaims and node-hours of Spotter's own nodes there. The index len(levels) means the value
+// of a node.
 func (c *Config) level(now policy.Time, m *policy.Market) int {
 	at := 0
 	for at < len(levels)-1 && levels[at] < c.Percentile {
@@ -40,9 +40,9 @@ func (c *Config) level(now policy.Time, m *policy.Market) int {
 	return at
 }
 
-// bid returns the most to pay in m, an auction. It is on the grid of bids and at
-// least what is charged now, which is the least that is accepted; above what a
-// node costs on demand nothing is bid, nor above the user's own limit.
+// bid returns the bid in m, an auction. It is on the bid grid, and at least the current charge,
+// which is the lowest bid that is accepted. Above that it exceeds neither the on-demand price nor
+// the configured MaxPrice.
 func (c *Config) bid(now policy.Time, m *policy.Market) policy.Money {
 	value := max(m.OnDemand, m.Charge())
 	base := value
@@ -52,13 +52,13 @@ func (c *Config) bid(now policy.Time, m *policy.Market) policy.Money {
 	}
 	most := policy.Bid(value)
 	if c.MaxPrice > 0 {
-		// The grid is rounded down here: up would pass the limit.
+		// Rounded down to the grid: rounding up would exceed the limit.
 		most = min(most, max(c.MaxPrice/policy.BidStep*policy.BidStep, policy.Bid(m.Charge())))
 	}
 	return min(policy.Bid(base), most)
 }
 
-// bids writes the bids of the plan's launches and steers.
+// bids sets the bids of the plan's launches and steers.
 func (e *Policy) bids(s *policy.Snapshot, plan *policy.Plan) {
 	for i := range plan.Launches {
 		if m := &s.Markets[plan.Launches[i].Markets[0]]; m.Auction() {

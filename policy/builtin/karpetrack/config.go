@@ -10,24 +10,22 @@ import (
 
 // A Config holds the parameters of the policy. Start from [DefaultConfig].
 type Config struct {
-	// BatchWindow is how long pods that come one after the other are waited
-	// for, from the first of them, before nodes are bought for all together.
-	// Raising it buys fewer and larger nodes, later.
+	// BatchWindow is how long to wait for more pods after the first pending pod before nodes are
+	// bought for all of them together. Raising it buys fewer and larger nodes, later.
 	BatchWindow time.Duration
 
-	// Threshold is the least part of its price that must be saved for a node
-	// to be replaced, in [0, 1), where the pool states none. Raising it moves
-	// fewer pods.
+	// Threshold is the share of its price that must be saved for a node to be replaced, in [0, 1),
+	// where the pool states no threshold. Raising it moves fewer pods.
 	Threshold float64
 
-	// Periodic repacks each pool tentatively once in PeriodicInterval, and replaces several nodes
+	// Periodic repacks each pool tentatively once per PeriodicInterval, and replaces several nodes
 	// together if that saves the threshold.
 	Periodic         bool
 	PeriodicInterval time.Duration
 
-	// RemovalDelay is the least time between the launch of such a wave and the
-	// drain of the nodes in whose place it came. Raising it costs more, since
-	// both are paid, and leaves longer to find out that the new ones do not last.
+	// RemovalDelay is the minimum time between the launch of such a replacement and the drain of
+	// the nodes that it replaces. Raising it costs more, since both are paid for, and leaves longer
+	// to find out whether the new nodes last.
 	RemovalDelay time.Duration
 
 	// Underutilized is the mean of the requested shares of CPU and memory below which a node is
@@ -35,18 +33,18 @@ type Config struct {
 	// pods.
 	Underutilized float64
 
-	// EmptyGrace is how long a node is empty before it is released if the pool states no
+	// EmptyGrace is how long a node must be empty before it is released, where the pool states no
 	// consolidateAfter. Raising it keeps capacity for pods that come back.
 	EmptyGrace time.Duration
 
-	// MaxPrice is the most to pay for one node per hour on spot; 0 means no
-	// limit. It bounds bids too. Raising it lets more markets be bought.
+	// MaxPrice is the highest price per hour of one Spot node; 0 means no limit. It also limits
+	// bids. Raising it allows more markets.
 	MaxPrice policy.Money
 
-	// Percentile is that of the published bids at which an auction is entered,
-	// 20, 50 or 80: it moves with what happens to our own nodes there. BidOver
-	// is the part by which a bid is higher. Raising either loses fewer nodes to
-	// others and pays more while they bid.
+	// Percentile is the percentile of the published bids at which to bid in an auction: 20, 50 or
+	// 80. It moves with the losses of Spotter's own nodes there. BidOver is the fraction by which a
+	// bid exceeds the percentile, in [0, 10]. Raising either loses fewer nodes to other bidders and
+	// pays more while they bid.
 	Percentile int
 	BidOver    float64
 }
@@ -59,7 +57,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Set reads the parameter key from value.
+// Set sets the parameter key to value. On an error c is unchanged.
 func (c *Config) Set(key, value string) error {
 	next := *c
 	var err error
@@ -128,7 +126,7 @@ func toMoney(dollars float64) (policy.Money, error) {
 	return policy.Dollars(dollars), nil
 }
 
-// Validate names the first parameter that is out of its range, and its value.
+// Validate returns an error that names the first parameter out of range, with its value.
 func (c Config) Validate() error {
 	for _, d := range [...]struct {
 		key   string
@@ -157,8 +155,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// name returns the name of the policy with c: what differs from the default
-// configuration, in a fixed order.
+// name returns the name of the policy with c: it lists the parameters that differ from the default,
+// in a fixed order.
 func (c Config) name() string {
 	d := DefaultConfig()
 	name := "karpetrack"

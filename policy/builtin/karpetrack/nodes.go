@@ -11,24 +11,25 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A nodeIndex holds the properties that decisions read of all nodes of a snapshot. It is kept from
-// decision to decision, since little changes in between. A bound in it may include nodes that are
-// gone, until all nodes are read again; such a bound is only less tight.
+// A nodeIndex contains the properties of all nodes of a snapshot that decisions read. It is kept
+// from decision to decision, since little changes in between. A bound in it may include nodes that
+// no longer exist, until all nodes are read again; such a bound is only less tight.
 type nodeIndex struct {
 	mark policy.Mark // of the snapshot that was read last
 
-	// coming are the nodes on their way in, noticed those under notice, and movable those that may
-	// be replaced, judged by the node alone.
+	// coming are the nodes that are starting, noticed the nodes under notice, and movable the nodes
+	// that may be replaced, judged by the node alone.
 	coming, noticed, movable policy.SlotSet[policy.NodeID]
 
-	// The other fields describe the space when it was loaded last: by pool and market, the nodes
-	// that may be replaced and have pods, and the least that is requested on any of them.
+	// The other fields describe the space as it was last loaded. By pool and market, lists contains
+	// the nodes that may be replaced and have pods, and least the smallest requests on any of them,
+	// resource by resource.
 	lists   scratch.Lists
 	least   []policy.Resources
 	markets int
 }
 
-// read brings all but the rest to s.
+// read updates coming, noticed and movable to s.
 func (x *nodeIndex) read(s *policy.Snapshot) {
 	changed := s.NodesSince(x.mark)
 	x.coming.Read(changed, func(id policy.NodeID) bool {
@@ -40,12 +41,12 @@ func (x *nodeIndex) read(s *policy.Snapshot) {
 	x.mark = s.Mark()
 }
 
-// in reports whether one of nodes is of pool.
+// in reports whether any of nodes belongs to pool.
 func in(s *policy.Snapshot, pool policy.PoolID, nodes []policy.NodeID) bool {
 	return slices.ContainsFunc(nodes, func(id policy.NodeID) bool { return s.Nodes[id].Pool == pool })
 }
 
-// aged lists the movable nodes of pool that were launched that long ago.
+// aged returns the movable nodes of pool that are at least age old.
 func (x *nodeIndex) aged(s *policy.Snapshot, pool policy.PoolID, age time.Duration) (nodes []policy.NodeID) {
 	for _, id := range x.movable.All() {
 		if n := &s.Nodes[id]; n.Pool == pool && s.Now.Sub(n.Launched) >= age {
@@ -61,7 +62,7 @@ func movable(s *policy.Snapshot, n *policy.Node) bool {
 		s.Markets[n.Market].Capacity != policy.Reserved
 }
 
-// readSpace brings the rest to sp, which was just loaded with s.
+// readSpace updates lists and least to sp, which must just have been loaded with s.
 func (x *nodeIndex) readSpace(s *policy.Snapshot, sp *placement.Space) {
 	if nodes, some := sp.Renewed(); some && x.markets == len(s.Markets) && len(x.least) == len(s.Pools)*x.markets {
 		for _, id := range nodes {
@@ -92,10 +93,10 @@ func (x *nodeIndex) cell(pool policy.PoolID, market policy.MarketID) int {
 	return int(pool)*x.markets + int(market)
 }
 
-// noRequest is the least request where no pod requests a node.
+// noRequest is the value of least for a pool and market without nodes that have pods.
 var noRequest = policy.Resources{CPU: math.MaxInt64, Memory: math.MaxInt64, GPU: math.MaxInt64, Pods: math.MaxInt64}
 
-// lower counts a node on which need is requested.
+// lower lowers the bound of cell to need, the requests on one of its nodes.
 func (x *nodeIndex) lower(cell int, need policy.Resources) {
 	least := &x.least[cell]
 	*least = policy.Resources{
@@ -104,8 +105,9 @@ func (x *nodeIndex) lower(cell int, need policy.Resources) {
 	}
 }
 
-// asked calls may with each market in which pool has nodes that may be replaced, and with the least
-// that is requested on any of these nodes. Where it returns true, asked visits these nodes.
+// asked calls may for each market in which pool has replaceable nodes with pods, with a lower bound
+// of the requests on any of these nodes. Where may returns true, asked calls visit for each of
+// these nodes and makes the bound exact.
 func (x *nodeIndex) asked(sp *placement.Space, pool policy.PoolID, may func(policy.MarketID, policy.Resources) bool,
 	visit func(policy.NodeID)) {
 	for m := range x.markets {

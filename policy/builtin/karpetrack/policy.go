@@ -1,12 +1,13 @@
-// Package karpetrack is the policy that keeps a pool on the cheapest set of machines that holds its
-// pods: it packs pending pods, replaces nodes that have become expensive, repacks whole pools from
-// time to time, and releases empty nodes.
+// Package karpetrack is the policy that keeps a pool on the cheapest set of machines that fits its
+// pods: it packs pending pods, replaces nodes that have become expensive, repacks whole pools
+// periodically, and releases empty nodes.
 //
-// It is a complete form of Karpetrack. Nodes are bought once for each batch of pods, in one pool,
-// and nodes on their way count. Places are judged by every filter of the scheduler and by what a
-// node leaves to pods. A node is removed only when its replacements are ready, its pods are evicted
-// within their disruption budgets, and no more nodes are removed at once than the pool allows. Bids
-// follow the percentiles that the market publishes, and what happened to Spotter's own nodes there.
+// It is a complete implementation of Karpetrack. Nodes are bought once for each batch of pods, in
+// one pool, and nodes that are starting count. The fit of a pod is checked with every filter of the
+// scheduler and with the allocatable capacity of a node. A node is removed only when its
+// replacements are ready, its pods are evicted within their disruption budgets, and no more nodes
+// are removed at once than the pool allows. Bids follow the percentiles that the market publishes
+// and the losses of Spotter's own nodes there.
 package karpetrack
 
 import (
@@ -17,28 +18,28 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// The reasons that only this policy has.
+// The reasons that only this policy uses.
 const (
-	// ReasonBatch is that of a hold while pods that come together are waited for.
+	// ReasonBatch is the reason of a hold while the policy waits for more pending pods.
 	ReasonBatch policy.Reason = "batch"
 
-	// ReasonExpired is that of a node which reached the pool's expireAfter.
+	// ReasonExpired is the reason for replacing a node that reached the pool's expireAfter.
 	ReasonExpired policy.Reason = "expired"
 
-	// ReasonWave is that of what replaces several nodes together.
+	// ReasonWave is the reason for launches and drains that replace several nodes together.
 	ReasonWave policy.Reason = "wave"
 )
 
-// A Policy keeps pools on the cheapest machines that hold their pods. It works in memory
-// of its own and serves one goroutine at a time.
+// A Policy keeps pools on the cheapest machines that fit their pods. It reuses its own memory, so
+// only one goroutine may use it at a time.
 type Policy struct {
 	cfg   Config
 	name  string
-	space placement.Space // the memory of the last one
+	space placement.Space // kept to reuse its memory
 	nodes nodeIndex
 }
 
-// New returns the policy, or says which parameter is out of range.
+// New returns the policy, or an error that names the first parameter out of range.
 func New(cfg Config) (*Policy, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -46,13 +47,13 @@ func New(cfg Config) (*Policy, error) {
 	return &Policy{cfg: cfg, name: cfg.name()}, nil
 }
 
-// Name returns "karpetrack" with the parameters that are not the default ones.
+// Name returns "karpetrack" followed by the parameters that differ from the default.
 func (e *Policy) Name() string { return e.name }
 
 // Decide buys for pending pods, replaces nodes that have become expensive, and releases nodes that
 // are not needed.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
-	s = e.view(s.WithoutFees()) // what it imitates knows the prices of instances only
+	s = e.view(s.WithoutFees()) // Karpetrack considers only the prices of instances
 	wanted := func(p policy.PoolID) float64 { return replan.Wanted(&s.Pools[p]) }
 	plan := policy.Plan{
 		Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep),
@@ -72,8 +73,8 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	return plan, m
 }
 
-// view returns s with what the parameters say of its pools: markets above the
-// highest price are not there, and what a pool leaves open is filled in.
+// view returns s with the configuration applied to its pools: Spot markets above MaxPrice are
+// removed, and values that a pool does not set are filled in.
 func (e *Policy) view(s *policy.Snapshot) *policy.Snapshot {
 	v := *s
 	v.Pools = slices.Clone(s.Pools)
@@ -96,8 +97,8 @@ func (e *Policy) view(s *policy.Snapshot) *policy.Snapshot {
 }
 
 // buy plans the nodes that pending pods need in pools without a provisioner. It waits for pods that
-// arrive one after another, so that all of them are packed together, but not if a node is about to
-// be taken.
+// arrive one after another, so that all of them are packed together, unless a node is about to be
+// reclaimed.
 func (e *Policy) buy(s *policy.Snapshot, m policy.Memory, plan *policy.Plan,
 	wanted func(policy.PoolID) float64) policy.Memory {
 	first, fresh := e.batch(s, &m)
@@ -120,8 +121,8 @@ func (e *Policy) buy(s *policy.Snapshot, m policy.Memory, plan *policy.Plan,
 	return m
 }
 
-// batch returns when the first pod came that waits for a node and that no batch
-// had yet, and whether there is one.
+// batch returns the creation time of the oldest pending pod that no batch has included yet, and
+// whether there is such a pod.
 func (e *Policy) batch(s *policy.Snapshot, m *policy.Memory) (first policy.Time, fresh bool) {
 	served, closed := false, policy.Time(0)
 	for i := range s.Pools {

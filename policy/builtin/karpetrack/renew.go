@@ -13,23 +13,22 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// splitMax is the most nodes that are bought in place of one, and triesMax the most nodes for which
-// replacements are packed in one step. The next step starts with others.
+// splitMax is the maximum number of nodes that are bought to replace one, and triesMax the maximum
+// number of nodes for which replacements are packed in one step. The next step starts with others.
 const (
 	splitMax = 4
 	triesMax = 24
 )
 
-// between is the least time between two rounds of replacements in a pool that
-// states no cooldown of its own.
+// between is the minimum time between two rounds of replacements in a pool that sets no cooldown.
 const between = 10 * time.Minute
 
-// expireLead is how long before it expires a node's replacement is bought.
+// expireLead is how long before a node expires its replacement is bought.
 const expireLead = 30 * time.Minute
 
-// renew plans to replace nodes of a pool by cheaper ones: the next step of a wave
-// under way, the nodes that expire, a new wave, or single nodes, whichever comes
-// first. It waits while pods wait for a node or a node is on its way.
+// renew plans the replacement of nodes of a pool with cheaper ones: the next step of a wave in
+// progress, expired nodes, single nodes, or a new wave, whichever comes first. It waits while pods
+// wait for a node or a node is starting.
 func (e *Policy) renew(s *policy.Snapshot, m policy.Memory, plan *policy.Plan, id policy.PoolID) policy.Memory {
 	p := &s.Pools[id]
 	pm := m.Pool(p.Name)
@@ -54,7 +53,7 @@ func (e *Policy) renew(s *policy.Snapshot, m policy.Memory, plan *policy.Plan, i
 }
 
 // improve looks for cheaper machines: for single nodes, and if that saves nothing and the interval
-// has passed, for several together.
+// has passed, for several nodes together.
 func (r *renewal) improve(pm policy.PoolMemory) policy.PoolMemory {
 	c := &r.e.cfg
 	if pm.Moved != 0 && r.S.Now.Sub(pm.Moved) < r.cooldown() {
@@ -99,16 +98,16 @@ func (r *renewal) cooldown() time.Duration {
 	return between
 }
 
-// A renewal works out which nodes of one pool are replaced, and by what.
+// A renewal determines which nodes of one pool are replaced, and with what.
 type renewal struct {
 	replan.Moves
 	e      *Policy
-	share  float64             // of Spot that the pool should have
-	sold   [2]*replan.Offering // by capacity type; made when first needed
+	share  float64             // target Spot share of the pool, in [0, 1]
+	sold   [2]*replan.Offering // by capacity type; nil until first needed
 	memory *policy.PoolMemory
 
-	filter  *policy.BackoffFilter // of the memory; made when first needed
-	changed bool                  // the memory was written
+	filter  *policy.BackoffFilter // filter of memory; nil until first needed
+	changed bool                  // whether the memory must be written
 }
 
 func newRenewal(e *Policy, s *policy.Snapshot, plan *policy.Plan, id policy.PoolID, pm *policy.PoolMemory) *renewal {
@@ -117,15 +116,15 @@ func newRenewal(e *Policy, s *policy.Snapshot, plan *policy.Plan, id policy.Pool
 	return r
 }
 
-// load makes the space, which takes longer than all else that is asked before pods are moved.
+// load loads the space. That takes longer than all other checks before pods are moved.
 func (r *renewal) load() {
 	r.Space = &r.e.space
 	r.Space.Load(r.S)
 	r.e.nodes.readSpace(r.S, r.Space)
 }
 
-// unsettled reports whether the pool changes anyway: pods wait for nodes that no provisioner buys,
-// or a node of it is on its way in or out.
+// unsettled reports whether the pool is changing for other reasons: the plan launches nodes for it,
+// pods wait for nodes that no provisioner buys, or a node of it is starting or under notice.
 func (r *renewal) unsettled() bool {
 	for i := range r.Plan.Launches {
 		if r.Plan.Launches[i].Pool == r.Pool.ID {
@@ -153,7 +152,7 @@ func (r *renewal) nodes() (list []policy.NodeID) {
 	return list
 }
 
-// backedOff reports whether the drain of a node is not to be tried again now.
+// backedOff reports whether the drain of a node must not be tried again yet.
 func (r *renewal) backedOff(id policy.NodeID) bool {
 	if r.filter == nil {
 		r.filter = r.memory.Filter(r.S.Now)
@@ -162,11 +161,11 @@ func (r *renewal) backedOff(id policy.NodeID) bool {
 	return r.filter.May(name) && r.memory.BackedOff(name, r.S.Now)
 }
 
-// price returns what is saved per hour without n: its price, or the rest of it that was not paid in
-// advance. A market that no longer sells has no price: the on-demand price is used instead.
+// price returns what is saved per hour without n: its price, or the part of it that commitments do
+// not pay. If its market is no longer offered, the on-demand price is used.
 func (r *renewal) price(n *policy.Node) policy.Money { return r.priceIn(n.Market) }
 
-// priceIn returns the price of a node of a market.
+// priceIn returns what is saved per hour without one node of a market.
 func (r *renewal) priceIn(id policy.MarketID) policy.Money {
 	m := &r.S.Markets[id]
 	switch {
@@ -186,15 +185,15 @@ func (r *renewal) prices(nodes []policy.NodeID) policy.Money {
 	return total
 }
 
-// replaceExpensive plans to replace the nodes whose pods others hold for less by the
-// threshold, those that save most first, and reports whether there are any.
+// replaceExpensive plans to replace nodes whose pods can run on cheaper ones that save at least the
+// threshold, in order of descending possible saving. It reports whether it drains any.
 func (r *renewal) replaceExpensive() bool {
 	if r.Left <= 0 {
 		return false
 	}
 	type candidate struct {
 		node   policy.NodeID
-		saving policy.Money // at most
+		saving policy.Money // upper bound
 	}
 	var list []candidate
 	spot, fixed := r.offering(policy.Spot).Floor, r.offering(policy.OnDemand).Floor
@@ -222,13 +221,13 @@ func (r *renewal) replaceExpensive() bool {
 	return len(r.Plan.Drains) > before
 }
 
-// limit returns the most that may be paid in place of what cost before.
+// limit returns the maximum price of replacements for nodes that cost before.
 func (r *renewal) limit(before policy.Money) policy.Money {
 	return before - before.Times(r.Pool.SavingsThreshold)
 }
 
-// expire plans to replace the nodes that have reached the pool's age, or are
-// about to, whatever that costs. It reports whether there are any.
+// expire plans to replace the nodes that have reached the pool's expiry age, or will soon, at any
+// price. It reports whether there are any.
 func (r *renewal) expire() bool {
 	if r.Pool.ExpireAfter == 0 {
 		return false
@@ -251,8 +250,8 @@ func (r *renewal) expire() bool {
 	return len(old) > 0
 }
 
-// replace plans to buy what holds the pods of n for at most the given price, and
-// to drain n once it is ready.
+// replace plans to buy nodes for the pods of n for at most the given price, and to drain n once
+// they are ready.
 func (r *renewal) replace(n *policy.Node, most policy.Money, reason policy.Reason) {
 	expired := reason == ReasonExpired
 	pods, _, hold := r.Leaving(n.ID)
@@ -269,7 +268,7 @@ func (r *renewal) replace(n *policy.Node, most policy.Money, reason policy.Reaso
 	}
 	r.Lift(pods)
 	p, ok := r.cheapest(n, pods, most)
-	r.SetDown(pods) // until the new nodes are there they count where they are
+	r.SetDown(pods) // until the new nodes exist, the pods count on their present nodes
 	before := r.price(n)
 	switch {
 	case ok:
@@ -290,7 +289,7 @@ func (r *renewal) replace(n *policy.Node, most policy.Money, reason policy.Reaso
 
 func machines(n int) string { return figures.Count(n, "new node") }
 
-// cheapest returns the cheapest purchase that holds pods, which are bound nowhere, for at most the
+// cheapest returns the cheapest purchase that fits pods, which must not be bound, costs at most the
 // given price and keeps the pool at its target Spot share. It tries Spot first.
 func (r *renewal) cheapest(n *policy.Node, pods []policy.Pod, most policy.Money) (best replan.Purchase, found bool) {
 	for _, c := range [...]policy.CapacityType{policy.Spot, policy.OnDemand} {
@@ -302,8 +301,8 @@ func (r *renewal) cheapest(n *policy.Node, pods []policy.Pod, most policy.Money)
 	return best, found
 }
 
-// buy packs pods, which are bound nowhere, onto at most nodesMax new nodes of one capacity
-// type, and reports whether they cost no more than most.
+// buy packs pods, which must not be bound, onto at most nodesMax new nodes of one capacity type,
+// and reports whether they cost at most the given price.
 func (r *renewal) buy(c policy.CapacityType, pods []policy.Pod, nodesMax int,
 	most policy.Money) (replan.Purchase, bool) {
 	var need policy.Resources
@@ -316,9 +315,10 @@ func (r *renewal) buy(c policy.CapacityType, pods []policy.Pod, nodesMax int,
 	return replan.Purchase{}, false
 }
 
-// offering returns what the pool may buy of a capacity type: on demand, or where the
-// forecast is good enough and none of our nodes was taken within a day: what takes
-// one may take more. In an auction a loss is answered by a higher bid.
+// offering returns the markets of a capacity type in which the pool may buy. A Spot market must
+// have a sufficiently good forecast and, unless it is an auction, must not have reclaimed a node
+// managed by Spotter within a day: a market that reclaims one node may reclaim more. In an auction
+// the bid is raised instead.
 func (r *renewal) offering(c policy.CapacityType) *replan.Offering {
 	if r.sold[c] == nil {
 		r.sold[c] = replan.NewOffering(r.S, r.Pool.ID, c, func(m *policy.Market) bool {
@@ -330,7 +330,7 @@ func (r *renewal) offering(c policy.CapacityType) *replan.Offering {
 }
 
 // keeps reports whether a pool with the balance after has no more Spot than its target and no less
-// than its minimum, or is at least no further off than before.
+// than its minimum, or is at least no further from them than before.
 func (r *renewal) keeps(after placement.Balance) bool {
 	spot, total := float64(after.Spot), float64(after.Total)
 	was := float64(r.At.Spot) / max(float64(r.At.Total), 1)

@@ -12,9 +12,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// The most nodes that one wave replaces, more than may go at once: they go one
-// after the other. It is what a small pool needs to come from many small
-// machines to a large one.
+// The limits of the number of nodes that one wave replaces. A wave may exceed the number of nodes
+// that may be disrupted at once, since its nodes are drained one after another. A small pool needs
+// that to move from many small machines to a large one.
 const (
 	waveMin = 4
 	waveMax = 16
@@ -22,21 +22,21 @@ const (
 
 // waveEnd is how long after its nodes may be drained a wave is abandoned; nodes that were not
 // drained stay. A wave is also abandoned when its last nodes can no longer be drained: the
-// scheduler spreads pods, and a tight tentative packing may not fit. After either, the pool is not
+// scheduler spreads pods, and a tight tentative packing may not fit. In both cases the pool is not
 // repacked for waveRest.
 const (
 	waveEnd  = 2 * time.Hour
 	waveRest = 6 * time.Hour
 )
 
-// A repacking repacks the nodes of a pool on machines of one capacity type.
+// A repacking repacks the nodes of a pool onto machines of one capacity type.
 type repacking struct {
 	*renewal
 	capacity policy.CapacityType
 }
 
-// candidates returns the nodes that its machines may replace: all of them if the pool should be
-// Spot alone, else those of that type.
+// candidates returns the nodes that machines of the capacity type may replace: all nodes if the
+// pool should run only on Spot, otherwise the nodes of that capacity type.
 func (r *repacking) candidates() []policy.NodeID {
 	all := r.capacity == policy.Spot && r.share == 1 && !r.Pool.Share.Exact
 	return slices.DeleteFunc(r.nodes(), func(id policy.NodeID) bool {
@@ -48,7 +48,7 @@ func (r *repacking) candidates() []policy.NodeID {
 	})
 }
 
-// leaving returns the pods that have to leave nodes.
+// leaving returns the pods that must leave nodes.
 func (r *repacking) leaving(nodes []policy.NodeID) (all []policy.Pod) {
 	for _, id := range nodes {
 		pods, _, _ := r.Leaving(id)
@@ -57,8 +57,8 @@ func (r *repacking) leaving(nodes []policy.NodeID) (all []policy.Pod) {
 	return all
 }
 
-// pays reports whether the pods of nodes, when repacked, cost less by the threshold. If they
-// do not, it adds to the plan what they would cost.
+// pays reports whether repacking the pods of nodes saves at least the threshold. If it does not, it
+// adds a hold with the price of the repacked pods to the plan.
 func (r *repacking) pays(nodes []policy.NodeID) bool {
 	offers := r.offering(r.capacity).Offers()
 	if len(offers) == 0 {
@@ -83,9 +83,9 @@ func (r *repacking) pays(nodes []policy.NodeID) bool {
 	return false
 }
 
-// bestGroup returns the group of the nodes that waste most whose replacement
-// saves the most dollars, and at least the threshold: their pods go where the
-// other nodes of the pool have room, and what is left on new machines.
+// bestGroup returns the group of nodes whose replacement saves the most dollars, and at least the
+// threshold. Groups are formed from the most wasteful nodes. The pods of a group move to other
+// nodes of the pool that have room, and the rest to new machines.
 func (r *repacking) bestGroup(nodes []policy.NodeID) (replan.Group, bool) {
 	placement.WastefulFirst(r.S, r.Space, nodes, r.offering(r.capacity).Floor, r.price)
 	return replan.BestGroup(nodes, min(waveMax, max(r.Left, waveMin)),
@@ -99,7 +99,7 @@ func (r *repacking) bestGroup(nodes []policy.NodeID) (replan.Group, bool) {
 		})
 }
 
-// open plans the launches of g and returns the wave that they begin.
+// open plans the launches of g and returns the wave that they start.
 func (r *repacking) open(g replan.Group) policy.Wave {
 	why := policy.Why{
 		Reason: ReasonWave, Before: g.Before, After: g.Cost,
@@ -114,15 +114,14 @@ func (r *repacking) open(g replan.Group) policy.Wave {
 	return w
 }
 
-// A waveUnderWay is a wave whose machines were bought.
+// A waveUnderWay is a wave whose machines have been bought.
 type waveUnderWay struct {
 	*renewal
 	wave *policy.Wave
 }
 
-// end plans to drain nodes of the wave under way once those in their place
-// have stood for the removal delay, and returns the memory with the wave over
-// where nothing is left to do.
+// end plans to drain nodes of the wave once their replacements have run for the removal delay. It
+// returns pm, without the wave if the wave is finished or abandoned.
 func (w *waveUnderWay) end(pm policy.PoolMemory) policy.PoolMemory {
 	fresh, arriving := w.fresh()
 	old, leaving := w.old()
@@ -152,7 +151,7 @@ func (w *waveUnderWay) end(pm policy.PoolMemory) policy.PoolMemory {
 	return pm
 }
 
-// over returns pm without its wave, and lets the pool rest.
+// over returns pm without its wave. The pool is not repacked for rest, if rest is positive.
 func (w *waveUnderWay) over(pm policy.PoolMemory, rest time.Duration) policy.PoolMemory {
 	pm.Wave, w.changed = policy.Wave{}, true
 	if rest > 0 {
@@ -161,8 +160,7 @@ func (w *waveUnderWay) over(pm policy.PoolMemory, rest time.Duration) policy.Poo
 	return pm
 }
 
-// fresh returns the nodes of its launches that stand ready, and how many are on
-// their way.
+// fresh returns the ready nodes among the launches of the wave, and how many are still starting.
 func (w *waveUnderWay) fresh() (ready []policy.NodeID, arriving int) {
 	for i := range w.S.Nodes {
 		n := &w.S.Nodes[i]
@@ -177,8 +175,7 @@ func (w *waveUnderWay) fresh() (ready []policy.NodeID, arriving int) {
 	return ready, arriving
 }
 
-// old returns its nodes that are still to be drained, and how many are on
-// their way out.
+// old returns the nodes of the wave that must still be drained, and how many are already leaving.
 func (w *waveUnderWay) old() (nodes []policy.NodeID, leaving int) {
 	for i := range w.S.Nodes {
 		n := &w.S.Nodes[i]
@@ -193,10 +190,11 @@ func (w *waveUnderWay) old() (nodes []policy.NodeID, leaving int) {
 	return nodes, leaving
 }
 
-// empty plans to drain nodes of the wave whose pods have a place, the most expensive first, as many
-// as are allowed, and reports whether it did; or else whether none of them can ever be drained. It
-// repeats the launches of their replacements, whose machines exist: each call has its token, so
-// nothing is bought twice, and no drain starts if such a machine is lost before it does.
+// empty plans to drain nodes of the wave whose pods fit elsewhere, the most expensive first, up to
+// the number allowed. It reports whether it drains any, and otherwise whether none of them can ever
+// be drained. It repeats the launches of their replacements, whose machines already run: a repeated
+// launch has the same token, so nothing is bought twice, and no drain starts if such a machine is
+// lost before.
 func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 	slices.SortFunc(old, func(x, y policy.NodeID) int {
 		return cmp.Or(cmp.Compare(w.price(&w.S.Nodes[y]), w.price(&w.S.Nodes[x])),
@@ -219,7 +217,7 @@ func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 		}
 		n := &w.S.Nodes[id]
 		if !movable(w.S, n) || w.backedOff(id) {
-			continue // another controller keeps the node, or its drain did not end
+			continue // another controller keeps the node, or its drain did not complete
 		}
 		pods, _, hold := w.Leaving(id)
 		switch {
@@ -246,7 +244,7 @@ func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 	return drained, stuck
 }
 
-// again returns the launches of the nodes fresh once more, if a plan can name them.
+// again repeats the launches of the nodes in fresh whose markets a plan may still name.
 func (w *waveUnderWay) again(fresh []policy.NodeID, why policy.Why) []policy.Launch {
 	var list []policy.Launch
 	for _, id := range fresh {
@@ -262,7 +260,7 @@ func (w *waveUnderWay) again(fresh []policy.NodeID, why policy.Why) []policy.Lau
 }
 
 // fits moves pods, which run on a node of the wave, to nodes of the pool that stay, and reports
-// whether all of them found a place; else all are where they were.
+// whether all of them fit. If not, it moves none of them.
 func (w *waveUnderWay) fits(pods []policy.Pod) bool {
 	w.Lift(pods)
 	stay := w.Targets(func(n *policy.Node) bool { return !slices.Contains(w.wave.Nodes, n.Name) })

@@ -12,53 +12,53 @@ import (
 // refusalMemory is how long a market that refused a launch is ranked after the others.
 const refusalMemory = 30 * time.Minute
 
-// unchangedMax is the age from which the account of a steer says how old its
-// price is. Prices hold until they change, so an old one is not a wrong one.
+// unchangedMax is the age from which the explanation of a steer states the age of a price. A price
+// holds until it changes, so an old price is not necessarily wrong.
 const unchangedMax = 24 * time.Hour
 
-// A candidate is a market that a pool may buy in, and what its pods cost there.
+// A candidate is a market in which a pool may buy, with what the pool's pods would cost there.
 type candidate struct {
 	id policy.MarketID
 
-	// cost is that of the pods that it holds, in dollars an hour, on its nodes
-	// alone: of parts of nodes, but of one whole node at least. key is cost
-	// against that of the same pods on the cheapest on-demand markets, by which
-	// candidates are ordered; ratio leaves the one whole node out of account.
+	// cost is what the pods that fit the market cost on its nodes alone, in dollars per hour: a
+	// fraction of nodes, but at least one whole node. key is cost divided by the cost of the same
+	// pods on the cheapest on-demand markets; candidates are ordered by it. ratio is key without
+	// the minimum of one node.
 	cost, key, ratio float64
 
-	// holds says, by class, whether a node takes pods of it.
+	// holds reports, by class, whether pods of the class fit on a node.
 	holds []bool
 
-	// score is the placement score, below zero if it is not published. good says that it is high
-	// enough.
+	// score is the placement score; it is negative if no score is published. good reports whether
+	// the score is high enough.
 	score int8
 	good  bool
 
-	chosen  bool // it was chosen before
-	refused bool // it refused us a short while ago
+	chosen  bool // chosen by the previous decision
+	refused bool // refused a launch within refusalMemory
 }
 
-// A choice is what a pool should buy in, and why.
+// A choice is the markets in which a pool should buy, and the reasons.
 type choice struct {
 	share float64
 
-	// markets are those chosen and kept the others in which nodes live, each
-	// ascending.
+	// markets are the chosen markets, and kept the other markets in which the pool has nodes. Both
+	// are in ascending order.
 	markets, kept []policy.MarketID
 
-	// urgent says that all Spot markets that were chosen before for some of the pods refuse
+	// urgent reports that, for some of the pods, all Spot markets that were chosen before refuse
 	// launches.
 	urgent bool
 
-	// spotOnly says that a refused launch must not fall back to on demand: other markets that are
-	// good enough have not refused, and are chosen next.
+	// spotOnly reports that a refused launch must not fall back to on-demand: other sufficiently
+	// good markets have not refused, and are chosen next.
 	spotOnly bool
 
 	why   policy.Why
 	holds []policy.Hold
 }
 
-// A board is the choice among the markets of one pool.
+// A board chooses among the markets of one pool.
 type board struct {
 	r      *ranker
 	pool   *policy.Pool
@@ -70,8 +70,8 @@ type board struct {
 	scoreMin           int
 	typesMax, zonesMax int
 
-	// perUnit is the least on-demand price of one unit of the share, in dollars an hour. It is used
-	// if there are no pods.
+	// perUnit is the lowest on-demand price of one unit of the share, in dollars per hour. It is
+	// used if there are no pods.
 	perUnit float64
 }
 
@@ -103,7 +103,7 @@ func (r *ranker) choose(p *policy.Pool, memory *policy.PoolMemory) choice {
 	return c
 }
 
-// pricesAge returns how long ago prices were last read, 0 if that is unknown.
+// pricesAge returns the time since prices were last read; 0 if that is unknown.
 func (r *ranker) pricesAge() time.Duration {
 	for i := range r.s.Sources {
 		if x := &r.s.Sources[i]; x.Name == "prices" && x.At != 0 {
@@ -113,8 +113,7 @@ func (r *ranker) pricesAge() time.Duration {
 	return 0
 }
 
-// asBefore returns the choice that was made last, if there is one that can still
-// be bought.
+// asBefore returns the previous choice, and false if none of its markets can be bought any more.
 func (b *board) asBefore(age time.Duration) (choice, bool) {
 	c := choice{share: b.pool.Steer.Share}
 	var lead []*candidate
@@ -139,8 +138,7 @@ func (b *board) wasChosen(m policy.MarketID) bool {
 	return found
 }
 
-// kept returns the markets of the pool in which its nodes live, without those
-// of chosen.
+// kept returns the markets of the pool in which it has nodes, except those in chosen.
 func (b *board) kept(chosen []policy.MarketID) []policy.MarketID {
 	var kept []policy.MarketID
 	for i := range b.r.s.Nodes {
@@ -157,7 +155,7 @@ func (b *board) kept(chosen []policy.MarketID) []policy.MarketID {
 	return kept
 }
 
-// survey finds out what may be bought and what the pods of the pool cost there.
+// survey determines the markets in which the pool may buy and what its pods cost there.
 func (b *board) survey() {
 	s, cfg := b.r.s, &b.r.cfg
 	var ids []policy.MarketID
@@ -184,9 +182,8 @@ func (b *board) survey() {
 	}
 }
 
-// base sets what a pod of each class costs on demand, or if the pool has no on-demand market that
-// fits it, on Spot. Classes that fit no market get no cost: they belong to another pool, or to
-// none.
+// base sets the cost of a pod of each class on-demand, or on Spot if the pool has no on-demand
+// market that fits it. A class that fits no market of the pool has cost 0.
 func (b *board) base(ids []policy.MarketID, row func(int) []float64) {
 	for _, capacity := range [...]policy.CapacityType{policy.OnDemand, policy.Spot} {
 		known := b.perUnit > 0
@@ -216,8 +213,8 @@ func (b *board) base(ids []policy.MarketID, row func(int) []float64) {
 	}
 }
 
-// candidate returns what the pods of the pool cost in market id, and false if it
-// takes none of them. Without pods the price of the pool's own unit decides.
+// candidate returns the cost of the pool's pods in market id, and false if no pod fits there.
+// Without pods the price of one unit of the share decides.
 func (b *board) candidate(id policy.MarketID, perNode []float64) (candidate, bool) {
 	m := &b.r.s.Markets[id]
 	c := candidate{id: id, score: m.PlacementScore, chosen: b.wasChosen(id), holds: make([]bool, len(b.classes))}
@@ -251,10 +248,10 @@ func (b *board) candidate(id policy.MarketID, perNode []float64) (candidate, boo
 	return c, true
 }
 
-// price returns what a node of m costs per hour in the pool, fees included.
+// price returns the price of a node of m per hour in the pool, including fees.
 func (b *board) price(m *policy.Market) float64 {
 	return (m.Charge() + b.r.s.Fees(b.pool.ID, m.ID)).Float()
 }
 
-// units is what a node of market id counts in the share of the pool, at least 1.
+// units returns how many units of the pool's share a node of market id counts, at least 1.
 func (b *board) units(id policy.MarketID) int64 { return max(1, share.Units(b.r.s, b.pool.ID, id)) }

@@ -8,50 +8,47 @@ import (
 	"time"
 )
 
-// A Config holds the parameters of the policy. Start from [DefaultConfig]. What
-// the manifest of a pool states goes before ScoreMin, TypesMax and ZonesMax.
+// A Config contains the parameters of the policy. Start from [DefaultConfig]. Values in the
+// manifest of a pool override ScoreMin, TypesMax and ZonesMax.
 type Config struct {
-	// Families are the instance families that may be bought, each a whole name:
-	// g5 is not g5g. None means all that the pool allows. Naming some narrows
-	// the choice.
+	// Families are the instance families that may be bought, as whole names: g5 does not include
+	// g5g. An empty list means all families that the pool allows. Naming some narrows the choice.
 	Families []string
 
-	// GPUsMin is the least number of accelerators of one node. Raising it
-	// leaves out small machines.
+	// GPUsMin is the minimum number of accelerators of a node. Raising it excludes small machines.
 	GPUsMin int
 
-	// ScoreMin is the least placement score, 0 to 10, of a Spot market. Raising it goes to
+	// ScoreMin is the minimum placement score, 0 to 10, of a Spot market. Raising it falls back to
 	// on-demand more often. An unknown score passes.
 	ScoreMin int
 
-	// TypesMax and ZonesMax are the most instance types and zones to buy in at a time. Raising them
-	// spreads the nodes over more expensive markets.
+	// TypesMax and ZonesMax are the maximum numbers of instance types and zones to buy in at a
+	// time. Raising them spreads the nodes over more expensive markets.
 	TypesMax, ZonesMax int
 
-	// PriceMargin is the part of its price by which a market must be cheaper
-	// than one that is chosen to take its place, in [0, 1). Raising it changes
-	// the choice less often.
+	// PriceMargin is the fraction by which a market must be cheaper than a chosen one to replace
+	// it, in [0, 1). Raising it changes the choice less often.
 	PriceMargin float64
 
-	// ScoreMargin is by how much the score of a market that is chosen may fall
-	// below ScoreMin. Raising it keeps such markets for longer.
+	// ScoreMargin is how far the score of a chosen market may fall below ScoreMin. Raising it keeps
+	// such markets for longer.
 	ScoreMargin int
 
-	// Window is the age up to which prices are believed: the choice is not
-	// changed on older ones. 0 believes them all. Raising it trusts older prices.
+	// Window is the maximum age of prices on which the choice may change; 0 means no limit. Raising
+	// it trusts older prices.
 	Window time.Duration
 }
 
-// DefaultConfig returns the defaults of a LeftoverNodePool, with a margin of a tenth on prices and
-// of one on scores.
+// DefaultConfig returns the defaults of a LeftoverNodePool, with a price margin of a tenth and a
+// score margin of one.
 func DefaultConfig() Config {
 	return Config{ScoreMin: 5, TypesMax: 5, ZonesMax: 2, PriceMargin: 0.1, ScoreMargin: 1, Window: 30 * time.Minute}
 }
 
-// parameters are the keys that Set knows, ascending.
+// parameters are the keys that Set accepts, in ascending order.
 const parameters = "families, max_instance_types, max_zones, min_gpus, min_placement_score, price_margin, price_window, score_margin"
 
-// Set reads the parameter key from value.
+// Set sets the parameter key to value. On an error c is unchanged.
 func (c *Config) Set(key, value string) error {
 	next := *c
 	var err error
@@ -89,7 +86,7 @@ func (c *Config) Set(key, value string) error {
 	return nil
 }
 
-// parseFamilies reads names with a plus between each two.
+// parseFamilies parses names separated by plus signs.
 func parseFamilies(value string) ([]string, error) {
 	names := strings.Split(value, "+")
 	if slices.Contains(names, "") {
@@ -107,7 +104,7 @@ func parseCount(key, value string) (int, error) {
 	return n, nil
 }
 
-// Validate reports the first parameter that is out of range.
+// Validate returns an error for the first parameter that is out of range.
 func (c Config) Validate() error {
 	for _, x := range [...]struct {
 		key         string
@@ -133,8 +130,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// name returns the name of the policy with c: what differs from the default
-// configuration, in the order of the keys.
+// name returns the name of the policy with c: it lists the parameters that differ from the default,
+// in the order of their keys.
 func (c Config) name() string {
 	d := DefaultConfig()
 	name := "leftover"

@@ -53,8 +53,8 @@ func (b *board) decide() choice {
 	return c
 }
 
-// exhausted reports whether all of spot that were chosen before for the pods of
-// some class refuse us now. A pool without pods counts as one class.
+// exhausted reports whether, for some class of pods, all Spot markets that were chosen before and
+// fit it refuse launches now. A pool without pods counts as one class.
 func (b *board) exhausted(spot []*candidate) bool {
 	for k := range max(1, len(b.classes)) {
 		before, open := false, false
@@ -70,10 +70,11 @@ func (b *board) exhausted(spot []*candidate) bool {
 	return false
 }
 
-// untried reports whether all pods are those of jobs, some markets of good other than those chosen
-// have not refused a launch, and no pod fits only markets that have. A launch that is refused then
-// goes to the other markets a moment later and not on demand, where a job would stay to its end. A
-// service does not wait: it can be moved back, and a new choice might not be made in time.
+// untried reports whether all pods belong to jobs, some market in good that is not chosen has not
+// refused a launch, and every class of pods that fits a market in good fits one that has not
+// refused. A refused launch then moves to the other markets a moment later instead of to on-demand,
+// where a job would stay until it ends. A service does not wait: it can be moved back, and a new
+// choice might come too late.
 func (b *board) untried(good, chosen []*candidate) bool {
 	more := false
 	for _, c := range good {
@@ -95,8 +96,7 @@ func (b *board) untried(good, chosen []*candidate) bool {
 	return more && len(b.classes) > 0
 }
 
-// ranked returns the candidates of a capacity type, the one to be chosen first in
-// front.
+// ranked returns the candidates of a capacity type in order of preference.
 func (b *board) ranked(capacity policy.CapacityType) []*candidate {
 	var list []*candidate
 	for i := range b.candidates {
@@ -112,7 +112,7 @@ func (b *board) ranked(capacity policy.CapacityType) []*candidate {
 	return list
 }
 
-// favoured returns price, less the margin if c was chosen before.
+// favoured returns price, reduced by the margin if c was chosen before.
 func (b *board) favoured(c *candidate, price float64) float64 {
 	if c.chosen {
 		return price * (1 - b.r.cfg.PriceMargin)
@@ -120,7 +120,7 @@ func (b *board) favoured(c *candidate, price float64) float64 {
 	return price
 }
 
-// first orders what is true before what is not.
+// first is a comparison that orders true before false.
 func first(x, y bool) int {
 	switch {
 	case x == y:
@@ -131,19 +131,19 @@ func first(x, y bool) int {
 	return 1
 }
 
-// mayFallBack reports whether the pool may be on demand as a whole, and can be.
+// mayFallBack reports whether the whole pool may and can run on-demand.
 func (b *board) mayFallBack() bool {
 	return b.pool.OnDemandFallback && b.pool.Share.Min == 0 && b.fixed()
 }
 
-// fixed reports whether anything can be bought on demand.
+// fixed reports whether anything can be bought on-demand.
 func (b *board) fixed() bool {
 	return slices.ContainsFunc(b.candidates,
 		func(c candidate) bool { return b.r.s.Markets[c.id].Capacity == policy.OnDemand })
 }
 
-// passing returns the spot candidates whose score is good enough and that, where
-// the pool may fall back, cost less than on-demand nodes do.
+// passing returns the Spot candidates whose score is high enough and, if the pool may fall back,
+// that cost less than on-demand nodes.
 func (b *board) passing(spot []*candidate) []*candidate {
 	bound := b.mayFallBack()
 	var list []*candidate
@@ -155,7 +155,7 @@ func (b *board) passing(spot []*candidate) []*candidate {
 	return list
 }
 
-// highest returns those of spot that have the highest score.
+// highest returns the candidates in spot with the highest score.
 func highest(spot []*candidate) []*candidate {
 	best := int8(-1)
 	for _, c := range spot {
@@ -164,9 +164,9 @@ func highest(spot []*candidate) []*candidate {
 	return slices.DeleteFunc(slices.Clone(spot), func(c *candidate) bool { return c.score < best })
 }
 
-// pick returns the markets of list that are in its first few types and zones, in their order. If no
-// node of these fits a pod, the first of list that does is added: the limits do not keep a pod from
-// every node.
+// pick returns the markets of list in its first few types and zones, in their order. If none of
+// them fits a class of pods, the first market of list that fits it is added: the limits must not
+// exclude a pod from every node.
 func (b *board) pick(list []*candidate) []*candidate {
 	var types []policy.TypeID
 	var zones []policy.ZoneID
@@ -202,7 +202,8 @@ func (b *board) pick(list []*candidate) []*candidate {
 	return picked
 }
 
-// noneGood adds to holds that no Spot market is good enough although Spot is required.
+// noneGood appends a hold that reports that no Spot market is good enough although Spot is
+// required.
 func (b *board) noneGood(holds []policy.Hold, spot []*candidate) []policy.Hold {
 	if len(spot) == 0 {
 		return append(holds, b.hold(policy.ReasonInfeasible, "no Spot market offered to the pool fits its pods"))
@@ -211,13 +212,13 @@ func (b *board) noneGood(holds []policy.Hold, spot []*candidate) []policy.Hold {
 	return append(holds, b.hold(policy.ReasonRisk, text))
 }
 
-// uncovered adds to holds the pods that no chosen market takes.
+// uncovered appends a hold for each class of pods that fits no chosen market.
 func (b *board) uncovered(holds []policy.Hold, chosen []*candidate) []policy.Hold {
 	for k := range b.classes {
 		x := &b.classes[k]
 		taken := slices.ContainsFunc(chosen, func(c *candidate) bool { return c.holds[k] })
 		if taken || x.base == 0 && x.pending {
-			continue // a pod that waits and fits nowhere here may be another pool's
+			continue // a pending pod that fits no market here may belong to another pool
 		}
 		name := b.r.s.Templates[x.pod.Template].Name
 		holds = append(holds, b.hold(policy.ReasonInfeasible, "no eligible market fits the pods of "+name))
@@ -229,9 +230,9 @@ func (b *board) hold(reason policy.Reason, text string) policy.Hold {
 	return policy.Hold{Pool: b.pool.ID, Node: policy.None, Why: policy.Why{Reason: reason, Text: text}}
 }
 
-// account says why the markets of lead are chosen: what the pool's pods cost in
-// the first of them, and what they did in the first of those chosen before, or
-// else on demand.
+// account explains why the markets of lead are chosen. It states the cost of the pool's pods in the
+// first of them, and as the cost before, their cost in the cheapest market chosen before, or else
+// on-demand.
 func (b *board) account(reason policy.Reason, lead, spot []*candidate) policy.Why {
 	s, c := b.r.s, lead[0]
 	m := &s.Markets[c.id]
@@ -266,9 +267,8 @@ func (b *board) account(reason policy.Reason, lead, spot []*candidate) policy.Wh
 	return w
 }
 
-// before returns the hourly cost of the pool's pods in the cheapest market that
-// was chosen before, or else in the cheapest on-demand one; without either it is
-// what it will be.
+// before returns the hourly cost of the pool's pods in the cheapest market that was chosen before,
+// or else in the cheapest on-demand market, in dollars. Without either it returns after.
 func (b *board) before(after float64) float64 {
 	known := slices.ContainsFunc(b.candidates, func(c candidate) bool { return c.chosen })
 	best := -1.0
@@ -287,7 +287,7 @@ func (b *board) before(after float64) float64 {
 	return best
 }
 
-// spans returns how many types and zones list has.
+// spans returns the number of types and of zones in list.
 func (b *board) spans(list []*candidate) (types, zones int) {
 	var t []policy.TypeID
 	var z []policy.ZoneID

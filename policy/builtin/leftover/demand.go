@@ -5,17 +5,17 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A class is pods of a pool that fit the same nodes: those of one template whose volumes are in one
-// zone, or that have no volumes.
+// A class is the pods of a pool that fit the same nodes: the pods of one template whose volumes are
+// in one zone, or that have no volumes.
 type class struct {
-	pod   policy.Pod // one of them
+	pod   policy.Pod // one of the pods
 	count float64
 
-	// pending says that all of them wait. They may be another pool's.
+	// pending reports whether all pods of the class are pending. They may belong to another pool.
 	pending bool
 
-	// base is the least price on demand, in dollars an hour, of what one of
-	// them takes of a node.
+	// base is the lowest on-demand price of the part of a node that one pod takes, in dollars per
+	// hour.
 	base float64
 }
 
@@ -27,8 +27,9 @@ type ranker struct {
 	// probe is a space without pods, with a hypothetical node for each market that is examined.
 	probe *placement.Space
 
-	// running and waiting are the pods by pool, template and zone of volumes;
-	// first is 1 + the index of one of them.
+	// running and waiting are the numbers of pods, running by pool, template and zone of volumes,
+	// waiting by template and zone of volumes. first is 1 + the index of one such pod, or 0
+	// without such a pod.
 	running, waiting []int32
 	first            []int32
 }
@@ -39,11 +40,11 @@ func newRanker(cfg Config, s *policy.Snapshot) *ranker {
 	return r
 }
 
-// kinds is the number of combinations of a template and a zone of volumes.
+// kinds returns the number of combinations of a template and a zone of volumes.
 func (r *ranker) kinds() int { return len(r.s.Templates) * (len(r.s.Zones) + 1) }
 
-// count counts the pods of each pool, and those that wait for any. Pods of
-// DaemonSets come with the nodes.
+// count counts the pods of each pool and the pending pods. DaemonSet pods are excluded, since they
+// come with the nodes.
 func (r *ranker) count() {
 	s := r.s
 	r.running = make([]int32, len(s.Pools)*r.kinds())
@@ -72,7 +73,7 @@ func (r *ranker) count() {
 	}
 }
 
-// classes returns what runs in pool, and what waits.
+// classes returns the classes of the pods that run in pool and of the pending pods.
 func (r *ranker) classes(pool policy.PoolID) []class {
 	var all []class
 	running := r.running[int(pool)*r.kinds() : int(pool+1)*r.kinds()]
@@ -84,8 +85,8 @@ func (r *ranker) classes(pool policy.PoolID) []class {
 	return all
 }
 
-// spread reports whether a pod among classes must be spread over zones: then no
-// zone can be left out without keeping it from its place.
+// spread reports whether any pod in classes must be spread over zones. If so, leaving out a zone
+// could keep the pod pending.
 func (r *ranker) spread(classes []class) bool {
 	for i := range classes {
 		t := &r.s.Templates[classes[i].pod.Template]
@@ -98,8 +99,8 @@ func (r *ranker) spread(classes []class) bool {
 	return false
 }
 
-// perNode returns how many pods of each class an empty node of market m holds,
-// 0 for those that it does not take.
+// perNode sets into to the number of pods of each class that fit an empty node of market m, or 0
+// for a class that the node does not admit.
 func (r *ranker) perNode(pool *policy.Pool, m *policy.Market, classes []class, into []float64) {
 	s := r.s
 	t := &s.Types[m.Type]
@@ -113,13 +114,13 @@ func (r *ranker) perNode(pool *policy.Pool, m *policy.Market, classes []class, i
 		into[i] = 0
 		switch r.probe.CheckExpected(&classes[i].pod, n.ID) {
 		case placement.OK, placement.Skewed, placement.Lonely, placement.Repelled, placement.RepelledByPod:
-			// Where other pods are decides on the node and not on the market.
+			// These depend on the placement of other pods and not on the market.
 			into[i] = copies(&s.Templates[classes[i].pod.Template].Requests, &free)
 		}
 	}
 }
 
-// copies returns how many times requests go into room.
+// copies returns how many times requests fit into free.
 func copies(requests, free *policy.Resources) float64 {
 	n := int64(1 << 30)
 	for _, c := range [...][2]int64{

@@ -2,23 +2,24 @@
 // instance types and zones whose placement score is good enough, and to fall back to on-demand if
 // no market qualifies.
 //
-// It is a complete form of Leftover, for GPUs and for everything else. A price is what the pool's
-// own pods cost there, so that types of different size, memory and accelerators compare, and a type
-// that cannot hold them by every filter of the scheduler (architecture, labels, taints,
-// accelerator) is not considered. A score is that of one type in one zone. A chosen market stays
-// chosen until another market is cheaper by a margin, or its score falls by one.
+// It is a complete implementation of Leftover, for GPUs and for everything else. The price of a
+// market is the cost of the pool's own pods there, so that types of different size, memory and
+// accelerators are comparable. A type that does not fit the pods by every filter of the scheduler
+// (architecture, labels, taints, accelerator) is not considered. A score applies to one type in one
+// zone. A chosen market stays chosen until another market is cheaper by a margin, or until its
+// score falls below the minimum by more than a margin.
 //
 // An unpublished score is not a bad score: such a market passes. A market that refused a launch
-// within the last half hour is ranked after all that did not.
+// within the last half hour is ranked after all markets that did not.
 //
-// A steer moves no node. It names the chosen markets and those in which nodes of the pool live, so
-// that a provisioner which replaces nodes outside of its requirements finds none; a market whose
-// last node is gone is dropped. If no provisioner serves a pool the policy itself launches,
-// consolidates and replaces on-demand nodes by Spot. It also replaces them where a provisioner is
-// given a share between none and all, and would not.
+// A steer moves no node. It names the chosen markets and the markets in which the pool has nodes,
+// so that a provisioner that replaces nodes outside its requirements finds none; a market is
+// dropped when its last node is gone. If no provisioner serves a pool, the policy itself launches,
+// consolidates and replaces on-demand nodes with Spot. It also replaces them if a provisioner
+// serves the pool with a share strictly between 0 and 1, since the provisioner would not.
 //
 // In a pool of jobs a refused launch does not fall back to on-demand while there are markets that
-// were not tried.
+// have not been tried.
 package leftover
 
 import (
@@ -30,26 +31,26 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// Reasons of this policy alone.
+// Reasons that only this policy uses.
 const (
-	// ReasonRanking is that of a steer to markets that rank first.
+	// ReasonRanking is the reason for a steer to the markets that rank first.
 	ReasonRanking policy.Reason = "ranking"
 
-	// ReasonStale is that of a pool whose choice stays since prices are old.
+	// ReasonStale is the reason for keeping the choice of a pool because prices are old.
 	ReasonStale policy.Reason = "stale-prices"
 )
 
-// steerEvery is the least time between two changes of the choice that nothing
-// forces: each one is a write to the provisioner's own objects.
+// steerEvery is the minimum time between two changes of the choice that are not forced: each change
+// writes to the provisioner's own objects.
 const steerEvery = 10 * time.Minute
 
-// A Policy ranks markets.
+// A Policy ranks markets by price and placement score.
 type Policy struct {
 	cfg  Config
 	name string
 }
 
-// New returns the policy, or says which parameter is out of range.
+// New returns the policy, or an error that names the first parameter out of range.
 func New(cfg Config) (*Policy, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -58,11 +59,11 @@ func New(cfg Config) (*Policy, error) {
 	return &Policy{cfg: cfg, name: cfg.name()}, nil
 }
 
-// Name returns "leftover" with the parameters that are not the default ones.
+// Name returns "leftover" followed by the parameters that differ from the default.
 func (e *Policy) Name() string { return e.name }
 
-// Decide steers each pool to the markets that rank first in it, and buys there
-// for the pools that no provisioner serves.
+// Decide steers each pool to the markets that rank first in it, and buys there for pools without a
+// provisioner.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	r := newRanker(e.cfg, s)
@@ -84,8 +85,8 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	return plan, m
 }
 
-// steer steers p to what was chosen for it unless it was steered so before, notes that in
-// memory and reports whether it did.
+// steer adds to plan a steer of p to c, unless p already has it or the choice changed too recently.
+// It then records the steer in memory and reports true.
 func (e *Policy) steer(s *policy.Snapshot, p *policy.Pool, c *choice, memory *policy.PoolMemory,
 	plan *policy.Plan) bool {
 	if len(c.markets) == 0 {
@@ -94,7 +95,7 @@ func (e *Policy) steer(s *policy.Snapshot, p *policy.Pool, c *choice, memory *po
 	selected := names(s, c.markets)
 	published := union(c.markets, c.kept)
 	same := slices.Equal(names(s, published), merged(memory.Selected, memory.Kept)) && c.spotOnly == memory.SpotOnly
-	// A steer that was held or failed leaves the pool as it was: it is steered again.
+	// A steer that was held or failed left the pool unchanged, so it is sent again.
 	resend := !p.Steer.Set || p.Steer.Share != c.share || p.Steer.Since < memory.Steered || len(memory.Selected) == 0
 	if same && !resend {
 		return false
@@ -111,7 +112,7 @@ func (e *Policy) steer(s *policy.Snapshot, p *policy.Pool, c *choice, memory *po
 	return true
 }
 
-// bid returns the most that a node of pool is worth in the auctions among markets.
+// bid returns the maximum value of a node of pool in the auctions among markets.
 func bid(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) policy.Money {
 	return placement.Bid(narrowed(s, func(p *policy.Pool) []policy.MarketID {
 		if p.ID == pool {
@@ -121,8 +122,8 @@ func bid(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) poli
 	}), pool)
 }
 
-// buy adds to plan what a provisioner would do in the pools that none serves, and
-// what none does in any, within what was chosen for them.
+// buy adds to plan the launches, moves and consolidation that no provisioner does, within the
+// choice for each pool.
 func buy(s *policy.Snapshot, choices []choice, plan policy.Plan, m policy.Memory) (policy.Plan, policy.Memory) {
 	view := narrowed(s, func(p *policy.Pool) []policy.MarketID { return choices[p.ID].markets })
 	share := func(p policy.PoolID) float64 { return choices[p].share }
@@ -136,9 +137,9 @@ func buy(s *policy.Snapshot, choices []choice, plan policy.Plan, m policy.Memory
 	return replan.Consolidate(view, plan, m, replan.ConsolidateOptions{Share: share})
 }
 
-// returns reports whether on-demand nodes of p come back to spot only if this policy
-// moves them: where no provisioner serves it, and where one does that is given a
-// share in between, since it takes nodes of one capacity type for others of it.
+// returns reports whether on-demand nodes of p return to Spot only if this policy moves them. That
+// is so without a provisioner, and with one that serves a share strictly between 0 and 1, since it
+// replaces nodes only with nodes of the same capacity type.
 func returns(p *policy.Pool, share float64) bool {
 	if p.Mode == policy.ModeOff {
 		return false
@@ -146,16 +147,16 @@ func returns(p *policy.Pool, share float64) bool {
 	return p.Provisioner == policy.ProvisionerNone || p.Levers.Launch && share > 0 && share < 1
 }
 
-// toSpot replaces on-demand nodes of p by Spot. It never does the reverse: a Spot node whose market
-// has lost its rank still runs.
+// toSpot replaces on-demand nodes of p with Spot. It never does the reverse: a Spot node whose
+// market has lost its rank keeps running.
 func toSpot(s *policy.Snapshot, p *policy.Pool, share float64, m policy.Memory, plan *policy.Plan) {
 	if at := placement.BalanceOf(s, p.ID); float64(at.Spot) < float64(share*float64(at.Total)) {
 		replan.Towards(s, p, share, m, "Spot that ranks high enough is available again", plan)
 	}
 }
 
-// narrowed returns s with the markets of each pool as markets gives them; nil
-// leaves a pool as it is.
+// narrowed returns s with the markets of each pool replaced with the result of markets; nil leaves
+// a pool unchanged.
 func narrowed(s *policy.Snapshot, markets func(*policy.Pool) []policy.MarketID) *policy.Snapshot {
 	view := *s
 	view.Pools = slices.Clone(s.Pools)
@@ -167,7 +168,7 @@ func narrowed(s *policy.Snapshot, markets func(*policy.Pool) []policy.MarketID) 
 	return &view
 }
 
-// names returns the names of markets, ascending.
+// names returns the names of markets in ascending order.
 func names(s *policy.Snapshot, markets []policy.MarketID) []string {
 	if len(markets) == 0 {
 		return nil
@@ -180,14 +181,14 @@ func names(s *policy.Snapshot, markets []policy.MarketID) []string {
 	return list
 }
 
-// union returns what is in a or b, ascending.
+// union returns the markets in a or b in ascending order.
 func union(a, b []policy.MarketID) []policy.MarketID {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// merged returns the names in a or b, ascending.
+// merged returns the names in a or b in ascending order.
 func merged(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)

@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// account adds to plan why the shares are what they are.
+// account adds to plan the explanations of the shares.
 func (t *turn) account(plan *policy.Plan) {
 	for i := range plan.Steers {
 		x := &plan.Steers[i]
@@ -37,7 +37,7 @@ func (t *turn) account(plan *policy.Plan) {
 	}
 }
 
-// said says what was valued most.
+// said returns a text that names the action with the highest value.
 func (t *turn) said(c *course) string {
 	if len(c.pool.Actions) != actions {
 		return "no trained model rates the actions for this pool"
@@ -45,7 +45,7 @@ func (t *turn) said(c *course) string {
 	return "the model's best action is to " + verb(c.action)
 }
 
-// verb returns an action as something that is done.
+// verb returns the text of an action as a verb phrase.
 func verb(action int) string {
 	if action == hold || action == exit {
 		return names[action]
@@ -53,7 +53,8 @@ func verb(action int) string {
 	return "hold " + names[action] + " on Spot"
 }
 
-// why returns the reason of an entry, with the action that is valued second.
+// why returns the reason of a plan entry, with the action of the second highest value as the
+// runner-up.
 func (t *turn) why(c *course, text string) policy.Why {
 	w := policy.Why{Reason: ReasonValued, Text: text, RunnerUp: "hold"}
 	if len(c.pool.Actions) != actions {

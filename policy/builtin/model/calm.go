@@ -6,14 +6,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// alarmed reports whether the provider is about to take a node.
+// alarmed reports whether a node of a pool is about to be reclaimed.
 func alarmed(s *policy.Snapshot) bool {
 	return slices.ContainsFunc(s.Nodes, func(n policy.Node) bool { return n.Live() && n.Pool >= 0 && n.ReclaimAt != 0 })
 }
 
-// calm removes from plan the voluntary moves of pods while nodes are about to be taken: the budget
-// of a service allows only a limited number of its pods to be evicted at a time, and the pods of
-// such nodes have two minutes. Empty nodes are released all the same.
+// calm removes voluntary moves of pods from plan while nodes are about to be reclaimed: the
+// disruption budget of a service allows only a limited number of its pods to be evicted at a time,
+// and the pods of such nodes have two minutes. Empty nodes are still released.
 func (t *turn) calm(plan *policy.Plan) {
 	if !t.alarmed {
 		return

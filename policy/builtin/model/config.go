@@ -7,51 +7,50 @@ import (
 	"time"
 )
 
-// A Config holds the parameters of the policy. Start from [DefaultConfig].
+// A Config contains the parameters of the policy. Start from [DefaultConfig].
 type Config struct {
-	// Margin is by how much the value of an action must exceed that of holding
-	// still. Raising it moves fewer nodes.
+	// Margin is how far the value of an action must exceed the value of holding. Raising it moves
+	// fewer nodes.
 	Margin float64
 
-	// Cooldown is how often the share of a pool may change, unless the pool
-	// states a longer time: in the step that follows each multiple of it (UTC),
-	// so that a network is asked as often as it was while it learned. Leaving spot
-	// altogether waits for nothing. Raising it makes the policy slower and moves
-	// fewer pods.
+	// Cooldown is the interval at which the share of a pool may change, unless the pool states a
+	// longer one. The share changes only in the step after a multiple of it (UTC), so that the
+	// network is evaluated as often as during training. Leaving Spot altogether is not delayed.
+	// Raising it makes the policy slower and moves fewer pods.
 	Cooldown time.Duration
 
-	// Interval is the least time between two searches of all nodes and markets for better ones
+	// Interval is the minimum time between two searches of all nodes and markets for better ones
 	// while nothing else happens. Raising it costs less processor time and leaves nodes longer in
 	// expensive markets.
 	Interval time.Duration
 
-	// Cap limits the share to what the pods can afford to lose with all of their pool's Spot nodes,
-	// whatever the values say. Without it they are spread so that the loss of any one market or
+	// Cap limits the share to what the pods can afford to lose with all Spot nodes of their pool,
+	// whatever the values are. Without it, pods are spread so that the loss of any one market or
 	// zone does no harm.
 	Cap bool
 
-	// Spread is the most nodes that move at once out of Spot markets that have more pods of a
-	// service than it can spare; 0 leaves them there. Raising it spreads sooner, and moves more
-	// pods.
+	// Spread is the maximum number of nodes that move at once out of Spot markets that have more
+	// pods of a service than the service can spare; 0 leaves them there. Raising it spreads sooner,
+	// and moves more pods.
 	Spread int
 
-	// Floor is the largest part of a pool's capacity that may be on demand because more pods of a
-	// service would be lost with a node, a market, a type or a zone of Spot than it can spare; 0
-	// leaves all of it to the share. Raising it costs more and loses less: docs/models.md has the
+	// Floor is the maximum fraction of a pool's capacity, in [0, 1], that may be on-demand because
+	// with a Spot node, market, type or zone more pods of a service would be lost than the service
+	// can spare; 0 disables it. Raising it costs more and loses less: docs/models.md has the
 	// figures, and how the default was chosen.
 	Floor float64
 
-	// Calm stops voluntary moves while a node is about to be taken. Without it moves continue, and
-	// pods that have two minutes may wait for them.
+	// Calm stops voluntary moves while a node is about to be reclaimed. Without it moves continue,
+	// and pods that have two minutes may wait for them.
 	Calm bool
 }
 
-// DefaultConfig returns the parameters used where none are given.
+// DefaultConfig returns the default parameters.
 func DefaultConfig() Config {
 	return Config{Cooldown: 30 * time.Minute, Interval: 4 * time.Hour, Spread: 2, Floor: 0.3, Calm: true}
 }
 
-// Set reads the parameter key from value.
+// Set sets the parameter key to value. On an error c is unchanged.
 func (c *Config) Set(key, value string) error {
 	next := *c
 	var err error
@@ -89,10 +88,10 @@ func (c *Config) Set(key, value string) error {
 	return nil
 }
 
-// longest is the longest cooldown or interval that makes sense.
+// longest is the upper limit of the cooldown and of the interval.
 const longest = 7 * 24 * time.Hour
 
-// spreadMost is the largest number of nodes that makes sense to move at once.
+// spreadMost is the upper limit of Spread.
 const spreadMost = 100
 
 func (c Config) validate() error {
@@ -111,7 +110,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// name returns "model" with the parameters that are not the default ones.
+// name returns "model" followed by the parameters that differ from the default.
 func (c Config) name() string {
 	d := DefaultConfig()
 	parts := []string{"model"}

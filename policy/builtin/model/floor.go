@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// The weights of one pod too many in a group of Spot nodes that are lost together: the smaller the
-// group, the more often it is lost.
+// The weights of one pod more than a service can spare in a group of Spot nodes that are lost
+// together. Smaller groups are lost more often, so they have a higher weight.
 const (
 	nodeWeight   = 4
 	marketWeight = 2
@@ -22,29 +22,29 @@ const (
 	zoneWeight   = 1
 )
 
-// borne is how many pods of any service may be lost together: of two one can be moved
-// within the two minutes of a notice, and what then is missed is back soon after.
+// borne is the number of pods of any service that may be lost together: one of two can be moved
+// within the two minutes of a notice, and the other is replaced soon after.
 const borne = 2
 
-// raisedMost is the most nodes that move to on-demand at once.
+// raisedMost is the maximum number of nodes that move to on-demand at once.
 const raisedMost = 6
 
-// shareSteps is in how many steps the least share on spot goes that the floor leaves, so that
-// it does not change with every pod.
+// shareSteps is the number of steps to which the minimum Spot share below the floor is rounded, so
+// that it does not change with every pod.
 const shareSteps = 20
 
-// A footing has the numbers of pods of services on Spot.
+// A footing counts the pods of services on Spot.
 type footing struct {
 	// By workload: how many pods may be lost together, and how many pods are in the Spot market
-	// that has most of them.
+	// that has the most of them.
 	spare, fullest []int32
 
-	// By workload and type, and by workload and zone: pods on spot.
+	// By workload and type, and by workload and zone: the number of pods on Spot.
 	kinds, zone  []int32
 	types, zones int
 }
 
-// read counts what e, which has read s, knows.
+// read counts the pods of s. e must have read s.
 func (f *footing) read(s *policy.Snapshot, e *workload.Exposure) {
 	f.types, f.zones = len(s.Types), len(s.Zones)
 	f.spare, f.fullest = scratch.Zeroed(f.spare, len(s.Workloads)), scratch.Zeroed(f.fullest, len(s.Workloads))
@@ -63,7 +63,7 @@ func (f *footing) read(s *policy.Snapshot, e *workload.Exposure) {
 	}
 }
 
-// stand counts the pods of n, which is in a market, on Spot.
+// stand counts the pods of n as Spot pods. The node must have a market.
 func (f *footing) stand(s *policy.Snapshot, e *workload.Exposure, n *policy.Node) {
 	m := &s.Markets[n.Market]
 	e.On(n.ID, func(w policy.WorkloadID, pods int32) {
@@ -76,9 +76,9 @@ func onSpot(s *policy.Snapshot, n *policy.Node) bool {
 	return n.Market >= 0 && s.Markets[n.Market].Capacity == policy.Spot
 }
 
-// harm returns how many more pods than services can spare would be lost with n, or with its market,
-// its type or its zone, compared with n on demand. A node on demand is assumed to move to the Spot
-// market that has most pods of each service.
+// harm returns the weighted number of pods beyond what services can spare that would be lost with
+// n, its market, its type or its zone, compared with n on-demand. An on-demand node is assumed to
+// move to the Spot market that has the most pods of each service.
 func (e *Policy) harm(s *policy.Snapshot, n *policy.Node) int32 {
 	f, m, spot := &e.footing, &s.Markets[n.Market], onSpot(s, n)
 	sum := int32(0)
@@ -99,15 +99,15 @@ func (e *Policy) harm(s *policy.Snapshot, n *policy.Node) int32 {
 	return sum
 }
 
-// A post is a node and the harm that its loss does.
+// A post is a node with the harm of its loss and its size in units of the pool's share.
 type post struct {
 	node  policy.NodeID
 	harm  int32
 	units int64
 }
 
-// posts returns the nodes of a pool that are on spot and whose loss does harm, or those
-// that are on demand: where most harm is done for each unit of capacity first.
+// posts returns, for spot, the Spot nodes of a pool whose loss does harm, and otherwise its
+// on-demand nodes, sorted by descending harm per unit of capacity.
 func (e *Policy) posts(s *policy.Snapshot, pool policy.PoolID, spot bool) []post {
 	list := e.list[:0]
 	for i := range s.Nodes {
@@ -128,7 +128,7 @@ func (e *Policy) posts(s *policy.Snapshot, pool policy.PoolID, spot bool) []post
 	return list
 }
 
-// look reads the distribution of services, once in a turn.
+// look reads the distribution of services, once per turn.
 func (e *Policy) look(t *turn) {
 	if t.read {
 		return
@@ -140,8 +140,8 @@ func (e *Policy) look(t *turn) {
 	}
 }
 
-// floor returns how many units of a pool's share may be on demand for the sake of services, within
-// what the pool's minimum share allows.
+// floor returns how many units of a pool's share may be on-demand to protect services, within the
+// limits of the pool's minimum share.
 func (e *Policy) floor(p *policy.Pool, at placement.Balance) int64 {
 	if !p.Levers.Launch {
 		return 0
@@ -149,7 +149,7 @@ func (e *Policy) floor(p *policy.Pool, at placement.Balance) int64 {
 	return int64(min(e.cfg.Floor, 1-p.Share.Min) * float64(at.Total))
 }
 
-// given returns the snapshot with pools that have no other share than their
+// given returns the snapshot for the placer, in which the share of each pool is fixed to its
 // target.
 func (e *Policy) given(t *turn) *policy.Snapshot {
 	e.pools = append(e.pools[:0], t.s.Pools...)
@@ -170,8 +170,8 @@ func (e *Policy) given(t *turn) *policy.Snapshot {
 	return &view
 }
 
-// restore has the memory hold the targets, of which the floor may have let the placer
-// want less on spot.
+// restore resets the targets in the memory, since the placer may have stored lower Spot shares
+// because of the floor.
 func (t *turn) restore() {
 	for i := range t.courses {
 		c := &t.courses[i]
@@ -185,11 +185,11 @@ func (t *turn) restore() {
 	}
 }
 
-// keep excludes nodes that are on demand for the sake of services from the placer's moves, up to
-// the floor, and lowers the minimum share of the pool by as much. The placer can then have all
-// other nodes on Spot, and no expensive node has to stay to keep the share. nodes and e.pools are
-// those that the placer gets. A node that would do no harm, with those before it also on Spot, may
-// move there.
+// keep excludes on-demand nodes that protect services from the placer's moves, up to the floor, and
+// lowers the minimum share of the pool accordingly. The placer can then move all other nodes to
+// Spot, and no expensive node has to stay to keep the share. nodes and e.pools are the ones given
+// to the placer. A node that would do no harm, with the nodes before it also on Spot, may move
+// there.
 func (e *Policy) keep(t *turn, nodes []policy.Node) {
 	for i := range t.courses {
 		c := &t.courses[i]
@@ -218,8 +218,8 @@ func (e *Policy) keep(t *turn, nodes []policy.Node) {
 	e.footing.read(t.s, &e.exposure)
 }
 
-// raise plans nodes on demand in place of nodes on spot whose loss would do most harm, a
-// few at a time, until the floor is full.
+// raise plans on-demand replacements of the Spot nodes whose loss would do most harm, a few at a
+// time, until the floor is reached.
 func (e *Policy) raise(s *policy.Snapshot, p *policy.Pool, plan *policy.Plan) {
 	at := placement.BalanceOf(s, p.ID)
 	slack := e.floor(p, at) - (at.Total - at.Spot)
@@ -248,9 +248,9 @@ func (e *Policy) raise(s *policy.Snapshot, p *policy.Pool, plan *policy.Plan) {
 	}
 }
 
-// movable reports whether node id may go along with those that go already: no service
-// has more pods on the way than it can spare. Its budget would let them go one after
-// the other, and for so long nothing of it gets off a node that the provider takes.
+// movable reports whether node id may move together with the nodes already planned: no service has
+// more pods moving than it can spare. Otherwise its disruption budget would let the pods move only
+// one after another, and meanwhile no pod of the service could be evicted from a node under notice.
 func (e *Policy) movable(id policy.NodeID) bool {
 	ok := true
 	e.exposure.On(id, func(w policy.WorkloadID, pods int32) {
@@ -259,8 +259,8 @@ func (e *Policy) movable(id policy.NodeID) bool {
 	return ok
 }
 
-// lift plans the cheapest node on demand in the zone of node id that holds its pods, in
-// its place, and reports whether there is one.
+// lift plans to replace node id with the cheapest on-demand node in its zone that fits its pods,
+// and reports whether there is one.
 func (e *Policy) lift(s *policy.Snapshot, p *policy.Pool, id policy.NodeID, offers []placement.Offer,
 	plan *policy.Plan) bool {
 	n := &s.Nodes[id]

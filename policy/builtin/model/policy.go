@@ -1,18 +1,17 @@
-// Package model is the policy that takes the action which a trained network values most: keep a
-// pool's Spot share, raise or lower it by ten or thirty points, or leave Spot.
+// Package model is the policy that takes the action to which a trained network assigns the highest
+// value: keep a pool's Spot share, raise or lower it by ten or thirty points, or leave Spot.
 //
-// The values are data of the snapshot, so that a decision can be taken again
-// without the network. A pool without values, because its markets are out of
-// the network's scope or the network failed, is left at its share: notices,
-// pending pods and what is not needed are dealt with all the same.
+// The values are part of the snapshot, so that a decision can be replayed without the network. A
+// pool without values, because its markets are out of the network's scope or the network failed,
+// keeps its share; notices, pending pods and unneeded nodes are still handled.
 //
 // The network decides only how much of a pool should be on Spot. The policy portfolio chooses the
-// markets, replaces nodes and ensures what no move may break. It gets pools with this share. In
-// addition the policy spreads services: nodes leave a market that has more pods of a service than
-// it can spare, and move to on-demand where that is not enough. It searches at every interval, and
-// at once if the share has changed, nodes are about to be taken or a launch was refused. At other
-// times it handles only notices, pending pods and empty nodes, since a search costs far more than a
-// decision.
+// markets, replaces nodes and enforces the constraints on moves; it receives the pools with this
+// share. In addition the policy spreads services: nodes leave a market that has more pods of a
+// service than the service can spare, and move to on-demand where that is not enough. It searches
+// at every interval, and immediately if the share has changed, nodes are about to be reclaimed or a
+// launch was refused. At other times it handles only notices, pending pods and empty nodes, since a
+// search costs far more than a decision.
 package model
 
 import (
@@ -27,16 +26,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// Reasons of this policy alone.
+// Reasons that only this policy uses.
 const (
-	// ReasonValued is that of what the network values most.
+	// ReasonValued is the reason for following the action with the highest value.
 	ReasonValued policy.Reason = "most-valued"
 
-	// ReasonUnvalued is that of a pool without values.
+	// ReasonUnvalued is the reason for leaving a pool without values alone.
 	ReasonUnvalued policy.Reason = "no-values"
 )
 
-// The actions, numbered as the network's outputs are.
+// The actions, numbered like the outputs of the network.
 const (
 	hold = iota
 	decrease10
@@ -47,40 +46,39 @@ const (
 	actions
 )
 
-// changes are by how much of the share each action moves it, names what they
-// are called.
+// changes are the changes of the share by action, and names the names of the actions.
 var (
 	changes = [actions]float64{0, -0.10, -0.30, 0.10, 0.30, -1}
 	names   = [actions]string{"hold", "ten points less", "thirty points less", "ten points more", "thirty points more",
 		"leave Spot"}
 )
 
-// A Policy follows action values. It works in memory of its own and serves one
-// goroutine at a time.
+// A Policy follows action values. It reuses its own memory, so only one goroutine may use it at a
+// time.
 type Policy struct {
 	cfg     Config
 	name    string
 	placer  *portfolio.Policy
 	scratch workload.Scratch
 
-	// exposure counts the pods of services by market, for services that are spread.
+	// exposure counts the pods of services by market, to spread them.
 	exposure workload.Exposure
 
-	// footing counts them by other groups, and list has the nodes that are considered.
+	// footing counts the pods of services by other groups, and list is the memory of posts.
 	footing footing
 	list    []post
 
-	// moving is by workload how many pods move to on-demand in this turn.
+	// moving is, by workload, the number of pods that move to on-demand in this turn.
 	moving []int32
 
-	// sales are what is sold on spot, by zone.
+	// sales are the Spot offers by zone.
 	sales [][]placement.Offer
 
-	pools []policy.Pool // of the snapshot that the placer is given
-	nodes []policy.Node // likewise
+	pools []policy.Pool // of the snapshot for the placer
+	nodes []policy.Node // of the snapshot for the placer
 }
 
-// New returns the policy, or says which parameter is out of range.
+// New returns the policy, or an error that names the first parameter out of range.
 func New(cfg Config) (*Policy, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -92,11 +90,11 @@ func New(cfg Config) (*Policy, error) {
 	return &Policy{cfg: cfg, name: cfg.name(), placer: placer}, nil
 }
 
-// Name returns "model" with the parameters that are not the default ones.
+// Name returns "model" followed by the parameters that differ from the default.
 func (e *Policy) Name() string { return e.name }
 
-// Decide gives each pool the share that is valued most and has the nodes placed
-// for it.
+// Decide sets the share of each pool according to the action with the highest value and has the
+// nodes placed for it.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	t := turn{cfg: &e.cfg, s: s, memory: m, courses: make([]course, len(s.Pools))}
 	var features []workload.Features
@@ -133,8 +131,8 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	return plan, t.memory
 }
 
-// emptyOnly has provisioners remove empty nodes only: Karpenter would replace what is put
-// on demand for the floor by spot again.
+// emptyOnly lets Karpenter remove only empty nodes: otherwise it would replace the nodes that the
+// floor put on-demand with Spot again.
 func emptyOnly(s *policy.Snapshot, steers []policy.Steer) {
 	for i := range steers {
 		if x := &steers[i]; s.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter {
@@ -143,36 +141,35 @@ func emptyOnly(s *policy.Snapshot, steers []policy.Steer) {
 	}
 }
 
-// A turn is one decision on its way.
+// A turn is the state of one decision.
 type turn struct {
 	cfg     *Config
 	s       *policy.Snapshot
 	memory  policy.Memory
 	courses []course // by pool
 
-	// alarmed says that a node is about to be taken, and read that the exposure is of
-	// this turn.
+	// alarmed reports whether a node is about to be reclaimed, and read whether the exposure has
+	// been read in this turn.
 	alarmed, read bool
 }
 
-// A course is the decision of one pool. Its pool is nil where the pool is off.
+// A course is the decision for one pool. Its pool is nil if the mode of the pool is off.
 type course struct {
 	pool   *policy.Pool
 	memory policy.PoolMemory
 	action int
 
-	// most is the largest share allowed, was the target before, and kept the part of the
-	// pool that stays on demand for the sake of services.
+	// most is the maximum share allowed, was the previous target, and kept the fraction of the pool
+	// that stays on-demand to protect services.
 	most, was, kept float64
 
-	// wait and text say why the pool is left alone, if it is.
+	// wait and text explain why the pool is left alone; both are empty if it is not.
 	wait policy.Reason
 	text string
 }
 
-// stirred reports whether it is time to look at all nodes and markets: once in
-// every interval, and while nodes are about to be taken or after a launch was
-// refused.
+// stirred reports whether all nodes and markets must be searched: once per interval, while nodes
+// are about to be reclaimed, and after a launch was refused.
 func (t *turn) stirred() bool {
 	interval := policy.Time(t.cfg.Interval.Milliseconds())
 	if interval <= policy.DefaultStep || t.s.Now%interval < policy.DefaultStep {
@@ -188,8 +185,8 @@ func (t *turn) stirred() bool {
 	})
 }
 
-// retarget moves the target of c as the most valued action asks, and reports
-// whether it did.
+// retarget changes the target of c according to the action with the highest value, and reports
+// whether it changed.
 func (t *turn) retarget(c *course) bool {
 	m := &c.memory
 	known := m.HasTarget
@@ -229,8 +226,8 @@ func (t *turn) retarget(c *course) bool {
 	return true
 }
 
-// start returns the target of a pool that never had one: what its owner states,
-// else what it was steered to last, else what it holds.
+// start returns the initial target of a pool: the one that its manifest states, else the last
+// steer, else its present Spot share.
 func (t *turn) start(c *course) float64 {
 	switch {
 	case c.pool.Share.HasTarget || c.pool.Share.Exact:
@@ -245,8 +242,7 @@ func (t *turn) start(c *course) float64 {
 	return c.bounded(float64(balance.Spot) / float64(balance.Total))
 }
 
-// grain returns the part of a pool that one node is: a smaller change would move
-// nothing.
+// grain returns the fraction of the pool that one node is: a smaller change would move no node.
 func (t *turn) grain(c *course) float64 {
 	if c.action == hold || c.action == exit {
 		return 0
@@ -260,13 +256,13 @@ func (t *turn) grain(c *course) float64 {
 	return 1 / float64(max(nodes, 1))
 }
 
-// bounded returns share within what the pool allows and its pods can bear.
+// bounded limits share to the range that the pool and its pods allow, rounded to a thousandth.
 func (c *course) bounded(share float64) float64 {
 	return math.Round(max(c.pool.Share.Min, min(c.most, share))*1000) / 1000
 }
 
-// most returns the action with the largest value; holding still unless another
-// one exceeds it by the margin, and also without values.
+// most returns the action with the highest value. It returns hold unless that value exceeds the
+// value of hold by more than the margin, and if there are no values.
 func (t *turn) most(p *policy.Pool) int {
 	best := hold
 	if len(p.Actions) != actions {
@@ -283,8 +279,8 @@ func (t *turn) most(p *policy.Pool) int {
 	return best
 }
 
-// soon reports whether the target must wait for the next multiple of the
-// cooldown: it is changed in the first step after one, and once.
+// soon reports whether the target must wait for the next multiple of the cooldown: it may change
+// only in the first step after a multiple, and once.
 func (t *turn) soon(c *course) bool {
 	cooldown := policy.Time(max(t.cfg.Cooldown, c.pool.Cooldown).Milliseconds())
 	if cooldown == 0 {
@@ -294,7 +290,7 @@ func (t *turn) soon(c *course) bool {
 	return since >= policy.DefaultStep || c.memory.Steered != 0 && c.memory.Steered >= t.s.Now-since
 }
 
-// tend does what cannot wait for the next look.
+// tend handles what cannot wait for the next search.
 func (t *turn) tend() (policy.Plan, policy.Memory) {
 	plan := policy.Plan{Drains: placement.Notices(t.s), Wake: policy.NextStep(t.s.Now, policy.DefaultStep)}
 	plan.Launches, plan.Holds = placement.Shortages(t.s, t.share)
@@ -302,7 +298,7 @@ func (t *turn) tend() (policy.Plan, policy.Memory) {
 	return replan.Consolidate(t.s, plan, t.memory, replan.ConsolidateOptions{Share: t.share})
 }
 
-// share returns the share that a pool is steered to.
+// share returns the target share of a pool.
 func (t *turn) share(p policy.PoolID) float64 {
 	if t.courses[p].pool != nil {
 		return t.courses[p].memory.Target

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// spreadLeast is how many pods a service must be able to spare for it to be
-	// spread over markets: one that can spare fewer is short with any node.
+	// spreadLeast is the minimum number of pods that a service must be able to spare to be spread
+	// over markets: a service that can spare fewer is short after the loss of any node.
 	spreadLeast = 2
 
 	// spreadDearer is the highest price of a market that a launch names for the provider to choose
 	// from, as a multiple of the lowest price of a suitable market.
 	spreadDearer = 1.05
 
-	// spreadPrice is what the node in another market may cost, as a multiple of what the
-	// node costs that goes.
+	// spreadPrice is the maximum price of the replacement in another market, as a multiple of the
+	// price of the node that it replaces.
 	spreadPrice = 1.25
 
-	// spreadMarkets is the most markets that one launch names.
+	// spreadMarkets is the maximum number of markets of one launch.
 	spreadMarkets = 8
 )
 
-// A concentration is a Spot market that has more pods of a service than it can spare.
+// A concentration is a Spot market that has more pods of a service than the service can spare.
 type concentration struct {
 	workload policy.WorkloadID
 	market   policy.MarketID
@@ -38,17 +38,17 @@ type concentration struct {
 // A detour is a node whose pods should move to another market of its zone.
 type detour struct {
 	node    policy.NodeID
-	change  int32 // of the pods beyond what is allowed; below zero
+	change  int32 // change of the number of pods beyond what is allowed; negative is better
 	markets []policy.MarketID
-	price   policy.Money // of the first
+	price   policy.Money // of the cheapest market with this change
 }
 
-// spread moves nodes out of markets that have more pods of a service than it can spare: a shortage
-// takes a market within minutes, so notices to its nodes arrive together, and pods are missing
-// before others start. Such concentrations are a result of growth, since a provisioner buys for
-// many pods in the one market that is cheapest then. A few nodes move at a time, each after its
-// replacement in another market of the zone, and only while the pool has no other changes in
-// progress. What is left after that is for the floor.
+// spread moves nodes out of markets that have more pods of a service than the service can spare: a
+// shortage takes a market within minutes, so notices to its nodes arrive together, and pods are
+// missing before others start. Such concentrations result from growth, since a provisioner buys for
+// many pods in the one market that is cheapest at the time. A few nodes move at a time, each after
+// its replacement in another market of the zone, and only while the pool has no other changes in
+// progress. The floor handles the rest.
 func (e *Policy) spread(t *turn, plan *policy.Plan) {
 	if e.cfg.Spread == 0 && e.cfg.Floor == 0 {
 		return
@@ -68,7 +68,8 @@ func (e *Policy) spread(t *turn, plan *policy.Plan) {
 	}
 }
 
-// busy reports whether a pool has changes in progress, or plan makes some: nodes that start or end.
+// busy reports whether a pool has nodes that are starting or leaving, or plan launches or drains
+// nodes of it.
 func busy(s *policy.Snapshot, pool policy.PoolID, plan *policy.Plan) bool {
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Pool == pool && n.Live() && (!n.Usable() || n.ActedBy != policy.ActorNone) {
@@ -79,7 +80,7 @@ func busy(s *policy.Snapshot, pool policy.PoolID, plan *policy.Plan) bool {
 		slices.ContainsFunc(plan.Launches, func(l policy.Launch) bool { return l.Pool == pool })
 }
 
-// spreadPool plans the nodes of one pool that move.
+// spreadPool plans the moves of the nodes of one pool.
 func (e *Policy) spreadPool(s *policy.Snapshot, p *policy.Pool, plan *policy.Plan) {
 	concentrations := e.concentrations(s)
 	if len(concentrations) == 0 {
@@ -106,8 +107,7 @@ func (e *Policy) spreadPool(s *policy.Snapshot, p *policy.Pool, plan *policy.Pla
 	}
 }
 
-// sort keeps offers by zone, each in the order in which it was given: a node moves within
-// its own.
+// sort groups offers by zone and keeps their order, since a node moves within its zone.
 func (e *Policy) sort(s *policy.Snapshot, offers []placement.Offer) {
 	if len(e.sales) < len(s.Zones) {
 		e.sales = append(e.sales, make([][]placement.Offer, len(s.Zones)-len(e.sales))...)
@@ -121,7 +121,7 @@ func (e *Policy) sort(s *policy.Snapshot, offers []placement.Offer) {
 	}
 }
 
-// concentrations returns the markets with too many pods of a service, the worst first.
+// concentrations returns the concentrations of services in markets, the worst first.
 func (e *Policy) concentrations(s *policy.Snapshot) []concentration {
 	var list []concentration
 	var held []policy.MarketID // Spot markets with nodes, ascending
@@ -152,8 +152,8 @@ func (e *Policy) concentrations(s *policy.Snapshot) []concentration {
 	return list
 }
 
-// needsOf returns by node the requests of its pods, for nodes of the pool that hold pods of a
-// concentration and may be drained; zero for the others.
+// needsOf returns, by node, the total requests of its pods, for nodes of the pool that run pods of
+// a concentration and may be drained; zero for other nodes.
 func needsOf(s *policy.Snapshot, pool policy.PoolID, concentrations []concentration) []policy.Resources {
 	needs, part := make([]policy.Resources, len(s.Nodes)), make([]bool, len(s.Nodes))
 	for i := range s.Pods {
@@ -175,8 +175,8 @@ func needsOf(s *policy.Snapshot, pool policy.PoolID, concentrations []concentrat
 	return needs
 }
 
-// detour returns the markets of the zone of node id that are best for its pods, the cheapest first.
-// Its change is 0 if the node is best in its own market.
+// detour returns the best markets in the zone of node id for its pods, the cheapest first. Its
+// change is 0 if the node is best in its own market.
 func (e *Policy) detour(s *policy.Snapshot, id policy.NodeID, need policy.Resources) detour {
 	x := detour{node: id}
 	own := &s.Markets[s.Nodes[id].Market]
@@ -213,7 +213,7 @@ func (e *Policy) detour(s *policy.Snapshot, id policy.NodeID, need policy.Resour
 	return x
 }
 
-// take plans a detour, and counts the pods of the node in its new market.
+// take plans a detour, and counts the pods of the node in the new market.
 func (e *Policy) take(s *policy.Snapshot, p *policy.Pool, x *detour, plan *policy.Plan) {
 	n := &s.Nodes[x.node]
 	own := &s.Markets[n.Market]

@@ -1,10 +1,10 @@
-// Package ondemand is the policy that never buys spot: the bill that the
-// savings of all others are counted against.
+// Package ondemand is the policy that never buys Spot: its cost is the reference for the savings of
+// all other policies.
 //
-// It steers every pool, once, to buy on demand only. It drains nothing by
-// choice; packing and consolidation are the provisioner's, as they are for
-// every other policy. Where no provisioner serves a pool it buys what pending
-// pods need and drains what they do not, by the same code as the others.
+// It steers every pool once to buy only on-demand. It drains no node voluntarily; packing and
+// consolidation are left to the provisioner, as with every other policy. If no provisioner serves a
+// pool, it buys what pending pods need and drains what they do not need, with the same code as the
+// other policies.
 package ondemand
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// A Policy keeps every pool on demand.
+// A Policy keeps every pool on-demand.
 type Policy struct{}
 
 // New returns the policy.
@@ -22,7 +22,7 @@ func New() *Policy { return &Policy{} }
 // Name returns "on-demand".
 func (*Policy) Name() string { return "on-demand" }
 
-// Decide steers each pool to on-demand markets unless it already is.
+// Decide steers each pool to on-demand markets, unless it already is steered so.
 func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	var plan policy.Plan
 	for i := range s.Pools {

@@ -13,17 +13,17 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// shiftsMax is how often other nodes are sought for the share when none of those
-// found may go.
+// shiftsMax is the maximum number of attempts to find nodes to move towards the share when the
+// nodes found before must stay.
 const shiftsMax = 4
 
-// balance moves the pool towards its share where it stands away from it.
+// balance moves the pool towards its share if it differs from it.
 func (d *planState) balance() {
 	if !placement.BalanceOf(d.s, d.pool.ID).Off(d.choice.share) {
 		return
 	}
 	if d.choice.share >= 1 && d.consolidates() {
-		return // replacing expensive nodes does the same, and weighs it
+		return // replacing expensive nodes does the same, and compares the costs
 	}
 	rest := d.resting()
 	var launches []policy.Launch
@@ -38,7 +38,7 @@ func (d *planState) balance() {
 			Backoff: func(node string) bool { return d.memory.BackedOff(node, d.s.Now) || slices.Contains(rest, node) },
 		})
 		if at := placement.BalanceOf(d.s, d.pool.ID); float64(at.Spot) < float64(d.choice.share*float64(at.Total)) {
-			break // a share is held as stated, and one that was chosen counts what can be lost
+			break // an exact share is kept as stated, and a chosen share already accounts for possible losses
 		}
 		launches, drains, stay = d.within(launches, drains)
 		if len(stay) == 0 || len(drains) > 0 {
@@ -57,11 +57,11 @@ func (d *planState) balance() {
 	d.out.Holds = append(d.out.Holds, holds...)
 }
 
-// resting returns the names of the nodes that are not emptied for the sake of the
-// share: those whose jobs would lose more than they are expected to lose, or to
-// cost, where they are, those that were paid for in advance, and those whose pods are
-// spread out there. Where the share is chosen so are those on demand with services that can spare
-// no pod: to go to Spot takes one down for certain.
+// resting returns the names of the nodes that must not be emptied to reach the share. These are
+// nodes whose jobs would lose more by moving than they are expected to lose, or to cost, where they
+// are; nodes that commitments pay for; and nodes whose pods would no longer be spread over capacity
+// types. If the policy chooses the share, the moving costs of an on-demand node include its pods of
+// services that can spare no pod: moving to Spot certainly takes one down.
 func (d *planState) resting() []string {
 	s := d.s
 	leave, stay := make([]float64, len(s.Nodes)), make([]float64, len(s.Nodes))
@@ -93,8 +93,8 @@ func (d *planState) resting() []string {
 	return names
 }
 
-// addAnchored adds by node on demand what its pods of services that can spare none cost when they
-// move.
+// addAnchored adds to leave, by on-demand node, the cost of moving its pods of services that can
+// spare none, in dollars.
 func (d *planState) addAnchored(leave []float64) {
 	costs := moveCostsOf(d.s, d.e, d.perPod)
 	for i := range d.s.Pods {
@@ -109,9 +109,9 @@ func (d *planState) addAnchored(leave []float64) {
 	}
 }
 
-// spreadOut returns the names of the nodes on demand whose pods would not be spread over the
-// capacity types as they wish if they and the others went to spot. What the manifest says of
-// the pool counts more than that.
+// spreadOut returns the names of the on-demand nodes whose pods would not keep their spread over
+// capacity types if they and the nodes before them moved to Spot. The pool's manifest takes
+// precedence over the spread.
 func (d *planState) spreadOut() []string {
 	at, share := placement.BalanceOf(d.s, d.pool.ID), &d.pool.Share
 	if d.e.cfg.Fixed || share.Exact || float64(at.Spot) < float64(share.Min*float64(at.Total)) {
@@ -135,14 +135,13 @@ func (d *planState) spreadOut() []string {
 	return names
 }
 
-// paid reports whether nothing is saved by giving n back.
+// paid reports whether releasing n saves nothing.
 func (d *planState) paid(n *policy.Node) bool {
 	return n.Market >= 0 && d.s.Markets[n.Market].Capacity != policy.Spot && d.e.cover.Covers(n.Market) &&
 		d.e.cover.Saving(n.Market) == 0
 }
 
-// A poolBalance is how far the pool is from its share. at counts what the pool has with
-// the moves that are planned.
+// A poolBalance is the distance of the pool from its share. at includes the planned moves.
 type poolBalance struct {
 	*poolContext
 	demand *demand
@@ -150,8 +149,8 @@ type poolBalance struct {
 	at     placement.Balance
 }
 
-// spotFor reports whether a node in place of n should be Spot: whether the pool is then nearer to
-// its share, and some of its pods may run there.
+// spotFor reports whether a replacement of n should be Spot: the pool is then nearer to its share,
+// and some of the node's pods may run there.
 func (b *poolBalance) spotFor(n *policy.Node) bool {
 	size := b.size(n)
 	spot, total := float64(b.at.Spot), float64(b.at.Total)
@@ -176,22 +175,22 @@ func (b *poolBalance) size(n *policy.Node) float64 {
 	return float64(share.Units(b.s, b.pool.ID, n.Market))
 }
 
-// keepsShare reports whether the pool is not further from its share with t by
-// more than half of its node.
+// keepsShare reports whether t moves the pool further from its share by at most half of the node's
+// size.
 func (b *poolBalance) keepsShare(t *trial) bool {
 	after := b.after(t)
 	return b.away(after) <= max(b.away(b.at), b.size(t.node)/2)
 }
 
-// away returns the distance of a pool with balance x from its share, in units.
+// away returns the distance of a pool with balance x from its share, in units of the share.
 func (b *poolBalance) away(x placement.Balance) float64 {
 	if b.share >= 1 {
-		return 0 // it is on its way there, by whatever moves pay
+		return 0 // moves that pay for themselves bring the pool there
 	}
 	return math.Abs(float64(b.share*float64(x.Total)) - float64(x.Spot))
 }
 
-// after returns the balance of the pool after t.
+// after returns the balance of the pool with the trial t applied.
 func (b *poolBalance) after(t *trial) placement.Balance {
 	x := b.at
 	x.Total -= int64(b.size(t.node))
@@ -209,14 +208,14 @@ func (b *poolBalance) after(t *trial) placement.Balance {
 	return x
 }
 
-// A refusals holds the nodes that stay for a risk, each with one hold.
+// A refusals collects the nodes that stay because of a risk, with one hold for each.
 type refusals struct {
 	*poolContext
 	holds []policy.Hold
 }
 
-// add notes that node n stays for the sake of w, of which the loss of g would take more
-// if the pods of n went where it pays.
+// add records that node n stays to protect w, which would lose more with the group g if the pods of
+// n moved to the cheaper place.
 func (r *refusals) add(n policy.NodeID, w policy.WorkloadID, g workload.Group) {
 	if slices.ContainsFunc(r.holds, func(h policy.Hold) bool { return h.Node == n }) {
 		return
@@ -233,7 +232,7 @@ func (r *refusals) add(n policy.NodeID, w policy.WorkloadID, g workload.Group) {
 			"moving its pods saves less than %s would then be expected to lose with %s", r.s.Workloads[w].Name, group)}})
 }
 
-// addTo adds the holds of the nodes that stay for a risk.
+// addTo adds to the plan the holds of the nodes that stay because of a risk.
 func (r *refusals) addTo() {
 	for _, h := range r.holds {
 		if !r.leaves(h.Node) {

@@ -8,9 +8,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// A concentration is how the Spot capacity of a pool is spread over the groups that are lost
-// together: a market, a type in all zones, a zone. Each of the three sums to the same capacity, and
-// total adds on-demand capacity to it.
+// A concentration is the distribution of the Spot capacity of a pool over the groups that are lost
+// together: a market, a type in all zones, a zone. Each of the three sums to the same capacity;
+// total also includes on-demand capacity.
 type concentration struct {
 	s                  *policy.Snapshot
 	cfg                *Config
@@ -19,20 +19,20 @@ type concentration struct {
 	total              float64
 }
 
-// readConcentration counts the nodes of the pool that are not on their way out.
+// readConcentration counts the nodes of the pool that are not leaving.
 func readConcentration(x *poolContext) *concentration {
 	c := newConcentration(x)
 	c.read(&x.e.nodes)
 	return &c
 }
 
-// newConcentration returns the concentration of no nodes.
+// newConcentration returns a concentration without nodes.
 func newConcentration(x *poolContext) concentration {
 	return concentration{s: x.s, cfg: &x.e.cfg, pool: x.pool.ID, market: make([]float64, len(x.s.Markets)),
 		kind: make([]float64, len(x.s.Types)), zone: make([]float64, len(x.s.Zones))}
 }
 
-// read counts those of nodes in that are the pool's and not on their way out.
+// read counts the nodes in nodes that belong to the pool and are not leaving.
 func (c *concentration) read(nodes *nodeIndex) {
 	count := slices.Clone(nodes.in(c.pool))
 	for _, id := range nodes.odd {
@@ -47,7 +47,7 @@ func (c *concentration) read(nodes *nodeIndex) {
 	}
 }
 
-// add counts n nodes of m in, or out if n is below zero.
+// add adds n nodes of market m; a negative n removes nodes.
 func (c *concentration) add(m policy.MarketID, n float64) {
 	x := &c.s.Markets[m]
 	zone := x.Zone
@@ -57,8 +57,8 @@ func (c *concentration) add(m policy.MarketID, n float64) {
 	c.addTo(m, x.Type, zone, n*float64(share.Units(c.s, c.pool, m)))
 }
 
-// addTo adds size capacity of market m and of a type in a zone, which is None if the market is not
-// Spot.
+// addTo adds capacity of the given size in market m, of a type in a zone. zone is None if the
+// market is not Spot.
 func (c *concentration) addTo(m policy.MarketID, kind policy.TypeID, zone policy.ZoneID, size float64) {
 	c.total += size
 	if zone < 0 {
@@ -69,8 +69,8 @@ func (c *concentration) addTo(m policy.MarketID, kind policy.TypeID, zone policy
 	c.zone[zone] += size
 }
 
-// factor returns by how much a node of m counts as more expensive than its price, for what would be
-// lost with it.
+// factor returns the factor by which a node of m counts as more expensive than its price, because
+// of what would be lost with it.
 func (c *concentration) factor(m policy.MarketID) float64 {
 	x := &c.s.Markets[m]
 	if x.Capacity != policy.Spot || c.total <= 0 {
@@ -79,8 +79,8 @@ func (c *concentration) factor(m policy.MarketID) float64 {
 	return 1 + c.risk(m)/c.total
 }
 
-// risk returns how much capacity would be lost with a node of Spot market m, each group weighted by
-// its risk, and 0 for other markets.
+// risk returns the capacity that would be lost with a node of Spot market m, each group weighted
+// with its risk, and 0 for other markets.
 func (c *concentration) risk(m policy.MarketID) float64 {
 	x := &c.s.Markets[m]
 	if x.Capacity != policy.Spot {
@@ -89,7 +89,7 @@ func (c *concentration) risk(m policy.MarketID) float64 {
 	return c.riskIn(m, x.Type, x.Zone)
 }
 
-// riskIn returns the risk in market m of a type in a zone, which is None where it is not spot.
+// riskIn is risk for market m of a type in a zone. zone is None if the market is not Spot.
 func (c *concentration) riskIn(m policy.MarketID, kind policy.TypeID, zone policy.ZoneID) float64 {
 	if zone < 0 {
 		return 0
@@ -98,18 +98,18 @@ func (c *concentration) riskIn(m policy.MarketID, kind policy.TypeID, zone polic
 	return float64(cfg.MarketRisk*c.market[m]) + float64(cfg.TypeRisk*c.kind[kind]) + float64(cfg.ZoneRisk*c.zone[zone])
 }
 
-// capacityLabel is the label by which pods are spread over spot and on demand.
+// capacityLabel is the topology key by which pods are spread over Spot and on-demand.
 const capacityLabel = "karpenter.sh/capacity-type"
 
-// A capacitySpread counts the pods of every workload on demand and on Spot, with the tentative
-// moves. Pods that prefer to be spread over the two do so because they must not be lost all at
-// once. No forecast knows better, so a move respects the spread, even one that a scheduler may
-// violate (ScheduleAnyway).
+// A capacitySpread counts the pods of every workload on-demand and on Spot, including tentative
+// moves. Pods that prefer to be spread over the two must not be lost all at once. No forecast
+// justifies ignoring that, so a move respects the spread, even one that a scheduler may violate
+// (ScheduleAnyway).
 type capacitySpread struct {
 	s      *policy.Snapshot
-	wished bool       // a workload has such a wish
-	skew   []int32    // by workload, what its spread allows; 0 where it has none
-	pods   [][2]int32 // by workload, see of
+	wished bool       // some workload is spread over capacity types
+	skew   []int32    // maximum skew by workload; 0 without such a spread
+	pods   [][2]int32 // by workload, indexed by of
 }
 
 // read counts the pods of s.
@@ -133,7 +133,7 @@ func (c *capacitySpread) read(s *policy.Snapshot, pods *podIndex) {
 	}
 }
 
-// capacityWish returns the maximum skew of the topology spread of t over capacity types, 0 if it
+// capacityWish returns the maximum skew of the topology spread of t over capacity types, or 0 if it
 // has no such spread.
 func capacityWish(t *policy.Template) int32 {
 	i := slices.IndexFunc(t.Spread, func(x policy.Spread) bool { return x.TopologyKey == capacityLabel })
@@ -163,7 +163,7 @@ func (c *capacitySpread) clone() capacitySpread {
 	return x
 }
 
-// toSpot takes a pod of w from on demand to spot.
+// toSpot moves one pod of w from on-demand to Spot.
 func (c *capacitySpread) toSpot(w policy.WorkloadID) {
 	if w >= 0 {
 		c.pods[w][0]--
@@ -171,7 +171,7 @@ func (c *capacitySpread) toSpot(w policy.WorkloadID) {
 	}
 }
 
-// allows reports whether w keeps its spread if the given number of its pods move from on demand to
+// allows reports whether w keeps its spread if the given number of its pods move from on-demand to
 // Spot.
 func (c *capacitySpread) allows(w policy.WorkloadID, pods int32) bool {
 	return w < 0 || c.skew[w] == 0 || c.pods[w][1]+pods-(c.pods[w][0]-pods) <= c.skew[w]
@@ -186,7 +186,7 @@ func (c *capacitySpread) keptBy(moves []podMove) bool {
 	})
 }
 
-// mayLeave reports whether all pods of n may go from on demand to spot.
+// mayLeave reports whether all pods of n may move from on-demand to Spot.
 func (c *capacitySpread) mayLeave(n policy.NodeID, pods *podIndex) bool {
 	if !c.wished {
 		return true

@@ -6,42 +6,41 @@ import (
 	"time"
 )
 
-// A Config holds the parameters of the policy. Start from [DefaultConfig].
+// A Config contains the parameters of the policy. Start from [DefaultConfig].
 type Config struct {
-	// Share, if Fixed is set, is the target Spot part of every pool's capacity, in [0, 1], within
-	// what the pool allows. Markets are then chosen as usual, and everything else is done as the
-	// policy static does: this shows the value of the choice of markets alone. Raising it saves
-	// more and risks more.
+	// Share, if Fixed is set, is the target Spot share of every pool's capacity, in [0, 1], within
+	// what the pool allows. Markets are then chosen as usual, and everything else is done as in the
+	// policy static: this isolates the value of the choice of markets. Raising it saves more and
+	// risks more.
 	Share float64
 	Fixed bool
 
-	// Holding is how long a saving is expected to last: a move has to pay for
-	// itself in that time. Raising it moves more for smaller savings.
+	// Holding is how long a saving is expected to last: a move must pay for itself in that time.
+	// Raising it makes more moves, for smaller savings.
 	Holding time.Duration
 
-	// Lasting is the same for what a cheaper market saves: prices move far more
-	// slowly than demand does.
+	// Lasting is the same for the saving of a cheaper market: prices change far more slowly than
+	// demand.
 	Lasting time.Duration
 
-	// Interval is the least time between two rounds of moves in a pool that
-	// states no cooldown. Raising it moves more nodes at once, and pods more
-	// seldom.
+	// Interval is the minimum time between two rounds of moves in a pool that states no cooldown.
+	// Raising it moves more nodes at once, and pods less often.
 	Interval time.Duration
 
 	// Disturbance is the cost of one interruption of a service's pod while it starts elsewhere, as
 	// a time at the pod's value, in addition to the cost of outages: the effect on its users, its
 	// caches and its neighbours. Raising it moves fewer pods, and prefers markets that are
-	// reclaimed less.
+	// reclaimed less often.
 	Disturbance time.Duration
 
-	// Edge is the least part of what nodes cost that has to be saved by others in
-	// their place, where the pool states none. Raising it moves less.
+	// Edge is the minimum saving of a replacement as a fraction of the cost of the nodes, in [0,
+	// 1), where the pool states none. Raising it moves fewer nodes.
 	Edge float64
 
-	// Margin is by how much, as a part, Spot, including its losses, must be cheaper than on demand
-	// before a pool that left Spot returns to it. The pool returns when the saving forgone since
-	// totals the cost of moving there and leaving again, after Return at the latest. Raising them
-	// delays the return.
+	// Margin is the fraction by which Spot, including its losses, must be cheaper than on-demand
+	// before a pool that left Spot returns to it, in [0, 1). The pool returns when the saving
+	// forgone since equals the cost of moving there and leaving again, after Return at the latest.
+	// Raising either delays the return.
 	Margin float64
 	Return time.Duration
 
@@ -49,24 +48,25 @@ type Config struct {
 	// over more expensive markets.
 	Choices int
 
-	// Width is by how much, as a part, a chosen market may be more expensive than the best market
-	// of its zone. Raising it has the same effect.
+	// Width is the fraction by which a chosen market may be more expensive than the best market of
+	// its zone, in [0, 10]. Raising it has the same effect.
 	Width float64
 
-	// MarketRisk, TypeRisk and ZoneRisk are by how much, as a part, a node counts as more expensive
-	// when all of the pool's capacity is in its market, in its type, in its zone. Raising them
-	// spreads nodes more.
+	// MarketRisk, TypeRisk and ZoneRisk are the fractions by which a node counts as more expensive
+	// if all of the pool's capacity is in its market, of its type, or in its zone, each in [0,
+	// 100]. Raising them spreads nodes more.
 	MarketRisk, TypeRisk, ZoneRisk float64
 
-	// LossBudget is the part of the on-demand bill that Spot may cost a pool more than it
-	// saves, where the pool states none; 0 means without bound. Raising it returns to Spot
+	// LossBudget is the fraction of the on-demand bill that Spot may cost a pool more than it
+	// saves, in [0, 1], where the pool states none; 0 means no limit. Raising it returns to Spot
 	// sooner after losses.
 	LossBudget float64
 
-	// Cores is the largest node that is bought, in vCPUs. Above 8 vCPUs a node is also no more than
-	// half, and above 16 no more than a quarter, of the most that pods that may run in the pool
-	// requested within a day. A pod that fits no such node has the smallest node that it fits.
-	// Raising it buys larger nodes, which waste less on DaemonSets and take more pods with them.
+	// Cores is the size of the largest node that is bought, in vCPUs. A node of more than 8 vCPUs
+	// is also limited to half, and one of more than 16 vCPUs to a quarter, of the maximum that pods
+	// that may run in the pool requested within a day. A pod that fits no such node gets the
+	// smallest node that it fits. Raising it buys larger nodes, which waste less on DaemonSets and
+	// take more pods with them.
 	Cores int
 }
 
@@ -78,7 +78,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Set reads the parameter key from value.
+// Set sets the parameter key to value. On an error c is unchanged.
 func (c *Config) Set(key, value string) error {
 	next := *c
 	var err error
@@ -148,7 +148,7 @@ func span(key, value string) (time.Duration, error) {
 	return d, nil
 }
 
-// Validate names the first parameter that is out of its range, and its value.
+// Validate returns an error that names the first parameter out of range, with its value.
 func (c Config) Validate() error {
 	switch {
 	case !(c.Share >= 0 && c.Share <= 1):
@@ -187,8 +187,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// name returns the name of the policy with c: what differs from the default
-// configuration, in a fixed order.
+// name returns the name of the policy with c: it lists the parameters that differ from the default,
+// in a fixed order.
 func (c Config) name() string {
 	d := DefaultConfig()
 	name := "portfolio"

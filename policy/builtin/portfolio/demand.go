@@ -8,7 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A demand is what the pods of a pool request, excluding DaemonSets. total is the sum of the
+// A demand is the requests of the pods of a pool, excluding DaemonSets. total is the sum of the
 // requests of the pods counted in pods.
 type demand struct {
 	*poolContext
@@ -16,22 +16,22 @@ type demand struct {
 
 	total policy.Resources
 
-	// daemons is what the pods of DaemonSets request on a node, on average.
+	// daemons is the mean of the requests of DaemonSet pods per node.
 	daemons policy.Resources
 
-	// pods counts those of the pool by template.
+	// pods is the number of the pool's pods by template.
 	pods []int32
 
-	// asked tells the templates of pods of the pool, and of those that wait for a node of
+	// asked reports, by template, whether the pool has pods of it or pods of it wait for a node of
 	// any pool.
 	asked []bool
 
-	// fixed tells the templates of pods of the pool that its Spot nodes cannot hold, by what they
-	// select; some is whether there are any.
+	// fixed reports, by template, whether its pods in the pool select no Spot node of the pool.
+	// some reports whether there are any such templates.
 	fixed []bool
 	some  bool
 
-	// lossAll is what the sudden loss of every one of them would cost, in dollars.
+	// lossAll is the cost of the sudden loss of every pod, one node at a time, in dollars.
 	lossAll float64
 }
 
@@ -75,8 +75,8 @@ func (d *demand) readFixed() {
 	}
 }
 
-// fixedOn returns what the pods of node id request that no Spot node holds, and whether these are
-// all of its pods.
+// fixedOn returns the total requests of the pods of node id that fit no Spot node, and reports
+// whether these are all of its pods.
 func (d *demand) fixedOn(id policy.NodeID) (sum policy.Resources, all bool) {
 	if !d.some {
 		return sum, false
@@ -93,7 +93,7 @@ func (d *demand) fixedOn(id policy.NodeID) (sum policy.Resources, all bool) {
 	return sum, all
 }
 
-// readPods counts the pods of the pool, and sums what their losses cost.
+// readPods counts the pods of the pool, and sums the costs of their losses.
 func (d *demand) readPods() {
 	s, index := d.s, &d.e.pods
 	d.pods = slices.Clone(standingIn(index, index.standing, d.pool.ID))
@@ -111,13 +111,13 @@ func (d *demand) readPods() {
 	for id := 0; jobs && id < len(index.cells); id++ {
 		if x := &index.all[id]; index.cells[id] >= 0 && ofJob(s, &s.Templates[x.template]) &&
 			(x.at < 0 && alone || x.at >= 0 && s.Nodes[x.at].Pool == d.pool.ID) {
-			d.lossAll += d.perPod.redone(s, &s.Pods[id]) // depends on how long it has run
+			d.lossAll += d.perPod.redone(s, &s.Pods[id]) // depends on how long the pod has run
 		}
 	}
 }
 
-// lossPerCore returns what the loss of a node costs in dollars for each of its
-// cores: what the loss of every pod of the pool would cost, one node at a time.
+// lossPerCore returns the cost of losing a node per core, in dollars: lossAll divided by the
+// requested cores.
 func (d *demand) lossPerCore() float64 {
 	if d.total.CPU == 0 {
 		return 0
@@ -125,13 +125,13 @@ func (d *demand) lossPerCore() float64 {
 	return d.lossAll / (float64(d.total.CPU) / 1000)
 }
 
-// freeCapacity returns what a node of type t leaves to pods other than those of DaemonSets.
+// freeCapacity returns what a node of type t leaves for pods other than DaemonSet pods.
 func (d *demand) freeCapacity(t policy.TypeID) policy.Resources {
 	return d.s.Types[t].Allocatable.Minus(d.daemons)
 }
 
-// holds reports whether a node of market id has the size for a pod of t, and the labels that
-// it selects.
+// holds reports whether a node of market id has the capacity for a pod of t, and the labels that
+// the pod selects.
 func (d *demand) holds(id policy.MarketID, t *policy.Template) bool {
 	if t.Requests.LargestShare(d.freeCapacity(d.s.Markets[id].Type)) > 1 {
 		return false
@@ -139,7 +139,7 @@ func (d *demand) holds(id policy.MarketID, t *policy.Template) bool {
 	return len(t.NodeSelector)+len(t.Affinity) == 0 || placement.Selected(t, d.e.labelsOf(d.s, d.pool, id))
 }
 
-// orIdle returns the demand, or a substitute in a pool without pods.
+// orIdle returns the total demand, or a substitute for a pool without pods.
 func (d *demand) orIdle() policy.Resources {
 	if d.total == (policy.Resources{}) {
 		return idleDemand
@@ -147,15 +147,15 @@ func (d *demand) orIdle() policy.Resources {
 	return d.total
 }
 
-// idleDemand is used as the demand of a pool without pods, and idlePod as one of its pods.
+// idleDemand is the assumed demand of a pool without pods, and idlePod one of its pods.
 var (
 	idleDemand = policy.Resources{CPU: 1000, Memory: 2 << 30, Pods: 1}
 	idlePod    = policy.Template{Requests: idleDemand}
 )
 
-// reach returns the CPU that pods that may run in the pool request, wherever they run, in
-// thousandths of a core. What a service loses with a node depends on the number of its pods and not
-// on how many pools its cluster is divided into.
+// reach returns the CPU requests of all pods that may run in the pool, wherever they run, in
+// thousandths of a core. The loss of a service with a node depends on the number of its pods and
+// not on the number of pools of its cluster.
 func (d *demand) reach() int64 {
 	if len(d.s.Pools) == 1 {
 		return d.total.CPU
@@ -176,15 +176,15 @@ func (d *demand) reach() int64 {
 }
 
 const (
-	// peakMemory is how long a peak counts: a service that grows each morning is bought the
-	// nodes of the day for its first pods, and not small ones that are replaced later.
+	// peakMemory is how long a peak counts. For a service that grows each morning, the first pods
+	// already get nodes of the day's size instead of small ones that are replaced later.
 	peakMemory = 24 * time.Hour
 
-	// peakAgain is how often a peak that lasts is noted, so that the memory changes seldom.
+	// peakAgain is how often a lasting peak is recorded again, so that the memory seldom changes.
 	peakAgain = time.Hour
 )
 
-// readPeak notes the reach where it is the largest of the last day.
+// readPeak records the reach if it is the maximum of the last day.
 func (d *demand) readPeak() {
 	cpu, x := d.reach(), &d.memory.Peak
 	age := d.s.Now.Sub(x.At)
@@ -193,8 +193,8 @@ func (d *demand) readPeak() {
 	}
 }
 
-// admits reports whether pods of t tolerate the pool's taints, and one of its markets has the
-// size for them and the labels that they select.
+// admits reports whether pods of t tolerate the pool's taints, and some market of the pool has the
+// capacity for them and the labels that they select.
 func (d *demand) admits(t *policy.Template) bool {
 	return policy.TolerateAll(t.Tolerations, d.pool.Taints) &&
 		slices.ContainsFunc(d.pool.Markets, func(id policy.MarketID) bool { return d.holds(id, t) })

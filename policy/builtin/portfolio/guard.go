@@ -7,9 +7,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A guard checks moves that others planned for a pool: whether the pods can be placed elsewhere
-// without adding a risk that costs more than the node. Each pod of slots has its place both in the
-// space and among the tentative moves.
+// A guard checks moves that other code planned for a pool: whether the pods can be placed elsewhere
+// without adding a risk that costs more than the node. Each pod in slots is bound in the space and
+// is among the tentative moves.
 type guard struct {
 	*poolContext
 	prices   *prices
@@ -29,17 +29,17 @@ type slot struct {
 	at  policy.NodeID
 }
 
-// within returns the launches and drains that put no more at risk than they can save, and
-// the nodes that stay for that. Nodes that wait for the same launches go together or not
-// at all. What remains is looked at again, since a pod may have had its place on a node
-// that is not bought now.
+// within returns the launches and drains that add no more risk than they can save, and the nodes
+// that must stay for that reason. Nodes that wait for the same launches move together or not at
+// all. The remaining moves are checked again, since a pod may have been placed on a node whose
+// launch was removed.
 func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]policy.Launch, []policy.Drain,
 	[]policy.NodeID) {
 	var stay []policy.NodeID
 	if d.e.cfg.Fixed {
 		return launches, drains, stay
 	}
-	defer func() { d.sp = nil }() // the tentative placements are in it
+	defer func() { d.sp = nil }() // the space contains the tentative placements
 	for began := len(d.e.moved); len(drains) > 0; d.e.undo(began) {
 		d.sp = nil
 		g := d.newGuard(launches, drains)
@@ -57,8 +57,8 @@ func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]p
 	return launches, drains, stay
 }
 
-// without returns the launches and drains that remain when the nodes of stay stay,
-// and stay with the nodes that waited for the same launches.
+// without returns the launches and drains that remain if the nodes in stay are not drained, and
+// stay extended by the nodes that waited for the same launches.
 func without(launches []policy.Launch, drains []policy.Drain, stay []policy.NodeID) ([]policy.Launch, []policy.Drain,
 	[]policy.NodeID) {
 	awaited := func(token string) bool {
@@ -79,7 +79,8 @@ func without(launches []policy.Launch, drains []policy.Drain, stay []policy.Node
 	return launches, drains, stay
 }
 
-// newGuard returns a guard without tentative moves that knows where pods of drains may be placed.
+// newGuard returns a guard without tentative moves that knows where the pods of drains may be
+// placed.
 func (d *planState) newGuard(launches []policy.Launch, drains []policy.Drain) *guard {
 	g := &guard{
 		poolContext: d.poolContext, prices: d.prices, steering: d.steering, refusals: d.refusals, share: d.choice.share,
@@ -109,13 +110,13 @@ func (d *planState) newGuard(launches []policy.Launch, drains []policy.Drain) *g
 	return g
 }
 
-// empties moves the pods of n tentatively. It reports false, and moves none, when that puts more at
-// risk in an hour than n costs, which is the most that removing it saves.
+// empties moves the pods of n tentatively. If that adds more risk per hour than n costs, which is
+// the maximum that removing it saves, it undoes the moves and reports false.
 func (g *guard) empties(n *policy.Node) bool {
 	t := trial{node: n}
 	var alone bool
 	if t.pods, alone = g.places.unload(n.ID); !alone {
-		return true // pods come here, so that others will say more
+		return true // pods move here, so that the other nodes decide
 	}
 	began, placed := len(g.e.moved), len(g.slots)
 	for i := range t.pods {
@@ -145,9 +146,9 @@ func (g *guard) empties(n *policy.Node) bool {
 	return false
 }
 
-// elsewhere returns the market in which p runs if it has no place on a node: of those that the
-// provisioner may buy in, the first that adds nothing to what the loss of one group would take,
-// else the last. It is None if the market cannot be predicted.
+// elsewhere returns the market in which p is expected to run if it fits no node: the first market
+// the provisioner may buy in that adds nothing to the loss with one group, else the last. It is
+// None if the market cannot be predicted.
 func (g *guard) elsewhere(p *policy.Pod, n *policy.Node) policy.MarketID {
 	id, w := policy.MarketID(policy.None), g.s.Templates[p.Template].Workload
 	for _, m := range g.steering.selected() {
@@ -161,8 +162,8 @@ func (g *guard) elsewhere(p *policy.Pod, n *policy.Node) policy.MarketID {
 	return id
 }
 
-// narrow takes out of launches the markets, but for the first, in which the pods that
-// go there put more at risk in an hour than a node there costs.
+// narrow removes from launches the markets, except the first, in which the pods that move there add
+// more risk per hour than a node there costs.
 func (g *guard) narrow(launches []policy.Launch) []policy.Launch {
 	launches = slices.Clone(launches)
 	for i := range launches {

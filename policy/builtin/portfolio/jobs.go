@@ -8,23 +8,22 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// A jobs holds what the loss of pods of jobs costs: the work that is done again, and the
-// penalty of a job that is late. all counts with each pod those of its gang that are lost
-// with it, gangs each pod once.
+// A jobs computes the costs of losing pods of jobs: the work that is done again, and the penalty of
+// a late job. all counts with each pod the pods of its gang that are lost with it; gangs counts
+// each pod once.
 type jobs struct {
 	*progress
 	perPod   *podLosses
 	reclaims *reclaims
 
-	// all is what the loss of every pod of a job would cost, in dollars, one node at a
-	// time; gangs is the same of each pod once, by the size of its gang.
+	// all is the cost of losing every pod of a job, one node at a time, in dollars. gangs is the
+	// same with each pod counted once, by gang size.
 	all   float64
 	gangs []gangLosses
 }
 
-// readJobs sums what the loss of each pod of a job costs in dollars: the work that
-// has to be done again, and where that makes its job late the penalty of that. With
-// a pod of a gang all of the gang is lost.
+// readJobs sums the cost of losing each pod of a job in dollars: the work that must be done again,
+// and the penalty if its job becomes late. The whole gang is lost with a pod of a gang.
 func readJobs(p *progress, perPod *podLosses, r *reclaims) *jobs {
 	j := &jobs{progress: p, perPod: perPod, reclaims: r}
 	if p.of == nil {
@@ -47,14 +46,14 @@ func readJobs(p *progress, perPod *podLosses, r *reclaims) *jobs {
 	return j
 }
 
-// A gangLosses is what the loss of the pods in gangs of one size costs, each counted once; a size
-// of 0 means pods that work on their own.
+// A gangLosses is the cost of losing the pods in gangs of one size, each counted once. A size of 0
+// means pods without a gang.
 type gangLosses struct {
 	size int32
 	loss float64 // dollars
 }
 
-// add counts the loss of a pod in a gang of the given size.
+// add adds the loss of a pod in a gang of the given size.
 func (j *jobs) add(gang int32, loss float64) {
 	k := slices.IndexFunc(j.gangs, func(g gangLosses) bool { return g.size == gang })
 	if k < 0 {
@@ -64,8 +63,8 @@ func (j *jobs) add(gang int32, loss float64) {
 	j.gangs[k].loss += loss
 }
 
-// shock returns what it costs in dollars when the part q of all pods goes at
-// once: of pods on their own that part, and of a gang all if it is likely to be met.
+// shock returns the expected cost in dollars if the fraction q of all pods is lost at once: that
+// fraction of the pods without a gang, and of a gang of n pods the fraction min(1, q·n).
 func (j *jobs) shock(q float64) float64 {
 	sum := 0.0
 	for _, g := range j.gangs {
@@ -74,9 +73,9 @@ func (j *jobs) shock(q float64) float64 {
 	return sum
 }
 
-// losses returns how many times as often as one node the gang of t is lost: the number of its
-// nodes, divided by how many of them are lost at once. Before any was lost, a shortage is assumed
-// to take all nodes of Spotter in a market, which counts as one observed shortage.
+// losses returns how often the gang of t is lost relative to one node: the number of its nodes,
+// divided by the number of them that are lost at once. Before any loss, a shortage is assumed to
+// take all nodes of the gang in a market, which counts as one observed shortage.
 func (j *jobs) losses(t *policy.Template) float64 {
 	if t.Gang == 0 || j.e.gangs.nodes == nil {
 		return 1
@@ -86,8 +85,8 @@ func (j *jobs) losses(t *policy.Template) float64 {
 	return nodes / min(max((most+x.Taken)/(1+x.Spans), 1), most)
 }
 
-// lostWith returns how many pods are lost with p, p counted, of which those that
-// share its node are shared out: so a node with pods of a gang loses the gang once.
+// lostWith returns the number of pods that are lost with p, including p, divided by the number of
+// pods of the gang on its node. A node with several pods of a gang thus loses the gang once.
 func (j *jobs) lostWith(p *policy.Pod) float64 {
 	gang := j.s.Templates[p.Template].Gang
 	if gang == 0 {
@@ -106,9 +105,9 @@ func ofJob(s *policy.Snapshot, t *policy.Template) bool {
 	return w >= 0 && s.Workloads[w].Kind == policy.KindJob
 }
 
-// loss returns what a loss of p, a pod of a job, at an unknown instant of its whole run costs in
-// dollars: its own work, and the delay of its job. Work since the last checkpoint has to be done
-// again; if it is lost again and again, that takes (exp(hI)-1)/h for an interval I at a hazard h.
+// loss returns the cost in dollars of losing p, a pod of a job, at a random instant of its whole
+// run: its own work, and the delay of its job. Work since the last checkpoint has to be done again;
+// with repeated losses that takes (exp(hI)-1)/h for an interval I at a hazard h.
 func (j *jobs) loss(p *policy.Pod) (work, delay float64) {
 	t := &j.s.Templates[p.Template]
 	w, value := &j.s.Workloads[t.Workload], j.perPod.values[p.Template]
@@ -119,7 +118,7 @@ func (j *jobs) loss(p *policy.Pod) (work, delay float64) {
 	}
 	h := max(j.reclaims.hazard, 1e-9)
 	redo := safe / 2
-	// The loss of any node of a gang is a loss to all of it.
+	// The loss of any node of a gang is a loss for the whole gang.
 	if x := min(float64(h*j.losses(t))*safe, 5); x > 1e-3 {
 		redo = float64((portable.Expm1(x)/x - 1) * safe / x)
 	}
@@ -131,14 +130,14 @@ func (j *jobs) loss(p *policy.Pod) (work, delay float64) {
 	spare := w.Deadline.Sub(j.s.Now).Hours() - (run - age)
 	late := min(max((run-spare)/run, 0), 1)
 	n := float64(max(w.Replicas, 1))
-	// One lost pod makes the job late, so that those after it add nothing.
+	// One lost pod makes the job late; further losses add no penalty.
 	y := max(float64(float64(h*run)*n), 1e-9)
 	once := -portable.Expm1(-y) / y
 	return work, float64(float64(float64(value*n)*float64(t.PenaltyHours()+run)) * float64(late*once))
 }
 
-// run returns how long a pod of a job works in all, and has worked, in hours. A time that is not
-// stated is assumed to be as long again as it has been.
+// run returns how long a pod of a job runs in total, and has run, in hours. If no duration is
+// stated, the pod is assumed to run for as long again as it has run.
 func (j *jobs) run(p *policy.Pod) (all, age float64) {
 	if p.Phase == policy.PodReady {
 		age = j.s.Now.Sub(p.ReadySince).Hours()
@@ -150,8 +149,8 @@ func (j *jobs) run(p *policy.Pod) (all, age float64) {
 	return max(all, age, 0.01), age
 }
 
-// redone returns what it costs in dollars to move pods that are at work: what is
-// not made safe is done again, and may then be late.
+// redone returns the cost in dollars of moving running pods: work since the last checkpoint is done
+// again, and the job may be late.
 func (j *jobs) redone(pods []policy.Pod) float64 {
 	sum := 0.0
 	for i := range pods {
@@ -162,7 +161,7 @@ func (j *jobs) redone(pods []policy.Pod) float64 {
 	return sum
 }
 
-// leaving returns what it costs in dollars to evict p, a pod of a job, now.
+// leaving returns the cost in dollars of evicting p, a pod of a job, now.
 func (j *jobs) leaving(p *policy.Pod) float64 {
 	t := &j.s.Templates[p.Template]
 	w, value := &j.s.Workloads[t.Workload], j.perPod.values[p.Template]
@@ -180,8 +179,9 @@ func (j *jobs) leaving(p *policy.Pod) float64 {
 	return cost
 }
 
-// within returns how much of a saving, saved dollars in all and hourly dollars an hour, a move of
-// pods brings: if all are of jobs, the part until their work is done or their node is lost.
+// within returns the part of a saving that a move of pods realises. saved is the saving in dollars
+// and hourly the saving per hour. If all pods belong to jobs, the saving lasts until their work is
+// done or their node is lost.
 func (j *jobs) within(saved, hourly float64, pods []policy.Pod) float64 {
 	most := 0.0
 	for i := range pods {
@@ -201,13 +201,13 @@ func (j *jobs) within(saved, hourly float64, pods []policy.Pod) float64 {
 	return min(saved, float64(hourly*min(most, 1/max(j.reclaims.hazard, 1e-9))))
 }
 
-// tight reports whether pods are of a job that has no time for a move: to be lost where
-// they go and to change once more would make it late, or leave too little for later. Each
-// move and loss takes two changeovers of what it can spare, so that it can afford a number of
-// them in what is left to do. In a pool of such jobs these are spread over that time: before the
-// next one passes [paceShare] of the interval at which they would be used up just at the end. Spot
-// that comes and goes would otherwise use them all at the start (Wu et al., Can't Be Late, NSDI
-// 2024, spread progress for that).
+// tight reports whether any of pods belongs to a job that has no time for a move: being lost at the
+// destination and moving once more would make it late, or leave too little time for later. Each
+// move and each loss takes two changeovers of its slack, so the slack allows a limited number of
+// them in the remaining work. In a pool of such jobs they are spread over that time: the next move
+// must wait for [paceShare] of the interval at which the slack would be used up exactly at the end.
+// Spot capacity that comes and goes would otherwise use up the slack at the start (Wu et al., Can't
+// Be Late, NSDI 2024, spread progress for that reason).
 func (j *jobs) tight(pods []policy.Pod) bool {
 	return slices.ContainsFunc(pods, func(p policy.Pod) bool {
 		t := &j.s.Templates[p.Template]
@@ -223,28 +223,28 @@ func (j *jobs) tight(pods []policy.Pod) bool {
 	})
 }
 
-// paceShare is the part of the interval between two moves for which a job stays where it is
-// at least. The rest is what it works on spot, and waits for it, in between.
+// paceShare is the fraction of the interval between two moves for which a job must stay where it
+// is. The rest is for its work on Spot, and its waits for Spot, in between.
 const paceShare = 0.25
 
-// hazard returns the reclaims per node-hour for which a job keeps slack: what the pool met
-// itself, as if it had met one in usualLife before, where that is more than the forecast makes
-// of it. It falls with each hour on spot without a loss.
+// hazard returns the reclaims per node-hour against which a job keeps slack: the pool's own rate,
+// as if it had observed one reclaim in usualLife hours before, or the forecast if that is higher.
+// The pool's own rate falls with each hour on Spot without a loss.
 func (j *jobs) hazard() float64 {
 	return max(j.reclaims.hazard, (1+j.reclaims.met)/(usualLife+j.reclaims.hours))
 }
 
-// usualLife is after how many hours a node is lost in a market of which nothing is known: the
-// inverse of 0.37 an hour, the geometric mean of the least and the most, 0.10 and 1.39, of
-// nine recorded zones of V100.
+// usualLife is the number of hours after which a node is lost in a market without data: the inverse
+// of 0.37 per hour, the geometric mean of the minimum and the maximum, 0.10 and 1.39, of nine
+// recorded zones of V100.
 const usualLife = 2.7
 
-// A gangIndex holds where the pods of gangs stand.
+// A gangIndex counts the pods and nodes of gangs.
 type gangIndex struct {
 	mates map[int64]int32 // pods by node and template
 
-	// markets is by template in how many markets nodes with pods of a gang stand, and nodes
-	// how many these are. They are nil where there are no gangs.
+	// markets is, by template, the number of markets with pods of a gang, and nodes the number of
+	// nodes with such pods. Both are nil if there are no gangs.
 	markets, nodes []int32
 }
 

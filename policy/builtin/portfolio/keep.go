@@ -9,11 +9,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// keep puts the ranked nodes in the order in which they are kept, the longest first:
-// next comes always the one that costs least for its pods with the risk of
-// concentration among those before it. Where the pool states an exact share it is
-// one of the capacity type that brings those before it nearest to that, so that it
-// is kept however many nodes go.
+// keep orders the ranked nodes by how long they are kept, the longest first. The next node is
+// always the one with the lowest cost for its pods, including the risk of concentration with the
+// nodes before it. If the pool states an exact share, the node must be of the capacity type that
+// brings the nodes before it nearest to that share, so that the share holds however many nodes are
+// removed.
 func (o *deletionOrder) keep() {
 	k := &o.e.ranking
 	ratio, left := o.ratioBeside(k.runs), 0
@@ -28,7 +28,7 @@ func (o *deletionOrder) keep() {
 		for at, n := range order {
 			b := &k.batches[n]
 			if p.of != nil && b.floor > p.least {
-				break // nor does any that follows cost less
+				break // nor does any batch after it cost less
 			}
 			if ratio.wants(b.market) {
 				p.look(b, &c, at)
@@ -50,26 +50,26 @@ func (o *deletionOrder) keep() {
 	}
 }
 
-// A pick is the node that costs least for its pods of those that were looked at, of
-// several the first by what it costs alone, then by name.
+// A pick is the node with the lowest cost for its pods among those compared. Ties are broken by
+// base, then by name.
 type pick struct {
 	of    *batch
-	at    int // in its runs
-	place int // of its batch in the order
+	at    int // index in its runs
+	place int // index of its batch in the order
 	least float64
 
-	rank    []int32 // of names, by node
-	inverse float64 // of the capacity that is kept
+	rank    []int32 // ranks of names, by node
+	inverse float64 // 1 / the capacity that is kept
 }
 
-// look compares the nodes of b, which is at the given place in the order, with the best so far,
-// while the nodes of c are kept.
+// look compares the nodes of b with the best node so far, if the nodes of c are kept. place is the
+// index of b in the order.
 func (p *pick) look(b *batch, c *concentration, place int) {
 	factor := 1.0
 	if c.total > 0 {
 		risk := c.riskIn(b.market, b.kind, b.zone)
 		if b.plain && p.of != nil && float64(b.runs[0].base*(1+float64(risk*p.inverse)))*(1-leastPart) > p.least {
-			return // about what is found below: to divide takes far longer
+			return // a cheap bound of the comparison below: a division takes far longer
 		}
 		factor = 1 + risk/c.total
 	}
@@ -78,7 +78,7 @@ func (p *pick) look(b *batch, c *concentration, place int) {
 		switch {
 		case k == 0:
 		case b.plain && r.base > b.runs[0].base, b.least(r.base, factor) > p.least:
-			return // those that follow cost no less
+			return // the runs after it cost no less
 		}
 		x := (b.cost*factor - r.stays) / r.yields
 		if p.of == nil || x < p.least || x == p.least && r.before(&p.of.runs[p.at], p.rank) {
@@ -87,32 +87,32 @@ func (p *pick) look(b *batch, c *concentration, place int) {
 	}
 }
 
-// A batch is nodes of one market, which cost the same, all with or all without pods that
-// stay.
+// A batch is nodes of one market that cost the same and that all have, or all lack, pods that stay.
 type batch struct {
 	market policy.MarketID
 	kind   policy.TypeID
-	zone   policy.ZoneID // None of one that is not spot
+	zone   policy.ZoneID // None if the market is not Spot
 	plain  bool          // without pods that stay
-	runs   []run         // ascending as before orders them
-	size   float64       // of a node in units of the pool's share
+	runs   []run         // in the order of before
+	size   float64       // of a node, in units of the pool's share
 
-	cost  float64 // of a node, dollars an hour
-	extra float64 // the same for what its pods are worth that go, of the node with most of them
-	floor float64 // a lower bound of their cost for their pods while this many nodes are kept
+	cost  float64 // of a node, dollars per hour
+	extra float64 // lowest ratio of the cost of a node to yields
+	floor float64 // lower bound of the cost of any node for its pods, with the nodes kept so far
 }
 
-// least returns a lower bound of what nodes of b cost for their pods: from one whose base is given,
-// if they are more expensive by a factor.
+// least returns a lower bound of the cost of the nodes of b for their pods, from the node with the
+// given base on, if nodes are more expensive by factor.
 func (b *batch) least(base, factor float64) float64 {
 	x := base + float64(b.extra*(factor-1))
 	return x - float64(leastPart*(math.Abs(base)+float64(b.extra*factor)))
 }
 
-// leastPart is far more than all that is lost to rounding in what a node costs.
+// leastPart is far more than the relative rounding error of the cost of a node.
 const leastPart = 1e-9
 
-// start reads the first run. Without pods that stay it has most of those that go.
+// start sets the bounds from the first run. Without pods that stay, the first run has the lowest
+// ratio of cost to yields.
 func (b *batch) start() {
 	if len(b.runs) == 0 {
 		return
@@ -124,8 +124,8 @@ func (b *batch) start() {
 	b.floor = base - float64(2*leastPart*(math.Abs(base)+b.extra))
 }
 
-// replaced returns order after the first run of the batch at a place was used up: the batch
-// stands further back, or nowhere if that was its last.
+// replaced returns order after the first run of the batch at the given index was used up: the batch
+// moves back, or is removed if it has no more runs.
 func replaced(order []int32, batches []batch, at int) []int32 {
 	b := &batches[order[at]]
 	if len(b.runs) == 0 {
@@ -138,8 +138,8 @@ func replaced(order []int32, batches []batch, at int) []int32 {
 	return order
 }
 
-// group sorts the runs into batches, and returns the places of these in the order of their
-// floors.
+// group sorts the runs into batches, and returns the indexes of the batches in ascending order of
+// their floors.
 func (k *ranking) group(s *policy.Snapshot, pool policy.PoolID) []int32 {
 	slices.SortFunc(k.runs, func(a, b run) int {
 		return cmp.Or(cmp.Compare(a.market, b.market), cmp.Compare(of(a.stays == 0), of(b.stays == 0)),
@@ -168,51 +168,53 @@ func (k *ranking) group(s *policy.Snapshot, pool policy.PoolID) []int32 {
 	return k.order
 }
 
-// A ranking orders nodes by what they cost for their pods, those that cost the same by
-// name. It is the memory in which a deletionOrder works.
+// A ranking orders nodes by what they cost for their pods; ties are broken by name. It is the
+// reusable memory of a deletionOrder.
 type ranking struct {
-	values    []float64 // by template, what its pods are worth, dollars an hour
-	goes, all []bool    // by template: its pods go; by kind: the pods of all its templates do
+	values    []float64 // by template, value of a pod in dollars per hour
+	goes, all []bool    // by template: its pods go; by kind: the pods of all its templates go
 
 	runs    []run
 	batches []batch
-	order   []int32 // of batches
+	order   []int32 // indexes of batches
 	equal   []int32 // ranks of nodes
 
-	kept      []keptNode // the longest first
-	held      []int32    // their deletion costs
+	kept      []keptNode // the nodes kept longest first
+	held      []int32    // deletion costs, in the order of kept
 	numbering numbering
-	asked     []int32 // places in kept
+	asked     []int32 // indexes in kept
 
-	texts map[float64]string // of what nodes cost and pods are worth: few differ
+	texts map[float64]string // formatted costs and values, since few differ
 	buf   []byte
-	ends  []int // of texts in buf
+	ends  []int // ends of texts in buf
 }
 
-// A run is nodes of one market that cost the same for pods that are worth the same, ascending
-// by name: the first is kept before the others.
+// A run is nodes of one market that cost the same for pods of the same value, in ascending order of
+// name: the first is kept before the others.
 type run struct {
 	nodes  []policy.NodeID
 	market policy.MarketID
-	place  int32   // among the runs that were ranked
-	cost   float64 // of a node, dollars an hour
-	yields float64 // what those of its pods are worth that a workload gives up as it shrinks, dollars an hour
-	stays  float64 // what its other pods add to what it costs to empty it, dollars an hour
+	place  int32   // index among the ranked runs
+	cost   float64 // of a node, dollars per hour
+	yields float64 // value of its pods that workloads remove as they shrink, dollars per hour
+	stays  float64 // what its other pods add to the cost of emptying it, dollars per hour
 	base   float64 // (cost - stays) / yields
 
-	// own says that it is one node, not all of whose pods go: those that do have held as their
-	// least deletion cost, and stale says that not all have that.
+	// own reports whether the run is a single node of which only some pods go. held is then the
+	// lowest deletion cost of these pods, and stale reports whether some of them have another
+	// deletion cost.
 	own   bool
 	held  int32
 	stale bool
 }
 
-// before reports whether the first node of r comes before that of q, by the ranks of names.
+// before reports whether the first node of r is ordered before the first node of q, by base and
+// then by the ranks of names.
 func (r *run) before(q *run, rank []int32) bool {
 	return r.base < q.base || r.base == q.base && rank[r.nodes[0]] < rank[q.nodes[0]]
 }
 
-// add adds r, unless nothing of it goes.
+// add adds r, unless it has no pods that go.
 func (k *ranking) add(r *run) {
 	if r.yields > 0 && len(r.nodes) > 0 {
 		r.base = (r.cost - r.stays) / r.yields
@@ -220,8 +222,8 @@ func (k *ranking) add(r *run) {
 	}
 }
 
-// last ranks the runs, and leaves the given number of nodes that cost most, or all if there are
-// fewer. It returns their number.
+// last ranks the runs and keeps only the given number of nodes that cost most, or all if there are
+// fewer. It returns the number of nodes kept.
 func (k *ranking) last(most int, rank []int32) int {
 	slices.SortFunc(k.runs, func(a, b run) int {
 		return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(rank[a.nodes[0]], rank[b.nodes[0]]))
@@ -244,7 +246,7 @@ func (k *ranking) last(most int, rank []int32) int {
 	return min(all, most)
 }
 
-// skip takes the first n nodes, by name, out of runs that cost the same.
+// skip removes the first n nodes, by name, from runs that cost the same.
 func (k *ranking) skip(runs []run, n int, rank []int32) {
 	if len(runs) == 1 {
 		runs[0].nodes = runs[0].nodes[n:]
@@ -265,7 +267,7 @@ func (k *ranking) skip(runs []run, n int, rank []int32) {
 	}
 }
 
-// textOf returns how dollars an hour are written.
+// textOf returns the text of an amount in dollars per hour.
 func (k *ranking) textOf(dollars float64) string {
 	x, known := k.texts[dollars]
 	if !known {

@@ -10,28 +10,27 @@ import (
 )
 
 const (
-	// probeFirst is how long a market that refused is not asked again, and probeLongest
-	// the most that this grows to while it keeps refusing with our nodes in it:
-	// demand of others follows the hours of the day, so each market is asked once
-	// in a day at least.
+	// probeFirst is how long a market that refused a launch is not tried again. The time doubles up
+	// to probeLongest while the market keeps refusing with Spotter's nodes in it: the demand of
+	// other customers follows the hours of the day, so each market is tried at least once a day.
 	probeFirst   = 30 * time.Minute
 	probeLongest = 24 * time.Hour
 )
 
-// A ledger holds how many nodes the markets of a pool are believed to have. held counts the
-// cluster's nodes by market, those on their way in and out and those that the plan buys
-// too. The memory has at most one depth for each market, ascending by name.
+// A ledger estimates the number of nodes that the markets of a pool have. held counts the cluster's
+// nodes by market, including nodes that are starting or leaving. The memory has at most one depth
+// for each market, in ascending order of name.
 type ledger struct {
 	*poolContext
 	held   []int
-	depths []int32 // by market, 1 + its place among the depths of the memory, 0 where it has none
+	depths []int32 // by market, 1 + its index in the depths of the memory; 0 if it has none
 }
 
-// readLedger counts the nodes that Spotter holds, and notes what the refusals since the last
-// decision reveal about the depth of a market. A market that refuses while it runs nodes of Spotter
-// is full: the number held is its depth. One that refuses while it runs no such nodes is short of
-// capacity. This passes within hours and says nothing about its depth: it is not requested again
-// before first has passed.
+// readLedger counts the nodes that Spotter holds, and records what the refusals since the last
+// decision reveal about the depth of a market. A market that refuses while Spotter has nodes in it
+// is full: the number of these nodes is its depth. A market that refuses while Spotter has no nodes
+// in it is short of capacity. That passes within hours and reveals nothing about its depth: the
+// market is not tried again before first has passed.
 func readLedger(x *poolContext, first time.Duration) *ledger {
 	l := &ledger{poolContext: x}
 	l.readHeld()
@@ -40,7 +39,7 @@ func readLedger(x *poolContext, first time.Duration) *ledger {
 	return l
 }
 
-// read brings the depths of the memory to the present.
+// read updates the depths of the memory.
 func (l *ledger) read(first time.Duration) {
 	s := l.s
 	depths := make([]policy.Depth, 0, len(l.memory.Depths))
@@ -57,7 +56,7 @@ func (l *ledger) read(first time.Duration) {
 		}
 		switch held := l.held[id]; {
 		case known && held > x.Nodes && at <= x.Refused:
-			changed = true // it is deeper than it was
+			changed = true // it is deeper than recorded
 			continue
 		case known && at <= x.Refused:
 		case held == 0:
@@ -72,7 +71,7 @@ func (l *ledger) read(first time.Duration) {
 		}
 		if s.Now.Sub(x.Until) > probeLongest {
 			changed = changed || known
-			continue // long enough ago to say nothing
+			continue // too long ago to be relevant
 		}
 		depths = append(depths, x)
 	}
@@ -95,7 +94,7 @@ func (l *ledger) readDepths() {
 	}
 }
 
-// readHeld counts our nodes in every market.
+// readHeld counts the nodes that Spotter holds in every market.
 func (l *ledger) readHeld() {
 	s := l.s
 	l.held = make([]int, len(s.Markets))
@@ -111,8 +110,8 @@ func (l *ledger) readHeld() {
 	}
 }
 
-// find returns where the market called name is among the depths of the memory, and whether it
-// is there.
+// find returns the index of the market called name in the depths of the memory, and whether it has
+// one.
 func (l *ledger) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(l.memory.Depths, name, func(x policy.Depth,
 		name string) int {
@@ -120,9 +119,9 @@ func (l *ledger) find(name string) (int, bool) {
 	})
 }
 
-// depthLeft returns how many more nodes market id is believed to have: the difference between the
-// number held when it was full and the number held now, one if it should be requested again, and no
-// limit if nothing is known.
+// depthLeft returns how many more nodes market id is believed to have: the difference between its
+// depth and the number of nodes held, plus one if it should be tried again, and no limit if nothing
+// is known.
 func (l *ledger) depthLeft(id policy.MarketID) int {
 	m := &l.s.Markets[id]
 	x, known, probes := policy.Depth{}, l.depths[id] > 0, 0
@@ -142,9 +141,9 @@ func (l *ledger) depthLeft(id policy.MarketID) int {
 	return x.Nodes + probes - l.held[id]
 }
 
-// closed reports by market which are believed to have no node. Where all spot of the
-// pool is full, what we hold there still says what the demand costs on spot, so that
-// these count as open: a pool does not leave spot because it has all of it.
+// closed reports, by market, whether it is believed to have no more nodes. If all Spot markets of
+// the pool are full, those in which Spotter has nodes count as open, since their prices still show
+// what the demand costs on Spot: a pool does not leave Spot because it has all of it.
 func (l *ledger) closed() []bool {
 	closed, full, open := make([]bool, len(l.s.Markets)), []policy.MarketID(nil), false
 	for _, id := range l.pool.Markets {

@@ -12,55 +12,56 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A lossBudget bounds what Spot may cost a pool more than on demand would have cost, as portfolio
-// insurance bounds the loss of a fund (Black and Perold, Theory of constant proportion portfolio
-// insurance, 1992). What is left grows with a part of the on-demand bill and with what Spot saves,
-// and shrinks with what Spot costs:
+// A lossBudget limits how much more Spot may cost a pool than on-demand would have cost, as
+// portfolio insurance limits the loss of a fund (Black and Perold, Theory of constant proportion
+// portfolio insurance, 1992). What is left grows with a fraction of the on-demand bill and with
+// what Spot saves, and shrinks with what Spot costs:
 //
-//	left = part × value of the pods + what Spot nodes cost less than on demand − losses
+//	left = part × value of the pods + what Spot nodes cost less than on-demand − losses
 //
-// Until it is used up for the first time the pool holds as much Spot as it likes. From then on it
-// holds no more than left could pay for if all of its Spot nodes were lost at once, and none while
-// left is below zero. So at any time
+// Until the budget is used up for the first time, it does not limit the Spot share of the pool.
+// From then on, the pool runs no more Spot than left could pay for if all of its Spot nodes were
+// lost at once, and none while left is below zero. So at any time
 //
-//	bill + outages  ≤  (1 + part) × bill on demand  +  the shock that first used up the budget
+//	bill + outages  ≤  (1 + part) × on-demand bill  +  the shock that first used up the budget
 //
-// where Spot causes the difference, its losses are not above what poolLosses expects, and the
-// pool's minimum is zero; the first bill counts as one of a day at least. It does not cover what the
-// policy pays for nodes on demand above the policy on-demand, which is 24% in the scenario
-// no-notice. The budget saves up for no more than a month: what is left fades.
+// if Spot causes the difference, its losses do not exceed what poolLosses expects, and the minimum
+// share of the pool is zero. The first bill counts as that of at least one day. The bound does not
+// cover what the policy pays for on-demand nodes above the policy on-demand, which is 24% in the
+// scenario no-notice. The budget accumulates for about a month: what is left decays.
 type lossBudget struct {
 	*poolContext
 	demand *demand
 	losses *poolLosses
 	perPod *podLosses
 
-	// part is the part of the on-demand bill that may be lost; 0 where there is no budget.
+	// part is the fraction of the on-demand bill that may be lost; 0 if there is no budget.
 	part float64
 }
 
 const (
-	// lossMemory is the mean age that what is left counts to: savings and budgets older than
-	// that pay for no loss.
+	// lossMemory is the time constant with which what is left decays: savings and budgets much
+	// older than that pay for no loss.
 	lossMemory = 30 * 24 * time.Hour
 
-	// atLeast is the time whose budget a new pool has at once.
+	// atLeast is the time whose budget a new pool has from the start.
 	atLeast = 24 * time.Hour
 
-	// readyGrace is how long a new pod may wait for a node before it is missed, as in scenarios.
+	// readyGrace is how long a new pod may wait for a node before it counts as missing, as in
+	// scenarios.
 	readyGrace = 10 * time.Minute
 
-	// unseenMax is the longest time between two decisions that is accounted for.
+	// unseenMax is the maximum time between two accounts that is accounted for.
 	unseenMax = time.Hour
 
-	// awayFirst is how long a pool stays on demand at least when the budget is used up for the
-	// first time. It doubles each time, awayDoublings times at most, and halves after a calm
-	// period of the same length.
+	// awayFirst is how long a pool stays on-demand at least when the budget is used up for the
+	// first time. The time doubles with each further time, at most awayDoublings times, and halves
+	// after a calm period of the same length.
 	awayFirst     = 6 * time.Hour
 	awayDoublings = 7
 )
 
-// readLossBudget accounts for the time since the last account, where one is due.
+// readLossBudget returns the loss budget of a pool, after updating the account if that is due.
 func readLossBudget(d *demand, l *poolLosses) *lossBudget {
 	b := &lossBudget{poolContext: d.poolContext, demand: d, losses: l, perPod: d.perPod}
 	if b.part = b.partOf(); b.part > 0 && b.due() {
@@ -87,9 +88,9 @@ func (b *lossBudget) account() {
 	b.turn()
 }
 
-// due reports whether it is time for an account: in quiet hours now and then, since each is a change
-// to save, and at once where Spot takes pods, which are listed in one decision only, or they are
-// missing.
+// due reports whether the account must be updated: in quiet times only now and then, since each
+// update changes the memory, and at once if Spot takes pods, which are listed in one decision only,
+// or pods are missing.
 func (b *lossBudget) due() bool {
 	s, x := b.s, &b.memory.Loss
 	if s.Now.Sub(x.At) >= policy.LossAccountEvery || len(x.Outages) > 0 {
@@ -102,8 +103,8 @@ func (b *lossBudget) due() bool {
 	})
 }
 
-// partOf returns the part of the on-demand bill that the pool may lose; 0 where its share is
-// stated or it sells no on-demand capacity to compare with.
+// partOf returns the fraction of the on-demand bill that the pool may lose; 0 if its share is
+// fixed, or if it may not use on-demand or has no on-demand market to compare with.
 func (b *lossBudget) partOf() float64 {
 	p, cfg := b.pool, &b.e.cfg
 	sold := slices.ContainsFunc(p.Markets, func(id policy.MarketID) bool {
@@ -119,10 +120,10 @@ func (b *lossBudget) partOf() float64 {
 	return cfg.LossBudget
 }
 
-// earned returns what the budget grows by in dollars an hour at present. Pods are valued at the
-// part of a node on demand that they request, which is the least that they cost there. A node that
-// costs more than its pods are worth would be no fuller on demand: it loses what it costs more than
-// a node of its type does there.
+// earned returns the present growth of the budget in dollars per hour. Pods are valued at the
+// fraction of an on-demand node that they request, which is the minimum that they cost there. A
+// node that costs more than the value of its pods would be no fuller on-demand: it loses at most
+// what it costs more than an on-demand node of its type.
 func (b *lossBudget) earned() float64 {
 	s, e, values := b.s, b.e, b.perPod.values
 	earned := float64(b.part * b.bill())
@@ -143,8 +144,8 @@ func (b *lossBudget) earned() float64 {
 	return earned
 }
 
-// bill returns the value of the pods of the pool in dollars an hour, which is the least that they
-// cost on demand.
+// bill returns the value of the pods of the pool in dollars per hour, which is the minimum that
+// they cost on-demand.
 func (b *lossBudget) bill() float64 {
 	bill := 0.0
 	for t, n := range b.demand.pods {
@@ -153,7 +154,7 @@ func (b *lossBudget) bill() float64 {
 	return bill
 }
 
-// lostWork returns the value in dollars of the work that jobs have to do again since pods ended
+// lostWork returns the value in dollars of the work that jobs have to do again because pods ended
 // with their nodes.
 func (b *lossBudget) lostWork() float64 {
 	sum := 0.0
@@ -173,8 +174,9 @@ func (b *lossBudget) lostWork() float64 {
 	return sum
 }
 
-// counts reports whether a pod of t that has ended is taken to be one of the pool's, which its
-// name does not say: where the pool has others, and where no pool has.
+// counts reports whether a pod of t that has ended is assumed to have belonged to the pool, which
+// its record does not state: if the pool has other pods of t, if no pool has, or if there is only
+// one pool.
 func (b *lossBudget) counts(t policy.TemplateID) bool {
 	if b.demand.pods[t] > 0 || len(b.s.Pools) == 1 {
 		return true
@@ -187,9 +189,9 @@ func (b *lossBudget) counts(t policy.TemplateID) bool {
 	return true
 }
 
-// lostService returns what the outages that Spot caused have cost in dollars since the last
-// account, by the formula of the meter: twice the value of missing pods, and for each incident the
-// penalty of the pods that were missing of those required at most, or the stated cost of an hour.
+// lostService returns the cost in dollars of the outages that Spot caused since the last account,
+// by the formula of the meter: twice the value of missing pods, and for each incident the penalty
+// for the maximum number of required pods that were missing, or the stated cost per hour.
 func (b *lossBudget) lostService(hours float64) float64 {
 	b.readTaken()
 	x := &b.memory.Loss
@@ -226,13 +228,13 @@ func (b *lossBudget) lostService(hours float64) float64 {
 	return sum
 }
 
-// A serviceOutage is what decides what an outage of a workload costs.
+// A serviceOutage contains the values that determine the cost of an outage of a workload.
 type serviceOutage struct {
-	missing, short       int32   // of the pods wanted, and of those required
-	value, penalty, rate float64 // dollars: of a pod for an hour, of one short pod, of an hour
+	missing, short       int32   // missing of the pods wanted, and of the pods required
+	value, penalty, rate float64 // dollars: of a pod per hour, of one short pod, of an hour
 }
 
-// outageOf returns what an outage of the service of a name costs, and whether it exists.
+// outageOf returns the outage of the service with the given name, and whether the service exists.
 func (b *lossBudget) outageOf(name string) (v serviceOutage, found bool) {
 	s := b.s
 	for i := range s.Templates {
@@ -250,10 +252,10 @@ func (b *lossBudget) outageOf(name string) (v serviceOutage, found bool) {
 	return v, found
 }
 
-// readTaken counts the pods that Spot has taken since the last account: those on Spot nodes with
-// a new notice, those that ended with a node, and those that wait since a Spot launch was refused,
-// once they have waited longer than new pods may.
-// A pod that is counted twice costs nothing more, since no more is missed than is missing.
+// readTaken counts the pods that Spot has taken since the last account: pods on Spot nodes with a
+// new notice, pods that ended with a node, and pods that have waited since a Spot launch was
+// refused for longer than new pods may wait. A pod that is counted twice adds no cost, since no
+// more pods are charged than are missing.
 func (b *lossBudget) readTaken() {
 	s, e, since := b.s, b.e, b.memory.Loss.At
 	for _, id := range e.nodes.odd {
@@ -294,22 +296,22 @@ func (b *lossBudget) readTaken() {
 	}
 }
 
-// take counts n pods of t that Spot took.
+// take adds n pods of t that Spot took.
 func (b *lossBudget) take(t policy.TemplateID, n int32) {
 	if o := b.outage(t); o != nil {
 		o.Taken += n
 	}
 }
 
-// outage returns the outage of the workload of t, a new one where it has none, and nil where t is
-// of no service.
+// outage returns the outage of the workload of t, adding it if necessary. It returns nil if t does
+// not belong to a service.
 func (b *lossBudget) outage(t policy.TemplateID) *policy.SpotOutage {
 	w := b.s.Templates[t].Workload
 	if w < 0 || b.s.Workloads[w].Kind == policy.KindJob || b.s.Workloads[w].Kind == policy.KindDaemonSet {
 		return nil
 	}
 	x, name := &b.memory.Loss, b.s.Workloads[w].Name
-	x.Outages = slices.Clone(x.Outages) // the memory of the last decision stays as it is
+	x.Outages = slices.Clone(x.Outages) // the memory of the last decision must not change
 	i, found := slices.BinarySearchFunc(x.Outages, name, func(o policy.SpotOutage, name string) int {
 		return cmp.Compare(o.Workload, name)
 	})
@@ -319,7 +321,7 @@ func (b *lossBudget) outage(t policy.TemplateID) *policy.SpotOutage {
 	return &x.Outages[i]
 }
 
-// turn takes the pool to on demand when the budget is used up, and lets it return.
+// turn moves the pool to on-demand when the budget is used up, and lets it return.
 func (b *lossBudget) turn() {
 	x, now := &b.memory.Loss, b.s.Now
 	away := awayFirst << min(max(x.Exhausted-1, 0), awayDoublings)
@@ -336,10 +338,10 @@ func (b *lossBudget) turn() {
 	}
 }
 
-// away reports whether the pool is on demand because its budget is used up.
+// away reports whether the pool is on-demand because its budget is used up.
 func (b *lossBudget) away() bool { return b.part > 0 && b.memory.Loss.Away }
 
-// shareMax returns the largest Spot share whose loss as a whole is not above what is left.
+// shareMax returns the maximum Spot share whose total loss does not exceed what is left.
 func (b *lossBudget) shareMax() float64 {
 	x := &b.memory.Loss
 	switch {
@@ -356,7 +358,7 @@ func (b *lossBudget) shareMax() float64 {
 	return 0
 }
 
-// why accounts for a share that is bounded by the budget.
+// why explains a share that is limited by the budget.
 func (b *lossBudget) why(share float64) policy.Why {
 	x := &b.memory.Loss
 	w := policy.Why{

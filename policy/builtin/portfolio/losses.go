@@ -10,37 +10,38 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A podLosses holds what the sudden loss of one pod of each template costs. Slices are by
+// A podLosses contains the cost of suddenly losing one pod of each template. Slices are by
 // template, at the prices of the pool.
 type podLosses struct {
 	progress    *progress
 	disturbance time.Duration
 
-	// each is what the loss costs in dollars, values that of a pod for an hour, and
-	// minutes for how long its workload is short of it. redo is what an hour of work costs
-	// that a pod of a job does again: see jobs.
+	// each is the cost of the loss in dollars, values the value of a pod in dollars per hour, and
+	// minutes how long its workload lacks the pod. redo is the cost of an hour of work that a pod
+	// of a job does again, in dollars; see jobs.
 	each, values, minutes, redo []float64
 
 	known podValues
-	sales []sale // on demand
+	sales []sale // on-demand offers
 }
 
-// A podValues holds, by request, the value of a pod under the prices in sales, which change seldom.
+// A podValues caches the value of a pod, in dollars per hour, by its requests. The values hold for
+// the prices in sales, which seldom change.
 type podValues struct {
 	sales []sale
 	of    map[policy.Resources]float64
 }
 
-// A sale is a node on demand that a pod may be valued by.
+// A sale is an on-demand node by whose price a pod may be valued.
 type sale struct {
 	price       policy.Money
 	allocatable policy.Resources
 }
 
-// readPodLosses finds what the sudden loss of one pod of each template costs in dollars. Its
-// workload lacks it until it serves again elsewhere, which is assumed to cost what a drain may cost
-// for it. Added are the value of the pod itself, twice as long as it is gone, the penalty of an
-// outage if the workload can spare no pod, and the work of a job that has to be done again.
+// readPodLosses computes the cost of suddenly losing one pod of each template, in dollars. The
+// workload lacks the pod until it is ready elsewhere. The cost includes the disturbance, twice the
+// value of the pod for the time that it is missing, the penalty of an outage if the workload can
+// spare no pod, and the work that a job has to do again.
 func readPodLosses(x *poolContext, p *progress) *podLosses {
 	l, s := &x.kept.losses, x.s
 	l.progress, l.disturbance = p, x.e.cfg.Disturbance
@@ -71,16 +72,16 @@ func readPodLosses(x *poolContext, p *progress) *podLosses {
 	return l
 }
 
-// lossDelay is the time, in addition to a pod's start-up, from the sudden loss of its node until it
-// serves elsewhere: until the loss is noticed and a node has come. usualStartup is used if a pod
-// states no start-up time.
+// lossDelay is the time, in addition to a pod's start-up, from the sudden loss of its node until
+// the pod is ready elsewhere: until the loss is noticed and a node has started. usualStartup is the
+// start-up time of a pod that states none.
 const (
 	lossDelay    = 2 * time.Minute
 	usualStartup = 30 * time.Second
 )
 
-// loss returns what the sudden loss of one pod of t costs in dollars, but for the
-// work of a job, which depends on how long it has run.
+// loss returns the cost in dollars of suddenly losing one pod of t, except for the work of a job,
+// which depends on how long the pod has run.
 func (l *podLosses) loss(s *policy.Snapshot, t *policy.Template, value, minutes float64) float64 {
 	if t.DaemonSet || t.Workload < 0 {
 		return 0
@@ -96,13 +97,13 @@ func (l *podLosses) loss(s *policy.Snapshot, t *policy.Template, value, minutes 
 	return loss
 }
 
-// of returns what the sudden loss of p would cost in dollars.
+// of returns the cost in dollars of suddenly losing p.
 func (l *podLosses) of(s *policy.Snapshot, p *policy.Pod) float64 {
 	return l.each[p.Template] + l.redone(s, p)
 }
 
-// redone returns what it costs in dollars to do again what p, a pod of a job that is at work, has
-// not made safe; 0 of other pods.
+// redone returns the cost in dollars of repeating the work of p, a running pod of a job, since its
+// last checkpoint; 0 for other pods.
 func (l *podLosses) redone(s *policy.Snapshot, p *policy.Pod) float64 {
 	t := &s.Templates[p.Template]
 	if !ofJob(s, t) || p.Phase != policy.PodReady {
@@ -115,15 +116,15 @@ func (l *podLosses) redone(s *policy.Snapshot, p *policy.Pod) float64 {
 	return l.redo[p.Template] * (redo.Hours() + l.minutes[p.Template]/60)
 }
 
-// missed returns the cost in dollars if a pod of this value per hour is missed for the given
+// missed returns the cost in dollars if a pod with this value per hour is missing for the given
 // minutes: twice its value, as eval counts unserved pods, plus the fixed cost of a disturbance. It
-// depends on no other pod of the workload, so that the same capacity costs the same in few pods and
-// in many.
+// does not depend on the other pods of the workload, so that the same capacity costs the same in
+// few pods and in many.
 func (l *podLosses) missed(value, minutes float64) float64 {
 	return float64(value*minutes)/30 + float64(value*l.disturbance.Hours())
 }
 
-// valuesIn returns the values that are known of pods in the pool.
+// valuesIn returns the cached values of pods in the pool.
 func (l *podLosses) valuesIn(s *policy.Snapshot, pool *policy.Pool) *podValues {
 	l.sales = l.sales[:0]
 	for _, id := range pool.Markets {
@@ -144,8 +145,9 @@ func (l *podLosses) valuesIn(s *policy.Snapshot, pool *policy.Pool) *podValues {
 	return x
 }
 
-// value returns the value of a pod that requests r, in dollars an hour: its part of the cheapest
-// on-demand node, even if that price serves for comparison only.
+// value returns the value of a pod that requests r, in dollars per hour: its share of the cheapest
+// on-demand node, even if the price of that node is used only for comparison. It is 0 if no node
+// fits.
 func (x *podValues) value(r policy.Resources) float64 {
 	best := 0.0
 	for i := range x.sales {
@@ -158,8 +160,8 @@ func (x *podValues) value(r policy.Resources) float64 {
 	return best
 }
 
-// changeover returns the hours by which one loss sets back a pod of t, or its gang, at
-// most: what is done again, and until it works elsewhere.
+// changeover returns the maximum number of hours by which one loss sets back a pod of t, or its
+// gang: the work that is done again, and the time until it runs elsewhere.
 func (l *podLosses) changeover(t *policy.Template) float64 {
 	redo := t.Duration
 	if t.Checkpoint > 0 {
@@ -169,15 +171,16 @@ func (l *podLosses) changeover(t *policy.Template) float64 {
 }
 
 // spare returns the hours that the job of t can lose before it must leave Spot: its slack minus a
-// late decision, one loss on Spot and a change to an on-demand node. It is below every number if
-// the duration or the deadline of the job is not stated.
+// late decision, one loss on Spot and a change to an on-demand node. It is -Inf if the duration or
+// the deadline of the job is not stated.
 func (l *podLosses) spare(t *policy.Template) float64 {
 	return l.progress.slack(t) - step - float64(2*l.changeover(t))
 }
 
-// readRedo finds what an hour of lost work costs to do again: as much as the pod costs on Spot if
-// its job has time to do it there, else on demand. If services run next to jobs, each hour of jobs
-// also keeps nodes from being emptied, and counts as an on-demand hour.
+// readRedo sets the cost of repeating an hour of lost work: the price of the pod on Spot if its job
+// has time to do the work there, else its price on-demand. It applies only to pools whose pods all
+// belong to jobs: next to services, each hour of a job also keeps nodes from being emptied, and
+// counts as an on-demand hour.
 func (l *podLosses) readRedo(s *policy.Snapshot, pool *policy.Pool) {
 	for i := range s.Templates {
 		t := &s.Templates[i]
@@ -195,41 +198,41 @@ func (l *podLosses) readRedo(s *policy.Snapshot, pool *policy.Pool) {
 	}
 }
 
-// A poolLosses holds what the loss of nodes costs the pool, one at a time and many at once.
-// Every pod of a workload in the pool counts once: one of a job in jobs, the others in the
-// service of their template. Pods of a service that can spare none do not count on a node
-// that is not spot.
+// A poolLosses contains the costs of losing nodes of the pool, one at a time and many at once.
+// Every pod of a workload in the pool counts once: a pod of a job in jobs, other pods in the
+// service of their template. Pods of a service that can spare none do not count if they run on a
+// node that is not Spot.
 type poolLosses struct {
 	*poolContext
 	demand *demand
 	jobs   *jobs
 	perPod *podLosses
 
-	// services are the workloads with pods here, and serviceOf those of the templates,
-	// or None.
+	// services are the workloads with pods in the pool. serviceOf is, by template, the index of its
+	// service, or None.
 	services  []service
 	serviceOf []int32
 
-	// anchors tells the templates with pods here of services that can spare none.
+	// anchors reports, by template, whether it has pods in the pool and belongs to a service that
+	// can spare none.
 	anchors []bool
 
-	// perNode is what the loss of one node costs; see ofNode.
+	// perNode is the cost of losing one node per requested core; see ofNode.
 	perNode float64
 }
 
-// A service is what the loss of many nodes at once does to a workload of the
-// pool.
+// A service determines the cost of losing many pods of a workload of the pool at once.
 type service struct {
-	pods    float64 // that run in the pool
-	slack   float64 // of them that may be missing
-	even    bool    // its pods are spread over the capacity types by their own wish
-	value   float64 // of a pod, dollars an hour
-	minutes float64 // until a lost pod serves again
-	penalty float64 // dollars for each pod below what is required
-	rate    float64 // dollars an hour of an outage, instead
+	pods    float64 // number of pods in the pool
+	slack   float64 // number of its pods that may be missing
+	even    bool    // whether its pods request to be spread over the capacity types
+	value   float64 // of a pod, dollars per hour
+	minutes float64 // until a lost pod is ready again
+	penalty float64 // dollars for each pod below the required number
+	rate    float64 // dollars per hour of an outage; replaces penalty if positive
 }
 
-// loss returns what it costs in dollars when k pods go at once.
+// loss returns the cost in dollars of losing k pods at once.
 func (v *service) loss(k float64) float64 {
 	cost := float64(float64(v.value*k)*v.minutes) / 30
 	short := k - v.slack
@@ -242,7 +245,7 @@ func (v *service) loss(k float64) float64 {
 	return cost + float64(v.penalty*short)
 }
 
-// readPoolLosses collects what may be lost in the pool.
+// readPoolLosses collects the possible losses of the pool.
 func readPoolLosses(d *demand, j *jobs) *poolLosses {
 	l := &poolLosses{poolContext: d.poolContext, demand: d, jobs: j, perPod: d.perPod}
 	l.readServices()
@@ -287,7 +290,7 @@ func (l *poolLosses) readServices() {
 	}
 }
 
-// needsAll reports whether t is of a service that can spare no pod.
+// needsAll reports whether t belongs to a service that can spare no pod.
 func (l *poolLosses) needsAll(t *policy.Template) bool {
 	if t.Workload < 0 {
 		return false
@@ -296,9 +299,9 @@ func (l *poolLosses) needsAll(t *policy.Template) bool {
 	return w.Kind != policy.KindJob && workload.Required(l.s, t, w.Replicas) >= w.Replicas
 }
 
-// shock returns the cost in dollars when the part depth of all Spot nodes is lost at once at a Spot
-// share of x. Pods without a preference to be spread may be concentrated there beyond the mean, by
-// one standard deviation of a random draw; of those with one, half are on demand.
+// shock returns the cost in dollars of losing the fraction depth of all Spot nodes at once at a
+// Spot share of x. Pods that do not request to be spread may be concentrated there beyond the mean,
+// by one standard deviation of a random draw; of those that do, half are on-demand.
 func (l *poolLosses) shock(x, depth float64) float64 {
 	q := x * depth
 	sum := l.jobs.shock(q)
@@ -308,7 +311,7 @@ func (l *poolLosses) shock(x, depth float64) float64 {
 		switch {
 		case q <= 0:
 		case v.even:
-			k = float64(v.pods*min(x, 0.5)*depth) + 1 // the skew that a spread is allowed
+			k = float64(v.pods*min(x, 0.5)*depth) + 1 // plus the skew that the spread allows
 		default:
 			k += math.Sqrt(float64(k * (1 - q)))
 		}
@@ -317,10 +320,10 @@ func (l *poolLosses) shock(x, depth float64) float64 {
 	return sum
 }
 
-// ofNode returns what the loss of one node costs in dollars for each core requested there, as a
-// mean over the pool's nodes: all pods of a node are lost together. On Spot no node is given more
-// of a service than it can spare if others have capacity, so the concentration on on-demand nodes
-// does not count.
+// ofNode returns the cost of losing one node in dollars per core requested there, as a mean over
+// the pool's nodes: all pods of a node are lost together. On Spot no node gets more pods of a
+// service than the service can spare if other nodes have capacity, so a higher concentration on
+// on-demand nodes does not count.
 func (l *poolLosses) ofNode() float64 {
 	if l.demand.total.CPU == 0 {
 		return 0
@@ -329,21 +332,21 @@ func (l *poolLosses) ofNode() float64 {
 	for t, v := range l.serviceOf {
 		if v >= 0 {
 			losses[t] = nodeLoss{l.services[v], true, l.anchors[t]}
-			losses[t].pods = 0 // it says nothing of one node
+			losses[t].pods = 0 // irrelevant to the loss of one node
 		}
 	}
 	sum := overNodes(&l.e.pods, l.pool.ID, losses, l.jobs.all)
 	return sum / (float64(l.demand.total.CPU) / 1000)
 }
 
-// A nodeLoss is what decides what pods of a template add to the loss of their nodes.
+// A nodeLoss determines what pods of a template add to the cost of losing their nodes.
 type nodeLoss struct {
 	service
 	counts, anchor bool
 }
 
-// overNodes returns start and what the losses of the nodes of a pool add to it, where those
-// of templates are given.
+// overNodes returns start plus the costs of losing each node of a pool, one at a time. losses is by
+// template.
 func overNodes(pods *podIndex, p policy.PoolID, losses []nodeLoss, start float64) float64 {
 	sum := start
 	for at := range pods.hosts {

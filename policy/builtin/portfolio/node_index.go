@@ -7,36 +7,35 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A nodeIndex holds the properties of the nodes of a snapshot that are read most, in little memory.
-// It is kept from decision to decision, and nodes that changed are recounted.
+// A nodeIndex is a compact index of the properties of nodes that are read most. It is kept from
+// decision to decision, and nodes that changed are recounted.
 type nodeIndex struct {
 	all     []nodeEntry // by node
 	markets int
 
-	// plain[(1+p)*markets+m] is the number of nodes of pool p in market m that are plain, and
-	// odd lists, ascending, those of the others that are there.
+	// plain[(1+p)*markets+m] is the number of plain nodes of pool p in market m. odd lists all
+	// other live nodes in ascending order.
 	plain []int32
 	odd   []policy.NodeID
 
-	// recommended are the nodes that the provider recommends to leave, ascending.
+	// recommended are the nodes that the provider recommends leaving, in ascending order.
 	recommended []policy.NodeID
 }
 
-// A nodeEntry is what is asked most of a node, in little memory.
+// A nodeEntry contains the properties of a node that are read most.
 type nodeEntry struct {
 	pool         policy.PoolID
 	market       policy.MarketID
 	phase        policy.NodePhase
 	actedBy      policy.Actor
 	usable       bool // as Node.Usable
-	reclaimed    bool // the provider said when it takes it back
+	reclaimed    bool // the provider has announced when it reclaims the node
 	doNotDisrupt bool
 
 	recommended policy.Time // as Node.Recommended
 }
 
-// read reads the nodes of s. Those that did not change since the given snapshot were read
-// from it.
+// read updates the index to s. since is the mark of the snapshot that was read last.
 func (x *nodeIndex) read(s *policy.Snapshot, since policy.Mark) {
 	cells := (1 + len(s.Pools)) * len(s.Markets)
 	if !s.Follows(since) || len(x.plain) != cells || x.markets != len(s.Markets) {
@@ -63,7 +62,7 @@ func (x *nodeIndex) read(s *policy.Snapshot, since policy.Mark) {
 	}
 }
 
-// listed returns list, which ascends, with id or without it.
+// listed returns list, which is ascending, with id added or removed.
 func listed(list []policy.NodeID, id policy.NodeID, there bool) []policy.NodeID {
 	at, was := slices.BinarySearch(list, id)
 	switch {
@@ -75,33 +74,33 @@ func listed(list []policy.NodeID, id policy.NodeID, there bool) []policy.NodeID 
 	return list
 }
 
-// count counts a node in (1) or out (-1).
+// count adds (sign 1) or removes (sign -1) a node.
 func (x *nodeIndex) count(n *nodeEntry, sign int32) {
 	if n.plain() {
 		x.plain[int(1+n.pool)*x.markets+int(n.market)] += sign
 	}
 }
 
-// in returns by market the number of plain nodes of a pool.
+// in returns the number of plain nodes of a pool by market.
 func (x *nodeIndex) in(p policy.PoolID) []int32 {
 	return x.plain[int(1+p)*x.markets : int(2+p)*x.markets]
 }
 
-// live reports whether the slot holds a node that exists or is on its way.
+// live reports whether the node exists or is starting.
 func (n *nodeEntry) live() bool { return n.phase != policy.NodeGone }
 
 // stays reports whether n is usable and no controller drains it.
 func (n *nodeEntry) stays() bool { return n.usable && n.actedBy == policy.ActorNone }
 
-// plain reports whether n stays and has a market: most nodes do.
+// plain reports whether n stays and has a market, as most nodes do.
 func (n *nodeEntry) plain() bool { return n.stays() && n.market >= 0 }
 
 // A nodeClass is the nodes of a pool and a market that stay and have the same number of pods, all
-// of one kind: they cost the same for the same pods. The nodes of a pool that have pods of several
-// kinds form one class, with no market and no kind.
+// of one kind: they cost the same for the same pods. All nodes of a pool that have pods of several
+// kinds form one class, without a market and a kind.
 type nodeClass struct {
 	classKey
-	nodes []policy.NodeID // ascending by name
+	nodes []policy.NodeID // in ascending order of name
 }
 
 type classKey struct {
@@ -111,17 +110,17 @@ type classKey struct {
 	pods   int32
 }
 
-// A nodeClasses sorts the nodes with pods that stay into classes. It is kept from decision to
-// decision, and only nodes that changed, or whose pods did, go to other classes.
+// A nodeClasses groups the staying nodes with pods into classes. It is kept from decision to
+// decision, and only nodes that changed, or whose pods changed, are regrouped.
 type nodeClasses struct {
 	list  []nodeClass // some are empty
-	empty []int32     // those
+	empty []int32     // indexes of the empty classes in list
 	at    map[classKey]int32
-	of    []int32 // by node, its class, or None
+	of    []int32 // by node, the index of its class, or None
 	moved []policy.NodeID
 }
 
-// keyOf returns the class of node id, or false for a node of none.
+// keyOf returns the key of the class of node id, or false if the node belongs to no class.
 func (x *nodeClasses) keyOf(e *Policy, id policy.NodeID) (classKey, bool) {
 	n, set := &e.nodes.all[id], &e.pods.sets[id]
 	if !n.stays() || n.pool < 0 || n.market < 0 || set.n == 0 {
@@ -133,8 +132,8 @@ func (x *nodeClasses) keyOf(e *Policy, id policy.NodeID) (classKey, bool) {
 	return classKey{n.pool, n.market, set.kind, set.n}, true
 }
 
-// read brings the classes to s, of which e has read the nodes and pods, and the names of nodes
-// in its order. Those that did not change since the given snapshot were read from it.
+// read updates the classes to s, and the order of names of e. e must have read the nodes and pods
+// of s. since is the mark of the snapshot that was read last.
 func (x *nodeClasses) read(e *Policy, s *policy.Snapshot, since policy.Mark) {
 	if e.pods.anew || !s.Follows(since) {
 		x.forget(len(s.Nodes))
@@ -177,7 +176,8 @@ func (x *nodeClasses) forget(nodes int) {
 	}
 }
 
-// look takes a node out of its class that is of another now, or has another name.
+// look removes a node from its class if it now belongs to another class or was renamed, and lists
+// it in moved if it belongs to a class.
 func (x *nodeClasses) look(e *Policy, id policy.NodeID, renamed bool) {
 	key, some := x.keyOf(e, id)
 	at := x.of[id]
@@ -199,7 +199,7 @@ func (x *nodeClasses) look(e *Policy, id policy.NodeID, renamed bool) {
 	}
 }
 
-// put puts a node into its class, to where its name belongs by the ranks of names.
+// put adds a node to its class, at its position by the ranks of names.
 func (x *nodeClasses) put(id policy.NodeID, key classKey, rank []int32) {
 	at, known := x.at[key]
 	if !known {
@@ -219,18 +219,17 @@ func (x *nodeClasses) put(id policy.NodeID, key classKey, rank []int32) {
 	c.nodes = slices.Insert(c.nodes, k, id)
 }
 
-// A nameOrder is the order of nodes by name. It is kept from decision to decision, since
-// few nodes come and go in between, and names are compared for these alone.
+// A nameOrder is the order of nodes by name. It is kept from decision to decision, and only the
+// names of nodes that changed are compared, since few do.
 type nameOrder struct {
-	names []string        // by node, as they were read last
-	order []policy.NodeID // ascending by name
-	rank  []int32         // by node, its place in order
+	names []string        // by node, as of the last read
+	order []policy.NodeID // in ascending order of name
+	rank  []int32         // by node, its index in order
 
-	changed, before []policy.NodeID // memory
+	changed, before []policy.NodeID // kept to reuse their memory
 }
 
-// read orders the nodes of s. Those that did not change since the given snapshot were read
-// from it.
+// read updates the order to s. since is the mark of the snapshot that was read last.
 func (x *nameOrder) read(s *policy.Snapshot, since policy.Mark) {
 	known := len(x.names)
 	changed := x.changed[:0]
@@ -279,7 +278,7 @@ func (x *nameOrder) read(s *policy.Snapshot, since policy.Mark) {
 	}
 }
 
-// named returns the nodes of this name.
+// named returns the nodes with the given name.
 func (x *nameOrder) named(name string) []policy.NodeID {
 	from, _ := slices.BinarySearchFunc(x.order, name, func(id policy.NodeID,
 		name string) int {

@@ -8,22 +8,21 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A marketOffers holds what can be bought in place of nodes. offers holds only markets that
-// are believed to have a node more, and of which limits and quotas allow one. They are
-// priced at what they cost with the risk of concentration. All hold as the pool stands with
-// the moves that are planned.
+// A marketOffers contains what can be bought to replace nodes. offers includes only markets that
+// are believed to have one more node, and for which limits and quotas allow one. Their prices
+// include the risk of concentration. Everything is as of the pool with the planned moves.
 type marketOffers struct {
 	*poolContext
 	prices        *prices
 	ledger        *ledger
 	concentration *concentration
-	headroom      placement.Headroom   // in addition to what the round buys
-	offers        [2][]placement.Offer // on demand, and Spot, once they were needed
+	headroom      placement.Headroom   // after the purchases of the round
+	offers        [2][]placement.Offer // on-demand and Spot; set when known
 	known         bool
-	floors        [2]floor // of offers, where they were needed
+	floors        [2]floor // lower bounds of offers; computed when first needed
 }
 
-// of returns 1 for Spot and 0 for on demand, as the places of both in lists of two.
+// of returns the index of Spot (1) or on-demand (0) in arrays by capacity type.
 func of(spot bool) int {
 	if spot {
 		return 1
@@ -31,7 +30,7 @@ func of(spot bool) int {
 	return 0
 }
 
-// on returns what can be bought on Spot, or on demand.
+// on returns the offers on Spot, or on-demand.
 func (m *marketOffers) on(spot bool) []placement.Offer {
 	if !m.known {
 		m.offers = [2][]placement.Offer{m.offersOf(policy.OnDemand), m.offersOf(policy.Spot)}
@@ -40,9 +39,9 @@ func (m *marketOffers) on(spot bool) []placement.Offer {
 	return m.offers[of(spot)]
 }
 
-// offersOf returns the best offers of a capacity type, of which the pool's limits
-// and the provider's quotas allow one node more. A quarter of them at least has room for
-// half of what runs on a node of the pool, so that a few take the place of one.
+// offersOf returns the best offers of a capacity type for which the pool's limits and the
+// provider's quotas allow one more node. The last quarter of them fits at least half of what runs
+// on a mean node of the pool, so that a few can replace one.
 func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer {
 	s := m.s
 	markets := make([]policy.MarketID, 0, len(m.prices.ranked))
@@ -76,13 +75,14 @@ func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer 
 	return offers
 }
 
-// price returns what an offer in a market costs as the pool stands now: what it costs and the
-// risk of concentration.
+// price returns the price of an offer in a market for the pool with the planned moves, including
+// the risk of concentration.
 func (m *marketOffers) price(id policy.MarketID) policy.Money {
 	return policy.Dollars(m.prices.buying(id) * m.concentration.factor(id))
 }
 
-// usedPerNode returns the CPU that pods of the pool request, by node of it.
+// usedPerNode returns the CPU that the pods of the pool request, divided by the number of its
+// nodes, in thousandths of a core.
 func (m *marketOffers) usedPerNode() int64 {
 	nodes := int64(0)
 	for _, n := range m.e.nodes.in(m.pool.ID) {
@@ -96,8 +96,8 @@ func (m *marketOffers) usedPerNode() int64 {
 	return m.prices.demand.total.CPU / max(nodes, 1)
 }
 
-// beside returns what limits and quotas leave when the first market of each of bins is bought, and
-// whether they suffice for that.
+// beside returns what limits and quotas leave after the first market of each of bins is bought, and
+// reports whether they suffice for that.
 func (m *marketOffers) beside(t *trial, bins []placement.Bin) (left placement.Headroom, suffices bool) {
 	left, suffices = m.headroom.Clone(), true
 	for i := range bins {
@@ -108,8 +108,8 @@ func (m *marketOffers) beside(t *trial, bins []placement.Bin) (left placement.He
 	return left, suffices
 }
 
-// reprice gives the offers their current prices in the pool, and removes offers with no capacity
-// left.
+// reprice sets the offers to their current prices in the pool, and removes offers without remaining
+// capacity.
 func (m *marketOffers) reprice() {
 	for k := range m.offers {
 		offers := slices.DeleteFunc(m.offers[k], func(o placement.Offer) bool {
@@ -125,8 +125,7 @@ func (m *marketOffers) reprice() {
 	}
 }
 
-// paidFor returns the offers on demand that were paid for in advance, cheapest
-// first.
+// paidFor returns the on-demand offers that commitments pay for, cheapest first.
 func (m *marketOffers) paidFor() []placement.Offer {
 	var free []placement.Offer
 	if len(m.s.Commitments) == 0 {
@@ -140,7 +139,7 @@ func (m *marketOffers) paidFor() []placement.Offer {
 	return free
 }
 
-// count adds nodes of a market to what the pool holds.
+// count adds n nodes of a market to the nodes of the pool; a negative n removes nodes.
 func (m *marketOffers) count(id policy.MarketID, n int) {
 	m.concentration.add(id, float64(n))
 	m.e.cover.Add(id, n)
@@ -150,15 +149,15 @@ func (m *marketOffers) count(id policy.MarketID, n int) {
 	m.floors = [2]floor{}
 }
 
-// A floor is the least at which resources are sold in a list of offers: what holds pods costs no
-// less than their requests cost at any of these prices.
+// A floor is the lowest price of resources in a list of offers: nodes for pods cost at least what
+// their requests cost at any of these prices.
 type floor struct {
 	known bool
-	cpu   [len(ratios)]float64 // of a thousandth of a core, at each of ratios
+	cpu   [len(ratios)]float64 // of a thousandth of a core, by ratio in ratios
 	gpu   float64
 }
 
-// cost returns the least that need costs, in dollars an hour.
+// cost returns a lower bound of the cost of need, in dollars per hour.
 func (f *floor) cost(need *policy.Resources) float64 {
 	least := float64(f.gpu * float64(need.GPU))
 	for i, ratio := range ratios {
@@ -168,7 +167,7 @@ func (f *floor) cost(need *policy.Resources) float64 {
 	return least
 }
 
-// floorOf returns the floor of offers at what a node costs now.
+// floorOf returns the floor of offers at the current costs of nodes.
 func (m *marketOffers) floorOf(offers []placement.Offer) floor {
 	list := m.e.nodeOffers[:0]
 	for i := range offers {
@@ -184,7 +183,7 @@ func (m *marketOffers) floorOf(offers []placement.Offer) floor {
 	return f
 }
 
-// least returns the least that nodes for need cost on Spot, or on demand.
+// least returns a lower bound of the cost of nodes for need on Spot, or on-demand.
 func (m *marketOffers) least(spot bool, need *policy.Resources) policy.Money {
 	f := &m.floors[of(spot)]
 	if !f.known {
@@ -193,6 +192,6 @@ func (m *marketOffers) least(spot bool, need *policy.Resources) policy.Money {
 	return max(0, policy.Dollars(f.cost(need)*(1-floorPart))-splitMax)
 }
 
-// floorPart is far more than all that is lost to rounding in a floor; the cost of a node is also
-// rounded, by less than one millionth of a dollar.
+// floorPart is far more than the relative rounding error of a floor. The cost of each node is also
+// rounded, by less than a millionth of a dollar.
 const floorPart = 1e-9

@@ -11,11 +11,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// orderedMax is how many nodes are ordered, those that go first.
+// orderedMax is the maximum number of nodes that are ordered: those that should be removed first.
 const orderedMax = 1000
 
-// A deletionOrder gives the pods of every node a deletion cost. It reads what the pool is
-// and what the plan empties already, and adds deletion costs to the plan alone.
+// A deletionOrder assigns a deletion cost to the pods of every node. It reads the state of the pool
+// and the drains that are planned, and changes only the deletion costs of the plan.
 type deletionOrder struct {
 	*poolContext
 	prices *prices
@@ -26,15 +26,15 @@ type deletionOrder struct {
 // A keptNode is a node in the order in which nodes are kept as workloads shrink.
 type keptNode struct {
 	node   policy.NodeID
-	held   int32   // the least deletion cost of those of its pods that go, 0 where they have none
-	yields float64 // what these are worth, dollars an hour
-	stale  bool    // not all have it
+	held   int32   // lowest deletion cost of its pods that may go; 0 without such pods
+	yields float64 // value of these pods, dollars per hour
+	stale  bool    // some of these pods have another deletion cost
 }
 
-// plan gives the pods of every node a deletion cost, so that a workload that
-// shrinks leaves whole nodes and not a part of each: first those that cost most for
-// what such pods use of them. It is built up from what is kept longest, node by
-// node as nodes are bought, so that the nodes that remain are spread however many go.
+// plan assigns a deletion cost to the pods of every node, so that workloads that shrink empty whole
+// nodes instead of a part of each: first the nodes that cost most for the pods on them. The order
+// is built from the node that is kept longest, node by node as if they were bought, so that the
+// remaining nodes are spread however many are removed.
 func (o *deletionOrder) plan() {
 	o.hurry()
 	k := &o.e.ranking
@@ -57,8 +57,8 @@ func (o *deletionOrder) plan() {
 	o.ask(asked, costs)
 }
 
-// ask adds the costs of the given places in the order to the plan. The accounts of all share
-// one text.
+// ask adds to the plan the costs of the nodes at the given indexes in the order. The texts of all
+// explanations share one string.
 func (o *deletionOrder) ask(asked, costs []int32) {
 	k := &o.e.ranking
 	clear(k.texts)
@@ -85,7 +85,7 @@ func (o *deletionOrder) ask(asked, costs []int32) {
 	o.out.DeletionCosts, k.buf, k.ends = list, buf, k.ends[:0]
 }
 
-// hurry lets the pods of nodes that are on their way out go before all others.
+// hurry assigns the lowest deletion cost to the pods of nodes that are leaving.
 func (o *deletionOrder) hurry() {
 	s := o.s
 	for _, id := range o.e.nodes.odd {
@@ -101,8 +101,8 @@ func (o *deletionOrder) hurry() {
 	}
 }
 
-// order ranks the nodes on which pods can be asked to go first: those that cost most for
-// what these use, as many as are ordered. It returns their number.
+// order ranks the nodes with pods that workloads may remove, and keeps the orderedMax nodes that
+// cost most for these pods. It returns their number.
 func (o *deletionOrder) order() int {
 	s, k := o.s, &o.e.ranking
 	value := o.prices.evaluate(o.share > 0)
@@ -113,7 +113,7 @@ func (o *deletionOrder) order() int {
 		k.values[i], k.goes[i] = value.of(t.Requests), t.Workload >= 0 &&
 			s.Workloads[t.Workload].Kind == policy.KindDeployment
 	}
-	for i := range s.Templates { // by kind: pods of all its templates go
+	for i := range s.Templates { // by kind, whether the pods of all its templates go
 		kind := o.e.pods.needs[i].kind
 		k.all[kind] = k.goes[i] && (int(kind) == i || k.all[kind])
 	}
@@ -136,7 +136,7 @@ func (o *deletionOrder) order() int {
 	return k.last(orderedMax, o.e.names.rank)
 }
 
-// staying returns those of nodes that the plan does not empty.
+// staying returns the nodes in nodes that the plan does not drain.
 func (o *deletionOrder) staying(nodes []policy.NodeID) []policy.NodeID {
 	if len(o.out.Drains) == 0 || !slices.ContainsFunc(nodes, o.leaves) {
 		return nodes
@@ -144,7 +144,7 @@ func (o *deletionOrder) staying(nodes []policy.NodeID) []policy.NodeID {
 	return slices.DeleteFunc(slices.Clone(nodes), o.leaves)
 }
 
-// rankEach adds each of nodes on its own: what its pods are differs from node to node.
+// rankEach adds each of nodes as a run of its own, since their pods differ.
 func (o *deletionOrder) rankEach(nodes []policy.NodeID) {
 	for i, id := range nodes {
 		if o.leaves(id) {
@@ -157,7 +157,8 @@ func (o *deletionOrder) rankEach(nodes []policy.NodeID) {
 	}
 }
 
-// addPods counts the pods of the node of r, of which those go whose template does.
+// addPods counts the pods of the node of r. A pod goes if its template does and no other controller
+// set its deletion cost.
 func (o *deletionOrder) addPods(r *run) {
 	k, first := &o.e.ranking, true
 	for _, p := range o.e.pods.on(r.nodes[0]) {
@@ -176,19 +177,18 @@ func (o *deletionOrder) addPods(r *run) {
 	}
 }
 
-// A ratio is the Spot part of the nodes that are kept, if an exact share must be held, and the
-// nodes to choose from.
+// A ratio tracks the Spot share of the nodes that are kept, if an exact share is required, and the
+// nodes still to choose from.
 type ratio struct {
 	s                 *policy.Snapshot
 	pool              *policy.Pool
-	spot, total       int64  // units of the share that are kept
-	remaining         [2]int // nodes to choose from, on demand and on spot
+	spot, total       int64  // units of the pool's share that are kept
+	remaining         [2]int // number of nodes to choose from, on-demand and Spot
 	size              [2]int64
 	wanted, unlimited bool
 }
 
-// ratioBeside returns the ratio of the nodes of the pool that stay whatever goes:
-// those that are not in runs.
+// ratioBeside returns the ratio of the nodes of the pool that are not in runs.
 func (o *deletionOrder) ratioBeside(runs []run) *ratio {
 	x := &ratio{s: o.s, pool: o.pool, unlimited: !o.pool.Share.Exact}
 	if x.unlimited {
@@ -209,7 +209,7 @@ func (o *deletionOrder) ratioBeside(runs []run) *ratio {
 	return x
 }
 
-// of returns 1 for a market of spot, else 0, and the units of the share of a node.
+// of returns 1 for a Spot market and 0 for others, and the size of a node in units of the share.
 func (x *ratio) of(m policy.MarketID) (spot int, size int64) {
 	if x.s.Markets[m].Capacity == policy.Spot {
 		spot = 1
@@ -217,8 +217,8 @@ func (x *ratio) of(m policy.MarketID) (spot int, size int64) {
 	return spot, share.Units(x.s, x.pool.ID, m)
 }
 
-// next finds the capacity type of the next node: a node of mean size of the type that brings the
-// share nearer, while there is one.
+// next sets the capacity type of the next node: the type of which a node of mean size brings the
+// pool nearer to its share, if such nodes remain.
 func (x *ratio) next() {
 	x.wanted = x.remaining[1] > 0
 	if x.remaining[0] > 0 && x.remaining[1] > 0 {
@@ -227,7 +227,7 @@ func (x *ratio) next() {
 	}
 }
 
-// wants reports whether a node of market m may come next.
+// wants reports whether a node of market m may be next.
 func (x *ratio) wants(m policy.MarketID) bool {
 	return x.unlimited || (x.s.Markets[m].Capacity == policy.Spot) == x.wanted
 }
@@ -246,24 +246,24 @@ func (x *ratio) add(m policy.MarketID) {
 }
 
 const (
-	// misplaced is by how much, as a part of the nodes, one may stand elsewhere in
-	// the order than it should before its pods are given another cost.
+	// misplaced is how far a node may be from its position in the order, as a fraction of the
+	// number of nodes, before its pods get another cost.
 	misplaced = 0.15
 
-	// orderStep is between the costs of two adjacent nodes when all are renumbered, so that later
-	// ones find a place between them.
+	// orderStep is the distance between the costs of adjacent nodes when all are renumbered, so
+	// that later nodes fit between them.
 	orderStep = 1 << 16
 
-	// leavingCost is that of pods on nodes which are on their way out.
+	// leavingCost is the deletion cost of pods on nodes that are leaving.
 	leavingCost = math.MinInt32 / 2
 )
 
-// settleMax is how often costs are looked at again until none changes.
+// settleMax is the maximum number of passes until the costs no longer change.
 const settleMax = 4
 
-// A numbering finds the deletion costs of nodes in the order in which they are kept. It works
-// in the memory that it has. found holds the costs of asked, which follow from it alone: most
-// often the order and the costs in it are those of the last time.
+// A numbering computes the deletion costs of nodes in the order in which they are kept. It reuses
+// its memory, and caches in found the result for asked: usually neither the order nor its costs
+// have changed since the last call.
 type numbering struct {
 	asked, found []int32
 
@@ -272,9 +272,10 @@ type numbering struct {
 	staying              []bool
 }
 
-// of returns the deletion costs of nodes in the order in which they are kept, below 0, which is the
-// default cost of pods. With these costs as held it would return the same, so that written costs
-// are stable. held are the costs that the nodes have. The list is valid until the next call.
+// of returns the deletion costs of nodes in the order in which they are kept. held are the present
+// costs of these nodes. All results are negative, below the default cost of pods. Called with its
+// result, it returns the same costs, so that written costs are stable. The result is valid until
+// the next call.
 func (x *numbering) of(held []int32) []int32 {
 	if slices.Equal(held, x.asked) {
 		return x.found
@@ -291,24 +292,24 @@ func (x *numbering) of(held []int32) []int32 {
 	return x.found
 }
 
-// evenly renumbers all costs.
+// evenly assigns evenly spaced costs to all nodes.
 func evenly(costs []int32) {
 	for i := range costs {
 		costs[i] = int32(-(i + 1) * orderStep)
 	}
 }
 
-// renumber fills in costs in place of held: a node that stands about where it
-// should keeps what it has, and the others are put between.
+// renumber sets costs from held: a node near its position in the order keeps its cost, and the
+// others get costs in between.
 func (x *numbering) renumber(held, costs []int32) {
 	x.given, x.highest, x.stays = x.given[:0], x.highest[:0], x.stays[:0]
 	for i, cost := range held {
-		if cost < 0 && cost > leavingCost { // it has a cost
+		if cost < 0 && cost > leavingCost { // the node has a cost
 			x.highest = append(x.highest, -int64(cost)<<32|int64(len(x.given)))
 			x.given = append(x.given, int32(i))
 		}
 	}
-	slices.Sort(x.highest) // places in given, those with the highest costs first
+	slices.Sort(x.highest) // indexes in given, highest costs first
 	away := max(2, int(misplaced*float64(len(held))))
 	x.staying = scratch.Zeroed(x.staying, len(held))
 	for k, at := range x.highest {
@@ -322,12 +323,12 @@ func (x *numbering) renumber(held, costs []int32) {
 	}
 }
 
-// between fills in costs: those of stays are unchanged, and each other node comes after the number
-// of these that must be kept longer than it. It reports whether there were enough costs between.
+// between sets costs. The nodes in stays keep theirs, and the nodes between them in the order get
+// costs in between. It reports whether there are enough costs.
 func (x *numbering) between(held, costs []int32) bool {
 	next, upper := 0, int64(0)
 	for k := range len(x.stays) + 1 {
-		began, n := next, int64(0) // the others that as many of stays are before as were put so far
+		began, n := next, int64(0) // n is the number of nodes up to the next one that stays
 		for ; next < len(held) && !x.staying[next]; next++ {
 			n++
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A payoff holds what moves save and what they cost, in dollars over the time that a saving
-// lasts. It changes nothing.
+// A payoff computes what moves save and what they cost, in dollars over the time that a saving
+// lasts. It has no side effects.
 type payoff struct {
 	*poolContext
 	prices  *prices
@@ -21,7 +21,7 @@ type payoff struct {
 	costs   *moveCosts
 }
 
-// pays reports whether the saving of t is worth its disturbance.
+// pays reports whether the saving of t exceeds its costs and the required edge.
 func (p *payoff) pays(t *trial) bool {
 	edge := p.e.cfg.Edge
 	if p.pool.SavingsThreshold > 0 {
@@ -35,14 +35,13 @@ func (p *payoff) pays(t *trial) bool {
 	return p.jobs.within(p.savings(t), saving.Float(), t.pods)+p.recommended(t.node, t.pods) > cost
 }
 
-// savings returns what t saves while the saving lasts, in dollars. What the
-// node's market asks above the best one is saved for long, the rest until the
-// demand is another.
+// savings returns the saving of t in dollars while it lasts. The part of it that is the premium of
+// the node's market over the best market lasts long, the rest until the demand changes.
 func (p *payoff) savings(t *trial) float64 {
 	return p.lasts(t.node, (t.before - t.after - t.risk).Float())
 }
 
-// lasts returns the total of a saving, in dollars an hour, at node n while it lasts.
+// lasts returns the total in dollars of a saving, in dollars per hour, at node n while it lasts.
 func (p *payoff) lasts(n *policy.Node, saving float64) float64 {
 	if saving < 0 {
 		return float64(saving * p.e.cfg.Holding.Hours())
@@ -56,15 +55,15 @@ func (p *payoff) lasts(n *policy.Node, saving float64) float64 {
 	return float64(premium*lasting.Hours()) + float64((saving-premium)*p.e.cfg.Holding.Hours())
 }
 
-// settled is how long it lasts that spot costs less than on demand.
+// settled is how long Spot is assumed to stay cheaper than on-demand.
 const settled = 72 * time.Hour
 
-// overlapHours is how long a node and its replacement are paid for both.
+// overlapHours is how long both a node and its replacement are paid for.
 const overlapHours = 0.05
 
-// recommended returns what it saves in dollars to leave a node now that the
-// provider recommends to leave: the part of recommendations that come true times
-// what the sudden loss of its pods would cost.
+// recommended returns the saving in dollars of leaving a node now that the provider recommends
+// leaving: the fraction of recommendations that come true times the cost of suddenly losing its
+// pods.
 func (p *payoff) recommended(n *policy.Node, pods []policy.Pod) float64 {
 	if n.Recommended == 0 || p.s.Now.Sub(n.Recommended) > recommendedFor {
 		return 0
@@ -72,9 +71,8 @@ func (p *payoff) recommended(n *policy.Node, pods []policy.Pod) float64 {
 	return p.lossTogether(pods) * cometrue
 }
 
-// lossTogether returns what the sudden loss of pods that stand on one node costs in
-// dollars: each is missed, and a workload pays the penalty of an outage for those that it
-// cannot spare.
+// lossTogether returns the cost in dollars of suddenly losing pods that run on one node: each is
+// missing, and a workload pays the penalty of an outage for those that it cannot spare.
 func (p *payoff) lossTogether(pods []policy.Pod) float64 {
 	count := make([]int32, len(p.s.Workloads))
 	loss := 0.0
@@ -95,15 +93,15 @@ func (p *payoff) lossTogether(pods []policy.Pod) float64 {
 	return loss
 }
 
-// recommendedFor is how long a recommendation says something of a node, and
-// cometrue the part of recommendations that the provider follows with a reclaim in
-// that time: users report many more than reclaims.
+// recommendedFor is how long a recommendation is relevant, and cometrue the fraction of
+// recommendations that the provider follows with a reclaim in that time: users report many more
+// recommendations than reclaims.
 const (
 	recommendedFor = time.Hour
 	cometrue       = 0.25
 )
 
-// moving returns what it costs in dollars to move pods.
+// moving returns the cost of moving pods, in dollars.
 func (p *payoff) moving(pods []policy.Pod) float64 {
 	cost := 0.0
 	for i := range pods {
@@ -114,16 +112,15 @@ func (p *payoff) moving(pods []policy.Pod) float64 {
 	return cost
 }
 
-// moveCosts is what it costs in dollars that pods of a workload are moved. Slices are by
-// workload, and as long as there are workloads.
+// A moveCosts contains the costs of moving pods, in dollars. Slices are by workload.
 type moveCosts struct {
-	each    []float64 // what the move of a pod costs
-	slack   []int32   // pods that may be missing
-	penalty []float64 // for a pod that may not be missing and is
+	each    []float64 // cost of moving a pod
+	slack   []int32   // number of pods that may be missing
+	penalty []float64 // for each pod that is missing beyond slack
 }
 
-// moveCostsOf reads what it costs that pods are moved which are ready now. A pod is missed
-// until it serves elsewhere, and where its workload can spare none that is an outage.
+// moveCostsOf returns the costs of moving pods that are ready now. A pod is missing until it is
+// ready elsewhere, and if its workload can spare none that is an outage.
 func moveCostsOf(s *policy.Snapshot, e *Policy, perPod *podLosses) moveCosts {
 	n := len(s.Workloads)
 	c := moveCosts{each: make([]float64, n), slack: make([]int32, n), penalty: make([]float64, n)}
@@ -154,7 +151,7 @@ func moveCostsOf(s *policy.Snapshot, e *Policy, perPod *podLosses) moveCosts {
 			minutes[w] = (t.Startup + restartDelay).Minutes()
 		}
 		switch {
-		case s.Workloads[w].Kind == policy.KindJob: // its work counts, see redone
+		case s.Workloads[w].Kind == policy.KindJob: // its work counts; see redone
 		case t.OutageCost > 0:
 			c.penalty[w] = float64(t.OutageCost.Float()*minutes[w]) / 60
 		default:
@@ -172,24 +169,23 @@ func moveCostsOf(s *policy.Snapshot, e *Policy, perPod *podLosses) moveCosts {
 	return c
 }
 
-// restartDelay is the time, in addition to its start-up, until an evicted pod serves again
-// elsewhere.
+// restartDelay is the time, in addition to its start-up, until an evicted pod is ready elsewhere.
 const restartDelay = 20 * time.Second
 
-// What is lost with a market or a zone is priced, not forbidden: a workload pays the
-// penalty of an outage for each pod there that it cannot spare, as often as such a loss is
-// expected. So a small pool may stand on two nodes, and one that has met shocks may not.
+// What is lost with a market or a zone is priced, not forbidden: a workload pays the penalty of an
+// outage for each pod there that it cannot spare, as often as such a loss is expected. So a small
+// pool may run on two nodes, but not after it has had shocks.
 
-// A moveRisk holds what tentative moves put at risk, at the cost of missed pods. When since and
-// instead return, the tentative moves are those from before.
+// A moveRisk computes the risk that tentative moves add, at the cost of missing pods. since and
+// instead leave the tentative moves as they were.
 type moveRisk struct {
 	*poolContext
 	reclaims *reclaims
 	costs    *moveCosts
 }
 
-// An addedRisk is what is expected to be lost more, in dollars an hour, and where most of
-// it: a group and a workload there, or None.
+// An addedRisk is the additional expected loss, in dollars per hour, and the group and the workload
+// with the largest part of it; the workload is None if no part is positive.
 type addedRisk struct {
 	sum      float64
 	group    workload.Group
@@ -197,7 +193,7 @@ type addedRisk struct {
 	most     float64
 }
 
-// add counts dollars an hour that w is expected to lose more with g.
+// add adds the given dollars per hour, which w is expected to lose with g.
 func (a *addedRisk) add(dollars float64, w policy.WorkloadID, g workload.Group) {
 	a.sum += dollars
 	if dollars > a.most {
@@ -205,14 +201,14 @@ func (a *addedRisk) add(dollars float64, w policy.WorkloadID, g workload.Group) 
 	}
 }
 
-// since returns what is put at risk by the tentative moves from the n-th on.
+// since returns the risk that the tentative moves from the n-th on add.
 func (r *moveRisk) since(n int) addedRisk {
 	moves := slices.Clone(r.e.moved[n:])
 	r.e.undo(n)
 	return r.of(moves)
 }
 
-// of moves pods tentatively, and returns what that puts at risk.
+// of moves pods tentatively, and returns the risk that this adds.
 func (r *moveRisk) of(moves []podMove) addedRisk {
 	a := addedRisk{workload: policy.None}
 	for _, x := range moves {
@@ -230,7 +226,7 @@ func (r *moveRisk) of(moves []podMove) addedRisk {
 	return a
 }
 
-// between adds what is put at risk when a pod of w goes from one group to another.
+// between adds the change of risk when a pod of w moves from one group to another.
 func (r *moveRisk) between(a *addedRisk, w policy.WorkloadID, from, to workload.Group) {
 	slack := max(0, r.costs.slack[w])
 	if pen := float64(r.costs.penalty[w] * r.reclaims.losses(from)); pen > 0 && r.e.exposure.Pods(w, from) > slack {
@@ -241,8 +237,8 @@ func (r *moveRisk) between(a *addedRisk, w policy.WorkloadID, from, to workload.
 	}
 }
 
-// instead returns the additional risk, in dollars an hour, if the pods of there, which have moved
-// tentatively, went to market id.
+// instead returns the additional risk, in dollars per hour, if the pods of there, which have moved
+// tentatively, moved to market id instead.
 func (r *moveRisk) instead(there []podMove, id policy.MarketID) float64 {
 	began := len(r.e.moved)
 	instead := slices.Clone(there)
@@ -253,7 +249,7 @@ func (r *moveRisk) instead(there []podMove, id policy.MarketID) float64 {
 	sum := r.of(instead).sum
 	r.e.undo(began)
 	sum -= r.of(there).sum
-	r.e.moved = r.e.moved[:began] // those of there are already in it
+	r.e.moved = r.e.moved[:began] // the moves of there are already in it
 	return sum
 }
 
@@ -273,7 +269,7 @@ func zoneOf(s *policy.Snapshot, id policy.MarketID) policy.ZoneID {
 	return s.Markets[id].Zone
 }
 
-// A podMove is a pod with a new tentative place.
+// A podMove is a pod with its tentative market.
 type podMove struct {
 	workload policy.WorkloadID
 	from     policy.NodeID
@@ -287,7 +283,7 @@ func (e *Policy) move(x podMove) {
 	e.moved = append(e.moved, x)
 }
 
-// undo takes back all moves but the first n.
+// undo undoes all moves except the first n.
 func (e *Policy) undo(n int) {
 	for k := len(e.moved) - 1; k >= n; k-- {
 		x := &e.moved[k]

@@ -8,9 +8,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A places holds where pods of the pool may be placed while moves are planned. The nodes that the
-// plan buys have the ids that follow the snapshot's: the k-th is in the space under tokens[k], in
-// the market bought[k]. available are the nodes that may have free capacity for a pod.
+// A places tracks where pods of the pool may be placed while moves are planned. The nodes that the
+// plan buys have the ids after those of the snapshot: the k-th is named tokens[k] in the space, and
+// is in market bought[k]. available are the nodes that may have free capacity for a pod.
 type places struct {
 	*poolContext
 	available []policy.NodeID
@@ -18,7 +18,7 @@ type places struct {
 	bought    []policy.MarketID
 }
 
-// findPlaces reads the nodes of the pool with pods that may have free capacity for one more.
+// findPlaces returns the nodes of the pool that have pods and may have free capacity for one more.
 func findPlaces(x *poolContext) places {
 	l := places{poolContext: x}
 	for _, id := range l.e.roomy.nodes {
@@ -29,16 +29,16 @@ func findPlaces(x *poolContext) places {
 	return l
 }
 
-// A roomyNodes holds the nodes, ascending, that stay and may have free capacity for a pod: their
-// free resources are at least the smallest request of a pod. It is kept from decision to decision,
-// and nodes that changed, or whose pods did, are examined again.
+// A roomyNodes lists, in ascending order, the nodes that stay and may have free capacity for a pod:
+// their free resources are at least the smallest request of a pod. It is kept from decision to
+// decision, and nodes that changed, or whose pods changed, are examined again.
 type roomyNodes struct {
 	nodes []policy.NodeID
 	least policy.Resources
 }
 
-// read brings it to s, of which e has read the nodes and pods; the others are as they were in
-// the given snapshot.
+// read updates the list to s. e must have read the nodes and pods of s. since is the mark of the
+// snapshot that was read last.
 func (x *roomyNodes) read(e *Policy, s *policy.Snapshot, since policy.Mark) {
 	least := policy.Resources{CPU: math.MaxInt64, Memory: math.MaxInt64}
 	for i := range s.Templates {
@@ -60,12 +60,12 @@ func (x *roomyNodes) read(e *Policy, s *policy.Snapshot, since policy.Mark) {
 	}
 }
 
-// holdsBoth reports whether free is enough of CPU and, if memory is requested, of memory.
+// holdsBoth reports whether free has enough CPU and, if memory is requested, enough memory.
 func holdsBoth(free, need policy.Resources) bool {
 	return need.CPU <= free.CPU && (need.Memory == 0 || need.Memory <= free.Memory)
 }
 
-// freeOn returns what is free on a node, CPU and memory at least.
+// freeOn returns the free resources of a node, at least CPU and memory.
 func (l *places) freeOn(id policy.NodeID) policy.Resources {
 	if l.sp != nil {
 		return l.sp.Free(id)
@@ -81,15 +81,15 @@ func (l *places) fitsBeside(from policy.NodeID, need policy.Resources) bool {
 	})
 }
 
-// target returns the node other than from that takes p: the fullest of those where it
-// adds nothing to what the loss of one group would take, else of all.
+// target returns the node other than from to which p should move, or None. It prefers nodes where p
+// adds nothing to the loss with any one group, and among these the fullest.
 func (l *places) target(p *policy.Pod, from policy.NodeID) policy.NodeID {
 	best, free, adds := policy.NodeID(policy.None), int64(0), false
 	t := &l.s.Templates[p.Template]
 	for _, id := range l.available {
 		f := l.sp.Free(id).CPU
 		if f < t.Requests.CPU || best >= 0 && !adds && f >= free || id == from || l.sp.Check(p, id) != placement.OK {
-			continue // the first two cost little, and leave few to be checked
+			continue // the first checks are cheap, and leave few nodes for Check
 		}
 		more := from >= 0 && l.e.exposure.ChangeOf(t.Workload, 1, from, l.marketOf(id)) > 0
 		if best < 0 || adds && !more || adds == more && f < free {
@@ -99,7 +99,7 @@ func (l *places) target(p *policy.Pod, from policy.NodeID) policy.NodeID {
 	return best
 }
 
-// marketOf returns the market of a node that is there, or that the round buys.
+// marketOf returns the market of a node of the snapshot, or of one that the round buys.
 func (l *places) marketOf(id policy.NodeID) policy.MarketID {
 	if k := int(id) - len(l.s.Nodes); k >= 0 {
 		return l.bought[k]
@@ -107,7 +107,7 @@ func (l *places) marketOf(id policy.NodeID) policy.MarketID {
 	return l.s.Nodes[id].Market
 }
 
-// addNode adds a node of offer o to the space, and returns its id there.
+// addNode adds a node of offer o to the space, and returns its id.
 func (l *places) addNode(o *placement.Offer, token string) policy.NodeID {
 	id := policy.NodeID(len(l.s.Nodes) + len(l.tokens))
 	l.tokens, l.bought = append(l.tokens, token), append(l.bought, o.Market)
@@ -120,13 +120,13 @@ func (l *places) addNode(o *placement.Offer, token string) policy.NodeID {
 	return id
 }
 
-// remove takes out a node that is emptied.
+// remove removes a node that is drained from the available nodes.
 func (l *places) remove(n policy.NodeID) {
 	l.available = slices.DeleteFunc(l.available, func(t policy.NodeID) bool { return t == n })
 }
 
-// unload takes the pods off node n, and returns them, largest first. It reports false,
-// and takes none off, when pods of other nodes are to come there.
+// unload unbinds the pods of node n and returns them, largest first. If pods of other nodes are
+// planned to move to n, it unbinds none and reports false.
 func (l *places) unload(n policy.NodeID) (pods []policy.Pod, alone bool) {
 	s := l.s
 	for _, id := range l.space().Pods(n) {

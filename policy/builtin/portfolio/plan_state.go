@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A planState is what is known of one pool, and decided for it, while a plan is made. Each part is
-// read from those that it is given.
+// A planState is the state of one pool, and the decisions for it, while a plan is made. Each part
+// reads only the parts that it is given.
 type planState struct {
 	*poolContext
 	ledger        *ledger
@@ -25,7 +25,7 @@ type planState struct {
 	refusals      *refusals
 }
 
-// newPlanState reads the state of the pool and finds its target share.
+// newPlanState reads the state of the pool and chooses its target share.
 func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Plan, m policy.PoolMemory) *planState {
 	x := &poolContext{e: e, s: s, pool: p, out: plan, memory: m, kept: &e.pools[p.ID]}
 	progress := readProgress(x)
@@ -47,7 +47,7 @@ func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Pl
 	return d
 }
 
-// decide plans what is done in the pool. All pools have been looked at before.
+// decide plans the actions for the pool. The states of all pools must have been read before.
 func (d *planState) decide() {
 	d.steering.steer()
 	defer d.refusals.addTo()
@@ -62,9 +62,9 @@ func (d *planState) decide() {
 	order.plan()
 }
 
-// keepWithin takes out of plan the launches and drains of the pool that put more at risk
-// than they can save, of those from the given ones on, and adds a hold for each node that
-// stays for it.
+// keepWithin checks the launches and drains of the pool from the given indexes on. It removes those
+// that add more risk than they can save from plan, and adds a hold for each node that stays for
+// that reason.
 func (d *planState) keepWithin(plan *policy.Plan, launches, drains int) {
 	d.out, d.refusals.holds = plan, nil
 	var bought []policy.Launch
@@ -101,8 +101,8 @@ func (d *planState) keepWithin(plan *policy.Plan, launches, drains int) {
 	d.refusals.addTo()
 }
 
-// A poolContext is one pool while a plan is made, and the plan. All parts of a planState
-// share it, so that each sees what the others have planned and remembered.
+// A poolContext is one pool while a plan is made, and the plan. All parts of a planState share it,
+// so that each sees what the others have planned and remembered.
 type poolContext struct {
 	e      *Policy
 	s      *policy.Snapshot
@@ -110,17 +110,17 @@ type poolContext struct {
 	out    *policy.Plan
 	memory policy.PoolMemory
 
-	// changed says that the memory is not what it was.
+	// changed reports whether the memory has changed.
 	changed bool
 
-	kept *poolScratch // the pool's
+	kept *poolScratch // of the pool
 
 	// sp is the snapshot with tentative placements. It is nil until it is needed, and again after
-	// each step whose placements do not hold for the next one.
+	// each step whose placements do not apply to the next one.
 	sp *placement.Space
 }
 
-// A poolScratch is memory of one pool that is kept from decision to decision.
+// A poolScratch is memory of one pool that is reused from decision to decision.
 type poolScratch struct {
 	losses podLosses
 	tags   placement.Tags
@@ -135,13 +135,13 @@ func (x *poolContext) space() *placement.Space {
 	return x.sp
 }
 
-// consolidates reports whether the policy moves pods in the pool to save money, and the
-// provisioner does not.
+// consolidates reports whether this policy, and not the provisioner, moves pods in the pool to save
+// money.
 func (x *poolContext) consolidates() bool {
 	return !x.e.cfg.Fixed && x.pool.Provisioner == policy.ProvisionerKarpenter && x.pool.Levers.Launch
 }
 
-// leaves reports whether the plan empties node n already.
+// leaves reports whether the plan drains node n.
 func (x *poolContext) leaves(n policy.NodeID) bool {
 	for i := range x.out.Drains {
 		if x.out.Drains[i].Node == n {
@@ -151,7 +151,8 @@ func (x *poolContext) leaves(n policy.NodeID) bool {
 	return false
 }
 
-// holds reports whether p counts as one of the pool's.
+// holds reports whether p counts as a pod of the pool. A pod without a node counts if it is
+// nominated for a node of the pool, or if there is only one pool.
 func (x *poolContext) holds(p *policy.Pod) bool {
 	if p.Phase == policy.PodGone || p.Phase == policy.PodTerminating {
 		return false

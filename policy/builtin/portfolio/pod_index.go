@@ -7,54 +7,57 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A podIndex holds the properties of the pods of a snapshot that are read most, in little memory
-// and by node, so that a query need not visit all pods. It is kept from decision to decision, since
-// few pods change in between. For any snapshot its content equals that of an index that is rebuilt.
+// A podIndex is a compact index by node of the properties of pods that are read most, so that a
+// query need not visit all pods. It is kept from decision to decision, since few pods change in
+// between. For any snapshot its content equals that of an index that is rebuilt.
 type podIndex struct {
 	mark policy.Mark // of the snapshot that was read last
 	all  []podEntry  // by pod
 
-	// nodes holds by node its pods, ascending, DaemonSets' left out.
+	// nodes are, by node, its pods in ascending order, without DaemonSet pods.
 	nodes [][]boundPod
 
-	// needed is by node the requests of these pods, CPU, memory and accelerators, and daemons the
-	// requests of DaemonSets' pods.
+	// needed is, by node, the total requests of these pods for CPU, memory and accelerators, and
+	// daemons the total requests of DaemonSet pods.
 	needed, daemons []policy.Resources
 
-	// groups holds by node how many of these pods are of which template, ascending, those left
-	// out that are ending, and sets says what all have in common.
+	// groups are, by node, the numbers of these pods by template in ascending order, without
+	// terminating pods. sets summarises these pods.
 	groups [][]podGroup
 	sets   []podSet
 
-	// touched are the nodes whose pods changed with the snapshot that was read last, and dirty says
-	// so by node while it is read; `anew` says that all were read, and these are not listed.
+	// touched are the nodes whose pods changed with the snapshot that was read last. dirty reports,
+	// by node, whether it is in touched, during a read. `anew` reports that all pods were read;
+	// touched is then incomplete.
 	touched []policy.NodeID
 	dirty   []bool
 	anew    bool
 
-	// pending are the pods without a node that a scheduler would place, ascending.
+	// pending are the pods without a node that a scheduler would place, in ascending order.
 	pending []policy.PodID
 
-	// needs is by template the requests of its pods, as read last.
+	// needs are, by template, the requests of its pods as of the last read.
 	needs []podNeeds
 
-	// standing[(1+p)*templates+t] is the number of pods of t that are bound to a node of pool p or
-	// are promised a place there, excluding DaemonSets' pods and pods that are ending; with None
-	// for p, the number of those that have no place.
+	// standing[(1+p)*templates+t] is the number of pods of t that are bound to, or nominated for, a
+	// node of pool p, without DaemonSet pods and terminating pods. For p = None it is the number of
+	// such pods without a node.
 	standing []int32
-	cells    []int32       // by pod, its place in standing, below zero of one that does not count
+	cells    []int32       // by pod, its index in standing; negative if it does not count
 	hosts    []host        // by node
-	places   scratch.Lists // of pods, by podEntry.at
+	places   scratch.Lists // pods by podEntry.at
 
-	// usable is by 1 + pool the number of its usable nodes, and daemonsThere the requests of
-	// DaemonSets' pods on these.
-	ready        []int32 // by template, the pods at their nodes that are ready, no DaemonSet's
+	// ready is the number of ready pods on their nodes by template, without DaemonSet pods. usable
+	// is the number of usable nodes of a pool, and daemonsThere the total requests of DaemonSet
+	// pods on them, both by 1 + pool.
+	ready        []int32 // by template
 	usable       []int64
 	daemonsThere []policy.Resources
 }
 
-// A host is what of a node decides how its pods count. A fixed node is not spot: pods there
-// of a service that can spare none are not moved to spot, and so nothing takes them.
+// A host contains the properties of a node that determine how its pods count. A fixed node is not
+// Spot: pods there that belong to a service that can spare none are not moved to Spot, and so
+// cannot be reclaimed.
 type host struct {
 	pool          policy.PoolID
 	fixed, usable bool
@@ -66,29 +69,29 @@ type podGroup struct {
 	n        int32
 }
 
-// A podNeeds is what of a template decides how its pods are counted.
+// A podNeeds contains the properties of a template that determine how its pods are counted.
 type podNeeds struct {
 	daemon bool
 	all    policy.Resources
 	sum    policy.Resources  // CPU, memory and accelerators
-	kind   policy.TemplateID // the first with the same requests
+	kind   policy.TemplateID // first template with the same CPU, memory and accelerators
 }
 
-// A podSet is what the pods of a node have in common.
+// A podSet summarises the pods of a node.
 type podSet struct {
 	n     int32
-	mates int32 // the most of them that are of one template, those left out that are ending
+	mates int32 // maximum number of pods of one template, without terminating pods
 
-	// kind is that of all of them, None if they are of several, one is ending, or another
-	// controller set the deletion cost of one.
+	// kind is the kind of all pods. It is None if their kinds differ, one is terminating, or
+	// another controller set the deletion cost of one.
 	kind policy.TemplateID
 
-	cost  int32 // the least deletion cost of them, 0 where they have none
-	stale bool  // not all have it
-	held  bool  // one of them is not ready, or not to be disrupted
+	cost  int32 // lowest deletion cost of the pods; 0 without pods
+	stale bool  // some pods have another deletion cost
+	held  bool  // some pod is not ready, or must not be disrupted
 }
 
-// setOf returns what the pods of a node have in common.
+// setOf returns the summary of the pods of a node.
 func (x *podIndex) setOf(node policy.NodeID) podSet {
 	pods := x.nodes[node]
 	set := podSet{n: int32(len(pods)), kind: policy.None}
@@ -112,22 +115,22 @@ func (x *podIndex) setOf(node policy.NodeID) podSet {
 	return set
 }
 
-// A podEntry is a pod. An entry whose phase is PodGone holds no pod.
+// A podEntry is the state of a pod. An entry with the phase PodGone has no pod.
 type podEntry struct {
 	template     policy.TemplateID
-	at           policy.NodeID // where it stands, else where it is promised a place
+	at           policy.NodeID // its node, or else the node for which it is nominated
 	node         policy.NodeID
 	nominated    policy.NodeID
-	cost         int32 // what it costs to delete it, as Pod.DeletionCost
+	cost         int32 // as Pod.DeletionCost
 	phase        policy.PodPhase
-	bound        bool // it is bound to its node
+	bound        bool // bound to its node
 	gated        bool
 	daemon       bool
 	fixed        bool // another controller set its deletion cost
 	doNotDisrupt bool
 }
 
-// A boundPod is what is asked most of a pod that holds a place on a node.
+// A boundPod contains the properties of a pod on a node that are read most.
 type boundPod struct {
 	id       policy.PodID
 	template policy.TemplateID
@@ -136,7 +139,7 @@ type boundPod struct {
 	phase    policy.PodPhase // starting, ready or terminating
 }
 
-// read counts the pods of s that are not as they were read last.
+// read updates the index to s: it recounts the pods that changed.
 func (x *podIndex) read(s *policy.Snapshot) {
 	x.touched, x.anew = x.touched[:0], false
 	if !x.readNeeds(s) || len(s.Nodes) < len(x.nodes) || len(s.Pods) < len(x.all) || len(x.usable) != 1+len(s.Pools) {
@@ -170,15 +173,14 @@ func (x *podIndex) read(s *policy.Snapshot) {
 	x.mark = s.Mark()
 }
 
-// touch notes that the pods of n changed.
+// touch records that the pods of n changed.
 func (x *podIndex) touch(n policy.NodeID) {
 	if !x.dirty[n] {
 		x.dirty[n], x.touched = true, append(x.touched, n)
 	}
 }
 
-// readHosts re-reads the hosts that changed. A node that is another host than before also has other
-// pods, so that few are recounted for it.
+// readHosts reads the hosts that changed again and recounts their pods. That affects few pods.
 func (x *podIndex) readHosts(s *policy.Snapshot) {
 	for len(x.hosts) < len(s.Nodes) {
 		x.hosts = append(x.hosts, host{pool: policy.None})
@@ -199,7 +201,7 @@ func (x *podIndex) readHosts(s *policy.Snapshot) {
 	}
 }
 
-// countHost counts a node in (1) with its host, or out (-1).
+// countHost adds (sign 1) or removes (sign -1) a node in the counts of its pool.
 func (x *podIndex) countHost(n policy.NodeID, sign int64) {
 	if h := x.hosts[n]; h.usable {
 		x.usable[1+h.pool] += sign
@@ -207,7 +209,7 @@ func (x *podIndex) countHost(n policy.NodeID, sign int64) {
 	}
 }
 
-// stand counts a pod where it stands now.
+// stand moves a pod to its present cell of standing.
 func (x *podIndex) stand(id policy.PodID) {
 	if was := x.cells[id]; was >= 0 {
 		x.standing[was]--
@@ -218,7 +220,7 @@ func (x *podIndex) stand(id policy.PodID) {
 	}
 }
 
-// cellOf returns the place of a pod in standing, below zero of one that does not count.
+// cellOf returns the index of a pod in standing, or None if it does not count.
 func (x *podIndex) cellOf(e *podEntry) int32 {
 	if e.daemon || e.phase == policy.PodGone || e.phase == policy.PodTerminating {
 		return policy.None
@@ -232,12 +234,12 @@ func (x *podIndex) cellOf(e *podEntry) int32 {
 	return int32(int(1+pool)*len(x.needs)) + int32(e.template)
 }
 
-// standingIn returns the part of list, which is as standing is, that is of pool p.
+// standingIn returns the part of list, which is indexed like standing, for pool p.
 func standingIn[T any](x *podIndex, list []T, p policy.PoolID) []T {
 	return list[int(1+p)*len(x.needs) : int(2+p)*len(x.needs)]
 }
 
-// regrouped returns the groups of a node with one pod of t more (1) or less (-1).
+// regrouped returns the groups of a node with one pod of t added (sign 1) or removed (sign -1).
 func regrouped(groups []podGroup, t policy.TemplateID, sign int32) []podGroup {
 	at, there := slices.BinarySearchFunc(groups, t, func(g podGroup,
 		t policy.TemplateID) int {
@@ -252,10 +254,11 @@ func regrouped(groups []podGroup, t policy.TemplateID, sign int32) []podGroup {
 	return groups
 }
 
-// roomPerNode is how many pods of a node are stored before those of the next one.
+// roomPerNode is the number of pods of a node that are stored contiguously before the pods of the
+// next node.
 const roomPerNode = 8
 
-// holds reports whether e says what p is.
+// holds reports whether e is up to date with p.
 func (e *podEntry) holds(p *policy.Pod) bool {
 	return e.phase == p.Phase && (p.Phase == policy.PodGone ||
 		e.template == p.Template && e.node == p.Node && e.nominated == p.Nominated &&
@@ -290,7 +293,7 @@ func sumOf(t *policy.Template) policy.Resources {
 	return policy.Resources{CPU: t.Requests.CPU, Memory: t.Requests.Memory, GPU: t.Requests.GPU}
 }
 
-// forget empties the index.
+// forget clears the index.
 func (x *podIndex) forget(s *policy.Snapshot) {
 	x.anew, x.all, x.pending = true, x.all[:0], x.pending[:0]
 	x.nodes = x.nodes[:min(len(x.nodes), len(s.Nodes))]
@@ -306,7 +309,7 @@ func (x *podIndex) forget(s *policy.Snapshot) {
 	}
 }
 
-// change re-reads p.
+// change updates the index to p.
 func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 	e := &x.all[id]
 	x.countReady(e, -1)
@@ -339,26 +342,28 @@ func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 	x.count(id, e, 1)
 }
 
-// countReady counts a pod in (1) if it is ready, or out (-1).
+// countReady adds (sign 1) or removes (sign -1) a pod if it is ready.
 func (x *podIndex) countReady(e *podEntry, sign int32) {
 	if e.bound && !e.daemon && e.phase == policy.PodReady {
 		x.ready[e.template] += sign
 	}
 }
 
-// remains reports whether e, which holds a place on a node, holds it as p, too.
+// remains reports whether p occupies the same place on a node as e, and both are neither pending
+// nor terminating.
 func (e *podEntry) remains(p *policy.Pod) bool {
 	return e.bound && e.phase != policy.PodTerminating && p.Phase >= policy.PodStarting &&
 		p.Phase != policy.PodTerminating &&
 		e.template == p.Template && e.node == p.Node && e.nominated == p.Nominated
 }
 
-// find returns where pod id is among those of node n, or belongs, and whether it is there.
+// find returns the index of pod id among the pods of node n, or where it would be inserted, and
+// whether it was found.
 func (x *podIndex) find(id policy.PodID, n policy.NodeID) (int, bool) {
 	return slices.BinarySearchFunc(x.nodes[n], id, func(p boundPod, id policy.PodID) int { return int(p.id - id) })
 }
 
-// count takes a pod in (1) where its entry says, or out (-1).
+// count adds (sign 1) or removes (sign -1) a pod at the place in its entry.
 func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 	switch {
 	case e.bound && e.daemon:
@@ -391,13 +396,13 @@ func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 	}
 }
 
-// on returns the pods of node n, ascending.
+// on returns the pods of node n in ascending order.
 func (x *podIndex) on(n policy.NodeID) []boundPod { return x.nodes[n] }
 
-// used returns the requests of the pods of node n, CPU, memory and accelerators.
+// used returns the total requests of the pods of node n for CPU, memory and accelerators.
 func (x *podIndex) used(n policy.NodeID) policy.Resources { return x.needed[n] }
 
-// free returns the CPU and memory that no pod requests on node n.
+// free returns the CPU and memory of node n that no pod requests.
 func (x *podIndex) free(s *policy.Snapshot, n policy.NodeID) policy.Resources {
 	a, used, daemons := &s.Nodes[n].Allocatable, &x.needed[n], &x.daemons[n]
 	return policy.Resources{CPU: a.CPU - used.CPU - daemons.CPU, Memory: a.Memory - used.Memory - daemons.Memory}

@@ -1,7 +1,6 @@
-// Package portfolio is the policy that treats the nodes of a pool as a portfolio
-// of markets: it holds those that cost least once what their loss would cost is
-// counted in, spreads them so that no single loss does harm, and moves pods only
-// where the saving pays for the move.
+// Package portfolio is the policy that treats the nodes of a pool as a portfolio of markets: it
+// holds the nodes that cost least including the cost of their expected losses, spreads them so that
+// no single loss does harm, and moves pods only if the saving exceeds the cost of the move.
 package portfolio
 
 import (
@@ -17,32 +16,32 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A Policy holds a portfolio of markets in every pool. It works in memory of its
-// own and serves one goroutine at a time.
+// A Policy holds a portfolio of markets in every pool. It reuses its own memory, so only one
+// goroutine may use it at a time.
 type Policy struct {
 	cfg  Config
 	name string
 
 	exposure workload.Exposure
 	spread   capacitySpread
-	moved    []podMove         // tentative, since exposure and spread were read
+	moved    []podMove         // tentative moves since exposure and spread were read
 	pools    []poolScratch     // by pool
-	cover    *billing.Coverage // of the snapshot in hand and what is planned on it
+	cover    *billing.Coverage // of the current snapshot and what is planned on it
 
-	pods       podIndex    // of the snapshot in hand
-	nodes      nodeIndex   // its nodes
-	names      nameOrder   // of these
-	classes    nodeClasses // of these
-	roomy      roomyNodes  // of these
-	ranking    ranking     // of those of the pool in hand
-	gangs      gangIndex   // of those pods
-	nodeOffers []nodeOffer // of the pool and capacity type in hand
-	shares     []float64   // by pool, of those that are not off
+	pods       podIndex    // of the current snapshot
+	nodes      nodeIndex   // of the current snapshot
+	names      nameOrder   // of nodes
+	classes    nodeClasses // of nodes
+	roomy      roomyNodes  // of nodes
+	ranking    ranking     // of the nodes of the current pool
+	gangs      gangIndex   // of pods
+	nodeOffers []nodeOffer // of the current pool and capacity type
+	shares     []float64   // target Spot share by pool; 0 for pools that are off
 
-	space placement.Space // the memory of the last one
+	space placement.Space // kept to reuse its memory
 }
 
-// New returns the policy, or says which parameter is out of range.
+// New returns the policy, or an error that names the first parameter out of range.
 func New(cfg Config) (*Policy, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -50,11 +49,11 @@ func New(cfg Config) (*Policy, error) {
 	return &Policy{cfg: cfg, name: cfg.name(), ranking: ranking{texts: map[float64]string{}}}, nil
 }
 
-// Name returns "portfolio", with the parameters that differ from their defaults.
+// Name returns "portfolio" followed by the parameters that differ from the default.
 func (e *Policy) Name() string { return e.name }
 
-// Decide steers every pool to the markets where the demand costs least, buys for pools without a
-// provisioner, and makes the moves that pay.
+// Decide steers every pool to the markets where its demand costs least, buys for pools without a
+// provisioner, and makes the moves that pay for themselves.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	wanted := func(p policy.PoolID) float64 { return e.shares[p] }
@@ -77,7 +76,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 			continue
 		}
 		d.decide()
-		d.sp = nil // the next pool's is loaded in its memory
+		d.sp = nil // the space of the next pool reuses its memory
 		if d.changed {
 			m = m.With(d.memory)
 		}
@@ -108,7 +107,7 @@ func (e *Policy) read(s *policy.Snapshot) {
 	e.roomy.read(e, s, last)
 }
 
-// readMoves reads where pods run, without tentative moves.
+// readMoves reads where pods run, and clears the tentative moves.
 func (e *Policy) readMoves(s *policy.Snapshot) {
 	e.exposure.Read(s)
 	e.spread.read(s, &e.pods)
@@ -125,12 +124,12 @@ func (e *Policy) labelsOf(s *policy.Snapshot, pool *policy.Pool, id policy.Marke
 	return e.pools[pool.ID].tags.Labels(s, pool, id)
 }
 
-// reportEvery is how often the effect of the loss of a group is reported, in addition to when a
-// pool is steered again.
+// reportEvery is how often the effect of losing a group is reported, in addition to whenever a pool
+// is steered.
 const reportEvery = policy.Time(time.Hour / time.Millisecond)
 
-// addExposed adds a hold for every workload that the loss of one market or zone would
-// leave with less than it must have, and says whether nodes allow better.
+// addExposed adds a hold for every workload that the loss of one market or zone would leave short
+// of its required pods. The hold reports whether another placement avoids this.
 func (e *Policy) addExposed(s *policy.Snapshot, plan *policy.Plan) {
 	if s.Now%reportEvery != 0 && len(plan.Steers) == 0 {
 		return
@@ -148,7 +147,7 @@ func (e *Policy) addExposed(s *policy.Snapshot, plan *policy.Plan) {
 	}
 }
 
-// exposed returns the account of a workload that the loss of x would leave short.
+// exposed returns the explanation for a workload that the loss of x would leave short.
 func (e *Policy) exposed(s *policy.Snapshot, l *workload.Loss, x workload.Exposed) policy.Why {
 	name := s.Workloads[l.Workload].Name
 	state := name + " is"

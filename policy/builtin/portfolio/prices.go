@@ -8,34 +8,34 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A prices holds what nodes of the pool's markets cost, and the order of those that are
-// open.
+// A prices contains the costs of nodes in the pool's markets, and the ranking of the open ones.
 type prices struct {
 	*poolContext
 	demand *demand
 
-	// costs are by market what a node of it costs an hour in dollars, with its fees and what its
-	// loss would cost counted in.
+	// costs are, by market, the cost of a node in dollars per hour, including fees and the cost of
+	// its expected losses.
 	costs []float64
 
-	// ranked are the markets that are open, best first within each capacity type.
+	// ranked are the open markets, best first within each capacity type.
 	ranked []ranked
 
-	// values are those of the resources sold, on demand and on Spot, where they were needed.
+	// values are the values of the resources for sale, on-demand and on Spot, computed when first
+	// needed.
 	values [2]knownValue
 }
 
-// A ranked is a market and what the demand costs there.
+// A ranked is a market with the cost of the demand there.
 type ranked struct {
 	market   policy.MarketID
 	capacity policy.CapacityType
-	nodes    float64 // how many of them the demand takes
-	unit     float64 // dollars an hour for each core of the demand, and what comes with it
-	falling  bool    // nothing is bought there since it loses nodes
+	nodes    float64 // number of its nodes that the demand takes
+	unit     float64 // dollars per hour for each core of the demand, with its other resources
+	falling  bool    // nothing is bought in it because it is losing nodes
 }
 
-// pricesByNode returns the prices at which Spot and on demand are compared: the nodes of a pool are
-// lost as often as those that it has met, each with the pods that stand together there.
+// pricesByNode returns the prices for comparing Spot with on-demand: Spot nodes are lost at least
+// as often as the pool has observed, each with all pods that run on it.
 func pricesByNode(d *demand, l *ledger, losses *poolLosses, r *reclaims) *prices {
 	p := &prices{poolContext: d.poolContext, demand: d, costs: make([]float64, len(d.s.Markets))}
 	p.price(losses.perNode, r.hazard)
@@ -44,8 +44,8 @@ func pricesByNode(d *demand, l *ledger, losses *poolLosses, r *reclaims) *prices
 	return p
 }
 
-// byPod returns the prices of the same markets at which they are compared with each other: each is as
-// risky as it is forecast to be, and what pods lose does not depend on where they stand now.
+// byPod returns the prices for comparing the same markets with each other: each market has its
+// forecast hazard, and the cost of losing pods does not depend on where they run now.
 func (p *prices) byPod() *prices {
 	x := &prices{poolContext: p.poolContext, demand: p.demand, costs: make([]float64, len(p.costs)),
 		ranked: slices.Clone(p.ranked)}
@@ -54,7 +54,7 @@ func (p *prices) byPod() *prices {
 	return x
 }
 
-// price finds the costs for a given loss with a node, in dollars per core, and for a hazard of at
+// price computes the costs for a given loss with a node, in dollars per core, and a hazard of at
 // least the given reclaims per node-hour.
 func (p *prices) price(loss, hazard float64) {
 	s := p.s
@@ -68,11 +68,11 @@ func (p *prices) price(loss, hazard float64) {
 	}
 }
 
-// keeping returns what node n costs an hour: nothing but its fees where what was paid for in
-// advance covers it and no other node instead.
+// keeping returns the cost of node n in dollars per hour: only its fees if commitments pay for it
+// and would cover no other node instead.
 func (p *prices) keeping(n *policy.Node) float64 { return p.keepingIn(n.Market) }
 
-// keepingIn returns the same of a node of market id.
+// keepingIn returns the same for a node of market id.
 func (p *prices) keepingIn(id policy.MarketID) float64 {
 	if p.s.Markets[id].Capacity != policy.Spot && p.e.cover.Covers(id) {
 		return (p.e.cover.Saving(id) + p.s.Fees(p.pool.ID, id)).Float()
@@ -80,9 +80,9 @@ func (p *prices) keepingIn(id policy.MarketID) float64 {
 	return p.costs[id]
 }
 
-// buying returns what one more node of market id costs an hour. One that was paid
-// for in advance is taken to cost a thousandth and its fees, so that the smaller of two such is
-// bought.
+// buying returns the cost of one more node of market id in dollars per hour. A node that
+// commitments pay for is assumed to cost a thousandth of its price plus its fees, so that the
+// smaller of two such nodes is bought.
 func (p *prices) buying(id policy.MarketID) float64 {
 	if m := &p.s.Markets[id]; m.Capacity != policy.Spot && p.e.cover.Covers(id) {
 		return max(p.e.cover.Marginal(id).Float(), m.OnDemand.Float()/1000) + p.s.Fees(p.pool.ID, id).Float()
@@ -90,7 +90,7 @@ func (p *prices) buying(id policy.MarketID) float64 {
 	return p.costs[id]
 }
 
-// readOpen finds the markets that are open, of sizes that are bought.
+// readOpen finds the open markets with sizes that may be bought.
 func (p *prices) readOpen(l *ledger) {
 	s := p.s
 	p.ranked = slices.Grow(p.ranked[:0], len(p.pool.Markets))
@@ -111,9 +111,9 @@ func (p *prices) readOpen(l *ledger) {
 	p.readFalling(l)
 }
 
-// readFalling finds the ranked Spot markets that lose nodes of the cluster now: a shortage takes most
-// nodes of a market within minutes, and with them those that replace the first. They keep their rank,
-// since it soon ends. Where a zone has no other Spot market, its markets are not left out.
+// readFalling finds the ranked Spot markets that are losing nodes of the cluster: a shortage takes
+// most nodes of a market within minutes, including their replacements. They keep their rank, since
+// a shortage soon ends. If a zone has no other Spot market, its markets are not excluded.
 func (p *prices) readFalling(l *ledger) {
 	s := p.s
 	lost, open := make([]bool, len(s.Markets)), make([]bool, len(s.Zones))
@@ -136,12 +136,12 @@ func (p *prices) readFalling(l *ledger) {
 	}
 }
 
-// falls reports whether nothing is bought in market id since it loses nodes.
+// falls reports whether nothing is bought in market id because it is losing nodes.
 func (p *prices) falls(id policy.MarketID) bool {
 	return slices.ContainsFunc(p.ranked, func(r ranked) bool { return r.market == id && r.falling })
 }
 
-// needed returns what the markets are ranked for.
+// needed returns the demand for which the markets are ranked.
 func (p *prices) needed() *policy.Resources {
 	if need := &p.demand.total; need.CPU != 0 || need.Memory != 0 {
 		return need
@@ -149,7 +149,7 @@ func (p *prices) needed() *policy.Resources {
 	return &idleDemand
 }
 
-// rank orders the open markets by what the demand would cost there.
+// rank sorts the open markets by the cost of the demand there.
 func (p *prices) rank() {
 	cores := max(float64(p.needed().CPU)/1000, 0.001)
 	for i := range p.ranked {
@@ -167,16 +167,16 @@ func (p *prices) rank() {
 	})
 }
 
-// What one node may take with it: a pool is bought no node of more than smallCores vCPUs
-// that is more than half of its largest reach within a day, and none of more than mediumCores
-// that is more than a quarter of it.
+// The limits of what one node may take with it. A pool buys no node of more than smallCores vCPUs
+// that exceeds half of its largest reach within a day, and none of more than mediumCores vCPUs that
+// exceeds a quarter of it.
 const (
 	smallCores  = 8
 	mediumCores = 16
 )
 
-// largest returns the largest node that is bought, in vCPUs: no pod of the pool, and none
-// that waits, is left without a node that holds it.
+// largest returns the size of the largest node that is bought, in vCPUs. It is large enough for
+// every pod of the pool, and every pending pod.
 func (p *prices) largest() int64 {
 	cores := p.memory.Peak.CPU / 1000
 	most := min(int64(p.e.cfg.Cores), max(smallCores, min(mediumCores, cores/2), cores/4))
@@ -191,8 +191,8 @@ func (p *prices) largest() int64 {
 	return most
 }
 
-// largerFor returns most, or, if no offered node of at most that many vCPUs holds a pod of like,
-// the vCPUs of the smallest one that does.
+// largerFor returns most, or, if no offered node of at most that many vCPUs fits a pod of like, the
+// vCPUs of the smallest node that does.
 func (p *prices) largerFor(like *policy.Template, most int64) int64 {
 	least := int64(math.MaxInt64)
 	for _, id := range p.pool.Markets {
@@ -206,47 +206,46 @@ func (p *prices) largerFor(like *policy.Template, most int64) int64 {
 		}
 	}
 	if least == math.MaxInt64 {
-		return most // nothing holds it
+		return most // no node fits it
 	}
 	return least
 }
 
-// costOf returns the least that the pool's demand costs an hour on Spot, or on demand, and 0 if
-// nothing is for sale.
+// costOf returns the lowest cost of the pool's demand in dollars per hour on Spot, or on-demand,
+// and 0 if nothing is for sale.
 func (p *prices) costOf(spot bool) float64 {
 	w := p.evaluate(spot)
 	return w.of(p.demand.orIdle())
 }
 
-// A resourceValue is what resources cost where they cost least: a price for each of them
-// such that no market sells a node for less than the value of all that it offers, and
-// that the value of the demand is the largest under that. What a node costs above
-// its value is its market's premium; what it costs above the value of what is
-// used is wasted.
+// A resourceValue is the price of each resource where it costs least: prices such that no market
+// sells a node for less than the value of its free capacity, and that under this constraint
+// maximise the value of the demand. The cost of a node above its value is the premium of its
+// market; its cost above the value of what is used is waste.
 type resourceValue struct {
-	cpu, memory, gpu float64 // dollars an hour for a thousandth of a core, a byte, a device
+	cpu, memory, gpu float64 // dollars per hour for a thousandth of a core, a byte, a device
 }
 
-// of returns the value of r in dollars an hour.
+// of returns the value of r in dollars per hour.
 func (v *resourceValue) of(r policy.Resources) float64 {
 	return float64(v.cpu*float64(r.CPU)) + float64(v.memory*float64(r.Memory)) + float64(v.gpu*float64(r.GPU))
 }
 
-// ratios are the values of a byte that are tried, in those of a thousandth of a
-// core for 2^20 bytes: from nothing to where memory alone counts.
+// ratios are the values of 2^20 bytes of memory that are tried, relative to a thousandth of a core:
+// from 0 to where only memory counts.
 var ratios = [...]float64{0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6,
 	0.8, 1, 1.5, 2, 4, 8, 1000}
 
-// A nodeOffer is what a node of a market costs, and what it leaves to pods.
+// A nodeOffer is the cost of a node of a market, and its free capacity for pods.
 type nodeOffer struct{ cost, cpu, memory, gpu float64 }
 
-// outdone reports whether x costs no less than y for no more of anything, so that
-// it makes no resource cheaper.
+// outdone reports whether x costs at least as much as y and has no more of any resource, so that it
+// makes no resource cheaper.
 func (x *nodeOffer) outdone(y *nodeOffer) bool {
 	return x.cost >= y.cost && y.cost >= 0 && x.cpu <= y.cpu && x.memory <= y.memory && x.gpu <= y.gpu
 }
 
-// addUndominated returns list with x, without those that are outdone.
+// addUndominated returns list with x added, without offers that are outdone.
 func addUndominated(list []nodeOffer, x nodeOffer) []nodeOffer {
 	for i := range list {
 		if x.outdone(&list[i]) {
@@ -262,8 +261,7 @@ func addUndominated(list []nodeOffer, x nodeOffer) []nodeOffer {
 	return append(kept, x)
 }
 
-// cheapest returns the least that one of list costs for its size; 0 where none has
-// any.
+// cheapest returns the lowest ratio of cost to size in list; 0 if no offer has a positive size.
 func cheapest(list []nodeOffer, size func(*nodeOffer) float64) float64 {
 	least := -1.0
 	for i := range list {
@@ -276,8 +274,8 @@ func cheapest(list []nodeOffer, size func(*nodeOffer) float64) float64 {
 	return max(least, 0)
 }
 
-// nodeOffers returns the open markets of a capacity type, spot or not, that no other one
-// outdoes: the few that set the value of resources.
+// nodeOffers returns the open markets of a capacity type that are not outdone: the few that
+// determine the value of resources.
 func (p *prices) nodeOffers(spot bool) []nodeOffer {
 	list := p.e.nodeOffers[:0]
 	for _, r := range p.ranked {
@@ -293,8 +291,8 @@ func (p *prices) nodeOffers(spot bool) []nodeOffer {
 	return list
 }
 
-// evaluate finds the value of what the pool's markets of a capacity type offer: Spot or not. The
-// result is kept, since it is needed several times.
+// evaluate returns the value of the resources in the pool's Spot markets, or its other markets. The
+// result is cached.
 func (p *prices) evaluate(spot bool) resourceValue {
 	if v := &p.values[of(spot)]; v.known {
 		return v.value
@@ -311,8 +309,8 @@ func (p *prices) evaluate(spot bool) resourceValue {
 	return best
 }
 
-// worth returns what used, of the pods of node id, costs an hour where it costs least: on demand, or
-// with spot there only the part of pods that no Spot node holds.
+// worth returns the lowest cost of used, requests of the pods of node id, in dollars per hour:
+// on-demand, or if spot is set, on Spot except for pods that fit no Spot node.
 func (p *prices) worth(id policy.NodeID, used policy.Resources, spot bool) float64 {
 	value := p.evaluate(spot)
 	if fixed, _ := p.demand.fixedOn(id); spot && fixed != (policy.Resources{}) {
@@ -322,15 +320,15 @@ func (p *prices) worth(id policy.NodeID, used policy.Resources, spot bool) float
 	return value.of(used)
 }
 
-// A knownValue is the value of what is sold, once it is known.
+// A knownValue is a cached resourceValue.
 type knownValue struct {
 	value resourceValue
 	known bool
 }
 
-// valueAt returns the largest value of a core that no market of list sells for less
-// when 2^20 bytes have the value of ratio times a thousandth of a core. Where the demand is
-// for accelerators these alone count.
+// valueAt returns the highest value of a core, if 2^20 bytes have the value of ratio times a
+// thousandth of a core, such that no market in list sells for less. If the demand includes
+// accelerators, only these count.
 func (p *prices) valueAt(ratio float64, list []nodeOffer) resourceValue {
 	if p.demand.total.GPU > 0 {
 		return resourceValue{gpu: cheapest(list, func(x *nodeOffer) float64 { return x.gpu })}

@@ -8,26 +8,26 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A jobProgress is what the pods of a template have done since they began.
+// A jobProgress is the progress of the running pods of a template.
 type jobProgress struct {
 	ready    int32
-	youngest policy.Time // when the last of them began
-	safe     float64     // hours made safe, or done where nothing is made safe, of all
+	youngest policy.Time // latest start of a ready pod
+	safe     float64     // hours of work that need not be repeated, of all pods; all hours without checkpoints
 }
 
-// A progress holds how far jobs have come, and what that leaves them to spare.
+// A progress contains the progress of jobs, and the slack that it leaves.
 type progress struct {
 	*poolContext
 
-	// of is by template what the pods of jobs have done; nil where there is no job.
+	// of is the progress of the pods of jobs by template; nil if there are no jobs.
 	of []jobProgress
 
-	// dueOnly says that all pods of the pool, and those that wait for a node of any pool, are
-	// of jobs that are due at a time.
+	// dueOnly reports whether all pods of the pool, and all pods that wait for a node of any pool,
+	// belong to jobs with a deadline.
 	dueOnly bool
 }
 
-// readProgress sums what the pods at work have done.
+// readProgress sums the progress of running pods.
 func readProgress(x *poolContext) *progress {
 	j := &progress{poolContext: x}
 	if slices.ContainsFunc(j.s.Templates, func(t policy.Template) bool { return ofJob(j.s, &t) }) {
@@ -38,7 +38,7 @@ func readProgress(x *poolContext) *progress {
 	return j
 }
 
-// readPods sums by template what the pods at work have done.
+// readPods sums the progress of running pods by template.
 func (j *progress) readPods() {
 	j.of = make([]jobProgress, len(j.s.Templates))
 	for i := range j.s.Pods {
@@ -60,8 +60,8 @@ func (j *progress) readPods() {
 	}
 }
 
-// madeSafe returns the hours that a pod at work for so long has made safe, or all of them
-// where it makes nothing safe.
+// madeSafe returns the hours up to the last checkpoint of a pod that has run for age, or all hours
+// if it has no checkpoints.
 func madeSafe(t *policy.Template, age time.Duration) float64 {
 	if t.Checkpoint > 0 {
 		age -= age % t.Checkpoint
@@ -69,10 +69,10 @@ func madeSafe(t *policy.Template, age time.Duration) float64 {
 	return max(age, 0).Hours()
 }
 
-// rest returns the hours in which the job of t is done from now on at the latest if it has
-// all of its nodes. Pods of a gang work side by side; others begin as nodes get free, which
-// takes at most W/n + (1-1/n)p for work W of n pods of which the longest takes p (Graham,
-// Bounds on multiprocessing timing anomalies, 1969).
+// rest returns the hours from now within which the job of t is done at the latest if it has all of
+// its nodes. Pods of a gang run in parallel. Other pods start as nodes become free, which takes at
+// most W/n + (1-1/n)p for work W on n nodes of which the longest pod takes p (Graham, Bounds on
+// multiprocessing timing anomalies, 1969).
 func (j *progress) rest(t *policy.Template) float64 {
 	w := &j.s.Workloads[t.Workload]
 	n, work := float64(max(w.Replicas, 1)), max(w.Work.Hours()-j.of[t.ID].safe, 0)
@@ -82,8 +82,8 @@ func (j *progress) rest(t *policy.Template) float64 {
 	return work/n + float64((1-1/n)*min(work, t.Duration.Hours()))
 }
 
-// slack returns the hours that the job of t has to spare until its deadline. It has none if its
-// duration or its deadline is not stated: then it must not be late.
+// slack returns the hours that the job of t can lose before it misses its deadline. It is -Inf if
+// the duration or the deadline is not stated: such a job must not be delayed.
 func (j *progress) slack(t *policy.Template) float64 {
 	w := &j.s.Workloads[t.Workload]
 	if w.Deadline == 0 || t.Duration == 0 {
@@ -92,9 +92,9 @@ func (j *progress) slack(t *policy.Template) float64 {
 	return w.Deadline.Sub(j.s.Now).Hours() - j.rest(t)
 }
 
-// probeFirst returns how long a Spot market that refused without nodes of Spotter in it is not
-// requested again. If only jobs with deadlines wait for it, it is tried in the next step: that
-// costs nothing, and each hour on demand costs what Spot saves.
+// probeFirst returns how long a Spot market is not tried again that refused while it had no nodes
+// of Spotter. If only jobs with deadlines wait for it, it is tried in the next step: that costs
+// nothing, and each hour on-demand costs what Spot saves.
 func (j *progress) probeFirst() time.Duration {
 	if j.dueOnly {
 		return policy.DefaultStep.Sub(0) / 2
@@ -102,10 +102,9 @@ func (j *progress) probeFirst() time.Duration {
 	return probeFirst
 }
 
-// forgetRefused lets nodes be tried again whose drains were given up since the spot that was
-// bought in their place was refused, where only jobs with deadlines wait for it: nothing
-// speaks against these drains, and to leave the nodes alone for ever longer costs what spot
-// saves.
+// forgetRefused clears the backoff of drains that failed because a Spot replacement was refused, if
+// only jobs with deadlines wait for Spot: the drains themselves did not fail, and an ever longer
+// backoff costs what Spot saves.
 func (j *progress) forgetRefused() {
 	if !j.dueOnly || len(j.memory.Backoff) == 0 {
 		return
@@ -118,8 +117,7 @@ func (j *progress) forgetRefused() {
 	}
 }
 
-// readDue finds whether all pods of the pool, and those that wait for a node of any pool, are
-// of jobs that are due at a time.
+// readDue sets dueOnly.
 func (j *progress) readDue() {
 	for i := range j.e.pods.all {
 		x := &j.e.pods.all[i]
@@ -136,9 +134,9 @@ func (j *progress) readDue() {
 	}
 }
 
-// A waiting decides what a pool whose pods are all of jobs buys while they have time, and
-// when they have none. waits says that nothing is bought on demand while spot is refused,
-// urgent that no more spot is bought. Other pools do neither.
+// A waiting decides what a pool with only pods of jobs buys. If waits is set, the jobs have time,
+// and nothing is bought on-demand while Spot is refused. If urgent is set, a job has none, and no
+// more Spot is bought. In other pools neither is set.
 type waiting struct {
 	*poolContext
 	jobs          *jobs
@@ -146,7 +144,7 @@ type waiting struct {
 	waits, urgent bool
 }
 
-// readWaiting finds what a pool of this share does about jobs.
+// readWaiting returns the waiting of a pool with the given Spot share.
 func readWaiting(j *jobs, share float64) *waiting {
 	w := &waiting{poolContext: j.poolContext, jobs: j, perPod: j.perPod}
 	if p := w.pool; share >= 1 && p.OnDemandFallback && p.Provisioner != policy.ProvisionerClusterAutoscaler {
@@ -155,8 +153,8 @@ func readWaiting(j *jobs, share float64) *waiting {
 	return w
 }
 
-// read finds whether the jobs that the next node would be bought for have time: those with pods
-// that have no node, or else all running jobs.
+// read determines whether the jobs for which the next node would be bought have time: the jobs with
+// pods without a node, or else all running jobs.
 func (w *waiting) read() {
 	n := len(w.s.Templates)
 	placed, pending, stays := make([]int, n), make([]int, n), make([]bool, n)
@@ -194,21 +192,20 @@ func (w *waiting) read() {
 	}
 }
 
-// idles reports whether an hour of waiting for the pending pods of a gang costs more than it
-// saves: the nodes of the others are paid for and do nothing.
+// idles reports whether an hour of waiting for the pending pods of a gang costs more than it saves:
+// the nodes of the other pods are paid for while they idle.
 func (w *waiting) idles(t *policy.Template, placed, pending int) bool {
 	spot, fixed := w.perPod.redo[t.ID], w.perPod.values[t.ID]
 	return t.Gang > 0 && pending > 0 && float64(float64(placed)*spot) > float64(float64(pending)*(fixed-spot))
 }
 
-// step is how late a decision may come, in hours.
+// step is the maximum delay of a decision, in hours.
 var step = policy.DefaultStep.Sub(0).Hours()
 
-// reserve returns the hours that a job could spare and does not spend on waiting. One that may
-// be moved keeps what it loses if all that is left is done on spot, a change to a node on
-// demand and one back for each loss: without them it would have to stay on demand to its end
-// also where spot is back (Wu et al., Can't Be Late, NSDI 2024). One that stays where it is
-// does so anyway.
+// reserve returns the hours of slack that a job must not spend on waiting. A job that may be moved
+// reserves what it would lose if it did the rest on Spot: a change to an on-demand node and one
+// back for each loss. Without that reserve it would have to stay on-demand to its end even if Spot
+// returns (Wu et al., Can't Be Late, NSDI 2024). A job that must stay where it is needs no reserve.
 func (w *waiting) reserve(t *policy.Template, stays bool) float64 {
 	if stays {
 		return 0
@@ -216,8 +213,8 @@ func (w *waiting) reserve(t *policy.Template, stays bool) float64 {
 	return float64(2*w.jobs.hazard()*w.jobs.losses(t)) * float64(w.jobs.rest(t)*w.perPod.changeover(t))
 }
 
-// withheld returns s with no fallback to on demand in the pools that wait, and without the markets
-// that lose nodes.
+// withheld returns s without the fallback to on-demand in pools that wait, and without the markets
+// that are losing nodes.
 func withheld(s *policy.Snapshot, states []*planState) *policy.Snapshot {
 	falls := func(d *planState) bool {
 		return slices.ContainsFunc(d.prices.ranked, func(r ranked) bool { return r.falling })

@@ -10,21 +10,21 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// The counts that bound a look for moves: nodes tried, markets offered for what
-// is bought in their place, and nodes bought for one.
+// The limits of a search for moves: the number of nodes tried, the number of markets offered for
+// replacements, and the number of nodes bought to replace one.
 const (
 	triesMax  = 40
 	offersMax = 64
 	splitMax  = 4
 )
 
-// A round is what moves together in one pool.
+// A round is the set of moves made together in one pool.
 type round struct {
 	launches []policy.Launch
 	drains   []policy.Drain
 }
 
-// A rebalance plans the moves of one pool. Between two trials the tentative moves, the space and
+// A rebalance plans the moves of one pool. Between two trials, the tentative moves, the space and
 // all parts are as if the moves of the round were made.
 type rebalance struct {
 	*poolContext
@@ -57,14 +57,14 @@ func (d *planState) newRebalance(drainsMax int) *rebalance {
 	return m
 }
 
-// repack moves pods off the nodes that waste most of what they cost.
+// repack moves pods off the nodes with the largest waste.
 func (d *planState) repack() {
 	s := d.s
 	interval := d.pool.Cooldown
 	if interval == 0 {
 		interval = d.e.cfg.Interval
 		if d.jobs.dueOnly {
-			interval = 0 // whether a job can afford it is checked for each move
+			interval = 0 // each move is checked for whether the job can afford it
 		}
 	}
 	if d.memory.Moved != 0 && s.Now.Sub(d.memory.Moved) < interval || d.busy() {
@@ -81,7 +81,7 @@ func (d *planState) repack() {
 	m.weigh()
 }
 
-// plan collects a round with moves off nodes: every one in it pays for itself.
+// plan collects a round of moves off nodes, each of which pays for itself.
 func (m *rebalance) plan(nodes []policy.NodeID) {
 	for _, id := range nodes {
 		if m.drainsLeft == 0 {
@@ -91,7 +91,8 @@ func (m *rebalance) plan(nodes []policy.NodeID) {
 	}
 }
 
-// busy reports whether nodes or pods are on their way.
+// busy reports whether the pool has nodes that are starting or leaving, or pods that wait, or the
+// plan changes anything.
 func (d *planState) busy() bool {
 	for _, id := range d.e.nodes.odd {
 		n := &d.e.nodes.all[id]
@@ -105,12 +106,12 @@ func (d *planState) busy() bool {
 	return d.awaits() || len(d.out.Drains)+len(d.out.Launches) > 0
 }
 
-// stuck is how long a pod waits until it is asked whether the pool could serve it.
+// stuck is how long a pod must wait before it is checked whether the pool could run it.
 const stuck = 10 * time.Minute
 
-// awaits reports whether a pod waits for a node that may be of this pool. One that no
-// node which the pool may buy would hold, even of a market that is closed now, waits
-// for something else and would keep all nodes where they are for ever.
+// awaits reports whether a pod waits for a node that may belong to this pool. A pod that fits no
+// node that the pool may buy, even in a market that is closed now, waits for something else and
+// must not block all moves forever.
 func (d *planState) awaits() bool {
 	var offers []placement.Offer
 	hopeless := make(map[policy.TemplateID]bool)
@@ -133,7 +134,7 @@ func (d *planState) awaits() bool {
 	return false
 }
 
-// carryOut plans what was found.
+// carryOut adds the launches and the drain of t to the round.
 func (m *rebalance) carryOut(t *trial) {
 	s, n := m.s, t.node
 	why := policy.Why{Reason: policy.ReasonCheaper, Text: "lower cost elsewhere for its " +
@@ -165,8 +166,8 @@ func (m *rebalance) carryOut(t *trial) {
 	}
 }
 
-// weigh adds a hold for every node that the provider recommends to leave and that
-// the plan keeps, with the dollars on both sides.
+// weigh adds a hold for every node that the provider recommends leaving and that the plan keeps,
+// with the costs of staying and of moving.
 func (m *rebalance) weigh() {
 	s := m.s
 	for _, id := range m.e.nodes.recommended {
@@ -193,10 +194,10 @@ func (m *rebalance) weigh() {
 	}
 }
 
-// reportFor is how long after a recommendation it is reported that the node is kept.
+// reportFor is how long after a recommendation the plan reports that the node is kept.
 const reportFor = 10 * time.Minute
 
-// launch plans the i-th node of t, and adds it with its pods to the space.
+// launch returns the launch of the i-th node of t, and adds the node with its pods to the space.
 func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
 	s, b := m.s, &t.bins[i]
 	l := policy.Launch{Pool: m.pool.ID, Replaces: t.node.ID, Why: why,
@@ -222,23 +223,23 @@ func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
 	return l
 }
 
-// alike is how many times as much as the best a node may cost if no refusal is expected: on demand,
-// and on Spot until a market of the pool has refused. The provider may choose any market that is
-// named, and of many leaves out those that it reclaims most, so that it may take the most expensive
-// one.
+// alike is the maximum cost of a node as a multiple of the best one if no refusal is expected:
+// on-demand, and on Spot until a market of the pool has refused. The provider may choose any market
+// of a launch, and with many markets it avoids those that it reclaims most, so that it may take the
+// most expensive one.
 const alike = 1.05
 
-// paysIn reports whether at least half of what t saves remains if each node that it buys costs as
-// much more as one of market id costs more than one of the first market of b, and b puts at risk
-// what it would there. A refusal loses all of the saving, and the provider may choose any market
-// that is named. The replacement of a node under notice is bought wherever it is available.
+// paysIn reports whether at least half of the saving of t remains if each node that it buys costs
+// as much more as a node of market id costs more than one of the first market of b, and b has the
+// risk that it would have there. A refusal loses all of the saving, and the provider may choose any
+// market of a launch. The replacement of a node under notice is bought wherever it is available.
 func (m *rebalance) paysIn(t *trial, b *placement.Bin, id policy.MarketID) bool {
 	first := t.offers[b.Offers[0]].Market
 	more := m.prices.buying(id) - m.prices.buying(first)
 	alikeOnly := m.s.Markets[first].Capacity != policy.Spot || len(m.memory.Depths) == 0
 	switch {
 	case t.node.Recommended != 0 && id == t.node.Market:
-		return false // it is the market that is advised against
+		return false // the provider recommends leaving this market
 	case alikeOnly && more > m.prices.buying(first)*(alike-1):
 		return false
 	case t.before == 0:
@@ -249,10 +250,10 @@ func (m *rebalance) paysIn(t *trial, b *placement.Bin, id policy.MarketID) bool 
 	return m.payoff.pays(t.with(float64(2*more*float64(len(t.bins))) + m.riskThere(t, b, id)))
 }
 
-// riskThere returns the additional risk if b is in market id.
+// riskThere returns the additional risk in dollars per hour if b is in market id.
 func (m *rebalance) riskThere(t *trial, b *placement.Bin, id policy.MarketID) float64 {
 	if t.began == len(m.e.moved) {
-		return 0 // nothing has moved: the pods of nodes under notice
+		return 0 // nothing has moved: the pods are those of nodes under notice
 	}
 	there := make([]podMove, 0, len(b.Pods))
 	for _, k := range b.Pods {
@@ -261,9 +262,9 @@ func (m *rebalance) riskThere(t *trial, b *placement.Bin, id policy.MarketID) fl
 	return m.risk.instead(there, id)
 }
 
-// replace buys nodes for the pods of endangered nodes where others have no free capacity: a
-// provisioner would wait until the pods have been evicted, and budgets let these go only one after
-// the other.
+// replace buys nodes for the pods of endangered nodes if other nodes have no free capacity: a
+// provisioner would wait until the pods have been evicted, and disruption budgets allow that only
+// one pod after another.
 func (d *planState) replace() {
 	s := d.s
 	var pods []policy.Pod
@@ -287,7 +288,7 @@ func (d *planState) replace() {
 			t.rest, t.index = append(t.rest, pods[i]), append(t.index, i)
 		}
 	}
-	defer func() { d.sp = nil }() // the tentative placements are in it
+	defer func() { d.sp = nil }() // the space contains the tentative placements
 	if len(t.rest) == 0 {
 		return
 	}
@@ -306,16 +307,17 @@ func (d *planState) replace() {
 	}
 }
 
-// A storm takes most nodes of a market within minutes. Notices for stormPart of them at once, two at
-// least, show one: nodes that are lost alone hardly ever meet.
+// A storm takes most nodes of a market within minutes. It is detected by notices for the fraction
+// stormPart of the nodes of a market at once, and for at least stormNodes of them: independent
+// losses hardly ever coincide.
 const (
 	stormNodes = 2
 	stormPart  = 0.05
 )
 
-// endangered returns the nodes of the pool that were just put under notice and, when a storm shows
-// in a market, the others there too: a new node takes about as long as a notice warns. Those are not
-// bought for again when their own notice comes.
+// endangered returns the nodes of the pool that were just put under notice and, if a storm is
+// detected in a market, the other nodes there: a new node takes about as long to start as a notice
+// warns. For those no node is bought again when their own notice arrives.
 func (d *planState) endangered() []policy.NodeID {
 	all := d.e.nodes.all
 	before, after := make([]int, len(d.s.Markets)), make([]int, len(d.s.Markets)) // nodes under notice

@@ -10,23 +10,23 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A reclaims holds how often nodes of the pool are expected to be lost, one at a time and
-// many at once: what the pool met, and what its markets are forecast to do. The memory
-// holds the shocks that were met, which fade.
+// A reclaims contains how often nodes of the pool are expected to be lost, one at a time and many
+// at once, from what the pool observed and what its markets are forecast to do. The memory records
+// the shocks observed, whose weight decays.
 type reclaims struct {
 	*poolContext
 
-	// hazard is of reclaims per node-hour in the pool's Spot markets together, and met how many of
-	// them the pool remembers.
+	// hazard is the number of reclaims per node-hour in the pool's Spot markets together. met is
+	// the number of reclaims that the pool remembers, and hours the number of node-hours.
 	hazard, met, hours float64
 }
 
-// unlike is how many reclaims the forecast of a market weighs against what the
-// pool met in all its markets together: little, since recorded markets differ by
-// far more than published bands tell, some hundredfold.
+// unlike is the weight, in reclaims, of a market's forecast against what the pool observed in all
+// its markets together. It is small, since recorded markets differ far more than published bands
+// indicate, by a factor of about a hundred.
 const unlike = 0.02
 
-// readReclaims reads what the pool met and is forecast.
+// readReclaims returns the reclaims of a pool.
 func readReclaims(x *poolContext) *reclaims {
 	r := &reclaims{poolContext: x}
 	r.readHazard()
@@ -34,9 +34,9 @@ func readReclaims(x *poolContext) *reclaims {
 	return r
 }
 
-// readHazard finds the reclaims per node-hour that the pool observed in its Spot markets together.
-// In the choice between Spot and on demand, the forecast of a market with little experience counts
-// for at least this rate: if the others were worse than forecast, this one may be too.
+// readHazard computes the reclaims per node-hour that the pool observed in its Spot markets
+// together. In the choice between Spot and on-demand, the hazard of a market is assumed to be at
+// least this rate: if the other markets were worse than forecast, this one may be too.
 func (r *reclaims) readHazard() {
 	least := 0.0
 	for _, id := range r.pool.Markets {
@@ -56,24 +56,24 @@ func (r *reclaims) readHazard() {
 }
 
 const (
-	// shockSpan is within how long nodes are lost together: a shortage takes its
-	// nodes within minutes. Two spans are looked at, since it may begin late in one.
+	// shockSpan is the time within which nodes are lost together: a shortage takes its nodes within
+	// minutes. Two spans are examined, since it may start late in one.
 	shockSpan = 10 * time.Minute
 
-	// shockPart is the least part of the Spot nodes that must be lost in that time, and shockNodes
-	// the least number of them.
+	// shockPart is the minimum fraction of the Spot nodes that must be lost in that time, and
+	// shockNodes the minimum number of nodes.
 	shockPart  = 0.4
 	shockNodes = 2
 
-	// shockMemory is in what time a shock counts half. Shortages come in clusters:
-	// what happened today says more of tomorrow than the month before.
+	// shockMemory is the half-life of the weight of a shock. Shortages are clustered: today's
+	// shortages predict tomorrow's better than last month's.
 	shockMemory = 12 * time.Hour
 
-	// shockApart is the least time between two shocks that count as such.
+	// shockApart is the minimum time between two shocks that count separately.
 	shockApart = time.Hour
 )
 
-// readShocks notes whether many of the pool's Spot nodes were lost at once.
+// readShocks records whether many of the pool's Spot nodes were lost at once.
 func (r *reclaims) readShocks() {
 	s, x := r.s, &r.memory.Shocks
 	if x.Since != 0 && s.Now.Sub(x.Since) < shockSpan {
@@ -110,7 +110,7 @@ func (r *reclaims) readShocks() {
 	}
 }
 
-// meetShock counts a loss of part of the Spot nodes.
+// meetShock records the loss of the fraction part of the Spot nodes.
 func (r *reclaims) meetShock(part float64) {
 	x, now := &r.memory.Shocks, r.s.Now
 	if x.At != 0 && now.Sub(x.At) < shockApart {
@@ -122,7 +122,7 @@ func (r *reclaims) meetShock(part float64) {
 	x.Count, x.At = before+1, now
 }
 
-// fading returns how much of a shock at t still counts.
+// fading returns the present weight of a shock at t, in [0, 1].
 func (r *reclaims) fading(t policy.Time) float64 {
 	if t == 0 {
 		return 0
@@ -130,22 +130,22 @@ func (r *reclaims) fading(t policy.Time) float64 {
 	return portable.Decay(r.s.Now.Sub(t), shockMemory)
 }
 
-// shockRate returns how many shocks an hour are expected.
+// shockRate returns the expected number of shocks per hour.
 func (r *reclaims) shockRate() float64 {
 	x := &r.memory.Shocks
 	return float64(x.Count*r.fading(x.At)) * math.Ln2 / shockMemory.Hours()
 }
 
-// zoneLosses is how often all of a zone is lost in an hour where nothing was met yet: once
+// zoneLosses is the rate per hour at which a whole zone is lost, before any loss was observed: once
 // in three years, about as often as the availability zones of a large region have failed.
 const zoneLosses = 1.0 / (3 * 365 * 24)
 
-// calmest is the least that is believed of a market, in reclaims per node-hour: the upper
-// end of the lowest band of AWS's Spot Instance Advisor, five in a hundred a month.
+// calmest is the minimum hazard that is assumed for a market, in reclaims per node-hour: the upper
+// bound of the lowest band of AWS's Spot Instance Advisor, 5% per month.
 const calmest = 0.05 / 730
 
-// lossesOf returns how often all nodes of Spotter in market id are expected to be lost together in
-// an hour. Each reclaim is assumed to start a shortage that takes them all.
+// lossesOf returns the expected number of times per hour that all nodes of Spotter in market id are
+// lost together. Each reclaim is assumed to start a shortage that takes them all.
 func (r *reclaims) lossesOf(id policy.MarketID) float64 {
 	m := &r.s.Markets[id]
 	if m.Capacity != policy.Spot {
@@ -154,11 +154,12 @@ func (r *reclaims) lossesOf(id policy.MarketID) float64 {
 	return max(m.Forecast.Hazard, r.hazard, calmest) + r.shockLosses()
 }
 
-// shockLosses returns how much of the pool's Spot nodes is expected to be lost in shocks in an
+// shockLosses returns the expected fraction of the pool's Spot nodes that is lost in shocks per
 // hour.
 func (r *reclaims) shockLosses() float64 { return float64(r.shockRate() * r.memory.Shocks.Depth) }
 
-// losses returns how often g is lost in an hour; 0 if g is no group that can be lost.
+// losses returns the expected number of losses of g per hour; 0 if g is neither a market nor a
+// zone.
 func (r *reclaims) losses(g workload.Group) float64 {
 	switch {
 	case g.Market >= 0:

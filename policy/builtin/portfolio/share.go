@@ -9,9 +9,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A shareChoice is the target Spot share of the pool, and the reason for it. It is within what the
-// pool allows. If neither the manifest nor a parameter states it, it is the target in the memory as
-// soon as prices are known.
+// A shareChoice is the target Spot share of the pool, and the reason for it. The share is within
+// what the pool allows. If neither the manifest nor a parameter states it, it is the target in the
+// memory once prices are known.
 type shareChoice struct {
 	*poolContext
 	prices   *prices
@@ -21,25 +21,25 @@ type shareChoice struct {
 	jobs     *jobs
 	share    float64
 
-	// why accounts for the share.
+	// why explains the share.
 	why policy.Why
 
-	// saving is the part of its price on demand by which the demand costs less on spot.
+	// saving is the fraction of its on-demand price by which the demand is cheaper on Spot.
 	saving float64
 }
 
-// readShare finds the target Spot share of the pool.
+// readShare returns the target Spot share of the pool.
 func readShare(p *prices, l *poolLosses, j *jobs, r *reclaims, b *lossBudget) *shareChoice {
 	c := &shareChoice{poolContext: p.poolContext, prices: p, losses: l, jobs: j, reclaims: r, budget: b}
 	c.choose()
 	return c
 }
 
-// choose finds the target Spot share of the pool. If neither the manifest nor a parameter states
-// it, it is the share at which the demand costs least: its price on Spot and on demand, what losses
-// of single nodes cost, and what it costs to lose many at once times how often that is expected.
+// choose sets the target Spot share of the pool. If neither the manifest nor a parameter states it,
+// it is the share at which the demand costs least: its price on Spot and on-demand, the cost of
+// losing single nodes, and the cost of losing many at once times the expected rate.
 //
-// A pool goes to a smaller share at once. To a larger one it goes only when that is cheaper by the
+// A pool moves to a smaller share at once. It moves to a larger one only if that is cheaper by the
 // margin, and has been for long enough, so that it does not oscillate; see payback.
 func (c *shareChoice) choose() {
 	p, cfg := c.pool, &c.e.cfg
@@ -57,17 +57,17 @@ func (c *shareChoice) choose() {
 	c.share = best
 	switch {
 	case !c.memory.HasTarget && f.spot <= 0 && f.fixed <= 0:
-		return // no price is known yet, by which to choose what is then held on to
+		return // no price is known yet; the choice would persist
 	case !c.memory.HasTarget:
 	case f.spot > 0 && !c.sold(policy.OnDemand):
-		c.since(0) // there is nothing on demand to return from
+		c.since(0) // no on-demand capacity is offered from which to return
 	case f.spot <= 0 && f.fixed > 0 && p.OnDemandFallback:
-		c.share = now // there is nothing to choose from, and what is refused is bought on demand
+		c.share = now // there is no choice; what Spot refuses is bought on-demand
 		c.since(0)
 	case most < now:
 		c.since(0)
 	case best < now && f.at(now) < f.at(best)*(1+slight):
-		c.share = now // about the same
+		c.share = now // the costs are about the same
 		c.since(0)
 	case best <= now:
 		c.since(0)
@@ -90,9 +90,9 @@ func (c *shareChoice) choose() {
 	}
 }
 
-// payback returns the time in which a gain of gain dollars an hour totals the cost of moving the
-// part q of the pool to Spot and back. Something that is needed for an unknown number of days may
-// be rented until the rent totals its purchase price: then no more than twice the least is paid in
+// payback returns the time in which a gain, in dollars per hour, totals the cost of moving the
+// fraction q of the pool to Spot and back. Something that is needed for an unknown number of days
+// may be rented until the rent totals its purchase price: then at most twice the optimum is paid in
 // any case (Karlin et al., Competitive snoopy caching, 1988).
 func (c *shareChoice) payback(q, gain float64) time.Duration {
 	cost := 0.0
@@ -104,11 +104,11 @@ func (c *shareChoice) payback(q, gain float64) time.Duration {
 	return time.Duration(min(2*q*cost/gain, 1e6) * float64(time.Hour))
 }
 
-// slight is the part of its cost for which a pool does not change its share.
+// slight is the fraction of the cost below which a difference does not change the share.
 const slight = 0.01
 
-// sold reports whether the pool has markets of a capacity type that are offered, also
-// while they refuse.
+// sold reports whether the pool has markets of a capacity type that are offered, even if they
+// refuse launches.
 func (c *shareChoice) sold(kind policy.CapacityType) bool {
 	return slices.ContainsFunc(c.pool.Markets, func(id policy.MarketID) bool {
 		m := &c.s.Markets[id]
@@ -116,25 +116,25 @@ func (c *shareChoice) sold(kind policy.CapacityType) bool {
 	})
 }
 
-// since notes since when spot has been cheap enough to return to.
+// since records the time since which Spot has been cheap enough to return to; 0 if it is not.
 func (c *shareChoice) since(t policy.Time) {
 	if c.memory.Below != t {
 		c.memory.Below, c.changed = t, true
 	}
 }
 
-// A frontier gives what the pool's demand costs at every Spot share.
+// A frontier computes the cost of the pool's demand at every Spot share.
 type frontier struct {
 	pool        *policy.Pool
 	losses      *poolLosses
 	priced      bool    // whether the pool has a Spot market
-	spot, fixed float64 // dollars an hour all on Spot and all on demand, 0 where it is unavailable
-	rate        float64 // shocks an hour
-	depth       float64 // part of the Spot nodes that one takes
-	most        float64 // the largest share that leaves enough when one market is lost
+	spot, fixed float64 // dollars per hour all on Spot and all on-demand; not positive if unavailable
+	rate        float64 // shocks per hour
+	depth       float64 // fraction of the Spot nodes that a shock takes
+	most        float64 // largest share that leaves enough if one market is lost
 }
 
-// frontier reads what the demand costs, and what spot saves of it.
+// frontier returns the costs of the demand, and sets the saving on Spot.
 func (c *shareChoice) frontier() frontier {
 	priced := slices.ContainsFunc(c.pool.Markets,
 		func(id policy.MarketID) bool { return c.s.Markets[id].Capacity == policy.Spot })
@@ -147,7 +147,7 @@ func (c *shareChoice) frontier() frontier {
 	return f
 }
 
-// at returns what the demand costs an hour in dollars at share x.
+// at returns the cost of the demand at share x, in dollars per hour.
 func (f *frontier) at(x float64) float64 {
 	shocks := 0.0
 	if f.rate > 0 {
@@ -156,10 +156,10 @@ func (f *frontier) at(x float64) float64 {
 	return float64(x*f.spot) + float64((1-x)*f.fixed) + shocks
 }
 
-// shareSteps is how many shares are looked at.
+// shareSteps is the number of steps in which shares are compared.
 const shareSteps = 20
 
-// best returns the share between least and most that costs least, of several the
+// best returns the share in [least, most] with the lowest cost; ties are broken in favour of the
 // largest.
 func (f *frontier) best(least, most float64) float64 {
 	switch {
@@ -182,7 +182,7 @@ func (f *frontier) best(least, most float64) float64 {
 	return best
 }
 
-// why accounts for the share x.
+// why explains the share x.
 func (f *frontier) why(x float64) policy.Why {
 	w := policy.Why{
 		Reason: policy.ReasonCheaper, Before: policy.Dollars(max(f.fixed, 0)), After: policy.Dollars(max(f.spot,
@@ -199,11 +199,11 @@ func (f *frontier) why(x float64) policy.Why {
 	return w
 }
 
-// shareMax returns the largest Spot share that leaves each service with what it requires when one
-// market is lost, if the markets that save at least half of what the best one saves are too few to
-// spread over; it returns 1 if there are enough. A service that can spare less than a quarter, as
-// one without a budget, is not considered: the loss of a zone leaves it short however it is spread,
-// and few pods would decide for all.
+// shareMax returns the largest Spot share at which each service keeps its required pods if one
+// market is lost, provided that too few markets save at least half of what the best one saves to
+// spread over; it returns 1 if there are enough. A service that can spare less than a quarter of
+// its pods, such as one without a disruption budget, is not considered: the loss of a zone leaves
+// it short however it is spread, and few pods would decide for all.
 func (c *shareChoice) shareMax(spot float64) float64 {
 	markets, best, fixed := 0, 0.0, 0.0
 	for _, r := range c.prices.ranked {
@@ -234,7 +234,8 @@ func (c *shareChoice) shareMax(spot float64) float64 {
 	return most
 }
 
-// costs compares Spot with on-demand for the pool, at share x where one of them is unavailable.
+// costs returns a text that compares Spot with on-demand for the pool. If one of them is
+// unavailable, it states that the share x is kept.
 func (f *frontier) costs(x float64) string {
 	spot, fixed := "Spot costs "+perHour(f.spot)+" with expected losses", "on demand costs "+perHour(f.fixed)
 	if f.spot > 0 && f.fixed > 0 {
@@ -256,5 +257,5 @@ func (f *frontier) costs(x float64) string {
 	return "no Spot capacity is available; " + keeping + "; " + fixed
 }
 
-// perHour writes the cost of an hour, as "$1.0486/h".
+// perHour formats a cost per hour, such as "$1.0486/h".
 func perHour(dollars float64) string { return policy.Dollars(dollars).Short() + "/h" }

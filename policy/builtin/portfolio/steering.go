@@ -12,14 +12,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A steering is the order to the provisioner: in which markets it buys, and whether it removes
-// empty nodes only. The memory holds the last order.
+// A steering is the order to the provisioner: in which markets it buys, and whether it may remove
+// only empty nodes. The memory records the last order.
 type steering struct{ *planState }
 
-// steerEvery is the least time between two changes of what a pool may buy.
+// steerEvery is the minimum time between two changes of what a pool may buy.
 const steerEvery = 10 * time.Minute
 
-// steer plans in which markets the provisioner buys, where that has changed.
+// steer plans the markets in which the provisioner buys, if they have changed.
 func (g *steering) steer() {
 	p, waits := g.pool, g.waiting.waits
 	alike := p.Steer.Set && p.Steer.Share == g.choice.share && g.memory.SpotOnly == waits
@@ -49,7 +49,7 @@ func (g *steering) steer() {
 	g.memory.Selected, g.memory.Steered, g.memory.Consolidates, g.memory.SpotOnly, g.changed = names, g.s.Now, !empty, waits, true
 }
 
-// falls reports whether the provisioner buys in a market that loses nodes.
+// falls reports whether the provisioner buys in a market that is losing nodes.
 func (g *steering) falls() bool {
 	return slices.ContainsFunc(g.prices.ranked, func(r ranked) bool {
 		_, selected := slices.BinarySearch(g.memory.Selected, g.s.Markets[r.market].Name)
@@ -57,7 +57,7 @@ func (g *steering) falls() bool {
 	})
 }
 
-// account returns why the pool is steered as it is.
+// account explains the steer of the pool.
 func (g *steering) account() policy.Why {
 	why := g.choice.why
 	if why.Reason == "" {
@@ -68,11 +68,11 @@ func (g *steering) account() policy.Why {
 	return why
 }
 
-// selected returns the markets to buy in, ascending: of each zone some of the best on Spot, and all
-// that are on demand. Pods that must be spread over zones are bought for in all of them at once, so
-// zones are given different types if these cost about the same: then not all of them are lost
-// together. A market that holds all that a service can spare is not chosen while its zone has
-// another that costs little more.
+// selected returns the markets to buy in, in ascending order: some of the best Spot markets of each
+// zone, and all on-demand markets. For pods that must be spread over zones, nodes are bought in all
+// zones at once. Zones therefore get different types if these cost about the same, so that not all
+// of the nodes are lost together. A market with as many pods of a service as the service can spare
+// is not chosen if its zone has another that costs little more.
 func (g *steering) selected() []policy.MarketID {
 	s, cfg := g.s, &g.e.cfg
 	if g.waiting.waits && g.pool.Refused != 0 && s.Now.Sub(g.pool.Refused) < probeFirst {
@@ -131,8 +131,8 @@ func (g *steering) selected() []policy.MarketID {
 	return markets
 }
 
-// anySpot returns the Spot markets of the pool in which a node costs less for the demand than the
-// best on demand, including those that have refused: capacity comes back.
+// anySpot returns the Spot markets of the pool in which the demand costs less than in its best
+// on-demand market, including markets that have refused, since capacity comes back.
 func (g *steering) anySpot() []policy.MarketID {
 	s, need := g.s, g.demand.orIdle()
 	unit := func(id policy.MarketID) float64 {
@@ -152,9 +152,9 @@ func (g *steering) anySpot() []policy.MarketID {
 	})
 }
 
-// withRoom adds markets for the pods that no Spot market among markets holds, by their size or by
-// their node selectors: in each zone the one that holds them at the least cost, if that is less
-// than on demand.
+// withRoom adds markets for pods that fit no Spot market in markets, because of their size or their
+// node selectors: in each zone the market that fits them at the lowest cost, if that is lower than
+// on-demand.
 func (g *steering) withRoom(markets []policy.MarketID) []policy.MarketID {
 	s := g.s
 	least := make([]ranked, len(s.Zones))
@@ -191,13 +191,13 @@ func (g *steering) withRoom(markets []policy.MarketID) []policy.MarketID {
 	return markets
 }
 
-// wider is how many times as expensive as the best market of its zone a market may be that is
-// bought in so that services stay spread.
+// wider is the factor by which Width is multiplied for markets without too many pods of a service,
+// so that services stay spread.
 const wider = 1.25
 
-// full reports, by place in the ranking, which Spot markets hold as many pods of a service as it
-// can spare, or as many as an even spread over the markets that are about as cheap as the best of
-// their zones would put there.
+// full reports, by index in the ranking, which Spot markets have as many pods of a service as it
+// can spare, or as many as an even spread over the markets of about the lowest price in their zones
+// would put there.
 func (g *steering) full(best []float64) []bool {
 	s, e := g.s, g.e
 	full := make([]bool, len(g.prices.ranked))
@@ -227,23 +227,24 @@ func (g *steering) full(best []float64) []bool {
 	return full
 }
 
-// unitWithRisk returns the unit cost of r with the risk of concentration.
+// unitWithRisk returns the unit cost of r with the risk of concentration, in dollars per hour and
+// core.
 func (g *steering) unitWithRisk(r ranked) float64 {
 	return r.unit * g.concentration.factor(r.market)
 }
 
-// emptyOnly reports whether the provisioner must remove empty nodes only. It moves pods sooner than
-// repack and without weighing what that costs. So it may do so only while the waste, on the nodes
-// for which moving their pods pays, costs more an hour than
+// emptyOnly reports whether the provisioner may remove only empty nodes. It moves pods sooner than
+// repack and without considering the cost. So it may do so only while the waste, on the nodes whose
+// pods are worth moving, costs more per hour than
 //
-//	(loss of every node, one at a time) / Holding  +  shocks an hour × what one costs
+//	(loss of every node, one at a time) / Holding  +  shocks per hour × cost of a shock
 //
 // This is the cost if each node is emptied once in the time that a saving lasts, as if it were
-// lost, and if the closer packing makes the pool suffer shocks in full. Regardless of the waste, it
-// may not move pods in a pool of jobs with deadlines, where it would move a job that has no time
-// for it; where it would take down a service that no disruption budget protects; where capacity was
-// paid for in advance, which a provisioner does not know; and where a part of the pool must be on
-// demand, which it would replace by Spot again and again.
+// lost, and if the closer packing makes the pool suffer shocks in full. Regardless of the waste,
+// the provisioner must not move pods in these cases: in a pool of jobs with deadlines, where it
+// would move a job that has no time for it; where it would take down a service without a disruption
+// budget; where commitments pay for capacity, which a provisioner does not know; and where a part
+// of the pool must be on-demand, which it would repeatedly replace with Spot.
 func (g *steering) emptyOnly() bool {
 	if !g.consolidates() {
 		return false
@@ -258,8 +259,8 @@ func (g *steering) emptyOnly() bool {
 	return !g.wastes(nodes/g.e.cfg.Holding.Hours() + shocks)
 }
 
-// unprotected reports whether a service without a disruption budget has more pods on
-// one node of the pool than it can spare: a provisioner evicts them all at once.
+// unprotected reports whether a service without a disruption budget has more pods on one node of
+// the pool than it can spare: a provisioner evicts them all at once.
 func (g *steering) unprotected() bool {
 	s := g.s
 	spare := make([]int32, len(s.Templates)) // on one node
@@ -298,13 +299,13 @@ func (g *steering) unprotected() bool {
 	return false
 }
 
-// wastes reports whether the pool's nodes cost an hour more than the given dollars above what their
-// pods need. Of each node the least part that a move has to save does not count, nor the cost of
-// moving its pods: each is missed, at its value in Disturbance, however its workload is divided
+// wastes reports whether the pool's nodes cost more per hour than the given dollars above the value
+// of what their pods need. The edge that a move must save does not count, nor the cost of moving
+// the pods of a node: each is missing for Disturbance at its value, however its workload is divided
 // into pods.
 func (g *steering) wastes(dollars float64) bool {
 	s := g.s
-	moves := make([]float64, len(s.Templates)) // of a pod
+	moves := make([]float64, len(s.Templates)) // cost of moving a pod, by template
 	for i := range s.Templates {
 		moves[i] = float64(g.perPod.values[i] * g.e.cfg.Disturbance.Hours())
 	}
@@ -317,8 +318,8 @@ func (g *steering) wastes(dollars float64) bool {
 	return sum > dollars
 }
 
-// wasted returns what node id costs an hour above what its pods need and what it costs to move
-// them, at least nothing.
+// wasted returns the cost per hour of node id above what its pods need and the cost of moving them,
+// at least 0.
 func (g *steering) wasted(id policy.NodeID, moves []float64) float64 {
 	s, n := g.s, &g.e.nodes.all[id]
 	used, move := policy.Resources{}, 0.0
@@ -328,7 +329,7 @@ func (g *steering) wasted(id policy.NodeID, moves []float64) float64 {
 			move += moves[p.template]
 		}
 	}
-	spot := s.Markets[n.market].Capacity == policy.Spot || g.choice.share >= 1 // of what a node in its place would be
+	spot := s.Markets[n.market].Capacity == policy.Spot || g.choice.share >= 1 // whether its replacement would be Spot
 	value, cost := g.prices.worth(id, used, spot), g.prices.keepingIn(n.market)
 	return max(0, cost-value-float64(g.e.cfg.Edge*cost)-move/g.e.cfg.Holding.Hours())
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A trial is the attempt to empty one node.
+// A trial is an attempt to empty one node.
 type trial struct {
 	node   *policy.Node
 	pods   []policy.Pod
-	at     []policy.NodeID // where each of pods goes; None for those in bins
-	rest   []policy.Pod    // of pods those that need new nodes, at index in pods
+	at     []policy.NodeID // by pod, the node to which it moves; None for pods in bins
+	rest   []policy.Pod    // the pods that need new nodes; index is their index in pods
 	index  []int
-	offers []placement.Offer // to those, at what they cost with their risk
-	own    int               // how many of offers, the first, are for pods that Spot nodes hold; the rest are on demand
+	offers []placement.Offer // for rest, at prices with their risk
+	own    int               // the first own offers are for pods that fit Spot nodes; the others are on-demand
 	bins   []placement.Bin
-	to     []policy.MarketID // by pod, where it goes
-	moving float64           // what it costs in dollars that pods are missed meanwhile
-	began  int               // how many pods had a new tentative place before
+	to     []policy.MarketID // by pod, the market to which it moves
+	moving float64           // cost of the pods that are missing meanwhile, dollars
+	began  int               // number of tentative moves before
 
-	// before and after are what the nodes cost an hour, and risk by how much more is
-	// expected to be lost with markets and zones.
+	// before and after are the costs of the nodes per hour, and risk is the additional expected
+	// loss per hour with markets and zones.
 	before, after, risk policy.Money
 }
 
@@ -33,14 +33,14 @@ func (t *trial) podMove(s *policy.Snapshot, i int, to policy.MarketID) podMove {
 	return podMove{s.Templates[t.pods[i].Template].Workload, t.node.ID, to}
 }
 
-// with returns t with nodes that cost the given dollars an hour more.
+// with returns t with nodes that cost the given dollars per hour more.
 func (t *trial) with(more float64) *trial {
 	x := *t
 	x.after += policy.Dollars(more)
 	return &x
 }
 
-// try plans to empty n if that pays.
+// try plans to empty n if that pays for itself.
 func (m *rebalance) try(n *policy.Node) {
 	t := trial{node: n, before: policy.Dollars(m.prices.keeping(n))}
 	switch {
@@ -53,13 +53,12 @@ func (m *rebalance) try(n *policy.Node) {
 	}
 }
 
-// hopeless reports whether t does not pay even if the nodes for what has no place
-// cost no more than the floor: to find that out takes a fraction of what it takes to
-// look for the nodes.
+// hopeless reports whether t does not pay for itself even if the new nodes cost no more than the
+// floor. The check takes a fraction of the time of a search for the nodes.
 func (m *rebalance) hopeless(t *trial) bool {
 	spot := m.balance.spotFor(t.node)
 	if len(t.rest) == 0 || len(t.offers) != len(m.offers.on(spot)) {
-		return false // nothing is bought, or what was paid for in advance
+		return false // nothing is bought, or what commitments pay for
 	}
 	var need policy.Resources
 	for i := range t.rest {
@@ -70,13 +69,13 @@ func (m *rebalance) hopeless(t *trial) bool {
 	return !m.payoff.pays(&least)
 }
 
-// cannotPay reports whether t does not pay wherever the pods of its node are placed. Each pod that
-// requests more CPU or memory than is free anywhere else needs a new node, at the floor at least;
-// the others are assumed to find a place. It changes nothing in m, and takes a fraction of the time
-// of a search for the places.
+// cannotPay reports whether t does not pay for itself wherever the pods of its node are placed.
+// Each pod that requests more CPU or memory than is free on any other node needs a new node, at
+// least at the floor; the others are assumed to fit. It changes nothing in m, and takes a fraction
+// of the time of a search for places.
 func (m *rebalance) cannotPay(t *trial) bool {
 	if t.node.Recommended != 0 {
-		return false // what it saves to leave depends on more
+		return false // the saving of leaving depends on more
 	}
 	var need policy.Resources
 	rest := false
@@ -99,8 +98,9 @@ func (m *rebalance) cannotPay(t *trial) bool {
 	return !m.payoff.pays(&least)
 }
 
-// place takes the pods off the node, puts those that have a place elsewhere there, and finds the
-// offers for the others. It reports false, and changes nothing, when pods are expected on the node.
+// place unbinds the pods of the node, binds those that fit on other nodes there, and finds the
+// offers for the rest. If other pods are planned to move to the node, it changes nothing and
+// reports false.
 func (m *rebalance) place(t *trial) bool {
 	n := t.node
 	var alone bool
@@ -130,10 +130,10 @@ func (m *rebalance) place(t *trial) bool {
 	return true
 }
 
-// fixed reports whether no Spot node holds p.
+// fixed reports whether p fits no Spot node.
 func (m *rebalance) fixed(p policy.Pod) bool { return m.demand.fixed[p.Template] }
 
-// unplace takes back what place did.
+// unplace undoes place.
 func (m *rebalance) unplace(t *trial) {
 	m.e.undo(t.began)
 	for i := range t.pods {
@@ -144,12 +144,12 @@ func (m *rebalance) unplace(t *trial) {
 	}
 }
 
-// groupsLeft is how many markets or zones are left out, one after the other, while
-// nodes are sought where less is at risk.
+// groupsLeft is the maximum number of searches for nodes, each of which excludes the market or zone
+// with the highest risk in the one before.
 const groupsLeft = 4
 
-// settle finds the best nodes to buy with which t pays, including the added risk, and moves the
-// pods there tentatively. It reports whether there are any.
+// settle finds the best nodes to buy with which t pays for itself, including the added risk, and
+// moves the pods there tentatively. It reports whether there are such nodes.
 func (m *rebalance) settle(t *trial) bool {
 	if m.hopeless(t) {
 		return false
@@ -180,8 +180,8 @@ func (m *rebalance) settle(t *trial) bool {
 	return false
 }
 
-// buyFew finds the nodes to be bought for what has no place: of larger ones where it took
-// more than splitMax.
+// buyFew finds the nodes to buy for the rest of the pods. If it takes more than splitMax, it
+// excludes small nodes and tries again.
 func (m *rebalance) buyFew(t *trial) bool {
 	found := m.buy(t)
 	for parts := int64(splitMax); len(t.bins) > splitMax && parts > 0; parts /= 2 {
@@ -191,10 +191,10 @@ func (m *rebalance) buyFew(t *trial) bool {
 	return found
 }
 
-// leaveSmall leaves out offers of which parts nodes hold less than the requests of the pods without
-// a place that may run there.
+// leaveSmall excludes offers of which the given number of nodes is too small for the requests of
+// the rest of the pods.
 func (m *rebalance) leaveSmall(t *trial, parts int64) {
-	var need [2]policy.Resources // where most pods may go, and on demand
+	var need [2]policy.Resources // for most pods, and for pods that fit only on-demand nodes
 	for i := range t.rest {
 		k := of(t.own < len(t.offers) && m.fixed(t.rest[i]))
 		need[k] = need[k].Plus(m.s.Templates[t.rest[i].Template].Requests)
@@ -208,7 +208,7 @@ func (m *rebalance) leaveSmall(t *trial, parts int64) {
 }
 
 // leaveOut removes the offers for which out returns true from t. It calls out once for each, in
-// their order.
+// order.
 func (t *trial) leaveOut(out func(*placement.Offer) bool) {
 	kept := make([]placement.Offer, 0, len(t.offers))
 	own := 0
@@ -224,14 +224,14 @@ func (t *trial) leaveOut(out func(*placement.Offer) bool) {
 	t.offers, t.own = kept, own
 }
 
-// pack finds nodes for the pods of t without a place. Those that no Spot node holds have nodes to
-// themselves where the others are offered Spot.
+// pack finds nodes for the rest of the pods of t. If the others are offered Spot, the pods that fit
+// no Spot node get nodes of their own.
 func (m *rebalance) pack(t *trial) placement.Packing {
 	if t.own == len(t.offers) {
 		return placement.Pack(m.sp, t.rest, t.offers)
 	}
 	var pods [2][]policy.Pod
-	var index [2][]int // in rest
+	var index [2][]int // indexes in rest
 	for i := range t.rest {
 		k := of(m.fixed(t.rest[i]))
 		pods[k], index[k] = append(pods[k], t.rest[i]), append(index[k], i)
@@ -258,7 +258,8 @@ func (m *rebalance) pack(t *trial) placement.Packing {
 	return all
 }
 
-// buy finds the nodes to be bought for what has no place.
+// buy finds the nodes to buy for the rest of the pods. It reports whether all pods fit on at most
+// splitMax nodes that limits and quotas allow.
 func (m *rebalance) buy(t *trial) bool {
 	t.to, t.after, t.risk = t.to[:0], 0, 0
 	packing := m.pack(t)
@@ -287,20 +288,20 @@ type candidates struct {
 	demand  *demand
 	balance *poolBalance
 
-	// stay and alone are by template as stays returns them.
+	// stay and alone are, by template, the results of stays.
 	stay, alone []bool
-	backedOff   []policy.NodeID // whose drain is not to be tried again yet
+	backedOff   []policy.NodeID // nodes whose drain must not be tried again yet
 }
 
-// A wasting is nodes that cost more than their pods need, or that the provider recommends to
-// leave, ascending by name; perPod is the dollars an hour that are wasted for each of the pods of
-// one, and one more.
+// A wasting is nodes that cost more than their pods need, or that the provider recommends leaving,
+// in ascending order of name. perPod is the waste of each node in dollars per hour, divided by one
+// more than the number of its pods.
 type wasting struct {
 	nodes  []policy.NodeID
 	perPod float64
 }
 
-// readCandidates reads which pods may be moved.
+// readCandidates determines which pods may be moved.
 func readCandidates(p *prices, d *demand, b *poolBalance) *candidates {
 	s := p.s
 	c := &candidates{poolContext: p.poolContext, prices: p, demand: d, balance: b}
@@ -316,15 +317,15 @@ func readCandidates(p *prices, d *demand, b *poolBalance) *candidates {
 	return c
 }
 
-// pinned reports whether node id must keep a pod.
+// pinned reports whether a pod of node id must stay there.
 func (c *candidates) pinned(id policy.NodeID) bool {
 	return c.e.pods.sets[id].held || slices.ContainsFunc(c.e.pods.on(id), func(p boundPod) bool {
 		return c.stay[p.template] || c.alone[p.template] && !c.brief(&c.s.Pods[p.id])
 	})
 }
 
-// stays reports whether pods of t may not be moved by choice, and else whether one of them is
-// the only one of a service.
+// stays reports whether pods of t must not be moved voluntarily, and otherwise whether a pod of t
+// is the only one of its service.
 func (c *candidates) stays(t *policy.Template) (stays, alone bool) {
 	s := c.s
 	if t.Workload < 0 || t.NotSafeToEvict || len(t.PDBs) > 1 || len(t.PDBs) == 1 && s.PDBs[t.PDBs[0]].Allowed == 0 {
@@ -334,9 +335,9 @@ func (c *candidates) stays(t *policy.Template) (stays, alone bool) {
 	return w.Kind == policy.KindBare, w.Kind != policy.KindJob && w.Replicas <= 1
 }
 
-// brief reports whether p, the only pod of a service, is back within a minute when it is moved:
-// outages are counted in minutes, and one that short is weighed like any other cost of a move. If
-// its start-up time is not stated, it is that of its last start.
+// brief reports whether p, the only pod of a service, is ready again within a minute after a move:
+// outages are counted in minutes, and so short an outage is treated like any other cost of a move.
+// If its start-up time is not stated, that of its last start is used.
 func (c *candidates) brief(p *policy.Pod) bool {
 	startup := c.s.Templates[p.Template].Startup
 	if startup == 0 {
@@ -350,16 +351,17 @@ func (c *candidates) mayGo(id policy.NodeID) bool {
 	return !c.e.nodes.all[id].doNotDisrupt && !slices.Contains(c.backedOff, id) && !c.pinned(id)
 }
 
-// wasted returns what node id costs more than its pods need, for each of them and one more.
+// wasted returns the cost of node id above what its pods need, divided by one more than the number
+// of its pods, in dollars per hour.
 func (c *candidates) wasted(id policy.NodeID) float64 {
 	value := c.prices.worth(id, c.e.pods.used(id), c.balance.spotFor(&c.s.Nodes[id]))
 	waste := c.prices.keepingIn(c.e.nodes.all[id].market) - value
 	return waste / float64(1+len(c.e.pods.on(id)))
 }
 
-// find returns the nodes of the pool that waste something or should be left, those that waste most
-// first. All of a class waste the same, unless the replacement of a node that is not Spot depends
-// on how its pods prefer to be spread, or on their node selectors.
+// find returns the nodes of the pool that have waste or should be left, those with the most waste
+// first. All nodes of a class have the same waste, except where the replacement of a node that is
+// not Spot depends on the preferred spread of its pods, or on their node selectors.
 func (c *candidates) find() []wasting {
 	var list []wasting
 	add := func(nodes []policy.NodeID) {
@@ -390,8 +392,7 @@ func (c *candidates) find() []wasting {
 	return list
 }
 
-// first returns the nodes that are tried: those that waste most for each pod, of several the
-// first by name.
+// first returns the nodes to try: those with the most waste per pod; ties are broken by name.
 func (c *candidates) first() []policy.NodeID {
 	rank, found := c.e.names.rank, make([]policy.NodeID, 0, triesMax)
 	for list := c.find(); len(list) > 0 && len(found) < triesMax; {

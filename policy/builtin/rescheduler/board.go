@@ -9,40 +9,42 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// triesMax is the most nodes that one round tries to empty. If there are more on-demand nodes, the
-// next round starts with others, so that nodes that cannot be emptied do not block the others.
+// triesMax is the maximum number of nodes that one round tries to empty. If there are more
+// on-demand nodes, the next round starts with others, so that nodes that cannot be emptied do not
+// block the others.
 const triesMax = 48
 
-// tightAt is the utilization of a pool above which its pods are not left to the
-// room of other nodes: the guardrails would hold many such drains.
+// tightAt is the utilization of a pool, in [0, 1], above which its pods are not moved into the free
+// capacity of other nodes: the guardrails would hold many such drains.
 const tightAt = policy.UtilizationTight
 
-// A board is where one round of drains is worked out: the space with the pods
-// where they will be after the drains planned so far.
+// A board is the state of one round of drains: the space with the pods on the nodes where they will
+// be after the drains planned so far.
 type board struct {
 	e       *Policy
 	s       *policy.Snapshot
 	plan    *policy.Plan
 	pools   []pool
-	cover   *billing.Coverage // of the nodes that are left after the drains planned so far
-	targets []policy.NodeID   // see fullestFirst; nil until it is needed
+	cover   *billing.Coverage // of the nodes that remain after the drains planned so far
+	targets []policy.NodeID   // see fullestFirst; nil until first needed
 
-	// full[t] says that no target has room for a pod of template t, whose
-	// place depends on no other pod: that stays so for the round.
+	// full[t] reports that no target has room for a pod of template t, whose placement depends on
+	// no other pod. That does not change within the round.
 	full []bool
 
-	// placed is where pods of the node at hand were put, and yielded the pods that made room.
+	// placed are the bindings of the pods of the current node, and yielded the bindings of the pods
+	// that made room.
 	placed, yielded []placement.Binding
 }
 
-// A pool is what a round knows of a pool.
+// A pool is the state of a pool in a round.
 type pool struct {
 	replan.Moves
-	tight    bool             // too full to rely on the room of other nodes
-	offering *replan.Offering // what can be bought; made when first needed
+	tight    bool             // too full to rely on the free capacity of other nodes
+	offering *replan.Offering // what can be bought; nil until first needed
 }
 
-// newBoard returns the board of a round whose drains are added to plan.
+// newBoard returns the board of a round, which adds its drains to plan.
 func (e *Policy) newBoard(s *policy.Snapshot, plan *policy.Plan) *board {
 	e.space.Load(s)
 	b := &board{e: e, s: s, plan: plan, pools: make([]pool, len(s.Pools)), cover: billing.CoverageOf(s),
@@ -58,9 +60,9 @@ func (e *Policy) newBoard(s *policy.Snapshot, plan *policy.Plan) *board {
 	return b
 }
 
-// fullestFirst returns the Spot nodes that take pods by the largest share of one resource that was
-// requested on them when the round started, the fullest first, then by name: filling nodes that are
-// nearly full keeps the free capacity of the others contiguous.
+// fullestFirst returns the Spot nodes that accept pods, in descending order of the largest share of
+// one resource that was requested on them when the round started; ties are broken by name. Filling
+// nodes that are nearly full keeps the free capacity of the others contiguous.
 func (b *board) fullestFirst() []policy.NodeID {
 	if b.targets == nil {
 		b.targets = make([]policy.NodeID, 0, len(b.s.Nodes))
@@ -75,8 +77,8 @@ func (b *board) fullestFirst() []policy.NodeID {
 	return b.targets
 }
 
-// empty plans to empty nodes, in their order, as many as the round may. What would lose pods
-// for ever comes after all others.
+// empty plans to empty as many of nodes as the round may, in their order. Nodes with pods that
+// would be lost permanently come last.
 func (b *board) empty(nodes []policy.NodeID, round uint64) {
 	nodes = slices.Clone(replan.Rotate(nodes, triesMax, round))
 	lossy := slices.DeleteFunc(slices.Clone(nodes), func(n policy.NodeID) bool { return !b.losesPods(n) })
@@ -101,7 +103,7 @@ func (b *board) empty(nodes []policy.NodeID, round uint64) {
 	}
 }
 
-// hold holds p, once for each reason.
+// hold adds a hold of p, once for each reason.
 func (b *board) hold(p *pool, reason policy.Reason, text string) {
 	if !slices.ContainsFunc(b.plan.Holds, func(h policy.Hold) bool {
 		return h.Pool == p.Pool.ID && h.Node == policy.None && h.Why.Reason == reason
@@ -110,8 +112,8 @@ func (b *board) hold(p *pool, reason policy.Reason, text string) {
 	}
 }
 
-// losesPods reports whether a pod of node n has no controller and was not said
-// to be safe to evict.
+// losesPods reports whether node n has a pod that has no controller and is not marked as safe to
+// evict.
 func (b *board) losesPods(n policy.NodeID) bool {
 	return slices.ContainsFunc(b.e.space.Pods(n), func(id policy.PodID) bool {
 		p := &b.s.Pods[id]
@@ -127,8 +129,7 @@ func (p *pool) keepsShare(n policy.NodeID, bought [][]policy.MarketID) bool {
 	return float64(at.Spot) <= float64(replan.Wanted(p.Pool)*float64(at.Total))
 }
 
-// move plans to empty n. What it returns has a reason when n is left alone for
-// one that is worth reporting.
+// move plans to empty n. The result has a reason if n is left alone for a reason worth reporting.
 func (b *board) move(n *policy.Node) policy.Why {
 	p := &b.pools[n.Pool]
 	pods, careful, hold := b.leavers(n)
@@ -138,7 +139,7 @@ func (b *board) move(n *policy.Node) policy.Why {
 	if b.paid(n) {
 		return policy.Why{Reason: policy.ReasonNoEdge, Text: "a commitment pays for it, so nothing would be saved"}
 	}
-	// A pod of priority below zero only keeps a place warm for others, and needs none.
+	// Pods with a negative priority only reserve capacity for others, and need no place.
 	rest := slices.DeleteFunc(slices.Clone(pods),
 		func(q policy.Pod) bool { return b.s.Templates[q.Template].Priority < 0 })
 	stays := careful || p.tight
@@ -167,23 +168,23 @@ func (b *board) move(n *policy.Node) policy.Why {
 	return policy.Why{}
 }
 
-// paid reports whether giving n back saves nothing, since commitments pay for it
-// and would cover no other node instead.
+// paid reports whether releasing n saves nothing, since commitments pay for it and would cover no
+// other node instead.
 func (b *board) paid(n *policy.Node) bool {
 	return n.Market != policy.None && b.s.Markets[n.Market].Offered && b.cover.Covers(n.Market) &&
 		b.cover.Saving(n.Market) == 0
 }
 
-// leavers returns what Leaving does, with the pods that request the most CPU first, then the most
-// memory.
+// leavers returns the result of Leaving, with the pods sorted by descending CPU request, then by
+// descending memory request.
 func (b *board) leavers(n *policy.Node) ([]policy.Pod, bool, policy.Why) {
 	pods, careful, hold := b.pools[n.Pool].Leaving(n.ID)
 	placement.LargestFirst(b.s, pods)
 	return pods, careful, hold
 }
 
-// displace puts pods, in their order, each on the first Spot node that takes it, and returns, in
-// the memory of pods, those that no node takes.
+// displace binds each of pods to the first Spot node that accepts it, and returns the pods that no
+// node accepts. The result reuses the memory of pods.
 func (b *board) displace(pods []policy.Pod) []policy.Pod {
 	rest := pods[:0]
 	for i := range pods {
@@ -196,14 +197,14 @@ func (b *board) displace(pods []policy.Pod) []policy.Pod {
 	return rest
 }
 
-// plain reports whether the place of a pod of t depends on resources and on no
-// other pod: room that there is not will then not come about in the round.
+// plain reports whether the placement of a pod of t depends only on resources and on no other pod:
+// capacity that is missing then does not appear within the round.
 func plain(t *policy.Template) bool {
 	return len(t.Spread) == 0 && len(t.PodAffinity) == 0 && len(t.PodAntiAffinity) == 0 && len(t.HostPorts) == 0 &&
 		len(t.Volumes) == 0
 }
 
-// settle puts p on the first Spot node that takes it, and reports whether there is such a node.
+// settle binds p to the first Spot node that accepts it, and reports whether there is such a node.
 func (b *board) settle(p *policy.Pod) bool {
 	for _, n := range b.fullestFirst() {
 		if b.takes(n, p) {
@@ -215,8 +216,8 @@ func (b *board) settle(p *policy.Pod) bool {
 	return false
 }
 
-// takes reports whether n takes p, where need be in place of pods that only keep
-// the room warm: these it takes off.
+// takes reports whether n accepts p, if necessary in place of pods that only reserve capacity; it
+// unbinds these.
 func (b *board) takes(n policy.NodeID, p *policy.Pod) bool {
 	sp := &b.e.space
 	refusal := sp.Check(p, n)
@@ -241,7 +242,7 @@ func (b *board) takes(n policy.NodeID, p *policy.Pod) bool {
 	return false
 }
 
-// restore puts all but the first of the pods that made room back.
+// restore binds all but the first kept of the pods that made room again.
 func (b *board) restore(kept int) {
 	for i := kept; i < len(b.yielded); i++ {
 		b.e.space.Bind(&b.yielded[i].Pod, b.yielded[i].Node)
@@ -249,7 +250,7 @@ func (b *board) restore(kept int) {
 	b.yielded = b.yielded[:kept]
 }
 
-// leave plans to drain n, all of whose pods have a place.
+// leave plans to drain n, whose pods all fit elsewhere.
 func (b *board) leave(n *policy.Node) {
 	why := policy.Why{Reason: ReasonFreeCapacity, Text: "all its pods fit on existing Spot nodes"}
 	if n.Market != policy.None && b.s.Markets[n.Market].Offered {

@@ -8,13 +8,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// nodesMax is the most nodes that are bought in place of one.
+// nodesMax is the maximum number of nodes that are bought to replace one.
 const nodesMax = 4
 
-// nothingFits says that no spot can be bought that would hold the pods of a node.
+// nothingFits is the text for a node whose pods fit on no Spot nodes that can be bought.
 const nothingFits = "its pods do not all fit on existing Spot nodes, nor on any that can be bought"
 
-// buys returns the reason why nothing can be bought in place of n, whatever its pods request. The
+// buys returns the reason why nothing can be bought to replace n, whatever its pods request. The
 // reason is empty if something can.
 func (b *board) buys(n *policy.Node) policy.Why {
 	switch {
@@ -26,7 +26,7 @@ func (b *board) buys(n *policy.Node) policy.Why {
 	return policy.Why{}
 }
 
-// offers returns what spot can be bought for the pool.
+// offers returns the Spot nodes that can be bought for the pool.
 func (p *pool) offers() *replan.Offering {
 	if p.offering == nil {
 		p.offering = replan.NewOffering(p.S, p.Pool.ID, policy.Spot,
@@ -35,7 +35,7 @@ func (p *pool) offers() *replan.Offering {
 	return p.offering
 }
 
-// replace plans to buy Spot nodes for pods, which have no place, and to drain n once they are
+// replace plans to buy Spot nodes for pods, which must not be bound, and to drain n once they are
 // ready. The other pods of n stay where they were placed.
 func (b *board) replace(n *policy.Node, pods []policy.Pod) policy.Why {
 	if hold := b.buys(n); hold.Reason != "" {
@@ -55,7 +55,7 @@ func (b *board) replace(n *policy.Node, pods []policy.Pod) policy.Why {
 	case !p.keepsShare(n.ID, buy.Bought):
 		return policy.Why{Reason: policy.ReasonConfigured, Text: "the pool would exceed its target Spot share"}
 	}
-	p.SetDown(pods) // until the new nodes are there they count where they are
+	p.SetDown(pods) // until the new nodes exist, the pods count on their present nodes
 	p.Order(n.Name, []policy.NodeID{n.ID}, buy.Bought, policy.Why{
 		Reason: policy.ReasonCheaper, Text: fmt.Sprintf("its pods fit on %s that would cost less",
 			figures.Count(len(buy.Bought), "new Spot node")),

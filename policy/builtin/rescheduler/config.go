@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// A Config holds the parameters of the policy. Start from [DefaultConfig].
+// A Config contains the parameters of the policy. Start from [DefaultConfig].
 type Config struct {
-	// OnDemandLabel and SpotLabel tell nodes apart by a label, "name" or
-	// "name=value"; a node with both is spot. Where one is empty the nodes of
-	// its kind are known by what they were bought as.
+	// OnDemandLabel and SpotLabel distinguish nodes by a label, "name" or "name=value"; a node with
+	// both is Spot. If one is empty, the nodes of that kind are identified by the capacity type
+	// that they were bought as.
 	OnDemandLabel, SpotLabel string
 
-	// DrainDelay is the least time between two rounds of drains, in all pools
-	// together. Raising it moves nodes less often.
+	// DrainDelay is the minimum time between two rounds of drains, over all pools. Raising it moves
+	// nodes less often.
 	DrainDelay time.Duration
 
-	// Drains is how many nodes one round empties.
+	// Drains is the number of nodes that one round empties.
 	Drains Drains
 
-	// DeleteNonReplicated evicts pods that no controller would create again. They are lost.
+	// DeleteNonReplicated evicts pods that no controller would create again. Such pods are lost.
 	DeleteNonReplicated bool
 
 	// ScaleUp buys Spot nodes for pods that fit on no existing node, if they cost less than the
@@ -28,11 +28,10 @@ type Config struct {
 	ScaleUp bool
 }
 
-// Drains is how many nodes one round of drains empties.
+// Drains is the number of nodes that one round of drains empties.
 type Drains string
 
-// The values of Drains: one node, or as many as the disruption budgets of the
-// pools allow.
+// The values of Drains: one node, or as many as the disruption budgets of the pools allow.
 const (
 	OneNode  Drains = "one"
 	ByBudget Drains = "budget"
@@ -44,7 +43,7 @@ func DefaultConfig() Config {
 	return Config{DrainDelay: 10 * time.Minute, Drains: OneNode, ScaleUp: true}
 }
 
-// Set reads the parameter key from value.
+// Set sets the parameter key to value. On an error c is unchanged.
 func (c *Config) Set(key, value string) error {
 	next := *c
 	var err error
@@ -104,8 +103,8 @@ func (c Config) validate() error {
 	return nil
 }
 
-// name returns the name of the policy with c: what differs from the default
-// configuration, in a fixed order.
+// name returns the name of the policy with c: it lists the parameters that differ from the default,
+// in a fixed order.
 func (c Config) name() string {
 	d := DefaultConfig()
 	name := "rescheduler"

@@ -1,10 +1,10 @@
 // Package rescheduler is the policy that empties on-demand nodes onto Spot nodes: on-demand
-// capacity is a fallback, and pods that Spot can hold return to Spot.
+// capacity is a fallback, and pods that fit on Spot return to Spot.
 //
-// It is a complete form of the K8s Spot Rescheduler. A node is emptied only when all of its pods
-// have a place by every filter of the scheduler and their disruption budgets allow their eviction
-// in time. A node that cannot be emptied does not block the others. If the Spot nodes are full it
-// buys new ones, if that pays.
+// It is a complete implementation of the K8s Spot Rescheduler. A node is emptied only if all of its
+// pods fit elsewhere by every filter of the scheduler and their disruption budgets allow their
+// eviction in time. A node that cannot be emptied does not block the others. If the Spot nodes are
+// full, it buys new ones if that saves money.
 package rescheduler
 
 import (
@@ -13,18 +13,18 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// ReasonFreeCapacity is the reason of a drain whose pods fit on existing Spot nodes.
+// ReasonFreeCapacity is the reason for a drain of a node whose pods fit on existing Spot nodes.
 const ReasonFreeCapacity policy.Reason = "room"
 
-// A Policy empties on-demand nodes onto Spot nodes. It reuses its own memory and serves one
-// goroutine at a time.
+// A Policy empties on-demand nodes onto Spot nodes. It reuses its own memory, so only one goroutine
+// may use it at a time.
 type Policy struct {
 	cfg   Config
 	name  string
-	space placement.Space // the memory of the last one
+	space placement.Space // kept to reuse its memory
 }
 
-// New returns the policy, or says which parameter is out of range.
+// New returns the policy, or an error that names the first parameter out of range.
 func New(cfg Config) (*Policy, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -32,13 +32,12 @@ func New(cfg Config) (*Policy, error) {
 	return &Policy{cfg: cfg, name: cfg.name()}, nil
 }
 
-// Name returns "rescheduler" with the parameters that are not the default ones.
+// Name returns "rescheduler" followed by the parameters that differ from the default.
 func (e *Policy) Name() string { return e.name }
 
-// Decide steers each pool to as much spot as it may have, and empties what is on
-// demand onto it.
+// Decide steers each pool to its target Spot share, and empties on-demand nodes onto Spot nodes.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
-	s = s.WithoutFees() // what it imitates knows the prices of instances only
+	s = s.WithoutFees() // the K8s Spot Rescheduler considers only the prices of instances
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	wanted := func(p policy.PoolID) float64 { return replan.Wanted(&s.Pools[p]) }
 	plan.Launches, plan.Holds = placement.Shortages(s, wanted)
@@ -48,8 +47,8 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	return replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: wanted})
 }
 
-// round adds a round of drains to plan if it is time for one, and returns m with
-// the pools that were moved.
+// round adds a round of drains to plan if one is due, and returns m with the time of the move in
+// the pools concerned.
 func (e *Policy) round(s *policy.Snapshot, m policy.Memory, plan *policy.Plan) policy.Memory {
 	sources := e.sources(s, &m)
 	if len(sources) == 0 {
@@ -85,8 +84,8 @@ func clusterHold(reason policy.Reason, text string) policy.Hold {
 	return policy.Hold{Pool: policy.None, Node: policy.None, Why: policy.Why{Reason: reason, Text: text}}
 }
 
-// due returns when the next round of drains may start. The delay is one of the whole cluster,
-// except for pools that are switched off.
+// due returns when the next round of drains may start. The delay applies to the whole cluster,
+// except for pools that are off.
 func (e *Policy) due(s *policy.Snapshot, m *policy.Memory) policy.Time {
 	var last policy.Time
 	for i := range s.Pools {
@@ -101,8 +100,8 @@ func (e *Policy) due(s *policy.Snapshot, m *policy.Memory) policy.Time {
 	return last.Add(e.cfg.DrainDelay)
 }
 
-// unschedulable reports whether a pod waits for a node. A pod of priority below zero only reserves
-// capacity for others, and does not count.
+// unschedulable reports whether a pod waits for a node. A pod with a negative priority only
+// reserves capacity for others, and does not count.
 func unschedulable(s *policy.Snapshot) bool {
 	for p := range s.Pending() {
 		if t := &s.Templates[p.Template]; !p.Gated && p.Nominated == policy.None && !t.DaemonSet && t.Priority >= 0 {
@@ -112,8 +111,8 @@ func unschedulable(s *policy.Snapshot) bool {
 	return false
 }
 
-// moving reports whether a node is on its way out by our choice, or one that we
-// bought in place of another on its way in.
+// moving reports whether Spotter is draining a node voluntarily, or a replacement that it bought is
+// starting.
 func (e *Policy) moving(s *policy.Snapshot) bool {
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Live() && n.ActedBy == policy.ActorUs && n.ReclaimAt == 0 && n.Pool != policy.None &&
@@ -130,8 +129,8 @@ func (e *Policy) moving(s *policy.Snapshot) bool {
 	return false
 }
 
-// sources returns the on-demand nodes that may be emptied: those of managed pools that another
-// controller does not hold, and whose drain was not given up lately.
+// sources returns the on-demand nodes that may be emptied: nodes of managed pools that no other
+// controller holds, and whose drain is not backed off.
 func (e *Policy) sources(s *policy.Snapshot, m *policy.Memory) (nodes []policy.NodeID) {
 	memories, filters := make([]policy.PoolMemory, len(s.Pools)), make([]*policy.BackoffFilter, len(s.Pools))
 	for i := range s.Pools {

@@ -1,14 +1,12 @@
-// Package spot is the policy that buys nothing but spot and has no guardrail:
-// it shows what guardrails are worth.
+// Package spot is the policy that buys only Spot and has no guardrails: it shows the value of
+// guardrails.
 //
-// It steers every pool, once, to buy spot in all of its markets and leaves the
-// choice among them to the provider (price-capacity-optimised). A refused
-// launch goes to on-demand where the pool allows it. A node under notice is
-// drained, as any provisioner's interruption handling does.
+// It steers every pool once to buy Spot in all of its markets and leaves the choice among them to
+// the provider (price-capacity-optimised). A refused launch falls back to on-demand if the pool
+// allows it. A node under notice is drained, as by the interruption handling of any provisioner.
 //
-// Where no provisioner serves a pool it does what one would that may buy spot
-// only: it launches, replaces on-demand nodes by spot, and drains nodes that are not
-// needed.
+// If no provisioner serves a pool, it does what a provisioner that may buy only Spot would do: it
+// launches nodes, replaces on-demand nodes with Spot, and drains nodes that are not needed.
 package spot
 
 import (
@@ -17,7 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// A Policy keeps every pool on spot.
+// A Policy keeps every pool on Spot.
 type Policy struct{}
 
 // New returns the policy.
@@ -26,7 +24,7 @@ func New() *Policy { return &Policy{} }
 // Name returns "spot".
 func (*Policy) Name() string { return "spot" }
 
-// Decide steers each pool to spot unless it already is, and moves it there.
+// Decide steers each pool to Spot, unless it already is steered so, and moves its nodes there.
 func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	var plan policy.Plan
 	for i := range s.Pools {

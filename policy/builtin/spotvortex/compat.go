@@ -13,13 +13,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// The agent's settings outside of its runtime file, as its chart ships them.
+// The agent's settings outside its runtime file, as its chart ships them.
 const (
-	riskThreshold  = 0.85 // a capacity score above it is an emergency
-	drainRatioMax  = 0.10 // of all nodes drained in one tick
-	fractionMax    = 0.10 // the largest part of the Spot nodes that one node may be
+	riskThreshold  = 0.85 // a higher capacity score is an emergency
+	drainRatioMax  = 0.10 // maximum fraction of all nodes drained in one tick
+	fractionMax    = 0.10 // maximum fraction of the Spot nodes that one node may be
 	steerCooldown  = time.Minute
-	blockedUtility = 0.95 // above it no Spot node is left
+	blockedUtility = 0.95 // above it no Spot node is drained
 )
 
 // Reasons for which the agent leaves a node alone.
@@ -28,55 +28,55 @@ const (
 	reasonUtilization policy.Reason = "high_utilization"
 )
 
-// compatScratch is memory for decideCompat.
+// compatScratch is reusable memory for decideCompat.
 type compatScratch struct {
 	groups  workload.Groups // by instance type and zone
-	byPlace []int32         // 1 + the group of a type in a zone
-	spotIn  []int32         // 1 + the Spot market of a type in a zone
-	zones   []int32         // by type, the zones in which it has nodes
-	cpu     []int64         // requested, by node
-	guarded []bool          // by node: runs a pod of the namespace monitoring
-	members []int32         // by pool, zone and type: nodes
+	byPlace []int32         // by type and zone, 1 + the index of its group
+	spotIn  []int32         // by type and zone, 1 + the id of its Spot market
+	zones   []int32         // by type, the number of zones in which it has nodes
+	cpu     []int64         // requested thousandths of a core, by node
+	guarded []bool          // by node, whether it runs a pod of the namespace monitoring
+	members []int32         // by pool, zone and type, the number of nodes
 	judged  []judgement     // by pool and zone
 	picks   []pick
 }
 
-// A judgement is the decision of one group: the nodes of a pool in a zone.
+// A judgement is the decision for one group: the nodes of a pool in a zone.
 type judgement struct {
 	nodes, spot int
-	utilization float64 // a sum over the nodes, then their mean
+	utilization float64 // the sum over the nodes, then their mean
 	action      Action
 	freeze      bool
 	capacity    float64
 	reason      string
-	market      policy.MarketID // spot, of the dominant type
+	market      policy.MarketID // Spot market of the dominant type
 }
 
-// A pick is a node that the decision of its group concerns.
+// A pick is a node that the decision for its group applies to.
 type pick struct {
 	node   policy.NodeID
 	action Action // Hold means a freeze
 	of     *judgement
 }
 
-// A compat is one decision to the letter.
+// A compat is the state of one decision that reproduces the agent exactly.
 type compat struct {
 	cfg  *Config
 	s    *policy.Snapshot
 	sc   *compatScratch
 	plan policy.Plan
 
-	nodes, spot int // of the cluster
+	nodes, spot int // numbers of nodes of the cluster
 }
 
-// decideCompat follows the agent's own pipeline: one decision for the nodes of
-// a pool in a zone, judged by the dominant instance type there; the nodes that
-// it concerns, limited and guarded one by one; the majority of them steers the
-// pool; and each is drained without waiting for a replacement.
+// decideCompat follows the agent's own pipeline. It makes one decision for the nodes of a pool in a
+// zone, judged by the dominant instance type there. The nodes concerned are limited and guarded one
+// by one. The majority of them steers the pool, and each is drained without waiting for a
+// replacement.
 //
-// What the agent's actuators do beyond that (evictions without grace, an abort
-// at the first that fails) has no words in a plan and is left to ours. Its
-// target ratio is not kept: only its metrics and its shadow model read it.
+// What the agent's actuators do beyond that (evictions without grace, an abort at the first
+// failure) cannot be expressed in a plan and is left to Spotter's actuators. The agent's target
+// ratio is not kept: only its metrics and its shadow model read it.
 func (p *Policy) decideCompat(s *policy.Snapshot, m policy.Memory, all *buffers) (policy.Plan, policy.Memory) {
 	c := compat{cfg: &p.cfg, s: s, sc: &all.compat, plan: policy.Plan{Wake: policy.NextStep(s.Now, p.cfg.step())}}
 	c.index()
@@ -89,7 +89,7 @@ func (p *Policy) decideCompat(s *policy.Snapshot, m policy.Memory, all *buffers)
 	c.steer()
 	c.drain()
 	// The agent assumes a provisioner. If a pool has none, nodes are bought for pending pods at the
-	// share that it was steered to, and released when they are not needed.
+	// share to which the pool was steered, and released when they are not needed.
 	share := func(id policy.PoolID) float64 {
 		if !s.Pools[id].Steer.Set {
 			return p.cfg.TargetShare
@@ -102,8 +102,8 @@ func (p *Policy) decideCompat(s *policy.Snapshot, m policy.Memory, all *buffers)
 	return replan.Consolidate(s, c.plan, m, replan.ConsolidateOptions{Share: share})
 }
 
-// managed reports whether the agent sees n: a node of a pool, of a known
-// market, that has joined.
+// managed reports whether the agent considers n: a node of a pool, in a known market, that has
+// joined.
 func (c *compat) managed(n *policy.Node) bool {
 	return n.Pool >= 0 && n.Market >= 0 && c.s.Pools[n.Pool].Mode != policy.ModeOff &&
 		(n.Phase == policy.NodeInitialized || n.Phase == policy.NodeDraining)
@@ -111,7 +111,7 @@ func (c *compat) managed(n *policy.Node) bool {
 
 func (c *compat) place(m *policy.Market) int { return int(m.Type)*len(c.s.Zones) + int(m.Zone) }
 
-// index groups the nodes by type and zone, and finds the Spot market of each.
+// index groups the nodes by type and zone, and finds the Spot market of each group.
 func (c *compat) index() {
 	s, sc := c.s, c.sc
 	sc.byPlace = scratch.Zeroed(sc.byPlace, len(s.Types)*len(s.Zones))
@@ -153,7 +153,7 @@ func (c *compat) index() {
 	}
 }
 
-// readPods sums the CPU requests, as the load of a node, and finds the nodes that the agent does
+// readPods sums the CPU requests of each node as its load, and finds the nodes that the agent does
 // not drain because its own monitoring runs on them.
 func (c *compat) readPods() {
 	s, sc := c.s, c.sc
@@ -171,7 +171,7 @@ func (c *compat) readPods() {
 	}
 }
 
-// judge decides for the nodes of each pool in each zone.
+// judge makes the decision for the nodes of each pool in each zone.
 func (c *compat) judge(features []workload.Features) {
 	s, sc, zones := c.s, c.sc, len(c.s.Zones)
 	sc.judged = scratch.Zeroed(sc.judged, len(s.Pools)*zones)
@@ -196,7 +196,7 @@ func (c *compat) judge(features []workload.Features) {
 		if j.nodes == 0 {
 			continue
 		}
-		dominant := 0 // the agent breaks ties by chance; here the first type stands
+		dominant := 0 // the agent breaks ties randomly; here the first type is chosen
 		for t, n := range sc.members[at*len(s.Types) : (at+1)*len(s.Types)] {
 			if n > sc.members[at*len(s.Types)+dominant] {
 				dominant = t
@@ -207,8 +207,8 @@ func (c *compat) judge(features []workload.Features) {
 	}
 }
 
-// apply applies the rules to the group j, whose dominant type and zone are
-// place. A group without prices is skipped.
+// apply applies the rules to the group j, whose dominant type and zone are given by place. A group
+// without prices is skipped.
 func (c *compat) apply(j *judgement, pool policy.PoolID, place int, features []workload.Features) {
 	if c.sc.spotIn[place] == 0 {
 		return
@@ -242,8 +242,7 @@ func (c *compat) apply(j *judgement, pool policy.PoolID, place int, features []w
 	}
 }
 
-// exponent returns p with its odds raised to the power m, as the agent's risk
-// multiplier does.
+// exponent returns p with its odds raised to the power m, as the agent's risk multiplier does.
 func exponent(p, m float64) float64 {
 	if m == 1 {
 		return p
@@ -253,8 +252,8 @@ func exponent(p, m float64) float64 {
 	return o / (1 + o)
 }
 
-// pick gathers the nodes that the decisions concern: on-demand nodes if the share should grow, Spot
-// nodes if it should fall, and all nodes of a freeze.
+// pick collects the nodes to which the decisions apply: on-demand nodes if the share should grow,
+// Spot nodes if it should fall, and all nodes of a freeze.
 func (c *compat) pick() {
 	s, sc := c.s, c.sc
 	sc.picks = sc.picks[:0]
@@ -280,8 +279,7 @@ func (c *compat) pick() {
 	}
 }
 
-// reserved reports whether n is of the control plane or fake, which the agent
-// leaves alone.
+// reserved reports whether n is a control-plane node or a fake node, which the agent leaves alone.
 func reserved(n *policy.Node) bool {
 	for i := range n.Labels {
 		switch n.Labels[i].Key {
@@ -292,8 +290,8 @@ func reserved(n *policy.Node) bool {
 	return slices.ContainsFunc(n.Taints, func(t policy.Taint) bool { return t.Key == "spotvortex.io/fake" })
 }
 
-// limit keeps the freezes and as many of the others as may be drained in one
-// tick, emergencies first and then by falling capacity score.
+// limit keeps the freezes and as many other picks as may be drained in one tick, emergencies first
+// and then in descending order of capacity score.
 func (c *compat) limit() {
 	picks := c.sc.picks
 	left := max(1, int(drainRatioMax*float64(c.nodes)))
@@ -325,13 +323,13 @@ func (c *compat) limit() {
 	c.sc.picks = kept
 }
 
-// budget returns the least of the pool's budgets as the agent reads them:
-// whether in force or not, and percentages of the whole cluster, rounded down.
+// budget returns the smallest of the pool's disruption budgets as the agent reads them: whether
+// active or not, with percentages of the whole cluster, rounded down.
 func (c *compat) budget(pool *policy.Pool) int {
 	least := c.nodes
 	for i := range pool.Budgets {
 		if b := &pool.Budgets[i]; b.Closed != "" && !b.Active {
-			continue // a window or freeze, of which the agent knows nothing
+			continue // a window or freeze, which the agent does not know
 		}
 		n := int(pool.Budgets[i].Nodes.N)
 		if pool.Budgets[i].Nodes.Percent {
@@ -342,8 +340,8 @@ func (c *compat) budget(pool *policy.Pool) int {
 	return least
 }
 
-// guard drops the nodes that the agent's guardrails block. Decisions that they merely downgrade are
-// drained all the same. Its guardrail of the cluster fraction blocks every move while the cluster
+// guard drops the nodes that the agent's guardrails block. Nodes for which they only downgrade the
+// decision are still drained. The cluster-fraction guardrail blocks every move while the cluster
 // has one to nine Spot nodes.
 func (c *compat) guard() {
 	kept := c.sc.picks[:0]
@@ -369,7 +367,7 @@ func (c *compat) holdNode(n policy.NodeID, reason policy.Reason, text string) {
 	}})
 }
 
-// steer lets the picks of each pool vote: Spot is tried first if more of them request growth than
+// steer lets the picks of each pool vote: Spot is tried first if more picks request growth than
 // anything else, and on-demand otherwise.
 func (c *compat) steer() {
 	for id := range c.s.Pools {
@@ -411,8 +409,8 @@ func (c *compat) steer() {
 	}
 }
 
-// drain empties the picks one by one. In a pool of scaling groups one node of
-// the other capacity type is bought first for all of them.
+// drain drains the picks one by one. In a pool of scaling groups, one node of the other capacity
+// type is bought first for all of them.
 func (c *compat) drain() {
 	swapped := make([]bool, len(c.s.Pools))
 	for _, x := range c.sc.picks {
@@ -439,8 +437,8 @@ func (c *compat) drain() {
 	}
 }
 
-// swap buys one node of n's type in the other capacity type. The agent drains
-// whether it comes or not, so no drain waits for it.
+// swap buys one node of n's type in the other capacity type. The agent drains whether that node
+// starts or not, so no drain waits for it.
 func (c *compat) swap(n *policy.Node, a Action, why policy.Why) {
 	to := policy.OnDemand
 	if a.Change() > 0 {

@@ -11,37 +11,35 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Config holds the parameters of the policy. Start from [Shipped], or from
-// [DefaultConfig] for what the agent assumes without a file.
+// A Config contains the parameters of the policy. Start from [Shipped], or from [DefaultConfig] for
+// the agent's defaults without a file.
 type Config struct {
-	// Compat follows the agent to the letter, under its own guardrails.
+	// Compat reproduces the agent exactly, under its own guardrails.
 	Compat bool
 
-	// RiskMultiplier makes the policy more careful when raised: it multiplies
-	// the odds of both risk scores. To the letter it is their exponent, which
-	// does the opposite below a score of one half.
+	// RiskMultiplier makes the policy more careful when raised: it multiplies the odds of both risk
+	// scores. With Compat it is the exponent of the odds, which does the opposite below a score of
+	// one half.
 	RiskMultiplier float64
 
-	// MinShare and MaxShare bound the Spot share. TargetShare is its initial value and the value to
+	// MinShare and MaxShare limit the Spot share. TargetShare is its initial value and the value to
 	// which it drifts while nothing else moves it.
 	MinShare, MaxShare, TargetShare float64
 
-	// Step is the time between two decisions. To the letter the agent looks
-	// every 30 seconds; its parameters are written for steps of this length,
-	// at which prices and models move.
+	// Step is the time between two decisions. The agent itself decides every 30 seconds, but its
+	// parameters are meant for steps of this length, at which prices and models change.
 	Step time.Duration
 
-	// Cooldown is the least time between two changes of one pool that are not
-	// urgent, unless the pool states its own. Raising it makes growth slower
-	// and moves fewer pods.
+	// Cooldown is the minimum time between two changes of one pool that are not urgent, unless the
+	// pool states its own. Raising it makes growth slower and moves fewer pods.
 	Cooldown time.Duration
 
-	// Calm is how long nothing may have requested less Spot, or no growth, before the share grows.
-	// Raising it keeps an unsteady market or cap from moving nodes back and forth.
+	// Calm is the time for which no decision may have reduced or frozen Spot before the share
+	// grows. Raising it keeps an unsteady market or cap from moving nodes back and forth.
 	Calm time.Duration
 
-	// DrainShareMax is the largest part of a pool that one decision empties,
-	// at least one node; an emergency is bound by the pool's budgets alone.
+	// DrainShareMax is the maximum fraction of a pool that one decision empties, but at least one
+	// node; an emergency is limited only by the pool's disruption budgets.
 	DrainShareMax float64
 
 	Rules Rules
@@ -49,57 +47,56 @@ type Config struct {
 
 // Rules are the thresholds of the deterministic policy.
 type Rules struct {
-	// At Emergency (or RuntimeEmergency of the runtime score alone) all spot is
-	// left, at HighRisk thirty points of it and at MediumRisk ten. Lowering
-	// them leaves earlier.
+	// At a score of Emergency, or a runtime score of RuntimeEmergency, the policy leaves Spot
+	// altogether. At HighRisk it reduces the Spot share by thirty points, and at MediumRisk by ten.
+	// Lowering them reduces it earlier.
 	Emergency, RuntimeEmergency, HighRisk, MediumRisk float64
 
-	// Increase is what growth must offer; its RiskMax is not used, MediumRisk is used instead.
-	// OutsideIncrease replaces it when a feature is outside of its buckets and OutsideConservative
-	// is set.
+	// Increase is the condition for growth; its RiskMax is not used, MediumRisk is used instead.
+	// OutsideIncrease replaces it if a feature is outside its buckets and OutsideConservative is
+	// set.
 	Increase, OutsideIncrease Edge
 	OutsideConservative       bool
 
-	// Drift is the part of the way to TargetShare that the target goes in a
-	// step in which the pool is held and at low risk.
+	// Drift is the fraction of the distance to TargetShare by which the target moves in a step in
+	// which the pool is held and at low risk.
 	Drift float64
 
-	// The tables of cap rules, each by falling threshold; the first that a
-	// feature reaches holds.
+	// The tables of cap rules, each in descending order of threshold; the first rule whose
+	// threshold a feature reaches applies.
 	PriorityCaps, PenaltyCaps, StartupCaps, MigrationCaps, UtilizationCaps Caps
 
 	Buckets Buckets
 }
 
-// An Edge is what a growth of the share must offer.
+// An Edge is the condition that a growth of the share must meet.
 type Edge struct {
-	// RiskMax is the largest composite risk.
+	// RiskMax is the maximum composite risk.
 	RiskMax float64
 
-	// SavingsMin is the least saving as a part of the on-demand price.
+	// SavingsMin is the minimum saving as a fraction of the on-demand price.
 	SavingsMin float64
 
-	// PaybackMax is the longest time in hours in which the saving pays for
-	// the move.
+	// PaybackMax is the maximum time in hours within which the saving must pay for the move.
 	PaybackMax float64
 }
 
-// Caps are cap rules by falling threshold.
+// Caps are cap rules in descending order of threshold.
 type Caps []CapRule
 
-// A CapRule bounds the share of a pool whose feature reaches Threshold.
+// A CapRule limits the share of a pool whose feature reaches Threshold.
 type CapRule struct {
 	Threshold float64 `json:"threshold"`
 	MaxShare  float64 `json:"max_spot_ratio"`
 }
 
-// Buckets are, for each feature, the values between which the thresholds were
-// tuned, ascending. Only the first and the last decide.
+// Buckets are, for each feature, the values for which the thresholds were tuned, in ascending
+// order. Only the first and the last matter.
 type Buckets struct {
 	Startup, Penalty, Priority, Utilization []float64
 }
 
-// DefaultBuckets returns the buckets assumed without a file.
+// DefaultBuckets returns the agent's buckets without a file.
 func DefaultBuckets() Buckets {
 	return Buckets{
 		Startup:     []float64{0, 60, 120, 300, 600, 1200},
@@ -109,8 +106,8 @@ func DefaultBuckets() Buckets {
 	}
 }
 
-// DefaultConfig returns what the agent assumes without a file, and this
-// policy's own parameters.
+// DefaultConfig returns the agent's defaults without a file, and the defaults of this policy's own
+// parameters.
 func DefaultConfig() Config {
 	return Config{
 		RiskMultiplier: 1,
@@ -135,8 +132,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// Shipped returns the thresholds that the agent is shipped with, and the
-// buckets that its workload distributions give.
+// Shipped returns the thresholds that the agent is shipped with, and the buckets that its workload
+// distributions define.
 func Shipped() Config {
 	c := DefaultConfig()
 	c.MinShare, c.TargetShare = 0.167, 0.5
@@ -153,13 +150,13 @@ func Shipped() Config {
 	return c
 }
 
-// Normal returns c with every parameter within its limits, as the agent limits
-// them, and rules in falling order. Its slices are its own.
+// Normal returns c with every parameter limited to its range, as the agent limits them, and cap
+// rules in descending order. It does not share slices with c.
 func (c Config) Normal() Config {
 	c.RiskMultiplier = clamp(orElse(c.RiskMultiplier, 1), 0.1, 10)
 	c.MaxShare = unit(c.MaxShare)
 	if c.Compat && c.MaxShare == 0 {
-		c.MaxShare = 1 // to the letter: zero counts as not given
+		c.MaxShare = 1 // like the agent, which treats zero as not set
 	}
 	c.MinShare = min(unit(c.MinShare), c.MaxShare)
 	c.TargetShare = clamp(c.TargetShare, c.MinShare, c.MaxShare)
@@ -188,7 +185,7 @@ func (r Rules) normal() Rules {
 	return r
 }
 
-// noLimit is above every threshold.
+// noLimit is larger than every threshold.
 const noLimit = 1e300
 
 func (e Edge) normal(d Edge) Edge {
@@ -236,7 +233,7 @@ func orElse[T cmp.Ordered](x, instead T) T {
 
 func clamp[T cmp.Ordered](x, lo, hi T) T { return max(lo, min(hi, x)) }
 
-// Validate reports the first parameter of c that makes no sense.
+// Validate returns an error for the first parameter of c that is out of range.
 func (c *Config) Validate() error {
 	for _, f := range [...]struct {
 		name   string
@@ -271,12 +268,12 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Parameters are the keys that [Config.Set] takes.
+// Parameters lists the keys that [Config.Set] accepts.
 const Parameters = "compat, target, min, max, risk_multiplier, step, cooldown, calm, drain_share"
 
-// Set sets the parameter called key from its written form: "true" or "false"
-// for compat, a time such as "10m" for step, cooldown and calm, a number for
-// the others. Setting max below the minimum lowers the minimum too.
+// Set sets the parameter called key to value: "true" or "false" for compat, a duration such as
+// "10m" for step, cooldown and calm, and a number for the others. Setting max below the minimum
+// lowers the minimum too.
 func (c *Config) Set(key, value string) error {
 	n := *c
 	var err error
@@ -318,9 +315,8 @@ func (c *Config) Set(key, value string) error {
 	return nil
 }
 
-// String returns the parameters that differ from [Shipped] as "key=value"
-// pairs joined with colons; empty if none does. Thresholds have no keys: where
-// any differs "rules=custom" says so.
+// String returns the parameters that differ from [Shipped] as "key=value" pairs joined with colons;
+// it is empty if none differs. Thresholds have no keys: if any differs, "rules=custom" is added.
 func (c *Config) String() string {
 	d := Shipped()
 	var parts []string

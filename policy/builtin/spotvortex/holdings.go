@@ -8,49 +8,51 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// holdings are what a pool holds and could buy, in the terms of the rules.
+// holdings are the nodes of a pool and what it could buy, in the terms of the rules.
 type holdings struct {
 	features *workload.Features
 	needs    needs
 
-	// balance counts moves under way as done.
+	// balance counts moves in progress as done.
 	balance placement.Balance
 
-	// carried is how much of the pool's needs the initialized nodes carry that no controller
-	// drains. Of those not on Spot, fixedCarried is the same, fixedCost what they cost, and
-	// fixedSaved what removing them saves: less if they were paid for in advance.
+	// carried is the multiple of the pool's needs that its initialized nodes carry, without nodes
+	// that a controller drains. fixedCarried is the same for nodes that are not Spot, fixedCost the
+	// cost of these per hour, and fixedSaved what removing them saves per hour: less if commitments
+	// pay for them.
 	carried, fixedCarried float64
 	fixedCost, fixedSaved policy.Money
 
-	// scores are sums of the risk scores of the Spot nodes held, weighted by their units.
+	// capacity and runtime are the sums of the risk scores of the pool's Spot nodes, weighted by
+	// their units.
 	capacity, runtime float64
 	spotUnits         int64
 
-	// boots is the number of nodes whose time from launch to initialized is
-	// known and bootTime the sum of these times in milliseconds.
+	// boots is the number of nodes whose time from launch to initialized is known, and bootTime the
+	// sum of these times in milliseconds.
 	boots, bootTime int64
 
-	// recommended says that the provider recommends to leave one of the nodes.
+	// recommended reports whether the provider recommends leaving one of the nodes.
 	recommended bool
 
-	// spot and fixed are the cheapest markets that could be bought in now, and
-	// beyond those on demand at what they cost more than was paid in advance.
+	// spot and fixed are the cheapest markets in which nodes could be bought now. beyond are the
+	// on-demand markets by the cost that commitments do not pay.
 	spot, fixed, beyond bargains
 }
 
-// bargainsMax is how many markets represent what would be bought: enough that one unusual price
-// does not decide, and few enough that they are those that a provider with a lowest-price strategy
+// bargainsMax is the number of markets that represent what would be bought: enough that one unusual
+// price does not decide, and few enough to be those that a provider with a lowest-price strategy
 // would choose from.
 const bargainsMax = 5
 
-// bargains are the markets that carry a pool's needs for least, cheapest first.
+// bargains are the markets that carry a pool's needs at the lowest price, cheapest first.
 type bargains struct {
 	market [bargainsMax]policy.MarketID
 	price  [bargainsMax]float64 // dollars per hour for all of the needs
 	n      int
 }
 
-// add puts market in its place, ties after those already there.
+// add inserts market in order of price; ties come after those already in b.
 func (b *bargains) add(market policy.MarketID, price float64) {
 	at := b.n
 	for at > 0 && price < b.price[at-1] {
@@ -65,7 +67,7 @@ func (b *bargains) add(market policy.MarketID, price float64) {
 	b.market[at], b.price[at] = market, price
 }
 
-// mean returns the mean price of b, 0 without any.
+// mean returns the mean price of b, or 0 if b is empty.
 func (b *bargains) mean() float64 {
 	sum := 0.0
 	for i := range b.n {
@@ -74,8 +76,8 @@ func (b *bargains) mean() float64 {
 	return sum / float64(max(b.n, 1))
 }
 
-// needs are what all pods of a pool request, so that markets of different
-// shapes can be compared by what they charge for carrying them.
+// needs are the total requests of all pods of a pool. They make markets of different shapes
+// comparable by the price of carrying them.
 type needs struct{ cpu, memory, gpu float64 }
 
 func needsOf(f *workload.Features) needs {
@@ -86,7 +88,7 @@ func needsOf(f *workload.Features) needs {
 	return n
 }
 
-// part returns how much of n one node with r carries.
+// part returns the multiple of n that one node with r carries.
 func (n *needs) part(r *policy.Resources) float64 {
 	part := noLimit
 	if n.cpu > 0 {
@@ -101,7 +103,7 @@ func (n *needs) part(r *policy.Resources) float64 {
 	return part
 }
 
-// survey fills the holdings of every pool.
+// survey returns the holdings of every pool.
 func (sc *buffers) survey(s *policy.Snapshot, features []workload.Features) []holdings {
 	if cap(sc.pools) < len(s.Pools) {
 		sc.pools = make([]holdings, len(s.Pools))
@@ -136,7 +138,7 @@ func (h *holdings) look(s *policy.Snapshot, cover *billing.Coverage, pool *polic
 		switch m.Capacity {
 		case policy.Spot:
 			if m.Auction() && m.Charge() > m.OnDemand {
-				continue // no such node is bid for
+				continue // no bid is made for such a node
 			}
 			h.spot.add(id, (m.Charge()+s.Fees(pool.ID, id)).Float()/part)
 		case policy.OnDemand:
@@ -146,13 +148,13 @@ func (h *holdings) look(s *policy.Snapshot, cover *billing.Coverage, pool *polic
 	}
 }
 
-// hold counts a node of the pool.
+// hold adds a node of the pool.
 func (h *holdings) hold(s *policy.Snapshot, cover *billing.Coverage, n *policy.Node) {
 	m := &s.Markets[n.Market]
 	part, units := h.needs.part(&n.Allocatable), share.Units(s, n.Pool, n.Market)
 	price := m.Charge()
 	if !m.Offered {
-		price = m.OnDemand // what it would cost if it were bought elsewhere
+		price = m.OnDemand // the price of buying it elsewhere
 	}
 	h.carried += part
 	if n.Launched > 0 && n.Initialized > n.Launched {
@@ -174,8 +176,8 @@ func (h *holdings) hold(s *policy.Snapshot, cover *billing.Coverage, n *policy.N
 	h.recommended = h.recommended || recommended(s, n)
 }
 
-// scores returns the risk scores of the pool: of its Spot nodes, each weighted by its units, and if
-// it has none, of the markets in which it would buy.
+// scores returns the risk scores of the pool, each in [0, 1]: the means over its Spot nodes,
+// weighted by their units, or without Spot nodes, over the markets in which it would buy.
 func (h *holdings) scores(s *policy.Snapshot) (capacity, runtime float64) {
 	if h.spotUnits > 0 {
 		return h.capacity / float64(h.spotUnits), h.runtime / float64(h.spotUnits)
@@ -188,7 +190,7 @@ func (h *holdings) scores(s *policy.Snapshot) (capacity, runtime float64) {
 	return capacity / n, runtime / n
 }
 
-// share returns the Spot share with moves under way counted as done.
+// share returns the Spot share, in [0, 1], with moves in progress counted as done.
 func (h *holdings) share() float64 {
 	if h.balance.Total == 0 {
 		return 0
@@ -196,7 +198,7 @@ func (h *holdings) share() float64 {
 	return float64(h.balance.Spot) / float64(h.balance.Total)
 }
 
-// grain returns the part of the pool that one node of mean size is.
+// grain returns the fraction of the pool that one node of mean size is.
 func (h *holdings) grain() float64 {
 	if h.balance.Nodes == 0 {
 		return 0
@@ -204,15 +206,15 @@ func (h *holdings) grain() float64 {
 	return 1 / float64(h.balance.Nodes)
 }
 
-// A tariff is the dollars per hour of one node of a pool's mean size.
+// A tariff contains the prices of one node of a pool's mean size, in dollars per hour.
 type tariff struct {
 	// spot is the price in the Spot market in which it would be bought now. If no Spot market is
 	// offered, it equals the on-demand price, so that nothing can be saved.
 	spot float64
 
 	// fixed is the saving of one on-demand node fewer, or the cost of one more if there are no
-	// on-demand nodes, and value is the price of the node itself: they differ if nodes were paid
-	// for in advance.
+	// on-demand nodes. value is the price of the node itself, which differs if commitments pay for
+	// nodes.
 	fixed, value float64
 }
 
@@ -234,18 +236,17 @@ func (h *holdings) tariff() tariff {
 	return t
 }
 
-// bootDefault is how long a node is taken to need from its launch until it
-// takes pods, in seconds, while no node of the pool has shown it.
+// bootDefault is the time in seconds that a node is assumed to take from its launch until it
+// accepts pods, before any node of the pool was observed.
 const bootDefault = 120
 
-// undoneCost is what an hour of work that is not served costs, as a multiple of
-// what it is worth.
+// undoneCost is the cost of an hour of work that is not done, as a multiple of its value.
 const undoneCost = 2
 
-// migrationCost returns the dollars that moving one node of the pool to spot
-// costs once: the replacement runs at the same time as the old node while it boots and the
-// old one while the pods restart on the replacement; meanwhile their work is
-// not done; and pods whose workload has no second replica suffer an outage.
+// migrationCost returns the cost in dollars of moving one node of the pool to Spot. The replacement
+// runs alongside the old node while it boots, and the old node runs on while the pods restart on
+// the replacement. Meanwhile their work is not done, and pods whose workload has no second replica
+// have an outage.
 func (h *holdings) migrationCost(t tariff) float64 {
 	f, restart := h.features, h.restart()
 	double := float64(h.boot()*t.spot) + float64(restart*t.fixed)
@@ -253,9 +254,9 @@ func (h *holdings) migrationCost(t tariff) float64 {
 	return double + float64(h.value(t)*lost)
 }
 
-// boot returns how many hours a node of the pool needs from its launch until it takes
-// pods, restart how many its pods need to start, and value what an hour of the work on
-// a node is worth in dollars.
+// boot returns the hours from the launch of a node of the pool until it accepts pods, restart the
+// hours that its pods take to start, and value the value in dollars of an hour of the work on a
+// node.
 func (h *holdings) boot() float64 {
 	if h.boots == 0 {
 		return float64(bootDefault) / 3600
@@ -267,8 +268,8 @@ func (h *holdings) restart() float64 { return h.features.Startup / 3600 }
 
 func (h *holdings) value(t tariff) float64 { return float64(h.features.Utilization * t.value) }
 
-// costAt returns the dollars per hour of carrying the pool's needs with
-// that share on spot, where every on-demand node costs what the next one saves.
+// costAt returns the cost per hour of carrying the pool's needs at the given Spot share, if every
+// on-demand node costs what removing the next one saves.
 func (h *holdings) costAt(share float64) policy.Money {
 	fixed := h.beyond.mean()
 	if h.fixedCarried > 0 {
@@ -280,7 +281,7 @@ func (h *holdings) costAt(share float64) policy.Money {
 	}
 	carried := h.carried
 	if carried == 0 {
-		carried = 1 // nothing is held yet: what the needs will take
+		carried = 1 // the pool has no nodes yet: what the needs will take
 	}
 	return policy.Dollars(float64(carried * (float64(share*spot) + float64((1-share)*fixed))))
 }

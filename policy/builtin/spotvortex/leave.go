@@ -9,17 +9,17 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// recommendedFor is how long a rebalance recommendation says something of a node,
-// and comesTrue the part of recommendations that a reclaim follows in that time:
-// users report many more than reclaims, and no measurement is known.
+// recommendedFor is how long a rebalance recommendation for a node is relevant, and comesTrue the
+// fraction of recommendations that a reclaim follows in that time: users report many more
+// recommendations than reclaims, and no measurement is known.
 const (
 	recommendedFor = time.Hour
 	comesTrue      = 0.25
 )
 
-// leaveRecommended moves the nodes that the provider recommends to leave, if that pays: it compares
-// the probable cost of a loss with the cost of the move and of the more expensive market for as
-// long as the recommendation holds. Their own market is not a target.
+// leaveRecommended moves the nodes that the provider recommends leaving, if that pays for itself:
+// it compares the expected cost of a loss with the cost of the move and of the more expensive
+// market for as long as the recommendation is relevant. Their own market is not a target.
 func (t *turn) leaveRecommended(c *course) {
 	most := t.s.Disruptable(c.pool.ID, policy.Underutilized) - placement.BalanceOf(t.s, c.pool.ID).Moving
 	for i := range t.s.Nodes {
@@ -38,20 +38,20 @@ func (t *turn) leaveRecommended(c *course) {
 	}
 }
 
-// recommended reports whether the provider recommends to leave n, and did so lately. EC2 says
-// that of Spot instances only, and another node is not to become one for it.
+// recommended reports whether the provider recently recommended leaving n. EC2 makes such
+// recommendations only for Spot instances; a node that is not Spot is never considered recommended.
 func recommended(s *policy.Snapshot, n *policy.Node) bool {
 	return s.Markets[n.Market].Capacity == policy.Spot && n.Recommended != 0 && s.Now.Sub(n.Recommended) <= recommendedFor
 }
 
-// leave moves n, or says once why it stays. It reports whether it moves.
+// leave moves n, or reports once in a hold why it stays. It reports whether n moves.
 func (t *turn) leave(c *course, n *policy.Node) bool {
 	s, price := t.s, t.s.Markets[n.Market].Charge()
 	edge := c.h.leaveEdge(n)
 	var markets []policy.MarketID
 	for _, id := range c.pool.Markets {
 		m := &s.Markets[id]
-		moves := m.Capacity != policy.Spot && c.pool.Share.Exact // it would miss the ratio
+		moves := m.Capacity != policy.Spot && c.pool.Share.Exact // it would violate the exact ratio
 		if id != n.Market && m.Offered && !moves && (m.Charge()-price).Float()*recommendedFor.Hours() < edge {
 			markets = append(markets, id)
 		}
@@ -72,14 +72,14 @@ func (t *turn) leave(c *course, n *policy.Node) bool {
 	return false
 }
 
-// leaveEdge returns the dollars that it saves to leave a node which the provider
-// recommends to leave, at one price in both markets: what a loss costs without
-// another node that is ready, as likely as it is, less what a move costs.
+// leaveEdge returns the saving in dollars of leaving a node that the provider recommends leaving,
+// at equal prices in both markets: the cost of a loss without a ready replacement times its
+// probability, less the cost of a move.
 func (h *holdings) leaveEdge(n *policy.Node) float64 {
 	t := h.tariff()
 	loss := float64(h.value(t) * (float64(undoneCost*(h.boot()+h.restart())) +
 		float64(h.features.Single*h.features.Penalty)))
-	size := 1.0 // of n in nodes of the pool's mean size
+	size := 1.0 // size of n relative to a node of the pool's mean size
 	if h.carried > 0 {
 		size = h.needs.part(&n.Allocatable) * float64(h.balance.Nodes) / h.carried
 	}

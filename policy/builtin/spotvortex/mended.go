@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// reasons of this form that the agent does not know.
+// Reasons of this variant that the agent does not have.
 const (
 	reasonCalm  policy.Reason = "waiting-for-calm"
 	reasonGrain policy.Reason = "whole-nodes"
@@ -32,19 +32,19 @@ func (p *Policy) decideMended(s *policy.Snapshot, m policy.Memory, sc *buffers) 
 	return replan.Consolidate(s, t.plan, t.memory, replan.ConsolidateOptions{Share: t.steered, Space: t.space})
 }
 
-// A turn is one decision on its way.
+// A turn is the state of one decision.
 type turn struct {
 	cfg    *Config
 	s      *policy.Snapshot
 	memory policy.Memory
 	plan   policy.Plan
 
-	scratch *placement.Space // what space loads
+	scratch *placement.Space // loaded by space
 	loaded  bool
 }
 
-// space returns the nodes and pods of the snapshot as the plan leaves them. They are
-// loaded when they are first needed.
+// space returns the nodes and pods of the snapshot with the changes of the plan. They are loaded on
+// first use.
 func (t *turn) space() *placement.Space {
 	if !t.loaded {
 		t.scratch.Load(t.s)
@@ -53,7 +53,7 @@ func (t *turn) space() *placement.Space {
 	return t.scratch
 }
 
-// decide decides one pool.
+// decide makes the decision for one pool.
 func (t *turn) decide(pool *policy.Pool, h *holdings) {
 	cfg := *t.cfg
 	cfg.MaxShare = min(cfg.MaxShare, pool.Share.Max)
@@ -68,7 +68,7 @@ func (t *turn) decide(pool *policy.Pool, h *holdings) {
 	safety := h.features.Safety
 	safety.SafeMax = h.features.StableShare()
 	d := Evaluate(&cfg, h.state(), safety, capacity, runtime)
-	if pool.Share.Exact { // its owner's word: no rule bends it
+	if pool.Share.Exact { // set by the owner: no rule overrides it
 		d = d.say(Hold, string(policy.ReasonConfigured), Keep, Low)
 	}
 	was := t.memory.Pool(pool.Name)
@@ -101,7 +101,7 @@ func (t *turn) decide(pool *policy.Pool, h *holdings) {
 	}
 }
 
-// state returns what the rules read.
+// state returns the inputs of the rules.
 func (h *holdings) state() State {
 	t, f := h.tariff(), h.features
 	return State{
@@ -111,8 +111,8 @@ func (h *holdings) state() State {
 	}
 }
 
-// odds returns the probability p with its odds multiplied by m: above 1 it
-// becomes larger whatever p is.
+// odds returns the probability p with its odds multiplied by m. For m above 1 the result is larger
+// for every p in (0, 1).
 func odds(p, m float64) float64 {
 	if m == 1 {
 		return p
@@ -121,9 +121,9 @@ func odds(p, m float64) float64 {
 	return more / (more + (1 - p))
 }
 
-// calmSince returns since when nothing has requested less Spot or no growth; 0 if d does. A cap
+// calmSince returns the time since which no decision has reduced or frozen Spot; 0 if d does. A cap
 // that rises for a moment, as while pods are being moved, is no reason to grow: the nodes would
-// have to be removed with it.
+// have to be removed when it falls.
 func calmSince(since policy.Time, d *Decision, now policy.Time) policy.Time {
 	switch {
 	case d.Action.Change() < 0 || d.Mode == Freeze:
@@ -134,16 +134,15 @@ func calmSince(since policy.Time, d *Decision, now policy.Time) policy.Time {
 	return since
 }
 
-// changed reports whether the parts of a pool's memory that this policy writes
-// differ.
+// changed reports whether the fields of a pool's memory that this policy writes differ.
 func changed(a, b *policy.PoolMemory) bool {
 	return a.Target != b.Target || a.HasTarget != b.HasTarget || a.Moved != b.Moved || a.Steered != b.Steered ||
 		a.Below != b.Below
 }
 
-// A course is the decision of one pool and what it leads to.
+// A course is the decision for one pool and its consequences.
 type course struct {
-	cfg    *Config // with the pool's own bounds
+	cfg    *Config // with the pool's own limits
 	pool   *policy.Pool
 	h      *holdings
 	d      *Decision
@@ -151,13 +150,13 @@ type course struct {
 	memory *policy.PoolMemory
 }
 
-// retarget moves the remembered target as the decision asks and returns why it
-// did not, if it has to wait.
+// retarget changes the stored target as the decision requires. It returns the reason for waiting if
+// the target must not change yet.
 //
-// A change counts from the share that is held: a target that runs ahead of it
-// would have to be undone before it could mean less. It is a node at least:
-// ten points of five nodes would move none. Nothing that the pods can bear is
-// taken away for their sake, and nothing added beyond it.
+// A change counts from the present share: a target ahead of it would have to be undone before a
+// change had an effect. A change is at least one node: ten points of five nodes would move none. A
+// decision to protect the pods does not reduce the share below what they can bear, and growth does
+// not exceed it.
 func (c *course) retarget(now policy.Time, capacity float64) (wait policy.Reason) {
 	m, change := c.memory, c.d.Action.Change()
 	if c.pool.Share.Exact {
@@ -167,7 +166,7 @@ func (c *course) retarget(now policy.Time, capacity float64) (wait policy.Reason
 	target := m.Target
 	switch {
 	case c.d.Action == EmergencyExit:
-		target = c.pool.Share.Min // the policy's own minimum does not hold here
+		target = c.pool.Share.Min // the policy's own minimum does not apply here
 	case change != 0 && !c.due(now):
 		return policy.ReasonCooldown
 	case change < 0:
@@ -185,12 +184,12 @@ func (c *course) retarget(now policy.Time, capacity float64) (wait policy.Reason
 	return ""
 }
 
-// lowRisk is the capacity score below which the target of a pool that is held
-// drifts: half of the agent's risk threshold.
+// lowRisk is the capacity score below which the target of a pool that is held drifts: half of the
+// agent's risk threshold.
 const lowRisk = 0.5 * 0.85
 
-// due reports whether the pool may change again. A step's change is made once in a step, however
-// often notices and refusals require a decision in between.
+// due reports whether the pool may change again. The change of a step is made once per step,
+// however often notices and refusals require a decision in between.
 func (c *course) due(now policy.Time) bool {
 	wait := c.cfg.Step
 	if c.d.Urgency != High {
@@ -203,8 +202,8 @@ func (c *course) due(now policy.Time) bool {
 	return last == 0 || now.Sub(last) >= wait
 }
 
-// floor is the least share to which the decision reduces: what the pods can
-// bear where they are the reason, else the configured minimum.
+// floor returns the minimum share to which the decision reduces: what the pods can bear if they are
+// the reason, else the configured minimum.
 func (c *course) floor() float64 {
 	if c.d.Reason == SafetyFast || c.d.Reason == SafetyGradual {
 		return c.d.Cap
@@ -212,8 +211,8 @@ func (c *course) floor() float64 {
 	return c.cfg.MinShare
 }
 
-// steer returns the share that the pool may buy: the target, limited by the cap, and if the pool is
-// frozen for the sake of its pods, by the share that it holds.
+// steer returns the share that the pool may buy: the target, limited by the cap and, if the pool is
+// frozen to protect its pods, by its present share.
 func (c *course) steer() float64 {
 	if c.pool.Share.Exact {
 		return c.memory.Target
@@ -225,14 +224,14 @@ func (c *course) steer() float64 {
 	return math.Round(max(share, c.pool.Share.Min)*1000) / 1000 // see shareRounding
 }
 
-// shareRounding is how far the share that a pool is steered to may be from the intended one, since
-// it has three decimals.
+// shareRounding is how far the share of a steer may be from the intended one, since it is rounded
+// to three decimals.
 const shareRounding = 0.0005
 
-// steerGrain is the least difference for which a pool is steered again.
+// steerGrain is the minimum difference for which a pool is steered again.
 const steerGrain = 0.01
 
-// steer steers the pool to what it may buy, if that is news.
+// steer steers the pool to the given share, unless it differs too little from the present steer.
 func (t *turn) steer(c *course, share float64) {
 	was := c.pool.Steer
 	if was.Set && (share == was.Share || math.Abs(share-was.Share) < steerGrain && share != 0 && share != 1) {
@@ -250,7 +249,7 @@ func (t *turn) steer(c *course, share float64) {
 	})
 }
 
-// steered returns the share that a pool is steered to, by this plan or before.
+// steered returns the share to which a pool is steered by this plan, or else before it.
 func (t *turn) steered(id policy.PoolID) float64 {
 	for i := range t.plan.Steers {
 		if t.plan.Steers[i].Pool == id {
@@ -260,14 +259,14 @@ func (t *turn) steered(id policy.PoolID) float64 {
 	return t.s.Pools[id].Steer.Share
 }
 
-// hold leaves the pool alone. What comes second is the share at the cap.
+// hold adds a hold of the pool. Its runner-up is the share at the cap.
 func (t *turn) hold(c *course, reason policy.Reason, text string) {
 	why := c.account(reason, text, c.share, c.d.Cap)
 	why.RunnerUp = fmt.Sprintf("a share of %.2f", c.d.Cap)
 	t.plan.Holds = append(t.plan.Holds, policy.Hold{Pool: c.pool.ID, Node: policy.None, Why: why})
 }
 
-// account says text with what the pool costs an hour at two shares.
+// account returns text with the cost of the pool per hour at two shares.
 func (c *course) account(reason policy.Reason, text string, from, to float64) policy.Why {
 	why := policy.Why{Reason: reason, Before: c.h.costAt(from), After: c.h.costAt(to)}
 	why.Text = fmt.Sprintf("%s; a share of %.2f costs %s an hour, a share of %.2f costs %s", text, from,
@@ -282,8 +281,8 @@ func waitText(wait policy.Reason) string {
 	return "the pool was changed recently"
 }
 
-// shift moves running nodes towards share, as many as the decision's size and the pool's budgets
-// allow. A pool within a node of it is left alone, so that it settles.
+// shift moves running nodes towards share, as many as the decision's size and the pool's disruption
+// budgets allow. A pool within one node of its share is left alone, so that it settles.
 func (t *turn) shift(c *course, share float64) {
 	if !c.off(share) && !c.first(share) {
 		if !c.pool.Share.Exact {
@@ -291,8 +290,8 @@ func (t *turn) shift(c *course, share float64) {
 		}
 		return
 	}
-	// A decision for less Spot never results in more of it, nor the reverse, when the target is
-	// beyond the share that is held.
+	// A decision for less Spot never results in more of it, nor the reverse, if the target is
+	// beyond the present share.
 	if up := share > c.share; !c.pool.Share.Exact && up != (c.d.Action.Change() > 0) {
 		return
 	}
@@ -309,22 +308,20 @@ func (t *turn) shift(c *course, share float64) {
 	t.move(c, replan.RebalanceOptions{Share: share, DrainsMax: t.drainsMax(c), Reason: reason, Text: text(c.d.Reason)})
 }
 
-// off reports whether the pool is away from share by at least one of its nodes
-// of mean size.
+// off reports whether the pool is away from share by at least one of its nodes of mean size.
 func (c *course) off(share float64) bool {
 	return c.h.balance.Nodes > 0 && math.Abs(share-c.share) >= c.h.grain()-shareRounding
 }
 
-// first reports whether the pool holds nothing on spot and its first node there
-// would bring it nearer to share. A pool of a few nodes would else wait for
-// ever for a share that is worth a whole one of them.
+// first reports whether the pool has no Spot nodes and a first one would bring it nearer to share.
+// A pool of a few nodes would otherwise wait forever for a share worth a whole node.
 func (c *course) first(share float64) bool {
 	return c.h.balance.Spot == 0 && share > c.h.grain()/2
 }
 
-// drainsMax returns how many nodes the decision may move at once: as many points of the pool as it
-// requests, growth no faster than DrainShareMax, one at least, and never more than the pool's
-// budgets allow.
+// drainsMax returns the maximum number of nodes that the decision may move at once: as many points
+// of the pool as it requests, growth no faster than DrainShareMax, at least one node, and never
+// more than the pool's disruption budgets allow.
 func (t *turn) drainsMax(c *course) int {
 	part := math.Abs(c.d.Action.Change())
 	if part == 0 || c.d.Urgency == Low || c.d.Urgency == Medium {
@@ -334,7 +331,7 @@ func (t *turn) drainsMax(c *course) int {
 	return min(most, t.s.Disruptable(c.pool.ID, policy.Underutilized))
 }
 
-// move plans a shift of the pool of c.
+// move plans a rebalance of the pool of c.
 func (t *turn) move(c *course, o replan.RebalanceOptions) {
 	if o.DrainsMax <= 0 {
 		t.hold(c, policy.ReasonGuardrail, "the pool's disruption budget allows no disruption now")
@@ -356,7 +353,7 @@ func (t *turn) planned(launches []policy.Launch, drains []policy.Drain, holds []
 	t.plan.Add(launches, drains, holds)
 }
 
-// priced adds to what a move says of itself the dollars on both sides.
+// priced appends the costs before and after a move to its explanation.
 func priced(why *policy.Why) {
 	why.Text = fmt.Sprintf("%s; the cost changes from %s to %s an hour", why.Text, why.Before.Short(), why.After.Short())
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A Policy follows the rules of one [Config]. It does not change after [New],
-// so one policy may serve any number of goroutines.
+// A Policy follows the rules of one [Config]. It does not change after [New], so any number of
+// goroutines may use it.
 type Policy struct {
 	cfg  Config
 	name string
 
-	// scratch holds memory to work in; no result depends on it.
+	// scratch is reusable memory; no result depends on it.
 	scratch scratch.Pool[buffers]
 }
 
@@ -24,7 +24,7 @@ type buffers struct {
 	compat   compatScratch
 }
 
-// New returns the policy of cfg, its parameters limited by [Config.Normal].
+// New returns the policy of cfg, with its parameters limited by [Config.Normal].
 func New(cfg Config) *Policy {
 	cfg = cfg.Normal()
 	p := &Policy{cfg: cfg, name: "spotvortex"}
@@ -34,24 +34,24 @@ func New(cfg Config) *Policy {
 	return p
 }
 
-// Name returns "spotvortex" with the parameters that differ from the shipped.
+// Name returns "spotvortex" followed by the parameters that differ from the shipped ones.
 func (p *Policy) Name() string { return p.name }
 
-// Config returns the parameters in force.
+// Config returns the parameters in effect.
 func (p *Policy) Config() Config { return p.cfg }
 
-// Decide returns what the rules require of every pool that is not switched off.
+// Decide applies the rules to every pool that is not off.
 func (p *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	sc := p.scratch.Get()
 	defer p.scratch.Put(sc)
 	m.Decisions++
 	if p.cfg.Compat {
-		return p.decideCompat(s.WithoutFees(), m, sc) // what it imitates knows list prices only
+		return p.decideCompat(s.WithoutFees(), m, sc) // the agent knows only list prices
 	}
 	return p.decideMended(s, m, sc)
 }
 
-// text says a decision's reason in a sentence.
+// text returns a decision's reason as a sentence.
 func text(reason string) string {
 	switch reason {
 	case EmergencyRisk:

@@ -2,10 +2,10 @@ package spotvortex
 
 import "github.com/spotter-dev/spotter/policy/workload"
 
-// An Action is what the rules require of a pool.
+// An Action is the change that the rules require of a pool.
 type Action uint8
 
-// The actions, numbered as the SpotVortex agent numbers them.
+// The actions, numbered like those of the SpotVortex agent.
 const (
 	Hold Action = iota
 	Decrease10
@@ -15,17 +15,17 @@ const (
 	EmergencyExit
 )
 
-// String returns the agent's name of a.
+// String returns the agent's name for a.
 func (a Action) String() string {
 	return [...]string{"HOLD", "DECREASE_10", "DECREASE_30", "INCREASE_10", "INCREASE_30", "EMERGENCY_EXIT"}[a]
 }
 
-// Change returns the change of the Spot share by a, below zero for less.
+// Change returns the change of the Spot share by a, negative for a reduction.
 func (a Action) Change() float64 {
 	return [...]float64{0, -0.10, -0.30, 0.10, 0.30, -1}[a]
 }
 
-// A Mode is how a pool responds while a decision stands.
+// A Mode is how a pool responds while a decision is in effect.
 type Mode string
 
 // The response modes.
@@ -65,7 +65,7 @@ const (
 	HoldNoEdge        = "hold_no_edge"
 )
 
-// A State is what the rules read of a pool.
+// A State contains the inputs of the rules for a pool.
 type State struct {
 	// SpotPrice and OnDemandPrice are dollars per node-hour.
 	SpotPrice     float64 `json:"spot_price"`
@@ -82,12 +82,12 @@ type State struct {
 	Utilization float64 `json:"cluster_utilization"`
 	Share       float64 `json:"current_spot_ratio"`
 
-	// Grain is the part of the pool that one node is: the share cannot be held
-	// more exactly. Zero, as the agent has it, tolerates nothing.
+	// Grain is the fraction of the pool that one node is: the share cannot be controlled more
+	// precisely. Zero, as in the agent, means no tolerance.
 	Grain float64 `json:"-"`
 }
 
-// A Decision is what the rules say, and what they said it on.
+// A Decision is the result of the rules, with the values on which it is based.
 type Decision struct {
 	Action  Action
 	Reason  string
@@ -97,19 +97,19 @@ type Decision struct {
 	// Composite is the larger of the two risk scores.
 	Composite float64
 
-	// FeatureCap is the largest share that the cap rules allow, WorkloadCap
-	// that which pool safety allows too, and Cap the latter between the
-	// configured minimum and maximum.
+	// FeatureCap is the maximum share that the cap rules allow, WorkloadCap the maximum share that
+	// pool safety allows too, and Cap the WorkloadCap limited to the configured minimum and
+	// maximum.
 	FeatureCap, WorkloadCap, Cap float64
 
-	// Outside says which features are outside of the range on which the thresholds were tuned.
+	// Outside is the set of features outside the range for which the thresholds were tuned.
 	Outside Outside
 }
 
-// Outside is a set of features that are outside of their buckets.
+// Outside is a set of features that are outside their buckets.
 type Outside uint8
 
-// The features that are looked at, in the order in which they are named.
+// The features that are checked, in the order in which they are named.
 const (
 	OutsideStartup Outside = 1 << iota
 	OutsidePenalty
@@ -117,7 +117,7 @@ const (
 	OutsideUtilization
 )
 
-// Names returns the features of o as the agent names them; never nil.
+// Names returns the agent's names of the features in o; it is never nil.
 func (o Outside) Names() []string {
 	names := []string{}
 	for i, name := range [...]string{"pod_startup_time", "outage_penalty_hours", "priority_score", "cluster_utilization"} {
@@ -128,12 +128,12 @@ func (o Outside) Names() []string {
 	return names
 }
 
-// reachedWithin is how near to the cap counts as at the cap.
+// reachedWithin is the distance from the cap that counts as reaching it.
 const reachedWithin = 1e-6
 
-// Evaluate applies the agent's deterministic rules: a pure function of the state of a pool, its
-// safety and the two risk scores in [0, 1]. The zero safety means that nothing is known. cfg is
-// used unchanged; see [Config.Normal].
+// Evaluate applies the agent's deterministic rules: it is a pure function of the state of a pool,
+// its safety and the two risk scores in [0, 1]. The zero safety means that it is unknown. cfg is
+// used as it is; see [Config.Normal].
 func Evaluate(cfg *Config, st State, safety workload.PoolSafety, capacity, runtime float64) Decision {
 	r := &cfg.Rules
 	safety = safety.Normal()
@@ -183,7 +183,7 @@ func (d Decision) say(a Action, reason string, m Mode, u Urgency) Decision {
 	return d
 }
 
-// featureCap returns the least share that any table of cap rules allows.
+// featureCap returns the minimum of the shares that the tables of cap rules allow.
 func (r *Rules) featureCap(st *State) float64 {
 	return unit(min(
 		r.PriorityCaps.share(st.Priority),
@@ -194,7 +194,7 @@ func (r *Rules) featureCap(st *State) float64 {
 	))
 }
 
-// share returns the share of the first rule that x reaches; 1 if none.
+// share returns the share of the first rule whose threshold x reaches, or 1 if x reaches none.
 func (c Caps) share(x float64) float64 {
 	for _, rule := range c {
 		if x >= rule.Threshold {

@@ -10,10 +10,10 @@ import (
 )
 
 // ErrModelMode is returned by [ParseRuntime] for a file that requests decisions by a
-// reinforcement-learning model, which these rules do not make.
+// reinforcement-learning model, which this package does not implement.
 var ErrModelMode = errors.New(`policy_mode "rl" is decided by a model and not by rules`)
 
-// runtimeFile is the agent's runtime.json.
+// runtimeFile is the schema of the agent's runtime.json.
 type runtimeFile struct {
 	RiskMultiplier float64    `json:"risk_multiplier"`
 	Min            float64    `json:"min_spot_ratio"`
@@ -69,16 +69,16 @@ func (s *spread) list() []float64 {
 	return []float64{s.Min, s.P05, s.P50, s.P95, s.Max}
 }
 
-// ParseRuntime reads the agent's runtime.json. A value that is absent or zero becomes the agent's
-// default and one that is out of range its nearest limit, as in the agent; but an explicit
-// max_spot_ratio of 0 is kept, and means no Spot, unless the configuration is made compatible.
+// ParseRuntime parses the agent's runtime.json. A value that is absent or zero is replaced by the
+// agent's default, and a value out of range by the nearest limit, as in the agent; but an explicit
+// max_spot_ratio of 0 is kept, and means no Spot, unless Compat is set.
 //
-// buckets returns the file that feature_buckets.source names; it is not called if the buckets are
-// in runtime.json. It returns, as JSON, the block workload_profile_bounds.overall of that file,
-// which is YAML on disk. It may be nil if no source is named. A source named "default" is the
-// default.
+// buckets returns the file that feature_buckets.source names, as JSON: the block
+// workload_profile_bounds.overall of that file, which is YAML on disk. It is not called if
+// runtime.json contains the buckets or the source is "default", which means the default buckets. It
+// may be nil if no source is named.
 //
-// An unknown key is refused. So is policy_mode rl, with [ErrModelMode].
+// An unknown key is an error. So is policy_mode rl, with [ErrModelMode].
 func ParseRuntime(data []byte, buckets func(source string) ([]byte, error)) (Config, error) {
 	var f runtimeFile
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -109,7 +109,7 @@ func ParseRuntime(data []byte, buckets func(source string) ([]byte, error)) (Con
 	return c.Normal(), nil
 }
 
-// explain puts the words of this file's readers into errors of the JSON reader.
+// explain replaces errors of the JSON decoder with errors that readers of the file understand.
 func explain(err error) error {
 	if key, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return fmt.Errorf("unknown key %s", key)

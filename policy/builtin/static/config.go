@@ -5,17 +5,17 @@ import (
 	"strconv"
 )
 
-// A Config holds the parameters of the policy. Start from [DefaultConfig].
+// A Config contains the parameters of the policy. Start from [DefaultConfig].
 type Config struct {
-	// Share is the target Spot part of every pool's capacity, in [0, 1], within what the pool
+	// Share is the target Spot share of every pool's capacity, in [0, 1], within what the pool
 	// allows. Raising it saves more and risks more.
 	Share float64
 }
 
-// DefaultConfig returns half spot, half on demand.
+// DefaultConfig returns a share of one half.
 func DefaultConfig() Config { return Config{Share: 0.5} }
 
-// Set reads the parameter key from value.
+// Set sets the parameter key to value. On an error c is unchanged.
 func (c *Config) Set(key, value string) error {
 	if key != "share" {
 		return fmt.Errorf("static: unknown parameter %q: it takes share", key)

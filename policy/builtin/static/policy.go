@@ -1,9 +1,9 @@
-// Package static is the policy that holds one Spot share whatever the market does: the baseline
+// Package static is the policy that keeps a fixed Spot share whatever the market does: the baseline
 // that any other policy must beat.
 //
 // It steers every pool to the share and moves running nodes towards it, a few at a time and
-// replacement first, within the pool's disruption budgets. A pool that is within one of its nodes
-// of the share is left alone, so that it does not oscillate.
+// replacement first, within the pool's disruption budgets. A pool within one node of the share is
+// left alone, so that it does not oscillate.
 package static
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// A Policy holds one Spot share.
+// A Policy keeps a fixed Spot share.
 type Policy struct {
 	cfg  Config
 	name string
 }
 
-// New returns the policy, or says which parameter is out of range.
+// New returns the policy, or an error if a parameter is out of range.
 func New(cfg Config) (*Policy, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -33,10 +33,10 @@ func New(cfg Config) (*Policy, error) {
 	return &Policy{cfg: cfg, name: name}, nil
 }
 
-// Name returns "static", with the share where it is not one half.
+// Name returns "static", followed by the share if it is not one half.
 func (e *Policy) Name() string { return e.name }
 
-// Decide steers each pool to the share and moves it there.
+// Decide steers each pool to the share and moves its nodes towards it.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	wanted := func(p policy.PoolID) float64 { return e.share(&s.Pools[p]) }
@@ -52,7 +52,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	return replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: wanted})
 }
 
-// share returns the wanted share within the bounds of p.
+// share returns the configured share within the limits of p.
 func (e *Policy) share(p *policy.Pool) float64 {
 	return min(max(e.cfg.Share, p.Share.Min), p.Share.Max)
 }
