@@ -45,11 +45,12 @@ func (sv *Solver) init(sp *Space) {
 	sv.domains = domainChooser{sv: sv, table: table, occupancy: occupancy, groups: groups}
 }
 
-// Solve places pods as Karpenter's scheduler does (Solve in pkg/controllers/provisioning/
-// scheduling/scheduler.go of Karpenter 1.14.1): in descending order of CPU and memory requests,
-// each on the first node with enough resources, else in the open claim with the fewest pods, else
-// in a new claim of the first pool that can serve it. Preferences are first treated as required and
-// then dropped one by one. It modifies the space temporarily and restores it.
+// Solve places pods as Karpenter's scheduler does (Solve in
+// pkg/controllers/provisioning/scheduling/scheduler.go of Karpenter 1.14.1): in descending order of
+// CPU and memory requests, each on the first node with enough resources, else in the open claim
+// with the fewest pods, else in a new claim of the first pool that can serve it. Preferences are
+// first treated as required and then dropped one by one. It modifies the space temporarily and
+// restores it.
 func (sv *Solver) Solve(b *Batch) Solution {
 	sv.Prepare(b)
 	return sv.Attempt()

@@ -287,8 +287,8 @@ func (dc *domainChooser) hostMeets(c *nodeClaim, g *group) bool {
 	return g.in(c.host) == 0
 }
 
-// known reports whether a claim may be bounded by a label that its pool does not name:
-// by those that instance types differ in.
+// known reports whether a claim may be restricted by a label that its pool does not name. This is
+// the case for labels of its instance types.
 func (dc *domainChooser) known(c *nodeClaim, key int32) bool {
 	for d, of := range dc.sv.offerTable.ofDomain[key] {
 		if d > 0 && of.meets(dc.sv.offerTable.ofPool[c.pool]) {
@@ -298,7 +298,7 @@ func (dc *domainChooser) known(c *nodeClaim, key int32) bool {
 	return false
 }
 
-// spreadOptions chooses the domain with the fewest pods that the skew allows.
+// spreadOptions chooses the domain with the fewest pods among those that the skew allows.
 func (dc *domainChooser) spreadOptions(st *relaxation, g *group, p int32) {
 	l, self, best := &dc.groups.layout, int32(0), int32(-1)
 	if g.self {
@@ -321,8 +321,8 @@ func (dc *domainChooser) spreadOptions(st *relaxation, g *group, p int32) {
 	dc.draw(g, p)
 }
 
-// attractOptions finds the domains with pods that attract this one. The first pod of
-// those that attract each other may go anywhere: Karpenter takes one domain that the
+// attractOptions finds the domains with pods that attract this one. If no such pod exists, the
+// first pod of a group that attracts itself may run in any domain: Karpenter chooses one that the
 // claim allows and one that the pod allows (nextDomainAffinity in topologygroup.go).
 func (dc *domainChooser) attractOptions(st *relaxation, g *group, p int32) {
 	l := &dc.groups.layout
@@ -363,7 +363,7 @@ func (dc *domainChooser) draw(g *group, p int32) {
 	dc.options.set(dc.tied[dc.sv.b.Draw(int(p), key.name, dc.ties)])
 }
 
-// count adds a pod to a domain of a group until the end of the run.
+// count adds a pod to a domain of a group until the end of the attempt.
 func (dc *domainChooser) count(id, d int32) {
 	g := &dc.groups.groups[id]
 	g.add(d, 1)
@@ -386,8 +386,8 @@ func (en *existingNodes) recordOnNode(k *kind, n policy.NodeID) {
 	}
 }
 
-// expected reports whether a filter lets node n count once it is ready: taints of nodes
-// on their way are not heeded.
+// expected reports whether a filter counts node n once it is ready: taints of nodes that are not
+// ready are ignored.
 func (en *existingNodes) expected(f *filter, n policy.NodeID) bool {
 	s := &en.occupancy.slots[n]
 	if !f.ignoreAffinity && en.table.kinds[f.owner].byName {
@@ -396,8 +396,8 @@ func (en *existingNodes) expected(f *filter, n policy.NodeID) bool {
 	return en.table.classSuits(f, s.class)
 }
 
-// recordOnClaim counts a pod that was put into a claim: in its domain if only one is left, and for
-// anti-affinity in all in which it may run (Record in topology.go).
+// recordOnClaim counts a pod that was added to a claim: in its domain if only one is left, and for
+// anti-affinity in every domain in which it may run (Record in topology.go).
 func (cs *claimSet) recordOnClaim(c *nodeClaim, k *kind) {
 	l := &cs.groups.layout
 	for _, id := range k.groups {
@@ -409,7 +409,7 @@ func (cs *claimSet) recordOnClaim(c *nodeClaim, k *kind) {
 		case g.sort == repels || g.sort == repelled:
 			kind, set := c.sets.kind[g.key], c.sets.of(l, g.key)
 			for d := range cs.table.keys[g.key].values {
-				// Of a label that may not have some values Karpenter counts these.
+				// If some values of a label are excluded, Karpenter counts the excluded ones.
 				if kind == oneOf && set.has(int32(d)) || kind == noneOf && !set.has(int32(d)) {
 					cs.sv.domains.count(id, int32(d))
 				}
