@@ -93,8 +93,8 @@ type Wave struct {
 // Shocks estimates how often a pool loses many of its Spot nodes together. The zero Shocks has
 // observed no such loss.
 type Shocks struct {
-	// Count is the number of shocks and Depth is the fraction of the Spot nodes that a shock took.
-	// Both are weighted down with age and valid at At, the time of the last shock.
+	// Count is the number of shocks, weighted down with age, and Depth the fraction of the Spot
+	// nodes that a shock took. Both are as of At, the time of the last shock.
 	Count, Depth float64
 	At           Time
 
@@ -145,8 +145,8 @@ const LossAccountEvery = 10 * time.Minute
 // left by another policy or by a previous version of the spec.
 func (b *LossBudget) Kept(now Time) bool { return b.At != 0 && now.Sub(b.At) < LossAccountEvery }
 
-// UsedUp reports whether the pool has been on demand since the decision at now because the budget
-// is used up.
+// UsedUp reports whether the pool is on demand from the decision at now on because the budget is
+// used up.
 func (b *LossBudget) UsedUp(now Time) bool { return b.Kept(now) && b.Away }
 
 // A SpotOutage is a workload that lacks pods because of Spot.

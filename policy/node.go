@@ -11,7 +11,7 @@ const (
 	NodeLaunching                    // requested or launched, not yet a Node object
 	NodeRegistered                   // joined, not yet ready for pods
 	NodeInitialized                  // ready for pods
-	NodeDraining                     // being emptied
+	NodeDraining                     // being drained
 	NodeDeleting                     // empty and being deleted
 )
 

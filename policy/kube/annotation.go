@@ -20,7 +20,7 @@ const (
 	AnnotationCheckpoint = OwnPrefix + "checkpoint-interval"  // time between two checkpoints of a Job
 	AnnotationDeadline   = OwnPrefix + "deadline"             // time after release by which the Job must finish
 	AnnotationStartup    = OwnPrefix + "startup-time"         // time from binding to ready
-	AnnotationPenalty    = OwnPrefix + "outage-penalty"       // hours of the pod's cost, per incident
+	AnnotationPenalty    = OwnPrefix + "outage-penalty"       // hours of pod value, per incident
 	AnnotationCostPerH   = OwnPrefix + "outage-cost-per-hour" // dollars per hour
 	AnnotationCPU        = OwnPrefix + "cpu-utilisation"      // mean CPU use as a fraction of the CPU request
 

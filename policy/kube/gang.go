@@ -17,9 +17,9 @@ func Ranked(s *batchv1.JobSpec) bool {
 		s.Parallelism != nil && s.Completions != nil && *s.Parallelism > 1 && *s.Parallelism == *s.Completions
 }
 
-// Gang returns the number of pods in the gang that the pods of j belong to: all pods of j if
-// [Ranked] holds, or all pods of identical Jobs if j belongs to a JobSet. It returns 0 if the pods
-// of j work independently.
+// Gang returns the number of pods in the gang that the pods of j belong to: all pods of the
+// identical Jobs if j belongs to a JobSet, otherwise all pods of j if [Ranked] reports true. It
+// returns 0 if the pods of j work independently.
 func Gang(j *batchv1.Job) int32 {
 	pods := int32(1)
 	if j.Spec.Parallelism != nil {

@@ -113,7 +113,7 @@ func (pl *poolSet) open(x *poolState) {
 	pl.keepWithin(x)
 }
 
-// readRules reads a pool's requirements on labels, and its taints if it has no offers.
+// readRules reads a pool's requirements on labels, and its taints if its offers have none.
 func (pl *poolSet) readRules(x *poolState) {
 	for i := range x.rules.Requirements {
 		pl.groups.require(&x.sets, &x.rules.Requirements[i])

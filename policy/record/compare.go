@@ -37,8 +37,8 @@ type Comparison struct {
 type Tally struct {
 	Steers, Launches, Drains, DeletionCosts, Gates, Pauses, Evicts, Holds int
 
-	// Priced is the number of entries, without holds, whose reason states dollars. Before and After
-	// are the sums of these dollars per hour, without and with the entries.
+	// Priced is the number of entries, without holds, that state a cost. Before and After are the
+	// sums of these costs per hour, without and with the entries.
 	Priced        int
 	Before, After policy.Money
 }

@@ -154,7 +154,7 @@ func (r *Recording) Steps() iter.Seq2[*Step, error] { return r.from(0) }
 // segments that they continue.
 func (r *Recording) from(first int) iter.Seq2[*Step, error] {
 	return func(yield func(*Step, error) bool) {
-		var last *policy.Snapshot // what the segment before ended with
+		var last *policy.Snapshot // the last snapshot of the previous segment
 		before := 0
 		for _, number := range r.segments[r.whole(first):] {
 			g, err := openSegment(r.dir, number, r.plain)

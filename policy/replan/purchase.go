@@ -60,9 +60,9 @@ func (o *Offering) Offers() []placement.Offer {
 }
 
 // Buy packs pods, which must be unbound, onto at most nodesMax new nodes. It reports whether these
-// cost at most most and may be bought. If they are too expensive, the purchase contains only the
-// cost. If the pods do not fit on that many nodes, or limits or quotas do not allow the nodes, it
-// is zero.
+// cost at most most and may be bought. If the packing costs more, the purchase contains only its
+// cost. If the pods do not fit on that many nodes, or limits or quotas do not allow the nodes, the
+// purchase is zero.
 func (o *Offering) Buy(m *Moves, pods []policy.Pod, nodesMax int, most policy.Money) (Purchase, bool) {
 	offers := o.Offers()
 	packing := placement.Pack(m.Space, pods, offers)

@@ -66,7 +66,7 @@ func (x *Exposure) best(i int) {
 	onDemand = onDemand || onSpot < e.bound
 	for z, n := range row[len(s.Markets):] {
 		if n > 0 && !r.seen[z] {
-			zones++ // it runs there, whatever is sold now
+			zones++ // its pods run there, whatever is on sale now
 		}
 		fixed = max(fixed, x.fixed[i*len(s.Zones)+z])
 	}

@@ -20,9 +20,8 @@ type Options struct {
 
 // Features describe the pods of one group of nodes, which is usually a pool.
 type Features struct {
-	// Startup is the 95th percentile of the seconds from bound to ready,
-	// weighted by CPU. Pods that are not ready yet count where their start-up
-	// time is stated.
+	// Startup is the 95th percentile of the time from bound to ready in seconds, weighted by CPU.
+	// Pods that are not ready yet count if their startup time is stated.
 	Startup float64
 
 	// Penalty is the cost of an outage in hours of pod value, and Priority the importance of the
