@@ -23,7 +23,7 @@ func (c CapacityType) String() string {
 	return "on-demand"
 }
 
-// An InstanceType is a size of machine that a provider sells.
+// An InstanceType is a type of machine that a provider sells.
 type InstanceType struct {
 	ID       TypeID
 	Provider string // "aws", "gcp", "azure", "rackspace"
@@ -35,31 +35,31 @@ type InstanceType struct {
 	// VCPU is the number of virtual CPUs sold.
 	VCPU int64
 
-	// Capacity is what the machine has; Allocatable is what is left for pods
-	// after the kubelet's and the system's reservations.
+	// Capacity is the total resources of the machine. Allocatable is the part available to pods
+	// after the reservations for the kubelet and the system.
 	Capacity    Resources
 	Allocatable Resources
 
-	// GPUResource is the extended resource that Resources.GPU counts, such as
-	// "nvidia.com/gpu"; empty without accelerators. GPUName is the model.
+	// GPUResource is the extended resource that Resources.GPU counts, such as "nvidia.com/gpu";
+	// empty without accelerators. GPUName is the model of the accelerator.
 	GPUResource string
 	GPUName     string
 
-	// Credits are the terms on which a burstable type is sold; zero for others.
+	// Credits are the CPU credit terms of a burstable type; zero for other types.
 	Credits CPUCredits `json:",omitzero"`
 
 	// VolumesMax is the number of block volumes that can be attached.
 	VolumesMax int32
 
-	// NetworkMbps is the baseline bandwidth, 0 when not published.
+	// NetworkMbps is the baseline bandwidth in Mbit/s; 0 if it is not published.
 	NetworkMbps int64
 
-	// Labels are those that a node of this type carries whatever its market.
+	// Labels are the labels that every node of this type has, whatever its market.
 	Labels []Label
 }
 
-// A Market is one thing that has a price: provider, region, zone, instance
-// type and capacity type, as seen at Snapshot.Now.
+// A Market is a combination of provider, region, zone, instance type and capacity type, which has
+// one price. Its fields describe it at Snapshot.Now.
 type Market struct {
 	ID MarketID
 
@@ -71,68 +71,68 @@ type Market struct {
 	Type     TypeID
 	Capacity CapacityType
 
-	// Offered is false while the provider sells nothing here. Price is then
-	// not to be read.
+	// Offered reports whether the provider sells capacity in the market. If it is false, Price is
+	// meaningless.
 	Offered bool
 
-	// Price is the price of one node for one hour now. Reserve is the least a
-	// node is charged where the provider has one (Rackspace), else 0: see
-	// [Market.Charge].
+	// Price is the current price per node-hour. Reserve is the minimum charge per node-hour where
+	// the provider has one (Rackspace), and 0 otherwise: see [Market.Charge].
 	Price   Money
 	Reserve Money
 
-	// OnDemand is the on-demand price of the same type in the same region, and
-	// OnDemandModelled says that it was derived and not published.
+	// OnDemand is the on-demand price per node-hour of the same type in the same region.
+	// OnDemandModelled reports whether it was derived rather than published.
 	OnDemand         Money
 	OnDemandModelled bool
 
-	// History holds the prices at the last instants of the 10-minute UTC grid
-	// up to Now, oldest first, at most 24; NoPrice where not offered.
+	// History contains the prices at the last points of the 10-minute UTC grid up to Now, oldest
+	// first, at most 24. It has NoPrice where the market was not offered.
 	History []Money
 
-	// Published signals. A value below zero means that the signal is unknown.
+	// Published signals. A negative value means that the signal is unknown.
 	Band           Band
 	BandModelled   bool // drawn by the simulator and not recorded
-	PlacementScore int8 // 1…10 for spot, per type and zone
+	PlacementScore int8 // 1…10 for Spot, per type and zone
 
-	// BidPercentiles are the bids at the 20th, 50th and 80th percentile where
-	// the provider publishes them; zero when it does not.
+	// BidPercentiles are the 20th, 50th and 80th percentiles of the bids where the provider
+	// publishes them; otherwise zero.
 	BidPercentiles [3]Money
 
-	// Experience is what our own cluster met here.
+	// Experience is what this cluster observed in the market.
 	Experience Experience
 
-	// Forecast is written by the forecaster, after the observer.
+	// Forecast is set by the forecaster, after the observer has run.
 	Forecast Forecast
 
-	// PricedAt is when Price came into force, if known.
+	// PricedAt is the time at which Price took effect; zero if it is unknown.
 	PricedAt Time
 }
 
-// Auction reports whether m is an auction: a launch names the most that it pays,
-// and the node is lost when the market price rises above that.
+// Auction reports whether m is an auction: a launch contains a bid, and the node is lost when the
+// market price rises above that bid.
 func (m *Market) Auction() bool { return m.Provider == Rackspace && m.Capacity == Spot }
 
-// Charge returns what a node of m costs per hour now: the market price, or the
-// reserve price where that is higher.
+// Charge returns the current cost of a node per hour: the market price, or the reserve price if
+// that is higher.
 func (m *Market) Charge() Money { return max(m.Price, m.Reserve) }
 
-// Outpriced reports whether m is an auction whose nodes cost more than they do on demand.
+// Outpriced reports whether m is an auction in which a node costs more than the same type on
+// demand.
 func (m *Market) Outpriced() bool { return m.Auction() && m.OnDemand > 0 && m.Charge() > m.OnDemand }
 
-// ConfidenceMin is the least confidence of a forecast for which a Spot market is bought by choice,
-// unless the guardrails are set to another. In [0, 1].
+// ConfidenceMin is the default of the minimum forecast confidence, in [0, 1], at which policies buy
+// in a Spot market by choice. The guardrails can override it.
 const ConfidenceMin = 0.5
 
-// Trusted reports whether m may be bought by choice where forecasts need a confidence.
-// Without a forecast no decision rests on one, so that there is nothing to distrust.
+// Trusted reports whether policies may buy in m by choice, given a minimum forecast confidence. A
+// market without a forecast is trusted, because no decision depends on one.
 func (m *Market) Trusted(confidenceMin float64) bool {
 	f := &m.Forecast
 	return m.Capacity != Spot || f.Source == SourceNone || f.Confidence >= confidenceMin
 }
 
-// A Band is the provider's published class of interruption frequency over a month: 0 is below 5%,
-// then 5–10, 10–15, 15–20, and 4 above 20%.
+// A Band is the provider's published class of interruption frequency over a month: 0 is below 5%, 1
+// is 5–10%, 2 is 10–15%, 3 is 15–20% and 4 is above 20%.
 type Band int8
 
 // BandUnknown means that no band is published for a market.
@@ -141,31 +141,32 @@ const BandUnknown Band = -1
 // BandCount is the number of published bands.
 const BandCount = 5
 
-// HoursPerMonth is the month in which providers state interruption frequency.
+// HoursPerMonth is the length of the month to which published interruption frequencies refer.
 const HoursPerMonth = 730
 
-// MonthlyReclaims returns by band the probability that a node is reclaimed within
-// a month: the middle of each band, and 0.30 for the one that is open above.
+// MonthlyReclaims returns, indexed by band, the probability that a node is reclaimed within a
+// month: the middle of each band, and 0.30 for the band without an upper limit.
 func MonthlyReclaims() [BandCount]float64 { return [...]float64{0.025, 0.075, 0.125, 0.175, 0.30} }
 
-// An Experience counts what we met in a market, each count decaying with the
-// half-life ExperienceHalfLife and stated as of At.
+// An Experience counts events that this cluster observed in a market. Each count decays with the
+// half-life ExperienceHalfLife and is valid at At.
 type Experience struct {
 	At        Time
-	Launches  float64 // nodes that we were given
+	Launches  float64 // nodes obtained
 	Refusals  float64 // launches refused for lack of capacity
-	Reclaims  float64 // nodes that the provider took
-	NodeHours float64 // hours that our nodes ran
+	Reclaims  float64 // nodes that the provider reclaimed
+	NodeHours float64 // hours that nodes of the cluster ran
 
-	// Refused and Reclaimed are the last instants of each; zero if never.
+	// Refused and Reclaimed are the times of the last refusal and of the last reclaim; zero if
+	// there was no such event.
 	Refused   Time
 	Reclaimed Time
 }
 
-// ExperienceHalfLife is how long until an old observation counts half.
+// ExperienceHalfLife is the time after which an observation counts half.
 const ExperienceHalfLife = 14 * 24 * time.Hour
 
-// A ForecastSource says what made a forecast.
+// A ForecastSource identifies what produced a forecast.
 type ForecastSource uint8
 
 // The sources of a forecast.
@@ -181,20 +182,19 @@ func (f ForecastSource) String() string {
 	return [...]string{"none", "closed-form", "model", "recorded"}[f]
 }
 
-// A Forecast is what a forecaster expects of a market. It is data and not a
-// model, so that a recorded snapshot can be decided again without one. All
-// numbers are multiples of 1/65,536.
+// A Forecast contains the numbers that a forecaster expects for a market. It is data rather than a
+// model, so that a recorded snapshot can be decided again without the model. All numbers are
+// multiples of 1/65,536.
 type Forecast struct {
 	// Hazard is the expected number of reclaims per node-hour; 0 on demand.
 	Hazard float64
 
-	// Capacity and Runtime are risk scores in [0, 1] for a running node: that a
-	// shortage of capacity takes it, and that it is lost for any reason, within
-	// the next hour.
+	// Capacity and Runtime are risk scores in [0, 1] for a running node within the next hour: the
+	// risk that a capacity shortage takes it, and the risk that it is lost for any reason.
 	Capacity, Runtime float64
 
-	// Confidence in [0, 1] is how far the numbers can be trusted; out of
-	// scope is 0.
+	// Confidence in [0, 1] states how much to trust the numbers. It is 0 outside the scope of the
+	// forecaster.
 	Confidence float64
 
 	Source ForecastSource

@@ -2,17 +2,17 @@ package policy
 
 import "slices"
 
-// A NodePhase is where a node is in its life.
+// A NodePhase is a phase in the life of a node.
 type NodePhase uint8
 
 // The phases of a node, in order.
 const (
 	NodeGone        NodePhase = iota // the slot is empty
-	NodeLaunching                    // bought (or requested), not yet a Node object
+	NodeLaunching                    // requested or launched, not yet a Node object
 	NodeRegistered                   // joined, not yet ready for pods
 	NodeInitialized                  // ready for pods
-	NodeDraining                     // being emptied
-	NodeDeleting                     // empty and going away
+	NodeDraining                     // being drained
+	NodeDeleting                     // empty and being deleted
 )
 
 // String returns the name used in output.
@@ -20,10 +20,10 @@ func (p NodePhase) String() string {
 	return [...]string{"gone", "launching", "registered", "initialized", "draining", "deleting"}[p]
 }
 
-// An Actor is who is doing something to a node.
+// An Actor identifies a controller or person that disrupts a node.
 type Actor uint8
 
-// The actors that may work on a node. Only what ActorUs does is ours to undo.
+// The actors that may disrupt a node. Spotter reverts only the actions of ActorUs.
 const (
 	ActorNone Actor = iota
 	ActorUs
@@ -44,11 +44,11 @@ type Taint struct {
 	Key, Value string
 	Effect     TaintEffect
 
-	// Owner is who put it there; ActorNone when it belongs to the pool.
+	// Owner is the actor that added the taint; ActorNone if the taint belongs to the pool.
 	Owner Actor
 }
 
-// A TaintEffect is what a taint does.
+// A TaintEffect is the effect of a taint.
 type TaintEffect uint8
 
 // The effects, as in Kubernetes. EffectAny appears in tolerations only.
@@ -67,7 +67,8 @@ func Tolerates(tolerations []Toleration, taint *Taint) bool {
 	})
 }
 
-// TolerateAll reports whether tolerations match all taints that keep pods away.
+// TolerateAll reports whether tolerations match all taints that keep pods off a node. Taints with
+// the effect PreferNoSchedule are ignored.
 func TolerateAll(tolerations []Toleration, taints []Taint) bool {
 	for i := range taints {
 		if taints[i].Effect != PreferNoSchedule && !Tolerates(tolerations, &taints[i]) {
@@ -77,74 +78,75 @@ func TolerateAll(tolerations []Toleration, taints []Taint) bool {
 	return true
 }
 
-// A Node is one machine, from the order to its end, as seen at Snapshot.Now.
+// A Node is one machine, from its launch to its deletion, at the time Snapshot.Now.
 type Node struct {
 	ID   NodeID
-	Name string // unique for ever; empty in a free slot
+	Name string // never reused; empty in a free slot
 
-	// Pool and Market are None for a node of no pool managed by Spotter.
+	// Pool and Market are None for a node that belongs to no pool managed by Spotter.
 	Pool   PoolID
 	Market MarketID
 
 	Phase NodePhase
 
-	// Allocatable is what pods may use; for a launching node what is expected.
+	// Allocatable is the resources available to pods; for a launching node the expected ones.
 	// VolumesMax is the number of block volumes that can be attached.
 	Allocatable Resources
 	VolumesMax  int32
 
-	// GPUResource is what Allocatable.GPU counts; empty without accelerators.
+	// GPUResource is the extended resource that Allocatable.GPU counts; empty without accelerators.
 	GPUResource string
 
-	// Labels and Taints are those of the Node object, or those expected.
+	// Labels and Taints are those of the Node object, or the expected ones before it exists.
 	Labels []Label
 	Taints []Taint
 
-	// NotReady says that the kubelet of an initialized node fails.
+	// NotReady reports whether an initialized node is no longer ready.
 	NotReady bool
 
-	// ActedBy is who empties or deletes it now.
+	// ActedBy is the actor that is draining or deleting the node.
 	ActedBy Actor
 
-	// DoNotDisrupt says that the node carries karpenter.sh/do-not-disrupt.
+	// DoNotDisrupt reports whether the node has the annotation karpenter.sh/do-not-disrupt.
 	DoNotDisrupt bool
 
-	// AtGroupMin says that the Auto Scaling group of the node is at its least
-	// size: what is terminated there the group launches again.
+	// AtGroupMin reports whether the node's Auto Scaling group is at its minimum size, so that the
+	// group replaces a node that is terminated.
 	AtGroupMin bool
 
-	// Token is the token of the Launch that it came from; empty if not ours.
+	// Token is the token of the Launch that created the node; empty if Spotter did not launch it.
 	Token string
 
-	// Bid is the most that we pay per hour where the market takes bids.
+	// Bid is the bid per node-hour where the market takes bids.
 	Bid Money
 
-	// Launched is when billing began; the others when the phase was reached.
+	// Launched is the start of billing. The other times are those at which the node reached the
+	// phase.
 	Launched, Registered, Initialized, Deleting Time
 
-	// ReclaimAt is when the provider will take the node back and NoticeAt when
-	// it said so; both zero while no notice has been given.
+	// NoticeAt is the time of the provider's notice and ReclaimAt the time of the reclaim that it
+	// announced; both are zero without a notice.
 	NoticeAt, ReclaimAt Time
 
-	// Recommended is when a rebalance recommendation came; zero if none did.
+	// Recommended is the time of a rebalance recommendation; zero without one.
 	Recommended Time
 
-	// Nominated is when a pending pod was last promised a place here.
+	// Nominated is the last time that a pending pod was nominated to run on the node.
 	Nominated Time
 }
 
-// Live reports whether the slot holds a node that exists or is on its way.
+// Live reports whether the slot contains a node that exists or is launching.
 func (n *Node) Live() bool { return n.Phase != NodeGone }
 
-// Usable reports whether n is initialized, ready and not being emptied.
+// Usable reports whether n is initialized, ready and without a reclaim notice.
 func (n *Node) Usable() bool {
 	return n.Phase == NodeInitialized && !n.NotReady && n.ReclaimAt == 0
 }
 
-// Label returns the value of the label key, and whether it is there.
+// Label returns the value of the label key, and reports whether it is present.
 func (n *Node) Label(key string) (string, bool) { return FindLabel(n.Labels, key) }
 
-// FindLabel returns the value of key in labels, and whether it is there.
+// FindLabel returns the value of key in labels, and reports whether it is present.
 func FindLabel(labels []Label, key string) (string, bool) {
 	for i := range labels {
 		if labels[i].Key == key {

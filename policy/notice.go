@@ -2,8 +2,7 @@ package policy
 
 import "time"
 
-// The providers that sell the markets of a trace or of a cluster, as in
-// Market.Provider.
+// The values of Market.Provider: the providers that sell the markets of a trace or of a cluster.
 const (
 	AWS   = "aws"
 	GCP   = "gcp"
@@ -13,19 +12,19 @@ const (
 	Rackspace = "rackspace"
 )
 
-// A NoticeRule is how long before it takes a Spot node a provider gives notice.
+// A NoticeRule states how long before a reclaim a provider gives notice.
 type NoticeRule struct {
 	Provider string
 
 	// Lead is the time from the notice to the reclaim, as documented.
 	Lead time.Duration
 
-	// Source is the documentation that states it.
+	// Source is the document that states Lead.
 	Source string
 }
 
-// noticeRules is ascending by provider. The simulator and the controller both
-// read it, so that a policy has the same time in both.
+// noticeRules is ascending by provider. Both the simulator and the controller use it, so that a
+// policy has the same time in both.
 var noticeRules = [...]NoticeRule{
 	{AWS, 120 * time.Second, "Amazon EC2 User Guide, Spot Instance interruption notices"},
 	{Azure, 30 * time.Second, "Azure documentation, Use Azure Spot Virtual Machines: Scheduled Events, Preempt"},
@@ -34,11 +33,11 @@ var noticeRules = [...]NoticeRule{
 		"Rackspace Spot documentation, Spot scale and sizing guidelines: notice period after an auction"},
 }
 
-// NoticeRules returns the rule of every provider, ascending by provider.
+// NoticeRules returns the rules of all providers, ascending by provider.
 func NoticeRules() []NoticeRule { return append([]NoticeRule(nil), noticeRules[:]...) }
 
-// NoticeLead returns the time from a notice of the provider to the reclaim. For an unknown provider
-// it is the shortest of all, so that callers do not count on time that they may not have.
+// NoticeLead returns the time from a notice to the reclaim for a provider. For an unknown provider
+// it is the shortest of all rules, so that callers do not rely on time that they may not have.
 func NoticeLead(provider string) time.Duration {
 	least := noticeRules[0].Lead
 	for i := range noticeRules {

@@ -6,103 +6,104 @@ import (
 	"time"
 )
 
-// A Plan is what to do now. The zero Plan does nothing.
+// A Plan is the set of actions to take. The zero Plan does nothing.
 //
-// The driver carries out the lists in the order of the fields, each in its own
-// order. Ids are those of the Snapshot that was decided on.
+// The driver executes the lists in the order of the fields, each in its own order. IDs refer to the
+// Snapshot on which the decision was made.
 type Plan struct {
 	Steers   []Steer
 	Launches []Launch
 	Drains   []Drain
 
-	// DeletionCosts say whose pods go first when workloads shrink.
+	// DeletionCosts set the order in which pods are deleted when workloads scale down.
 	DeletionCosts []DeletionCost
 
 	Gates  []Gate
 	Pauses []Pause
 	Evicts []Evict
 
-	// Holds say what was left alone, and why.
+	// Holds record what was left unchanged, and why.
 	Holds []Hold
 
-	// Wake is when to decide again even if nothing has happened. It is later
-	// than Snapshot.Now.
+	// Wake is the time of the next decision if no event triggers one earlier. It is later than
+	// Snapshot.Now.
 	Wake Time
 }
 
-// A Why is the account that every entry of a plan gives of itself.
+// A Why explains an entry of a plan.
 type Why struct {
-	// Reason says why in one word, for metrics and logs.
+	// Reason is the reason in one word, for metrics and logs.
 	Reason Reason
 
-	// Text says why in a sentence.
+	// Text is the reason in a sentence.
 	Text string
 
-	// Before and After are the hourly cost of what the entry is about, without
-	// and with it. Both are 0 where no money is at stake.
+	// Before and After are the cost per hour of the subject of the entry, without and with the
+	// entry. Both are 0 if the entry does not affect cost.
 	Before, After Money
 
-	// RunnerUp is the alternative that came second; empty without one.
+	// RunnerUp is the second-best alternative; empty without one.
 	RunnerUp string
 }
 
-// A Reason is a word that metrics, logs and golden files can hold.
+// A Reason is a word for metrics, logs and golden files.
 type Reason string
 
-// The reasons that several policies share. A policy may have its own.
+// The reasons that several policies share. A policy may define others.
 const (
 	ReasonShortage   Reason = "shortage"    // less capacity than the pods need
-	ReasonNotice     Reason = "notice"      // the provider takes the node back
-	ReasonRebalance  Reason = "rebalance"   // the provider recommends to leave
-	ReasonShare      Reason = "share"       // towards the wanted Spot share
-	ReasonCheaper    Reason = "cheaper"     // the same for less
-	ReasonEmpty      Reason = "empty"       // nothing runs there
+	ReasonNotice     Reason = "notice"      // the provider reclaims the node
+	ReasonRebalance  Reason = "rebalance"   // the provider sent a rebalance recommendation
+	ReasonShare      Reason = "share"       // moves towards the target Spot share
+	ReasonCheaper    Reason = "cheaper"     // the same capacity for less
+	ReasonEmpty      Reason = "empty"       // no pods run there
 	ReasonCap        Reason = "cap"         // above the safe Spot share
-	ReasonRisk       Reason = "risk"        // the market is about to turn
-	ReasonFallback   Reason = "fallback"    // spot was refused
+	ReasonRisk       Reason = "risk"        // the market is likely to become worse
+	ReasonFallback   Reason = "fallback"    // Spot was refused
 	ReasonGuardrail  Reason = "guardrail"   // a guardrail forbade it
-	ReasonNoEdge     Reason = "no-edge"     // nothing to gain
+	ReasonNoEdge     Reason = "no-edge"     // no savings
 	ReasonCooldown   Reason = "cooldown"    // too soon after the last change
-	ReasonConfigured Reason = "configured"  // the manifest says so
+	ReasonConfigured Reason = "configured"  // the manifest requires it
 	ReasonInfeasible Reason = "infeasible"  // its pods fit nowhere else
 	ReasonInProgress Reason = "in-progress" // another controller is already working on it
-	ReasonBudget     Reason = "budget"      // a budget is spent, or has room again
-	ReasonStale      Reason = "stale-data"  // what is known of the cluster is too old
+	ReasonBudget     Reason = "budget"      // a budget is used up, or has room again
+	ReasonStale      Reason = "stale-data"  // the data about the cluster is too old
 	ReasonApproval   Reason = "approval"    // no person has approved it
 )
 
-// A Steer says what a pool may buy from now on. It moves no running node: one
-// that must go is a Drain of its own.
+// A Steer specifies what a pool may buy from now on. It does not move running nodes: removing a
+// node requires a Drain.
 type Steer struct {
 	Pool PoolID
 
-	// Share is the target Spot part of the pool's capacity, in [0, 1]; the provisioner buys Spot up
-	// to it and on-demand beyond it. Exact says that it must be held from both sides.
+	// Share is the target Spot share of the pool's capacity, in [0, 1]; the provisioner buys Spot
+	// up to it and on-demand beyond it. Exact reports whether the pool must not exceed or fall
+	// below it.
 	Share float64
 	Exact bool
 
-	// Markets restricts what is bought; nil means all markets of the pool.
+	// Markets restricts the markets in which nodes are bought; nil means all markets of the pool.
 	Markets []MarketID
 
-	// Fallback lets a refused spot launch go to on-demand.
+	// Fallback allows an on-demand node after a refused Spot launch.
 	Fallback bool
 
-	// Mixed leaves the choice among the capacity types that the pool allows to its
-	// provisioner, with that provisioner's handling of interruptions, as one NodePool
-	// does. Share is then 1, and Fallback set unless the pool allows Spot only, which say
-	// the same to provisioners of which each NodePool or group has one capacity type.
+	// Mixed leaves the choice among the pool's capacity types to its provisioner, with that
+	// provisioner's handling of interruptions, as a single NodePool does. Share is then 1, and
+	// Fallback is set unless the pool allows Spot only. These values mean the same to provisioners
+	// whose NodePools or groups have one capacity type each.
 	Mixed bool
 
-	// Limits bound the pool; zero components are left as they are.
+	// Limits are limits of the pool; zero components are not changed.
 	Limits Resources
 
-	// Bid is the most to pay per node-hour where the market takes bids.
+	// Bid is the maximum price per node-hour where the market takes bids.
 	Bid Money
 
-	// EmptyOnly tells the pool's provisioner to remove empty nodes only, as a
-	// NodePool with consolidationPolicy WhenEmpty does: the policy moves pods to
-	// save money itself. Without it the provisioner does as the pool's manifest
-	// says. It never makes a provisioner remove more than that.
+	// EmptyOnly restricts the pool's provisioner to removing empty nodes, as a NodePool with
+	// consolidationPolicy WhenEmpty does, because the policy itself moves pods to save money.
+	// Otherwise the provisioner follows the pool's manifest. EmptyOnly never makes a provisioner
+	// remove more nodes than the manifest allows.
 	EmptyOnly bool
 
 	Why Why
@@ -110,63 +111,61 @@ type Steer struct {
 
 // A Launch requests one node.
 type Launch struct {
-	// Token is the same whenever the same plan is computed again, so that a
-	// retried call buys one node and not two.
+	// Token is the same whenever the same plan is computed again, so that a retried call launches
+	// one node and not two.
 	Token string
 	Pool  PoolID
 
-	// Markets are those that will do; the provider chooses among them. All
-	// are of one capacity type.
+	// Markets are the acceptable markets; the provider chooses among them. All have one capacity
+	// type.
 	Markets []MarketID
 
-	// Replaces is the node whose pods the new one is for; None without one.
+	// Replaces is the node whose pods the new node is for, or None.
 	Replaces NodeID
 
-	// Bid is the most to pay per hour where the market takes bids.
+	// Bid is the maximum price per node-hour where the market takes bids.
 	Bid Money
 
 	Why Why
 }
 
-// A Drain requests that one node be emptied and released.
+// A Drain requests that one node be drained and released.
 type Drain struct {
 	Node NodeID
 
-	// After holds the tokens of launches that must be initialized first. If
-	// one of them fails the drain does not happen.
+	// After lists the tokens of launches whose nodes must be initialized first. If one of them
+	// fails, the drain is cancelled.
 	After []string
 
-	// Deadline is when the node is gone anyway (a reclaim), or by when the
-	// drain is given up and undone. Zero means the actuator's own limit.
+	// Deadline is the time of the reclaim, or the time at which the drain is abandoned and
+	// reverted. Zero means the default limit of the actuator.
 	Deadline Time
 
-	// Gentle asks that no pod be evicted while that would leave its workload
-	// with fewer ready pods than it must have, also where no disruption budget
-	// says so: the pods of one workload then leave one after the other. A pod that
-	// is the only one wanted goes all the same, since no wait would help it. It
-	// does not hold a node back that the provider takes.
+	// Gentle requests that no pod be evicted while that would leave its workload with fewer ready
+	// pods than required, even without a PodDisruptionBudget. The pods of a workload then leave one
+	// after the other. The only replica of a workload is evicted anyway, since waiting would not
+	// help. Gentle does not delay the drain of a node that the provider reclaims.
 	Gentle bool
 
 	Why Why
 }
 
 // A DeletionCost requests a deletion cost for the pods on a node that belong to Deployments, so
-// that a workload that shrinks deletes pods of the node before those of nodes with a higher cost:
-// the node is then emptied without evictions. Pods whose cost was set by another controller keep
-// it. It is best effort, as the API says of the annotation; pods that are placed on the node later
-// have no cost until the next request.
+// that a workload that scales down deletes the pods of this node before those of nodes with a
+// higher cost. The node is then emptied without evictions. Pods whose cost was set by another
+// controller keep it. The cost is best effort, as the API documents for the annotation; pods that
+// are placed on the node later have no cost until the next request.
 type DeletionCost struct {
 	Node NodeID
 
-	// Cost is the annotation's value. Pods without one count as 0.
+	// Cost is the value of the annotation. Pods without the annotation count as 0.
 	Cost int32
 
 	Why Why
 }
 
-// Ranks reports whether x is to change the deletion cost of p: whether a
-// Deployment owns p, which stands on the node, and p has another cost that is ours
-// to change.
+// Ranks reports whether x changes the deletion cost of p: p runs on the node and belongs to a
+// Deployment, its cost differs from x.Cost, and no other controller set it.
 func (x *DeletionCost) Ranks(s *Snapshot, p *Pod) bool {
 	if p.Node != x.Node || p.DeletionCostFixed || p.DeletionCost == x.Cost ||
 		p.Phase != PodStarting && p.Phase != PodReady {
@@ -176,23 +175,23 @@ func (x *DeletionCost) Ranks(s *Snapshot, p *Pod) bool {
 	return w != None && s.Workloads[w].Kind == KindDeployment
 }
 
-// An Evict asks that one pod be evicted.
+// An Evict requests the eviction of one pod.
 type Evict struct {
 	Pod PodID
 
-	// Budget is the one that it is evicted for; empty without.
+	// Budget is the GPU budget for which the pod is evicted; empty without one.
 	Budget string
 
-	// Grace is the time that the pod gets to end, where HasGrace says so; else
-	// it has its own.
+	// Grace is the termination grace period if HasGrace is set. Otherwise the pod's own grace
+	// period applies.
 	Grace    time.Duration
 	HasGrace bool
 
 	Why Why
 }
 
-// A Pause requests that a job be suspended for a budget, or resumed. A suspended job has no pods,
-// and continues from its last checkpoint.
+// A Pause requests that a Job be suspended because of a budget, or resumed. A suspended Job has no
+// pods. It continues from its last checkpoint.
 type Pause struct {
 	Workload WorkloadID
 	Budget   string
@@ -207,15 +206,15 @@ type Gate struct {
 	Why    Why
 }
 
-// A Hold says that something was left as it is. Node or Pool may be None.
+// A Hold records that something was left unchanged. Node or Pool may be None.
 type Hold struct {
 	Pool PoolID
 	Node NodeID
 	Why  Why
 }
 
-// Format writes the plan one entry a line, with the names of s, in the order
-// in which it is carried out.
+// Format returns the plan with one entry per line, in the order of execution and with the names in
+// s.
 func (p *Plan) Format(s *Snapshot) string {
 	var b strings.Builder
 	for i := range p.Steers {
@@ -271,7 +270,7 @@ func (p *Plan) Format(s *Snapshot) string {
 	return b.String()
 }
 
-// format writes the line of x.
+// format writes the line for x.
 func (x *Steer) format(b *strings.Builder, s *Snapshot) {
 	fmt.Fprintf(b, "steer %s share=%.3f", s.Pools[x.Pool].Name, x.Share)
 	if x.Exact {
@@ -286,15 +285,15 @@ func (x *Steer) format(b *strings.Builder, s *Snapshot) {
 	fmt.Fprintf(b, " (%s)\n", x.Why.Reason)
 }
 
-// Add appends moves to p.
+// Add appends the given entries to p.
 func (p *Plan) Add(launches []Launch, drains []Drain, holds []Hold) {
 	p.Launches = append(p.Launches, launches...)
 	p.Drains = append(p.Drains, drains...)
 	p.Holds = append(p.Holds, holds...)
 }
 
-// Token returns the token of the ordinal-th launch for pool at now: the same
-// content gives the same token.
+// Token returns the token of the ordinal-th launch for pool at now. Equal arguments give equal
+// tokens.
 func Token(now Time, pool, market string, ordinal int) string {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a, 64 bits
 	h := uint64(offset)

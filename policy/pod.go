@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A PodPhase is where a pod is in its life.
+// A PodPhase is a phase in the life of a pod.
 type PodPhase uint8
 
 // The phases of a pod, in order.
@@ -16,7 +16,7 @@ const (
 	PodPending                     // no node yet
 	PodStarting                    // bound, not yet ready
 	PodReady                       // serving
-	PodTerminating                 // deletion requested, still holding its node
+	PodTerminating                 // deletion requested, still using its node
 )
 
 // String returns the name used in output.
@@ -24,69 +24,72 @@ func (p PodPhase) String() string {
 	return [...]string{"gone", "pending", "starting", "ready", "terminating"}[p]
 }
 
-// A Pod is one pod as seen at Snapshot.Now. What it shares with its siblings
-// is in its Template.
+// A Pod is one pod at the time Snapshot.Now. The properties that it shares with other pods are in
+// its Template.
 type Pod struct {
 	ID   PodID
 	Name string // "namespace/name"; empty in a free slot
 
-	// UID distinguishes it from another pod of its name; empty where there is no API
-	// server. No decision depends on it.
+	// UID distinguishes the pod from other pods of the same name; empty without an API server.
+	// Decisions do not depend on it.
 	UID string
 
 	Template TemplateID
 	Phase    PodPhase
 
-	// Gated says that scheduling gates keep the pod from being scheduled.
+	// Gated reports whether scheduling gates keep the pod from being scheduled.
 	Gated bool
 
-	// DoNotDisrupt says that the pod carries karpenter.sh/do-not-disrupt.
+	// DoNotDisrupt reports whether the pod has the annotation karpenter.sh/do-not-disrupt.
 	DoNotDisrupt bool
 
-	// Node is where it runs, Nominated where it is promised a place; or None.
+	// Node is the node on which the pod runs, and Nominated the node to which it is nominated; None
+	// if there is no such node.
 	Node      NodeID
 	Nominated NodeID
 
 	// VolumeZone is the zone of its bound zonal volumes, or None.
 	VolumeZone ZoneID
 
-	// Created, Bound and ReadySince are when each began; zero if not yet.
+	// Created, Bound and ReadySince are the times when the pod was created, was bound and became
+	// ready; zero if that has not happened.
 	Created, Bound, ReadySince Time
 
-	// Deleting is when its deletion was requested; zero if it was not.
+	// Deleting is the time when its deletion was requested; zero if it was not.
 	Deleting Time
 
-	// DeletionCost is the annotation controller.kubernetes.io/pod-deletion-cost, 0 without: when a
-	// ReplicaSet shrinks, of pods that are equally ready those with a lower cost are deleted first.
-	// DeletionCostFixed says that another controller set it, and that Spotter must not change it.
+	// DeletionCost is the annotation controller.kubernetes.io/pod-deletion-cost, or 0 without it:
+	// when a ReplicaSet scales down, it deletes pods with a lower cost first among equally ready
+	// pods. DeletionCostFixed reports whether another controller set it, so that Spotter must not
+	// change it.
 	DeletionCost      int32
 	DeletionCostFixed bool
 }
 
-// An EndedPod is a pod that went away since the snapshot before.
+// An EndedPod is a pod that ended since the previous snapshot.
 type EndedPod struct {
 	Name     string
 	Template TemplateID
-	Node     string // name of the node it last ran on; empty if none
+	Node     string // name of the last node that it ran on; empty without one
 
-	// Start is when it was bound, End when it was gone.
+	// Start is the time when it was bound, End the time when it ended.
 	Start, End Time
 
-	// Cause is why it ended.
+	// Cause is the reason why it ended.
 	Cause EndCause
 }
 
-// An EndCause is why a pod ended.
+// An EndCause is the reason why a pod ended.
 type EndCause uint8
 
 // The causes of a pod's end.
 const (
 	EndUnknown   EndCause = iota
-	EndFinished           // it did its work
-	EndScaled             // its workload wants fewer
-	EndEvicted            // we or a provisioner evicted it
-	EndReclaimed          // it went down with a node that the provider took
-	EndPreempted          // a pod of higher priority took its place
+	EndFinished           // it completed its work
+	EndScaled             // its workload was scaled down
+	EndEvicted            // Spotter or a provisioner evicted it
+	EndReclaimed          // its node was reclaimed
+	EndPreempted          // a pod with a higher priority preempted it
 	EndGang               // another pod of its gang ended, or its gang was not ready in time
 )
 
@@ -95,7 +98,7 @@ func (c EndCause) String() string {
 	return [...]string{"unknown", "finished", "scaled", "evicted", "reclaimed", "preempted", "gang"}[c]
 }
 
-// A WorkloadKind is what owns a pod.
+// A WorkloadKind is the kind of the owner of a pod.
 type WorkloadKind uint8
 
 // The kinds of owner.
@@ -112,23 +115,23 @@ func (k WorkloadKind) String() string {
 	return [...]string{"Pod", "Deployment", "StatefulSet", "Job", "DaemonSet"}[k]
 }
 
-// A Workload is a controller of pods.
+// A Workload is an owner of pods.
 type Workload struct {
 	ID   WorkloadID
 	Name string // "namespace/name"
 	Kind WorkloadKind
-	UID  string // as that of a Pod
+	UID  string // see Pod.UID
 
-	// Replicas is the number wanted now, Ready the number serving.
+	// Replicas is the desired number of pods, Ready the number of ready ones.
 	Replicas, Ready int32
 
-	// Deadline is when a job must be done; zero without one. Work is the rest of it according to
-	// its checkpoints, if known, in pod-time.
+	// Deadline is the time at which a Job must be finished; zero without one. Work is its remaining
+	// work according to its checkpoints, in pod-time, if known.
 	Deadline Time
 	Work     time.Duration
 
-	// Suspended says that a job is suspended: it has no pods until it is resumed. PausedBy is the
-	// budget for which Spotter suspended it; empty for none.
+	// Suspended reports whether a Job is suspended: it has no pods until it is resumed. PausedBy is
+	// the budget for which Spotter suspended it; empty if Spotter did not.
 	Suspended bool
 	PausedBy  string
 }
@@ -139,45 +142,43 @@ type DeviceUse struct {
 	Amount   int64
 }
 
-// A Template is the specification that pods have in common.
+// A Template contains the specification that pods have in common.
 type Template struct {
 	ID        TemplateID
 	Workload  WorkloadID
 	Name      string // "namespace/name" of the workload
 	Namespace string
 
-	// Requests are the effective requests of one pod: the larger of the sum
-	// of containers and each init container (sidecars added to both), plus
-	// overhead. Requests.Pods is 1. GPUResource is what Requests.GPU counts.
+	// Requests are the effective requests of one pod: the larger of the sum over its containers and
+	// the requests of any init container (with sidecars added to both), plus overhead.
+	// Requests.Pods is 1. GPUResource is the extended resource that Requests.GPU counts.
 	Requests    Resources
 	GPUResource string
 
-	// Devices are the accelerators that a pod holds under names other than GPUResource:
-	// slices of devices, and devices by resource claims. They are ascending by Resource,
-	// and only budgets read them. Uncounted reports that a pod holds devices of which the
-	// number is not known.
+	// Devices are the accelerators that a pod uses under names other than GPUResource: slices of
+	// devices, and devices from resource claims. They are ascending by Resource and used by budgets
+	// only. Uncounted reports whether a pod uses devices whose number is unknown.
 	Devices   []DeviceUse `json:",omitempty"`
 	Uncounted bool        `json:",omitempty"`
 
-	// CPUUse is the CPU that a pod uses on average, in thousandths of a core: the part of its
-	// request that was stated, or that is assumed. It counts only on burstable types.
+	// CPUUse is the mean CPU use of a pod in milli-CPU: the stated or assumed fraction of its
+	// request. It matters only on burstable types.
 	CPUUse int64 `json:",omitempty"`
 
-	// AssumedCPU and AssumedMemory are what the scheduler adds to Requests when it
-	// scores nodes, in thousandths of a core and in bytes: 100 and 200 MiB for each
-	// container that states none of them.
+	// AssumedCPU and AssumedMemory are added to Requests when the scheduler scores nodes, in
+	// milli-CPU and bytes: 100 and 200 MiB for each container that does not state the request.
 	AssumedCPU, AssumedMemory int64
 
 	Labels []Label
 
-	// Priority is that of the priority class; PriorityClass is its name.
+	// Priority is the priority of the pod's PriorityClass, whose name is PriorityClass.
+	// PreemptionNever reports whether the pod never preempts other pods.
 	Priority        int32
 	PriorityClass   string
 	PreemptionNever bool
 
-	// NodeSelector must all match. Affinity is the required node affinity: at
-	// least one term must match; no terms means anything. Preferred only
-	// changes the score.
+	// NodeSelector must match completely. Affinity is the required node affinity: at least one term
+	// must match; no terms match every node. Preferred only changes the score.
 	NodeSelector []Label
 	Affinity     []NodeTerm
 	Preferred    []PreferredNodeTerm
@@ -188,52 +189,54 @@ type Template struct {
 	Tolerations     []Toleration
 	HostPorts       []HostPort
 
-	// Volumes are the claims of one pod.
+	// Volumes are the volumes of one pod that come from claims.
 	Volumes []Volume
 
 	// Grace is the termination grace period.
 	Grace time.Duration
 
-	// Startup is the time from binding to ready when the user stated it, else 0.
+	// Startup is the time from binding to ready if the user stated it, otherwise 0.
 	Startup time.Duration
 
-	// OutagePenalty is in hours, and below zero when the user stated none.
+	// OutagePenalty is the penalty in hours of pod value per incident. It is negative if the user
+	// stated none.
 	OutagePenalty float64
 
-	// OutageCost is what the user stated that an hour of an outage costs, in
-	// place of the penalty; 0 when nothing was stated.
+	// OutageCost is the cost of an outage per hour that the user stated instead of the penalty; 0
+	// if none was stated.
 	OutageCost Money
 
-	// Duration is how long a pod of a job works, and Checkpoint how often it
-	// makes its work safe, as the user stated them; 0 when nothing was stated.
+	// Duration is the running time of a pod of a Job, and Checkpoint the time between its
+	// checkpoints, as stated by the user; 0 if not stated.
 	Duration, Checkpoint time.Duration
 
-	// Gang is how many pods work only all together, this one counted: with one of
-	// them all stop, and do again what none of them had made safe. 0 says that the
-	// pod works on its own.
+	// Gang is the number of pods that only work together, including this one: if one of them stops,
+	// all stop, and lose the work since their last checkpoints. 0 means that the pod works
+	// independently.
 	Gang int32
 
-	// MigrationTier is SpotVortex's annotation (0, 1 or 2); below zero if it is absent.
+	// MigrationTier is SpotVortex's annotation (0, 1 or 2); negative if it is absent.
 	MigrationTier int8
 
-	// Critical pods are not moved in haste; GracefulOnly says it for the way.
+	// Critical reports whether pods must not be moved in haste. GracefulOnly reports whether they
+	// may only be moved gracefully.
 	Critical, GracefulOnly bool
 
-	// SafeToEvict and NotSafeToEvict are the annotation
-	// cluster-autoscaler.kubernetes.io/safe-to-evict, when it says true and when it says false. A
-	// pod that no controller would create again may be evicted if it is marked as safe.
+	// SafeToEvict and NotSafeToEvict report whether the annotation
+	// cluster-autoscaler.kubernetes.io/safe-to-evict is true or false; neither is set without the
+	// annotation. A pod that no controller would recreate may be evicted if SafeToEvict is set.
 	SafeToEvict, NotSafeToEvict bool
 
-	// DaemonSet says that one pod runs on every node that it fits.
+	// DaemonSet reports whether one pod runs on every node that it fits.
 	DaemonSet bool
 
-	// PDBs are those that select the pods, ascending.
+	// PDBs are the PodDisruptionBudgets that select the pods, ascending.
 	PDBs []PDBID
 }
 
-// PenaltyHours returns the hours of pod value that an incident costs for each missing pod: as
-// stated, else 12, 4 or 1 for a high, normal or low priority class. A class is known by its name,
-// in which the word "high", "critical" or "low" appears.
+// PenaltyHours returns the cost of an incident for each missing pod, in hours of pod value: the
+// stated penalty, or else 12, 4 or 1 for a high, normal or low priority class. A class is high if
+// its name contains "high" or "critical", and low if it contains "low".
 func (t *Template) PenaltyHours() float64 {
 	class := strings.ToLower(t.PriorityClass)
 	switch {
@@ -247,7 +250,7 @@ func (t *Template) PenaltyHours() float64 {
 	return 4
 }
 
-// Bare reports whether no controller would create a pod of t again.
+// Bare reports whether no controller would recreate a pod of t.
 func (s *Snapshot) Bare(t *Template) bool {
 	return t.Workload == None || s.Workloads[t.Workload].Kind == KindBare
 }
@@ -272,8 +275,8 @@ type Requirement struct {
 	Values []string
 }
 
-// MetBy reports whether a label with the given value meets r, or if there is false, whether a
-// missing label does.
+// MetBy reports whether a label with the given value satisfies r. If there is false, it reports
+// whether a missing label does.
 func (r *Requirement) MetBy(value string, there bool) bool {
 	if there && value == AnyValue {
 		return r.Op != OpDoesNotExist
@@ -305,14 +308,14 @@ func (r *Requirement) MetBy(value string, there bool) bool {
 	return have < want
 }
 
-// MetByLabels reports whether labels meet r.
+// MetByLabels reports whether labels satisfy r.
 func (r *Requirement) MetByLabels(labels []Label) bool {
 	value, there := FindLabel(labels, r.Key)
 	return r.MetBy(value, there)
 }
 
-// A NodeTerm holds requirements that must all match a node's labels, and
-// Fields that must match its name (metadata.name).
+// A NodeTerm contains requirements that must all match the labels of a node, and Fields that must
+// all match its name (metadata.name).
 type NodeTerm struct {
 	Labels []Requirement
 	Fields []Requirement
@@ -324,8 +327,8 @@ type PreferredNodeTerm struct {
 	Term   NodeTerm
 }
 
-// A Selector matches pods by labels; all requirements must hold. The zero
-// value matches nothing; Everything matches all.
+// A Selector matches pods by labels; all requirements must match. The zero value matches nothing;
+// Everything matches all pods.
 type Selector struct {
 	Requirements []Requirement
 	Everything   bool
@@ -333,10 +336,10 @@ type Selector struct {
 
 // A PodTerm is one term of pod affinity or anti-affinity.
 type PodTerm struct {
-	// Weight is 0 for a required term, else 1–100.
+	// Weight is 0 for a required term, otherwise 1–100.
 	Weight      int32
 	Selector    Selector
-	Namespaces  []string // none means the pod's own, unless AllNamespaces
+	Namespaces  []string // empty means the pod's own namespace, unless AllSpaces is set
 	AllSpaces   bool
 	TopologyKey string
 }
@@ -347,19 +350,19 @@ type Spread struct {
 	MaxSkew     int32
 	MinDomains  int32 // 0 means not set
 
-	// Soft is ScheduleAnyway: it only changes the score.
+	// Soft means ScheduleAnyway: the constraint only changes the score.
 	Soft     bool
 	Selector Selector
 
-	// IgnoreAffinity is nodeAffinityPolicy: Ignore; HonorTaints is
-	// nodeTaintsPolicy: Honor. The zero value is Kubernetes' default.
+	// IgnoreAffinity means nodeAffinityPolicy: Ignore. HonorTaints means nodeTaintsPolicy: Honor.
+	// The zero values are the defaults of Kubernetes.
 	IgnoreAffinity bool
 	HonorTaints    bool
 }
 
-// A Toleration lets a pod onto a node with a matching taint.
+// A Toleration lets a pod run on a node with a matching taint.
 type Toleration struct {
-	Key    string // empty with Exists matches every key
+	Key    string // an empty key with Exists matches every key
 	Exists bool   // the operator; otherwise the values must be equal
 	Value  string
 	Effect TaintEffect
@@ -372,20 +375,20 @@ type HostPort struct {
 	Protocol string // "TCP", "UDP", "SCTP"
 }
 
-// A Volume is a persistent claim of a pod.
+// A Volume is a volume that a pod claims.
 type Volume struct {
-	// Zonal volumes fix the pod to the zone in which they were first bound.
+	// Zonal means that the pod must run in the zone in which the volume was first bound.
 	Zonal bool
 
-	// Once is ReadWriteOncePod: no two pods may use one claim at a time.
+	// Once means ReadWriteOncePod: two pods cannot use the claim at the same time.
 	Once bool
 
-	// Claim names a claim shared by all pods of the template; empty means one
-	// claim per pod.
+	// Claim is the name of a claim that all pods of the template share; empty means one claim per
+	// pod.
 	Claim string
 }
 
-// A PDB is a PodDisruptionBudget and its state as the API server reports it.
+// A PDB is a PodDisruptionBudget with the status that the API server reports.
 type PDB struct {
 	ID        PDBID
 	Name      string // "namespace/name"
@@ -396,27 +399,28 @@ type PDB struct {
 	// disruptionsAllowed, currentHealthy, desiredHealthy and expectedPods.
 	Allowed, Healthy, Desired, Expected int32
 
-	// AlwaysAllowUnhealthy is unhealthyPodEvictionPolicy: AlwaysAllow.
+	// AlwaysAllowUnhealthy means unhealthyPodEvictionPolicy: AlwaysAllow.
 	AlwaysAllowUnhealthy bool
 
-	// MinAvailable or MaxUnavailable is set, as a count or a percentage.
+	// One of MinAvailable and MaxUnavailable is set, as a count or a percentage.
 	MinAvailable, MaxUnavailable Quantity
 }
 
-// Uncounted reports whether an eviction of q is allowed whatever p allows, since q is
-// not ready anyway.
+// Uncounted reports whether an eviction of q is allowed regardless of p.Allowed, because q is not
+// ready.
 func (p *PDB) Uncounted(q *Pod) bool {
 	return q.Phase == PodStarting && (p.AlwaysAllowUnhealthy || p.Desired > 0 && p.Healthy >= p.Desired)
 }
 
-// A Quantity is a count or a percentage, as Kubernetes' IntOrString.
+// A Quantity is a count or a percentage, like IntOrString in Kubernetes.
 type Quantity struct {
 	Set     bool
 	Percent bool
 	N       int32
 }
 
-// Of returns q of n, percentages rounded up as the disruption controller does.
+// Of returns q as a count, where a percentage refers to n and is rounded up as in the disruption
+// controller.
 func (q Quantity) Of(n int32) int32 {
 	if !q.Percent {
 		return q.N
@@ -424,8 +428,8 @@ func (q Quantity) Of(n int32) int32 {
 	return int32((int64(q.N)*int64(n) + 99) / 100)
 }
 
-// Required returns the least number of the expected pods that p wants healthy:
-// minAvailable, or expected less maxUnavailable, never below 0.
+// Required returns the number of the expected pods that must be healthy: minAvailable, or expected
+// minus maxUnavailable, but at least 0.
 func (p *PDB) Required(expected int32) int32 {
 	if p.MinAvailable.Set {
 		return p.MinAvailable.Of(expected)

@@ -2,30 +2,30 @@ package policy
 
 import "time"
 
-// A Provisioner is who buys nodes for a pool's pending pods.
+// A Provisioner is the component that launches nodes for a pool's pending pods.
 type Provisioner uint8
 
-// The provisioners. Without one the policy launches nodes itself.
+// The provisioners. With ProvisionerNone the policy launches nodes itself.
 const (
 	ProvisionerNone Provisioner = iota
 	ProvisionerKarpenter
 	ProvisionerClusterAutoscaler
 )
 
-// A Mode is how far a pool's plans are carried out.
+// A Mode specifies how much of a pool's plans is executed.
 type Mode uint8
 
-// The modes of a pool. Shadow decides and records but does nothing.
+// The modes of a pool. In ModeShadow plans are recorded but not executed.
 const (
 	ModeShadow Mode = iota
 	ModeActive
 	ModeOff
 )
 
-// A Consolidation is when a provisioner removes or replaces nodes by itself.
+// A Consolidation specifies when a provisioner removes or replaces nodes by itself.
 type Consolidation uint8
 
-// The consolidation policies, as Karpenter's.
+// The consolidation policies of Karpenter, and ConsolidateNever.
 const (
 	WhenEmptyOrUnderutilized Consolidation = iota
 	WhenEmpty
@@ -33,56 +33,54 @@ const (
 	Balanced
 )
 
-// A Pool is capacity managed as one (a CapacityPool), as seen at Snapshot.Now.
+// A Pool is capacity managed as one (a CapacityPool) at the time Snapshot.Now.
 type Pool struct {
 	ID          PoolID
 	Name        string
 	Provisioner Provisioner
 	Mode        Mode
 
-	// Policy is the name that the manifest gives; empty without one.
+	// Policy is the policy named in the manifest; empty without one.
 	Policy string
 
-	// Markets are those that the pool may use, ascending.
+	// Markets are the markets that the pool may use, ascending.
 	Markets []MarketID
 
-	// Share bounds the part of the pool's capacity (vCPU; GPUs in a GPU pool)
-	// that may be spot.
+	// Share limits the Spot share of the pool's capacity, in vCPUs, or in GPUs for a GPU pool.
 	Share ShareRange
 
-	// OnDemandFallback lets a refused spot launch go to on-demand.
+	// OnDemandFallback allows an on-demand node after a refused Spot launch.
 	OnDemandFallback bool
 
-	// PriceMax is the most that one node may cost per hour at the moment in which it
-	// is bought, in whatever market; 0 means no bound. See [Pool.Affords].
+	// PriceMax is the maximum price per node-hour at the time of the launch, in any market; 0 means
+	// no limit. See [Pool.Affords].
 	PriceMax Money
 
-	// LossBudget is the part of the on-demand bill that Spot may cost the pool more than it
-	// saves; 0 means no bound. HasLossBudget reports whether the user stated it.
+	// LossBudget is the fraction of the on-demand bill by which the costs of Spot may exceed its
+	// savings; 0 means no limit. HasLossBudget reports whether the user stated it.
 	LossBudget    float64 `json:",omitempty"`
 	HasLossBudget bool    `json:",omitempty"`
 
-	// Choice is how a policy that ranks markets narrows them down.
+	// Choice configures how a policy that ranks markets restricts them.
 	Choice MarketChoice
 
-	// Fees are what a node of the pool costs per hour on top of its price. No market and no
-	// commitment changes them: only fewer nodes cost less.
-	// Credits are 0.
+	// Fees are the costs of a node per hour in addition to its price. They depend neither on the
+	// market nor on commitments. Credits are 0.
 	Fees NodeFees `json:",omitzero"`
 
-	// Limits are what the pool may hold in all; zero components are unlimited.
-	// Used is what it holds now, launching nodes included.
+	// Limits are the maximum resources of the pool; zero components are unlimited. Used is its
+	// current resources, including launching nodes.
 	Limits, Used Resources
 
-	// Budgets bound how many nodes may be disrupted at once.
+	// Budgets limit how many nodes may be disrupted at once.
 	Budgets []DisruptionBudget
 
 	Consolidation    Consolidation
 	ConsolidateAfter time.Duration
 	ExpireAfter      time.Duration // 0 means never
 
-	// SavingsThreshold is the least relative saving for which a node is
-	// replaced. Cooldown is the least time between two changes.
+	// SavingsThreshold is the minimum relative saving for which a node is replaced. Cooldown is the
+	// minimum time between two changes.
 	SavingsThreshold float64
 	Cooldown         time.Duration
 
@@ -90,75 +88,75 @@ type Pool struct {
 	Labels []Label
 	Taints []Taint
 
-	// CapacityTypes are those that the NodePools or groups of the pool allowed when
-	// the cluster was captured, ascending; none where that is not known. They say
-	// what runs without us and bound no policy.
+	// CapacityTypes are the capacity types that the NodePools or groups of the pool allowed when
+	// the cluster was captured, ascending; empty if unknown. They describe the cluster without
+	// Spotter and do not restrict policies.
 	CapacityTypes []CapacityType
 
-	// OwnShare is the Spot share at which the pool was captured, in [0, 1], if it has both capacity
-	// types and no NodePool or group of it allows both; else 0.
+	// OwnShare is the Spot share of the pool when it was captured, in [0, 1], if it has both
+	// capacity types and no NodePool or group allows both; otherwise 0.
 	OwnShare float64
 
-	// Levers are the ways in which a share can be steered here.
+	// Levers are the means by which the share of the pool can be changed.
 	Levers Levers
 
-	// Steer is the one in force; its Set is false before the first.
+	// Steer is the current steer. Its Set is false before the first one.
 	Steer SteerState
 
-	// Refused is when a launch of this pool last failed for lack of capacity.
+	// Refused is the last time that a launch of this pool failed for lack of capacity.
 	Refused Time
 
-	// Approval says what of a plan a person has let through, where one must.
+	// Approval contains the changes that a person approved, in pools that require approval.
 	Approval Approval `json:",omitzero"`
 
-	// Actions are the values of a model's actions for this pool; nil without.
+	// Actions are the action values that a model computed for this pool; nil without a model.
 	Actions []float64
 }
 
-// SelfProvisioned reports whether the policy itself buys the nodes of p: it is managed
-// and has no provisioner.
+// SelfProvisioned reports whether the policy itself launches the nodes of p: p is managed and has
+// no provisioner.
 func (p *Pool) SelfProvisioned() bool { return p.Provisioner == ProvisionerNone && p.Mode != ModeOff }
 
-// A ShareRange bounds the Spot share of a pool, in [0, 1].
+// A ShareRange limits the Spot share of a pool, in [0, 1].
 type ShareRange struct {
 	Min, Max, Target float64
 
-	// Exact says that Target is an exact ratio to be held.
+	// Exact reports whether Target is an exact ratio to maintain.
 	Exact bool
 
-	// HasTarget says that the user stated Target.
+	// HasTarget reports whether the user stated Target.
 	HasTarget bool
 }
 
-// A MarketChoice is what a manifest specifies for the choice among the markets of a pool. A policy
-// that ranks markets repeats the choice whenever prices and scores have changed; for the others
-// Markets is narrowed down beforehand.
+// A MarketChoice contains the settings of a manifest for the choice among the markets of a pool. A
+// policy that ranks markets applies them again whenever prices or scores change; for other
+// policies, Markets is restricted beforehand.
 type MarketChoice struct {
-	// ScoreMin is the least placement score, 0 to 10, of a Spot market. HasScoreMin says that the
-	// user stated it: 0 lets every market pass.
+	// ScoreMin is the minimum placement score, 0 to 10, of a Spot market. HasScoreMin reports
+	// whether the user stated it; 0 accepts every market.
 	ScoreMin    int8
 	HasScoreMin bool
 
-	// TypesMax and ZonesMax are the most instance types and zones to buy in at
-	// a time; 0 means that the user stated none.
+	// TypesMax and ZonesMax are the maximum numbers of instance types and zones in use at a time; 0
+	// means that the user stated none.
 	TypesMax, ZonesMax int32
 }
 
-// Levers are the ways in which a backend lets the share be changed.
+// Levers are the means by which a backend can change the share.
 type Levers struct {
 	Weights bool // the order in which a provisioner tries capacity types
-	Limits  bool // an upper bound on the spot part
+	Limits  bool // an upper limit on the Spot part
 	Launch  bool // nodes can be launched one by one
 }
 
-// A SteerState is the last steer of a pool.
+// A SteerState is the last steer of a pool, which took effect at Since.
 type SteerState struct {
 	Set   bool
 	Share float64
 	Since Time
 }
 
-// A DisruptionReason is why a node is disrupted, as in Karpenter's budgets.
+// A DisruptionReason is a reason for disrupting a node, as in Karpenter's budgets.
 type DisruptionReason uint8
 
 // The reasons that a budget may name.
@@ -168,17 +166,17 @@ const (
 	Drifted
 )
 
-// A DisruptionBudget bounds disruption as a NodePool's budget does.
+// A DisruptionBudget limits disruption like the budget of a NodePool.
 type DisruptionBudget struct {
-	// Nodes is the bound, a count or a percentage of the pool's nodes.
+	// Nodes is the limit, as a count or a percentage of the pool's nodes.
 	Nodes Quantity
 
-	// Reasons it applies to; none means all.
+	// Reasons are the reasons to which it applies; empty means all.
 	Reasons []DisruptionReason
 
-	// Schedule is a cron expression in UTC and Duration how long each interval
-	// lasts; empty means always. Active says whether it is in force at
-	// Snapshot.Now: the observer reads the schedule, a decision does not.
+	// Schedule is a cron expression in UTC, and Duration the length of each interval. An empty
+	// schedule means always. Active reports whether the budget is in force at Snapshot.Now: the
+	// observer evaluates the schedule, decisions do not.
 	Schedule string
 	Duration time.Duration
 	Active   bool
@@ -186,24 +184,24 @@ type DisruptionBudget struct {
 	// Windows are maintenance windows: the budget is in force outside all of them.
 	Windows []Window `json:",omitzero"`
 
-	// From and To bound a freeze: the budget is in force from From until To. To is zero if the
-	// budget is not a freeze.
+	// From and To are the limits of a freeze: the budget is in force from From (inclusive) until To
+	// (exclusive). To is zero if the budget is not a freeze.
 	From, To Time `json:",omitzero"`
 
-	// Closed says why no node of the pool may be disrupted while the budget is in force;
+	// Closed is the reason why no node of the pool may be disrupted while the budget is in force;
 	// empty for a budget that is neither of windows nor a freeze.
 	Closed string `json:",omitzero"`
 }
 
-// A Window recurs: it opens when Schedule, a cron expression in UTC, comes due, and stays
-// open for Duration.
+// A Window is a recurring interval: it opens when Schedule, a cron expression in UTC, is due, and
+// remains open for Duration.
 type Window struct {
 	Schedule string
 	Duration time.Duration
 }
 
-// Closed returns why no node of the pool may be disrupted by choice now, as its maintenance
-// windows and freezes state; empty where they allow it.
+// Closed returns the reason why maintenance windows or freezes currently forbid voluntary
+// disruption of the pool's nodes; empty if they allow it.
 func (p *Pool) Closed() string {
 	for i := range p.Budgets {
 		if b := &p.Budgets[i]; b.Active && b.Closed != "" {
@@ -213,11 +211,12 @@ func (p *Pool) Closed() string {
 	return ""
 }
 
-// Disruptable returns how many more nodes of pool may be disrupted now for reason, as Karpenter
-// counts: over the pool's initialized nodes, percentages rounded up, less the nodes that are not
-// ready or going away, or are marked to go once their replacement is there. A node that a person
-// cordoned and did not delete does not count among these. It returns at most the number of nodes
-// that are not going away, of which those that are not ready may be disrupted.
+// Disruptable returns how many more nodes of pool may be disrupted now for reason. It counts as
+// Karpenter does: over the pool's initialized nodes, with percentages rounded up, minus the nodes
+// that are not ready, are being removed, or are marked for removal once their replacement is ready.
+// A node that a person cordoned but did not delete is not subtracted. The result is at most the
+// number of nodes that are not being removed; nodes that are not ready may be among those
+// disrupted.
 func (s *Snapshot) Disruptable(pool PoolID, reason DisruptionReason) int {
 	if m := s.Mark(); m.of != nil {
 		return m.of.counts.Of(pool).Disruptable(&s.Pools[pool], reason)
@@ -231,12 +230,12 @@ func (s *Snapshot) Disruptable(pool PoolID, reason DisruptionReason) int {
 	return x.Disruptable(&s.Pools[pool], reason)
 }
 
-// NodeCounts are of the nodes of a pool: those that are initialized, on their way out too, and
-// those of them that count against its disruption budgets, since they are going away or their
-// kubelets fail.
+// NodeCounts are counts of the nodes of a pool. Nodes counts the initialized nodes, including those
+// that are being removed. Going counts those being removed, and Failing those that are not ready;
+// both count against disruption budgets.
 type NodeCounts struct{ Nodes, Going, Failing int32 }
 
-// counts returns what n adds to those of its pool.
+// counts returns the contribution of n to the counts of its pool.
 func (n *Node) counts() (x NodeCounts) {
 	if n.Phase < NodeInitialized {
 		return x
@@ -251,13 +250,13 @@ func (n *Node) counts() (x NodeCounts) {
 	return x
 }
 
-// add adds (1) others, or takes them off (-1).
+// add adds y (sign 1) or subtracts it (sign -1).
 func (x *NodeCounts) add(y NodeCounts, sign int32) {
 	x.Nodes, x.Going, x.Failing = x.Nodes+sign*y.Nodes, x.Going+sign*y.Going, x.Failing+sign*y.Failing
 }
 
-// Disruptable returns how many more nodes of a pool with such nodes may be disrupted now for
-// reason.
+// Disruptable returns how many more nodes of pool p, which has the counts x, may be disrupted now
+// for reason.
 func (x NodeCounts) Disruptable(p *Pool, reason DisruptionReason) int {
 	allowed := int(x.Nodes - x.Going)
 	for i := range p.Budgets {
@@ -269,20 +268,21 @@ func (x NodeCounts) Disruptable(p *Pool, reason DisruptionReason) int {
 	return max(0, allowed)
 }
 
-// A PoolCounts keeps the NodeCounts of all pools while nodes change. The zero value has
-// counted no node.
+// A PoolCounts maintains the NodeCounts of all pools while nodes change. The zero value has counted
+// no nodes.
 type PoolCounts struct {
 	pools []NodeCounts
 	nodes []poolNode
 }
 
-// A poolNode is a node as it was counted; 1 + its pool, 0 for none.
+// A poolNode is a node as it was last counted. pool is the ID of its pool plus 1, or 0 without a
+// pool.
 type poolNode struct {
 	pool   PoolID
 	counts NodeCounts
 }
 
-// Read recounts the node of slot id.
+// Read updates the counts with the current state of the node in slot id.
 func (x *PoolCounts) Read(id NodeID, n *Node) {
 	for len(x.nodes) <= int(id) {
 		x.nodes = append(x.nodes, poolNode{})
@@ -299,7 +299,7 @@ func (x *PoolCounts) Read(id NodeID, n *Node) {
 	}
 }
 
-// Of returns what the nodes of a pool are.
+// Of returns the counts of a pool.
 func (x *PoolCounts) Of(pool PoolID) NodeCounts {
 	if int(pool) >= len(x.pools) {
 		return NodeCounts{}

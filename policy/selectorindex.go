@@ -2,17 +2,17 @@ package policy
 
 import "slices"
 
-// A SelectorIndex finds the selectors that may match labels without trying each: by the
-// namespace and one label that they require. The zero one is empty.
+// A SelectorIndex finds the selectors that may match given labels without trying each selector. It
+// indexes them by their namespace and one label that they require. The zero value is empty.
 type SelectorIndex struct {
 	byLabel map[selectorKey][]int32 // ascending
 }
 
-// A selectorKey is a label that selectors of a namespace require; without a key it is for
-// those that require none of one value.
+// A selectorKey is a label that selectors of a namespace require. An empty key is for selectors
+// that do not require one of a list of values.
 type selectorKey struct{ namespace, key, value string }
 
-// Reset empties x.
+// Reset removes all selectors from x.
 func (x *SelectorIndex) Reset() {
 	if x.byLabel == nil {
 		x.byLabel = map[selectorKey][]int32{}
@@ -20,7 +20,7 @@ func (x *SelectorIndex) Reset() {
 	clear(x.byLabel)
 }
 
-// Add enters s under the number i, which is greater than all before.
+// Add adds s with the number i, which must be greater than all numbers added before.
 func (x *SelectorIndex) Add(i int32, namespace string, s *Selector) {
 	keys := []selectorKey{{namespace: namespace}}
 	if k := slices.IndexFunc(s.Requirements, func(q Requirement) bool { return q.Op == OpIn }); k >= 0 && !s.Everything {
@@ -37,8 +37,9 @@ func (x *SelectorIndex) Add(i int32, namespace string, s *Selector) {
 	}
 }
 
-// Candidates returns in the memory of buffer, ascending, the numbers of all selectors that
-// match the labels of something in a namespace, and of some that do not.
+// Candidates returns the numbers of selectors that may match the given labels in a namespace,
+// ascending. It includes all selectors that match, and possibly others. It reuses the memory of
+// buffer.
 func (x *SelectorIndex) Candidates(buffer []int32, namespace string, labels []Label) []int32 {
 	found := buffer[:0]
 	found = append(found, x.byLabel[selectorKey{namespace: namespace}]...)

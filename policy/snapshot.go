@@ -1,27 +1,26 @@
 package policy
 
-// A Snapshot is everything that may be known at one instant. It is built by an
-// observer, has its forecasts written by a forecaster, and is from then on only
-// read. Its slices are shared: with the observer's next snapshots and with
-// every reader.
+// A Snapshot is the complete known state at one time. It is built by an observer and completed with
+// forecasts by a forecaster, and read-only after that. Its slices are shared with the observer's
+// next snapshots and with every reader.
 //
-// Ids are dense indices into the tables below: Nodes[i].ID == i and so on.
-// Nodes and Pods are tables of slots: an entry whose Phase is NodeGone or
-// PodGone is empty and must be skipped, and its slot may be used again by
-// another node or pod later. What must outlive a snapshot (Memory) therefore
-// names things by Name.
+// IDs are dense indices into the tables below: Nodes[i].ID == i, and so on. Nodes and Pods are
+// tables of slots: an entry whose Phase is NodeGone or PodGone is empty and must be skipped, and
+// another node or pod may reuse its slot later. State that outlives a snapshot (Memory) therefore
+// refers to objects by Name.
 //
-// What the market process knows never enters: no true hazard, no future.
+// A snapshot never contains information that only the simulator has, such as true hazards or future
+// prices.
 type Snapshot struct {
-	// Now is the instant of the decision. There is no other clock.
+	// Now is the time of the decision. Policies have no other clock.
 	Now Time
 
-	// Types, Markets and Pools are ordered by name.
+	// Types, Markets and Pools are ascending by name.
 	Types   []InstanceType
 	Markets []Market
 	Pools   []Pool
 
-	// Zones names the zones; Market.Zone and Pod.VolumeZone index it.
+	// Zones are the names of the zones, indexed by Market.Zone and Pod.VolumeZone.
 	Zones []string
 
 	Nodes []Node
@@ -32,32 +31,30 @@ type Snapshot struct {
 	PDBs      []PDB
 	Pods      []Pod
 
-	// Budgets bound what pods may use, ascending by name.
+	// Budgets limit the usage of accelerators by pods, ascending by name.
 	Budgets []Budget
 
-	// Ended are the pods that went away since the snapshot before, in the
-	// order in which they did.
+	// Ended are the pods that ended since the previous snapshot, in the order in which they ended.
 	Ended []EndedPod
 
-	// Quotas are what the provider still lets us buy.
+	// Quotas are the remaining quotas of the provider.
 	Quotas []Quota
 
-	// Commitments are what was paid for in advance, ascending by name. See
-	// billing.Coverage.
+	// Commitments are capacity paid for in advance, ascending by name. See billing.Coverage.
 	Commitments []Commitment
 
-	// Sources tell how old each part of the snapshot is.
+	// Sources describe the age of each part of the snapshot.
 	Sources []Source
 
-	// Use is written by [Snapshot.EstimateUse], after the observer.
+	// Use is set by [Snapshot.EstimateUse], after the observer has run.
 	Use CPUUse
 
-	// changes is nothing where the observer does not say what changed; see [Changes].
+	// changes is zero if the observer does not report changes; see [Changes].
 	changes changesOf
 }
 
-// Dense identifiers, each an index into a table of the Snapshot. A negative
-// value means none.
+// Dense identifiers, each an index into a table of the Snapshot. A negative value means that there
+// is no such object.
 type (
 	// TypeID is an index into Snapshot.Types.
 	TypeID int32
@@ -87,41 +84,42 @@ type (
 	PodID int32
 )
 
-// None is the value of an identifier that names nothing.
+// None is the value of an identifier that refers to no object.
 const None = -1
 
-// A Label is a key and a value of Kubernetes metadata. Lists of labels are
-// ascending by key and hold each key once.
+// A Label is a key and a value of Kubernetes metadata. Lists of labels are ascending by key, with
+// unique keys.
 type Label struct{ Key, Value string }
 
-// AnyValue is the value of a label of a pool whose nodes take that which their pods select. A node
-// that replaces another has the value of that.
+// AnyValue is the value of a pool's label whose nodes take the value that their pods select. A node
+// that replaces another takes the value of the replaced node.
 const AnyValue = "*"
 
-// A Source is one origin of data and how fresh it was.
+// A Source is an origin of data, with the age of the data.
 type Source struct {
-	// Name says which part it fed: "prices", "nodes", "placement-scores"…
+	// Name identifies the data: "prices", "nodes", "placement-scores"…
 	Name string
 
-	// At is the instant of the newest datum from it.
+	// At is the time of its newest data.
 	At Time
 
-	// Stale says that it has been silent for longer than it should be: guardrails hold what is done by choice.
+	// Stale reports whether it has provided no data for too long. Guardrails then hold voluntary
+	// changes.
 	Stale bool `json:",omitempty"`
 }
 
-// A Quota is the capacity that the provider still lets us buy of one kind.
+// A Quota is the remaining capacity of one kind that the provider allows.
 type Quota struct {
-	// Name is the provider's own name of the quota.
+	// Name is the provider's name of the quota.
 	Name   string
 	Region string
 
 	// Capacity is the capacity type that the quota limits.
 	Capacity CapacityType
 
-	// Families are the instance families that count against it; none means all.
+	// Families are the instance families that count against the quota; empty means all.
 	Families []string
 
-	// VCPU is what remains, in vCPUs.
+	// VCPU is the remainder in vCPUs.
 	VCPU int64
 }

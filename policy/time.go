@@ -2,19 +2,19 @@ package policy
 
 import "time"
 
-// Time is an instant in milliseconds since 1970-01-01 UTC. Zero means not set.
+// Time is a time in milliseconds since 1970-01-01 UTC. Zero means not set.
 //
-// It is an integer so that instants compare and subtract exactly, take eight
-// bytes, and carry no time zone into a decision.
+// It is an integer, so that times compare and subtract exactly, use eight bytes, and contain no
+// time zone.
 type Time int64
 
 // TimeOf returns t in milliseconds, rounded down.
 func TimeOf(t time.Time) Time { return Time(t.UnixMilli()) }
 
-// Add returns t later by d, which is rounded down to milliseconds.
+// Add returns the time d after t. The duration d is truncated to milliseconds.
 func (t Time) Add(d time.Duration) Time { return t + Time(d/time.Millisecond) }
 
-// Sub returns the time from u to t.
+// Sub returns the duration t − u.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Millisecond }
 
 // Std returns t as a time.Time in UTC.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Validate reports the first rule that s breaks. Observers of a live cluster call it at the
-// boundary, once; policies assume that it holds.
+// Validate returns an error for the first invariant that s violates. Observers of a live cluster
+// call it once per snapshot; policies assume that snapshots are valid.
 func (s *Snapshot) Validate() error {
 	if s.Now <= 0 {
 		return fmt.Errorf("snapshot: now is not set")
@@ -56,7 +56,7 @@ func (s *Snapshot) validateMarkets() error {
 			return fmt.Errorf("snapshot: market %q: on-demand price %v is not positive", m.Name, m.OnDemand)
 		case m.PricedAt > s.Now:
 			return fmt.Errorf("snapshot: market %q: price of %v is from after now, %v", m.Name, m.PricedAt, s.Now)
-		case !(m.Forecast.Hazard >= 0): // also refuses NaN
+		case !(m.Forecast.Hazard >= 0): // also rejects NaN
 			return fmt.Errorf("snapshot: market %q: hazard %v is not a rate", m.Name, m.Forecast.Hazard)
 		case !isScore(m.Forecast.Capacity) || !isScore(m.Forecast.Runtime) || !isScore(m.Forecast.Confidence):
 			return fmt.Errorf("snapshot: market %q: forecast %+v is not in [0, 1]", m.Name, m.Forecast)
@@ -223,5 +223,5 @@ func (s *Snapshot) validateBudgets() error {
 
 func within(i, n int) bool { return i >= 0 && i < n }
 
-// isScore reports whether x is in [0, 1]; NaN is not.
+// isScore reports whether x is in [0, 1]. It returns false for NaN.
 func isScore(x float64) bool { return x >= 0 && x <= 1 }

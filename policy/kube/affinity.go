@@ -122,7 +122,7 @@ func (r *Reader) podTerm(t *policy.Template, x *corev1.PodAffinityTerm, weight i
 	return out
 }
 
-// namespaces adds to out the namespaces that n selects.
+// namespaces adds the namespaces that n selects to out.
 func (r *Reader) namespaces(out *policy.PodTerm, n *metav1.LabelSelector, at []string) {
 	s := r.selector(n, at)
 	out.AllSpaces = s.Everything
@@ -139,13 +139,14 @@ func (r *Reader) namespaces(out *policy.PodTerm, n *metav1.LabelSelector, at []s
 	}
 	out.Namespaces = append(out.Namespaces, selected...)
 	if len(out.Namespaces) == 0 {
-		// A selector that matches no namespace matches no pod, not those of the
-		// pod's own namespace.
+		// A selector that matches no namespace matches no pod. Without this, an empty list would
+		// mean the pod's own namespace.
 		out.Selector = policy.Selector{}
 	}
 }
 
-// namedNamespaces returns the namespaces that n names.
+// namedNamespaces returns the namespaces that n selects by name. It is the default of
+// Reader.Namespaces.
 func namedNamespaces(n *metav1.LabelSelector) ([]string, error) {
 	s, err := Selector(n)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A CapacityLabel is a label by which a user distinguishes Spot nodes from others.
+// A CapacityLabel is a user-defined label that distinguishes Spot nodes from others.
 type CapacityLabel struct {
-	// Key is the label's name. Value is its value on Spot nodes; if it is empty, every value but
-	// "false" means Spot.
+	// Key is the name of the label. Value is its value on Spot nodes; if it is empty, every value
+	// except "false" means Spot.
 	Key, Value string
 }
 
-// ParseCapacityLabel reads "name" or "name=value".
+// ParseCapacityLabel parses "name" or "name=value".
 func ParseCapacityLabel(text string) (CapacityLabel, error) {
 	key, value, has := strings.Cut(text, "=")
 	switch {
@@ -26,8 +26,8 @@ func ParseCapacityLabel(text string) (CapacityLabel, error) {
 	return CapacityLabel{key, value}, nil
 }
 
-// says returns what a node with labels is by l, and whether l says anything: a
-// node without the label may have another that does.
+// says returns the capacity type of a node with the given labels according to l, and reports
+// whether the node has the label l.
 func (l *CapacityLabel) says(labels map[string]string) (policy.CapacityType, bool) {
 	v, has := labels[l.Key]
 	switch {
@@ -39,16 +39,16 @@ func (l *CapacityLabel) says(labels map[string]string) (policy.CapacityType, boo
 	return policy.OnDemand, true
 }
 
-// A CapacityResolver tells how nodes were bought from their labels. The zero one
-// knows the labels of providers and of the tools that are common.
+// A CapacityResolver derives the capacity type of nodes from their labels. The zero value knows the
+// labels of the providers and of common tools.
 type CapacityResolver struct {
-	// Own are labels that the user gave; they count before all others, the first
-	// that a node carries first.
+	// Own lists labels that the user defined. They take precedence over all others; the first one
+	// that a node has decides.
 	Own []CapacityLabel
 }
 
-// capacityKeys are the labels whose value names the capacity type, the most
-// trusted first: a node may carry several.
+// capacityKeys are the labels whose value names the capacity type, the most reliable first. A node
+// may have several.
 var capacityKeys = []string{
 	"karpenter.sh/capacity-type",
 	"spotvortex.io/capacity-type",
@@ -63,20 +63,21 @@ var capacityKeys = []string{
 	"kubernetes.io/role",
 }
 
-// capacityFlags are the labels that Spot nodes have with the value "true", and other nodes lack or
-// have with "false".
+// capacityFlags are the labels that have the value "true" on Spot nodes. Other nodes lack them or
+// have the value "false".
 var capacityFlags = []string{
 	"cloud.google.com/gke-spot",
 	"cloud.google.com/gke-preemptible",
 	"node-role.kubernetes.io/spot-worker",
 }
 
-// auctionFlag is the label of nodes bought by Karpetrack. It buys only machines of Rackspace Spot's
-// auctions and does not mark the capacity type otherwise. Any other label takes precedence, and
-// "false" says only that the node is managed by something else.
+// auctionFlag is a label of nodes that Karpetrack bought. Karpetrack buys only from Rackspace
+// Spot's auctions and sets no other label for the capacity type. Any other label takes precedence,
+// and "false" means only that another tool manages the node.
 const auctionFlag = "karpetrack.io/managed"
 
-// Resolve returns how a node with labels was bought, and whether they say so.
+// Resolve returns the capacity type of a node with the given labels, and reports whether the labels
+// determine it. It returns OnDemand if they do not.
 func (r *CapacityResolver) Resolve(labels map[string]string) (policy.CapacityType, bool) {
 	for i := range r.Own {
 		if c, ok := r.Own[i].says(labels); ok {
@@ -105,8 +106,8 @@ func (r *CapacityResolver) Resolve(labels map[string]string) (policy.CapacityTyp
 	return policy.OnDemand, false
 }
 
-// CapacityType returns what a provider or a tool means by a word, in any case of
-// letters and with any of the usual dashes; false for a word that it does not know.
+// CapacityType returns the capacity type that a provider or tool calls word. Case is ignored, and
+// underscores and spaces count as hyphens. The result is false for an unknown word.
 func CapacityType(word string) (policy.CapacityType, bool) {
 	switch strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(word)) {
 	case "spot", "ec2spot", "ec2-spot", "spot-worker", "preemptible", "low":

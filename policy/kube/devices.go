@@ -12,28 +12,28 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Names of NVIDIA's device plugin. The suffix is that of replicas: parts of the time of a
-// device or of a slice.
+// Resource names of NVIDIA's device plugin. The suffix marks replicas, which share the time of a
+// device or of a MIG slice.
 const (
 	nvidiaGPU    = "nvidia.com/gpu"
 	migPrefix    = "nvidia.com/mig-"
 	sharedSuffix = ".shared"
 )
 
-// DeviceUnits is the number of units in a device: MIG divides devices into seven compute
-// slices, and some models into four.
+// DeviceUnits is the number of units in a device. It is divisible by seven and by four: MIG divides
+// most models into seven compute slices, and some into four.
 const DeviceUnits = 28
 
-// quarters are the MIG profiles of the models with four compute slices (A30, RTX PRO 6000)
-// whose names no model with seven has, as 1g.24gb is.
+// quarters are the MIG profiles that exist only on models with four compute slices (A30, RTX PRO
+// 6000). A profile such as 1g.24gb is missing because models with seven slices have it too.
 var quarters = []string{"1g.6gb", "2g.12gb", "4g.24gb", "2g.48gb", "4g.96gb"}
 
-// profileForm is the form of MIG profiles: "3g.20gb", with the compute slices in front where
-// they are fewer ("1c.3g.20gb"), and with attributes behind ("+me", ".me" in resources).
+// profileForm matches MIG profiles: "3g.20gb", with an optional prefix for fewer compute slices
+// ("1c.3g.20gb") and optional attributes at the end ("+me", in resource names ".me").
 var profileForm = regexp.MustCompile(`^(?:([1-7])c\.)?(([1-7])g\.[0-9]+gb)(?:[.+].+)?$`)
 
-// ProfileUnits returns the units of a device that a MIG profile holds, by its compute
-// slices; false for a name that is not a profile.
+// ProfileUnits returns the number of units of a device that a MIG profile uses, derived from its
+// compute slices. The result is false if profile is not the name of a MIG profile.
 func ProfileUnits(profile string) (int64, bool) {
 	m := profileForm.FindStringSubmatch(profile)
 	if m == nil {
@@ -46,8 +46,8 @@ func ProfileUnits(profile string) (int64, bool) {
 	return min(n*DeviceUnits/all, DeviceUnits), true
 }
 
-// unitsOf returns the units of an nvidia.com/gpu that one of an extended resource is, if it
-// is a slice or a replica.
+// unitsOf returns the number of units of an nvidia.com/gpu that one item of the extended resource
+// name represents. The result is false if the resource is not a slice or a replica.
 func unitsOf(name string) (int64, bool) {
 	name, shared := strings.CutSuffix(name, sharedSuffix)
 	if profile, mig := strings.CutPrefix(name, migPrefix); mig {
@@ -56,47 +56,48 @@ func unitsOf(name string) (int64, bool) {
 	return DeviceUnits, shared && name == nvidiaGPU
 }
 
-// SliceOf returns the accelerator of which a resource is a slice or a replica; false for
-// other resources.
+// SliceOf returns the accelerator that the resource name is a slice or a replica of. The result is
+// false for other resources.
 func SliceOf(name string) (string, bool) {
 	_, ok := unitsOf(name)
 	return nvidiaGPU, ok
 }
 
-// Replicated returns the resource that replicas of the name divide; false for other names.
+// Replicated returns the resource that the replicas called name divide. The result is false if name
+// is not a resource of replicas.
 func Replicated(name string) (string, bool) {
 	_, known := unitsOf(name)
 	name, shared := strings.CutSuffix(name, sharedSuffix)
 	return name, known && shared
 }
 
-// claimDrivers are the drivers whose devices pods get by resource claims, and the extended
-// resource under which budgets count them.
+// claimDrivers maps the drivers whose devices pods get through resource claims to the extended
+// resources under which budgets count these devices.
 var claimDrivers = map[string]string{
 	"gpu.nvidia.com": nvidiaGPU, "gpu.amd.com": "amd.com/gpu", "gaudi.intel.com": "habana.ai/gaudi", "neuron.aws.com": "aws.amazon.com/neuron",
 }
 
-// Claimed returns the accelerator that a driver of resource claims hands out; false for
-// drivers of other devices.
+// Claimed returns the accelerator that a driver of resource claims allocates. The result is false
+// for drivers of other devices.
 func Claimed(driver string) (string, bool) {
 	resource, known := claimDrivers[driver]
 	return resource, known
 }
 
-// A Devices adds up the accelerators that one pod holds under other names than those of
-// whole devices. The zero one is empty.
+// Devices adds up the accelerators that one pod uses other than as whole devices. The zero value is
+// empty.
 type Devices struct {
-	// Unknown reports that the pod holds devices that could not be counted.
+	// Unknown reports whether the pod uses devices that could not be counted.
 	Unknown bool
 
 	thousandths map[string]int64
 }
 
-// Request adds the slices and replicas that a pod requests. A replica counts as a whole
-// device or slice, divided by the number that replicas returns for what it divides; nil
-// divides none.
+// Request adds the slices and replicas that a pod requests. A replica counts as a whole device or
+// slice divided by replicas(of), where of is the resource that it divides. If replicas is nil, each
+// replica counts as a whole device or slice.
 func (d *Devices) Request(total corev1.ResourceList, replicas func(of string) int64) {
-	sum := int64(0) // in thousandths of a unit, so that seven sevenths are one
+	sum := int64(0) // in thousandths of a unit, so that seven sevenths add up to exactly one
 	for _, k := range slices.Sorted(maps.Keys(total)) {
 		units, ok := unitsOf(string(k))
 		q := total[k]
@@ -116,7 +117,7 @@ func (d *Devices) Request(total corev1.ResourceList, replicas func(of string) in
 	d.Add(nvidiaGPU, (sum+DeviceUnits/2)/DeviceUnits)
 }
 
-// Add adds thousandths of a device.
+// Add adds thousandths of a device of a resource.
 func (d *Devices) Add(resource string, thousandths int64) {
 	if thousandths == 0 {
 		return
@@ -127,7 +128,8 @@ func (d *Devices) Add(resource string, thousandths int64) {
 	d.thousandths[resource] += thousandths
 }
 
-// Uses returns the sums, ascending by resource; nil for none.
+// Uses returns the total per resource in thousandths of a device, ascending by resource; nil if it
+// is empty.
 func (d *Devices) Uses() []policy.DeviceUse {
 	var all []policy.DeviceUse
 	for k, n := range d.thousandths {

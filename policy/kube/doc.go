@@ -1,7 +1,6 @@
-// Package kube reads Kubernetes objects as the engine takes them: pod
-// specifications, disruption budgets, annotations, labels. A scenario and a running
-// cluster are read by the same code, so that what was tried in one holds in the
-// other.
+// Package kube converts Kubernetes objects, such as pod specifications, disruption budgets,
+// annotations and labels, into the types of the engine. Scenarios and running clusters use the same
+// code, so that results from a scenario apply to a cluster.
 package kube
 
 import (
@@ -12,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Fail is called with what is wrong with a field, by its path in the object; the i-th entry of a
-// list is "[i]" in it. A Fail may be nil.
+// A Fail reports an error in a field. The path leads from the object to the field; "[i]" refers to
+// the i-th entry of a list. A Fail may be nil.
 type Fail func(path []string, format string, args ...any)
 
 func (f Fail) tell(path []string, format string, args ...any) {
@@ -22,7 +21,7 @@ func (f Fail) tell(path []string, format string, args ...any) {
 	}
 }
 
-// Labels returns m as a list, ascending by key; nil when it is empty.
+// Labels returns m as a list, ascending by key. It returns nil if m is empty.
 func Labels(m map[string]string) []policy.Label {
 	if len(m) == 0 {
 		return nil
@@ -34,8 +33,8 @@ func Labels(m map[string]string) []policy.Label {
 	return all
 }
 
-// Index is the part of a path that refers to the i-th entry of a list.
+// Index returns the path element for the i-th entry of a list.
 func Index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// join returns path with more behind it, in memory of its own.
+// join returns a new slice with the elements of path followed by more.
 func join(path []string, more ...string) []string { return append(slices.Clip(path), more...) }

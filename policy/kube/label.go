@@ -2,8 +2,8 @@ package kube
 
 import "strings"
 
-// InstanceLabel returns the name that a label of nodes has in the catalog: nodes of EKS Auto
-// Mode carry what their instance type is like under a prefix of their own. All other labels
+// InstanceLabel returns the name that the catalog uses for a label of nodes. Nodes of EKS Auto Mode
+// describe their instance type under a different prefix than nodes of Karpenter. All other labels
 // keep their names.
 func InstanceLabel(key string) string {
 	if name, auto := strings.CutPrefix(key, "eks.amazonaws.com/instance-"); auto {

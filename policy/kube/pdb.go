@@ -9,7 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// PDB converts o, with the status that the API server last reported. It calls fail for its errors.
+// PDB converts o, including the status that the API server last reported. Errors in the spec are
+// reported to fail.
 func PDB(o *policyv1.PodDisruptionBudget, fail Fail) policy.PDB {
 	namespace := cmp.Or(o.Namespace, "default")
 	b := policy.PDB{

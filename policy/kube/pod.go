@@ -12,26 +12,26 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A Reader converts pod specifications into Templates. Its functions supply what it does not know
-// itself.
+// A Reader converts pod specifications into Templates. Its functions provide the information that a
+// pod specification lacks.
 type Reader struct {
-	// Fail is called for errors, by the path in the pod template.
+	// Fail is called for errors, with the path in the pod template.
 	Fail Fail
 
-	// Warn is called for parts that are left out; it may be nil.
+	// Warn is called for parts that are ignored; it may be nil.
 	Warn func(format string, args ...any)
 
-	// Priority returns the class of that name, and the one that pods without a
-	// class have for the empty name. Nil knows none.
+	// Priority returns the PriorityClass called class, or the default of pods without a class if
+	// the name is empty. Nil means that no classes exist.
 	Priority func(class string) (Priority, error)
 
-	// Claim returns the volume of the claim of that name. If it is nil, every claim is a block
-	// volume of one zone that the pods of the template share, as those of the default storage class
-	// are.
+	// Claim returns the volume of the PersistentVolumeClaim called name. If it is nil, each claim
+	// is a block volume in one zone that the pods of the template share, as with a default storage
+	// class.
 	Claim func(name string) policy.Volume
 
-	// Namespaces returns the names of the namespaces that s selects. Nil knows
-	// only selectors by the name of the namespace.
+	// Namespaces returns the names of the namespaces that s selects. If it is nil, only selectors
+	// by the name of the namespace are supported.
 	Namespaces func(s *metav1.LabelSelector) ([]string, error)
 }
 
@@ -41,8 +41,8 @@ func (r *Reader) warn(format string, args ...any) {
 	}
 }
 
-// Template fills t, whose Name and Namespace are set, from the labels and the
-// specification of its pods.
+// Template fills t from the labels and the specification of its pods. The Name and Namespace of t
+// must be set.
 func (r *Reader) Template(t *policy.Template, labels map[string]string, s *corev1.PodSpec) {
 	t.Labels = Labels(labels)
 	total := Requests(s)
@@ -52,7 +52,7 @@ func (r *Reader) Template(t *policy.Template, labels map[string]string, s *corev
 	t.Devices, t.Uncounted = d.Uses(), d.Unknown || len(s.ResourceClaims) > 0
 	t.AssumedCPU, t.AssumedMemory = assume(s)
 	t.NodeSelector = Labels(s.NodeSelector)
-	t.Grace = 30 * time.Second // as the API server's default
+	t.Grace = 30 * time.Second // the default of the API server
 	if s.TerminationGracePeriodSeconds != nil {
 		t.Grace = time.Duration(*s.TerminationGracePeriodSeconds) * time.Second
 	}
@@ -114,13 +114,13 @@ func (r *Reader) spread(t *policy.Template, i int, c *corev1.TopologySpreadConst
 	return out
 }
 
-// ports lists the ports of the node that a pod occupies while it runs, those of its
-// sidecars included; on the host's network those are all that it names.
+// ports adds the host ports that a pod occupies while it runs, including those of its sidecars.
+// With host networking, every container port is a host port.
 func (r *Reader) ports(t *policy.Template, s *corev1.PodSpec) {
 	for k, list := range [...][]corev1.Container{s.InitContainers, s.Containers} {
 		for i := range list {
 			if p := list[i].RestartPolicy; k == 0 && (p == nil || *p != corev1.ContainerRestartPolicyAlways) {
-				continue // the scheduler does not count what ends before the pod runs
+				continue // the scheduler ignores ports of init containers that end before the pod runs
 			}
 			for _, p := range list[i].Ports {
 				port := p.HostPort
@@ -136,7 +136,7 @@ func (r *Reader) ports(t *policy.Template, s *corev1.PodSpec) {
 	}
 }
 
-// volumes lists the claims of the pod specification.
+// volumes adds the volumes of the pod specification that come from claims.
 func (r *Reader) volumes(t *policy.Template, s *corev1.PodSpec) {
 	for _, v := range s.Volumes {
 		switch {
@@ -150,8 +150,8 @@ func (r *Reader) volumes(t *policy.Template, s *corev1.PodSpec) {
 	}
 }
 
-// Volume returns the volume that a claim of one pod gives. What many nodes
-// may write to is a file system that all zones reach.
+// Volume returns the volume for a claim that belongs to one pod. A volume that several nodes can
+// mount is a file system that all zones can reach.
 func Volume(c *corev1.PersistentVolumeClaimSpec) policy.Volume {
 	return policy.Volume{
 		Zonal: !slices.Contains(c.AccessModes, corev1.ReadWriteMany) && !slices.Contains(c.AccessModes, corev1.ReadOnlyMany),
@@ -159,8 +159,7 @@ func Volume(c *corev1.PersistentVolumeClaimSpec) policy.Volume {
 	}
 }
 
-// DaemonTolerations returns those that the DaemonSet controller gives to its
-// pods.
+// DaemonTolerations returns the tolerations that the DaemonSet controller adds to its pods.
 func DaemonTolerations() []policy.Toleration {
 	return []policy.Toleration{
 		{Key: "node.kubernetes.io/not-ready", Exists: true, Effect: policy.NoExecute},

@@ -10,17 +10,18 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// accelerators are the extended resources that a node type can offer.
+// accelerators are the extended resources that instance types can offer.
 var accelerators = []string{"amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi", "nvidia.com/gpu"}
 
-// Counted reports whether the requests of pods for a resource are known to decisions, and
-// so to budgets.
+// Counted reports whether decisions, and therefore budgets, take requests for the resource into
+// account.
 func Counted(resource string) bool {
 	return resource == "cpu" || slices.Contains(accelerators, resource)
 }
 
-// requestMax returns the most of a resource that a pod may request. Beyond it the sums over a
-// cluster would overflow, and a pod that fits nowhere would seem to fit everywhere.
+// requestMax returns the largest quantity of a resource that a pod may request. Larger requests
+// could overflow the sums over a cluster, so that a pod that fits nowhere would seem to fit
+// everywhere.
 func requestMax(k corev1.ResourceName) resource.Quantity {
 	if k == corev1.ResourceMemory || k == corev1.ResourceEphemeralStorage {
 		return resource.MustParse("1Pi")
@@ -28,7 +29,7 @@ func requestMax(k corev1.ResourceName) resource.Quantity {
 	return resource.MustParse("1M")
 }
 
-// offered reports whether a node type can offer the resource.
+// offered reports whether an instance type can offer the resource.
 func offered(k corev1.ResourceName) bool {
 	switch k {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
@@ -37,8 +38,9 @@ func offered(k corev1.ResourceName) bool {
 	return slices.Contains(accelerators, string(k))
 }
 
-// NodeResources returns what a node offers and the accelerator that it has; of
-// several the first by name.
+// NodeResources returns the resources that a node offers and the name of its accelerator. If there
+// are several accelerators, the first by name is used. The name is empty without an
+// accelerator.
 func NodeResources(l corev1.ResourceList) (policy.Resources, string) {
 	r := policy.Resources{
 		CPU: l.Cpu().MilliValue(), Memory: l.Memory().Value(), Storage: l.StorageEphemeral().Value(), Pods: l.Pods().Value(),
@@ -52,25 +54,25 @@ func NodeResources(l corev1.ResourceList) (policy.Resources, string) {
 	return r, ""
 }
 
-// assumed is what the scheduler assumes as the requests of containers that state none, when it
+// assumed contains the requests that the scheduler assumes for containers that state none, when it
 // scores nodes (pkg/scheduler/util/pod_resources.go).
 var assumed = corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("200Mi"),
 }
 
-// assume returns what is added to the requests of a pod for scoring.
+// assume returns the milli-CPU and bytes of memory that scoring adds to the requests of a pod.
 func assume(s *corev1.PodSpec) (cpu, memory int64) {
 	stated, scored := podRequests(s, nil), podRequests(s, assumed)
 	return scored.Cpu().MilliValue() - stated.Cpu().MilliValue(), scored.Memory().Value() - stated.Memory().Value()
 }
 
-// Requests returns the effective requests of one pod, as the scheduler counts them: the
-// larger of what its containers need together and of what each init container needs with
-// the sidecars that start before it, plus the overhead.
+// Requests returns the effective requests of one pod as the scheduler counts them: the larger of
+// the sum over its containers and sidecars, and the requests of any init container with the
+// sidecars that start before it; plus the overhead.
 func Requests(s *corev1.PodSpec) corev1.ResourceList { return podRequests(s, nil) }
 
-// podRequests returns the effective requests of one pod. Missing are those of
-// containers that do not state them.
+// podRequests returns the effective requests of one pod. Containers that do not state a request
+// have the one in missing.
 func podRequests(s *corev1.PodSpec, missing corev1.ResourceList) corev1.ResourceList {
 	total := corev1.ResourceList{}
 	for i := range s.Containers {
@@ -90,7 +92,7 @@ func podRequests(s *corev1.PodSpec, missing corev1.ResourceList) corev1.Resource
 		atLeast(starting, need)
 	}
 	atLeast(total, starting)
-	if s.Resources != nil { // the pod's own requests replace the sum
+	if s.Resources != nil { // requests of the pod replace the sum over its containers
 		maps.Copy(total, containerRequests(corev1.ResourceRequirements{Requests: s.Resources.Requests,
 			Limits: s.Resources.Limits}, nil))
 	}
@@ -98,8 +100,8 @@ func podRequests(s *corev1.PodSpec, missing corev1.ResourceList) corev1.Resource
 	return total
 }
 
-// containerRequests returns requests, completed by limits as the API server
-// does, and those by missing.
+// containerRequests returns the requests of a container. Requests that are not set default to the
+// limits, as in the API server, and then to missing.
 func containerRequests(c corev1.ResourceRequirements, missing corev1.ResourceList) corev1.ResourceList {
 	all := maps.Clone(missing)
 	if all == nil {

@@ -15,8 +15,8 @@ var operators = map[string]policy.Operator{
 	"Gt": policy.OpGt, "Lt": policy.OpLt,
 }
 
-// Selector returns s as requirements, ascending by key. None matches nothing,
-// an empty one everything.
+// Selector returns s as requirements, ascending by key. A nil selector matches nothing; an empty
+// one matches everything.
 func Selector(s *metav1.LabelSelector) (policy.Selector, error) {
 	if s == nil {
 		return policy.Selector{}, nil
@@ -41,7 +41,7 @@ func Selector(s *metav1.LabelSelector) (policy.Selector, error) {
 	return out, nil
 }
 
-// addKeys adds one requirement for each key that the pod's labels have.
+// addKeys adds a requirement on the value in labels for each of keys that labels contains.
 func addKeys(s *policy.Selector, labels []policy.Label, keys []string, op policy.Operator) {
 	for _, k := range keys {
 		if v, ok := policy.FindLabel(labels, k); ok {

@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// labelsOfOne are the labels that distinguish a pod from its siblings. They are left out
-// of templates, or every pod would have one of its own. The API server copies the last two
-// from the node to which a pod is bound (PodTopologyLabels, on since Kubernetes 1.35).
+// labelsOfOne are the labels that distinguish a pod from other pods of its workload. Templates omit
+// them, since otherwise every pod would need its own template. The API server copies the last two
+// from the node to which a pod is bound (PodTopologyLabels, enabled since Kubernetes 1.35).
 var labelsOfOne = []string{
 	"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index",
 	corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
 }
 
-// SharedLabels returns the labels that a pod has in common with its siblings.
+// SharedLabels returns the labels of a pod that the other pods of its workload have too.
 func SharedLabels(of map[string]string) map[string]string {
 	if !slices.ContainsFunc(labelsOfOne, func(l string) bool { _, has := of[l]; return has }) {
 		return of
@@ -26,8 +26,8 @@ func SharedLabels(of map[string]string) map[string]string {
 	return of
 }
 
-// Unpinned returns s less the affinity to one node by name that its controller gives
-// to each pod of a DaemonSet.
+// Unpinned returns s without the affinity to one node by name that the DaemonSet controller adds to
+// each of its pods.
 func Unpinned(s *corev1.PodSpec) *corev1.PodSpec {
 	if s.Affinity == nil || s.Affinity.NodeAffinity == nil ||
 		s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -50,14 +50,14 @@ func Unpinned(s *corev1.PodSpec) *corev1.PodSpec {
 	return s
 }
 
-// zoneKeys are the labels by which volumes name their zone.
+// zoneKeys are the labels that name the zone of a volume.
 var zoneKeys = []string{
 	corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone,
 	"topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.disk.csi.azure.com/zone",
 }
 
-// ZoneOf returns the one zone that a volume can be reached from; empty where there
-// are several or all.
+// ZoneOf returns the zone from which a volume can be reached. It is empty if there are several, or
+// if the volume is not restricted to a zone.
 func ZoneOf(p *corev1.PersistentVolume) string {
 	if a := p.Spec.NodeAffinity; a != nil && a.Required != nil && len(a.Required.NodeSelectorTerms) == 1 {
 		for _, e := range a.Required.NodeSelectorTerms[0].MatchExpressions {

@@ -2,119 +2,124 @@ package placement
 
 import "github.com/spotter-dev/spotter/policy"
 
-// A Batch is what one run of Karpenter's scheduler is given.
+// A Batch is the input of one run of Karpenter's scheduler.
 type Batch struct {
-	// Pods are the pods to place. None of them is bound in the space, but see From.
+	// Pods are the pods to place. They are not bound in the space, unless From states otherwise.
 	Pods []policy.Pod
 
-	// From, where it is not nil, are by position in Pods the nodes that pods leave: there one
-	// is bound in the space, and counts no more. None is a pod that is bound nowhere.
+	// From, unless it is nil, contains for each position in Pods the node that the pod leaves. The
+	// pod is bound to that node in the space, but does not count there. None means that the pod is
+	// not bound.
 	From []policy.NodeID
 
-	// Nodes are tried in this order. Karpenter tries initialized nodes first, and
-	// orders by name.
+	// Nodes are tried in this order. Karpenter tries initialized nodes first, then orders by name.
 	Nodes []policy.NodeID
 
-	// NewOnly has pods placed on new nodes alone: Nodes only count for topology. What can be attached
-	// to new nodes bounds their volumes, to which Karpenter pays no attention.
+	// NewOnly places pods on new nodes only; Nodes count for topology only. The number of volumes
+	// is limited by the attachment limit of the new nodes, which Karpenter ignores.
 	NewOnly bool
 
-	// IgnorePreferences has preferences of pods count for nothing, as Karpenter with preference
+	// IgnorePreferences ignores the preferences of pods, as Karpenter does with the preference
 	// policy Ignore.
 	IgnorePreferences bool
 
-	// Resting says, by position in Nodes, which of them take pods in phase PodPending
-	// only: those within consolidateAfter of their pool, while nodes are disrupted. Nil
-	// means none. Pods of nodes that go away anyhow are given as pending.
+	// Resting reports, by position in Nodes, whether a node takes only pods in phase PodPending
+	// because it is within the consolidateAfter of its pool while nodes are disrupted. Nil means
+	// that no node is resting. Pods of nodes that are removed for other reasons must be passed as
+	// pending.
 	Resting []bool
 
-	// Without are positions in Nodes that are left out.
+	// Without lists positions in Nodes to leave out.
 	Without []int
 
-	// Offers are what new nodes can be bought of. Pools are tried in the order in which
-	// the offers first name them: Karpenter's is weight and then name, both falling.
-	// Batches for one space of one version, not 0, have the same offers.
+	// Offers are the offers for new nodes. Pools are tried in the order of their first offer;
+	// Karpenter orders by weight and then by name, both descending. All batches with the same
+	// nonzero OffersVersion in one space have the same offers.
 	//
-	// An offer with a Max is of reserved capacity: that many nodes can be had in its market,
-	// by all pools together, and a new node that may be one of them is nothing else.
+	// An offer with a Max is reserved capacity: all pools together can launch at most that many
+	// nodes in its market. A new node that may use reserved capacity has no other offers.
 	Offers        []Offer
 	OffersVersion uint64
 
 	// AwaitReserved makes a pod that could run on reserved capacity wait for the next run if the
-	// claims before it may take all of that, as Karpenter's provisioner does; its disruption takes
-	// the capacity that is left (ReservedOfferingMode in scheduler.go).
+	// claims before it may use up that capacity, as Karpenter's provisioner does. Karpenter's
+	// disruption controller uses the remaining capacity instead (ReservedOfferingMode in
+	// scheduler.go).
 	AwaitReserved bool
 
-	// Pools lists the further requirements of NodePools; a pool that is not listed has none.
+	// Pools lists further properties of NodePools. A pool that is not listed has no further
+	// requirements or limits.
 	Pools []Pool
 
-	// SharedPorts says that the new nodes of a pool share their host ports, as Karpenter
-	// before 1.13 has it.
+	// SharedPorts makes the new nodes of a pool share their host ports, as Karpenter does before
+	// 1.13.
 	SharedPorts bool
 
-	// SharedDaemons says that each new node of a pool bears all DaemonSets that the pool
-	// lets run on any of its nodes, as Karpenter before 1.14 has it, and not only those
-	// that run on nodes with its labels.
+	// SharedDaemons makes each new node of a pool reserve resources for all DaemonSets that can run
+	// on any node of the pool, as Karpenter does before 1.14. Otherwise only the DaemonSets that
+	// match the labels of the node count.
 	SharedDaemons bool
 
-	// Abort, where it is not nil, is asked after each pod that found a place: by position
-	// in Pods, on an existing node or, with None, in one of the claims opened so far.
-	// True ends the run: the solution says no more than that.
+	// Abort, unless it is nil, is called after each pod that was placed. It receives the position
+	// of the pod in Pods, the existing node, or None for a new node, and the number of claims
+	// opened so far. If it returns true, the run ends and the solution contains no placements.
 	Abort func(pod int, n policy.NodeID, claims int) bool
 
-	// Draw chooses among domains of key in which a pod, by position, may be placed
-	// alike: Karpenter takes any. Nil takes the first.
+	// Draw chooses among domains of key that are equally suitable for the pod at a position in
+	// Pods. Karpenter chooses an arbitrary one. Nil chooses the first.
 	Draw func(pod int, key string, ties []string) int
 }
 
-// A Pool is what is known of a NodePool apart from its offers.
+// A Pool describes a NodePool apart from its offers.
 type Pool struct {
 	ID policy.PoolID
 
-	// Requirements and Taints are those of the NodePool. Taints are read where it has
-	// nothing to offer.
+	// Requirements and Taints are those of the NodePool. Taints is used only if the pool has no
+	// offers.
 	Requirements []policy.Requirement
 	Taints       []policy.Taint
 
-	// Open are labels whose values its requirements do not list: they add no domains, other
-	// than those of nodes.
+	// Open are labels whose values the pool's requirements do not list. They add no domains other
+	// than those of existing nodes.
 	Open []string
 
-	// Domains are values of labels that its instance types have where nothing is
-	// offered to it: they count for topology spread all the same.
+	// Domains are label values of instance types of the pool that currently have no offer. They
+	// count as domains for topology spread.
 	Domains []policy.Label
 
-	// Limits are what the pool may hold in all, 0 is unlimited; Used is what it holds,
-	// nodes that go away left out. NodesFull says that its limit of nodes is reached.
+	// Limits are the limits of the pool, where 0 means unlimited. Used is its current usage,
+	// without nodes that are being removed. NodesFull reports whether the limit on the number of
+	// nodes is reached.
 	Limits, Used policy.Resources
 	NodesFull    bool
 
 	MinValues []MinValues
 }
 
-// A MinValues is how many values of a label the instance types of a claim must have
-// among them, at least.
+// A MinValues is the minimum number of distinct values of a label that the instance types of a
+// claim must have.
 type MinValues struct {
 	Key string
 	N   int
 }
 
-// A Solution is where Karpenter's scheduler would have pods run. It is valid until the
-// next Solve.
+// A Solution is the placement that Karpenter's scheduler would choose. It is valid until the next
+// Solve.
 type Solution struct {
-	// Nodes are the existing nodes by position in Pods; None where a pod is on none.
+	// Nodes are the existing nodes by position in Pods; None for a pod that is not on an existing
+	// node.
 	Nodes []policy.NodeID
 
-	// Bins are new nodes, in the order in which they were opened. Their offers are all
-	// that hold the pods, of which a provider is sent the cheapest types.
+	// Bins are the new nodes, in the order in which they were opened. The offers of a bin are all
+	// that can run its pods; a launch request names the cheapest types among them.
 	Bins []Bin
 
-	// Unplaced are positions in Pods, ascending.
+	// Unplaced lists the positions in Pods of pods that were not placed, ascending.
 	Unplaced []int
 
-	// Deferred says that a pod waits for reserved capacity: see Batch.AwaitReserved.
+	// Deferred reports whether a pod waits for reserved capacity: see Batch.AwaitReserved.
 	Deferred bool
 
-	// Aborted says that Batch.Abort ended the run.
+	// Aborted reports whether Batch.Abort ended the run.
 	Aborted bool
 }

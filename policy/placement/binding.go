@@ -6,14 +6,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Binding is where a pod was put.
+// A Binding assigns a pod to a node.
 type Binding struct {
 	Pod  policy.Pod
 	Node policy.NodeID
 }
 
-// BindFirstFit binds pods, which are bound nowhere, each to the first of targets that takes
-// it, and returns those that find no place there and where the others are.
+// BindFirstFit binds each of pods, which must be unbound, to the first of targets that accepts it.
+// It returns the pods that fit on no target and the bindings of the others.
 func BindFirstFit(sp *Space, pods []policy.Pod, targets []policy.NodeID) (rest []policy.Pod, at []Binding) {
 	for i := range pods {
 		p := &pods[i]
@@ -28,8 +28,8 @@ func BindFirstFit(sp *Space, pods []policy.Pod, targets []policy.NodeID) (rest [
 	return rest, at
 }
 
-// BindAll binds pods, which are bound nowhere, each to the first of targets that takes it, or
-// none of them. It reports whether it did.
+// BindAll binds each of pods, which must be unbound, to the first of targets that accepts it. If
+// one fits nowhere, it binds none of them. It reports whether the pods were bound.
 func BindAll(sp *Space, pods []policy.Pod, targets []policy.NodeID) bool {
 	at := make([]policy.NodeID, 0, len(pods))
 	for i := range pods {
@@ -46,12 +46,13 @@ func BindAll(sp *Space, pods []policy.Pod, targets []policy.NodeID) bool {
 	return true
 }
 
-// firstFit returns the index of the first of targets that takes p, negative without one.
+// firstFit returns the index of the first of targets that accepts p, or -1 if there is no such
+// target.
 func firstFit(sp *Space, p *policy.Pod, targets []policy.NodeID) int {
 	return slices.IndexFunc(targets, func(n policy.NodeID) bool { return sp.Check(p, n) == OK })
 }
 
-// UnbindAll takes what was bound off again.
+// UnbindAll reverts the bindings in at.
 func UnbindAll(sp *Space, at []Binding) {
 	for i := range at {
 		sp.Unbind(&at[i].Pod, at[i].Node)

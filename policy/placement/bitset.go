@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A bitset is a set of small numbers. Two sets that meet are of one length.
+// A bitset is a set of small non-negative integers. Operations on two sets require equal lengths.
 type bitset []uint64
 
 func newBitset(n int) bitset { return make(bitset, (n+63)/64) }
@@ -24,7 +24,7 @@ func (b bitset) empty() bool {
 	return true
 }
 
-// and keeps what x holds too, andNot what it does not hold.
+// and keeps the elements that are in x, andNot those that are not in x.
 func (b bitset) and(x bitset) {
 	for i := range b {
 		b[i] &= x[i]
@@ -37,7 +37,7 @@ func (b bitset) andNot(x bitset) {
 	}
 }
 
-// meets reports whether the two sets have an element in common.
+// meets reports whether b and x have an element in common.
 func (b bitset) meets(x bitset) bool {
 	for i := range b {
 		if b[i]&x[i] != 0 {
@@ -47,7 +47,7 @@ func (b bitset) meets(x bitset) bool {
 	return false
 }
 
-// within reports whether x holds all of b.
+// within reports whether b is a subset of x.
 func (b bitset) within(x bitset) bool {
 	for i := range b {
 		if b[i]&^x[i] != 0 {
@@ -57,7 +57,7 @@ func (b bitset) within(x bitset) bool {
 	return true
 }
 
-// next returns the smallest element that is at least i, or -1.
+// next returns the smallest element that is not less than i, or -1 if there is no such element.
 func (b bitset) next(i int32) int32 {
 	w := int(i >> 6)
 	if w >= len(b) {

@@ -2,8 +2,8 @@ package placement
 
 import "github.com/spotter-dev/spotter/policy"
 
-// Check returns OK if p may be bound to n now, else the first filter that
-// refuses. A pod already bound to n is judged as one more.
+// Check returns OK if p may be bound to n now, and otherwise the first filter that rejects it. If p
+// is already bound to n, it is treated as an additional pod.
 func (sp *Space) Check(p *policy.Pod, n policy.NodeID) Result {
 	if int(n) >= len(sp.occupancy.slots) || n < 0 {
 		return NoNode
@@ -11,7 +11,7 @@ func (sp *Space) Check(p *policy.Pod, n policy.NodeID) Result {
 	return sp.CheckInto(p, n, &sp.occupancy.slots[n].free)
 }
 
-// CheckInto is Check as if free were what n has free.
+// CheckInto is like Check, except that it uses free as the free resources of n.
 func (sp *Space) CheckInto(p *policy.Pod, n policy.NodeID, free *policy.Resources) Result {
 	switch s := sp.occupancy.slots[n].state; {
 	case s == ready:
@@ -28,9 +28,8 @@ func (sp *Space) CheckInto(p *policy.Pod, n policy.NodeID, free *policy.Resource
 	return sp.check(p, n, free)
 }
 
-// CheckExpected is Check for a node on its way: one that is launching or
-// registered counts as ready, with room kept for the DaemonSet pods that it
-// will run. For other nodes it is Check.
+// CheckExpected is like Check, except that a node that is launching or registered counts as ready.
+// Room is reserved there for the DaemonSet pods that the node will run.
 func (sp *Space) CheckExpected(p *policy.Pod, n policy.NodeID) Result {
 	if int(n) >= len(sp.occupancy.slots) || n < 0 {
 		return NoNode
@@ -72,9 +71,9 @@ func (sp *Space) check(p *policy.Pod, n policy.NodeID, free *policy.Resources) R
 	return sp.topology.checkTopology(k, int32(n), sp.table.classes[s.class].domain, s.state.exists())
 }
 
-// fits compares requests with free resources, as kube-scheduler does: a resource that is not
-// requested is not compared, so that an overfull node still takes pods that do not request what it
-// lacks.
+// fits compares requests with free resources as kube-scheduler does: a resource that is not
+// requested is not compared. An overcommitted node therefore still accepts pods that do not request
+// the exhausted resource.
 func fits(k *kind, free *policy.Resources, gpu int16) Result {
 	r := &k.requests
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A claimSet holds the claims that an attempt has opened, and tries pods in them.
+// A claimSet contains the claims that an attempt has opened, and places pods in them.
 type claimSet struct {
 	sv        *Solver
 	table     *classTable
@@ -16,33 +16,33 @@ type claimSet struct {
 
 	ordered []*nodeClaim // in the order in which they are tried
 	opened  []*nodeClaim // in the order in which they were opened
-	spare   []*nodeClaim // of former runs
-	sorted  bool         // claims are in order
+	spare   []*nodeClaim // reusable memory of earlier runs
+	sorted  bool         // ordered is sorted
 	cand    bitset
 	values  []string
 }
 
-// A nodeClaim is a node to be bought while it is being filled: a NodeClaim.
+// A nodeClaim is a NodeClaim in the making: a node to be launched and the pods placed on it so far.
 type nodeClaim struct {
-	alive bitset  // positions of the offers that hold its pods
-	sets  keysets // requirements on its labels
-	never bitset  // relaxations of which no pod will ever be taken
+	alive bitset  // positions of the offers that can run its pods
+	sets  keysets // requirements on the labels of the node
+	never bitset  // relaxations whose pods the claim can never take
 
 	pods      []int // positions in the batch
 	used      policy.Resources
 	gpu       int16
-	volumes   int32               // where the batch has NewOnly
+	volumes   int32               // number of volumes; used if the batch has NewOnly
 	templates []policy.TemplateID // of pods with host ports, and shared DaemonSets
 	host      int32
 	pool      int32
-	held      []int32 // reservations that it may be launched into
+	held      []int32 // reservations that the claim may use
 
 	shapes []int32
-	most   policy.Resources // largest of the shapes
+	most   policy.Resources // maximum over the shapes, per resource
 }
 
-// begin prepares the set for an attempt. Claims of earlier attempts are discarded if the layout of
-// labels was rebuilt.
+// begin prepares the set for an attempt. If rebuilt, the layout of labels has changed, and the
+// claims of earlier attempts are discarded.
 func (cs *claimSet) begin(rebuilt bool) {
 	if rebuilt {
 		cs.spare = nil
@@ -51,15 +51,15 @@ func (cs *claimSet) begin(rebuilt bool) {
 	cs.sorted = true
 }
 
-// end takes the claims back.
+// end releases the claims for reuse.
 func (cs *claimSet) end() {
 	cs.spare = append(cs.spare, cs.opened...)
 	cs.ordered, cs.opened = cs.ordered[:0], cs.opened[:0]
 }
 
-// addToClaim puts a pod into the open claim with the fewest pods that takes it, or the first that
-// does where their size is bounded. The sort is the one of Go's library that Karpenter uses, which
-// orders equal claims alike.
+// addToClaim adds a pod to the open claim with the fewest pods that accepts it, or to the first
+// that accepts it if the size of claims is bounded. It sorts with the function of the Go library
+// that Karpenter uses, so that equal claims have the same order.
 func (cs *claimSet) addToClaim(p, s int32) bool {
 	if !cs.sorted && !cs.sv.filling.bounds {
 		slices.SortFunc(cs.ordered, func(a, b *nodeClaim) int { return cmp.Compare(len(a.pods), len(b.pods)) })
@@ -74,8 +74,8 @@ func (cs *claimSet) addToClaim(p, s int32) bool {
 	return false
 }
 
-// addToNew opens a claim for a pod in the first pool that can serve it. None does where the
-// pod is to wait for what is reserved for one of them (addToNewNodeClaim in scheduler.go).
+// addToNew opens a claim for a pod in the first pool that can serve it. It opens none if the pod
+// must wait for capacity that is reserved for one of the pools (addToNewNodeClaim in scheduler.go).
 func (cs *claimSet) addToNew(p, s int32) bool {
 	cs.sv.reserved.deferred = false
 	for i := range cs.sv.pools.selling {
@@ -131,7 +131,7 @@ func (cs *claimSet) fresh(pool int32) *nodeClaim {
 	return c
 }
 
-// shapesOf adds to list the shapes of the offers at some positions.
+// shapesOf appends to list the shapes of the offers at the given positions.
 func (ot *offerTable) shapesOf(positions bitset, list []int32) []int32 {
 	for s := range ot.shapes {
 		if ot.ofShape[s].meets(positions) {
@@ -141,7 +141,7 @@ func (ot *offerTable) shapesOf(positions bitset, list []int32) []int32 {
 	return list
 }
 
-// most returns the most that one of some shapes has of each resource.
+// most returns the maximum of each resource over the given shapes.
 func (ot *offerTable) most(shapes []int32) (most policy.Resources) {
 	for _, s := range shapes {
 		r := &ot.shapes[s].free
@@ -165,7 +165,7 @@ func (cs *claimSet) fitOf(s int32) bitset {
 	return ot.fits[s]
 }
 
-// join puts a pod into c where some offer is left that holds it too (CanAdd in
+// join adds a pod to c if c still has an offer that can run all of its pods (CanAdd in
 // nodeclaim.go).
 func (cs *claimSet) join(c *nodeClaim, p, s int32) bool {
 	ot, st, pod := cs.sv.offerTable, &cs.groups.relaxations[s], &cs.sv.b.Pods[p]
@@ -223,8 +223,8 @@ func (cs *claimSet) join(c *nodeClaim, p, s int32) bool {
 	return true
 }
 
-// within reports whether requests fit with what is used; resources that are not requested are not
-// compared.
+// within reports whether requests fit into most in addition to used. Resources that are not
+// requested are not compared.
 func within(requests, used, most *policy.Resources) bool {
 	return used.Pods+requests.Pods <= most.Pods &&
 		(requests.CPU == 0 || used.CPU+requests.CPU <= most.CPU) &&
@@ -233,8 +233,8 @@ func within(requests, used, most *policy.Resources) bool {
 		(requests.GPU == 0 || used.GPU+requests.GPU <= most.GPU)
 }
 
-// portTaken reports whether a pod that c has, or one that shares ports with it has, has a
-// port that k wants.
+// portTaken reports whether a host port that k requests is used by a pod of c, or by a pod of a
+// claim that shares its ports with c.
 func (cs *claimSet) portTaken(c *nodeClaim, k *kind) bool {
 	if k.ports == nil {
 		return false
@@ -246,7 +246,7 @@ func (cs *claimSet) portTaken(c *nodeClaim, k *kind) bool {
 		})
 }
 
-// keepSuited leaves the candidates whose labels and taints suit a relaxation.
+// keepSuited removes the candidates whose labels or taints do not suit a relaxation.
 func (cs *claimSet) keepSuited(c *nodeClaim, s int32) {
 	st := &cs.groups.relaxations[s]
 	if !st.own || len(cs.sv.asks.list) == 0 || len(c.pods) == 0 {
@@ -261,7 +261,7 @@ func (cs *claimSet) keepSuited(c *nodeClaim, s int32) {
 	}
 }
 
-// boundByVolume keeps the offers of the zone of a pod's volumes.
+// boundByVolume removes the candidates outside the zone of a pod's volumes.
 func (cs *claimSet) boundByVolume(k *kind, pod *policy.Pod) {
 	if !k.volumes.zonal || pod.VolumeZone < 0 {
 		return
@@ -275,8 +275,8 @@ func (cs *claimSet) boundByVolume(k *kind, pod *policy.Pod) {
 		Values: cs.table.zones[pod.VolumeZone : pod.VolumeZone+1]})
 }
 
-// varied reports whether the offers left have as many values of labels as the pool requires
-// (SatisfiesMinValues in pkg/cloudprovider/types.go).
+// varied reports whether the remaining offers have as many distinct label values as the pool
+// requires (SatisfiesMinValues in pkg/cloudprovider/types.go).
 func (cs *claimSet) varied(rules *Pool) bool {
 	for i := range rules.MinValues {
 		m := &rules.MinValues[i]
@@ -294,7 +294,7 @@ func (cs *claimSet) varied(rules *Pool) bool {
 	return true
 }
 
-// binOf returns a claim as a bin.
+// binOf converts a claim to a bin.
 func (cs *claimSet) binOf(c *nodeClaim) Bin {
 	b := Bin{Pods: slices.Clone(c.pods)}
 	for at := c.alive.next(0); at >= 0; at = c.alive.next(at + 1) {

@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A classTable holds templates and classes of nodes in the form in which they are compared, and
-// which suit which: that is decided once for each pair.
+// A classTable contains templates and classes of nodes in a form that is fast to compare. It
+// computes once for each pair whether the template suits the class.
 type classTable struct {
 	templates []policy.Template
 	zones     []string
@@ -22,25 +22,24 @@ type classTable struct {
 	byDigest map[uint64][]int32
 }
 
-// A class is what nodes with equal labels (the host name apart) and taints
-// have in common.
+// A class represents all nodes with equal taints and equal labels, apart from the host name.
 type class struct {
 	labels []policy.Label
 	taints []policy.Taint
 	zone   policy.ZoneID
 
-	// domain is the node's domain by topology key, -1 without the label. The
-	// entry of the host name is not used: there each node is its own domain.
+	// domain is the domain of the nodes by topology key, or -1 without the label. The entry for the
+	// host name is not used, because each node is its own domain there.
 	domain []int32
 
 	daemons      policy.Resources
 	daemonsKnown bool
 }
 
-// unknown marks an entry of classTable.static that was not yet computed.
+// unknown marks an entry of classTable.static that has not been computed.
 const unknown Result = 255
 
-// classOf returns the class of nodes with these labels and taints.
+// classOf returns the class of nodes with the given labels and taints.
 func (ct *classTable) classOf(labels []policy.Label, taints []policy.Taint) int32 {
 	digest := digestOf(labels, taints)
 	for _, c := range ct.byDigest[digest] {
@@ -53,9 +52,9 @@ func (ct *classTable) classOf(labels []policy.Label, taints []policy.Taint) int3
 	return c
 }
 
-// overgrown reports whether at least half of the classes belong to nodes that are gone, as happens
-// where labels differ from node to node. In use are at most one for each node of s, and one for what
-// each pool launches in each of its markets.
+// overgrown reports whether at least half of the classes belong to nodes that no longer exist, as
+// happens if labels differ from node to node. At most one class for each node of s is in use, and
+// one for each pair of a pool and one of its markets.
 func (ct *classTable) overgrown(s *policy.Snapshot) bool {
 	classes := len(s.Nodes)
 	for i := range s.Pools {
@@ -84,8 +83,8 @@ func (ct *classTable) addClass(labels []policy.Label, taints []policy.Taint) int
 	return id
 }
 
-// suits returns the result of the filters that depend only on labels and taints. It is remembered
-// for each class, except for templates that select nodes by name.
+// suits returns the result of the filters that depend only on labels and taints. It is cached for
+// each class, except for templates that select nodes by name.
 func (ct *classTable) suits(t policy.TemplateID, c int32, host, name string) Result {
 	at := int(c)*len(ct.kinds) + int(t)
 	if v := ct.static[at]; v != unknown {
@@ -105,7 +104,7 @@ func (ct *classTable) suits(t policy.TemplateID, c int32, host, name string) Res
 	return v
 }
 
-// daemonsOf returns what DaemonSet pods request on a node of class c.
+// daemonsOf returns the total requests of DaemonSet pods on a node of class c.
 func (ct *classTable) daemonsOf(c int32) policy.Resources {
 	if cl := &ct.classes[c]; cl.daemonsKnown {
 		return cl.daemons
@@ -126,7 +125,7 @@ type topologyKey struct {
 	values []string // the value of each domain
 }
 
-// domainOf returns the domain of nodes with these labels, -1 without the key.
+// domainOf returns the domain of nodes with the given labels, or -1 if they lack the key.
 func (k *topologyKey) domainOf(labels []policy.Label) int32 {
 	value, ok := policy.FindLabel(labels, k.name)
 	if !ok {
@@ -135,7 +134,7 @@ func (k *topologyKey) domainOf(labels []policy.Label) int32 {
 	return k.valueOf(value)
 }
 
-// valueOf returns the domain of a value, a new one where it was not seen before.
+// valueOf returns the domain of a value. It adds a domain for a new value.
 func (k *topologyKey) valueOf(value string) int32 {
 	if i := slices.Index(k.values, value); i >= 0 {
 		return int32(i)
@@ -144,11 +143,11 @@ func (k *topologyKey) valueOf(value string) int32 {
 	return int32(len(k.values) - 1)
 }
 
-// keyHost is the topology key kubernetes.io/hostname: every node, labelled so
-// or not, is a domain of its own.
+// keyHost is the index of the topology key kubernetes.io/hostname. Every node is a domain of its
+// own there, even without the label.
 const keyHost = 0
 
-// keyFor returns the index of a topology key.
+// keyFor returns the index of a topology key. It adds the key if it is new.
 func (ct *classTable) keyFor(name string) int32 {
 	for i := range ct.keys {
 		if ct.keys[i].name == name {
@@ -163,7 +162,7 @@ func (ct *classTable) keyFor(name string) int32 {
 	return int32(len(ct.keys) - 1)
 }
 
-// sameLabels compares two lists, host names left out.
+// sameLabels reports whether two lists are equal apart from host names.
 func sameLabels(a, b []policy.Label) bool {
 	i, k := 0, 0
 	for {
@@ -184,14 +183,14 @@ func sameLabels(a, b []policy.Label) bool {
 	}
 }
 
-// sameTaints compares two lists; who put a taint there does not matter.
+// sameTaints reports whether two lists are equal apart from the owners of the taints.
 func sameTaints(a, b []policy.Taint) bool {
 	return slices.EqualFunc(a, b, func(x, y policy.Taint) bool {
 		return x.Key == y.Key && x.Value == y.Value && x.Effect == y.Effect
 	})
 }
 
-// digestOf hashes what sameLabels and sameTaints compare.
+// digestOf hashes the values that sameLabels and sameTaints compare.
 func digestOf(labels []policy.Label, taints []policy.Taint) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range labels {

@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A kind is a template made ready for checks.
+// A kind is a template prepared for checks.
 type kind struct {
 	requests policy.Resources
 
@@ -14,41 +14,41 @@ type kind struct {
 	assumedCPU, assumedMemory int64
 
 	extended    []Amount
-	gpu         int16 // index into classTable.gpus; 0 requests none
+	gpu         int16 // index into classTable.gpus; 0 means that no GPU is requested
 	daemon      bool
-	byName      bool // its selector or affinity tells single nodes apart
+	byName      bool // its selector or affinity can select single nodes by name
 	tolerations []policy.Toleration
 
-	// unready and cordoned say that the pod tolerates the taints that
-	// Kubernetes puts on nodes that are not ready and on those being emptied.
+	// unready and cordoned report whether the pod tolerates the taints that Kubernetes adds to
+	// nodes that are not ready and to nodes that are being drained.
 	unready, cordoned bool
 
-	// ports lists the templates whose host ports conflict with its own.
+	// ports lists the templates whose host ports conflict with those of this template.
 	ports []policy.TemplateID
 
-	// counters count the pods of this template.
+	// counters are the counters that count the pods of this template.
 	counters []int32
 
 	volumes volumeNeeds
 
-	// topology says that one of the lists of terms is not empty.
+	// topology reports whether one of the lists in terms is not empty.
 	topology bool
 	terms    podTerms
 
-	// What Karpenter's scheduler asks: relaxation is the first of the template plus one, 0
-	// before it was made, required that without preferences. groups count pods of this
-	// template, avoids are those of the anti-affinity of others that keeps them away.
+	// State of Karpenter's scheduler. relaxation is the index of the template's first relaxation
+	// plus one, or 0 before it was created; required is the same without preferences. groups count
+	// pods of this template; avoids are the groups of the anti-affinity of other pods that keeps
+	// this template's pods away.
 	relaxation     int32
 	required       int32
 	groups, avoids []int32
 }
 
-// volumeNeeds are what a pod has to have attached, and where that is.
+// volumeNeeds are the volumes that a pod needs attached.
 type volumeNeeds struct {
 	zonal bool
 
-	// own counts the claims that each pod has for itself; claims are
-	// those that pods share.
+	// own is the number of claims that each pod has for itself. claims are those that pods share.
 	own    int32
 	claims []claimRef
 }
@@ -56,17 +56,17 @@ type volumeNeeds struct {
 // any reports whether there are volumes.
 func (v *volumeNeeds) any() bool { return v.own > 0 || len(v.claims) > 0 }
 
-// podTerms are the requirements of a pod on where others run.
+// podTerms are the requirements of a pod on the location of other pods.
 type podTerms struct {
 	spreads []spread
 
-	// companions count, by each key, the pods that all affinity terms match;
-	// selfish says that the pod matches them itself.
+	// companions are the counters, one per key, of the pods that match all affinity terms; selfish
+	// reports whether the pod itself matches them.
 	companions []int32
 	selfish    bool
 
-	// rivals count the pods that its anti-affinity matches, repellers those
-	// whose anti-affinity matches it.
+	// rivals are the counters of the pods that its anti-affinity matches. repellers are those of
+	// the pods whose anti-affinity matches it.
 	rivals    []int32
 	repellers []int32
 }
@@ -115,13 +115,13 @@ func (sp *Space) compile() {
 	}
 }
 
-// The taints that Kubernetes puts on nodes by itself.
+// The taints that Kubernetes itself adds to nodes.
 var (
 	unreadyTaint = policy.Taint{Key: "node.kubernetes.io/not-ready", Effect: policy.NoSchedule}
 	cordonTaint  = policy.Taint{Key: "node.kubernetes.io/unschedulable", Effect: policy.NoSchedule}
 )
 
-// bears reports whether pods of k tolerate the taints that come with s.
+// bears reports whether pods of k tolerate the taints that a node in state s has.
 func (k *kind) bears(s state) bool {
 	switch s {
 	case coming, joined, failing:
@@ -163,7 +163,7 @@ func (oc *occupancy) compileVolumes(t *policy.Template, k *kind) {
 
 func (tp *Topology) compileSpread(id policy.TemplateID) {
 	t := &tp.table.templates[id]
-	var keys []int32 // only nodes that have all of them count
+	var keys []int32 // only nodes with all of these keys count
 	for i := range t.Spread {
 		if !t.Spread[i].Soft {
 			keys = append(keys, tp.table.keyFor(t.Spread[i].TopologyKey))
@@ -219,7 +219,7 @@ func (tp *Topology) compileAffinity(id policy.TemplateID) {
 	}
 }
 
-// compileRepellers finds whose anti-affinity keeps pods of template id away.
+// compileRepellers finds the templates whose anti-affinity keeps pods of template id away.
 func (tp *Topology) compileRepellers(id policy.TemplateID) {
 	t := &tp.table.templates[id]
 	var byKey []bitset
@@ -245,15 +245,15 @@ func (tp *Topology) compileRepellers(id policy.TemplateID) {
 	}
 }
 
-// SpreadCounts reports whether constraint c of pods of t counts pods of u. A selector
-// without requirements counts none, so that no skew is ever too large
-// (pkg/scheduler/framework/plugins/podtopologyspread/common.go,
-// countPodsMatchSelector, Kubernetes 1.35).
+// SpreadCounts reports whether constraint c of pods of t counts pods of u. A selector without
+// requirements counts no pods, so that the skew is never too large
+// (pkg/scheduler/framework/plugins/podtopologyspread/common.go, countPodsMatchSelector, Kubernetes
+// 1.35).
 func SpreadCounts(t *policy.Template, c *policy.Spread, u *policy.Template) bool {
 	return u.Namespace == t.Namespace && !c.Selector.Everything && c.Selector.Matches(u.Labels)
 }
 
-// TermMatches reports whether term, of a pod of owner, matches pods of t.
+// TermMatches reports whether term, which belongs to pods of owner, matches pods of t.
 func TermMatches(owner *policy.Template, term *policy.PodTerm, t *policy.Template) bool {
 	switch {
 	case term.AllSpaces:

@@ -13,7 +13,7 @@ type Topology struct {
 	counters []counter
 	spreads  []int32 // the counters of hard spread constraints
 
-	// loading says that many nodes are being set, and that presentAll follows.
+	// loading is set while many nodes are being added, before presentAll is called.
 	loading bool
 }
 
@@ -21,29 +21,30 @@ type Topology struct {
 type counter struct {
 	key     int32
 	members bitset // by template
-	live    bool   // terminating pods do not count
-	hard    bool   // of a hard spread constraint: domains and their minimum are kept
-	private bool   // kept for its owner, read by no check
+	live    bool   // do not count terminating pods
+	hard    bool   // belongs to a hard spread constraint: the fields about domains are maintained
+	private bool   // created by Track, not used by checks
 	among   *among
 
 	count []int32 // by domain
 	total int32
 
-	// nodes counts the nodes in each domain, domains those with any. hist
-	// counts domains by their count, and least is the smallest such count.
+	// nodes is the number of nodes in each domain, and domains is the number of domains with nodes.
+	// hist is the number of such domains by their count of pods, and least is the smallest such
+	// count.
 	nodes   []int32
 	domains int32
 	hist    []int32
 	least   int32
 }
 
-// An among restricts the nodes whose pods a spread constraint counts.
+// An among restricts the nodes on which a spread constraint counts pods.
 type among struct {
 	owner          policy.TemplateID
 	keys           []int32
 	ignoreAffinity bool
 	honorTaints    bool
-	byClass        []int8 // 0 not known, 1 counts, 2 does not
+	byClass        []int8 // 0 unknown, 1 counts, 2 does not count
 }
 
 func (tp *Topology) addCounter(t counter) int32 {
@@ -57,7 +58,8 @@ func (tp *Topology) addCounter(t counter) int32 {
 	return id
 }
 
-// sharedCounter returns the counter of all members by key, wherever they run.
+// sharedCounter returns the counter of all members by key on all nodes. It creates the counter if
+// necessary.
 func (tp *Topology) sharedCounter(key int32, members bitset) int32 {
 	for i := range tp.counters {
 		t := &tp.counters[i]
@@ -110,7 +112,7 @@ func (ct *classTable) classCounts(a *among, c int32, host, name string) bool {
 	return view.wantedBy(&ct.templates[a.owner])
 }
 
-// count adds delta pods of kind k on node n to the counters that count them.
+// count adds delta pods of kind k on node n to the counters that include them.
 func (tp *Topology) count(k *kind, n policy.NodeID, terminating bool, delta int32) {
 	for _, i := range k.counters {
 		t := &tp.counters[i]
@@ -132,7 +134,7 @@ func (t *counter) reach(d int32) {
 	}
 }
 
-// at returns the count of domain d.
+// at returns the number of pods in domain d.
 func (t *counter) at(d int32) int32 {
 	if int(d) >= len(t.count) {
 		return 0
@@ -154,7 +156,7 @@ func (t *counter) add(d, delta int32) {
 	t.raiseLeast()
 }
 
-// node records that domain d gained or lost a node.
+// node records that the number of nodes in domain d changed by delta.
 func (t *counter) node(d, delta int32) {
 	t.reach(d)
 	had := t.nodes[d] > 0
@@ -180,7 +182,7 @@ func (t *counter) bucket(count, delta int32) {
 	t.hist[count] += delta
 }
 
-// raiseLeast moves least up to the smallest count that a domain has.
+// raiseLeast raises least to the smallest count of any domain with nodes.
 func (t *counter) raiseLeast() {
 	if t.domains == 0 {
 		t.least = 0
@@ -203,8 +205,8 @@ func (tp *Topology) present(n policy.NodeID, delta int32) {
 	}
 }
 
-// presentAll is present for all nodes at once: those of a class together, where
-// a constraint does not tell them apart.
+// presentAll is present for all nodes at once. Nodes of one class are added together where the
+// constraint cannot distinguish them.
 func (tp *Topology) presentAll() {
 	if len(tp.spreads) == 0 {
 		return
@@ -230,7 +232,7 @@ func (tp *Topology) presentAll() {
 	}
 }
 
-// presentEach adds every node to the domains of t.
+// presentEach adds every node to its domain in t.
 func (tp *Topology) presentEach(t *counter) {
 	for n := range tp.occupancy.slots {
 		if !tp.occupancy.slots[n].state.exists() || !tp.counts(t, policy.NodeID(n)) {
@@ -242,31 +244,29 @@ func (tp *Topology) presentEach(t *counter) {
 	}
 }
 
-// A Counter is a count of pods by the domains of a topology key that the space keeps for its owner,
-// in addition to those that its own checks need.
+// A Counter is a handle for a count of pods by the domains of a topology key. The space maintains
+// it for a caller, in addition to the counts for its own checks.
 type Counter int32
 
-// A Count says what a Counter counts.
+// A Count specifies the pods that a Counter counts.
 type Count struct {
 	// Key is the topology key.
 	Key string
 
-	// Member says whether pods of a template count; terminating ones do
-	// unless Live is set.
+	// Member reports whether pods of a template count. Terminating pods count unless Live is set.
 	Member func(*policy.Template) bool
 	Live   bool
 
-	// For, unless nil, restricts the nodes to those that count for a spread
-	// constraint of this template: those that its selector and affinity want
-	// (not with IgnoreAffinity), whose taints it tolerates (with HonorTaints)
-	// and that have all of Keys.
+	// For, unless it is nil, restricts the nodes to those that count for a spread constraint of
+	// this template: those that match its selector and affinity (unless IgnoreAffinity is set),
+	// whose taints it tolerates (if HonorTaints is set) and that have all of Keys as labels.
 	For            *policy.Template
 	IgnoreAffinity bool
 	HonorTaints    bool
 	Keys           []string
 }
 
-// Track starts a count and returns its handle. Pods already bound count too.
+// Track starts a count and returns its handle. Pods that are already bound count too.
 func (tp *Topology) Track(c Count) Counter {
 	t := counter{key: tp.table.keyFor(c.Key), live: c.Live, private: true, members: tp.table.membersOf(c.Member)}
 	if c.For != nil {
@@ -290,18 +290,18 @@ func (tp *Topology) Track(c Count) Counter {
 	return Counter(id)
 }
 
-// Domain returns the domain of node n by the key of t, a small number, or -1
-// if n has no such label.
+// Domain returns the domain of node n by the key of t, a small non-negative integer, or -1 if n
+// lacks the label.
 func (tp *Topology) Domain(t Counter, n policy.NodeID) int32 {
 	return tp.occupancy.domain(tp.counters[t].key, n)
 }
 
-// Counted returns the pods that t counts in domain d.
+// Counted returns the number of pods that t counts in domain d.
 func (tp *Topology) Counted(t Counter, d int32) int32 { return tp.counters[t].at(d) }
 
-// checkTopology asks spread and pod (anti-)affinity about a node that is given
-// by its domains: host is its own, domain those of the other keys. Those of a node without a Node
-// object count from when it has one.
+// checkTopology checks spread constraints and pod (anti-)affinity for a node. host is its domain by
+// host name, domain its domains by the other keys. If exists is false, the node has no Node object
+// yet, and its domains count as if it had one.
 func (tp *Topology) checkTopology(k *kind, host int32, domain []int32, exists bool) Result {
 	for i := range k.terms.spreads {
 		c := &k.terms.spreads[i]
@@ -325,7 +325,8 @@ func (tp *Topology) checkTopology(k *kind, host int32, domain []int32, exists bo
 	return OK
 }
 
-// skew returns by how much domain d would exceed the emptiest one with the pod.
+// skew returns the difference between the count of domain d with the pod and the smallest count of
+// any domain.
 func (tp *Topology) skew(c *spread, d int32, exists bool) int32 {
 	t := &tp.counters[c.counter]
 	least, domains, here := t.least, t.domains, t.at(d)
@@ -341,8 +342,8 @@ func (tp *Topology) skew(c *spread, d int32, exists bool) int32 {
 	return here + c.self - least
 }
 
-// accompanied reports whether required pod affinity holds. A pod that matches
-// its own terms may be the first anywhere that has the keys.
+// accompanied reports whether required pod affinity is satisfied. A pod that matches its own terms
+// may be the first one in any domain.
 func (tp *Topology) accompanied(k *kind, host int32, domain []int32) bool {
 	all, any := true, int32(0)
 	for _, i := range k.terms.companions {

@@ -7,12 +7,11 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// EmptiestFirst sorts nodes by the largest share of one resource that is
-// requested of them, then by name: those first that are emptied at the least
-// disturbance.
+// EmptiestFirst sorts nodes by the largest fraction of any resource that is requested on them,
+// ascending, then by name. Draining the first nodes causes the least disruption.
 func EmptiestFirst(s *policy.Snapshot, sp *Space, nodes []policy.NodeID) { sortByUse(s, sp, nodes, 1) }
 
-// FullestFirst sorts nodes by falling share, then by name.
+// FullestFirst sorts nodes by the same fraction, descending, then by name.
 func FullestFirst(s *policy.Snapshot, sp *Space, nodes []policy.NodeID) { sortByUse(s, sp, nodes, -1) }
 
 func sortByUse(s *policy.Snapshot, sp *Space, nodes []policy.NodeID, sign float64) {

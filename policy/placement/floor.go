@@ -7,12 +7,12 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Floor is the least that one CPU, one byte of memory and one accelerator cost, in dollars an
-// hour; 0 for a resource that is not sold. Nodes that hold pods cost no less than the pods'
-// requests at these prices.
+// A Floor is the lowest price, in dollars per hour, of a milli-CPU, a byte of memory and an
+// accelerator; 0 for a resource that is not sold. It gives a lower bound: nodes that run pods cost
+// at least as much as the pods' requests at these prices.
 type Floor [3]float64
 
-// FloorOf returns the floor of what can be bought.
+// FloorOf returns the floor of the given offers.
 func FloorOf(offers []Offer) (f Floor) {
 	for i := range offers {
 		o := &offers[i]
@@ -28,8 +28,8 @@ func FloorOf(offers []Offer) (f Floor) {
 	return f
 }
 
-// Cost returns the least that need costs, in dollars an hour; far more than any
-// price where a part of it is not sold.
+// Cost returns a lower bound of the cost of need in dollars per hour. It returns 1e9, more than any
+// price, if a resource that need contains is not sold.
 func (f Floor) Cost(need policy.Resources) float64 {
 	least := 0.0
 	for r, want := range [...]int64{need.CPU, need.Memory, need.GPU} {
@@ -44,8 +44,8 @@ func (f Floor) Cost(need policy.Resources) float64 {
 	return least
 }
 
-// WastefulFirst sorts nodes by their price above the least cost of their requests, the
-// greatest first, then by name.
+// WastefulFirst sorts nodes by the difference between their price and the lower bound of the cost
+// of their requests, descending, then by name.
 func WastefulFirst(s *policy.Snapshot, sp *Space, nodes []policy.NodeID, floor Floor,
 	price func(*policy.Node) policy.Money) {
 	waste := make([]policy.Money, len(s.Nodes))

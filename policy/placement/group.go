@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A groupTable counts bound pods as Karpenter's scheduler does, and holds the requirements of pods
-// as their preferences are relaxed.
+// A groupTable counts bound pods as Karpenter's scheduler does, and contains the requirements of
+// pods as their preferences are relaxed.
 type groupTable struct {
 	table     *classTable
 	occupancy *occupancy
@@ -18,70 +18,71 @@ type groupTable struct {
 	groups      []group
 
 	layout                      layout
-	relaxationsLaid, groupsLaid int // how many have their requirements by topology key
+	relaxationsLaid, groupsLaid int // number whose requirements by topology key were built
 	compiled                    bool
 }
 
-// A groupSort is what a topology group does.
+// A groupSort is the type of a topology group.
 type groupSort uint8
 
 const (
 	spreads  groupSort = iota
 	attracts           // pod affinity
 	repels             // pod anti-affinity
-	repelled           // the anti-affinity of others, seen from the pods that it keeps away
+	repelled           // anti-affinity of other pods, from the view of the pods that it keeps away
 )
 
-// A group counts pods by the domains of a topology key as Karpenter does, which differs from
-// kube-scheduler: each term of pod affinity counts alone, terminating pods do not count, and soft
-// terms are like required ones until they are relaxed
+// A group counts pods by the domains of a topology key as Karpenter does. This differs from
+// kube-scheduler: each term of pod affinity counts separately, terminating pods do not count, and
+// soft terms are treated as required until they are relaxed
 // (pkg/controllers/provisioning/scheduling/topology.go and topologygroup.go of Karpenter 1.14.1).
-// Groups are created at the first Solve with pods that need them, and kept.
+// Groups are created at the first Solve with pods that need them, and are then kept.
 type group struct {
 	sort  groupSort
 	key   int32
 	owner policy.TemplateID
 
-	constraint int // which of the owner's constraints or terms it is
+	constraint int // index among the owner's constraints or terms
 
-	// members are the templates whose pods count; of a group of sort repelled those
-	// are the owner's, and members those that are kept away.
+	// members are the templates whose pods count. For a group of sort repelled, pods of the owner
+	// count instead, and members are the templates that are kept away.
 	members bitset
-	self    bool // pods of the owner count
+	self    bool // the owner is a member
 
 	skewMax, domainsMin int32
-	filter              *filter // of a spread; nil lets every node count
+	filter              *filter // for sort spreads only; nil means that all nodes count
 
-	count []int32 // by domain; of the host name by node
+	count []int32 // by domain; by node if the key is the host name
 	total int32
-	pods  int32 // bound ones, on nodes without the key too
+	pods  int32 // bound pods, including those on nodes without the key
 
-	// run is the last attempt in which the group was in force, registered are the domains
-	// known in it.
+	// run is the last attempt in which the group was active. registered contains the domains known
+	// in it.
 	run        int32
 	registered bitset
 
-	// What is known of domains for all attempts of a batch, as it was read at a reading:
-	// those that pools offer, and how many nodes are in each.
+	// State of the domains that all attempts of a batch share, read at the given reading: offered
+	// contains the domains that pools offer, and nodes the number of existing nodes in each domain.
 	reading int32
 	offered bitset
 	nodes   []int32
 }
 
-// A filter restricts the nodes whose pods a spread counts.
+// A filter restricts the nodes on which a spread counts pods.
 type filter struct {
 	owner          policy.TemplateID
-	dropped        int // required terms of the owner's affinity that were given up
+	dropped        int // number of required terms of the owner's affinity that were dropped
 	lenient        bool
 	ignoreAffinity bool
 	honorTaints    bool
 
-	wants   [][]*policy.Requirement // one of these lists must be met
+	wants   [][]*policy.Requirement // requirements; the node must satisfy all of at least one list
 	terms   []keysets               // wants by topology key
 	byClass []int8
 }
 
-// spreadGroup returns the group of constraint i of t.
+// spreadGroup returns the group of topology spread constraint i of t. It creates the group if
+// necessary.
 func (gt *groupTable) spreadGroup(t policy.TemplateID, i, dropped int, lenient bool) int32 {
 	x := &gt.table.templates[t]
 	i = slices.IndexFunc(x.Spread, func(c policy.Spread) bool { return oneGroup(c, x.Spread[i]) && !(lenient && c.Soft) })
@@ -117,15 +118,16 @@ func (gt *groupTable) spreadGroup(t policy.TemplateID, i, dropped int, lenient b
 	})
 }
 
-// oneGroup reports whether two constraints of a pod are one topology group to Karpenter:
-// minDomains does not tell groups apart, so that the first one's holds for both (Hash in
-// topologygroup.go). Soft ones are given up before a pod is lenient.
+// oneGroup reports whether Karpenter treats two constraints of a pod as one topology group. It
+// ignores minDomains, so that the first constraint's value applies to both (Hash in
+// topologygroup.go). Soft constraints are dropped before a pod is lenient.
 func oneGroup(a, b policy.Spread) bool {
 	a.MinDomains, a.Soft = b.MinDomains, b.Soft
 	return reflect.DeepEqual(a, b)
 }
 
-// termGroup returns the group of term i of the pod affinity or anti-affinity of t.
+// termGroup returns the group of term i of the pod affinity or anti-affinity of t. It creates the
+// group if necessary.
 func (gt *groupTable) termGroup(t policy.TemplateID, sort groupSort, i int) int32 {
 	for id := range gt.groups {
 		if g := &gt.groups[id]; g.owner == t && g.sort == sort && g.constraint == i {
@@ -173,7 +175,7 @@ func (gt *groupTable) addGroup(g group) int32 {
 	return id
 }
 
-// compileRepelled makes the groups of all required anti-affinity, once.
+// compileRepelled creates the groups of all required anti-affinity terms at the first call.
 func (gt *groupTable) compileRepelled() {
 	if gt.compiled {
 		return
@@ -263,7 +265,7 @@ func (gt *groupTable) termsOf(f *filter) {
 	}
 }
 
-// in returns the count of domain d.
+// in returns the number of pods in domain d.
 func (g *group) in(d int32) int32 {
 	if int(d) >= len(g.count) {
 		return 0
@@ -279,10 +281,10 @@ func (g *group) add(d, delta int32) {
 	g.total += delta
 }
 
-// least returns the smallest count of the known domains that are allowed.
+// least returns the smallest count of any known domain that is allowed.
 func (g *group) least(l *layout, allowed *keysets) int32 {
 	if g.key == keyHost {
-		return 0 // another node can always be had
+		return 0 // a new node is always possible
 	}
 	least, domains := int32(math.MaxInt32), int32(0)
 	for d := g.registered.next(0); d >= 0; d = g.registered.next(d + 1) {
@@ -297,7 +299,7 @@ func (g *group) least(l *layout, allowed *keysets) int32 {
 	return least
 }
 
-// occupied reports whether a domain that is allowed holds a pod.
+// occupied reports whether an allowed domain contains a pod.
 func (g *group) occupied(l *layout, allowed *keysets) bool {
 	if g.key == keyHost {
 		return g.total > 0

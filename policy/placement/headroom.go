@@ -6,13 +6,13 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Headroom is what the limits of a pool and the provider's quotas still let us buy. It
-// decreases as launches are planned.
+// A Headroom is the capacity that can still be launched under the limits of a pool and the
+// provider's quotas. It decreases as launches are planned.
 type Headroom struct {
 	s      *policy.Snapshot
 	pool   policy.PoolID
 	used   policy.Resources
-	quotas []int64 // left of each Snapshot.Quotas, in vCPUs
+	quotas []int64 // remainder of each of Snapshot.Quotas, in vCPUs
 }
 
 // HeadroomOf returns the headroom of one pool.
@@ -24,7 +24,7 @@ func HeadroomOf(s *policy.Snapshot, pool policy.PoolID) Headroom {
 	return r
 }
 
-// Headrooms returns the headroom of every pool. The pools share the provider's quotas.
+// Headrooms returns the headroom of every pool, indexed by pool. They share the provider's quotas.
 func Headrooms(s *policy.Snapshot) []Headroom {
 	headrooms := make([]Headroom, len(s.Pools))
 	for i := range headrooms {
@@ -34,18 +34,18 @@ func Headrooms(s *policy.Snapshot) []Headroom {
 	return headrooms
 }
 
-// Clone returns a copy that decreases by itself.
+// Clone returns an independent copy.
 func (r *Headroom) Clone() Headroom {
 	c := *r
 	c.quotas = slices.Clone(r.quotas)
 	return c
 }
 
-// Has reports whether one node of m may be bought.
+// Has reports whether the headroom allows one more node in m.
 func (r *Headroom) Has(m policy.MarketID) bool { return r.blocks(m) == "" }
 
-// blocks returns what keeps one node of m from being bought: a limit of the pool as its
-// manifest names it, or a quota. It is empty where nothing does.
+// blocks returns the reason why the headroom does not allow a node in m: a limit of the pool, as
+// named in its manifest, or a quota. It is empty if a node is allowed.
 func (r *Headroom) blocks(m policy.MarketID) string {
 	x := &r.s.Markets[m]
 	t := &r.s.Types[x.Type]
@@ -65,8 +65,8 @@ func (r *Headroom) blocks(m policy.MarketID) string {
 	return ""
 }
 
-// Take counts one node as bought in any of markets: the provider chooses, so it is
-// as large as the largest of them in every respect.
+// Take subtracts one node in any of markets. The provider chooses the market, so each resource is
+// counted at its maximum over them.
 func (r *Headroom) Take(markets []policy.MarketID) {
 	var most policy.Resources
 	vcpu := make([]int64, len(r.quotas))
@@ -88,7 +88,7 @@ func (r *Headroom) Take(markets []policy.MarketID) {
 	}
 }
 
-// counts reports whether a node of market m and type t counts against q.
+// counts reports whether a node of type t in market m counts against q.
 func (r *Headroom) counts(q *policy.Quota, m *policy.Market, t *policy.InstanceType) bool {
 	return q.Region == m.Region && q.Capacity == m.Capacity &&
 		(len(q.Families) == 0 || slices.Contains(q.Families, t.Family))

@@ -2,36 +2,36 @@ package placement
 
 import "github.com/spotter-dev/spotter/policy"
 
-// A setKind says how the values of a label are bounded.
+// A setKind specifies how the values of a label are restricted.
 type setKind uint8
 
 const (
-	// unbounded: nothing is asked, the label may be absent.
+	// unbounded: any value is allowed, and the label may be absent.
 	unbounded setKind = iota
 
-	// oneOf: the value is one of the set; with an empty set there is no label.
+	// oneOf: the value must be in the set. If the set is empty, the label must be absent.
 	oneOf
 
-	// noneOf: any value but some, or no label; the set holds what is allowed of the
-	// known ones.
+	// noneOf: some values are excluded, and the label may be absent. The set contains the known
+	// values that are allowed.
 	noneOf
 
-	// present: the label is there, its value is bounded by the set at most.
+	// present: the label must exist. The set contains the known values that are allowed.
 	present
 )
 
-// A keysets holds the requirements on every topology key but the host name: a kind and the set of
-// its domains. It does what Requirements of pkg/scheduling/requirements.go of Karpenter 1.14.1 do,
-// for keys of which all values are known.
+// A keysets contains the requirements on every topology key except the host name: a kind and the
+// set of allowed domains. It implements Requirements of pkg/scheduling/requirements.go of Karpenter
+// 1.14.1 for keys whose values are all known.
 type keysets struct {
 	kind []setKind // by key
-	bits []uint64  // by key at layout.from, domain by domain
+	bits []uint64  // sets by key, starting at layout.from, one bit per domain
 }
 
-// A layout says where the sets of the keys are stored.
+// A layout contains the positions of the sets of the keys.
 type layout struct {
-	from   []int32 // by key, one more than keys
-	values int     // in all: what the layout was made for
+	from   []int32 // start by key, and at the end the total length
+	values int     // number of values when the layout was built
 }
 
 // layOut rebuilds the layout if keys or domains were added, and reports whether it did.
@@ -63,12 +63,12 @@ func (l *layout) make() keysets {
 // of returns the set of key.
 func (s *keysets) of(l *layout, key int32) bitset { return s.bits[l.from[key]:l.from[key+1]] }
 
-// allows reports whether domain d of key is not excluded.
+// allows reports whether domain d of key is allowed.
 func (s *keysets) allows(l *layout, key, d int32) bool {
 	return s.kind[key] == unbounded || s.of(l, key).has(d)
 }
 
-// single returns the domain of key where but one is left, else -1.
+// single returns the domain of key if only one is allowed, and -1 otherwise.
 func (s *keysets) single(l *layout, key int32) int32 {
 	if s.kind[key] != oneOf {
 		return -1
@@ -86,7 +86,7 @@ func (s *keysets) copyFrom(x *keysets) {
 	copy(s.bits, x.bits)
 }
 
-// narrow keeps what x allows too.
+// narrow restricts s to what x allows too.
 func (s *keysets) narrow(l *layout, x *keysets) {
 	for key, kind := range x.kind {
 		if kind != unbounded {
@@ -108,7 +108,7 @@ func (s *keysets) narrowKey(l *layout, key int32, kind setKind, set bitset) {
 	own.and(set)
 }
 
-// require narrows s by a requirement, where its key is one of those.
+// require restricts s by a requirement if its key is a topology key.
 func (gt *groupTable) require(s *keysets, r *policy.Requirement) {
 	for key := 1; key < len(gt.table.keys); key++ {
 		if gt.table.keys[key].name != r.Key {
@@ -132,14 +132,14 @@ func (gt *groupTable) require(s *keysets, r *policy.Requirement) {
 	}
 }
 
-// meets reports whether some node that s allows meets x. A label that s does not bound may be
-// absent: that meets x only if x requires no value.
+// meets reports whether a node that s allows can satisfy x. A label that s does not restrict may be
+// absent, which satisfies x only if x requires no value.
 func (s *keysets) meets(l *layout, x *keysets) bool {
 	for key, kind := range x.kind {
 		own, set := s.kind[key], x.of(l, int32(key))
 		switch {
 		case kind == unbounded || own >= noneOf && kind >= noneOf:
-		case kind == noneOf || kind == oneOf && set.empty(): // no label will do, too
+		case kind == noneOf || kind == oneOf && set.empty(): // the label may be absent
 			if own == oneOf && !s.of(l, int32(key)).empty() && !s.of(l, int32(key)).meets(set) {
 				return false
 			}

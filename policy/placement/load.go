@@ -7,28 +7,30 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A loaded is the snapshot that a space was loaded with. When a snapshot that follows it is loaded,
-// only those nodes are rebuilt that changed, whose pods changed, or that were changed in the space
-// since.
+// A loaded describes the snapshot that a space was loaded with. When a later version of that
+// snapshot is loaded, only the nodes are rebuilt that changed, whose pods changed, or that were
+// modified in the space since.
 type loaded struct {
 	mark      policy.Mark
 	templates []policy.Template
 	zones     []string
 
-	// pods lists by node those that hold a place there.
+	// pods lists, for each node, the pods that occupy resources there.
 	pods scratch.Lists
 
-	// touched are the nodes that are not as they were loaded, and is says it by node.
+	// touched lists the nodes that were modified since they were loaded. is contains the same
+	// information, indexed by node.
 	touched []policy.NodeID
 	is      []bool
-	ids     []policy.PodID // those of one node
+	ids     []policy.PodID // scratch: the pods of one node
 
-	// renewed are the nodes that the last load rebuilt, if it rebuilt only some.
+	// renewed lists the nodes that the last load rebuilt. some reports whether that load was
+	// incremental.
 	renewed []policy.NodeID
 	some    bool
 }
 
-// holder returns the node on which p holds a place, or None.
+// holder returns the node on which p occupies resources, or None.
 func holder(p *policy.Pod) policy.NodeID {
 	if p.Phase < policy.PodStarting {
 		return policy.None
@@ -36,21 +38,21 @@ func holder(p *policy.Pod) policy.NodeID {
 	return p.Node
 }
 
-// follows reports whether s differs from the snapshot that was loaded in known slots.
+// follows reports whether s is a later version of the loaded snapshot with known differences.
 func (l *loaded) follows(s *policy.Snapshot) bool {
 	same := len(l.templates) == len(s.Templates) && len(l.zones) == len(s.Zones) &&
 		(len(s.Templates) == 0 || &l.templates[0] == &s.Templates[0]) && (len(s.Zones) == 0 || &l.zones[0] == &s.Zones[0])
 	return same && s.Follows(l.mark)
 }
 
-// Renewed lists the nodes, each once, that the last Load rebuilt, and reports whether all other
-// nodes are as the Load before it left them in the space. If it reports false, all nodes may
+// Renewed returns the nodes that the last Load rebuilt, without duplicates, and reports whether all
+// other nodes are as the previous Load left them in the space. If it reports false, any node may
 // differ.
 func (sp *Space) Renewed() (nodes []policy.NodeID, some bool) {
 	return sp.loaded.renewed, sp.loaded.some
 }
 
-// note remembers that s was loaded.
+// note records that s was loaded.
 func (l *loaded) note(s *policy.Snapshot) {
 	l.renewed, l.some = l.renewed[:0], false
 	for _, n := range l.touched {
@@ -67,7 +69,7 @@ func (l *loaded) note(s *policy.Snapshot) {
 	}
 }
 
-// touch notes that n is no longer as it was loaded.
+// touch records that n was modified since it was loaded.
 func (l *loaded) touch(n policy.NodeID) {
 	if l.mark == (policy.Mark{}) {
 		return
@@ -81,7 +83,8 @@ func (l *loaded) touch(n policy.NodeID) {
 	}
 }
 
-// reload makes sp what Load makes of s, which follows what was loaded.
+// reload updates sp to s, which must follow the loaded snapshot. The result equals that of a full
+// Load.
 func (sp *Space) reload(s *policy.Snapshot) {
 	l := &sp.loaded
 	for c := s.NodesSince(l.mark); c.Next(); {
@@ -114,7 +117,7 @@ func (sp *Space) reload(s *policy.Snapshot) {
 	l.mark, sp.reserved = s.Mark(), sp.reserved[:0]
 }
 
-// putUp puts node n of s into its slot, which is empty, with its pods.
+// putUp adds node n of s, with its pods, to its slot, which must be empty.
 func (sp *Space) putUp(s *policy.Snapshot, n policy.NodeID) {
 	if !s.Nodes[n].Live() {
 		return

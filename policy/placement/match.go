@@ -2,7 +2,7 @@ package placement
 
 import "github.com/spotter-dev/spotter/policy"
 
-// The labels and taints that have a meaning of their own here.
+// The labels and the field that this package treats specially.
 const (
 	labelHost       = "kubernetes.io/hostname"
 	labelZone       = "topology.kubernetes.io/zone"
@@ -10,7 +10,7 @@ const (
 	fieldName       = "metadata.name"
 )
 
-// daemonTolerations are those that the DaemonSet controller adds to its pods.
+// daemonTolerations are the tolerations that the DaemonSet controller adds to its pods.
 var daemonTolerations = []policy.Toleration{
 	{Key: "node.kubernetes.io/not-ready", Exists: true, Effect: policy.NoExecute},
 	{Key: "node.kubernetes.io/unreachable", Exists: true, Effect: policy.NoExecute},
@@ -20,9 +20,9 @@ var daemonTolerations = []policy.Toleration{
 	{Key: "node.kubernetes.io/unschedulable", Exists: true, Effect: policy.NoSchedule},
 }
 
-// A nodeView is what selectors see of a node. Its host name is stored outside of the labels, since
-// it alone differs between nodes that are otherwise alike. That of a node not yet bought is empty:
-// it will have one, but no pod can name it.
+// A nodeView is the part of a node that selectors match. The host name is stored apart from the
+// labels, since it is the only difference between otherwise equal nodes. The host name of a node
+// that is not yet launched is empty: it will have one, but no pod can select it.
 type nodeView struct {
 	labels     []policy.Label
 	host, name string
@@ -35,7 +35,7 @@ func (v *nodeView) label(key string) (string, bool) {
 	return policy.FindLabel(v.labels, key)
 }
 
-// meets reports whether the node meets term. A term without requirements matches nothing, as in
+// meets reports whether the node satisfies term. A term without requirements matches nothing, as in
 // Kubernetes.
 func (v *nodeView) meets(term *policy.NodeTerm) bool {
 	if len(term.Labels) == 0 && len(term.Fields) == 0 {
@@ -56,13 +56,14 @@ func (v *nodeView) meets(term *policy.NodeTerm) bool {
 	return true
 }
 
-// Selected reports whether node selector and required affinity of t match a node with labels.
+// Selected reports whether the node selector and the required affinity of t match a node with the
+// given labels.
 func Selected(t *policy.Template, labels []policy.Label) bool {
 	v := nodeView{labels: labels}
 	return v.wantedBy(t)
 }
 
-// wantedBy reports whether node selector and required affinity of t match.
+// wantedBy reports whether the node selector and the required affinity of t match the node.
 func (v *nodeView) wantedBy(t *policy.Template) bool {
 	for i := range t.NodeSelector {
 		value, there := v.label(t.NodeSelector[i].Key)
@@ -81,8 +82,8 @@ func (v *nodeView) wantedBy(t *policy.Template) bool {
 	return false
 }
 
-// namesNode reports whether t's selector or affinity can tell two nodes apart
-// that differ in their names only.
+// namesNode reports whether the selector or the affinity of t can distinguish two nodes that differ
+// only in their names.
 func namesNode(t *policy.Template) bool {
 	for i := range t.NodeSelector {
 		if t.NodeSelector[i].Key == labelHost {
@@ -106,8 +107,8 @@ func termNamesNode(term *policy.NodeTerm) bool {
 	return len(term.Fields) > 0
 }
 
-// portsConflict reports whether pods of a and b cannot share a node. An empty
-// address or 0.0.0.0 is every address, an empty protocol is TCP.
+// portsConflict reports whether host ports in a and b conflict, so that their pods cannot share a
+// node. An empty address or 0.0.0.0 means every address, and an empty protocol means TCP.
 func portsConflict(a, b []policy.HostPort) bool {
 	for i := range a {
 		for k := range b {

@@ -2,10 +2,11 @@ package placement
 
 import "github.com/spotter-dev/spotter/policy"
 
-// Notices returns a drain for every node of a pool that is under notice and that no controller is
-// draining yet. It does not wait for replacements: the node is taken whether they are ready or not.
-// A drain by Spotter that still waits for a replacement is ordered again, without waiting. A node
-// that is not yet initialized has no pods that could be moved.
+// Notices returns a drain for every node of a pool that is under notice and that no other
+// controller is draining. The drains do not wait for replacements, because the provider takes the
+// node whether they are ready or not. A drain by Spotter that still waits for a replacement is
+// issued again, without waiting. Nodes that are not initialized are skipped, since they run no pods
+// that could be moved.
 func Notices(s *policy.Snapshot) []policy.Drain {
 	var drains []policy.Drain
 	noticed, known := s.UnderNotice()

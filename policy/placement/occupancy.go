@@ -2,8 +2,9 @@ package placement
 
 import "github.com/spotter-dev/spotter/policy"
 
-// An occupancy holds the nodes and the pods bound to them. What is free on a node is what it offers
-// less the requests of its pods, and a shared claim has as many users as there are pods that hold it.
+// An occupancy contains the nodes and the pods bound to them. The free resources of a node are its
+// allocatable resources minus the requests of its pods. The users of a shared claim are the pods
+// that use it.
 type occupancy struct {
 	table *classTable
 
@@ -12,14 +13,14 @@ type occupancy struct {
 	slots []slot
 	nodes []node
 
-	// ids and bounds are what the pod lists of nodes were cut from by list, and ends
-	// is where those end, by node.
+	// ids and bounds are the arrays that list divides into the pod lists of nodes. ends contains
+	// the end of each node's list.
 	ids    []policy.PodID
 	bounds []bound
 	ends   []int32
 }
 
-// A slot is what every check reads of a node; it fits a cache line.
+// A slot contains the data of a node that every check reads. It fits into a cache line.
 type slot struct {
 	free       policy.Resources
 	class      int32
@@ -29,17 +30,17 @@ type slot struct {
 	state      state
 }
 
-// A node is the rest.
+// A node contains the other data of a node.
 type node struct {
 	name, host  string
 	allocatable policy.Resources
-	daemons     policy.Resources // requests of the DaemonSet pods bound here
+	daemons     policy.Resources // requests of the bound DaemonSet pods
 
-	// assumedCPU and assumedMemory are what scoring assumes of the pods here
-	// that state no request.
+	// assumedCPU and assumedMemory are the requests that scoring assumes for the bound pods that
+	// state none.
 	assumedCPU, assumedMemory int64
 
-	// extended is what is free of each extended resource, by its number.
+	// extended is the free quantity of each extended resource, indexed by its number.
 	extended []int64
 
 	// pods are ascending; bound is parallel to it.
@@ -48,27 +49,27 @@ type node struct {
 	claims []claimUse
 }
 
-// A bound is what must be known of a pod to take it off its node again.
+// A bound is the data of a pod that is required to unbind it.
 type bound struct {
 	template    policy.TemplateID
 	terminating bool
 }
 
-// A state is what a node's phase and health mean for scheduling, in order.
+// A state summarises a node's phase and health for scheduling. The states are in order.
 type state uint8
 
 const (
 	absent  state = iota
 	coming        // not yet a Node object
-	joined        // a Node object, not ready for pods yet
-	failing       // its kubelet fails
-	ready         // takes pods
-	closed        // being emptied
+	joined        // a Node object, not yet ready for pods
+	failing       // initialized, but no longer ready
+	ready         // accepts pods
+	closed        // being drained
 	leaving       // being deleted
 )
 
-// exists reports whether there is a Node object: only then is the node's zone
-// a domain of topology spread.
+// exists reports whether there is a Node object. Only then does the zone of the node count as a
+// domain of topology spread.
 func (s state) exists() bool { return s >= joined }
 
 func stateOf(n *policy.Node) state {
@@ -90,13 +91,13 @@ func stateOf(n *policy.Node) state {
 	return ready
 }
 
-// emptied returns an occupancy without nodes in the memory of oc.
+// emptied returns an occupancy without nodes that reuses the memory of oc.
 func (oc *occupancy) emptied() occupancy {
 	return occupancy{slots: oc.slots[:0], nodes: oc.nodes[:0], ids: oc.ids, bounds: oc.bounds, ends: oc.ends}
 }
 
-// list fills the pod lists of all nodes, which are empty. It cuts them from two arrays,
-// so that this allocates nothing more.
+// list fills the pod lists of all nodes, which must be empty. The lists are parts of two shared
+// arrays, so that no further memory is allocated.
 func (oc *occupancy) list(pods []policy.Pod) {
 	oc.ends = resize(oc.ends, len(oc.nodes))
 	holds := func(p *policy.Pod) bool {
@@ -134,7 +135,8 @@ func (oc *occupancy) grow(n int) {
 	oc.nodes = append(oc.nodes, make([]node, n-len(oc.nodes))...)
 }
 
-// burden adds (1) what a pod of k adds to n apart from its requests, or removes it (-1).
+// burden adds (delta 1) or removes (delta -1) everything that a pod of k uses on n apart from its
+// requests.
 func (oc *occupancy) burden(k *kind, n policy.NodeID, delta int64) {
 	nd := &oc.nodes[n]
 	if k.daemon {
@@ -148,7 +150,7 @@ func (oc *occupancy) burden(k *kind, n policy.NodeID, delta int64) {
 	}
 }
 
-// daemonsMissing returns what DaemonSet pods not yet bound to n will request.
+// daemonsMissing returns the requests of the DaemonSet pods that are not yet bound to n.
 func (oc *occupancy) daemonsMissing(n policy.NodeID) policy.Resources {
 	return oc.table.daemonsOf(oc.slots[n].class).Minus(oc.nodes[n].daemons).Max(policy.Resources{})
 }
@@ -179,12 +181,12 @@ func (oc *occupancy) checkVolumes(k *kind, p *policy.Pod, n policy.NodeID) Resul
 	return OK
 }
 
-// inVolumeZone reports whether n is where the zonal volumes of p, a pod of k, are bound.
+// inVolumeZone reports whether n is in the zone of the zonal volumes of p, which is a pod of k.
 func (oc *occupancy) inVolumeZone(k *kind, p *policy.Pod, n policy.NodeID) bool {
 	return !k.volumes.zonal || p.VolumeZone < 0 || p.VolumeZone == oc.table.classes[oc.slots[n].class].zone
 }
 
-// checkAttach compares the volumes that a pod of k adds with the node's limit.
+// checkAttach checks the volumes that a pod of k adds against the node's limit.
 func (oc *occupancy) checkAttach(k *kind, n policy.NodeID) Result {
 	s, added := &oc.slots[n], k.volumes.own
 	for _, c := range k.volumes.claims {
@@ -207,7 +209,7 @@ func (nd *node) uses(claim int32) int32 {
 	return 0
 }
 
-// attach adds or takes off the volumes of one pod of kind k.
+// attach attaches (delta 1) or detaches (delta -1) the volumes of a pod of kind k.
 func (oc *occupancy) attach(k *kind, n policy.NodeID, delta int32) {
 	s, nd := &oc.slots[n], &oc.nodes[n]
 	s.volumes += delta * k.volumes.own
@@ -236,7 +238,7 @@ func (oc *occupancy) attach(k *kind, n policy.NodeID, delta int32) {
 	}
 }
 
-// domain returns the domain of node n by key, -1 without one.
+// domain returns the domain of node n by key, or -1 if n lacks the label.
 func (oc *occupancy) domain(key int32, n policy.NodeID) int32 {
 	if key == keyHost {
 		return int32(n)
@@ -244,13 +246,13 @@ func (oc *occupancy) domain(key int32, n policy.NodeID) int32 {
 	return oc.table.classes[oc.slots[n].class].domain[key]
 }
 
-// A claim is a volume claim that pods share.
+// A claim is a PersistentVolumeClaim that pods share.
 type claim struct {
 	namespace, name string
-	users           int32 // pods in the cluster that hold it
+	users           int32 // number of pods in the cluster that use it
 }
 
-// A claimUse counts the pods of a node that hold a shared claim.
+// A claimUse is the number of pods on a node that use a shared claim.
 type claimUse struct{ claim, pods int32 }
 
 func (oc *occupancy) claimOf(namespace, name string) int32 {

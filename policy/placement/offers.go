@@ -8,17 +8,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// refusalMemory is how long a market that refused us is not asked again.
+// refusalMemory is the time for which a market that refused a launch is not tried again.
 const refusalMemory = 30 * time.Minute
 
-// MarketsMax is the most markets that one launch names. More of them would only add more expensive
-// ones.
+// MarketsMax is the maximum number of markets in one launch. Further markets would only be more
+// expensive.
 const MarketsMax = 15
 
-// NodeLabels returns the labels that a node bought for pool in market m will
-// carry, ascending by key: those of its type, of the pool, and above both what
-// Kubernetes and its provisioner say of every node. Only the host name is left
-// out, which no two nodes share.
+// NodeLabels returns the labels of a node launched for pool in market m, ascending by key: the
+// labels of its type, those of the pool, and with precedence over both, those that Kubernetes and
+// the provisioner set on every node. The host name is omitted, because it differs for every node.
 func NodeLabels(types []policy.InstanceType, zones []string, pool *policy.Pool, m *policy.Market) []policy.Label {
 	t := &types[m.Type]
 	labels := make([]policy.Label, 0, 7+len(t.Labels)+len(pool.Labels))
@@ -34,7 +33,7 @@ func NodeLabels(types []policy.InstanceType, zones []string, pool *policy.Pool, 
 	return withLabels(withLabels(labels, pool.Labels), t.Labels)
 }
 
-// withLabels inserts more into labels, both ascending, where the key is not there.
+// withLabels inserts the labels of more whose keys are not in labels. Both lists must be ascending.
 func withLabels(labels, more []policy.Label) []policy.Label {
 	i := 0
 	for _, l := range more {
@@ -48,17 +47,15 @@ func withLabels(labels, more []policy.Label) []policy.Label {
 	return labels
 }
 
-// Offers returns what can be bought for pool with the given capacity type now,
-// in the order of the pool's markets. A market that refused us within the last
-// half hour is left out. The price is what one more node costs with its fees, beyond
-// what was paid for in advance.
+// Offers returns the offers for pool with the given capacity type at Snapshot.Now, in the order of
+// the pool's markets. Markets that refused a launch within the last half hour are omitted. The
+// price is the marginal cost of one node including fees, after commitments.
 func Offers(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType) []Offer {
 	return offersUnder(s, billing.CoverageOf(s), pool, capacity)
 }
 
-// Sales returns what Offers does without labels and taints, for those who ask what
-// is sold at what price and not whether pods may run there: to make labels costs
-// far more than all the rest of an offer.
+// Sales returns the same offers as Offers, without labels and taints. It is for callers that need
+// only prices and sizes: building the labels costs far more than the rest of an offer.
 func Sales(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType) []Offer {
 	cover, markets := billing.CoverageOf(s), OpenMarkets(s, pool, capacity)
 	offers := make([]Offer, 0, len(markets))
@@ -68,8 +65,8 @@ func Sales(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType)
 	return offers
 }
 
-// OffersIn returns the offers of Offers in the given markets alone, in their order.
-// It saves to make out the others where a few of many are wanted.
+// OffersIn returns the offers in the given markets, in their order. It is cheaper than Offers if
+// only a few markets are needed. It does not check whether the markets are open.
 func OffersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) []Offer {
 	cover := billing.CoverageOf(s)
 	offers := make([]Offer, 0, len(markets))
@@ -79,19 +76,19 @@ func OffersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID)
 	return offers
 }
 
-// Tags keeps the labels of what is offered to a pool from step to step: to make them
-// costs more than all the rest of an offer, and they hardly ever change. The zero
-// value is ready; it serves one goroutine at a time.
+// Tags caches the labels of offers to a pool between steps: building them costs more than the rest
+// of an offer, and they rarely change. The zero value is ready to use. It must not be used
+// concurrently.
 type Tags struct{ made []tagged } // by market
 
-// A tagged is what labels were made of, and the labels.
+// A tagged contains labels and the values from which they were built.
 type tagged struct {
 	capacity                       policy.CapacityType
 	pool, name, arch, region, zone string
 	ofPool, ofType, labels         []policy.Label
 }
 
-// OffersIn returns what the function of this name does.
+// OffersIn is like the function [OffersIn], except that it uses cached labels.
 func (x *Tags) OffersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) []Offer {
 	cover := billing.CoverageOf(s)
 	offers := make([]Offer, 0, len(markets))
@@ -103,8 +100,9 @@ func (x *Tags) OffersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy
 	return offers
 }
 
-// Labels returns what NodeLabels does. Lists are never written, and the source lists are kept alive
-// here, so that no other list is allocated at the address of one of them.
+// Labels is like [NodeLabels], except that it uses cached labels. Label lists are never modified.
+// The cache keeps the source lists alive, so that no other list can be allocated at the same
+// address.
 func (x *Tags) Labels(s *policy.Snapshot, pool *policy.Pool, id policy.MarketID) []policy.Label {
 	if len(x.made) != len(s.Markets) {
 		x.made = make([]tagged, len(s.Markets))
@@ -122,12 +120,12 @@ func (x *Tags) Labels(s *policy.Snapshot, pool *policy.Pool, id policy.MarketID)
 	return k.labels
 }
 
-// OpenMarkets returns the markets that Offers has offers of.
+// OpenMarkets returns the markets of the offers that Offers returns.
 func OpenMarkets(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType) []policy.MarketID {
 	return slices.DeleteFunc(MarketsOf(s, pool, capacity), func(m policy.MarketID) bool { return !Open(s, m) })
 }
 
-// offersUnder returns the offers at the prices that cover leaves.
+// offersUnder returns the offers at the prices that result from cover.
 func offersUnder(s *policy.Snapshot, cover *billing.Coverage, pool policy.PoolID,
 	capacity policy.CapacityType) []Offer {
 	var offers []Offer
@@ -137,7 +135,7 @@ func offersUnder(s *policy.Snapshot, cover *billing.Coverage, pool policy.PoolID
 	return offers
 }
 
-// MarketsOf returns the markets of pool that have the given capacity type.
+// MarketsOf returns the markets of pool with the given capacity type.
 func MarketsOf(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType) []policy.MarketID {
 	var markets []policy.MarketID
 	for _, m := range s.Pools[pool].Markets {
@@ -148,15 +146,15 @@ func MarketsOf(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityT
 	return markets
 }
 
-// Open reports whether m is offered, has not refused us lately and, if it is an
-// auction, charges no more than the node is worth.
+// Open reports whether m is offered, has not refused a launch recently and, if it is an auction,
+// does not cost more than on demand.
 func Open(s *policy.Snapshot, m policy.MarketID) bool {
 	x := &s.Markets[m]
 	refused := x.Experience.Refused
 	return x.Offered && (refused == 0 || s.Now.Sub(refused) >= refusalMemory) && !x.Outpriced()
 }
 
-// OfferOf returns the offer for pool in market m at the price that cover leaves.
+// OfferOf returns the offer for pool in market m at the price that results from cover.
 func OfferOf(s *policy.Snapshot, cover *billing.Coverage, pool policy.PoolID, m policy.MarketID) Offer {
 	o := saleOf(s, cover, pool, m)
 	o.Labels, o.Taints = NodeLabels(s.Types, s.Zones, &s.Pools[pool], &s.Markets[m]), s.Pools[pool].Taints
@@ -172,9 +170,8 @@ func saleOf(s *policy.Snapshot, cover *billing.Coverage, pool policy.PoolID, m p
 	}
 }
 
-// BidIn returns the most to pay in m where it takes bids, else 0. A node is
-// charged the market's price whatever was bid, so the bid is the on-demand price of
-// the node.
+// BidIn returns the bid for a node in m if m takes bids, and 0 otherwise. A node is charged the
+// market price whatever the bid, so the bid is based on the on-demand price of the node.
 func BidIn(m *policy.Market) policy.Money {
 	if !m.Auction() {
 		return 0
@@ -182,8 +179,8 @@ func BidIn(m *policy.Market) policy.Money {
 	return policy.Bid(max(m.OnDemand, m.Charge()))
 }
 
-// Bid returns the highest bid for a node of pool in one of its auctions. A steer
-// carries it for whoever buys for the pool. It is 0 without auctions.
+// Bid returns the highest bid for a node of pool in any of its auctions, or 0 without auctions. A
+// steer passes it to the provisioner of the pool.
 func Bid(s *policy.Snapshot, pool policy.PoolID) policy.Money {
 	bid := policy.Money(0)
 	for _, m := range s.Pools[pool].Markets {
@@ -192,10 +189,11 @@ func Bid(s *policy.Snapshot, pool policy.PoolID) policy.Money {
 	return bid
 }
 
-// Named returns what of markets, cheapest first, one launch names: of one capacity type, at most
-// MarketsMax, or the first alone if it is an auction, where a bid is for one
-// class of machine. Where the first was paid for in advance, others are named only
-// if they cost no more beyond that: the provider chooses by list prices.
+// Named returns the markets that one launch names, given markets with the cheapest first. They have
+// one capacity type and are at most MarketsMax. If the first market is an auction, it is the only
+// one, because a bid applies to one class of machine. If commitments pay for a node in the first
+// market, others are named only if they cost no more after commitments, since the provider chooses
+// by list price.
 func Named(s *policy.Snapshot, cover *billing.Coverage, markets []policy.MarketID) []policy.MarketID {
 	if len(markets) == 0 {
 		return nil

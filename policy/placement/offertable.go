@@ -7,101 +7,99 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An Offer is a market in which new nodes can be bought for a pool.
+// An Offer is a market in which new nodes can be launched for a pool.
 type Offer struct {
 	Pool   policy.PoolID
 	Market policy.MarketID
 
-	// Price is the cost of one node for one hour.
+	// Price is the cost per node-hour.
 	Price policy.Money
 
-	// Allocatable is what pods may use of a new node, DaemonSet pods
-	// included: what those request is taken off here. VolumesMax is the
-	// number of volumes that can be attached, 0 for no known limit, and
-	// GPUResource what Allocatable.GPU counts.
+	// Allocatable is the resources that pods can use on a new node, including DaemonSet pods, whose
+	// requests this package subtracts. VolumesMax is the number of volumes that can be attached; 0
+	// means no known limit. GPUResource is the extended resource that Allocatable.GPU counts.
 	Allocatable policy.Resources
 	VolumesMax  int32
 	GPUResource string
 
-	// Labels and Taints are those that a new node will carry, its host name
-	// left out. They are kept, and must not be written afterwards.
+	// Labels and Taints are those of a new node, without its host name. The space keeps the lists,
+	// so they must not be modified afterwards.
 	Labels []policy.Label
 	Taints []policy.Taint
 
-	// Capacity is what the machine has in all, which limits of pools count.
+	// Capacity is the total resources of the machine, which count against the limits of pools.
 	Capacity policy.Resources
 
-	// Max is the most nodes to buy here; 0 means no bound.
+	// Max is the maximum number of nodes to launch; 0 means no limit.
 	Max int
 
-	// Choice numbers the values of the labels that its pool leaves open: what is sold in one
-	// market is offered once for each combination of them.
+	// Choice numbers the combinations of values of the labels that the pool leaves open. A market
+	// has one offer for each combination.
 	Choice int
 }
 
-// A Bin is a node to be bought: the pods meant for it and the offers that hold
-// them all.
+// A Bin is a node to launch: its pods and the offers that can run all of them.
 type Bin struct {
-	// Pods are indices into the pods that were given.
+	// Pods are indices into the given pods.
 	Pods []int
 
-	// Offers are indices into the offers that were given, all of one pool,
-	// cheapest first and then by market.
+	// Offers are indices into the given offers. They belong to one pool and are sorted by price,
+	// then market.
 	Offers []int
 }
 
-// A offerTable holds offers in the form in which they are compared with pods. A
-// position is the rank of an offer by price, then market.
+// An offerTable contains offers in a form that is fast to compare with pods. A position is the rank
+// of an offer by price, then market.
 type offerTable struct {
 	offers  []Offer
-	filled  []Offer // those that the offerTable was filled with; a copy, compared with others
-	version uint64  // of these, 0 for none
-	shares  bool    // all offers of a pool bear the same DaemonSets: those of shared
+	filled  []Offer // copy of the offers from which the table was built, to compare with others
+	version uint64  // version of the offers, 0 if unknown
+	shares  bool    // all offers of a pool have the same DaemonSets, listed in shared
 	rank    []int   // offer by position
 	class   []int32
 	shape   []int32
 	pool    []int32
 
-	// goods are what does not come of prices, by offer; shapes are kinds in the order of
-	// positions, and shapeOf is scratch.
+	// goods contains the data of each offer that does not depend on prices. kinds are the distinct
+	// shapes; shapes are the same in the order of positions. shapeOf is scratch.
 	goods   []good
 	kinds   []shape
 	shapeOf []int32
 
 	shapes  []shape
 	ofShape []bitset
-	ofPool  []bitset // pools in the order in which the offers name them
+	ofPool  []bitset // by pool, in the order of their first offers
 	shared  [][]policy.TemplateID
 	all     bitset
 
-	// fits are, by relaxation, the positions whose labels and taints suit it; nil until they are
-	// needed.
+	// fits contains, for each relaxation, the positions whose labels and taints suit it; nil until
+	// it is needed.
 	fits []bitset
 
-	// ofDomain are the positions by topology key and domain, shifted by one:
-	// entry 0 are those without the label. Only keys in use are filled.
+	// ofDomain contains the positions by topology key and domain. Domains are shifted by one: entry
+	// 0 is for offers without the label. Only keys in use are filled.
 	ofDomain [][]bitset
 
-	freed []bitset // of other positions, to be used again
+	freed []bitset // unused sets, for reuse
 }
 
-// A good is what is for sale at some price.
+// A good is the part of an offer that does not depend on its price.
 type good struct{ class, kind, pool int32 }
 
-// A shape is the room that one node leaves to pods when its DaemonSet pods run.
+// A shape is the capacity that a node provides to pods in addition to its DaemonSet pods.
 type shape struct {
 	free       policy.Resources
 	volumesMax int32
 	gpu        int16
 }
 
-// offerTablesMax is how many offerTables a space keeps: one for each capacity type, for
-// two sets of pods that are tried in turn.
+// offerTablesMax is the number of tables that a space keeps: one for each capacity type, for two
+// sets of pods that are tried alternately.
 const offerTablesMax = 4
 
-// offerTableOf returns offers as an offerTable. Many sets of pods are tried on the same offers, so
-// the last tables are kept, the latest first. The result is in use until the next batch is
-// prepared. A version in b other than 0 identifies its offers: a table of the same version is used
+// offerTableOf returns the table of offers. Many sets of pods are tried on the same offers, so the
+// last tables are kept, most recently used first. The result is in use until the next batch is
+// prepared. A nonzero version in b identifies its offers: a table of the same version is used
 // without a comparison. If only prices differ from an earlier version, its table is repriced.
 func (cache *offerCache) offerTableOf(offers []Offer, b *Batch) *offerTable {
 	at, version := -1, b.OffersVersion
@@ -132,15 +130,14 @@ func (cache *offerCache) offerTableOf(offers []Offer, b *Batch) *offerTable {
 	}
 	ot := cache.offerTables[at]
 	copy(cache.offerTables[1:at+1], cache.offerTables[:at])
-	cache.offerTables[0], ot.offers = ot, offers // their bounds may be others
+	cache.offerTables[0], ot.offers = ot, offers // their Max may differ
 	if version != 0 {
 		ot.version = version
 	}
 	return ot
 }
 
-// sameOffers reports whether the offerTable of offers would be the same but for the bounds
-// on what is bought.
+// sameOffers reports whether the table of offers would be the same except for Max.
 func (ot *offerTable) sameOffers(offers []Offer) bool {
 	if len(offers) != len(ot.filled) {
 		return false
@@ -153,8 +150,8 @@ func (ot *offerTable) sameOffers(offers []Offer) bool {
 	return ot.sameButPrices(offers)
 }
 
-// sameButPrices reports whether the offerTable of offers would be the same except for prices and
-// bounds. Lists of labels and taints are compared by address, as they are never written.
+// sameButPrices reports whether the table of offers would be the same except for prices and Max.
+// Lists of labels and taints are compared by address, since they are never modified.
 func (ot *offerTable) sameButPrices(offers []Offer) bool {
 	if len(offers) != len(ot.filled) {
 		return false
@@ -171,7 +168,7 @@ func (ot *offerTable) sameButPrices(offers []Offer) bool {
 }
 
 // A listKey identifies lists of labels and taints by their address. Lists are shared between nodes
-// and never written, so that lists at one address are equal.
+// and never modified, so lists at the same address are equal.
 type listKey struct {
 	labels          *policy.Label
 	taints          *policy.Taint
@@ -224,7 +221,7 @@ func (cache *offerCache) newOfferTable(offers []Offer, b *Batch) *offerTable {
 	return ot
 }
 
-// reprice gives the offerTable the prices of offers.
+// reprice sets the prices of the table to those of offers.
 func (ot *offerTable) reprice(offers []Offer) {
 	for i := range offers {
 		ot.filled[i].Price = offers[i].Price
@@ -242,7 +239,7 @@ func (ot *offerTable) sort() {
 	})
 }
 
-// arrange fills what is known by position.
+// arrange builds the fields that are indexed by position.
 func (ot *offerTable) arrange() {
 	ot.class, ot.shape, ot.pool, ot.shapes = ot.class[:0], ot.shape[:0], ot.pool[:0], ot.shapes[:0]
 	for _, list := range [...][]bitset{ot.ofShape, ot.ofPool} {
@@ -251,7 +248,7 @@ func (ot *offerTable) arrange() {
 		}
 	}
 	ot.free()
-	shapeOf := resize(ot.shapeOf, len(ot.kinds)) // one more than the shape, by kind
+	shapeOf := resize(ot.shapeOf, len(ot.kinds)) // by kind: index of the shape plus one
 	for at, i := range ot.rank {
 		g := &ot.goods[i]
 		if shapeOf[g.kind] == 0 {
@@ -279,7 +276,7 @@ func (ot *offerTable) indexPools() {
 	}
 }
 
-// free discards the sets that are computed by position when needed.
+// free discards the sets by position that are computed on demand.
 func (ot *offerTable) free() {
 	for s, fit := range ot.fits {
 		if fit != nil {
@@ -291,7 +288,7 @@ func (ot *offerTable) free() {
 	}
 }
 
-// newSet returns a set of no positions.
+// newSet returns an empty set of positions.
 func (ot *offerTable) newSet() bitset {
 	last := len(ot.freed) - 1
 	if last < 0 {
@@ -303,7 +300,7 @@ func (ot *offerTable) newSet() bitset {
 	return set
 }
 
-// divide fills ofDomain for key.
+// divide builds ofDomain for key.
 func (ot *offerTable) divide(table *classTable, key int32) {
 	for len(ot.ofDomain) <= int(key) {
 		ot.ofDomain = append(ot.ofDomain, nil)
@@ -323,7 +320,7 @@ func (ot *offerTable) divide(table *classTable, key int32) {
 	ot.ofDomain[key] = by
 }
 
-// divideAll fills ofDomain for all keys, and makes place for what suits each relaxation.
+// divideAll builds ofDomain for all keys, and extends fits to all relaxations.
 func (ot *offerTable) divideAll(sp *Space) {
 	for key := 1; key < len(sp.table.keys); key++ {
 		ot.divide(&sp.table, int32(key))
@@ -333,12 +330,13 @@ func (ot *offerTable) divideAll(sp *Space) {
 	}
 }
 
-// daemonPort reports whether a DaemonSet of class has a port that k wants.
+// daemonPort reports whether a DaemonSet pod on nodes of class uses a host port that k requests.
 func (ct *classTable) daemonPort(k *kind, class int32) bool {
 	return ct.portDaemon(k, class) != policy.None
 }
 
-// portDaemon returns a DaemonSet of class that has a port which k wants, None without one.
+// portDaemon returns a DaemonSet that runs on nodes of class and uses a host port that k requests,
+// or None.
 func (ct *classTable) portDaemon(k *kind, class int32) policy.TemplateID {
 	for _, t := range k.ports {
 		if ct.kinds[t].daemon && ct.suits(t, class, "", "") == OK {
@@ -348,7 +346,7 @@ func (ct *classTable) portDaemon(k *kind, class int32) policy.TemplateID {
 	return policy.None
 }
 
-// holds reports whether a node of this shape has room for all of need.
+// holds reports whether a node of this shape can run pods with total requests of need.
 func (s *shape) holds(need *policy.Resources, gpu int16, volumes int32) bool {
 	return need.Pods <= s.free.Pods &&
 		(need.CPU == 0 || need.CPU <= s.free.CPU) &&
@@ -358,10 +356,10 @@ func (s *shape) holds(need *policy.Resources, gpu int16, volumes int32) bool {
 		(volumes == 0 || s.volumesMax == 0 || volumes <= s.volumesMax)
 }
 
-// An offerCache keeps the tables of what was offered last.
+// An offerCache keeps the most recently used offer tables.
 type offerCache struct {
 	table *classTable
 
-	// offerTables are the last that offers were put on, the latest first.
+	// offerTables are in order of use, most recently used first.
 	offerTables []*offerTable
 }

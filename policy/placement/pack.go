@@ -8,14 +8,15 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Packing is a set of new nodes for pods.
+// A Packing is an assignment of pods to new nodes.
 type Packing struct {
 	Bins     []Bin
-	Unplaced []int        // pods that no offer holds
-	Total    policy.Money // price per hour of the first offer of every bin
+	Unplaced []int        // pods that fit no offer
+	Total    policy.Money // price per hour of the first offers of all bins
 }
 
-// Quality compares Total with a price per hour that no nodes of offers for the same pods are below.
+// Quality describes how far Total is from optimal, using a lower bound of the hourly price of any
+// packing of the same pods onto nodes of offers.
 func (p *Packing) Quality(sp *Space, pods []policy.Pod, offers []Offer) string {
 	lowest := func(need *policy.Resources) policy.Money {
 		price := p.Total
@@ -27,7 +28,7 @@ func (p *Packing) Quality(sp *Space, pods []policy.Pod, offers []Offer) string {
 		return price
 	}
 	var demand policy.Resources
-	largest := policy.Money(0) // the price of a node for the pod that needs the most expensive one
+	largest := policy.Money(0) // price of a node for the pod that needs the most expensive one
 	for i := range p.Bins {
 		for _, k := range p.Bins[i].Pods {
 			requests := &sp.table.kinds[pods[k].Template].requests
@@ -36,51 +37,51 @@ func (p *Packing) Quality(sp *Space, pods []policy.Pod, offers []Offer) string {
 		}
 	}
 	parts := policy.Money(FloorOf(offers).Cost(demand) * float64(policy.Dollar))
-	bound := max(largest, parts, min(lowest(&demand), 2*lowest(&policy.Resources{}))) // one node, or two
+	bound := max(largest, parts, min(lowest(&demand), 2*lowest(&policy.Resources{}))) // one node, or at least two
 	if p.Total <= bound {
 		return "no packing costs less"
 	}
 	return fmt.Sprintf("no packing costs less than %s", bound.Short())
 }
 
-// sizesMax is the number of sizes of nodes that Pack tries.
+// sizesMax is the maximum number of node sizes that Pack tries.
 const sizesMax = 3
 
-// A filling says how claims are filled. The zero filling is Karpenter's: a claim takes pods while any
-// node holds them.
+// A filling is a way to fill claims. The zero filling is Karpenter's: a claim accepts pods while
+// any node can run them.
 type filling struct {
-	// bounds reports that claims hold no more than size, and are tried in the order in which they
-	// were opened. Pods that request more by themselves are placed first.
+	// bounds limits the total requests of a claim to size, and tries claims in the order in which
+	// they were opened. Pods that request more than size are placed first.
 	bounds bool
 	size   policy.Resources
 
-	// claims is the number of claims that are bounded; 0 means all.
+	// claims is the number of claims that are limited; 0 means all.
 	claims int
 
-	// tight bounds a claim for a pod that requests more than size to the room on the cheapest node
-	// for it.
+	// tight limits a claim for a pod that requests more than size to the capacity of the cheapest
+	// node that can run it.
 	tight bool
 
-	// pinned gives each claim the topology domains of the cheapest node for its first pod, so that
-	// pods that must run near or away from others know where these are.
+	// pinned restricts each claim to the topology domains of the cheapest node for its first pod,
+	// so that the domains are known to pods with affinity or anti-affinity.
 	pinned bool
 }
 
 // Provision returns the nodes that Karpenter's scheduler requests if pods may run only on new nodes
-// and have no preferences. The space is used as scratch and restored.
+// and have no preferences. It modifies the space temporarily and restores it.
 func Provision(sp *Space, pods []policy.Pod, offers []Offer) Packing {
 	return sp.solver.pack(pods, offers, func() []filling { return []filling{{}} })
 }
 
-// Pack returns the cheapest of several packings: that of Provision, and what it would be if nodes had
-// no more room than those of the sizes that suit the pods best. The space is used as scratch and left
-// as it was.
+// Pack returns the cheapest of several packings: that of Provision, and those that result if nodes
+// are limited to the sizes that suit the pods best. It modifies the space temporarily and restores
+// it.
 func Pack(sp *Space, pods []policy.Pod, offers []Offer) Packing {
 	return sp.solver.pack(pods, offers, sp.solver.fillings)
 }
 
-// pack returns the cheapest packing of some fillings. Where each leaves pods without a node, it tries
-// them pinned.
+// pack returns the cheapest packing of several fillings. If every filling leaves pods unplaced, it
+// also tries each of them pinned.
 func (sv *Solver) pack(pods []policy.Pod, offers []Offer, fillings func() []filling) (best Packing) {
 	b := Batch{Pods: pods, Offers: offers, NewOnly: true, IgnorePreferences: true}
 	related := sv.sp.related(pods)
@@ -91,7 +92,7 @@ func (sv *Solver) pack(pods []policy.Pod, offers []Offer, fillings func() []fill
 	}
 	sv.Prepare(&b)
 	b.Draw = func(_ int, key string, ties []string) int { return sv.offerTable.cheapest(key, ties) }
-	best.Unplaced = make([]int, len(pods)+1) // more than any filling leaves
+	best.Unplaced = make([]int, len(pods)+1) // one more than any filling can leave
 	list := fillings()
 	for _, f := range list {
 		sv.try(f, &best)
@@ -105,7 +106,8 @@ func (sv *Solver) pack(pods []policy.Pod, offers []Offer, fillings func() []fill
 	return best
 }
 
-// try packs with f, and replaces best if it leaves fewer pods or costs less.
+// try packs with f, and replaces best if the result leaves fewer pods unplaced, or as many at a
+// lower cost.
 func (sv *Solver) try(f filling, best *Packing) {
 	sv.filling = f
 	sv.run()
@@ -127,7 +129,7 @@ func (cs *claimSet) left() int {
 	return n
 }
 
-// cost returns what the claims cost at the cheapest of their offers.
+// cost returns the total price per hour of the claims at their cheapest offers.
 func (cs *claimSet) cost() (total policy.Money) {
 	for _, c := range cs.opened {
 		total += cs.sv.offerTable.priceAt(c.alive.next(0))
@@ -137,7 +139,7 @@ func (cs *claimSet) cost() (total policy.Money) {
 
 func (ot *offerTable) priceAt(position int32) policy.Money { return ot.offers[ot.rank[position]].Price }
 
-// related reports whether topology decides where some of pods may run.
+// related reports whether topology restricts where some of pods can run.
 func (sp *Space) related(pods []policy.Pod) bool {
 	return slices.ContainsFunc(pods, func(p policy.Pod) bool {
 		k := &sp.table.kinds[p.Template]
@@ -145,7 +147,7 @@ func (sp *Space) related(pods []policy.Pod) bool {
 	})
 }
 
-// fillings returns the ways in which Pack fills claims.
+// fillings returns the fillings that Pack tries.
 func (sv *Solver) fillings() []filling {
 	list := []filling{{}}
 	if len(sv.b.Pods) == 1 {
@@ -164,8 +166,9 @@ func (sv *Solver) fillings() []filling {
 	return list
 }
 
-// sizes returns the room on nodes of the shapes of which several would hold the demand at the lowest
-// price if pods could be cut in pieces. Devices are left out: most pods need none.
+// sizes returns the free resources of the node shapes that would provide the demand at the lowest
+// prices if pods were divisible. Shapes that can run the whole demand on one node are excluded.
+// Accelerators are ignored, because most pods request none.
 func (sv *Solver) sizes() (sizes []policy.Resources) {
 	type ranked struct {
 		free policy.Resources
@@ -209,7 +212,7 @@ func (sv *Solver) largeFirst() {
 	slices.SortStableFunc(sv.queue, func(x, y int32) int { return cmp.Compare(within(x), within(y)) })
 }
 
-// pin leaves the candidates in the topology domains of the cheapest of them.
+// pin keeps the candidates that are in the same topology domains as the cheapest one.
 func (cs *claimSet) pin() {
 	ot, sets := cs.sv.offerTable, &cs.sv.domains.sets
 	for key, d := range cs.table.classes[ot.class[cs.cand.next(0)]].domain {
@@ -223,7 +226,7 @@ func (cs *claimSet) pin() {
 	}
 }
 
-// bound keeps the pods of c within the size of claims that Pack requires.
+// bound limits c to the size of claims that the filling requires.
 func (cs *claimSet) bound(c *nodeClaim) {
 	f, ot := &cs.sv.filling, cs.sv.offerTable
 	switch {
@@ -235,7 +238,8 @@ func (cs *claimSet) bound(c *nodeClaim) {
 	}
 }
 
-// cheapest returns the position in values of the value of a label that the cheapest offer has.
+// cheapest returns the index in values of the label value of the cheapest offer that has one of
+// them. It returns 0 if there is no such offer.
 func (ot *offerTable) cheapest(key string, values []string) int {
 	for _, i := range ot.rank {
 		if v, there := policy.FindLabel(ot.offers[i].Labels, key); there {

@@ -6,40 +6,39 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A poolSet holds the pools of a batch: their requirements on labels, and what is left of their
+// A poolSet contains the pools of a batch: their requirements on labels and the remainder of their
 // limits.
 type poolSet struct {
 	sv     *Solver
 	table  *classTable
 	groups *groupTable
 
-	pooled  bool // pools and closed are read
-	keys    int  // that were known when pools were read
-	noRules Pool // those of pools that are not named
+	pooled  bool // selling and closed are up to date
+	keys    int  // number of topology keys when pools were read
+	noRules Pool // used for pools that the batch does not list
 	selling []poolState
-	closed  []poolState // with nothing to offer
+	closed  []poolState // pools without offers
 
-	lenient bool // a pool has a taint of effect PreferNoSchedule
+	lenient bool // a pool has a taint with the effect PreferNoSchedule
 }
 
-// A poolState is a pool while claims are opened in it.
+// A poolState is the state of a pool while claims are opened in it.
 type poolState struct {
 	id     policy.PoolID
 	rules  *Pool
-	open   bitset  // positions of its offers within what is left of its limits
-	all    bitset  // positions of its offers that have room for DaemonSets
+	open   bitset  // positions of its offers within the remainder of its limits
+	all    bitset  // positions of its offers that have enough resources for DaemonSets
 	sets   keysets // its requirements on labels
 	taints []policy.Taint
-	left   policy.Resources // of its limits
-	never  bitset           // relaxations of which no pod gets a claim
+	left   policy.Resources // remainder of its limits
+	never  bitset           // relaxations whose pods can never get a claim
 
-	// shapes are those of all of its offers, and most the largest of these.
+	// shapes are the shapes of all of its offers. most is their maximum per resource.
 	shapes []int32
 	most   policy.Resources
 }
 
-// learn adds the values of labels that pools name, where the pools were not read or other
-// labels matter since.
+// learn adds the label values that pools name, unless that was done for the current topology keys.
 func (pl *poolSet) learn() {
 	table := pl.table
 	if pl.pooled && pl.keys == len(table.keys) {
@@ -51,8 +50,8 @@ func (pl *poolSet) learn() {
 	pl.keys = len(table.keys)
 }
 
-// begin opens the pools for an attempt. It reads them if they were not read yet, or if the layout
-// of labels was rebuilt.
+// begin opens the pools for an attempt. It reads them if they have not been read, or if rebuilt
+// reports that the layout of labels changed.
 func (pl *poolSet) begin(rebuilt bool) {
 	if rebuilt || !pl.pooled {
 		pl.makePools()
@@ -63,7 +62,7 @@ func (pl *poolSet) begin(rebuilt bool) {
 	}
 }
 
-// makePools reads what does not change from attempt to attempt.
+// makePools reads the properties that do not change between attempts.
 func (pl *poolSet) makePools() {
 	pl.selling, pl.closed = pl.selling[:0], pl.closed[:0]
 	pl.lenient = false
@@ -82,8 +81,8 @@ func (pl *poolSet) makePools() {
 	pl.closePools()
 }
 
-// roomy returns the positions whose nodes have room for their DaemonSets: others take no pods,
-// whatever those request (fits in nodeclaim.go adds the two up).
+// roomy returns the positions whose nodes have enough resources for their DaemonSets. Other nodes
+// accept no pods, whatever the pods request (fits in nodeclaim.go adds both requests).
 func (ot *offerTable) roomy(positions bitset) bitset {
 	list := slices.Clone(positions)
 	for s := range ot.shapes {
@@ -94,7 +93,7 @@ func (ot *offerTable) roomy(positions bitset) bitset {
 	return list
 }
 
-// rulesOf returns the requirements of a pool.
+// rulesOf returns the properties of a pool in the batch.
 func (pl *poolSet) rulesOf(id policy.PoolID) *Pool {
 	rules := &pl.noRules
 	for i := range pl.sv.b.Pools {
@@ -105,7 +104,7 @@ func (pl *poolSet) rulesOf(id policy.PoolID) *Pool {
 	return rules
 }
 
-// open opens a pool for an attempt.
+// open prepares a pool for an attempt.
 func (pl *poolSet) open(x *poolState) {
 	x.rules = pl.rulesOf(x.id)
 	x.never = resize(x.never, (len(pl.groups.relaxations)+63)/64)
@@ -114,7 +113,7 @@ func (pl *poolSet) open(x *poolState) {
 	pl.keepWithin(x)
 }
 
-// readRules reads a pool's requirements on labels, and its taints if it states them.
+// readRules reads a pool's requirements on labels, and its taints if its offers have none.
 func (pl *poolSet) readRules(x *poolState) {
 	for i := range x.rules.Requirements {
 		pl.groups.require(&x.sets, &x.rules.Requirements[i])
@@ -126,8 +125,7 @@ func (pl *poolSet) readRules(x *poolState) {
 		slices.ContainsFunc(x.taints, func(t policy.Taint) bool { return t.Effect == policy.PreferNoSchedule })
 }
 
-// closePools reads the pools that have nothing to offer: their domains count for
-// topology spread all the same.
+// closePools reads the pools without offers. Their domains count for topology spread too.
 func (pl *poolSet) closePools() {
 	for i := range pl.sv.b.Pools {
 		rules := &pl.sv.b.Pools[i]
@@ -140,15 +138,15 @@ func (pl *poolSet) closePools() {
 	}
 }
 
-// instanceLabels are labels that Karpenter knows of every instance type, so that a pool
-// need not name them.
+// instanceLabels are labels that Karpenter knows for every instance type, even if the pool does not
+// name them.
 var instanceLabels = []string{
 	labelZone, "topology.kubernetes.io/region", "node.kubernetes.io/instance-type", "kubernetes.io/arch",
 	"kubernetes.io/os", "karpenter.sh/capacity-type",
 }
 
-// ownLabels adds to the requirements of a pool the labels that it gives its nodes: those that are
-// equal on all of its offers.
+// ownLabels adds the labels that a pool sets on its nodes to its requirements. These are the labels
+// that are equal on all of its offers.
 func (pl *poolSet) ownLabels(x *poolState, positions bitset) {
 	for key := 1; key < len(pl.table.keys); key++ {
 		if x.sets.kind[key] != unbounded || slices.Contains(instanceLabels, pl.table.keys[key].name) {
@@ -163,7 +161,7 @@ func (pl *poolSet) ownLabels(x *poolState, positions bitset) {
 	}
 }
 
-// keepWithin closes the offers whose capacity exceeds what is left of the pool's limits
+// keepWithin removes the offers whose capacity exceeds the remainder of the pool's limits
 // (filterByRemainingResources in scheduler.go).
 func (pl *poolSet) keepWithin(x *poolState) {
 	limits := &x.rules.Limits
@@ -180,7 +178,7 @@ func (pl *poolSet) keepWithin(x *poolState) {
 	}
 }
 
-// take lowers what is left of the pool's limits by the largest that c may become
+// take subtracts the largest node that c may become from the remainder of the pool's limits
 // (subtractMax in scheduler.go).
 func (pl *poolSet) take(x *poolState, c *nodeClaim) {
 	if x.rules.Limits == (policy.Resources{}) {

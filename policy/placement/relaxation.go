@@ -6,43 +6,44 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A relaxation is what a pod of a template requires after some of its preferences were relaxed.
-// Karpenter tries a pod with all of its preferences as if they were required, and drops them one by
-// one if it finds no place: pkg/controllers/provisioning/scheduling/preferences.go of Karpenter
-// 1.14.1, preference policy Respect.
+// A relaxation contains the requirements of a pod of a template after some of its preferences were
+// relaxed. Karpenter first treats all preferences of a pod as required, and drops them one by one
+// if it finds no node: pkg/controllers/provisioning/scheduling/preferences.go of Karpenter 1.14.1,
+// preference policy Respect.
 type relaxation struct {
 	template policy.TemplateID
-	next     int32 // the relaxation after one more preference is given up, -1 for none
+	next     int32 // the relaxation after the next preference is dropped, -1 if it is the last
 
-	// wants are the node selector, the heaviest preferred term and the first required
-	// term that are left; firm are the same without the preferred term.
+	// wants are the node selector, the heaviest remaining preferred term and the first remaining
+	// required term. firm are the same without the preferred term.
 	wants, firm []*policy.Requirement
 
 	// sets and firmSets are wants and firm by topology key.
 	sets, firmSets keysets
 
-	// groups are the topology groups that bound pods at this relaxation.
+	// groups are the topology groups that restrict pods at this relaxation.
 	groups []int32
 
-	// lenient says that taints of effect PreferNoSchedule are tolerated. Only where one
-	// of the pools has such a taint is there such a relaxation.
+	// lenient reports whether taints with the effect PreferNoSchedule are tolerated. Such a
+	// relaxation is used only if a pool has such a taint.
 	lenient bool
 
-	own     bool   // wants name labels that instance types do not have
-	byName  bool   // wants tell single nodes apart
-	byClass []int8 // 0 not known, 1 suits, 2 does not
+	own     bool   // wants contain labels that instance types do not have
+	byName  bool   // wants can distinguish single nodes by name
+	byClass []int8 // 0 unknown, 1 suits, 2 does not suit
 }
 
-// A shape of preferences that are left while the relaxations of a template are made.
+// preferences are the remaining preferences while the relaxations of a template are created.
 type preferences struct {
-	dropped             int // required terms of node affinity
+	dropped             int // number of required node affinity terms that were dropped
 	nodes               []int
-	affinity, repulsion []int // positions of terms in the template, in the order in which they go
+	affinity, repulsion []int // indices of terms in the template, in the order in which they are dropped
 	spread              []int
 }
 
-// relaxationsOf returns the first relaxation of a template, made at first use. Without its preferences
-// there is one for each of its required terms of node affinity (preference policy Ignore).
+// relaxationsOf returns the first relaxation of a template. It creates the relaxations at the first
+// use. If preferences are ignored (preference policy Ignore), there is one for each required term
+// of node affinity.
 func (gt *groupTable) relaxationsOf(t policy.TemplateID, ignorePreferences bool) int32 {
 	made := &gt.table.kinds[t].relaxation
 	if ignorePreferences {
@@ -74,7 +75,7 @@ func (gt *groupTable) relaxationsOf(t policy.TemplateID, ignorePreferences bool)
 	return first
 }
 
-// heaviest returns 0…n-1 by falling weight.
+// heaviest returns 0…n-1 sorted by weight, descending.
 func heaviest(n int, weight func(int) int32) []int {
 	order := make([]int, n)
 	for i := range order {
@@ -89,14 +90,14 @@ func softTerms(terms []policy.PodTerm) []int {
 	return slices.DeleteFunc(order, func(i int) bool { return terms[i].Weight == 0 })
 }
 
-// toleratesAllSoft reports whether a toleration of every PreferNoSchedule taint is there.
+// toleratesAllSoft reports whether list contains a toleration of every PreferNoSchedule taint.
 func toleratesAllSoft(list []policy.Toleration) bool {
 	return slices.ContainsFunc(list, func(t policy.Toleration) bool {
 		return t.Key == "" && t.Exists && t.Value == "" && t.Effect == policy.PreferNoSchedule
 	})
 }
 
-// relax gives up one preference, in Karpenter's order, and reports whether there was one.
+// relax drops one preference, in Karpenter's order, and reports whether there was one.
 func (p *preferences) relax(t *policy.Template) bool {
 	switch {
 	case len(t.Affinity)-p.dropped > 1:
@@ -123,7 +124,7 @@ func (p *preferences) relax(t *policy.Template) bool {
 	return false
 }
 
-// selectorOf returns a node selector as requirements.
+// selectorOf converts a node selector to requirements.
 func selectorOf(t *policy.Template) (list []*policy.Requirement) {
 	for _, l := range t.NodeSelector {
 		list = append(list, &policy.Requirement{Key: l.Key, Op: policy.OpIn, Values: []string{l.Value}})
@@ -166,10 +167,10 @@ func (gt *groupTable) addRelaxation(t policy.TemplateID, left *preferences, leni
 	gt.relaxations = append(gt.relaxations, s)
 }
 
-// combined joins the requirements on one label as Karpenter does (Intersection and Operator in
-// pkg/scheduling/requirement.go): requirements that no value meets become "the label must be
-// missing", and "the label must exist" is dropped if values are excluded too. So pods are placed on
-// nodes on which they cannot run.
+// combined merges the requirements on each label as Karpenter does (Intersection and Operator in
+// pkg/scheduling/requirement.go): requirements that no value satisfies become "the label must be
+// absent", and "the label must exist" is dropped if values are excluded too. Like Karpenter, it can
+// therefore place pods on nodes on which they cannot run.
 func combined(list []*policy.Requirement) []*policy.Requirement {
 	out := make([]*policy.Requirement, 0, len(list))
 	for i, r := range list {
@@ -191,7 +192,7 @@ func combined(list []*policy.Requirement) []*policy.Requirement {
 	return out
 }
 
-// contradictory reports whether the requirements of key name values of which none meets
+// contradictory reports whether the requirements on key list values, but no listed value satisfies
 // all of them.
 func contradictory(list []*policy.Requirement, key string) bool {
 	meets := func(value string) bool {
@@ -205,8 +206,8 @@ func contradictory(list []*policy.Requirement, key string) bool {
 	return false
 }
 
-// relaxationSuits reports whether labels and taints of nodes of class c, of one with this
-// host name, let pods of the relaxation run there.
+// relaxationSuits reports whether the labels and taints of a node of class c with the given host
+// and name let pods of the relaxation run there.
 func (ct *classTable) relaxationSuits(s *relaxation, c int32, host, name string) bool {
 	for len(s.byClass) < len(ct.classes) {
 		s.byClass = append(s.byClass, 0)
@@ -229,8 +230,8 @@ func (ct *classTable) relaxationSuits(s *relaxation, c int32, host, name string)
 	return ok
 }
 
-// taintedFor reports whether a taint keeps pods away in Karpenter's eyes: one that only
-// asks not to be used does too, unless the pod is lenient (pkg/scheduling/taints.go).
+// taintedFor reports whether Karpenter treats one of taints as keeping a pod away. A
+// PreferNoSchedule taint does too, unless the pod is lenient (pkg/scheduling/taints.go).
 func taintedFor(taints []policy.Taint, tolerations []policy.Toleration, lenient bool) bool {
 	for i := range taints {
 		if !policy.Tolerates(tolerations, &taints[i]) && !(lenient && taints[i].Effect == policy.PreferNoSchedule) {
@@ -240,8 +241,8 @@ func taintedFor(taints []policy.Taint, tolerations []policy.Toleration, lenient 
 	return false
 }
 
-// setsOf builds the requirements of a relaxation by topology key, again when keys or their values
-// were added.
+// setsOf builds the requirements of a relaxation by topology key. It is called again after keys or
+// values were added.
 func (gt *groupTable) setsOf(s *relaxation) {
 	s.firmSets = gt.layout.make()
 	for _, r := range s.firm {

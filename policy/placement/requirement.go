@@ -6,8 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An askList holds the requirements of pods placed in this attempt on labels that their nodes do
-// not have.
+// An askList contains requirements of pods placed in this attempt on labels that their nodes lack.
 type askList struct {
 	table     *classTable
 	occupancy *occupancy
@@ -16,20 +15,20 @@ type askList struct {
 	found []*policy.Requirement // scratch of asked
 }
 
-// An ask is the requirement of a pod placed in this run on a label that its node or its claim does
-// not have. Karpenter adds the requirements of pods to its state of a node, so that after a pod
-// that requires a label not to be x it accepts one that requires it to be y.
+// An ask is a requirement of a pod placed in this attempt on a label that its node or claim lacks.
+// Karpenter adds the requirements of pods to its state of a node, so that after a pod that requires
+// a label not to be x it accepts one that requires it to be y.
 type ask struct {
-	node  policy.NodeID // None of a claim
+	node  policy.NodeID // None for a claim
 	claim *nodeClaim
 	of    *policy.Requirement
 }
 
-// ownLabel reports whether a label is one that instance types do not have: a node has it only if
-// its pool adds it.
+// ownLabel reports whether instance types lack the label, so that a node has it only if its pool
+// adds it.
 func ownLabel(key string) bool { return key != labelHost && !slices.Contains(instanceLabels, key) }
 
-// remember keeps the requirements of a relaxation on labels that are not in labels.
+// remember adds the requirements of a relaxation on labels that are not in labels.
 func (al *askList) remember(st *relaxation, labels []policy.Label, n policy.NodeID, c *nodeClaim) {
 	for _, r := range st.wants {
 		if _, there := policy.FindLabel(labels, r.Key); !there && ownLabel(r.Key) {
@@ -38,7 +37,8 @@ func (al *askList) remember(st *relaxation, labels []policy.Label, n policy.Node
 	}
 }
 
-// asked returns the requirements on a label of a node or claim. The list is scratch.
+// asked returns the remembered requirements on a label of a node or claim. The result is valid
+// until the next call.
 func (al *askList) asked(key string, n policy.NodeID, c *nodeClaim) []*policy.Requirement {
 	al.found = al.found[:0]
 	for i := range al.list {
@@ -49,7 +49,7 @@ func (al *askList) asked(key string, n policy.NodeID, c *nodeClaim) []*policy.Re
 	return al.found
 }
 
-// suitsWithAsks is relaxationSuits where pods placed before count, too.
+// suitsWithAsks is like relaxationSuits, but also considers the requirements of pods placed before.
 func (al *askList) suitsWithAsks(st *relaxation, class int32, n policy.NodeID, c *nodeClaim) bool {
 	view := nodeView{labels: al.table.classes[class].labels}
 	if c == nil {
@@ -75,8 +75,8 @@ func (al *askList) suitsWithAsks(st *relaxation, class int32, n policy.NodeID, c
 	return true
 }
 
-// compatible reports whether known requirements on a label can be met together with those of wants
-// (Intersects in pkg/scheduling/requirements.go).
+// compatible reports whether the requirements known on a label can be satisfied together with those
+// in wants (Intersects in pkg/scheduling/requirements.go).
 func compatible(known, wants []*policy.Requirement, key string) bool {
 	all := slices.Clone(known)
 	first := len(all)
@@ -100,7 +100,7 @@ func compatible(known, wants []*policy.Requirement, key string) bool {
 	return !bounded || dispensable(all[:first]) && dispensable(all[first:])
 }
 
-// dispensable reports whether the requirements of one label may be met without it.
+// dispensable reports whether the requirements on one label can be satisfied without the label.
 func dispensable(list []*policy.Requirement) bool {
 	meets := func(value string) bool {
 		return !slices.ContainsFunc(list, func(r *policy.Requirement) bool { return !r.MetBy(value, true) })
@@ -119,8 +119,8 @@ func dispensable(list []*policy.Requirement) bool {
 	return excluded
 }
 
-// bareMeets reports whether groups let a pod onto a node that lacks some of their keys: if no
-// domain meets all of their requirements, the label may be missing.
+// bareMeets reports whether topology allows a pod on a node that lacks some keys of its groups. If
+// no domain satisfies all of their requirements, the label may be absent.
 func (en *existingNodes) bareMeets(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
 	l := &en.groups.layout
 	domain := en.table.classes[en.occupancy.slots[n].class].domain
@@ -154,7 +154,7 @@ func (en *existingNodes) bareMeets(st *relaxation, k *kind, n policy.NodeID, p i
 	return true
 }
 
-// rememberBare remembers that a node has none of the labels that groups require.
+// rememberBare records that node n has none of the labels that groups require.
 func (en *existingNodes) rememberBare(st *relaxation, k *kind, n policy.NodeID) {
 	for _, list := range [...][]int32{st.groups, k.avoids} {
 		for _, id := range list {

@@ -6,24 +6,24 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// reservations count what claims may take of reserved capacity while a batch is solved
-// (reservationmanager.go and offeringsToReserve in nodeclaim.go of Karpenter 1.14.1). A claim
-// takes one node of every reservation that it may be launched into.
+// reservations count the reserved capacity that claims may use while a batch is solved
+// (reservationmanager.go and offeringsToReserve in nodeclaim.go of Karpenter 1.14.1). A claim uses
+// one node of every reservation into which it may be launched.
 type reservations struct {
-	table    *offerTable // that was read, at this version of its offers
+	table    *offerTable // the table that was read
 	version  uint64
-	of       []int32 // by position of an offer: its reservation, or None; nil where nothing is reserved
+	of       []int32 // reservation of the offer at each position, or None; empty without reservations
 	markets  []policy.MarketID
-	had      []int // by reservation
+	had      []int // size of each reservation
 	left     []int
 	held     []int32 // scratch
 	await    bool
-	deferred bool // the claim that was tried last is to wait
-	waits    bool // a pod of this attempt does
+	deferred bool // the claim tried last must wait
+	waits    bool // a pod of this attempt must wait
 }
 
-// read finds the reservations among offers: a market of which a pool has a bounded number.
-// Those of one version, not 0, are the same.
+// read finds the reservations among the offers: the markets in which a pool can launch a limited
+// number of nodes. Offers with the same nonzero version are not read again.
 func (r *reservations) read(ot *offerTable, version uint64) {
 	if version != 0 && r.table == ot && r.version == version {
 		return
@@ -49,7 +49,7 @@ func (r *reservations) read(ot *offerTable, version uint64) {
 	}
 }
 
-// bounded reports whether any offer is of reserved capacity.
+// bounded reports whether any offer is reserved capacity.
 func (ot *offerTable) bounded() bool {
 	for i := range ot.offers {
 		if ot.offers[i].Max > 0 {
@@ -64,8 +64,8 @@ func (r *reservations) begin(await bool) {
 	r.await, r.deferred, r.waits = await, false, false
 }
 
-// take has a claim hold the reservations that are among the offers left, and let go of the
-// others. It reports false, and changes nothing, where the claim is to wait for one.
+// take makes a claim use the reservations among the remaining offers, and releases its others. It
+// returns false, without changes, if the claim must wait for a reservation.
 func (r *reservations) take(c *nodeClaim, offers bitset) bool {
 	if len(r.markets) == 0 {
 		return true
@@ -96,8 +96,8 @@ func (r *reservations) take(c *nodeClaim, offers bitset) bool {
 	return true
 }
 
-// sold reports whether a claim may be launched as the offer at a position: one that holds
-// reservations as these alone, and another as none (FinalizeScheduling in nodeclaim.go).
+// sold reports whether a claim may be launched as the offer at a position. A claim with
+// reservations uses only these; another claim uses none (FinalizeScheduling in nodeclaim.go).
 func (r *reservations) sold(c *nodeClaim, at int32) bool {
 	if len(r.markets) == 0 {
 		return true

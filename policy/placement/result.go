@@ -1,9 +1,9 @@
 package placement
 
-// A Result says that a pod fits a node, or which filter refused it.
+// A Result is OK if a pod fits a node, or identifies the filter that rejected it.
 type Result uint8
 
-// The results, in the order in which kube-scheduler asks its filters.
+// The results, in the order in which kube-scheduler runs its filters.
 const (
 	// OK means that the pod may be bound to the node.
 	OK Result = iota
@@ -11,22 +11,23 @@ const (
 	// NoNode means that the slot is empty or the node is being deleted.
 	NoNode
 
-	// NotReady means that the node is on its way, or that its kubelet fails.
+	// NotReady means that the node is launching or not ready.
 	NotReady
 
-	// Unschedulable means that the node is being emptied.
+	// Unschedulable means that the node is being drained.
 	Unschedulable
 
-	// Tainted means a NoSchedule or NoExecute taint that is not tolerated.
+	// Tainted means that the node has a NoSchedule or NoExecute taint that the pod does not
+	// tolerate.
 	Tainted
 
-	// Unselected means that node selector or required node affinity differ.
+	// Unselected means that the node selector or the required node affinity does not match.
 	Unselected
 
 	// PortTaken means that a host port is in use.
 	PortTaken
 
-	// The resources of which too little is free.
+	// TooManyPods and the following results mean that too little of a resource is free.
 	TooManyPods
 	NoCPU
 	NoMemory
@@ -45,14 +46,14 @@ const (
 	// OtherZone means that the pod's volumes are in another zone.
 	OtherZone
 
-	// Skewed means that a topology spread constraint would be broken.
+	// Skewed means that a topology spread constraint would be violated.
 	Skewed
 
-	// Lonely means that required pod affinity finds no companion.
+	// Lonely means that required pod affinity matches no pod in the node's domain.
 	Lonely
 
-	// Repelled means that the pod's own anti-affinity finds a pod there, and
-	// RepelledByPod that the anti-affinity of a pod there finds this one.
+	// Repelled means that the pod's own anti-affinity matches a pod in the node's domain.
+	// RepelledByPod means that the anti-affinity of a pod in that domain matches this pod.
 	Repelled
 	RepelledByPod
 )

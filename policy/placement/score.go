@@ -6,14 +6,15 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Scoring says how well pods suit nodes, for a scheduler that scores them and must therefore know
-// which nodes are alike for a pod.
+// A Scoring provides data for a scheduler that scores nodes and therefore must know which nodes are
+// equivalent for a pod.
 type Scoring struct {
 	sp *Space
 }
 
-// CheckAlone is Check without what depends on other nodes: pod affinity,
-// topology spread, ReadWriteOncePod claims, and the zone of the pod's volumes.
+// CheckAlone is like [Space.Check], but ignores the filters that depend on other nodes: pod
+// affinity, topology spread and ReadWriteOncePod claims. It also ignores the zone of the pod's
+// volumes.
 func (sc Scoring) CheckAlone(p *policy.Pod, n policy.NodeID) Result {
 	s := &sc.sp.occupancy.slots[n]
 	k := &sc.sp.table.kinds[p.Template]
@@ -35,8 +36,8 @@ func (sc Scoring) CheckAlone(p *policy.Pod, n policy.NodeID) Result {
 	return sc.sp.occupancy.checkAttach(k, n)
 }
 
-// CountersOf returns the counters by which Check judges where pods of template t
-// stand to others. On nodes of equal domains and counts the result is equal.
+// CountersOf returns the counters that Check reads for topology spread and pod (anti-)affinity of
+// pods of template t. Nodes with equal domains and counts have the same result.
 func (tp *Topology) CountersOf(t policy.TemplateID) []Counter {
 	k := &tp.table.kinds[t]
 	var list []Counter
@@ -56,8 +57,9 @@ func (tp *Topology) CountersOf(t policy.TemplateID) []Counter {
 	return list
 }
 
-// Concerns reports whether Check of pods of template t depends on bound pods of
-// template u by more than their Requests: by extended resources, ports, volumes or topology.
+// Concerns reports whether the result of Check for pods of template t depends on bound pods of
+// template u through anything except their Requests: extended resources, ports, volumes or
+// topology.
 func (sc Scoring) Concerns(t, u policy.TemplateID) bool {
 	k, other := &sc.sp.table.kinds[t], &sc.sp.table.kinds[u]
 	if len(k.extended) > 0 && len(other.extended) > 0 {
@@ -85,14 +87,13 @@ func (sc Scoring) Concerns(t, u policy.TemplateID) bool {
 	return false
 }
 
-// FitsInto reports whether free, on n, is enough for a pod of template t.
+// FitsInto reports whether the free resources on n are enough for a pod of template t.
 func (sc Scoring) FitsInto(t policy.TemplateID, n policy.NodeID, free *policy.Resources) bool {
 	return fits(&sc.sp.table.kinds[t], free, sc.sp.occupancy.slots[n].gpu) == OK
 }
 
-// Repels reports whether a pod that is bound somewhere keeps pods of template t away,
-// or pods of t have pod affinity or anti-affinity to fulfil: else kube-scheduler does
-// not run the filter for them
+// Repels reports whether a bound pod keeps pods of template t away, or pods of t have required pod
+// affinity or anti-affinity. Otherwise kube-scheduler skips the filter for them
 // (pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, PreFilter).
 func (tp *Topology) Repels(t policy.TemplateID) bool {
 	k := &tp.table.kinds[t]
@@ -107,7 +108,7 @@ func (tp *Topology) Repels(t policy.TemplateID) bool {
 	return false
 }
 
-// ByHost reports whether t counts by node.
+// ByHost reports whether the domains of t are single nodes.
 func (tp *Topology) ByHost(t Counter) bool { return tp.counters[t].key == keyHost }
 
 // Zone returns the zone of n, or None.
@@ -115,11 +116,11 @@ func (sc Scoring) Zone(n policy.NodeID) policy.ZoneID {
 	return sc.sp.table.classes[sc.sp.occupancy.slots[n].class].zone
 }
 
-// Zonal reports whether pods of template t are bound to the zone of volumes.
+// Zonal reports whether pods of template t must run in the zone of their volumes.
 func (sc Scoring) Zonal(t policy.TemplateID) bool { return sc.sp.table.kinds[t].volumes.zonal }
 
-// Disliked returns how many PreferNoSchedule taints of n pods of template t do
-// not tolerate.
+// Disliked returns the number of PreferNoSchedule taints of n that pods of template t do not
+// tolerate.
 func (sc Scoring) Disliked(t policy.TemplateID, n policy.NodeID) int32 {
 	taints, count := sc.sp.table.classes[sc.sp.occupancy.slots[n].class].taints, int32(0)
 	for i := range taints {
@@ -130,8 +131,8 @@ func (sc Scoring) Disliked(t policy.TemplateID, n policy.NodeID) int32 {
 	return count
 }
 
-// Preference returns the sum of the weights of the preferred node affinity
-// terms of template t that n meets.
+// Preference returns the sum of the weights of the preferred node affinity terms of template t that
+// n satisfies.
 func (sc Scoring) Preference(t policy.TemplateID, n policy.NodeID) int32 {
 	preferred, sum := sc.sp.table.templates[t].Preferred, int32(0)
 	if len(preferred) == 0 {
@@ -147,15 +148,14 @@ func (sc Scoring) Preference(t policy.TemplateID, n policy.NodeID) int32 {
 	return sum
 }
 
-// The requests that kube-scheduler assumes when it scores a container that states
-// none.
+// The requests that kube-scheduler assumes for a container that states none, when it scores nodes.
 const (
-	AssumedCPU    = 100               // thousandths of a core
+	AssumedCPU    = 100               // milli-CPU
 	AssumedMemory = 200 * 1024 * 1024 // bytes
 )
 
-// Assumptions returns what is added to the requests of pods of t for scoring, in CPU
-// and memory.
+// Assumptions returns the milli-CPU and the bytes of memory that scoring adds to the requests of
+// pods of t.
 func Assumptions(t *policy.Template) (cpu, memory int64) {
 	cpu, memory = t.AssumedCPU, t.AssumedMemory
 	if t.Requests.CPU == 0 {
@@ -167,8 +167,8 @@ func Assumptions(t *policy.Template) (cpu, memory int64) {
 	return cpu, memory
 }
 
-// Assumed returns what is added to the requests of the pods on n for scoring,
-// in CPU and memory.
+// Assumed returns the milli-CPU and the bytes of memory that scoring adds to the requests of the
+// pods on n.
 func (sc Scoring) Assumed(n policy.NodeID) (cpu, memory int64) {
 	return sc.sp.occupancy.nodes[n].assumedCPU, sc.sp.occupancy.nodes[n].assumedMemory
 }

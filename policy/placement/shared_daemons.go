@@ -6,8 +6,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// shareDaemons lists for every pool the DaemonSets that it lets run on any of its nodes: its
-// taints and what it says of labels decide, whatever of it is for sale (getDaemonOverhead in
+// shareDaemons lists, for every pool, the DaemonSets that can run on any node of the pool. This
+// depends on the pool's taints and labels only, not on what is on sale (getDaemonOverhead in
 // scheduler.go of Karpenter 1.13.0).
 func (ot *offerTable) shareDaemons(table *classTable, rules []Pool) {
 	for p := range ot.ofPool {
@@ -31,7 +31,7 @@ func (ot *offerTable) shareDaemons(table *classTable, rules []Pool) {
 	}
 }
 
-// requestsOf returns what pods request, one of each template.
+// requestsOf returns the total requests of one pod of each template.
 func (ct *classTable) requestsOf(list []policy.TemplateID) (sum policy.Resources) {
 	for _, t := range list {
 		sum = sum.Plus(ct.kinds[t].requests)
@@ -39,13 +39,13 @@ func (ct *classTable) requestsOf(list []policy.TemplateID) (sum policy.Resources
 	return sum
 }
 
-// A poolLabels is what is known of the labels of any node of a pool.
+// A poolLabels describes the labels of the nodes of a pool.
 type poolLabels struct {
 	offers       []*Offer
 	requirements []policy.Requirement
 }
 
-// let reports whether labels of nodes of the pool may be such that pods of t run there.
+// let reports whether the pool may have nodes with labels on which pods of t can run.
 func (x *poolLabels) let(t *policy.Template) bool {
 	if len(t.Affinity) == 0 {
 		return x.meet(selectorOf(t))
@@ -59,7 +59,7 @@ func (x *poolLabels) let(t *policy.Template) bool {
 	})
 }
 
-// meet reports whether the pool may have nodes of which all this holds.
+// meet reports whether the pool may have nodes that satisfy all of wants.
 func (x *poolLabels) meet(wants []*policy.Requirement) bool {
 	for _, r := range combined(wants) {
 		switch known := x.known(r.Key); {
@@ -74,8 +74,8 @@ func (x *poolLabels) meet(wants []*policy.Requirement) bool {
 	return true
 }
 
-// known returns the pool's requirements on a label, including its own labels: those that are equal
-// on all of its offers.
+// known returns the pool's requirements on a label. They include the labels that the pool sets,
+// which are those that are equal on all of its offers.
 func (x *poolLabels) known(key string) (list []*policy.Requirement) {
 	for i := range x.requirements {
 		if x.requirements[i].Key == key {
@@ -96,7 +96,7 @@ func (x *poolLabels) known(key string) (list []*policy.Requirement) {
 	return list
 }
 
-// ofTypes reports whether a label is one that instance types have.
+// ofTypes reports whether instance types have the label.
 func (x *poolLabels) ofTypes(key string) bool {
 	return !ownLabel(key) || slices.ContainsFunc(x.offers, func(o *Offer) bool {
 		_, there := policy.FindLabel(o.Labels, key)

@@ -9,10 +9,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// Shortages plans the launches that pending pods need in pools without a provisioner, at the Spot
-// share that share gives for a pool. The pods of nodes under notice in such pools count as pending,
-// so that new nodes are bought before they are evicted. Pods that fit on existing or arriving nodes
-// need nothing. Pools are tried in their order; a hold reports pods that fit in none of them.
+// Shortages plans the launches for pending pods in pools without a provisioner. The function share
+// returns the Spot share of a pool. The pods of nodes under notice in such pools count as pending,
+// so that new nodes are launched before the pods are evicted. Pods that fit on existing or
+// launching nodes need no launch. Pools are tried in their order; a hold reports pods that fit in
+// no pool.
 func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.Launch, []policy.Hold) {
 	if !slices.ContainsFunc(s.Pools, func(p policy.Pool) bool { return p.SelfProvisioned() }) {
 		return nil, nil
@@ -37,9 +38,9 @@ func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.
 	}}}
 }
 
-// evicted returns the snapshot as it will be when nodes under notice in pools without
-// a provisioner are being drained, including nodes that are still launching. Without
-// such nodes it returns s.
+// evicted returns the snapshot as it will be when the nodes under notice in pools without a
+// provisioner are being drained, including nodes that are still launching. Without such nodes it
+// returns s.
 func evicted(s *policy.Snapshot) *policy.Snapshot {
 	if noticed, known := s.UnderNotice(); known && len(noticed) == 0 {
 		return s
@@ -61,7 +62,7 @@ func evicted(s *policy.Snapshot) *policy.Snapshot {
 	}
 	for i := range x.Nodes {
 		if n := &x.Nodes[i]; leaving(*n) && n.Phase < policy.NodeDraining {
-			n.Phase = policy.NodeDraining // it takes no pods any more
+			n.Phase = policy.NodeDraining // it accepts no more pods
 		}
 	}
 	return &x
@@ -79,7 +80,7 @@ func pending(s *policy.Snapshot) []policy.Pod {
 	return pods
 }
 
-// LargestFirst sorts pods by their requests, CPU before memory.
+// LargestFirst sorts pods by CPU request, then memory request, both descending, then by ID.
 func LargestFirst(s *policy.Snapshot, pods []policy.Pod) {
 	slices.SortFunc(pods, func(a, b policy.Pod) int {
 		x, y := &s.Templates[a.Template].Requests, &s.Templates[b.Template].Requests
@@ -87,9 +88,9 @@ func LargestFirst(s *policy.Snapshot, pods []policy.Pod) {
 	})
 }
 
-// Awaited returns the nodes of a pool for which empty holds that pending pods fit on, one for
-// each pod, since the scheduler is about to bind them. Pods of nodes under notice count as
-// pending, as they do in Shortages.
+// Awaited returns the nodes of a pool that satisfy empty and on which pending pods fit, one node
+// per pod, because the scheduler is about to bind the pods there. Pods of nodes under notice count
+// as pending, as in Shortages.
 func Awaited(s *policy.Snapshot, pool policy.PoolID, empty func(policy.NodeID) bool) []policy.NodeID {
 	s = evicted(s)
 	pods := pending(s)
@@ -111,24 +112,24 @@ func Awaited(s *policy.Snapshot, pool policy.PoolID, empty func(policy.NodeID) b
 	return nodes
 }
 
-// A buyer plans what to buy for pending pods.
+// A buyer plans launches for pending pods.
 type buyer struct {
 	s  *policy.Snapshot
 	sp *Space
 
-	// cover counts existing and planned nodes.
+	// cover includes existing and planned nodes.
 	cover     *billing.Coverage
 	headrooms []Headroom // by pool
 	launches  []policy.Launch
 
-	// blocked says what kept a market in which pods fit from being bought, empty where
-	// nothing did.
+	// blocked describes the limit that prevented a launch in a market in which pods fit; empty
+	// without one.
 	blocked string
 }
 
-// bindExisting binds pods to existing or arriving nodes that they fit on, and returns
-// the others. Where only resources decide, a node that was too full for one pod of a
-// template is not checked for the next, since free capacity only shrinks.
+// bindExisting binds pods to existing or launching nodes that they fit on, and returns the others.
+// For templates without topology constraints, a node that was too full for one pod is not checked
+// for the next, since free capacity only shrinks.
 func (b *buyer) bindExisting(pods []policy.Pod) []policy.Pod {
 	from := make([]policy.NodeID, len(b.s.Templates))
 	left := pods[:0]
@@ -155,8 +156,8 @@ func (b *buyer) bindExisting(pods []policy.Pod) []policy.Pod {
 	return left
 }
 
-// buy plans nodes of pool for pods and returns the pods that do not fit. It packs on Spot; nodes
-// beyond the share, and pods that fit no Spot market, are bought on demand if that is allowed.
+// buy plans nodes of pool for pods and returns the pods that do not fit. It packs on Spot. Nodes
+// beyond the share, and pods that fit no Spot market, are launched on demand if that is allowed.
 func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []policy.Pod {
 	p := &b.s.Pools[pool]
 	headroom := &b.headrooms[pool]
@@ -172,7 +173,7 @@ func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []poli
 			l, size, ok := b.order(pool, headroom, bins[i], spot)
 			inBin := pick(pods, bins[i].Pods)
 			beyond := float64(at.Spot+size)-float64(share*float64(at.Total+size)) > float64(size)/2
-			at.Total += size // on demand the node will be about as large
+			at.Total += size // an on-demand node would have a similar size
 			if !ok || beyond && len(fixed) > 0 {
 				rest = append(rest, inBin...)
 				continue
@@ -188,13 +189,13 @@ func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []poli
 	return b.buyFixed(pool, headroom, rest, fixed)
 }
 
-// repricesMax is how often on-demand nodes are packed again because commitments were
-// used up.
+// repricesMax is the maximum number of times that on-demand nodes are packed again because
+// commitments were used up.
 const repricesMax = 8
 
-// buyFixed plans on-demand nodes for pods and returns the pods that do not fit. The
-// price of an offer holds for one node: where earlier nodes use up commitments, the
-// rest is packed again at the new prices.
+// buyFixed plans on-demand nodes for pods and returns the pods that do not fit. The price of an
+// offer applies to one node: if earlier nodes use up commitments, the rest is packed again at the
+// new prices.
 func (b *buyer) buyFixed(pool policy.PoolID, headroom *Headroom, pods []policy.Pod,
 	offers []Offer) (left []policy.Pod) {
 	for round := 0; len(pods) > 0; round++ {
@@ -225,7 +226,7 @@ func (b *buyer) buyFixed(pool policy.PoolID, headroom *Headroom, pods []policy.P
 	return left
 }
 
-// pick returns the pods at index.
+// pick returns the pods at the given indices.
 func pick(pods []policy.Pod, index []int) []policy.Pod {
 	picked := make([]policy.Pod, len(index))
 	for i, k := range index {
@@ -234,8 +235,8 @@ func pick(pods []policy.Pod, index []int) []policy.Pod {
 	return picked
 }
 
-// order returns the launch for bin and its size in units of the share. It
-// reports false when limits or quotas allow no market of bin.
+// order returns the launch for bin and its size in units of the share. It returns false if limits
+// or quotas allow no market of bin.
 func (b *buyer) order(pool policy.PoolID, headroom *Headroom, bin Bin, offers []Offer) (policy.Launch, int64, bool) {
 	l := policy.Launch{Pool: pool, Replaces: policy.None}
 	for _, i := range bin.Offers {

@@ -8,22 +8,22 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Solver places pods as Karpenter's scheduler does. It uses its space as scratch and
-// leaves it as it was.
+// A Solver places pods as Karpenter's scheduler does. It modifies its space temporarily and
+// restores it.
 type Solver struct {
 	sp         *Space
 	b          *Batch
 	offerTable *offerTable
 
-	common []int32 // the pods that all attempts have, in order
-	own    []int32 // those of one
+	common []int32 // the pods that all attempts share, in order
+	own    []int32 // the pods of one attempt only
 	queue  []int32
-	pushed []int32 // by pod: how many were in the queue after it was put back
+	pushed []int32 // by pod: length of the queue after the pod was put back
 	placed []policy.NodeID
 
-	hopeless []bool  // by relaxation: pods will find no place in this run
-	failed   []int32 // by relaxation: version at which a pod found no place
-	version  int32   // grows with every pod that is placed
+	hopeless []bool  // by relaxation: its pods fit nowhere in this attempt
+	failed   []int32 // by relaxation: version at which a pod fit nowhere
+	version  int32   // incremented with every pod that is placed
 
 	nodes   existingNodes
 	claims  claimSet
@@ -45,19 +45,20 @@ func (sv *Solver) init(sp *Space) {
 	sv.domains = domainChooser{sv: sv, table: table, occupancy: occupancy, groups: groups}
 }
 
-// Solve places pods as Karpenter's scheduler does (Solve in pkg/controllers/provisioning/
-// scheduling/scheduler.go of Karpenter 1.14.1): by falling CPU and memory request, each
-// on the first node with room, else in the open claim with the fewest pods, else in a
-// new claim of the first pool that can serve it. Preferences count as required at
-// first and are given up one by one. The space is used as scratch and left as it was.
+// Solve places pods as Karpenter's scheduler does (Solve in
+// pkg/controllers/provisioning/scheduling/scheduler.go of Karpenter 1.14.1): in descending order of
+// CPU and memory requests, each on the first node with enough resources, else in the open claim
+// with the fewest pods, else in a new claim of the first pool that can serve it. Preferences are
+// first treated as required and then dropped one by one. It modifies the space temporarily and
+// restores it.
 func (sv *Solver) Solve(b *Batch) Solution {
 	sv.Prepare(b)
 	return sv.Attempt()
 }
 
-// Prepare reads b for any number of attempts. Between them these may change: the pods
-// after those that b has now, From, Without, Abort, Draw, the limits of pools and what they
-// hold, and what runs on nodes that are left out or not in Nodes.
+// Prepare reads b for any number of attempts. Between attempts the caller may change: pods after
+// those that b has now, From, Without, Abort, Draw, the limits and usage of pools, and the pods on
+// nodes that are left out or not in Nodes.
 func (sv *Solver) Prepare(b *Batch) {
 	sp := sv.sp
 	sv.b, sv.filling = b, filling{}
@@ -78,8 +79,7 @@ func (sv *Solver) Attempt() Solution {
 	return sv.end()
 }
 
-// run places the pods of an attempt. It reports false, and has undone it, where the attempt was
-// aborted.
+// run places the pods of an attempt. If the attempt is aborted, it reverts it and returns false.
 func (sv *Solver) run() bool {
 	sv.begin()
 	sv.order()
@@ -89,7 +89,7 @@ func (sv *Solver) run() bool {
 	for head := 0; head < len(sv.queue); head++ {
 		p, left := sv.queue[head], int32(len(sv.queue)-head)
 		if sv.pushed[p] == left {
-			break // all that are left were tried since the last success
+			break // all remaining pods were tried since the last success
 		}
 		if !sv.schedule(p) {
 			sv.queue = append(sv.queue, p)
@@ -102,7 +102,7 @@ func (sv *Solver) run() bool {
 	return true
 }
 
-// begin readies the scratch for an attempt.
+// begin prepares the scratch data for an attempt.
 func (sv *Solver) begin() {
 	sp, b := sv.sp, sv.b
 	for i := range b.Pods {
@@ -136,8 +136,8 @@ func (sv *Solver) begin() {
 	}
 }
 
-// leave takes the pods off the nodes that they leave (-1), in the eyes of other pods, or puts
-// them back (1).
+// leave removes the pods of Batch.From from the counts of their nodes (delta -1), or adds them back
+// (delta 1).
 func (sv *Solver) leave(delta int32) {
 	for i, n := range sv.b.From {
 		if n == policy.None {
@@ -176,7 +176,7 @@ func (ct *classTable) learn(pool *Pool) {
 	}
 }
 
-// resize returns n zeros in the place of list.
+// resize returns a list of n zero values, reusing the memory of list if possible.
 func resize[T any](list []T, n int) []T {
 	if cap(list) < n {
 		return make([]T, n, n+n/4)
@@ -186,8 +186,8 @@ func resize[T any](list []T, n int) []T {
 	return list
 }
 
-// layRelaxations builds the requirements of relaxations and filters by topology key, and reports
-// whether it rebuilt all of them, as keys or their values were added.
+// layRelaxations builds the requirements of relaxations and filters by topology key. It reports
+// whether it rebuilt all of them because keys or values were added.
 func (gt *groupTable) layRelaxations() (rebuilt bool) {
 	if rebuilt = gt.layOut(); rebuilt {
 		gt.relaxationsLaid, gt.groupsLaid = 0, 0
@@ -203,7 +203,7 @@ func (gt *groupTable) layRelaxations() (rebuilt bool) {
 	return rebuilt
 }
 
-// order fills the queue: the pods of this attempt are put among those of all.
+// order fills the queue: it merges the pods of this attempt with those that all attempts share.
 func (sv *Solver) order() {
 	sv.queue = sv.sort(append(sv.queue, sv.common...), len(sv.common))
 	at := len(sv.common)
@@ -223,7 +223,7 @@ func (sv *Solver) order() {
 	}
 }
 
-// sort adds the pods from a position on to list, in order.
+// sort appends the pods from position from on to list, in queue order.
 func (sv *Solver) sort(list []int32, from int) []int32 {
 	for i := from; i < len(sv.b.Pods); i++ {
 		list = append(list, int32(i))
@@ -232,29 +232,29 @@ func (sv *Solver) sort(list []int32, from int) []int32 {
 	return list
 }
 
-// before compares two pods by their keys.
+// before compares two pods by their queue keys.
 func (sv *Solver) before(x, y int32) int {
 	p, q := &sv.b.Pods[x], &sv.b.Pods[y]
 	return queueKeyOf(&sv.sp.table.kinds[p.Template].requests,
 		p).Compare(queueKeyOf(&sv.sp.table.kinds[q.Template].requests, q))
 }
 
-// A QueueKey is the place of a pod in the order in which pods are tried.
+// A QueueKey defines the order in which pods are tried.
 type QueueKey struct {
 	cpu, memory int64
 	created     policy.Time // in seconds
 	id          policy.PodID
 }
 
-// QueueKeyOf returns the key of p, a pod of t.
+// QueueKeyOf returns the key of p, which is a pod of t.
 func QueueKeyOf(t *policy.Template, p *policy.Pod) QueueKey { return queueKeyOf(&t.Requests, p) }
 
 func queueKeyOf(r *policy.Resources, p *policy.Pod) QueueKey {
 	return QueueKey{r.CPU, r.Memory, p.Created / 1000, p.ID}
 }
 
-// Compare orders keys as Karpenter's queue does (byCPUAndMemoryDescending in queue.go).
-// Creation times have whole seconds there.
+// Compare compares keys as Karpenter's queue does (byCPUAndMemoryDescending in queue.go), which
+// uses creation times in whole seconds.
 func (k QueueKey) Compare(o QueueKey) int {
 	switch {
 	case k.cpu != o.cpu:
@@ -271,7 +271,8 @@ func (sv *Solver) relaxationsOf(p *policy.Pod) int32 {
 	return sv.sp.groups.relaxationsOf(p.Template, sv.b.IgnorePreferences)
 }
 
-// schedule places one pod, giving up preferences where it must.
+// schedule places one pod, dropping preferences as necessary. It reports whether the pod was
+// placed.
 func (sv *Solver) schedule(p int32) bool {
 	sp := sv.sp
 	pod := &sv.b.Pods[p]
@@ -296,7 +297,7 @@ func (sv *Solver) schedule(p int32) bool {
 			return true
 		}
 		if sv.reserved.deferred {
-			sv.reserved.waits = true // its preferences stand, too
+			sv.reserved.waits = true // its preferences are not dropped
 			return false
 		}
 	}
@@ -312,7 +313,7 @@ func (sv *Solver) schedule(p int32) bool {
 // inClaim marks a pod in Solver.pushed that is in a claim.
 const inClaim = -1
 
-// end returns the solution and undoes what was counted.
+// end returns the solution and reverts the counts of the attempt.
 func (sv *Solver) end() Solution {
 	out := Solution{Nodes: sv.placed, Deferred: sv.reserved.waits}
 	for _, c := range sv.claims.opened {
@@ -330,7 +331,7 @@ func (sv *Solver) end() Solution {
 	return out
 }
 
-// undo takes off what the run counted, and readies the scratch for the next.
+// undo reverts the counts of the attempt and prepares the scratch data for the next one.
 func (sv *Solver) undo() {
 	sv.domains.end()
 	sv.claims.end()

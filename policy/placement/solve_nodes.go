@@ -6,34 +6,35 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// existingNodes are the nodes of a batch as pods are placed on them: what is free there is less
-// what the pods placed in this attempt request.
+// existingNodes are the nodes of a batch while pods are placed on them. Their free resources
+// exclude the requests of the pods placed in this attempt.
 type existingNodes struct {
 	sv        *Solver
 	table     *classTable
 	occupancy *occupancy
 	groups    *groupTable
 
-	// free is what pods may still request, by position in Nodes, minus the requests of DaemonSet
-	// pods that do not exist yet. It is computed when a pod first examines the node, which is rare
-	// with many nodes: an entry is valid if its read equals batch, the number of batches so far.
+	// free is the resources available to pods, by position in Nodes, minus the requests of
+	// DaemonSet pods that do not exist yet. An entry is computed when a pod first examines the
+	// node, which is rare with many nodes. It is valid if its entry in read equals batch, the
+	// number of batches so far.
 	free  []policy.Resources
 	read  []uint32
 	batch uint32
 
-	// out says which are left out; taken are those that took pods. cursor is, by relaxation,
-	// the first of them that may ever take such a pod.
+	// out reports which positions are left out. taken lists the positions that accepted pods.
+	// cursor is, by relaxation, the first position that may accept such a pod.
 	out     []bool
 	taken   []int32
-	daemons bool // there are DaemonSets
+	daemons bool // the templates include DaemonSets
 	cursor  []int32
 
-	// ports are the pods with host ports that were placed on existing nodes, attached those with
-	// volumes.
+	// ports are the pods with host ports, and attached those with volumes, that were placed on
+	// existing nodes.
 	ports, attached []placedPod
 
-	// classes are how many of Nodes exist, by class, including those left out. They are counted
-	// when they are first needed.
+	// classes is the number of Nodes with a Node object, by class, including those left out. It is
+	// computed on demand.
 	classes []int32
 	counted bool
 }
@@ -44,14 +45,14 @@ type placedPod struct {
 	template policy.TemplateID
 }
 
-// begin readies the nodes for an attempt.
+// begin prepares the nodes for an attempt.
 func (en *existingNodes) begin() {
 	en.ports = en.ports[:0]
 	en.cursor = resize(en.cursor, len(en.groups.relaxations))
 	en.leaveOut(true)
 }
 
-// end takes the pods off that were placed.
+// end removes the pods that were placed.
 func (en *existingNodes) end() {
 	for _, at := range en.taken {
 		en.read[at] = 0
@@ -64,7 +65,7 @@ func (en *existingNodes) end() {
 	en.leaveOut(false)
 }
 
-// open starts with the nodes of a batch.
+// open prepares the nodes of a batch.
 func (en *existingNodes) open() {
 	if more := len(en.sv.b.Nodes) - len(en.free); more > 0 {
 		en.free, en.read = append(en.free, make([]policy.Resources, more)...), append(en.read, make([]uint32, more)...)
@@ -75,7 +76,7 @@ func (en *existingNodes) open() {
 	en.counted = false
 }
 
-// freeAt returns what is free on the node at a position.
+// freeAt returns the free resources of the node at a position.
 func (en *existingNodes) freeAt(at int32) *policy.Resources {
 	free := &en.free[at]
 	if en.read[at] != en.batch {
@@ -88,7 +89,7 @@ func (en *existingNodes) freeAt(at int32) *policy.Resources {
 	return free
 }
 
-// existing returns how many nodes exist, by class.
+// existing returns the number of nodes with a Node object, by class.
 func (en *existingNodes) existing() []int32 {
 	if !en.counted {
 		en.counted = true
@@ -102,7 +103,7 @@ func (en *existingNodes) existing() []int32 {
 	return en.classes
 }
 
-// leaveOut takes the nodes that are left out from the others, or puts them back.
+// leaveOut excludes the nodes in Batch.Without, or includes them again.
 func (en *existingNodes) leaveOut(out bool) {
 	for _, at := range en.sv.b.Without {
 		en.out[at] = out
@@ -113,10 +114,11 @@ func (ct *classTable) hasDaemons() bool {
 	return slices.ContainsFunc(ct.kinds, func(k kind) bool { return k.daemon })
 }
 
-// addToNode places a pod on the first existing node that takes it.
+// addToNode places a pod on the first existing node that accepts it. It reports whether there was
+// one.
 func (en *existingNodes) addToNode(p, s int32) bool {
 	st := &en.groups.relaxations[s]
-	prefix := true // all nodes so far will never take such a pod
+	prefix := true // no node so far will ever accept such a pod
 	for at := en.cursor[s]; int(at) < len(en.sv.b.Nodes); at++ {
 		switch en.fitsNode(st, p, at) {
 		case never:
@@ -149,23 +151,22 @@ func (en *existingNodes) addToNode(p, s int32) bool {
 	return false
 }
 
-// An outcome says what became of a pod offered to a node.
+// An outcome is the result of trying a pod on a node.
 type outcome uint8
 
 const (
 	taken outcome = iota
-	later         // not as pods are spread now
+	later         // not possible now, but perhaps after other pods are placed
 	never
 )
 
-// fitsNode reports whether the node at a position takes a pod (CanAdd in
-// existingnode.go).
+// fitsNode returns whether the node at a position accepts a pod (CanAdd in existingnode.go).
 func (en *existingNodes) fitsNode(st *relaxation, p, at int32) outcome {
 	n := en.sv.b.Nodes[at]
 	k, s, pod := &en.table.kinds[st.template], &en.occupancy.slots[n], &en.sv.b.Pods[p]
 	r := &k.requests
 	if en.out[at] || r.CPU > s.free.CPU || r.Memory > s.free.Memory || s.state == failing && !k.unready {
-		return never // of what is free without the DaemonSet pods and the pods placed here there is no more
+		return never // the free resources can only be less, after DaemonSet pods and pods placed here
 	}
 	free := en.freeAt(at)
 	if r.CPU > free.CPU || r.Memory > free.Memory || r.Pods > free.Pods || r.Storage > free.Storage ||
@@ -181,7 +182,7 @@ func (en *existingNodes) fitsNode(st *relaxation, p, at int32) outcome {
 		}
 	case v == 2 || v == 0 && !en.table.relaxationSuits(st, s.class, en.occupancy.nodes[n].host, en.occupancy.nodes[n].name):
 		if st.own {
-			return later // what pods ask that come before may let it in
+			return later // requirements of pods placed before may allow it
 		}
 		return never
 	}
@@ -200,7 +201,7 @@ func (en *existingNodes) fitsNode(st *relaxation, p, at int32) outcome {
 	return taken
 }
 
-// groupsLet reports whether topology lets a pod onto an existing node.
+// groupsLet reports whether topology allows a pod on an existing node.
 func (en *existingNodes) groupsLet(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
 	bare := false
 	for _, list := range [...][]int32{st.groups, k.avoids} {
@@ -219,8 +220,8 @@ func (en *existingNodes) groupsLet(st *relaxation, k *kind, n policy.NodeID, p i
 	return !bare || en.bareMeets(st, k, n, p)
 }
 
-// volumesFit reports whether the volumes of a pod can be attached to a node. How many a node takes is
-// known once it has joined. Karpenter does not heed that a claim is ReadWriteOncePod
+// volumesFit reports whether the volumes of a pod can be attached to a node. The limit of a node is
+// known once it has joined. Karpenter ignores that a claim is ReadWriteOncePod
 // (tryVolumeAlternative in existingnode.go, ExceedsLimits in pkg/scheduling/volumeusage.go).
 func (en *existingNodes) volumesFit(k *kind, pod *policy.Pod, n policy.NodeID) bool {
 	if !en.occupancy.inVolumeZone(k, pod, n) {
@@ -229,7 +230,7 @@ func (en *existingNodes) volumesFit(k *kind, pod *policy.Pod, n policy.NodeID) b
 	return en.occupancy.slots[n].state == coming || en.occupancy.checkAttach(k, n) == OK
 }
 
-// suits returns what is known of nodes of class c: 0 nothing, 1 yes, 2 no.
+// suits returns the cached result for nodes of class c: 0 unknown, 1 suits, 2 does not suit.
 func (s *relaxation) suits(c int32) int8 {
 	if int(c) < len(s.byClass) {
 		return s.byClass[c]
@@ -243,7 +244,7 @@ func (en *existingNodes) portTaken(k *kind, n policy.NodeID) bool {
 	})
 }
 
-// nodeMeets reports whether a group lets a pod onto an existing node of domain d.
+// nodeMeets reports whether a group allows a pod on an existing node of domain d.
 func (en *existingNodes) nodeMeets(st *relaxation, g *group, d int32) bool {
 	l, host := &en.groups.layout, g.key == keyHost
 	switch g.sort {

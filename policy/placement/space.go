@@ -7,12 +7,12 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Space holds nodes, and the pods that are bound to them, in the form in
-// which placement questions are answered fast. It is changed by one goroutine
-// at a time; methods that say so use it as scratch and leave it as it was.
+// A Space contains nodes and the pods bound to them, in a form that is fast for placement queries.
+// It must not be used concurrently. Methods that are documented to modify it temporarily restore
+// it.
 //
-// The label and taint lists of nodes given to it are kept, and must not be
-// written afterwards.
+// The space keeps the label and taint lists of the nodes that it is given. They must not be
+// modified afterwards.
 type Space struct {
 	table     classTable
 	occupancy occupancy
@@ -25,8 +25,8 @@ type Space struct {
 	loaded   loaded
 }
 
-// New returns an empty space for pods of the given templates. Zones gives the
-// names of the ids in Pod.VolumeZone. Both are kept and must not change.
+// New returns an empty space for pods of the given templates. The zones are the names of the IDs in
+// Pod.VolumeZone. The space keeps both lists, so they must not change.
 func New(templates []policy.Template, zones []string) *Space {
 	sp := new(Space)
 	sp.init(templates, zones)
@@ -51,9 +51,9 @@ func FromSnapshot(s *policy.Snapshot) *Space {
 	return sp
 }
 
-// Load makes sp a space with the live nodes of s and all pods that hold a place on
-// one: starting, ready and terminating. It reuses the memory of sp, which may be the
-// zero Space; nothing of what sp held before is left, so that no result depends on it.
+// Load sets sp to the live nodes of s and all pods that occupy resources on them: starting, ready
+// and terminating. It reuses the memory of sp, which may be the zero Space. The result does not
+// depend on the previous contents of sp.
 func (sp *Space) Load(s *policy.Snapshot) {
 	if sp.loaded.follows(s) && !sp.table.overgrown(s) {
 		sp.reload(s)
@@ -79,8 +79,8 @@ func (sp *Space) Load(s *policy.Snapshot) {
 	sp.loaded.note(s)
 }
 
-// SetNode puts n into the slot of its id, or brings it up to date. The pods
-// bound to it stay. A node whose phase is NodeGone is removed.
+// SetNode adds n to the slot of its ID, or updates the node there. Bound pods remain. A node in
+// phase NodeGone is removed.
 func (sp *Space) SetNode(n *policy.Node) {
 	if n.Phase == policy.NodeGone {
 		sp.RemoveNode(n.ID)
@@ -105,7 +105,7 @@ func (sp *Space) SetNode(n *policy.Node) {
 	s.gpu = sp.table.gpuOf(n.GPUResource)
 }
 
-// RemoveNode empties the slot id. Pods still bound there are dropped.
+// RemoveNode empties the slot id and unbinds its pods.
 func (sp *Space) RemoveNode(id policy.NodeID) {
 	if int(id) >= len(sp.occupancy.slots) || sp.occupancy.slots[id].state == absent {
 		return
@@ -120,8 +120,8 @@ func (sp *Space) RemoveNode(id policy.NodeID) {
 	*nd = node{pods: nd.pods, bound: nd.bound, claims: nd.claims}
 }
 
-// Bind records that p runs on n, whether or not it fits. A pod in phase
-// PodTerminating holds its resources but is not counted by topology spread.
+// Bind records that p runs on n, whether or not it fits. A pod in phase PodTerminating uses
+// resources but does not count for topology spread. Bind panics if p is already bound to n.
 func (sp *Space) Bind(p *policy.Pod, n policy.NodeID) {
 	sp.bind(p.ID, p.Template, p.Phase == policy.PodTerminating, n)
 }
@@ -142,7 +142,7 @@ func (sp *Space) bind(id policy.PodID, t policy.TemplateID, terminating bool, n 
 	sp.charge(bound{t, terminating}, n)
 }
 
-// charge takes what a pod in the list of n uses.
+// charge adds the usage of a pod that is in the list of n.
 func (sp *Space) charge(b bound, n policy.NodeID) {
 	k := &sp.table.kinds[b.template]
 	sp.occupancy.slots[n].free = sp.occupancy.slots[n].free.Minus(k.requests)
@@ -155,7 +155,7 @@ func (sp *Space) charge(b bound, n policy.NodeID) {
 	}
 }
 
-// Unbind records that p no longer runs on n.
+// Unbind records that p no longer runs on n. It panics if p is not bound to n.
 func (sp *Space) Unbind(p *policy.Pod, n policy.NodeID) { sp.unbind(p.ID, n) }
 
 func (sp *Space) unbind(id policy.PodID, n policy.NodeID) {
@@ -179,8 +179,9 @@ func (sp *Space) unbind(id policy.PodID, n policy.NodeID) {
 	}
 }
 
-// Terminating records that the deletion of p, bound to n, was requested: it holds its resources
-// until Unbind but no longer counts for topology spread.
+// Terminating records that the deletion of p, which is bound to n, was requested. The pod uses
+// resources until Unbind but no longer counts for topology spread. Terminating panics if p is not
+// bound to n.
 func (sp *Space) Terminating(p *policy.Pod, n policy.NodeID) {
 	nd := &sp.occupancy.nodes[n]
 	at, there := slices.BinarySearch(nd.pods, p.ID)
@@ -212,8 +213,8 @@ func (sp *Space) Reserve(p *policy.Pod, n policy.NodeID) {
 	sp.reserved = append(sp.reserved, reservation{p.ID, n})
 }
 
-// Release undoes every Reserve since the last Release. The caller has unbound
-// or removed none of the nodes and pods concerned in between.
+// Release reverts every Reserve since the last Release. The caller must not have unbound or removed
+// the pods and nodes concerned in the meantime.
 func (sp *Space) Release() {
 	for _, r := range slices.Backward(sp.reserved) {
 		sp.unbind(r.pod, r.node)
@@ -221,20 +222,20 @@ func (sp *Space) Release() {
 	sp.reserved = sp.reserved[:0]
 }
 
-// Topology returns what counts the pods of the space.
+// Topology returns the pod counts of the space.
 func (sp *Space) Topology() *Topology { return &sp.topology }
 
-// Scoring returns what a scheduler asks that scores nodes.
+// Scoring returns the data for a scheduler that scores nodes.
 func (sp *Space) Scoring() Scoring { return Scoring{sp} }
 
-// Solver returns what places pods as Karpenter does.
+// Solver returns the solver that places pods as Karpenter does.
 func (sp *Space) Solver() *Solver { return &sp.solver }
 
-// Nodes returns the number of slots, empty ones included.
+// Nodes returns the number of slots, including empty ones.
 func (sp *Space) Nodes() int { return len(sp.occupancy.slots) }
 
-// Free returns what pods may still request on n. A component is negative if more is requested than
-// allocatable.
+// Free returns the resources that are still available on n. A resource is negative if pods request
+// more than is allocatable.
 func (sp *Space) Free(n policy.NodeID) policy.Resources { return sp.occupancy.slots[n].free }
 
 // Requested returns the sum of the requests of the pods bound to n.
@@ -242,31 +243,31 @@ func (sp *Space) Requested(n policy.NodeID) policy.Resources {
 	return sp.occupancy.nodes[n].allocatable.Minus(sp.occupancy.slots[n].free)
 }
 
-// Allocatable returns what n offers to pods.
+// Allocatable returns the allocatable resources of n.
 func (sp *Space) Allocatable(n policy.NodeID) policy.Resources {
 	return sp.occupancy.nodes[n].allocatable
 }
 
-// Pods returns the pods bound to n, ascending. The slice belongs to the space
-// and is valid until the next change of n.
+// Pods returns the pods bound to n, ascending. The slice belongs to the space and is valid until
+// the next change of n.
 func (sp *Space) Pods(n policy.NodeID) []policy.PodID { return sp.occupancy.nodes[n].pods }
 
-// Suits reports whether labels and taints of nodes let pods of t run there, by their node selector,
-// required node affinity and tolerations: OK, Tainted or Unselected.
+// Suits reports whether nodes with the given labels and taints suit pods of t, according to node
+// selector, required node affinity and tolerations. The result is OK, Tainted or Unselected.
 func (sp *Space) Suits(t policy.TemplateID, labels []policy.Label, taints []policy.Taint) Result {
 	return sp.table.suits(t, sp.table.classOf(labels, taints), "", "")
 }
 
-// DaemonPort returns the DaemonSet that has a host port of pods of t on each node with these labels
-// and taints; ok is false without one.
+// DaemonPort returns a DaemonSet that runs on each node with the given labels and taints and uses a
+// host port that pods of t request. The result ok is false if there is no such DaemonSet.
 func (sp *Space) DaemonPort(t policy.TemplateID, labels []policy.Label,
 	taints []policy.Taint) (daemon policy.TemplateID, ok bool) {
 	daemon = sp.table.portDaemon(&sp.table.kinds[t], sp.table.classOf(labels, taints))
 	return daemon, daemon != policy.None
 }
 
-// Daemons returns what DaemonSet pods will request on a new node with these
-// labels and taints.
+// Daemons returns the total requests of the DaemonSet pods on a new node with the given labels and
+// taints.
 func (sp *Space) Daemons(labels []policy.Label, taints []policy.Taint) policy.Resources {
 	return sp.table.daemonsOf(sp.table.classOf(labels, taints))
 }
@@ -281,8 +282,8 @@ func (ct *classTable) gpuOf(name string) int16 {
 	return int16(len(ct.gpus) - 1)
 }
 
-// countNode takes node n and its pods out of all counters (-1), before its labels or its
-// phase change, or puts them back (1).
+// countNode removes node n and its pods from all counters (delta -1), before its labels or its
+// phase change, or adds them again (delta 1).
 func (sp *Space) countNode(n policy.NodeID, delta int32) {
 	s := &sp.occupancy.slots[n]
 	if s.state == absent {

@@ -1,27 +1,27 @@
 package placement
 
-// A SpotRoom decides by how much a pool may grow on Spot while its provisioner buys Spot up to
-// a limit and on demand beyond it. Sizes are in units of the pool's share. Nodes that are going
-// do not count.
+// A SpotRoom computes how much Spot capacity a pool may add while its provisioner launches Spot up
+// to a limit and on demand beyond it. Sizes are in units of the pool's share. Nodes that are being
+// removed do not count.
 type SpotRoom struct {
-	// Share is the wanted Spot share, above 0 and below 1.
+	// Share is the target Spot share, above 0 and below 1.
 	Share float64
 
-	// Spot and Total are what the pool holds or has on its way.
+	// Spot and Total are the capacity of the pool, including launching nodes.
 	Spot, Total int64
 }
 
-// A Purchase is a node that a provisioner is about to buy for pending pods.
+// A Purchase is a node that a provisioner is about to launch for pending pods.
 type Purchase struct {
-	// Size is that of the cheapest node that holds the pods.
+	// Size is the size of the cheapest node that can run the pods.
 	Size int64
 
-	// Largest is the size of the largest node that may be bought for them. Until the node
-	// is launched this counts against the limits of its NodePool.
+	// Largest is the size of the largest node that may be launched for them. Until the node is
+	// launched, this size counts against the limits of its NodePool.
 	Largest int64
 }
 
-// PurchaseOf returns the purchase of bin, where size returns that of an offer.
+// PurchaseOf returns the purchase of bin. The function size returns the size of an offer.
 func PurchaseOf(bin Bin, size func(offer int) int64) Purchase {
 	p := Purchase{Size: size(bin.Offers[0])}
 	for _, o := range bin.Offers {
@@ -30,10 +30,11 @@ func PurchaseOf(bin Bin, size func(offer int) int64) Purchase {
 	return p
 }
 
-// For returns what the limit of Spot must leave for the nodes that are about to be bought, in
-// their order. The provisioner buys whole nodes: on Spot as long as the limit leaves their
-// largest size, and then on demand. So the limit leaves that of the first nodes, of as many as
-// bring the pool nearest to its share with the others on demand; of two numbers the larger.
+// For returns the Spot capacity that the limit must allow for the given purchases, in their order.
+// The provisioner launches whole nodes: on Spot while the limit allows their largest size, then on
+// demand. The result is the sum of the largest sizes of the first n purchases, where n brings the
+// pool closest to its share if the other purchases are on demand; of two such numbers, n is the
+// larger.
 func (r *SpotRoom) For(purchases []Purchase) int64 {
 	total := r.Total
 	for i := range purchases {
@@ -44,7 +45,7 @@ func (r *SpotRoom) For(purchases []Purchase) int64 {
 	for i := range purchases {
 		size := float64(purchases[i].Size)
 		if missing < size/2 {
-			break // it is nearer without this node
+			break // the pool is closer to its share without this node
 		}
 		missing -= size
 		room += purchases[i].Largest
@@ -52,13 +53,13 @@ func (r *SpotRoom) For(purchases []Purchase) int64 {
 	return room
 }
 
-// aheadMax bounds what Ahead returns where the share is almost 1.
+// aheadMax limits the result of Ahead if the share is close to 1.
 const aheadMax = 1 << 40
 
-// Ahead returns what the limit of Spot leaves for demand that is not known yet, where the
-// largest Spot node has that size: a provisioner may buy for pods before the limit follows
-// them. A node of that size brings the pool nearer to its share as Spot as long as x, which is
-// then on Spot, is at most half of the node above the share:
+// Ahead returns the Spot capacity that the limit must allow for demand that is not yet known, where
+// largest is the size of the largest Spot node: a provisioner may launch nodes for pods before the
+// limit is updated. With x as the Spot capacity after the launch, a node of that size on Spot
+// brings the pool closer to its share as long as x exceeds the share by at most half of the node:
 //
 //	x - Share × (x + on demand) ≤ largest / 2
 func (r *SpotRoom) Ahead(largest int64) int64 {

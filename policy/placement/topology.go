@@ -6,8 +6,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A domainChooser bounds the labels of a claim by the requirements of topology groups. What it
-// counts in groups is in its journal, and is subtracted again when the attempt ends.
+// A domainChooser restricts the labels of a claim by the requirements of topology groups. Its
+// journal lists the counts that it added to groups, which are subtracted when the attempt ends.
 type domainChooser struct {
 	sv        *Solver
 	table     *classTable
@@ -18,18 +18,18 @@ type domainChooser struct {
 	reading int32 // changes when the domains of groups must be read again
 	journal []addition
 
-	// base are the requirements on a node before topology, sets those after it.
+	// base contains the requirements on a node before topology is considered, sets those after.
 	base, sets keysets
 	options    bitset
 	ties       []string
 	tied       []int32
-	drawn      bool // Draw was asked since schedule began
+	drawn      bool // Draw was called since schedule started
 }
 
 // An addition is one count that Solve added to a group.
 type addition struct{ group, domain int32 }
 
-// begin readies the chooser for an attempt: no group is in force.
+// begin prepares the chooser for an attempt without active groups.
 func (dc *domainChooser) begin(rebuilt bool) {
 	if l := &dc.groups.layout; rebuilt {
 		dc.base, dc.sets = l.make(), l.make()
@@ -38,10 +38,10 @@ func (dc *domainChooser) begin(rebuilt bool) {
 	dc.run++
 }
 
-// forget has groups read again which domains pools and nodes have.
+// forget makes groups read the domains of pools and nodes again.
 func (dc *domainChooser) forget() { dc.reading++ }
 
-// end takes off what was counted.
+// end subtracts the counts of the attempt.
 func (dc *domainChooser) end() {
 	for _, a := range dc.journal {
 		dc.groups.groups[a.group].add(a.domain, -1)
@@ -49,8 +49,7 @@ func (dc *domainChooser) end() {
 	dc.journal = dc.journal[:0]
 }
 
-// activate puts the groups of a relaxation in force, and those of the anti-affinity of its
-// pods.
+// activate activates the groups of a relaxation and those of the anti-affinity of its pods.
 func (dc *domainChooser) activate(st *relaxation) {
 	for _, id := range st.groups {
 		if g := &dc.groups.groups[id]; g.run != dc.run {
@@ -64,10 +63,9 @@ func (dc *domainChooser) activate(st *relaxation) {
 	}
 }
 
-// register puts a group in force with the domains that are known for it: those in which
-// pools can buy, of pools whose taints are tolerated where that counts, those of
-// existing nodes, and those that hold pods (buildDomainGroups and countDomains in
-// topology.go).
+// register activates a group with its known domains: those in which pools can launch nodes,
+// restricted to pools with tolerated taints where that applies, those of existing nodes, and those
+// that contain pods (buildDomainGroups and countDomains in topology.go).
 func (dc *domainChooser) register(g *group) {
 	g.run = dc.run
 	if g.key == keyHost {
@@ -93,7 +91,7 @@ func (dc *domainChooser) register(g *group) {
 	}
 }
 
-// readDomains reads the domains that are known for a group whatever is bound or left out.
+// readDomains reads the domains of a group that do not depend on bound pods or nodes left out.
 func (dc *domainChooser) readDomains(g *group) {
 	l := &dc.groups.layout
 	g.reading = dc.reading
@@ -144,8 +142,8 @@ func (dc *domainChooser) registerPool(g *group, x *poolState) {
 	}
 }
 
-// countNodes counts the nodes that exist by domain, class by class where the filter of the
-// group does not tell nodes apart.
+// countNodes counts the existing nodes by domain. It counts by class if the filter of the group
+// does not distinguish nodes of a class.
 func (dc *domainChooser) countNodes(g *group) {
 	g.nodes = resize(g.nodes, len(dc.table.keys[g.key].values))
 	if g.filter != nil && (g.filter.honorTaints || dc.table.kinds[g.owner].byName) {
@@ -164,8 +162,8 @@ func (dc *domainChooser) countNodes(g *group) {
 	}
 }
 
-// leaveOut takes the nodes that are left out from the others of their domains (-1), or puts
-// them back (1).
+// leaveOut subtracts the nodes in Batch.Without from the nodes of their domains (delta -1), or adds
+// them again (delta 1).
 func (dc *domainChooser) leaveOut(g *group, delta int32) {
 	for _, at := range dc.sv.b.Without {
 		if d := dc.domainOf(g, dc.sv.b.Nodes[at]); d >= 0 {
@@ -174,7 +172,7 @@ func (dc *domainChooser) leaveOut(g *group, delta int32) {
 	}
 }
 
-// domainOf returns the domain in which a group knows of node n, -1 for none.
+// domainOf returns the domain of node n in a group, or -1 if n does not count for the group.
 func (dc *domainChooser) domainOf(g *group, n policy.NodeID) int32 {
 	if !dc.occupancy.slots[n].state.exists() || !dc.groups.groupCounts(g, n) {
 		return policy.None
@@ -182,8 +180,9 @@ func (dc *domainChooser) domainOf(g *group, n policy.NodeID) int32 {
 	return dc.occupancy.domain(g.key, n)
 }
 
-// narrow bounds the labels of a claim by what topology requires of it with one more pod
-// (AddRequirements in topology.go). Each group considers the requirements without the other groups.
+// narrow restricts the labels of a claim to what topology requires with one more pod
+// (AddRequirements in topology.go). It reports whether the pod is allowed. Each group considers the
+// requirements before any other group was applied.
 func (dc *domainChooser) narrow(c *nodeClaim, st *relaxation, k *kind, p int32) bool {
 	bounded := false
 	for _, id := range st.groups {
@@ -210,8 +209,8 @@ func (dc *domainChooser) narrow(c *nodeClaim, st *relaxation, k *kind, p int32) 
 	return dc.satisfiable(c)
 }
 
-// keepDomains keeps the offers that have the domains that groups require. The requirements of the
-// pods themselves are checked before: a label that offers lack may come from pods alone.
+// keepDomains removes the offers outside the domains that groups require. The requirements of the
+// pods themselves are checked before, because a label that offers lack may come from pods alone.
 func (dc *domainChooser) keepDomains() {
 	for key := 1; key < len(dc.sets.kind); key++ {
 		set, before := dc.sets.of(&dc.groups.layout, int32(key)), dc.base.of(&dc.groups.layout, int32(key))
@@ -226,7 +225,7 @@ func (dc *domainChooser) keepDomains() {
 	}
 }
 
-// claimMeets reports whether a group lets a pod into a claim, and bounds its labels.
+// claimMeets reports whether a group allows a pod in a claim, and restricts the claim's labels.
 func (dc *domainChooser) claimMeets(c *nodeClaim, st *relaxation, g *group, p int32) bool {
 	if g.key == keyHost {
 		return dc.hostMeets(c, g)
@@ -252,9 +251,9 @@ func (dc *domainChooser) claimMeets(c *nodeClaim, st *relaxation, g *group, p in
 	return true
 }
 
-// satisfiable reports whether the requirements of groups can be met together. If no domain meets
-// all of them, the label may be missing (Compatible in pkg/scheduling/requirements.go); a label
-// that neither the pool nor its instance types have cannot be required.
+// satisfiable reports whether the requirements of all groups can be satisfied together. If no
+// domain satisfies them, the label may be absent (Compatible in pkg/scheduling/requirements.go). A
+// label that neither the pool nor its instance types have cannot be required.
 func (dc *domainChooser) satisfiable(c *nodeClaim) bool {
 	for key := 1; key < len(dc.sets.kind); key++ {
 		if dc.sets.kind[key] != oneOf {
@@ -288,8 +287,8 @@ func (dc *domainChooser) hostMeets(c *nodeClaim, g *group) bool {
 	return g.in(c.host) == 0
 }
 
-// known reports whether a claim may be bounded by a label that its pool does not name:
-// by those that instance types differ in.
+// known reports whether a claim may be restricted by a label that its pool does not name. This is
+// the case for labels of its instance types.
 func (dc *domainChooser) known(c *nodeClaim, key int32) bool {
 	for d, of := range dc.sv.offerTable.ofDomain[key] {
 		if d > 0 && of.meets(dc.sv.offerTable.ofPool[c.pool]) {
@@ -299,7 +298,7 @@ func (dc *domainChooser) known(c *nodeClaim, key int32) bool {
 	return false
 }
 
-// spreadOptions chooses the domain with the fewest pods that the skew allows.
+// spreadOptions chooses the domain with the fewest pods among those that the skew allows.
 func (dc *domainChooser) spreadOptions(st *relaxation, g *group, p int32) {
 	l, self, best := &dc.groups.layout, int32(0), int32(-1)
 	if g.self {
@@ -322,8 +321,8 @@ func (dc *domainChooser) spreadOptions(st *relaxation, g *group, p int32) {
 	dc.draw(g, p)
 }
 
-// attractOptions finds the domains with pods that attract this one. The first pod of
-// those that attract each other may go anywhere: Karpenter takes one domain that the
+// attractOptions finds the domains with pods that attract this one. If no such pod exists, the
+// first pod of a group that attracts itself may run in any domain: Karpenter chooses one that the
 // claim allows and one that the pod allows (nextDomainAffinity in topologygroup.go).
 func (dc *domainChooser) attractOptions(st *relaxation, g *group, p int32) {
 	l := &dc.groups.layout
@@ -364,7 +363,7 @@ func (dc *domainChooser) draw(g *group, p int32) {
 	dc.options.set(dc.tied[dc.sv.b.Draw(int(p), key.name, dc.ties)])
 }
 
-// count adds a pod to a domain of a group until the end of the run.
+// count adds a pod to a domain of a group until the end of the attempt.
 func (dc *domainChooser) count(id, d int32) {
 	g := &dc.groups.groups[id]
 	g.add(d, 1)
@@ -387,8 +386,8 @@ func (en *existingNodes) recordOnNode(k *kind, n policy.NodeID) {
 	}
 }
 
-// expected reports whether a filter lets node n count once it is ready: taints of nodes
-// on their way are not heeded.
+// expected reports whether a filter counts node n once it is ready: taints of nodes that are not
+// ready are ignored.
 func (en *existingNodes) expected(f *filter, n policy.NodeID) bool {
 	s := &en.occupancy.slots[n]
 	if !f.ignoreAffinity && en.table.kinds[f.owner].byName {
@@ -397,8 +396,8 @@ func (en *existingNodes) expected(f *filter, n policy.NodeID) bool {
 	return en.table.classSuits(f, s.class)
 }
 
-// recordOnClaim counts a pod that was put into a claim: in its domain if only one is left, and for
-// anti-affinity in all in which it may run (Record in topology.go).
+// recordOnClaim counts a pod that was added to a claim: in its domain if only one is left, and for
+// anti-affinity in every domain in which it may run (Record in topology.go).
 func (cs *claimSet) recordOnClaim(c *nodeClaim, k *kind) {
 	l := &cs.groups.layout
 	for _, id := range k.groups {
@@ -410,7 +409,7 @@ func (cs *claimSet) recordOnClaim(c *nodeClaim, k *kind) {
 		case g.sort == repels || g.sort == repelled:
 			kind, set := c.sets.kind[g.key], c.sets.of(l, g.key)
 			for d := range cs.table.keys[g.key].values {
-				// Of a label that may not have some values Karpenter counts these.
+				// If some values of a label are excluded, Karpenter counts the excluded ones.
 				if kind == oneOf && set.has(int32(d)) || kind == noneOf && !set.has(int32(d)) {
 					cs.sv.domains.count(id, int32(d))
 				}

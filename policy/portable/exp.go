@@ -17,15 +17,15 @@ import (
 // is preserved.
 // ====================================================
 
-// Ln 2 in two parts. The first has enough zero bits at its end that its product with an exponent is
-// exact.
+// The natural logarithm of 2 in two parts. The first part has enough trailing zero bits that its
+// product with an exponent is exact.
 const (
 	ln2Hi = 6.93147180369123816490e-01
 	ln2Lo = 1.90821492927058770002e-10
 	log2e = 1.44269504088896338700e+00
 )
 
-// Beyond these arguments Exp overflows and underflows to 0.
+// Exp overflows for arguments above expMax, and underflows to 0 below expMin.
 const (
 	expMax = 7.09782712893383973096e+02
 	expMin = -7.45133219101941108420e+02
@@ -83,21 +83,21 @@ func scale(y float64, k int) float64 {
 	return float64(y * math.Float64frombits(uint64(k+1023)<<52))
 }
 
-// Expm1 returns e to the power x, less 1, to a few units in the last place
-// also where x is near zero.
+// Expm1 returns e to the power x, minus 1, with an error of a few units in the last place, even if
+// x is near zero.
 func Expm1(x float64) float64 {
 	u := Exp(x)
 	switch {
 	case u == 1:
 		return x
 	case u-1 == -1 || x > 40 || math.IsNaN(u):
-		return u - 1 // the one is below what u can show
+		return u - 1 // the 1 is below the precision of u
 	}
-	// Kahan's form: what u has lost in rounding, Log(u) has lost as well.
+	// Kahan's formula: Log(u) has the same rounding error as u, so the errors cancel.
 	return float64((u-1)*x) / Log(u)
 }
 
-// Decay returns what is left after age of what halves every halfLife.
+// Decay returns the fraction that remains after age of a quantity that halves every halfLife.
 func Decay(age, halfLife time.Duration) float64 {
 	return Exp(-float64(math.Ln2*age.Hours()) / halfLife.Hours())
 }

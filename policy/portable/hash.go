@@ -11,17 +11,16 @@ const (
 	prime5 = 0x27D4EB2F165667C5
 )
 
-// Hash returns the 64-bit hash of b: XXH64 with seed 0, as specified in
-// xxHash's doc/xxhash_spec.md. It is no defence against an adversary.
+// Hash returns the 64-bit hash of b: XXH64 with seed 0, as specified in xxHash's
+// doc/xxhash_spec.md. It is not secure against an adversary.
 func Hash(b []byte) uint64 { return xxh64(b) }
 
-// HashString returns the hash of the bytes of s, as Hash does.
+// HashString returns the same hash as Hash for the bytes of s.
 func HashString(s string) uint64 { return xxh64(s) }
 
-// Mix returns a 64-bit number in which each bit depends on every bit of a and
-// of b. For a given a, different b give different results. It applies the
-// finaliser of SplitMix64 (Steele, Lea and Flood 2014; constants of Stafford's
-// variant 13) once to each.
+// Mix returns a 64-bit number in which each bit depends on every bit of a and b. For a fixed a,
+// different values of b give different results. It applies the finaliser of SplitMix64 (Steele, Lea
+// and Flood 2014; constants of Stafford's variant 13) once to each argument.
 func Mix(a, b uint64) uint64 { return finish(a ^ finish(b+0x9E3779B97F4A7C15)) }
 
 func finish(z uint64) uint64 {
@@ -52,8 +51,8 @@ func xxh64[T string | []byte](b T) uint64 {
 	return h ^ h>>32
 }
 
-// stripes consumes the whole blocks of 32 bytes of b and returns the state and
-// how many bytes it has read.
+// stripes consumes the complete 32-byte blocks of b. It returns the state and the number of bytes
+// consumed.
 func stripes[T string | []byte](b T) (h uint64, read int) {
 	acc := [4]uint64{prime1, prime2, 0, 0}
 	acc[0] += prime2
@@ -75,8 +74,8 @@ func round(acc, input uint64) uint64 {
 	return bits.RotateLeft64(acc+input*prime2, 31) * prime1
 }
 
-// word returns the eight bytes from i as a little-endian number. It is one
-// expression over one slice, so that it compiles to one load.
+// word returns the eight bytes from i as a little-endian number. It is a single expression over one
+// slice, so that it compiles to one load.
 func word[T string | []byte](b T, i int) uint64 {
 	s := b[i : i+8]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |

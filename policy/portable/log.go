@@ -2,8 +2,8 @@ package portable
 
 import "math"
 
-// Log returns the natural logarithm of x with an error below one unit in the
-// last place. Log(0) is -Inf; of a negative number and of NaN it is NaN.
+// Log returns the natural logarithm of x with an error below one unit in the last place. Log(0) is
+// -Inf. If x is negative or NaN, the result is NaN.
 func Log(x float64) float64 {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 1):
@@ -22,8 +22,8 @@ func Log(x float64) float64 {
 	return float64(float64(k)*ln2Hi) - ((half - tail) - f)
 }
 
-// logSeries returns what remains of ln(1+f) beyond f − f²/2 and its first
-// quotient, for √½ ≤ 1+f < √2.
+// logSeries returns the remainder of ln(1+f) after f − f²/2 and its first quotient, for √½ ≤ 1+f <
+// √2.
 func logSeries(f float64) float64 {
 	const (
 		l1 = 6.666666666666735130e-01
@@ -60,8 +60,8 @@ func split(x float64) (m float64, k int) {
 	return m, k
 }
 
-// Log1p returns the natural logarithm of 1 + x, to two units in the last place
-// also where x is near zero.
+// Log1p returns the natural logarithm of 1 + x with an error of two units in the last place, even
+// if x is near zero.
 func Log1p(x float64) float64 {
 	u := 1 + x
 	switch {
@@ -70,6 +70,6 @@ func Log1p(x float64) float64 {
 	case u <= 0 || math.IsInf(u, 1) || math.IsNaN(u):
 		return Log(u)
 	}
-	// The quotient is what rounding 1 + x has cost.
+	// The quotient corrects the rounding error of 1 + x.
 	return Log(u) - float64(((u-1)-x)/u)
 }

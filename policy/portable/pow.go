@@ -2,9 +2,8 @@ package portable
 
 import "math"
 
-// Pow returns x to the power y for x ≥ 0. The error is below 1 + |y| units in
-// the last place. Pow(x, 0) is 1;
-// of a negative x, or where either is NaN, the result is NaN.
+// Pow returns x to the power y for x ≥ 0, with an error below 1 + |y| units in the last place.
+// Pow(x, 0) is 1. Otherwise, if x is negative or either argument is NaN, the result is NaN.
 func Pow(x, y float64) float64 {
 	switch {
 	case y == 0 || x == 1:
@@ -21,8 +20,8 @@ func Pow(x, y float64) float64 {
 		return powLimit(x, y)
 	}
 	m, k := split(x)
-	// x^y = 2^(k·y) · e^(y·ln m). The product k·y is kept in two parts: its
-	// rounding alone would cost hundreds of units in the last place.
+	// x^y = 2^(k·y) · e^(y·ln m). The product k·y is computed in two parts, since rounding it once
+	// would cost hundreds of units in the last place.
 	hi, lo := product(float64(k), y)
 	if math.Abs(hi) > 4096 {
 		return powLimit(x, y)
@@ -38,7 +37,7 @@ func Pow(x, y float64) float64 {
 	return powScale(Exp(e), n)
 }
 
-// powLimit returns x ≠ 1 to the power y where the result is 0 or infinite.
+// powLimit returns x to the power y if the result is 0 or infinite. x must not be 1.
 func powLimit(x, y float64) float64 {
 	if (x > 1) == (y > 0) {
 		return math.Inf(1)
@@ -46,7 +45,7 @@ func powLimit(x, y float64) float64 {
 	return 0
 }
 
-// powScale returns v × 2^n, for v in (0, +Inf] and a whole n.
+// powScale returns v × 2^n for v in [0, +Inf] and an integer n.
 func powScale(v, n float64) float64 {
 	if math.IsInf(v, 1) || v == 0 {
 		return v
@@ -64,8 +63,8 @@ func powScale(v, n float64) float64 {
 	return float64(scale(1, int(n)) * v)
 }
 
-// product returns a × b exactly, as the sum of its rounding and the rest
-// (Dekker 1971). It is exact while the halves neither overflow nor underflow.
+// product returns a × b exactly, as the sum of the rounded product and the rounding error (Dekker
+// 1971). It is exact unless the partial products overflow or underflow.
 func product(a, b float64) (hi, lo float64) {
 	hi = float64(a * b)
 	ah, al := halves(a)

@@ -2,9 +2,9 @@ package portable
 
 import "math"
 
-// Quantile returns the q-quantile, q in [0, 1], of an ascending list, NaN of an empty one. It
-// interpolates linearly between two values (type 7 of Hyndman and Fan, Sample Quantiles in
-// Statistical Packages, 1996; the default of R and NumPy).
+// Quantile returns the q-quantile, with q in [0, 1], of an ascending list. It returns NaN for an
+// empty list. It interpolates linearly between two values (type 7 of Hyndman and Fan, Sample
+// Quantiles in Statistical Packages, 1996; the default of R and NumPy).
 func Quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()

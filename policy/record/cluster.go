@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A specRow is an entry of the tables types, pools, templates and pdbs from a step on. They are few
-// and change seldom, so the whole entry is stored in one JSON column, next to the fields that
+// A specRow is an entry of the table types or templates, starting at a step. The entries are few
+// and seldom change, so each is stored as a whole in one JSON column, next to the fields that
 // queries need.
 type specRow struct {
 	Step int64  `parquet:"step,delta"`
@@ -34,8 +34,8 @@ func readSpec[E any](r *specRow) (E, error) {
 	return e, nil
 }
 
-// A poolRow is a pool from a step on. Spec holds all of it; the columns before
-// it are those that change.
+// A poolRow is a pool, starting at a step. PoolSpec contains the whole pool except the fields that
+// change often, which have their own columns.
 type poolRow struct {
 	Step     int64     `parquet:"step,delta"`
 	Slot     int32     `parquet:"slot"`
@@ -73,7 +73,7 @@ func (r *poolRow) pool() (policy.Pool, error) {
 	return p, nil
 }
 
-// keepPool copies what an observer may write again.
+// keepPool returns a copy of p that does not share memory with lists that an observer may modify.
 func keepPool(p *policy.Pool) policy.Pool {
 	k := *p
 	k.Markets, k.Budgets = slices.Clone(p.Markets), slices.Clone(p.Budgets)
@@ -81,7 +81,7 @@ func keepPool(p *policy.Pool) policy.Pool {
 	return k
 }
 
-// A workloadRow is a workload from a step on.
+// A workloadRow is a workload, starting at a step.
 type workloadRow struct {
 	Step     int64  `parquet:"step,delta"`
 	Slot     int32  `parquet:"slot"`
@@ -112,8 +112,8 @@ func (r *workloadRow) workload() (policy.Workload, error) {
 	}, err
 }
 
-// A pdbRow is a disruption budget from a step on. Spec holds all of it but the status, which is
-// stored in the columns.
+// A pdbRow is a PodDisruptionBudget, starting at a step. Spec contains everything except the
+// status, which has its own columns.
 type pdbRow struct {
 	Step     int64  `parquet:"step,delta"`
 	Slot     int32  `parquet:"slot"`

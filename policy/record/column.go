@@ -7,13 +7,13 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A word is an enumeration that is stored in a table by its name.
+// A word is an enumeration whose values are stored in tables by name.
 type word interface {
 	~uint8
 	String() string
 }
 
-// parse returns the value among 0…last that is called s.
+// parse returns the value in 0…last whose name is s.
 func parse[W word](s string, last W) (W, error) {
 	for w := W(0); w <= last; w++ {
 		if w.String() == s {
@@ -23,7 +23,7 @@ func parse[W word](s string, last W) (W, error) {
 	return 0, fmt.Errorf("%q is not a %T", s, last)
 }
 
-// toJSON returns v as JSON, and the empty string for a nil slice.
+// toJSON returns v as JSON. It returns the empty string for a nil slice.
 func toJSON(v any) (string, error) {
 	b, err := json.Marshal(v)
 	if err != nil {

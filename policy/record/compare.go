@@ -6,31 +6,30 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Comparing says what of two decisions is compared.
+// Comparing configures a comparison of recorded and repeated decisions.
 type Comparing struct {
-	// Memory compares also what a decision leaves behind with what the next step
-	// began with, where that step was recorded. It means something only for the
-	// policy that was recorded.
+	// Memory reports whether to compare the memory after a decision with the memory at the start of
+	// the next step, if that step was recorded. This is meaningful only for the recorded policy.
 	Memory bool
 
-	// Most is how many differences are kept; 0 keeps all. All are counted.
+	// Most is the maximum number of differences to keep; 0 keeps all. All are counted.
 	Most int
 }
 
-// A Comparison is a recording against the same decisions taken again.
+// A Comparison is the result of comparing a recording with repeated decisions.
 type Comparison struct {
-	// Steps are those of the recording, Differing those of them with a difference,
-	// and Total is how many differences there are.
+	// Steps is the number of recorded steps, Differing the number of steps with a difference, and
+	// Total the number of differences.
 	Steps, Differing, Total int
 
-	// Gaps are the numbers that are left out between steps: of a restart, of steps
-	// that could not be recorded, or of a segment that is missing.
+	// Gaps are the missing step numbers, due to a restart, steps that could not be recorded, or a
+	// missing segment.
 	Gaps []Span
 
-	// Differences are the first of them, in order.
+	// Differences are the first differences, in order.
 	Differences []Difference
 
-	// Recorded and Again are the tallies of the plans on both sides.
+	// Recorded and Again count the entries of the recorded and of the repeated plans.
 	Recorded, Again Tally
 }
 
@@ -38,8 +37,8 @@ type Comparison struct {
 type Tally struct {
 	Steers, Launches, Drains, DeletionCosts, Gates, Pauses, Evicts, Holds int
 
-	// Priced are the entries, holds left out, whose reason has dollars. Before and
-	// After are the sums of these per hour, without the entries and with them.
+	// Priced is the number of entries, without holds, that state a cost. Before and After are the
+	// sums of these costs per hour, without and with the entries.
 	Priced        int
 	Before, After policy.Money
 }
@@ -60,9 +59,8 @@ func (t *Tally) add(rows []planRow) {
 	}
 }
 
-// Compare takes every decision of r again, each with the policy that choose
-// returns for its step. A policy that panics differs in that step and leaves the
-// memory as it was.
+// Compare repeats every decision of r with the policy that choose returns for its step. A panic of
+// the policy counts as a difference in that step and leaves the memory unchanged.
 func Compare(r *Recording, choose func(*Step) (policy.Policy, error), by Comparing) (Comparison, error) {
 	c := comparison{by: by}
 	var before *Step
@@ -94,8 +92,7 @@ func Compare(r *Recording, choose func(*Step) (policy.Policy, error), by Compari
 	return c.Comparison, nil
 }
 
-// decide takes one decision. bug is what the policy panicked with, empty when it
-// did not.
+// decide makes one decision. bug is the value with which the policy panicked, or empty.
 func decide(p policy.Policy, s *Step) (plan policy.Plan, memory policy.Memory, bug string) {
 	defer func() {
 		if b := recover(); b != nil {
@@ -106,12 +103,12 @@ func decide(p policy.Policy, s *Step) (plan policy.Plan, memory policy.Memory, b
 	return plan, memory, ""
 }
 
-// A comparison is one under way.
+// A comparison is a Comparison in progress.
 type comparison struct {
 	Comparison
 	by Comparing
 
-	// last is the step that was last found to differ.
+	// last is the last step with a difference.
 	last int64
 }
 

@@ -2,18 +2,18 @@ package record
 
 import "github.com/spotter-dev/spotter/policy"
 
-// An Entry is one decision prepared to be written, by the Writer or later by another one: it holds
-// memory and plan as the rows that they become.
+// An Entry is a decision prepared for writing by a Writer, possibly later. It contains the memory
+// and the plan as rows.
 type Entry struct {
 	row  stepRow
 	plan []planRow
 
-	// snapshot has the tables. It is the observer's.
+	// snapshot contains the tables. It belongs to the observer.
 	snapshot *policy.Snapshot
 }
 
-// NewEntry returns an entry that shares the tables of s, which must not be written until it is
-// written, and that holds nothing of m and p.
+// NewEntry returns an entry that shares the tables of s, which must not be modified until the entry
+// is written. The entry does not refer to m or p.
 func NewEntry(s *policy.Snapshot, m *policy.Memory, p *policy.Plan) (*Entry, error) {
 	row, err := toStepRow(0, s, m, p.Wake)
 	if err != nil {
@@ -26,5 +26,5 @@ func NewEntry(s *policy.Snapshot, m *policy.Memory, p *policy.Plan) (*Entry, err
 	return &Entry{row: row, plan: plan, snapshot: s}, nil
 }
 
-// Now returns the instant of the decision.
+// Now returns the time of the decision.
 func (e *Entry) Now() policy.Time { return e.snapshot.Now }

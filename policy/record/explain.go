@@ -10,11 +10,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// ErrNoSuch means that a step knows neither a node nor a pool of a name.
+// ErrNoSuch means that a step has neither a node nor a pool with the given name.
 var ErrNoSuch = errors.New("no such node or pool")
 
-// String returns the entry on one line: what is done to what, why, and the
-// dollars on both sides.
+// String returns the entry on one line: the action, its subject, the reason, and the dollars per
+// hour before and after.
 func (r *planRow) String() string {
 	var b strings.Builder
 	if r.Kind == kindPause && !r.Closed {
@@ -56,7 +56,7 @@ func (r *planRow) String() string {
 	return b.String() + r.why()
 }
 
-// why returns the reason, the dollars on both sides and what came second.
+// why returns the reason, the dollars per hour before and after, and the runner-up.
 func (r *planRow) why() string {
 	text := ": " + r.Reason
 	if r.Text != "" {
@@ -71,8 +71,8 @@ func (r *planRow) why() string {
 	return text
 }
 
-// explain writes what was known of a node, or of a pool when node is None, and
-// what the plan does about it.
+// explain writes the known data about a node, or about a pool if node is None, and the entries of
+// the plan about it.
 func explain(b *strings.Builder, s *Step, pool policy.PoolID, node policy.NodeID) error {
 	snap := s.Snapshot
 	header(b, s)
@@ -113,8 +113,7 @@ func explain(b *strings.Builder, s *Step, pool policy.PoolID, node policy.NodeID
 	return nil
 }
 
-// line returns the entry on one line with the names of its markets, of which it
-// holds the ids.
+// line returns the entry on one line with the names of its markets instead of their IDs.
 func line(r *planRow, s *policy.Snapshot) string {
 	var ids []policy.MarketID
 	if err := fromJSON(r.Markets, &ids); err != nil || len(ids) == 0 {
@@ -135,7 +134,7 @@ func line(r *planRow, s *policy.Snapshot) string {
 	return named.String()
 }
 
-// header writes which step it is.
+// header writes the number and the times of the step.
 func header(b *strings.Builder, s *Step) {
 	fmt.Fprintf(b, "step %d at %v, the next at %v or sooner\n", s.Number, s.Snapshot.Now, s.Plan.Wake)
 	if m := s.Meta; m != nil && m.Bundle != "" {
@@ -143,8 +142,8 @@ func header(b *strings.Builder, s *Step) {
 	}
 }
 
-// own reports whether an entry is about the node or a pod on it, or suspends a
-// job that has one; without a node, about the pool or any node of it or pod on one.
+// own reports whether an entry is about the node or a pod on it, or suspends a Job with a pod on
+// it. If node is None, it reports the same for the pool, its nodes and their pods.
 func own(r *planRow, s *policy.Snapshot, pool policy.PoolID, node policy.NodeID) bool {
 	if r.Kind == kindPause {
 		return slices.ContainsFunc(s.Pods, func(p policy.Pod) bool {
@@ -163,7 +162,7 @@ func own(r *planRow, s *policy.Snapshot, pool policy.PoolID, node policy.NodeID)
 	return r.PoolID == int32(pool) || in(int(at), len(s.Nodes)) && s.Nodes[at].Pool == pool
 }
 
-// ofPool reports whether an entry is about a pool as a whole, or buys for it.
+// ofPool reports whether an entry is about a pool as a whole, or launches a node for it.
 func ofPool(r *planRow, pool policy.PoolID) bool {
 	return pool != policy.None && r.NodeID == policy.None && r.PoolID == int32(pool)
 }
@@ -216,8 +215,8 @@ func explainPool(b *strings.Builder, s *policy.Snapshot, pool policy.PoolID) {
 	b.WriteString("\n")
 }
 
-// explainBudgets says what was known of every budget: what of it was used as of
-// the decision before, its gate, and the jobs that were suspended for it.
+// explainBudgets writes the known data about every budget: its usage as of the previous decision,
+// its gate, and the Jobs that were suspended for it.
 func explainBudgets(b *strings.Builder, s *Step) {
 	for i := range s.Snapshot.Budgets {
 		x := &s.Snapshot.Budgets[i]

@@ -8,23 +8,24 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A PastEntry is an entry of a plan with the step that it is of.
+// A PastEntry is an entry of a plan with its step.
 type PastEntry struct {
 	Step int64  `json:"step"`
 	At   string `json:"at"`
 	PlanEntry
 
-	// Line is the entry in words.
+	// Line is the entry as text.
 	Line string `json:"line"`
 
-	// Minor says that it changes nothing by itself: it holds something back, or says in
-	// which order nodes should go.
+	// Minor reports whether the entry changes nothing by itself: it is a hold, or sets the order in
+	// which pods are deleted.
 	Minor bool `json:"minor,omitempty"`
 }
 
-// History returns what was decided, from one time until before another, about the node or pool of
-// q, ignoring its step and time; all decisions if q names neither. Zero is no bound. It is
-// [ErrNoSuch] if no step of that time knows the node or pool.
+// History returns the entries about the node or pool in q, from one time (inclusive) until another
+// (exclusive). It ignores the step and time in q. If q names neither a node nor a pool, it returns
+// all entries. A zero time means no bound. The error is [ErrNoSuch] if no step in that interval has
+// the node or pool.
 func (r *Recording) History(q Query, from, until policy.Time) ([]PastEntry, error) {
 	out, known := []PastEntry{}, q.Node == "" && q.Pool == ""
 	var last *policy.Snapshot
@@ -59,7 +60,7 @@ func (r *Recording) History(q Query, from, until policy.Time) ([]PastEntry, erro
 	return out, nil
 }
 
-// name returns what q asks about.
+// name returns the subject of q.
 func (q *Query) name() string {
 	if q.Pool != "" {
 		return "pool " + q.Pool
@@ -67,7 +68,7 @@ func (q *Query) name() string {
 	return "node " + q.Node
 }
 
-// brief returns the entry on one line without what only the program needs.
+// brief returns the entry on one line without details for programs.
 func (r *planRow) brief(s *policy.Snapshot) string {
 	x := *r
 	x.Token, x.RunnerUp = "", ""

@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A marketRow is a market from a step on.
+// A marketRow is a market, starting at a step.
 type marketRow struct {
 	Step             int64   `parquet:"step,delta"`
 	Slot             int32   `parquet:"slot"`
@@ -107,23 +107,23 @@ func sameMarket(a, b *policy.Market) bool {
 		a.Experience == b.Experience && a.Forecast == b.Forecast && a.PricedAt == b.PricedAt
 }
 
-// keepMarket copies what an observer may write again.
+// keepMarket returns a copy of m that does not share memory with lists that an observer may modify.
 func keepMarket(m *policy.Market) policy.Market {
 	k := *m
 	k.History = slices.Clone(m.History)
 	return k
 }
 
-// historyGrid and historyMax are those of Market.History.
+// historyGrid, in milliseconds, and historyMax describe Market.History.
 const (
 	historyGrid policy.Time = 10 * 60 * 1000
 	historyMax              = 24
 )
 
-// advance writes the history that each market has at to, if nothing else
-// changed since from: the price in force is added at each instant of the grid.
-// Writer and reader do the same; so a market whose price stands still, which
-// is most of them, takes no row although its history moves on.
+// advance updates the history of each market from one time to another, assuming that nothing else
+// changed: it appends the current price for each point of the grid. The writer and the reader do
+// the same, so that a market whose price does not change, which is the common case, needs no row
+// although its history changes.
 func advance(markets []policy.Market, from, to policy.Time) {
 	first := from - from%historyGrid + historyGrid
 	if to < first {

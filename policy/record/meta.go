@@ -8,20 +8,19 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// SchemaVersion is the version of the tables that this package writes. It reads
-// this one and schemaWhole, in which no segment continues another.
+// SchemaVersion is the version of the tables that this package writes. It reads this version and
+// schemaWhole, in which no segment continues another.
 const (
 	SchemaVersion = 4
 	schemaWhole   = 3
 )
 
-// Errors that callers tell apart with errors.Is.
+// Errors that callers distinguish with errors.Is.
 var (
-	// ErrNoRecording means that a folder holds no complete segment.
+	// ErrNoRecording means that a folder contains no complete segment.
 	ErrNoRecording = errors.New("no recording")
 
-	// ErrOtherRecording means that a folder holds the recording of another run, or something that
-	// is not a recording.
+	// ErrOtherRecording means that a folder contains the recording of another run, or other files.
 	ErrOtherRecording = errors.New("the folder is not free for this recording")
 
 	// ErrCorrupt means that a file of a complete segment cannot be read.
@@ -33,23 +32,23 @@ var (
 
 // A Meta describes the origin of a recording. Every file contains it.
 type Meta struct {
-	// Version is that of the program, Policy the policy as written in
-	// --policy, Scenario the name of the scenario.
+	// Version is the version of the program, Policy the policy as written in --policy, and Scenario
+	// the name of the scenario.
 	Version  string
 	Policy   string
 	Scenario string
 
-	// Bundle names the bundle that forecast for the policies of the run, as they write it, and
-	// BundleSHA256 is the SHA-256 of its manifest in hex: a folder may hold another bundle
-	// tomorrow. Both are empty if no bundle was used, if pools of a live cluster each name theirs,
-	// and in recordings of programs that did not write them.
+	// Bundle is the name of the model bundle that produced the forecasts of the run, as it was
+	// specified, and BundleSHA256 the SHA-256 of its manifest in hex, since the folder may contain
+	// another bundle later. Both are empty if no bundle was used, if each pool of a live cluster
+	// names its own bundle, and in recordings of programs that did not write them.
 	Bundle       string
 	BundleSHA256 string
 
-	// Seed is that of the run; 0 for a live cluster.
+	// Seed is the seed of the run; 0 for a live cluster.
 	Seed uint64
 
-	// Note is free text; a caller may keep its command line here.
+	// Note is free text, for example the command line of the caller.
 	Note string
 }
 
@@ -64,8 +63,8 @@ const (
 	keyBundle   = "spotter.bundle"
 	keySHA256   = "spotter.bundle_sha256"
 
-	// keyContinues is "true" in the files of a segment whose rows continue from the last step of
-	// the segment before.
+	// keyContinues is "true" in the files of a segment that continues the last step of the previous
+	// segment.
 	keyContinues = "spotter.continues"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A nodeRow is what the slot of a node holds from a step on.
+// A nodeRow is the content of a node's slot, starting at a step.
 type nodeRow struct {
 	Step         int64     `parquet:"step,delta"`
 	Slot         int32     `parquet:"slot"`
@@ -96,7 +96,7 @@ func sameNode(a, b *policy.Node) bool {
 		slices.Equal(a.Taints, b.Taints) && slices.Equal(a.Labels, b.Labels)
 }
 
-// keepNode copies what an observer may write again.
+// keepNode returns a copy of n that does not share memory with lists that an observer may modify.
 func keepNode(n *policy.Node) policy.Node {
 	k := *n
 	k.Labels, k.Taints = slices.Clone(n.Labels), slices.Clone(n.Taints)

@@ -7,18 +7,18 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// show makes v plain where g reads for a reader.
+// show replaces all text in v by plain text if the steps of g are displayed to users.
 func show[T any](g *segmentReader, v *T) {
 	if g.plain {
 		plain(v)
 	}
 }
 
-// plain makes every text in v plain.
+// plain replaces all text in v by plain text.
 func plain[T any](v *T) { makePlain(reflect.ValueOf(v).Elem()) }
 
-// makePlain makes every text in v plain. No type of a snapshot, a plan or a memory holds itself, or
-// a map.
+// makePlain replaces all text in v by plain text: see [figures.Plain]. The types of snapshots,
+// plans and memories are not recursive and contain no maps.
 func makePlain(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:

@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The kinds of entry of a plan, as stored in column kind.
+// The kinds of plan entries, as stored in the column kind.
 const (
 	kindSteer  = "steer"
 	kindLaunch = "launch"
@@ -20,16 +20,16 @@ const (
 	kindDeletionCost = "deletion-cost"
 )
 
-// A planRow is one entry of a plan. Each kind uses the columns that it has;
-// the ids are those of the step's snapshot and -1 without one, and with them
-// stand the names. Two entries are the same if their rows are.
+// A planRow is one entry of a plan. Each kind uses some of the columns. IDs refer to the step's
+// snapshot and are -1 if they do not apply; the names are stored next to them. Two entries are
+// equal if their rows are.
 type planRow struct {
 	Step       int64     `parquet:"step,delta"`
 	Position   int32     `parquet:"position"` // among the entries of its kind
 	Kind       string    `parquet:"kind,dict"`
 	PoolID     int32     `parquet:"pool_id"`
 	Pool       string    `parquet:"pool,dict"`
-	NodeID     int32     `parquet:"node_id"` // of a launch: the node that it replaces
+	NodeID     int32     `parquet:"node_id"` // for a launch: the node that it replaces
 	Node       string    `parquet:"node,dict"`
 	PodID      int32     `parquet:"pod_id"`
 	Pod        string    `parquet:"pod,dict"`
@@ -47,7 +47,7 @@ type planRow struct {
 	Bid        int64     `parquet:"bid,decimal(6:18)"`
 	Deadline   int64     `parquet:"deadline,optional,timestamp(millisecond)"`
 	Budget     string    `parquet:"budget,dict"`
-	Closed     bool      `parquet:"closed"` // of a pause: the job is suspended
+	Closed     bool      `parquet:"closed"` // for a pause: the Job is suspended
 	WorkloadID int32     `parquet:"workload_id"`
 	Workload   string    `parquet:"workload,dict"`
 	Grace      int64     `parquet:"grace_ns"`
@@ -60,8 +60,7 @@ type planRow struct {
 	RunnerUp   string    `parquet:"runner_up,dict"`
 }
 
-// toPlanRows returns the entries of p in the order in which they are carried
-// out.
+// toPlanRows returns the entries of p in the order of execution.
 func toPlanRows(step int64, s *policy.Snapshot, p *policy.Plan) ([]planRow, error) {
 	b := planRows{step: step, snapshot: s}
 	for i := range p.Steers {
@@ -158,7 +157,7 @@ func (b *planRows) json(v any) string {
 
 func in(i, n int) bool { return i >= 0 && i < n }
 
-// addTo appends the entry that r describes to p.
+// addTo appends the entry in r to p.
 func (r *planRow) addTo(p *policy.Plan) error {
 	why := policy.Why{
 		Reason: policy.Reason(r.Reason), Text: r.Text, RunnerUp: r.RunnerUp,

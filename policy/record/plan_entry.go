@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A PlanEntry is one entry of a plan as programs read it. What it is not about is empty.
+// A PlanEntry is one entry of a plan for use by programs. Fields that do not apply are empty.
 type PlanEntry struct {
 	Kind     string  `json:"kind"`
 	Pool     string  `json:"pool,omitempty"`
@@ -18,18 +18,19 @@ type PlanEntry struct {
 	Market   string  `json:"market,omitempty"`
 	Share    float64 `json:"share,omitempty"`
 
-	// Reason is the word for why, Text the reason in words, RunnerUp what came second.
+	// Reason is the reason in one word, Text the reason in a sentence, and RunnerUp the second-best
+	// alternative.
 	Reason   string `json:"reason"`
 	Text     string `json:"text,omitempty"`
 	RunnerUp string `json:"runner_up,omitempty"`
 
-	// Before and After are dollars per hour without the entry and with it.
+	// Before and After are the dollars per hour without and with the entry.
 	Before float64 `json:"usd_per_hour_before,omitempty"`
 	After  float64 `json:"usd_per_hour_after,omitempty"`
 }
 
-// Entries returns what the plan of s says of the node or pool that q asks about, or all
-// of it where q names none, in the order in which it is carried out.
+// Entries returns the entries of the plan of s about the node or pool in q, or all entries if q
+// names neither, in the order of execution.
 func (q *Query) Entries(s *Step) ([]PlanEntry, error) {
 	rows, err := q.rows(s)
 	if err != nil {
@@ -42,7 +43,7 @@ func (q *Query) Entries(s *Step) ([]PlanEntry, error) {
 	return out, nil
 }
 
-// rows are those of the plan of s that q asks about.
+// rows returns the rows of the plan of s about the subject of q.
 func (q *Query) rows(s *Step) ([]planRow, error) {
 	rows, err := toPlanRows(s.Number, s.Snapshot, &s.Plan)
 	if err != nil {
@@ -58,7 +59,7 @@ func (q *Query) rows(s *Step) ([]planRow, error) {
 	return slices.DeleteFunc(rows, func(r planRow) bool { return !own(&r, s.Snapshot, pool, node) }), nil
 }
 
-// entry returns the row as programs read it.
+// entry returns the row as a PlanEntry.
 func (r *planRow) entry() PlanEntry {
 	return PlanEntry{
 		Kind: r.Kind, Pool: r.Pool, Node: r.Node, Pod: r.Pod, Workload: r.Workload, Budget: r.Budget, Market: r.Market, Share: r.Share,

@@ -2,7 +2,7 @@ package record
 
 import "github.com/spotter-dev/spotter/policy"
 
-// A podRow is what the slot of a pod holds from a step on.
+// A podRow is the content of a pod's slot, starting at a step.
 type podRow struct {
 	Step         int64  `parquet:"step,delta"`
 	Slot         int32  `parquet:"slot"`
@@ -47,7 +47,7 @@ func (r *podRow) pod() (policy.Pod, error) {
 	}, err
 }
 
-// An endedRow is a pod that went away before a step.
+// An endedRow is a pod that ended before a step.
 type endedRow struct {
 	Step     int64  `parquet:"step,delta"`
 	Name     string `parquet:"name,dict"`

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// A Retention says how much of a recording is kept. Zero is no limit.
+// A Retention limits how much of a recording is kept. Zero means no limit.
 type Retention struct {
-	// Age is how long segments are kept after they were completed.
+	// Age is the time for which segments are kept after their completion.
 	Age time.Duration
 
-	// Bytes is the most that complete segments take together.
+	// Bytes is the maximum total size of the complete segments.
 	Bytes int64
 }
 
-// Prune removes the oldest segments of a recording that are older or more than r allows, and
-// returns how many. The rest starts with a full segment, and the last full segment stays, with what
-// continues it, regardless of r. spare is called for each segment; one that it spares stays with
-// all after it. Nil spares none.
+// Prune removes the oldest segments of a recording that exceed r, and returns their number. The
+// remaining recording starts with a full segment. The last full segment and those that continue it
+// are always kept. If spare is not nil, it is called for each segment: a segment for which it
+// returns true is kept with all later segments.
 func Prune(dir string, r Retention, now time.Time, spare func(segment int) bool) (removed int, err error) {
 	found, err := list(dir)
 	if err != nil {
@@ -53,8 +53,8 @@ func Prune(dir string, r Retention, now time.Time, spare func(segment int) bool)
 	return removed, nil
 }
 
-// A Segment is what is in a folder of a recording: complete, and readable by itself
-// or after those that it continues.
+// A Segment is a complete segment of a recording. It can be read by itself or after the segments
+// that it continues.
 type Segment struct {
 	Number    int
 	Dir       string
@@ -62,8 +62,8 @@ type Segment struct {
 	LastStep  int64
 }
 
-// After returns the first complete segment in dir with a greater number than the given one; false
-// if there is no such segment.
+// After returns the first complete segment in dir with a number greater than the given one, and
+// reports whether there is one.
 func After(dir string, number int) (Segment, bool, error) {
 	found, err := list(dir)
 	if err != nil {
@@ -82,11 +82,11 @@ func After(dir string, number int) (Segment, bool, error) {
 	return Segment{}, false, nil
 }
 
-// A group is a full segment and those that continue it.
+// A group is a full segment and the segments that continue it.
 type group struct {
 	segments  []int
 	bytes     int64
-	completed time.Time // when the last was
+	completed time.Time // completion time of its last segment
 }
 
 func groupsOf(dir string, numbers []int) (groups []group, total int64, err error) {
@@ -109,8 +109,8 @@ func groupsOf(dir string, numbers []int) (groups []group, total int64, err error
 	return groups, total, nil
 }
 
-// measure returns how large a segment is, and when its digests were written,
-// which is the last thing that is.
+// measure returns the size of a segment in bytes and its completion time, which is when its digests
+// were written.
 func measure(dir string) (size int64, completed time.Time, err error) {
 	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {

@@ -9,23 +9,24 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// ErrNoStep means that a recording has no step of that number or time.
+// ErrNoStep means that a recording has no step with the given number or time.
 var ErrNoStep = errors.New("no such step")
 
-// A Query identifies the decision to explain, and its node or pool.
+// A Query identifies a decision to explain, and a node or pool.
 type Query struct {
-	// Number is that of the step; 0 for the last one at or before At.
+	// Number is the number of the step. If it is 0, the query selects the last step at or before
+	// At.
 	Number int64
 	At     policy.Time
 
-	// Node or Pool is what is asked about, at most one of them; none asks about
-	// the whole plan.
+	// Node or Pool is the subject of the query; at most one of them is set. Without a subject, the
+	// query is about the whole plan.
 	Node, Pool string
 }
 
-// Explain says why something was done, or why nothing was: what was known, what
-// the plan says with its reasons and dollars, and when the same node or pool
-// was last decided about. The step is the one that is explained.
+// Explain returns an explanation of why something was done or not done: the known data, the entries
+// of the plan with their reasons and dollars, and the previous decision about the same node or
+// pool. It also returns the explained step.
 func (r *Recording) Explain(q Query) (string, *Step, error) {
 	x := explanation{q: q}
 	var found, last *Step
@@ -61,7 +62,7 @@ func (r *Recording) Explain(q Query) (string, *Step, error) {
 	return text, found, err
 }
 
-// before reports whether the step that q selects comes before s.
+// before reports whether the step that q selects is earlier than s.
 func (q *Query) before(s *Step) bool {
 	if q.Number > 0 {
 		return s.Number > q.Number
@@ -69,22 +70,23 @@ func (q *Query) before(s *Step) bool {
 	return s.Snapshot.Now > q.At
 }
 
-// An explanation remembers what was last decided about its subject.
+// An explanation tracks the last decision about its subject.
 type explanation struct {
 	q Query
 
-	// before is the last entry about the subject ahead of the step, seen the
-	// last step that knew it.
+	// before is the last entry about the subject before the explained step. seen is the last step
+	// in which the subject existed.
 	before   string
 	beforeAt policy.Time
 	seen     int64
 	err      error
 
-	// gap are the first steps since that entry that are not in the recording.
+	// gap is the first range of steps after that entry that is missing from the recording.
 	gap Span
 }
 
-// subject returns what q asks about in a snapshot; none if it is not there.
+// subject returns the subject of q in a snapshot: the pool and node IDs of a node, or a pool ID and
+// None. Both are None if it does not exist there.
 func (q *Query) subject(s *policy.Snapshot) (policy.PoolID, policy.NodeID) {
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; q.Node != "" && n.Live() && n.Name == q.Node {
@@ -99,8 +101,7 @@ func (q *Query) subject(s *policy.Snapshot) (policy.PoolID, policy.NodeID) {
 	return policy.None, policy.None
 }
 
-// passed takes note of a step ahead of the one that is explained, and of the one
-// that follows it.
+// passed processes a step before the explained one, and the step that follows it.
 func (x *explanation) passed(s, next *Step) {
 	if x.q.Node == "" && x.q.Pool == "" {
 		return
@@ -111,7 +112,7 @@ func (x *explanation) passed(s, next *Step) {
 	}
 }
 
-// look takes note of what a step decided about the subject.
+// look records the decisions of a step about the subject.
 func (x *explanation) look(s *Step) {
 	pool, node := x.q.subject(s.Snapshot)
 	if pool == policy.None && node == policy.None {
@@ -157,7 +158,7 @@ func (x *explanation) text(s *Step) (string, error) {
 	return b.String(), nil
 }
 
-// unknown says that the subject is not there, and when it was.
+// unknown returns an error that the subject does not exist in s, and when it last did.
 func (x *explanation) unknown(s *Step) error {
 	what := x.q.name()
 	if x.seen > 0 {
@@ -172,7 +173,7 @@ func (x *explanation) unknown(s *Step) error {
 		s.Snapshot.Now, ErrNoSuch, x.known(s.Snapshot))
 }
 
-// known lists names of what could have been asked about.
+// known lists names of possible subjects.
 func (x *explanation) known(s *policy.Snapshot) string {
 	var names []string
 	if x.q.Pool != "" {
@@ -196,7 +197,7 @@ func (x *explanation) known(s *policy.Snapshot) string {
 	return strings.Join(names, ", ")
 }
 
-// explainStep writes what was known of every pool and the whole plan.
+// explainStep writes the known data about every pool, and the whole plan.
 func explainStep(b *strings.Builder, s *Step) error {
 	header(b, s)
 	for i := range s.Snapshot.Pools {

@@ -10,9 +10,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// quietNode says what speaks for the fact that a plan does nothing with a node
-// by name: who else has it, what forbids it, what a move would save. All of it
-// was known to the decision.
+// quietNode writes the reasons why a plan may leave a node unchanged: another controller that acts
+// on it, restrictions, and the savings that a move would have. All of them were known to the
+// decision.
 func quietNode(b *strings.Builder, s *Step, n *policy.Node) {
 	snap := s.Snapshot
 	b.WriteString("  the plan leaves it as it is:\n")
@@ -67,9 +67,9 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// alternatives compares what a node costs with the least for which the other
-// markets of its pool sell as much: of its capacity type, and of the other. What
-// was paid for in advance costs nothing more.
+// alternatives compares the cost of a node with the cheapest other markets of its pool that sell as
+// much capacity: one of its capacity type, and one of another. Capacity covered by commitments has
+// no further cost.
 func alternatives(s *policy.Snapshot, p *policy.Pool, n *policy.Node) []string {
 	if n.Market == policy.None {
 		return nil
@@ -107,8 +107,8 @@ func alternatives(s *policy.Snapshot, p *policy.Pool, n *policy.Node) []string {
 	return out
 }
 
-// coverage returns what commitments pay for of the nodes of s. A recording may be
-// damaged where nothing was read yet: then it is as if there were none.
+// coverage returns the coverage of the nodes of s by commitments. If a recording is damaged, the
+// commitments are ignored.
 func coverage(s *policy.Snapshot) *billing.Coverage {
 	if len(s.Commitments) > 0 && s.Validate() != nil {
 		bare := *s
@@ -118,9 +118,9 @@ func coverage(s *policy.Snapshot) *billing.Coverage {
 	return billing.CoverageOf(s)
 }
 
-// cheapest returns the market of p with the least price, the first by its place in p, among those
-// that are offered, sell as much as n has and are wanted; nil if there is no such market. The price
-// is the cost of one more node beyond what was paid in advance.
+// cheapest returns the cheapest market of p that is offered, sells as much capacity as n has, and
+// satisfies wanted; the first one in p if several are equal, and nil if there is no such market.
+// The price is the marginal cost of one more node after commitments.
 func cheapest(s *policy.Snapshot, cover *billing.Coverage, p *policy.Pool, n *policy.Node,
 	wanted func(*policy.Market) bool) (best *policy.Market, price policy.Money) {
 	for _, id := range p.Markets {
@@ -136,7 +136,7 @@ func cheapest(s *policy.Snapshot, cover *billing.Coverage, p *policy.Pool, n *po
 	return best, price
 }
 
-// quietPool says what speaks for the fact that a plan does nothing with a pool.
+// quietPool writes the reasons why a plan may leave a pool unchanged.
 func quietPool(b *strings.Builder, s *Step, pool policy.PoolID) {
 	snap := s.Snapshot
 	p := &snap.Pools[pool]
@@ -176,7 +176,7 @@ func quietPool(b *strings.Builder, s *Step, pool policy.PoolID) {
 	}
 }
 
-// remembered says what the memory of a pool holds.
+// remembered writes the content of a pool's memory.
 func remembered(b *strings.Builder, s *Step, pool policy.PoolID) {
 	m := s.Memory.Pool(s.Snapshot.Pools[pool].Name)
 	ago := func(t policy.Time) string {

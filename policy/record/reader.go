@@ -17,13 +17,13 @@ import (
 type Recording struct {
 	Meta Meta
 
-	// Warnings say what the folder holds that is not read, a segment that was
-	// never completed, and what is missing.
+	// Warnings describe content of the folder that is not read, segments that were never completed,
+	// and missing segments.
 	Warnings []string
 
-	// Missing are the segments that are not there although one before them is, or
-	// although they are of a run, from which nothing is removed. What is cut off
-	// at the end is not known.
+	// Missing lists the segments that do not exist although a later one does. In the recording of a
+	// run, from which nothing is removed, it includes missing segments at the start. Segments
+	// missing at the end cannot be detected.
 	Missing []Span
 
 	dir      string
@@ -31,9 +31,10 @@ type Recording struct {
 	plain    bool // see OpenPlain
 }
 
-// OpenPlain is [Open] for readers that show what they read: every text of its steps is made plain, see
-// [figures.Plain]. A name in a recording may be of another's choice: of a workload, which is a name that
-// the owner reference of a pod states, or of everything where the recording itself comes from elsewhere.
+// OpenPlain is like [Open], for callers that display the recording: all text of its steps is
+// converted to plain text, see [figures.Plain]. Other parties may choose names in a recording: for
+// example, the name of a workload comes from the owner reference of a pod, and the recording itself
+// may come from elsewhere.
 func OpenPlain(dir string) (*Recording, error) {
 	r, err := Open(dir)
 	if err != nil {
@@ -44,7 +45,7 @@ func OpenPlain(dir string) (*Recording, error) {
 	return r, nil
 }
 
-// Open reads what dir holds.
+// Open opens the recording in dir.
 func Open(dir string) (*Recording, error) {
 	found, err := list(dir)
 	if err != nil {
@@ -75,10 +76,10 @@ func Open(dir string) (*Recording, error) {
 	return r, nil
 }
 
-// findMissing fills Missing, and warns of it.
+// findMissing sets Missing, and adds warnings about it.
 func (r *Recording) findMissing() {
 	before := 0
-	if r.Meta.Seed == 0 { // the oldest segments of a cluster's record go in time
+	if r.Meta.Seed == 0 { // the oldest segments of a cluster's recording are removed over time
 		before = r.segments[0] - 1
 	}
 	for _, number := range r.segments {
@@ -92,7 +93,7 @@ func (r *Recording) findMissing() {
 	}
 }
 
-// A Span is a run of numbers, of segments or of steps, both ends in it.
+// A Span is a range of numbers of segments or steps, inclusive at both ends.
 type Span struct{ First, Last int64 }
 
 // String returns "3" or "3 to 4".
@@ -103,7 +104,7 @@ func (s Span) String() string {
 	return fmt.Sprintf("%d to %d", s.First, s.Last)
 }
 
-// Are returns "step 3 is" or "steps 3 to 4 are".
+// Are returns text such as "step 3 is" or "steps 3 to 4 are".
 func (s Span) Are(what string) string {
 	if s.First == s.Last {
 		return fmt.Sprintf("%s %v is", what, s)
@@ -111,7 +112,7 @@ func (s Span) Are(what string) string {
 	return fmt.Sprintf("%ss %v are", what, s)
 }
 
-// metaOf returns what the files of a segment say of it.
+// metaOf returns the metadata in the files of a segment.
 func metaOf(dir string) (m Meta, continues bool, err error) {
 	path := filepath.Join(dir, tableSteps+".parquet")
 	defer func() {
@@ -130,7 +131,7 @@ func metaOf(dir string) (m Meta, continues bool, err error) {
 	return m, c == "true", errors.Join(err, f.Close())
 }
 
-// missing makes a file that is not there in a complete segment a corruption.
+// missing converts the error of a file that does not exist in a complete segment to ErrCorrupt.
 func missing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -142,18 +143,18 @@ func segmentDir(dir string, number int) string {
 	return filepath.Join(dir, fmt.Sprintf("%s%05d", finished, number))
 }
 
-// Steps yields the steps in order. An error ends it. A number that is left out marks steps that
-// were not recorded, or whose segment is missing.
+// Steps yields the steps in order. It ends after an error. A gap in the numbers means that steps
+// were not recorded, or that their segment is missing.
 //
-// The recording may be one that is being written and whose oldest segments are being removed: it
-// starts with the first full segment that exists.
+// The recording may still be written, and its oldest segments may be removed at the same time: the
+// iteration starts with the first full segment that exists.
 func (r *Recording) Steps() iter.Seq2[*Step, error] { return r.from(0) }
 
-// from yields the steps of the segments from the given number on, and of those
-// before it what it takes to read them.
+// from yields the steps of the segments starting with the given number. It reads the earlier
+// segments that they continue.
 func (r *Recording) from(first int) iter.Seq2[*Step, error] {
 	return func(yield func(*Step, error) bool) {
-		var last *policy.Snapshot // what the segment before ended with
+		var last *policy.Snapshot // the last snapshot of the previous segment
 		before := 0
 		for _, number := range r.segments[r.whole(first):] {
 			g, err := openSegment(r.dir, number, r.plain)
@@ -162,7 +163,7 @@ func (r *Recording) from(first int) iter.Seq2[*Step, error] {
 			}
 			if err == nil && g.continues && last == nil && before == 0 {
 				if err = g.close(); err == nil {
-					continue // those that it continues were removed
+					continue // the segments that it continues were removed
 				}
 			}
 			if err == nil && g.continues && before != number-1 {
@@ -184,8 +185,8 @@ func (r *Recording) from(first int) iter.Seq2[*Step, error] {
 	}
 }
 
-// whole returns the index among the segments of the last full segment that has at most the given
-// number; 0 if there is no such segment.
+// whole returns the index of the last full segment whose number is at most the given one, or 0 if
+// there is no such segment.
 func (r *Recording) whole(number int) int {
 	for i := range slices.Backward(r.segments) {
 		if r.segments[i] > number {
@@ -198,14 +199,14 @@ func (r *Recording) whole(number int) int {
 	return 0
 }
 
-// removed reports whether a segment that was there when the folder was listed is
-// there no more.
+// removed reports whether a segment that existed when the folder was listed no longer exists.
 func removed(dir string, number int) bool {
 	_, err := os.Stat(segmentDir(dir, number))
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// yield hands on the steps of the segment, or only reads them, and closes it.
+// yield yields the steps of the segment, or only reads them if wanted is false, and closes it. It
+// reports whether the iteration continues.
 func (g *segmentReader) yield(wanted bool, yield func(*Step, error) bool) (more bool) {
 	defer func() {
 		if err := g.close(); err != nil && more {
@@ -227,7 +228,7 @@ func (g *segmentReader) yield(wanted bool, yield func(*Step, error) bool) (more 
 	}
 }
 
-// A segmentReader rebuilds the snapshots of one segment.
+// A segmentReader reconstructs the snapshots of one segment.
 type segmentReader struct {
 	steps     *source[stepRow]
 	types     *source[specRow]
@@ -242,7 +243,7 @@ type segmentReader struct {
 	plan      *source[planRow]
 	closers   []func() error
 
-	// continues says that the rows continue from last, the end of the segment before.
+	// continues reports whether the rows continue from last, the end of the previous segment.
 	continues bool
 	meta      *Meta
 	plain     bool
@@ -280,7 +281,7 @@ func openSegment(dir string, number int, plain bool) (*segmentReader, error) {
 	return g, nil
 }
 
-// from opens one table for g and notes that it must be closed.
+// from opens one table for g and registers it for closing.
 func from[R any](g *segmentReader, to **source[R], dir, name string, step func(*R) int64) error {
 	s, err := open(dir, name, step)
 	if err != nil {
@@ -301,7 +302,7 @@ func (g *segmentReader) close() error {
 	return errors.Join(errs...)
 }
 
-// nextStep returns the next row of table steps, if there is one.
+// nextStep returns the next row of the table steps, and reports whether there is one.
 func (g *segmentReader) nextStep() (row stepRow, ok bool, err error) {
 	s := g.steps
 	if s.next == len(s.buf) && !s.fill(&err) {
@@ -312,7 +313,7 @@ func (g *segmentReader) nextStep() (row stepRow, ok bool, err error) {
 	return row, true, nil
 }
 
-// read returns the next step, nil after the last.
+// read returns the next step, or nil after the last one.
 func (g *segmentReader) read() (*Step, error) {
 	row, ok, err := g.nextStep()
 	if err != nil || !ok {
@@ -340,7 +341,7 @@ func (g *segmentReader) read() (*Step, error) {
 	return st, err
 }
 
-// apply brings g.last to the step of row.
+// apply updates g.last to the step of row.
 func (g *segmentReader) apply(row *stepRow) error {
 	l, step := &g.last, row.Step
 	if l.Now != 0 {
@@ -396,7 +397,7 @@ func (g *segmentReader) apply(row *stepRow) error {
 	return err
 }
 
-// patch brings a table to size entries and writes into it the rows of a step.
+// patch resizes a table and applies the rows of a step to it.
 func patch[E, R any](table *[]E, size int32, rows *source[R], step int64, entry func(*R) (int32, E, error)) error {
 	had := len(*table)
 	t := (*table)[:min(had, int(size))]
@@ -430,8 +431,8 @@ func patch[E, R any](table *[]E, size int32, rows *source[R], step int64, entry 
 	return err
 }
 
-// copy returns the snapshot with tables of its own. What the entries point to
-// is never written again and is shared.
+// copy returns the snapshot with its own tables. The data to which the entries refer is never
+// modified and is shared.
 func (g *segmentReader) copy() *policy.Snapshot {
 	s := g.last
 	s.Types, s.Markets, s.Pools = cloned(s.Types), cloned(s.Markets), cloned(s.Pools)

@@ -8,17 +8,17 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Difference is where a decision taken again is not the one recorded.
+// A Difference is a difference between a recorded decision and the repeated one.
 type Difference struct {
 	Step int64
 	Now  policy.Time
 
-	// Recorded and Again are the entries that differ, one of them empty where
-	// the other has no counterpart.
+	// Recorded and Again are the differing entries. One of them is empty if the other has no
+	// counterpart.
 	Recorded, Again string
 }
 
-// String returns the difference as two lines.
+// String formats the difference as a header and two lines.
 func (d Difference) String() string {
 	return fmt.Sprintf("step %d at %v\n- %s\n+ %s\n", d.Step, d.Now, orNothing(d.Recorded), orNothing(d.Again))
 }
@@ -30,7 +30,7 @@ func orNothing(s string) string {
 	return s
 }
 
-// sameMemory compares as the store does: an empty list equals a missing one.
+// sameMemory reports whether two memories are equal in storage: an empty list equals a missing one.
 func sameMemory(a, b *policy.Memory) bool {
 	if a.Decisions != b.Decisions || len(a.Pools) != len(b.Pools) || len(a.Budgets) != len(b.Budgets) {
 		return false
@@ -58,8 +58,8 @@ func sameMemory(a, b *policy.Memory) bool {
 	return true
 }
 
-// diff compares the recorded plan of s with another for the same snapshot, of which a and b
-// are the rows, entry by entry in their order, without the words that explain them.
+// diff compares the recorded plan of s with another plan for the same snapshot, entry by entry in
+// order, without the explanatory text. a and b are the rows of the two plans.
 func diff(s *Step, again *policy.Plan, a, b []planRow) (out []Difference) {
 	add := func(recorded, again string) {
 		out = append(out, Difference{Step: s.Number, Now: s.Snapshot.Now, Recorded: recorded, Again: again})
@@ -80,8 +80,8 @@ func diff(s *Step, again *policy.Plan, a, b []planRow) (out []Difference) {
 	return out
 }
 
-// samePlanRow compares the share by its bits: -0 and 0 are two decisions. The words that
-// explain a decision are no part of it, so that they may change between versions.
+// samePlanRow reports whether two rows are the same decision. It compares the share bit by bit, so
+// that -0 and 0 differ. It ignores the explanatory text, which may change between versions.
 func samePlanRow(a, b *planRow) bool {
 	x, y := *a, *b
 	x.Share, y.Share = 0, 0

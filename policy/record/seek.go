@@ -8,7 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Last returns the last step, without reading more than it takes.
+// Last returns the last step. It reads only the segments that it needs.
 func (r *Recording) Last() (*Step, error) {
 	var last *Step
 	for s, err := range r.from(r.segments[len(r.segments)-1]) {
@@ -23,7 +23,7 @@ func (r *Recording) Last() (*Step, error) {
 	return last, nil
 }
 
-// Step returns the step of the given number.
+// Step returns the step with the given number. The error is [ErrNoStep] if there is no such step.
 func (r *Recording) Step(number int64) (*Step, error) {
 	last := int64(0)
 	for s, err := range r.Steps() {
@@ -38,7 +38,7 @@ func (r *Recording) Step(number int64) (*Step, error) {
 	return nil, fmt.Errorf("%w: the recording %s has no step %d; its last is %d", ErrNoStep, r.dir, number, last)
 }
 
-// At returns the last step at or before an instant.
+// At returns the last step at or before t. The error is [ErrNoStep] if there is no such step.
 func (r *Recording) At(t policy.Time) (*Step, error) {
 	var found *Step
 	for s, err := range r.Steps() {
@@ -59,12 +59,12 @@ func (r *Recording) At(t policy.Time) (*Step, error) {
 	return found, nil
 }
 
-// Newest returns the number of the last complete segment. A reader that follows a
-// recording looks again when it has changed.
+// Newest returns the number of the last complete segment. A reader that follows a recording reads
+// it again when this number has changed.
 func (r *Recording) Newest() int { return r.segments[len(r.segments)-1] }
 
-// Since returns the recording from the last full segment on that starts at or before t: earlier
-// segments are not read. It is the whole recording if that starts later.
+// Since returns the part of the recording that starts with the last full segment at or before t:
+// earlier segments are not read. It returns the whole recording if that starts after t.
 func (r *Recording) Since(t policy.Time) (*Recording, error) {
 	part := *r
 	for i := range slices.Backward(r.segments) {
@@ -80,13 +80,12 @@ func (r *Recording) Since(t policy.Time) (*Recording, error) {
 	return &part, nil
 }
 
-// firstInstant returns when the first step of a segment was taken. It reads no more
-// than the table of steps.
+// firstInstant returns the time of the first step of a segment. It reads only the table of steps.
 func firstInstant(dir string, number int) (policy.Time, error) {
 	s, err := open(segmentDir(dir, number), tableSteps, func(r *stepRow) int64 { return r.Step })
 	if err != nil {
 		if removed(dir, number) {
-			return 0, nil // by retention, since the folder was listed: all that is left is later
+			return 0, nil // removed by retention after the folder was listed; the remaining segments are later
 		}
 		return 0, missing(err)
 	}

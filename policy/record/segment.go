@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The names of the tables, which are those of their files.
+// The names of the tables, which are also the names of their files.
 const (
 	tableSteps     = "steps"
 	tableTypes     = "types"
@@ -25,12 +25,12 @@ const (
 	tablePlan      = "plan"
 )
 
-// A segment is the part of a recording that is being written, and what its
-// tables say up to now.
+// A segment is the part of a recording that is being written, with the current content of its
+// tables.
 type segment struct {
 	dir, final string
 
-	// continues says that the rows continue from the segment before.
+	// continues reports whether the rows continue from the previous segment.
 	continues bool
 
 	steps     *sink[stepRow]
@@ -45,21 +45,21 @@ type segment struct {
 	ended     *sink[endedRow]
 	plan      *sink[planRow]
 
-	// open are the tables that were created, in order.
+	// open lists the tables that were created, in order.
 	open []closer
 
-	// last is the snapshot as a reader of the rows so far has it.
+	// last is the snapshot that a reader reconstructs from the rows written so far.
 	last policy.Snapshot
 }
 
-// A closer is a sink of any rows.
+// A closer is a sink with any type of rows.
 type closer interface {
 	flush() error
 	close() error
 	count() int
 }
 
-// createSegment creates a segment. It continues the one before from last; if last is nil, the
+// createSegment creates a segment. It continues the previous segment from last. If last is nil, the
 // segment is a full one, with a row for every entry.
 func createSegment(dir string, number int, meta *Meta, last *policy.Snapshot) (*segment, error) {
 	g := &segment{
@@ -89,7 +89,7 @@ func createSegment(dir string, number int, meta *Meta, last *policy.Snapshot) (*
 	return g, nil
 }
 
-// into creates one table of g and notes that it must be closed.
+// into creates one table of g and registers it for closing.
 func into[R any](g *segment, to **sink[R], name string, meta *Meta) error {
 	s, err := create[R](g.dir, name, meta, g.continues)
 	if err != nil {
@@ -123,8 +123,7 @@ func (g *segment) write(step int64, e *Entry) error {
 	return nil
 }
 
-// writeTables adds a row for every entry that differs from what the rows
-// before say.
+// writeTables adds a row for every entry that differs from the rows written so far.
 func (g *segment) writeTables(step int64, s *policy.Snapshot) error {
 	l := &g.last
 	if l.Now != 0 {
@@ -151,8 +150,8 @@ func (g *segment) writeTables(step int64, s *policy.Snapshot) error {
 	)
 }
 
-// differences adds to out a row for each entry of now that is not in last, and
-// makes last equal to now by copies.
+// differences adds a row to out for each entry of now that is not in last, and updates last with
+// copies of these entries.
 func differences[E, R any](last *[]E, now []E, same func(a, b *E) bool, keep func(*E) E, out *sink[R],
 	row func(int, *E) (R, error),
 ) error {
@@ -180,7 +179,7 @@ func same[E any](a, b *E) bool { return reflect.DeepEqual(a, b) }
 
 func equal[E comparable](a, b *E) bool { return *a == *b }
 
-// keepAs keeps what is never written after it was made.
+// keepAs returns a shallow copy. It is for entries whose lists are never modified.
 func keepAs[E any](e *E) E { return *e }
 
 func (g *segment) rows() int {
@@ -191,9 +190,9 @@ func (g *segment) rows() int {
 	return n
 }
 
-// close completes the segment and gives it its name. Every file is on the disk
-// before the name is, and the name before close returns: a segment that readers
-// find outlives a crash of the machine.
+// close completes the segment and renames it. All files are on disk before the segment is renamed,
+// and the new name is on disk before close returns, so that a segment that readers can find
+// survives a crash of the machine.
 func (g *segment) close() error {
 	var errs []error
 	for _, t := range g.open {

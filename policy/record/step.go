@@ -4,24 +4,23 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Step is one decision as it was recorded.
+// A Step is one recorded decision.
 type Step struct {
-	// Number counts the steps of a recording from 1. Where steps were not
-	// recorded a number is left out.
+	// Number is the number of the step in the recording, starting at 1. Numbers of steps that were
+	// not recorded are skipped.
 	Number int64
 
-	// Meta is that of the segment which holds the step. It is shared.
+	// Meta is the metadata of the segment that contains the step. Steps share it.
 	Meta *Meta
 
-	// Snapshot and Memory went in, Plan came out. They are the reader's own
-	// and stay as they are when the next step is read.
+	// Snapshot and Memory are the input of the decision, and Plan is its result. They belong to the
+	// caller and are not modified when the next step is read.
 	Snapshot *policy.Snapshot
 	Memory   policy.Memory
 	Plan     policy.Plan
 }
 
-// A stepRow is one decision. The counts are the lengths of the tables, empty
-// slots included.
+// A stepRow is one decision. The counts are the lengths of the tables, including empty slots.
 type stepRow struct {
 	Step      int64  `parquet:"step,delta"`
 	Now       int64  `parquet:"now,timestamp(millisecond)"`

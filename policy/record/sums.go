@@ -13,10 +13,9 @@ import (
 	"strings"
 )
 
-// sumsName is the file with the digests of a segment's tables, as sha256sum
-// writes and checks them. Parquet protects pages by checksums, but neither their
-// headers nor the footer, and a decoder that believes a damaged header may end
-// the program.
+// sumsName is the file with the digests of a segment's tables, in the format of sha256sum. Parquet
+// protects pages by checksums, but neither their headers nor the footer, and a decoder that trusts
+// a damaged header may crash the program.
 const sumsName = "SHA256SUMS"
 
 // writeSums writes the digests of all tables in dir.
@@ -45,8 +44,8 @@ func writeSums(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// checkSums reports the first table in dir that is not as it was written. A
-// segment without digests, of an earlier version, is taken as it is.
+// checkSums returns an error for the first table in dir whose digest does not match. A segment
+// without digests, written by an earlier version, is not checked.
 func checkSums(dir string) (err error) {
 	f, err := os.Open(filepath.Join(dir, sumsName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +73,7 @@ func checkSums(dir string) (err error) {
 	return lines.Err()
 }
 
-// digest returns the SHA-256 of a file in hexadecimal digits.
+// digest returns the SHA-256 of a file in hexadecimal.
 func digest(path string) (sum string, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -2,6 +2,6 @@
 
 package record
 
-// syncDir does nothing: these systems put the names of a folder on the disk by
-// themselves, and have no call for it.
+// syncDir does nothing: these systems write the entries of a folder to disk by themselves, and have
+// no call to request it.
 func syncDir(string) error { return nil }

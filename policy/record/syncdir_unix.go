@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// syncDir puts on the disk which names a folder holds.
+// syncDir writes the entries of a folder to disk.
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

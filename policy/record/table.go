@@ -10,12 +10,12 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// rowGroupRows is the number of rows in a row group: DuckDB's own, so that its
-// threads get one each.
+// rowGroupRows is the number of rows in a row group. It is the default of DuckDB, so that each of
+// its threads can process one row group.
 const rowGroupRows = 122_880
 
-// A sink is one table being written. Rows are collected and handed on once a
-// step, since a call per row costs more than the row.
+// A sink is a table that is being written. Rows are collected and written once per step, because a
+// call per row would cost more than the row itself.
 type sink[R any] struct {
 	file *os.File
 	w    *parquet.GenericWriter[R]
@@ -48,7 +48,7 @@ func (s *sink[R]) flush() error {
 
 func (s *sink[R]) count() int { return s.n }
 
-// close completes the file on disk. It closes the file whatever happens.
+// close completes the file on disk. It closes the file even if an error occurs.
 func (s *sink[R]) close() error {
 	err := s.w.Close()
 	if err == nil {
@@ -57,8 +57,7 @@ func (s *sink[R]) close() error {
 	return errors.Join(err, s.file.Close())
 }
 
-// A source is one table being read in order. Its zero value is a table without
-// rows.
+// A source is a table that is being read in order. Its zero value is a table without rows.
 type source[R any] struct {
 	path string
 	file *os.File
@@ -71,11 +70,11 @@ type source[R any] struct {
 	plain bool // see OpenPlain
 }
 
-// batchRows is how many rows are decoded at a time.
+// batchRows is the number of rows that are decoded at a time.
 const batchRows = 1024
 
-// open opens table name of the segment in dir. step returns the step that a
-// row belongs to.
+// open opens the table called name of the segment in dir. The function step returns the step of a
+// row.
 func open[R any](dir, name string, step func(*R) int64) (s *source[R], err error) {
 	path := filepath.Join(dir, name+".parquet")
 	defer func() {
@@ -122,8 +121,8 @@ func sameColumns(a, b *parquet.Schema) bool {
 	return true
 }
 
-// sameKind compares how the values of a column are stored. The decoder trusts the file, and would
-// read another kind as arbitrary bytes.
+// sameKind reports whether both schemas store the values of a column in the same way. The decoder
+// trusts the file, and would otherwise read arbitrary bytes.
 func sameKind(a, b *parquet.Schema, path []string) bool {
 	x, xOK := a.Lookup(path...)
 	y, yOK := b.Lookup(path...)
@@ -131,8 +130,7 @@ func sameKind(a, b *parquet.Schema, path []string) bool {
 		x.MaxDefinitionLevel == y.MaxDefinitionLevel && x.MaxRepetitionLevel == y.MaxRepetitionLevel
 }
 
-// each calls f for every row of the given step, in order. The row is valid
-// during the call only.
+// each calls f for every row of the given step, in order. The row is valid during the call only.
 func (s *source[R]) each(step int64, f func(*R) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

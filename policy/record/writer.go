@@ -17,62 +17,60 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// The beginnings of the names of segments. They differ in their first letters,
-// so that the pattern segment=* finds complete ones only.
+// The prefixes of the names of segments. They differ in the first letter, so that the pattern
+// segment=* matches only complete segments.
 const (
 	finished   = "segment="
 	unfinished = "unfinished-"
 )
 
-// Limits say when a segment is full. Zero is no limit.
+// Limits determine when a segment is complete. Zero means no limit.
 type Limits struct {
-	// Steps and Rows are the most of a segment. Raising Rows takes more memory,
-	// since rows wait for their row group.
+	// Steps and Rows are the maximum numbers in a segment. A larger Rows needs more memory, because
+	// rows are buffered until their row group is complete.
 	Steps, Rows int
 
-	// Age is the longest time between the first step of a segment and the last.
+	// Age is the maximum time between the first and the last step of a segment.
 	Age time.Duration
 
-	// Whole is the time after which a full segment is written, with a row for every entry; until
-	// then each segment continues the one before, and can be read only together with those from the
-	// last full one. At 0 every segment is a full one.
+	// Whole is the time after which a full segment is written, with a row for every entry. Other
+	// segments continue the previous one, and can only be read together with the segments since the
+	// last full one. If Whole is 0, every segment is a full one.
 	Whole time.Duration
 }
 
-// DefaultLimits are those of a run that is recorded to its end. A crash loses the
-// segment being written: at the usual step of ten minutes at most a day. The bound
-// on rows keeps a segment of a large and restless cluster within some tens of
-// megabytes.
+// DefaultLimits returns the limits for recording a complete run. A crash loses the segment being
+// written: with the usual step of ten minutes, at most one day. The limit on rows keeps a segment
+// of a large cluster with many changes within some tens of megabytes.
 func DefaultLimits() Limits { return Limits{Steps: 144, Rows: 1_000_000} }
 
-// A Writer records steps. It is a driver.Recorder and copies what it keeps. It
-// is used by one goroutine.
+// A Writer records steps. It implements driver.Recorder and copies the data that it keeps. It must
+// not be used concurrently.
 type Writer struct {
 	dir    string
 	meta   Meta
 	limits Limits
 
-	number  int   // of the segment being written, or of the last
+	number  int   // of the segment being written, or of the last one
 	step    int64 // the number of the last step, in all segments
-	steps   int   // how many the segment being written has
+	steps   int   // number of steps in the segment being written
 	segment *segment
 
-	// first is the instant of the first step of the segment being written, whole that of the last
-	// full segment. last is the end of the segment before, nil if the next segment must be a full
-	// one.
+	// first is the time of the first step of the segment being written, and whole that of the last
+	// full segment. last is the snapshot at the end of the previous segment; nil if the next
+	// segment must be a full one.
 	first, whole policy.Time
 	last         *policy.Snapshot
 
-	// failed is the first error; a segment with a hole in it must not become
-	// a complete one.
+	// failed is the first error. A segment with missing steps must not be completed.
 	failed error
 }
 
 var _ driver.Recorder = (*Writer)(nil)
 
-// NewWriter returns a writer to the folder dir, which is made if it is not
-// there. A recording in it that has the same meta is continued with a new
-// segment; anything else there is ErrOtherRecording.
+// NewWriter returns a writer to the folder dir, which it creates if necessary. If dir contains a
+// recording with the same meta, the writer continues it with a new segment. The error is
+// ErrOtherRecording if dir contains anything else.
 func NewWriter(dir string, meta Meta) (*Writer, error) {
 	w := &Writer{dir: dir, meta: meta, limits: DefaultLimits()}
 	if err := w.resume(func(m *Meta) bool { return *m == meta }); err != nil {
@@ -81,10 +79,9 @@ func NewWriter(dir string, meta Meta) (*Writer, error) {
 	return w, nil
 }
 
-// Resume returns a writer that continues the recording in dir of the same scenario and seed,
-// recorded by any version under any policy: a controller is upgraded and given other policies in
-// the middle of its recording. One number is left out before its first step, as after any gap; see
-// [Writer.Skip].
+// Resume returns a writer that continues the recording in dir with the same scenario and seed. The
+// version and the policy may differ, since a controller can be upgraded and reconfigured during its
+// recording. One step number is skipped before its first step, as after any gap; see [Writer.Skip].
 func Resume(dir string, meta Meta, limits Limits) (*Writer, error) {
 	w := &Writer{dir: dir, meta: meta, limits: limits}
 	if err := w.resume(func(m *Meta) bool { return m.Scenario == meta.Scenario && m.Seed == meta.Seed }); err != nil {
@@ -96,7 +93,7 @@ func Resume(dir string, meta Meta, limits Limits) (*Writer, error) {
 	return w, nil
 }
 
-// resume makes the folder and finds the number of the last segment and step in it.
+// resume creates the folder and finds the numbers of the last segment and step in it.
 func (w *Writer) resume(same func(*Meta) bool) error {
 	if err := os.MkdirAll(w.dir, 0o755); err != nil {
 		return err
@@ -124,18 +121,17 @@ func (w *Writer) resume(same func(*Meta) bool) error {
 	return err
 }
 
-// A Place is how far a recording goes: the numbers of its last segment and step.
+// A Place is the end of a recording: the numbers of its last segment and step.
 type Place struct {
 	Segment int
 	Step    int64
 }
 
-// Place returns how far the recording goes, the segment being written included.
+// Place returns the end of the recording, including the segment being written.
 func (w *Writer) Place() Place { return Place{Segment: w.number, Step: w.step} }
 
-// After makes the next segment and step come after those of p, which another
-// writer of the same recording wrote elsewhere. It is called before the first
-// step.
+// After makes the next segment and step follow those of p, which another writer of the same
+// recording wrote elsewhere. It must be called before the first step.
 func (w *Writer) After(p Place) {
 	if p.Segment > w.number {
 		w.number = p.Segment
@@ -145,9 +141,8 @@ func (w *Writer) After(p Place) {
 	}
 }
 
-// Skip leaves out the number of a step. Readers learn from it that steps were taken
-// which were not recorded, so that what follows does not begin where the step
-// before ended.
+// Skip skips the number of a step. Readers can tell from the gap that steps were not recorded, so
+// that the next step does not start where the previous one ended.
 func (w *Writer) Skip() { w.step++ }
 
 // Record adds one step.
@@ -160,7 +155,7 @@ func (w *Writer) Record(_ context.Context, s *policy.Snapshot, m *policy.Memory,
 	return w.Write(e)
 }
 
-// Write adds one step that was made ready before.
+// Write adds one step that was prepared as an Entry.
 func (w *Writer) Write(e *Entry) error {
 	if w.failed != nil {
 		return w.failed
@@ -215,8 +210,8 @@ func (w *Writer) finish() error {
 	return nil
 }
 
-// Complete makes a segment of the steps so far, which readers then find. Without
-// a step since the last it does nothing.
+// Complete completes the segment with the steps so far, so that readers can find it. It does
+// nothing if there has been no step since the last segment.
 func (w *Writer) Complete() error {
 	if w.failed == nil && w.segment != nil {
 		if err := w.finish(); err != nil {
@@ -226,8 +221,8 @@ func (w *Writer) Complete() error {
 	return w.failed
 }
 
-// Close completes the recording. After a failed Record it leaves the segment
-// unfinished and returns nil, for the failure was returned before.
+// Close completes the recording. After a failed Record it leaves the segment unfinished and returns
+// nil, because the error was already returned.
 func (w *Writer) Close() error {
 	if w.failed != nil {
 		if g := w.segment; g != nil {
@@ -239,8 +234,8 @@ func (w *Writer) Close() error {
 	return w.Complete()
 }
 
-// Discard ends a writer that failed: its unfinished files are removed, which frees their space. It
-// returns how many steps are lost with it.
+// Discard ends a writer that failed. It removes the unfinished files, which frees their space, and
+// returns the number of steps that are lost.
 func (w *Writer) Discard() (steps int, err error) {
 	if g := w.segment; g != nil {
 		err = g.abandon()
@@ -252,12 +247,12 @@ func (w *Writer) Discard() (steps int, err error) {
 	return w.steps, errors.Join(err, os.RemoveAll(filepath.Join(w.dir, fmt.Sprintf("%s%05d", unfinished, w.number))))
 }
 
-// lostFound is in the root of every ext file system, and so of a volume that a
-// recording has for itself.
+// lostFound is a folder in the root of every ext file system, and therefore of a volume that
+// contains only a recording.
 const lostFound = "lost+found"
 
-// A listing is what a folder holds: the numbers of segments, ascending, and other names. Names that
-// start with a dot are ignored.
+// A listing is the content of a folder: the numbers of segments, ascending, and other names. Names
+// that start with a dot are ignored.
 type listing struct {
 	finished   []int
 	unfinished []string
@@ -274,7 +269,7 @@ func list(dir string) (listing, error) {
 		if number, ok := strings.CutPrefix(e.Name(), finished); ok && e.IsDir() {
 			if n, err := strconv.Atoi(number); err == nil {
 				if _, err := os.Stat(filepath.Join(dir, e.Name(), tableSteps+".parquet")); errors.Is(err, fs.ErrNotExist) {
-					l.unfinished = append(l.unfinished, e.Name()) // a copy of it broke off: steps is copied last
+					l.unfinished = append(l.unfinished, e.Name()) // copying it was interrupted: steps is copied last
 				} else {
 					l.finished = append(l.finished, n)
 				}
@@ -289,7 +284,7 @@ func list(dir string) (listing, error) {
 			l.other = append(l.other, e.Name())
 		}
 	}
-	slices.Sort(l.finished) // names sort like their numbers only up to 99,999
+	slices.Sort(l.finished) // names are in numeric order only up to 99,999
 	return l, nil
 }
 

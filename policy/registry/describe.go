@@ -6,36 +6,37 @@ import (
 	"strings"
 )
 
-// A Description is what a user may know of a policy.
+// A Description describes a policy for users.
 type Description struct {
 	Name       string         `json:"name"`
 	About      string         `json:"about"`
 	Parameters []KnownSetting `json:"parameters,omitempty"`
 }
 
-// A KnownSetting is a parameter that a policy takes.
+// A KnownSetting describes a parameter of a policy.
 type KnownSetting struct {
 	Key string `json:"key"`
 
-	// Default is the value without it, empty if the setting has no default.
+	// Default is the value that applies if the parameter is not set; empty if there is no default.
 	Default string `json:"default,omitempty"`
 
-	// Values are those to offer, the default among them.
+	// Values are values to suggest, including the default.
 	Values []string `json:"values,omitempty"`
 
-	// About says what the parameter does.
+	// About describes the effect of the parameter.
 	About string `json:"about"`
 
-	// Expert reports whether hardly anybody needs it: the default follows from measurements.
+	// Expert reports whether the parameter is for experts: its default is based on measurements and
+	// rarely needs a change.
 	Expert bool `json:"expert,omitempty"`
 }
 
-// Others returns the values to offer in addition to the default.
+// Others returns the values to suggest, without the default.
 func (s *KnownSetting) Others() []string {
 	return slices.DeleteFunc(slices.Clone(s.Values), func(v string) bool { return v == s.Default })
 }
 
-// Describe returns all policies, ascending.
+// Describe returns the descriptions of all policies, ascending by name.
 func Describe() []Description {
 	var out []Description
 	for _, m := range makers() {
@@ -44,7 +45,7 @@ func Describe() []Description {
 	return out
 }
 
-// checkKeys refuses the first parameter that the policy does not have.
+// checkKeys returns an error for the first parameter that the policy does not have.
 func (m *maker) checkKeys(params []Parameter) error {
 	var keys []string
 	for _, s := range m.settings {

@@ -10,11 +10,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A router lets each pool be decided by the policy that its manifest names.
-// Every policy sees the whole cluster, with the pools that are not its own
-// switched off.
+// A router decides for each pool with the policy that its manifest names. Every policy receives the
+// whole cluster, with the pools of other policies switched off.
 type router struct {
-	specs    []string // ascending; the first has the default policy's name
+	specs    []string // specs[0] is the name of the default policy; the rest is in order of appearance
 	policies []policy.Policy
 }
 
@@ -36,11 +35,12 @@ func newManifest(params []Parameter, o *Options) (policy.Policy, bool, error) {
 		}
 		r.specs, r.policies = append(r.specs, spec), append(r.policies, p)
 	}
-	return r, true, nil // each of them has guardrails of its own
+	return r, true, nil // each policy has its own guardrails
 }
 
-// newNamed returns the policy that a manifest names. Authors of manifests need not be allowed to
-// read files: a parameter that opens something names it, and the reader decides where it is stored.
+// newNamed returns the policy that a manifest names. The authors of manifests may lack permission
+// to read files, so a parameter that refers to a file contains a plain name, and the reader decides
+// where the file is stored.
 func newNamed(spec string, o Options) (policy.Policy, error) {
 	_, params, err := split(spec)
 	if err != nil {
@@ -55,8 +55,8 @@ func newNamed(spec string, o Options) (policy.Policy, error) {
 	return newGuarded(spec, o)
 }
 
-// opening are the parameters whose values are opened, and plainName is what a manifest
-// may give them; the definition of CapacityPool has the same rule.
+// opening are the parameters whose values are names of files to open. plainName matches the values
+// that a manifest may use for them; the definition of CapacityPool has the same rule.
 var (
 	opening   = []string{"bundle", "runtime"}
 	plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) })
@@ -65,9 +65,8 @@ var (
 // Name returns "manifest".
 func (r *router) Name() string { return Manifest }
 
-// Decide asks each policy for its pools and joins the plans in the order in
-// which the policies were named. A pool that names a policy which was not
-// known beforehand is held.
+// Decide calls each policy for its pools and merges the plans in the order of the policies. A pool
+// that names an unknown policy gets a hold.
 func (r *router) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	var plan policy.Plan
 	decisions := m.Decisions
@@ -95,7 +94,7 @@ func (r *router) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	return plan, m
 }
 
-// index returns which policy decides for p, below 0 if none.
+// index returns the index of the policy for p, or -1 if the policy is unknown.
 func (r *router) index(p *policy.Pool) int {
 	if p.Policy == "" {
 		return 0
@@ -103,7 +102,8 @@ func (r *router) index(p *policy.Pool) int {
 	return slices.Index(r.specs, p.Policy)
 }
 
-// view returns s with the pools of other policies off, and whether any is on.
+// view returns s with the pools of other policies switched off, and reports whether policy k has
+// any pools.
 func (r *router) view(s *policy.Snapshot, k int) (*policy.Snapshot, bool) {
 	mine, others := false, false
 	for i := range s.Pools {
@@ -126,8 +126,8 @@ func (r *router) view(s *policy.Snapshot, k int) (*policy.Snapshot, bool) {
 	return &view, mine
 }
 
-// expecting returns s with nodes on their way that launches will bring for
-// pending pods, so that no two policies buy for the same pod.
+// expecting returns s with launching nodes added for the launches that are for pending pods, so
+// that two policies do not buy for the same pod.
 func expecting(s *policy.Snapshot, launches []policy.Launch) *policy.Snapshot {
 	view := s
 	for i := range launches {
@@ -152,8 +152,7 @@ func expecting(s *policy.Snapshot, launches []policy.Launch) *policy.Snapshot {
 	return view
 }
 
-// join adds what part says of the pools of policy k, and what it says of no
-// pool at all.
+// join adds the entries of part that concern pools of policy k or no pool at all.
 func (r *router) join(plan, part *policy.Plan, s *policy.Snapshot, k int) {
 	own := func(p policy.PoolID) bool { return p == policy.None || r.index(&s.Pools[p]) == k }
 	for _, x := range part.Steers {

@@ -1,6 +1,6 @@
-// Package registry makes policies from what a user writes: a name and parameters, as in
-// "static:share=0.7". It adds guardrails to the policies that need them and budgets to all, and
-// lets the policy named "manifest" decide for each pool according to its manifest.
+// Package registry creates policies from a name and parameters, as in "static:share=0.7". It adds
+// guardrails to the policies that need them and budgets to all policies. With the policy named
+// "manifest", each pool uses the policy named in its manifest.
 package registry
 
 import (
@@ -27,62 +27,61 @@ import (
 	"github.com/spotter-dev/spotter/policy/guard"
 )
 
-// What New may find wrong, for errors.Is.
+// Errors of New, for errors.Is.
 var (
-	// ErrUnknown is returned for a name that no policy has.
+	// ErrUnknown is returned if there is no policy with the given name.
 	ErrUnknown = errors.New("unknown policy")
 
-	// ErrParameter is returned for a key that the policy does not have, or a
-	// value that the key cannot take.
+	// ErrParameter is returned if the policy does not have the key, or if the value is invalid.
 	ErrParameter = errors.New("bad parameter")
 )
 
-// DefaultPolicy decides for pools whose manifest names no policy.
+// DefaultPolicy is the policy of pools whose manifest names none.
 const DefaultPolicy = "portfolio"
 
-// Manifest is the name under which each pool is decided by the policy that its
-// manifest names.
+// Manifest is the name of the policy that decides for each pool with the policy named in its
+// manifest.
 const Manifest = "manifest"
 
-// Options are what a policy may need in addition to its parameters.
+// Options are inputs that a policy may need in addition to its parameters.
 type Options struct {
-	// Guard are the limits of the guardrails; nil means the default ones.
+	// Guard contains the limits of the guardrails; nil means the defaults.
 	Guard *guard.Config
 
-	// ReadRuntime reads a file of parameters for spotvortex:runtime=FILE. Nil
-	// refuses the parameter. It is given by who may read files. A manifest gives a
-	// name in place of a path, as it does of a bundle.
+	// ReadRuntime reads a file of parameters for spotvortex:runtime=FILE. Nil disables the
+	// parameter. It is set by callers that may read files. In a manifest, the parameter is a name
+	// instead of a path, as for a bundle.
 	ReadRuntime func(path string) (spotvortex.Config, error)
 
-	// OpenBundle says what is wrong with the bundle of trained models in a
-	// folder, for NAME:bundle=DIR. Nil refuses the parameter. It is given by who
-	// sees to it that snapshots have the forecasts of that bundle.
+	// OpenBundle checks the bundle of trained models in a folder, for NAME:bundle=DIR, and returns
+	// an error if it is invalid. Nil disables the parameter. It is set by callers that add the
+	// forecasts of the bundle to snapshots.
 	OpenBundle func(dir string) error
 
-	// Manifests are the policies that the pools of the scenario name, for
-	// "manifest": they are made, and their faults found, beforehand.
+	// Manifests are the policies that the pools of the scenario name, for the policy "manifest".
+	// They are created beforehand, so that errors in them are found early.
 	Manifests []string
 }
 
 // A Parameter is a key and its value.
 type Parameter struct{ Key, Value string }
 
-// A makeFunc makes a policy, and says whether it stands without guardrails.
+// A makeFunc creates a policy. The result bare reports whether the policy has no guardrails.
 type makeFunc func(params []Parameter, o *Options) (p policy.Policy, bare bool, err error)
 
-// A maker is a policy that can be made.
+// A maker describes a policy and creates it.
 type maker struct {
 	name string
 	make makeFunc
 
-	// about says in one sentence what the policy does.
+	// about describes the policy in one sentence.
 	about string
 
 	// settings are its parameters, ascending.
 	settings []KnownSetting
 }
 
-// makers returns the known policies by name.
+// makers returns the known policies, ascending by name.
 func makers() []maker {
 	return []maker{
 		{"as-is", baseline(asis.New()),
@@ -109,21 +108,19 @@ func makers() []maker {
 	}
 }
 
-// trained is the policy that follows the action values of a bundle, and can do
-// nothing without one.
+// trained is the policy that follows the action values of a bundle. It requires a bundle.
 const trained = "model"
 
-// fed are the policies that read forecasts, so that a bundle may be named to
-// them.
+// fed are the policies that read forecasts, so that they accept a bundle.
 var fed = []string{trained, "portfolio", "spotvortex"}
 
-// Names returns the names of the policies that can be had without parameters,
-// ascending: all but the one that needs a bundle.
+// Names returns the names of the policies that need no parameters, ascending. These are all
+// policies except the one that requires a bundle.
 func Names() []string {
 	return slices.DeleteFunc(known(), func(name string) bool { return name == trained })
 }
 
-// known returns every name, ascending.
+// known returns the names of all policies, ascending.
 func known() []string {
 	var names []string
 	for _, m := range makers() {
@@ -132,20 +129,20 @@ func known() []string {
 	return names
 }
 
-// A Bundle is what a policy wants of trained models.
+// A Bundle describes the trained models that a policy uses.
 type Bundle struct {
-	// Dir is the folder of the bundle, empty for a policy that names none.
+	// Dir is the folder of the bundle; empty for a policy without one.
 	Dir string
 
-	// Actions says that the policy reads the values of actions.
+	// Actions reports whether the policy reads action values.
 	Actions bool
 
-	// Letter says that the policy follows the SpotVortex agent to the letter,
-	// which takes a market outside of a bundle's scope for lost.
+	// Letter reports whether the policy reproduces the SpotVortex agent exactly, which treats a
+	// market outside the scope of a bundle as lost.
 	Letter bool
 }
 
-// BundleOf returns what the policy of spec wants of trained models.
+// BundleOf returns the bundle that the policy of spec uses.
 func BundleOf(spec string) (Bundle, error) {
 	name, params, err := split(spec)
 	if err != nil {
@@ -155,13 +152,13 @@ func BundleOf(spec string) (Bundle, error) {
 	b := Bundle{Dir: dir, Actions: name == trained}
 	for _, p := range rest {
 		if name == "spotvortex" && p.Key == "compat" {
-			b.Letter, _ = strconv.ParseBool(p.Value) // New refuses what is neither
+			b.Letter, _ = strconv.ParseBool(p.Value) // New rejects values that are not booleans
 		}
 	}
 	return b, nil
 }
 
-// withoutBundle takes the bundle out of params.
+// withoutBundle separates the bundle from the other parameters.
 func withoutBundle(params []Parameter) (rest []Parameter, dir string) {
 	i := slices.IndexFunc(params, func(p Parameter) bool { return p.Key == "bundle" })
 	if i < 0 {
@@ -170,16 +167,16 @@ func withoutBundle(params []Parameter) (rest []Parameter, dir string) {
 	return slices.Delete(slices.Clone(params), i, i+1), params[i].Value
 }
 
-// A bundled is a policy that decides on the forecasts of a bundle.
+// A bundled is a policy that decides with the forecasts of a bundle.
 type bundled struct {
 	policy.Policy
 	dir string
 }
 
-// Name returns the name of the policy with the bundle that it was given.
+// Name returns the name of the policy with its bundle.
 func (b *bundled) Name() string { return b.Policy.Name() + ":bundle=" + b.dir }
 
-// with makes the policy of params, of which a bundle may be one.
+// with creates the policy with params, which may include a bundle.
 func (m *maker) with(params []Parameter, o *Options) (policy.Policy, bool, error) {
 	if err := m.checkKeys(params); err != nil {
 		return nil, false, err
@@ -209,9 +206,8 @@ func (m *maker) with(params []Parameter, o *Options) (policy.Policy, bool, error
 	return &bundled{p, dir}, bare, nil
 }
 
-// New returns the policy of spec, "NAME[:key=value[:key=value…]]", with its guardrails around it,
-// and the budgets of the cluster around both: no policy is without these, nor without the greatest
-// prices of the pools.
+// New returns the policy of spec, "NAME[:key=value[:key=value…]]", with its guardrails. All
+// policies respect the maximum prices of the pools and the GPU budgets of the cluster.
 func New(spec string, o Options) (policy.Policy, error) {
 	p, err := newGuarded(spec, o)
 	if err != nil {
@@ -243,7 +239,7 @@ func newGuarded(spec string, o Options) (policy.Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy %q: %w", spec, err)
 	}
-	if name != Manifest { // whose policies have it of their own
+	if name != Manifest { // the policies of the manifest respect the maximum prices themselves
 		p = guard.WithinPriceMax(p)
 	}
 	if bare {
@@ -252,8 +248,8 @@ func newGuarded(spec string, o Options) (policy.Policy, error) {
 	return guard.Around(p, limits), nil
 }
 
-// Parse splits a list "NAME[:key=value…],…" into its policies. It does not
-// make them, but refuses an entry that is empty, malformed or there twice.
+// Parse splits a list "NAME[:key=value…],…" into policies. It does not create them, but returns an
+// error for an entry that is empty, malformed or duplicate.
 func Parse(list string) ([]string, error) {
 	var specs []string
 	for _, spec := range strings.Split(list, ",") {
@@ -269,7 +265,7 @@ func Parse(list string) ([]string, error) {
 	return specs, nil
 }
 
-// split cuts a spec into the name and the parameters, in their order.
+// split splits a spec into the name and the parameters, in their order.
 func split(spec string) (string, []Parameter, error) {
 	parts := strings.Split(spec, ":")
 	if parts[0] == "" {
@@ -289,7 +285,7 @@ func split(spec string) (string, []Parameter, error) {
 	return parts[0], params, nil
 }
 
-// set gives params to a configuration.
+// set applies params to a configuration.
 func set(params []Parameter, config interface{ Set(key, value string) error }) error {
 	for _, p := range params {
 		if err := config.Set(p.Key, p.Value); err != nil {
@@ -299,7 +295,7 @@ func set(params []Parameter, config interface{ Set(key, value string) error }) e
 	return nil
 }
 
-// configured returns what makes a policy from its parameters, with guardrails.
+// configured returns a function that creates a policy with guardrails from its parameters.
 func configured[C any, S interface {
 	*C
 	Set(key, value string) error
@@ -314,13 +310,13 @@ func configured[C any, S interface {
 	}
 }
 
-// baseline returns what makes a policy without parameters and guardrails.
+// baseline returns a function that returns a policy without parameters and guardrails.
 func baseline(p policy.Policy) makeFunc {
 	return func([]Parameter, *Options) (policy.Policy, bool, error) { return p, true, nil }
 }
 
-// newSpotVortex reads the runtime file first, so that the other parameters
-// change what it says wherever they stand.
+// newSpotVortex reads the runtime file first, so that the other parameters override it regardless
+// of their order.
 func newSpotVortex(params []Parameter, o *Options) (policy.Policy, bool, error) {
 	cfg := spotvortex.Shipped()
 	rest := slices.Clone(params)
@@ -335,7 +331,7 @@ func newSpotVortex(params []Parameter, o *Options) (policy.Policy, bool, error) 
 		cfg = read
 		rest = slices.Delete(rest, i, i+1)
 	}
-	// The maximum comes first, since it lowers a minimum that was not set but must not lower one
+	// The maximum is set first, since it lowers a minimum that was not set but must not lower one
 	// that was.
 	slices.SortStableFunc(rest, func(a, b Parameter) int {
 		switch {
@@ -352,7 +348,8 @@ func newSpotVortex(params []Parameter, o *Options) (policy.Policy, bool, error) 
 	return spotvortex.New(cfg), cfg.Compat, nil
 }
 
-// suggestion names that of the known which is nearest to word, if one is near.
+// suggestion returns a hint with the known word that is closest to word, or the empty string if
+// none of them is close.
 func suggestion(word string, known []string) string {
 	if best, ok := nearest.Of(word, known); ok {
 		return fmt.Sprintf("; did you mean %q?", best)

@@ -2,8 +2,8 @@ package registry
 
 import "strings"
 
-// setting returns a parameter with its values as "a|b", the default first; nothing before
-// the first bar, or at all, where there is no default.
+// setting returns a parameter. Its values are written as "a|b", with the default first. If there is
+// no default, nothing precedes the first bar, or values is empty.
 func setting(key, values, about string) KnownSetting {
 	s := KnownSetting{Key: key, About: about}
 	if values != "" {
@@ -15,7 +15,7 @@ func setting(key, values, about string) KnownSetting {
 	return s
 }
 
-// expert marks parameters that hardly anybody needs.
+// expert marks parameters as rarely needed.
 func expert(settings ...KnownSetting) []KnownSetting {
 	for i := range settings {
 		settings[i].Expert = true

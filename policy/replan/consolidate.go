@@ -11,48 +11,48 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// replacementGrace is how long an empty node that just joined is kept while other
-// nodes of its pool are being drained, since their pods are coming.
+// replacementGrace is the time for which an empty node that has just joined is kept while other
+// nodes of its pool are being drained, because their pods may move there.
 const replacementGrace = 20 * time.Minute
 
-// The most nodes per pool and step that are tried without a replacement, and for
-// which a cheaper replacement is sought.
+// triesMax is the maximum number of nodes per pool and step that are tried without a replacement.
+// cheaperMax is the maximum number for which a cheaper replacement is sought.
 const (
 	triesMax   = 24
 	cheaperMax = 8
 )
 
-// ScaleDownUtilization is the requested part of a node below which the Cluster
-// Autoscaler removes it by default (scale-down-utilization-threshold).
+// ScaleDownUtilization is the requested fraction of a node below which the Cluster Autoscaler
+// removes it by default (scale-down-utilization-threshold).
 const ScaleDownUtilization = 0.5
 
-// ConsolidateOptions bound what Consolidate does.
+// ConsolidateOptions restrict Consolidate.
 type ConsolidateOptions struct {
-	// Share gives the wanted Spot share of a pool, from which consolidation moves the pool no
-	// further away.
+	// Share returns the target Spot share of a pool. Consolidation does not move the pool further
+	// away from it.
 	Share func(policy.PoolID) float64
 
-	// UsedBelow is the mean of the requested shares of CPU and memory below which a
-	// node is drained if its pods fit on others; 0 sets no limit.
+	// UsedBelow is the threshold for the mean of the requested fractions of CPU and memory: a node
+	// below it is drained if its pods fit on other nodes. 0 means no threshold.
 	UsedBelow float64
 
-	// Keep says that no node is replaced by cheaper ones.
+	// Keep reports whether nodes must not be replaced by cheaper ones.
 	Keep bool
 
-	// Space returns a space of the snapshot that is as the plan leaves it. With nil one is
-	// built where it is needed.
+	// Space returns a space with the snapshot and the changes of the plan. If it is nil, a space is
+	// built when needed.
 	Space func() *placement.Space
 
-	// Tight says that a node is drained whenever its pods fit on others, however full
-	// these become. It is for policies without guardrails, which would hold such drains.
+	// Tight reports whether a node is drained whenever its pods fit on other nodes, however full
+	// these become. It is for policies without guardrails; guardrails would hold such drains.
 	Tight bool
 }
 
-// Consolidate adds to plan what a provisioner would do to save money in the pools
-// that none serves, as their consolidation policies say: it drains empty nodes, then
-// nodes whose pods fit on others, then replaces one or several by cheaper ones of
-// their capacity type. Memory keeps since when nodes are empty, and the policy wakes
-// when one of them is due.
+// Consolidate adds the drains and launches to plan that a provisioner would make to save money, for
+// the pools without a provisioner, according to their consolidation policies. It drains empty
+// nodes, then nodes whose pods fit on other nodes, then replaces one or several nodes by cheaper
+// ones of the same capacity type. The memory records since when nodes are empty. Plan.Wake is set
+// to the time when the next empty node is due.
 func Consolidate(s *policy.Snapshot, plan policy.Plan, m policy.Memory, o ConsolidateOptions) (policy.Plan,
 	policy.Memory) {
 	if o.Space == nil {
@@ -88,16 +88,16 @@ type consolidator struct {
 	may    ConsolidateOptions
 	memory policy.PoolMemory
 
-	idle []policy.Idle // as of now, ascending by node
+	idle []policy.Idle // current state, ascending by node
 
-	pods    []int32       // by node, those of DaemonSets and terminating ones left out
-	bound   []policy.Time // by node, when the last of them came
-	pinned  []bool        // by node: one of them must stay, or may not go now
-	moving  bool          // pods of the pool are on their way from node to node
-	arrives bool          // a node is on its way
+	pods    []int32       // by node, without pods of DaemonSets; see readPods
+	bound   []policy.Time // by node: time when the last of them was bound
+	pinned  []bool        // by node: one of them must stay, or cannot move now
+	moving  bool          // pods of the pool are moving between nodes
+	arrives bool          // a node of the pool is launching or joining
 }
 
-// readPods reads what runs where.
+// readPods reads which pods run on which nodes.
 func (c *consolidator) readPods() {
 	s := c.S
 	c.pods, c.bound, c.pinned = make([]int32, len(s.Nodes)), make([]policy.Time, len(s.Nodes)), make([]bool, len(s.Nodes))
@@ -118,7 +118,7 @@ func (c *consolidator) readPods() {
 	}
 }
 
-// readNodes reads since when nodes are empty, and whether any is on its way in or out.
+// readNodes reads since when nodes are empty, and whether nodes are arriving or pods are moving.
 func (c *consolidator) readNodes() {
 	s := c.S
 	left := make([]policy.Idle, 0, len(s.Ended))
@@ -126,7 +126,7 @@ func (c *consolidator) readNodes() {
 		left = append(left, policy.Idle{Node: s.Ended[i].Node, Since: s.Ended[i].End})
 	}
 	slices.SortFunc(left, func(a, b policy.Idle) int {
-		return cmp.Or(strings.Compare(a.Node, b.Node), cmp.Compare(b.Since, a.Since)) // the latest of a node first
+		return cmp.Or(strings.Compare(a.Node, b.Node), cmp.Compare(b.Since, a.Since)) // latest of each node first
 	})
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -149,8 +149,8 @@ func (c *consolidator) readNodes() {
 	}
 }
 
-// since returns the first instant that list, ascending by node, has for node,
-// and whether it has one.
+// since returns the time of the first entry for node in list, which is ascending by node, and
+// reports whether there is one.
 func since(list []policy.Idle, node string) (policy.Time, bool) {
 	k, known := slices.BinarySearchFunc(list, node, func(x policy.Idle,
 		name string) int {
@@ -176,15 +176,14 @@ func (c *consolidator) mayGo(n *policy.Node) bool {
 		!slices.ContainsFunc(c.Plan.Drains, func(d policy.Drain) bool { return d.Node == n.ID })
 }
 
-// inWave reports whether n is part of a wave under way: its new nodes stay empty
-// until the old nodes are drained.
+// inWave reports whether n is part of a wave in progress, whose new nodes stay empty until the old
+// nodes are drained.
 func (c *consolidator) inWave(n *policy.Node) bool {
 	w := &c.memory.Wave
 	return w.Since != 0 && (slices.Contains(w.Nodes, n.Name) || n.Token != "" && slices.Contains(w.Tokens, n.Token))
 }
 
-// dropEmpty drains the nodes that have been empty for long enough, and returns
-// their number.
+// dropEmpty drains the nodes that have been empty for long enough. It returns their number.
 func (c *consolidator) dropEmpty() (dropped int) {
 	if len(c.idle) == 0 {
 		return 0
@@ -214,9 +213,9 @@ func (c *consolidator) dropEmpty() (dropped int) {
 	return dropped
 }
 
-// dropUsed drains nodes whose pods fit on others, or else replaces nodes by cheaper ones, and
-// reports whether it replaces several together. No pod is moved to an empty node, which will be
-// drained itself. It waits while anything else moves.
+// dropUsed drains nodes whose pods fit on other nodes, or else replaces nodes by cheaper ones. It
+// reports whether it replaces several together. It does not move pods to empty nodes, because those
+// are drained too, and does nothing while other moves are in progress.
 func (c *consolidator) dropUsed() (replacesMany bool) {
 	if c.moving || c.arrives || c.memory.Wave.Since != 0 || len(c.Plan.Launches) > 0 || len(c.Plan.Drains) > 0 {
 		return false
@@ -225,7 +224,7 @@ func (c *consolidator) dropUsed() (replacesMany bool) {
 	if c.Left <= 0 || len(nodes) == 0 {
 		return false
 	}
-	c.Space = c.may.Space() // nothing is planned yet, so that it is as the snapshot is
+	c.Space = c.may.Space() // nothing is planned yet, so the space equals the snapshot
 	c.read()
 	c.tight = c.may.Tight
 	c.targets = usable(c.S, func(n *policy.Node) bool { return c.pods[n.ID] > 0 || n.Pool != c.Pool.ID })
@@ -246,7 +245,7 @@ func (c *consolidator) dropUsed() (replacesMany bool) {
 	return (c.memory.Packed == 0 || c.memory.Packed.Add(replaceManyEvery) <= c.S.Now) && c.replaceMany(nodes)
 }
 
-// used returns the mean of the shares of CPU and memory that are requested of n.
+// used returns the mean of the fractions of CPU and memory that are requested on n.
 func used(sp *placement.Space, n policy.NodeID) float64 {
 	have, asked := sp.Allocatable(n), sp.Requested(n)
 	if have.CPU <= 0 || have.Memory <= 0 {
@@ -255,8 +254,8 @@ func used(sp *placement.Space, n policy.NodeID) float64 {
 	return (float64(asked.CPU)/float64(have.CPU) + float64(asked.Memory)/float64(have.Memory)) / 2
 }
 
-// candidates returns the nodes whose pods may be moved and have been bound for at
-// least consolidateAfter.
+// candidates returns the nodes whose pods may be moved and have been bound for at least
+// consolidateAfter.
 func (c *consolidator) candidates() []policy.NodeID {
 	var nodes []policy.NodeID
 	for i := range c.S.Nodes {
@@ -269,9 +268,9 @@ func (c *consolidator) candidates() []policy.NodeID {
 	return nodes
 }
 
-// without plans to drain n without a replacement, if its pods fit on other nodes,
-// enough stays free, and the pool stays as near to its share as it is. It reports
-// whether it did; then the pods are bound to the other nodes in the space.
+// without plans to drain n without a replacement, if its pods fit on other nodes, enough capacity
+// stays free, and the pool stays close to its share. It reports whether it did; the pods are then
+// bound to the other nodes in the space.
 func (c *consolidator) without(n policy.NodeID) bool {
 	nodes := []policy.NodeID{n}
 	if !c.keepsShare(nodes, nil) || !c.enoughFree(nodes, nil) {
@@ -289,13 +288,13 @@ func (c *consolidator) without(n policy.NodeID) bool {
 	return true
 }
 
-// others returns the targets that are not of nodes.
+// others returns the targets that are not in nodes.
 func (c *consolidator) others(nodes []policy.NodeID) []policy.NodeID {
 	return slices.DeleteFunc(slices.Clone(c.targets), func(n policy.NodeID) bool { return slices.Contains(nodes, n) })
 }
 
-// keepsShare reports whether the pool stays as near to its share as it is, or within half of
-// the largest of nodes, once these are gone and bought ones have come.
+// keepsShare reports whether the distance of the pool from its share, after nodes are removed and
+// bought ones added, is at most the current distance or half of the largest of nodes.
 func (c *consolidator) keepsShare(nodes []policy.NodeID, bought [][]policy.MarketID) bool {
 	near := c.At.Away(c.o.Share)
 	for _, n := range nodes {
@@ -304,15 +303,16 @@ func (c *consolidator) keepsShare(nodes []policy.NodeID, bought [][]policy.Marke
 	return c.After(nodes, bought).Away(c.o.Share) <= near
 }
 
-// replaceOne plans to replace the most expensive node whose pods fit on cheaper new
-// nodes of the same capacity type, and reports whether there is one.
+// replaceOne plans to replace the most expensive node whose pods fit on cheaper new nodes of the
+// same capacity type. It reports whether there is one.
 func (c *consolidator) replaceOne(nodes []policy.NodeID) bool {
 	slices.SortStableFunc(nodes, func(a, b policy.NodeID) int { return cmp.Compare(c.Saved(b), c.Saved(a)) })
 	c.o.Text = "its pods fit elsewhere at lower cost"
 	for _, id := range nodes[:min(len(nodes), cheaperMax)] {
 		at, most := c.S.Nodes[id].Market, c.Saved(id).Times(1-Threshold(c.Pool))
 		c.sell(c.Pool.Markets, func(m policy.MarketID) bool {
-			// Another node of its own market costs the same, whatever commitments seem to leave for one more.
+			// A node in the same market costs the same, even if commitments seem to pay for one
+			// more.
 			return m != at && c.S.Markets[m].Capacity == c.S.Markets[at].Capacity &&
 				placement.Added(c.Cover, c.S, c.Pool.ID, m) <= most
 		})
@@ -331,17 +331,17 @@ func (c *consolidator) replaceOne(nodes []policy.NodeID) bool {
 	return false
 }
 
-// replaceManyMax is the most nodes that are replaced together, and replaceManyEvery
-// the least time between two such replacements in a pool: each moves many pods, and
-// demand may rise again within hours.
+// replaceManyMax is the maximum number of nodes that are replaced together. replaceManyEvery is the
+// minimum time between two such replacements in a pool, because each moves many pods and demand may
+// rise again within hours.
 const (
 	replaceManyMax   = 8
 	replaceManyEvery = time.Hour
 )
 
-// replaceMany plans to replace the nodes that waste most by fewer or cheaper ones
-// of their capacity type, as many together as saves most, and reports whether there
-// are any. The pods use the free capacity of other nodes first.
+// replaceMany plans to replace the most wasteful nodes by fewer or cheaper ones of the same
+// capacity type, in the number that saves most. It reports whether it did. The pods use the free
+// capacity of other nodes first.
 func (c *consolidator) replaceMany(nodes []policy.NodeID) bool {
 	var best Group
 	for _, capacity := range [...]policy.CapacityType{policy.OnDemand, policy.Spot} {
@@ -369,8 +369,8 @@ func (c *consolidator) replaceMany(nodes []policy.NodeID) bool {
 	return true
 }
 
-// tryGroup returns how nodes would be replaced together, and reports whether that saves
-// enough. The space is left as it was.
+// tryGroup returns the joint replacement of nodes, and reports whether it saves enough. It restores
+// the space.
 func (c *consolidator) tryGroup(nodes []policy.NodeID) (g Group, ok bool) {
 	var pods []policy.Pod
 	for _, id := range nodes {
@@ -391,8 +391,8 @@ func (c *consolidator) tryGroup(nodes []policy.NodeID) (g Group, ok bool) {
 	return g, ok && c.pays(&g) && c.keepsShare(nodes, g.Bought) && c.enoughFree(nodes, g.Bought)
 }
 
-// pays reports whether g saves at least the threshold of the on-demand price of its
-// nodes: the cost of moving pods does not depend on the price of their nodes.
+// pays reports whether g saves at least the threshold, as a fraction of the on-demand price of its
+// nodes, because the cost of moving pods does not depend on the price of their nodes.
 func (c *consolidator) pays(g *Group) bool {
 	onDemand := policy.Money(0)
 	for _, id := range g.Nodes {

@@ -10,39 +10,40 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// Moves plans moves of pods off the nodes of one pool. A policy proposes nodes and decides
-// which moves are worth it. The steps in between are the same for all: Leaving finds the pods
-// that have to leave a node, Lift takes them off, placement.BindFirstFit and
-// Offering.Buy find them places on running and on new nodes, After is what the pool holds
-// then, and Launch and Drain plan the move.
+// Moves plans moves of pods away from nodes of one pool. A policy proposes nodes and decides which
+// moves are worth it. The other steps are the same for all policies: Leaving returns the pods that
+// must leave a node, Lift unbinds them, placement.BindFirstFit and Offering.Buy place them on
+// running and on new nodes, After returns the resulting balance of the pool, and Launch and Drain
+// plan the move.
 type Moves struct {
 	S    *policy.Snapshot
 	Pool *policy.Pool
 	Plan *policy.Plan
 
-	// Space, At and Headroom are as the moves planned so far leave them. Pods whose new nodes
-	// are still to be launched count where they are.
+	// Space, At and Headroom include the moves planned so far. Pods that wait for new nodes count
+	// on their current nodes.
 	Space    *placement.Space
 	At       placement.Balance
 	Headroom placement.Headroom
 
-	// Cover is of the nodes that there are.
+	// Cover is the coverage of the existing nodes by commitments.
 	Cover *billing.Coverage
 
-	// Allowed is by disruption budget the evictions that the moves planned so far leave. With
-	// nil they are not looked at.
+	// Allowed is the number of evictions per PodDisruptionBudget that remain after the moves
+	// planned so far. If it is nil, PodDisruptionBudgets are ignored.
 	Allowed []int32
-	need    []int32 // scratch: evictions by disruption budget
+	need    []int32 // scratch: evictions by PodDisruptionBudget
 
-	// MayLose reports that pods which no controller would recreate may leave: they are lost.
+	// MayLose reports whether pods that no controller would recreate may leave. They are lost.
 	MayLose bool
 
-	// Left is how many more nodes the disruption budgets of the pool let leave.
+	// Left is the number of nodes that may still leave according to the disruption budgets of the
+	// pool.
 	Left int
 }
 
-// NewMoves returns no moves of pool beyond those of plan. Space, Cover and Allowed are left to
-// the caller, since they take longer to make than all the rest.
+// NewMoves returns the Moves of pool, given the entries already in plan. The caller must set Space,
+// Cover and Allowed, which are expensive to compute.
 func NewMoves(s *policy.Snapshot, pool policy.PoolID, plan *policy.Plan) Moves {
 	m := Moves{
 		S: s, Pool: &s.Pools[pool], Plan: plan, At: placement.BalanceOf(s, pool), Headroom: placement.HeadroomOf(s, pool),
@@ -51,13 +52,13 @@ func NewMoves(s *policy.Snapshot, pool policy.PoolID, plan *policy.Plan) Moves {
 	return m
 }
 
-// MayLeave reports whether n takes pods, no controller empties it, and it may be disrupted.
+// MayLeave reports whether n accepts pods, no controller is draining it, and it may be disrupted.
 func MayLeave(n *policy.Node) bool {
 	return n.Usable() && n.ActedBy == policy.ActorNone && !n.DoNotDisrupt
 }
 
-// Disruptable returns how many more nodes the pool's budgets let leave for reason, after
-// the drains of the plan and the moves under way.
+// Disruptable returns how many more nodes may leave for reason according to the pool's budgets,
+// minus the drains of the plan and the moves in progress.
 func (m *Moves) Disruptable(reason policy.DisruptionReason) int {
 	left := m.S.Disruptable(m.Pool.ID, reason) - m.At.Moving
 	for i := range m.Plan.Drains {
@@ -68,13 +69,14 @@ func (m *Moves) Disruptable(reason policy.DisruptionReason) int {
 	return left
 }
 
-// Targets returns the nodes of the pool that take pods, that no controller empties, and for
-// which may holds.
+// Targets returns the nodes of the pool that accept pods, that no controller is draining, and that
+// satisfy may.
 func (m *Moves) Targets(may func(*policy.Node) bool) []policy.NodeID {
 	return usable(m.S, func(n *policy.Node) bool { return n.Pool == m.Pool.ID && may(n) })
 }
 
-// Usage returns what pods request of the usable nodes of the pool, and what these have.
+// Usage returns the total requests on the usable nodes of the pool, and their total allocatable
+// resources.
 func (m *Moves) Usage() (requested, allocatable policy.Resources) {
 	for _, id := range m.Targets(func(*policy.Node) bool { return true }) {
 		requested = requested.Plus(m.Space.Requested(id))
@@ -83,7 +85,7 @@ func (m *Moves) Usage() (requested, allocatable policy.Resources) {
 	return requested, allocatable
 }
 
-// Evictions returns what the disruption budgets of s allow.
+// Evictions returns the number of evictions that each PodDisruptionBudget of s allows.
 func Evictions(s *policy.Snapshot) []int32 {
 	allowed := make([]int32, len(s.PDBs))
 	for i := range s.PDBs {
@@ -92,9 +94,9 @@ func Evictions(s *policy.Snapshot) []int32 {
 	return allowed
 }
 
-// Leaving returns the pods that have to leave n, and whether one of them may only move to a
-// node that is ready. Where one of them must stay, or cannot be evicted in time, it returns
-// why.
+// Leaving returns the pods that must leave n. The result careful reports whether one of them may
+// only move to a node that is ready. If a pod must stay or cannot be evicted in time, why contains
+// the reason.
 func (m *Moves) Leaving(n policy.NodeID) (pods []policy.Pod, careful bool, why policy.Why) {
 	for _, id := range m.Space.Pods(n) {
 		p := &m.S.Pods[id]
@@ -107,7 +109,7 @@ func (m *Moves) Leaving(n policy.NodeID) (pods []policy.Pod, careful bool, why p
 		}
 		careful = careful || t.Critical || t.GracefulOnly
 		q := *p
-		q.Node = n // where the moves planned so far have it
+		q.Node = n // the node according to the moves planned so far
 		pods = append(pods, q)
 	}
 	if m.Allowed != nil {
@@ -116,7 +118,8 @@ func (m *Moves) Leaving(n policy.NodeID) (pods []policy.Pod, careful bool, why p
 	return pods, careful, why
 }
 
-// mustStay returns why p, of template t, must not be evicted by choice; empty where it may.
+// mustStay returns the reason why p, which is a pod of t, must not be evicted by choice; empty if
+// it may be.
 func (m *Moves) mustStay(p *policy.Pod, t *policy.Template) string {
 	switch {
 	case p.DoNotDisrupt || t.NotSafeToEvict:
@@ -127,15 +130,16 @@ func (m *Moves) mustStay(p *policy.Pod, t *policy.Template) string {
 	return ""
 }
 
-// drainTime bounds how long the pods of nodes may take to be evicted: a drain is given up
-// after a quarter of an hour. startupUsual is assumed where a pod does not state how long it
-// takes to start.
+// drainTime is the time within which the pods of nodes must be evictable. A drain is abandoned
+// after a quarter of an hour. startupUsual is the assumed startup time of a pod that does not state
+// one.
 const (
 	drainTime    = 10 * time.Minute
 	startupUsual = time.Minute
 )
 
-// evictable returns why the disruption budgets do not let pods go within drainTime.
+// evictable returns the reason why PodDisruptionBudgets do not allow pods to be evicted within
+// drainTime; its Reason is empty if they do.
 func (m *Moves) evictable(pods []policy.Pod) policy.Why {
 	m.need = scratch.Zeroed(m.need, len(m.S.PDBs))
 	for i := range pods {
@@ -148,7 +152,7 @@ func (m *Moves) evictable(pods []policy.Pod) policy.Why {
 	for i := range pods {
 		t := &m.S.Templates[pods[i].Template]
 		if len(t.PDBs) > 1 {
-			// The eviction API knows no answer for a pod with two budgets.
+			// The eviction API returns an error for a pod with several PodDisruptionBudgets.
 			return policy.Why{Reason: policy.ReasonGuardrail,
 				Text: "PDB slack: a pod on the node has more than one disruption budget"}
 		}
@@ -165,7 +169,7 @@ func (m *Moves) evictable(pods []policy.Pod) policy.Why {
 	return policy.Why{}
 }
 
-// Charge takes the evictions of pods off what their disruption budgets allow.
+// Charge subtracts the evictions of pods from Allowed.
 func (m *Moves) Charge(pods []policy.Pod) {
 	for i := range pods {
 		for _, id := range m.S.Templates[pods[i].Template].PDBs {
@@ -174,7 +178,7 @@ func (m *Moves) Charge(pods []policy.Pod) {
 	}
 }
 
-// Lift takes pods off their nodes in the space, and SetDown binds them there again.
+// Lift unbinds pods from their nodes in the space. SetDown binds them again.
 func (m *Moves) Lift(pods []policy.Pod) {
 	for i := range pods {
 		m.Space.Unbind(&pods[i], pods[i].Node)
@@ -188,8 +192,8 @@ func (m *Moves) SetDown(pods []policy.Pod) {
 	}
 }
 
-// After returns what the pool holds once nodes are gone and bought ones have come, each in
-// the first of its markets.
+// After returns the balance of the pool after nodes are removed and bought ones added, each in the
+// first of its markets.
 func (m *Moves) After(nodes []policy.NodeID, bought [][]policy.MarketID) placement.Balance {
 	at := m.At
 	for _, n := range nodes {
@@ -201,7 +205,7 @@ func (m *Moves) After(nodes []policy.NodeID, bought [][]policy.MarketID) placeme
 	return at
 }
 
-// count counts n more nodes of a market in at.
+// count adds n nodes of a market to at.
 func (m *Moves) count(at *placement.Balance, id policy.MarketID, n int64) {
 	if id == policy.None {
 		return
@@ -212,10 +216,10 @@ func (m *Moves) count(at *placement.Balance, id policy.MarketID, n int64) {
 	}
 }
 
-// size returns what a node of a market counts in the share of the pool.
+// size returns the size of a node of a market in units of the pool's share.
 func (m *Moves) size(id policy.MarketID) int64 { return share.Units(m.S, m.Pool.ID, id) }
 
-// Saved returns what is saved per hour when each of nodes goes by itself, with its fees.
+// Saved returns the total savings per hour, including fees, if each of nodes is removed on its own.
 func (m *Moves) Saved(nodes ...policy.NodeID) (total policy.Money) {
 	for _, n := range nodes {
 		total += placement.Saved(m.Cover, m.S, &m.S.Nodes[n])
@@ -223,8 +227,8 @@ func (m *Moves) Saved(nodes ...policy.NodeID) (total policy.Money) {
 	return total
 }
 
-// Added returns what bought nodes cost per hour in the first of their markets, with their fees
-// and beyond what commitments pay of one more node.
+// Added returns the total cost per hour of the bought nodes in the first of their markets,
+// including fees. Each is priced as one more node after commitments.
 func (m *Moves) Added(bought [][]policy.MarketID) (total policy.Money) {
 	for _, markets := range bought {
 		total += placement.Added(m.Cover, m.S, m.Pool.ID, markets[0])
@@ -232,14 +236,14 @@ func (m *Moves) Added(bought [][]policy.MarketID) (total policy.Money) {
 	return total
 }
 
-// launches reports whether a plan may launch nodes in the pool. Where it may not, a drain
-// makes the provisioner launch them.
+// launches reports whether a plan may launch nodes in the pool. Otherwise a drain causes the
+// provisioner to launch them.
 func (m *Moves) launches() bool {
 	return m.Pool.Levers.Launch || m.Pool.Provisioner == policy.ProvisionerNone
 }
 
-// Launch plans the nodes of bought in place of nodes, and returns their tokens. Tokens of one
-// instant differ by key.
+// Launch plans the launches of bought as replacements of nodes, and returns their tokens. The key
+// distinguishes tokens of the same time.
 func (m *Moves) Launch(key string, nodes []policy.NodeID, bought [][]policy.MarketID, why policy.Why) []string {
 	tokens := make([]string, len(bought))
 	for i, markets := range bought {
@@ -256,14 +260,15 @@ func (m *Moves) Launch(key string, nodes []policy.NodeID, bought [][]policy.Mark
 	return tokens
 }
 
-// Drain plans to drain n after the launches of tokens.
+// Drain plans to drain n after the launches with the given tokens.
 func (m *Moves) Drain(n policy.NodeID, after []string, why policy.Why) {
 	m.Plan.Drains = append(m.Plan.Drains, policy.Drain{Node: n, After: after, Why: why})
 	m.Left--
 }
 
-// Order plans the nodes of bought in place of nodes, and the drains of nodes that wait for them.
-// Where only the provisioner buys, the drains make it.
+// Order plans the launches of bought as replacements of nodes, and the drains of nodes after these
+// launches. If only the provisioner can launch nodes, it plans the drains, which cause the
+// launches.
 func (m *Moves) Order(key string, nodes []policy.NodeID, bought [][]policy.MarketID, why policy.Why) {
 	m.At = m.After(nodes, bought)
 	var after []string
@@ -279,13 +284,13 @@ func (m *Moves) Order(key string, nodes []policy.NodeID, bought [][]policy.Marke
 	}
 }
 
-// Hold adds to the plan why a node, or with None the pool, stays as it is.
+// Hold adds a hold to the plan for node n, or for the pool if n is None.
 func (m *Moves) Hold(n policy.NodeID, why policy.Why) {
 	m.Plan.Holds = append(m.Plan.Holds, policy.Hold{Pool: m.Pool.ID, Node: n, Why: why})
 }
 
-// Threshold returns the least part of the cost of nodes of p that must be saved for them to be
-// replaced: that of the pool, or 15% if it states none. Both nodes are paid while the new one
+// Threshold returns the minimum relative saving for which nodes of p are replaced: the
+// SavingsThreshold of the pool, or 15% if it has none. Both nodes are paid for while the new one
 // starts, and every pod moves.
 func Threshold(p *policy.Pool) float64 {
 	if p.SavingsThreshold > 0 {
@@ -294,18 +299,18 @@ func Threshold(p *policy.Pool) float64 {
 	return 0.15
 }
 
-// A Group is nodes of a pool that are replaced together.
+// A Group is a set of nodes of a pool that are replaced together.
 type Group struct {
 	Nodes  []policy.NodeID
-	Before policy.Money // what is saved per hour when they go
+	Before policy.Money // savings per hour from removing the nodes
 	Purchase
 }
 
-// saves returns what is saved per hour.
+// saves returns the net savings per hour.
 func (g *Group) saves() policy.Money { return g.Before - g.Cost }
 
-// BestGroup returns that of the groups of the first of nodes, from two to most, that try
-// finds and that saves most.
+// BestGroup returns the group with the largest savings among those for which try succeeds. It tries
+// the first n of nodes for each n from 2 to most.
 func BestGroup(nodes []policy.NodeID, most int, try func([]policy.NodeID) (Group, bool)) (best Group, found bool) {
 	for n := 2; n <= min(len(nodes), most); n++ {
 		if g, ok := try(nodes[:n]); ok && (!found || g.saves() > best.saves()) {
@@ -315,9 +320,9 @@ func BestGroup(nodes []policy.NodeID, most int, try func([]policy.NodeID) (Group
 	return best, found
 }
 
-// Regroup finds places for pods, which run on nodes that go together: on targets, and on new
-// nodes where buy finds them. It reports false where it finds none or needs none, since nodes
-// that need no replacement can go one by one. The space is left as it was.
+// Regroup places pods of nodes that are removed together: on targets, and for the remaining pods on
+// new nodes that buy returns. It returns false if buy fails, and also if no new node is needed,
+// because the nodes can then be removed one by one. It restores the space.
 func (m *Moves) Regroup(pods []policy.Pod, targets []policy.NodeID,
 	buy func([]policy.Pod) (Purchase, bool)) (p Purchase, ok bool) {
 	m.Lift(pods)

@@ -8,34 +8,34 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// offersMax is how many of the cheapest offers of a pool are considered.
+// offersMax is the maximum number of offers of a pool that are considered, the cheapest first.
 const offersMax = 96
 
-// A Purchase is what is bought in place of nodes.
+// A Purchase is a set of new nodes that replace others.
 type Purchase struct {
-	Bought [][]policy.MarketID // for each new node the markets in which it may be, cheapest first
+	Bought [][]policy.MarketID // for each new node the acceptable markets, cheapest first
 	Cost   policy.Money        // of the first markets, per hour
 
-	// Quality says how good the packing is known to be.
+	// Quality describes how close to optimal the packing is known to be.
 	Quality string
 }
 
-// Trusted reports whether the guardrails, as they are by default, let a node of m be
-// bought by choice.
+// Trusted reports whether the default guardrails allow policies to buy nodes in m by choice.
 func Trusted(m *policy.Market) bool { return m.Trusted(policy.ConfidenceMin) }
 
-// An Offering is what may be bought by choice of one capacity type for a pool, cheapest first.
+// An Offering is the set of nodes of one capacity type that may be bought for a pool by choice,
+// cheapest first.
 type Offering struct {
 	s     *policy.Snapshot
 	pool  policy.PoolID
-	sales []placement.Offer // without labels and taints, which cost far more to make than all the rest
-	made  []placement.Offer // with them; made when first needed
+	sales []placement.Offer // without labels and taints, which are expensive to build
+	made  []placement.Offer // with labels and taints; built on demand
 
-	// Floor is what nothing on offer costs less than.
+	// Floor is a lower bound of the prices on offer.
 	Floor placement.Floor
 }
 
-// NewOffering returns what is on offer in the markets for which may holds.
+// NewOffering returns the offers in the open markets that satisfy may.
 func NewOffering(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType,
 	may func(*policy.Market) bool) *Offering {
 	sales := slices.DeleteFunc(placement.Sales(s, pool, capacity),
@@ -59,9 +59,10 @@ func (o *Offering) Offers() []placement.Offer {
 	return o.made
 }
 
-// Buy packs pods, which are bound nowhere, onto at most nodesMax new nodes, and reports whether
-// these cost no more than most and may be bought. Where they cost more, it returns the cost
-// alone, and nothing where no such nodes hold pods.
+// Buy packs pods, which must be unbound, onto at most nodesMax new nodes. It reports whether these
+// cost at most most and may be bought. If the packing costs more, the purchase contains only its
+// cost. If the pods do not fit on that many nodes, or limits or quotas do not allow the nodes, the
+// purchase is zero.
 func (o *Offering) Buy(m *Moves, pods []policy.Pod, nodesMax int, most policy.Money) (Purchase, bool) {
 	offers := o.Offers()
 	packing := placement.Pack(m.Space, pods, offers)
@@ -77,16 +78,15 @@ func (o *Offering) Buy(m *Moves, pods []policy.Pod, nodesMax int, most policy.Mo
 		return Purchase{}, false
 	}
 	p := Purchase{Bought: bought, Quality: packing.Quality(m.Space, pods, offers)}
-	for _, markets := range bought { // limits may make them more expensive than those of the packing
+	for _, markets := range bought { // limits can force markets that are more expensive than those of the packing
 		p.Cost += o.s.Markets[markets[0]].Charge()
 	}
 	return p, p.Cost <= most
 }
 
-// Markets returns for each of bins the markets in which its node may be bought,
-// cheapest first. The provider chooses among them, so that each node may cost more than
-// its cheapest market by spare. It reports false where the headroom does not suffice
-// for all of them.
+// Markets returns, for each of bins, the markets in which its node may be bought, cheapest first.
+// The provider chooses among them, so each node may cost up to spare more than in its cheapest
+// market. It returns false if the headroom is not sufficient for all bins.
 func Markets(s *policy.Snapshot, left placement.Headroom, offers []placement.Offer, bins []placement.Bin,
 	spare policy.Money) ([][]policy.MarketID, bool) {
 	left = left.Clone()
@@ -103,7 +103,7 @@ func Markets(s *policy.Snapshot, left placement.Headroom, offers []placement.Off
 			return nil, false
 		}
 		if s.Markets[nodes[i][0]].Auction() {
-			nodes[i] = nodes[i][:1] // a bid is for one class of machine
+			nodes[i] = nodes[i][:1] // a bid applies to one class of machine
 		}
 		left.Take(nodes[i])
 	}

@@ -10,37 +10,37 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// RebalanceOptions specify where a pool should be moved and how fast.
+// RebalanceOptions specify the target of a rebalance and its speed.
 type RebalanceOptions struct {
 	Pool policy.PoolID
 
-	// Share is the wanted Spot share.
+	// Share is the target Spot share.
 	Share float64
 
-	// DrainsMax is the most nodes to begin to move now, such as
-	// Snapshot.Disruptable allows: nodes whose drain waits are off it already.
+	// DrainsMax is the maximum number of nodes that may start to move now, for example
+	// Snapshot.Disruptable, which already excludes nodes that wait for their drain.
 	DrainsMax int
 
 	// Reason and Text are those of every entry of the plan.
 	Reason policy.Reason
 	Text   string
 
-	// Backoff reports nodes that are not to be tried; nil means none.
+	// Backoff reports whether a node must not be tried; nil means that all may be tried.
 	Backoff func(node string) bool
 }
 
-// utilizationMax is the utilization of a pool up to which displaced pods may use the
-// free capacity of other nodes. Above it a replacement is bought even where they would
-// fit, since the guardrails would hold the drain otherwise.
+// utilizationMax is the utilization of a pool up to which displaced pods may use the free capacity
+// of other nodes. Above it a replacement is bought even if the pods would fit, since the guardrails
+// would otherwise hold the drain.
 const utilizationMax = policy.UtilizationTight
 
-// Rebalance plans moves of pool towards a Spot share: the emptiest nodes of the capacity type in
-// excess are drained, each once the pods that have to leave it can run elsewhere. If they fit on
-// nodes of the other type nothing is bought; otherwise the cheapest single node of the other type
-// that holds them is bought first. The share is never passed by more than half a node.
+// Rebalance plans moves of a pool towards a Spot share. It drains the emptiest nodes of the
+// capacity type in excess, each after its pods can run elsewhere. If the pods fit on nodes of the
+// other type, no node is bought. Otherwise the cheapest single node of the other type that can run
+// them is bought first. The share is never overshot by more than half a node.
 //
-// It applies its planned moves to sp, so that a second call on the same space does not use the same
-// free capacity twice. With nil it builds a space when it needs one.
+// It applies its planned moves to sp, so that a second call with the same space does not use the
+// same free capacity twice. If sp is nil, it builds a space when needed.
 func Rebalance(s *policy.Snapshot, sp *placement.Space, o RebalanceOptions) ([]policy.Launch, []policy.Drain,
 	[]policy.Hold) {
 	var plan policy.Plan
@@ -49,13 +49,13 @@ func Rebalance(s *policy.Snapshot, sp *placement.Space, o RebalanceOptions) ([]p
 	return plan.Launches, plan.Drains, plan.Holds
 }
 
-// ReplaceNode plans to buy one node for the pods of n in the cheapest of the given markets that
-// holds them, and to drain n once it is ready. Markets that are not open are skipped. If no node
-// can be bought it plans nothing, or explains in a hold why n stays. Reason and text are those of
-// every entry.
+// ReplaceNode plans to buy one node for the pods of n in the cheapest of the given markets that can
+// run them, and to drain n once the new node is ready. Markets that are not open are skipped. If no
+// node can be bought, it plans nothing, or adds a hold with the reason. The arguments reason and
+// text are those of every entry.
 //
-// It calls space only if markets are open, and applies its planned moves to it, as [Rebalance]
-// does.
+// It calls space only if some markets are open, and applies its planned moves to the space, as
+// [Rebalance] does.
 func ReplaceNode(s *policy.Snapshot, space func() *placement.Space, n policy.NodeID, markets []policy.MarketID,
 	reason policy.Reason, text string) ([]policy.Launch, []policy.Drain, []policy.Hold) {
 	var plan policy.Plan
@@ -78,18 +78,18 @@ func ReplaceNode(s *policy.Snapshot, space func() *placement.Space, n policy.Nod
 	return plan.Launches, plan.Drains, plan.Holds
 }
 
-// A rebalance plans the moves of one pool, with new nodes out of some of its markets.
+// A rebalance plans the moves of one pool, with new nodes in some of its markets.
 type rebalance struct {
 	Moves
 	o RebalanceOptions
 
-	markets []policy.MarketID // to buy in, cheapest first
-	offers  []placement.Offer // by index in markets; made when first needed
+	markets []policy.MarketID // markets to buy in, cheapest first
+	offers  []placement.Offer // by index in markets; built on demand
 	tried   []placement.Offer // scratch of holding
 	targets []policy.NodeID   // running nodes for the pods that leave
 
-	// requested and allocatable are of the pool's usable nodes. tight says that they
-	// may be filled up.
+	// requested and allocatable are totals over the pool's usable nodes. tight reports whether
+	// these may be filled completely.
 	requested, allocatable policy.Resources
 	tight                  bool
 }
@@ -128,10 +128,10 @@ func (m *rebalance) towardsShare() {
 	}
 	placement.EmptiestFirst(m.S, m.Space, sources)
 	slices.SortStableFunc(sources, func(a, b policy.NodeID) int {
-		return cmp.Compare(m.paidFor(a), m.paidFor(b)) // a drain of a committed node saves nothing
+		return cmp.Compare(m.paidFor(a), m.paidFor(b)) // draining a node that commitments pay for saves nothing
 	})
-	// A node that cannot be moved is skipped. The number of tries is bounded, so that a
-	// pool in which nothing moves costs little.
+	// A node that cannot be moved is skipped. The number of tries is limited, so that a pool in
+	// which no node can move costs little time.
 	for tries := 4*m.Left + 8; len(sources) > 0 && tries > 0 && m.Left > 0; sources = sources[1:] {
 		if m.At.Away(m.o.Share) > m.half(sources[0]) {
 			tries--
@@ -155,13 +155,13 @@ func (m *rebalance) sources(from policy.CapacityType) []policy.NodeID {
 	return nodes
 }
 
-// read makes what all moves need.
+// read computes the inputs of all moves.
 func (m *rebalance) read() {
 	m.Cover = billing.CoverageOf(m.S)
 	m.requested, m.allocatable = m.Usage()
 }
 
-// prepare collects what all moves to a capacity type need.
+// prepare computes the inputs of all moves to a capacity type.
 func (m *rebalance) prepare(to policy.CapacityType) {
 	if m.Space == nil {
 		m.Space = placement.FromSnapshot(m.S)
@@ -174,8 +174,8 @@ func (m *rebalance) prepare(to policy.CapacityType) {
 	})
 }
 
-// usable returns the nodes of all pools that take pods, that no controller empties, and for
-// which may holds.
+// usable returns the nodes of all pools that accept pods, that no controller is draining, and that
+// satisfy may.
 func usable(s *policy.Snapshot, may func(*policy.Node) bool) []policy.NodeID {
 	var nodes []policy.NodeID
 	for i := range s.Nodes {
@@ -186,8 +186,8 @@ func usable(s *policy.Snapshot, may func(*policy.Node) bool) []policy.NodeID {
 	return nodes
 }
 
-// paidFor is 1 for a node that commitments pay for, so that its drain saves nothing,
-// else 0.
+// paidFor returns 1 for a node that commitments pay for, so that draining it saves nothing, and 0
+// otherwise.
 func (m *rebalance) paidFor(n policy.NodeID) int {
 	if at := m.S.Nodes[n].Market; m.Cover.Covers(at) && m.Cover.Saving(at) == 0 {
 		return 1
@@ -195,10 +195,10 @@ func (m *rebalance) paidFor(n policy.NodeID) int {
 	return 0
 }
 
-// half returns half of what n counts in the share of its pool.
+// half returns half of the size of n in units of its pool's share.
 func (m *rebalance) half(n policy.NodeID) float64 { return float64(m.size(m.S.Nodes[n].Market)) / 2 }
 
-// move plans the move of n if there is one.
+// move plans to move n if possible.
 func (m *rebalance) move(n policy.NodeID) {
 	pods, careful, hold := m.Leaving(n)
 	if hold.Reason != "" {
@@ -213,11 +213,11 @@ func (m *rebalance) move(n policy.NodeID) {
 	if bought, ok := m.replacement(n, pods); ok && !m.overshoots(m.After(nodes, bought), n) {
 		m.order(nodes, bought)
 	}
-	m.SetDown(pods) // until the replacement is there they count where they are
+	m.SetDown(pods) // pods stay bound to n until the replacement is ready
 }
 
-// displace plans to drain n if targets take all of pods, which are lifted from it. It reports
-// whether it did; then the pods are bound to targets.
+// displace plans to drain n if targets accept all of pods, which must have been unbound from n. It
+// reports whether it did; the pods are then bound to targets.
 func (m *rebalance) displace(n policy.NodeID, pods []policy.Pod, targets []policy.NodeID) bool {
 	if !placement.BindAll(m.Space, pods, targets) {
 		return false
@@ -227,8 +227,8 @@ func (m *rebalance) displace(n policy.NodeID, pods []policy.Pod, targets []polic
 	return true
 }
 
-// enoughFree reports whether the pool's requests are within utilizationMax of what its nodes
-// offer once nodes are gone and bought ones have come.
+// enoughFree reports whether the pool's requests are within utilizationMax of the allocatable
+// resources after nodes are removed and bought ones added.
 func (m *rebalance) enoughFree(nodes []policy.NodeID, bought [][]policy.MarketID) bool {
 	left := m.allocatable
 	for _, n := range nodes {
@@ -247,16 +247,16 @@ func (m *rebalance) enoughFree(nodes []policy.NodeID, bought [][]policy.MarketID
 	return true
 }
 
-// overshoots reports whether the pool would be beyond the share by more than half of n. Every move
-// is made towards the share, and none starts within half a node of it, so that one that does not
-// overshoot ends nearer.
+// overshoots reports whether the pool would overshoot the share by more than half of n. Every move
+// is towards the share, and none starts within half a node of it, so a move that does not overshoot
+// ends closer.
 func (m *rebalance) overshoots(after placement.Balance, n policy.NodeID) bool {
 	now, then := m.At.Missing(m.o.Share), after.Missing(m.o.Share)
 	return (now < 0) != (then < 0) && math.Abs(then) > m.half(n)
 }
 
-// replacement returns what is bought for pods, which were lifted from n: nothing if there are no
-// pods. It reports false, and adds a hold to the plan, if no node holds them.
+// replacement returns the nodes to buy for pods, which were unbound from n: nothing if there are no
+// pods. It returns false, and adds a hold to the plan, if no node can run them.
 func (m *rebalance) replacement(n policy.NodeID, pods []policy.Pod) (bought [][]policy.MarketID, ok bool) {
 	if len(pods) == 0 {
 		return nil, true
@@ -268,8 +268,8 @@ func (m *rebalance) replacement(n policy.NodeID, pods []policy.Pod) (bought [][]
 	return bought, len(bought) > 0
 }
 
-// order is Order for the reason of m. The tokens come from the first node: it is replaced once
-// per plan.
+// order calls Order with the reason of m. The first node is the key of the tokens: it is replaced
+// once per plan.
 func (m *rebalance) order(nodes []policy.NodeID, bought [][]policy.MarketID) {
 	m.Order(m.S.Nodes[nodes[0]].Name, nodes, bought, policy.Why{Reason: m.o.Reason, Text: m.o.Text,
 		Before: m.Saved(nodes...), After: m.Added(bought)})

@@ -8,15 +8,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// triedAtOnce is how many markets are tried together for a replacement, and triedMax how many
-// of the cheapest are tried at all. splitMax is the most nodes that replace one.
+// triedAtOnce is the number of markets that are tried together for a replacement, and triedMax the
+// maximum number of markets that are tried, cheapest first. splitMax is the maximum number of nodes
+// that replace one.
 const (
 	triedAtOnce = 32
 	triedMax    = 256
 	splitMax    = 4
 )
 
-// sell makes m buy in the open ones of markets for which may holds.
+// sell sets the markets of m to the open ones among markets that satisfy may.
 func (m *rebalance) sell(markets []policy.MarketID, may func(policy.MarketID) bool) {
 	m.markets, m.offers = m.markets[:0], nil
 	for _, id := range markets {
@@ -30,7 +31,7 @@ func (m *rebalance) sell(markets []policy.MarketID, may func(policy.MarketID) bo
 	m.markets = m.markets[:min(len(m.markets), triedMax)]
 }
 
-// offer returns the offer of the i-th market, made once.
+// offer returns the offer of the i-th market. It is built once.
 func (m *rebalance) offer(i int) placement.Offer {
 	if m.offers == nil {
 		m.offers = make([]placement.Offer, len(m.markets))
@@ -41,10 +42,9 @@ func (m *rebalance) offer(i int) placement.Offer {
 	return m.offers[i]
 }
 
-// replacements returns, for each node to be bought for pods, the markets in which
-// it may be, cheapest first. It is one node; in a pool without a provisioner also
-// several, where they cost less together, as in an auction in which small machines
-// are far cheaper than large ones.
+// replacements returns, for each node to buy for pods, the acceptable markets, cheapest first. It
+// is one node. In a pool without a provisioner it can also be several nodes if they cost less
+// together, for example in auctions in which small machines are far cheaper than large ones.
 func (m *rebalance) replacements(pods []policy.Pod, launches bool) [][]policy.MarketID {
 	single, price := m.holding(pods, launches)
 	if m.Pool.SelfProvisioned() {
@@ -58,7 +58,7 @@ func (m *rebalance) replacements(pods []policy.Pod, launches bool) [][]policy.Ma
 		several := len(packing.Bins) > 0 && len(packing.Bins) <= splitMax && len(packing.Unplaced) == 0
 		if several && (len(single) == 0 || packing.Total < price) {
 			all, _ := Markets(m.S, m.Headroom, offers, packing.Bins, 1<<61)
-			return all // none where limits or quotas do not allow all of them
+			return all // nil if limits or quotas do not allow all of them
 		}
 	}
 	if len(single) == 0 {
@@ -67,8 +67,9 @@ func (m *rebalance) replacements(pods []policy.Pod, launches bool) [][]policy.Ma
 	return [][]policy.MarketID{single}
 }
 
-// holding returns the markets in which one node holds all of pods, cheapest first, and the
-// price of the first; with several nodes allowed, those of the first of them.
+// holding returns the markets in which one node can run all of pods, cheapest first, and the price
+// of the first. If oneNode is false and several nodes are needed, the markets are those of the
+// first node.
 func (m *rebalance) holding(pods []policy.Pod, oneNode bool) (markets []policy.MarketID, price policy.Money) {
 	var need policy.Resources
 	for i := range pods {

@@ -1,7 +1,7 @@
-// Package replan holds what policies share when they change running pools: which Spot share a pool
-// should have, how it is steered and moved there, and how pods leave nodes. [Moves] has the steps
-// of every such move, [Rebalance] and [Consolidate] combine them for pools that several policies
-// run alike. It knows placement and no policy.
+// Package replan contains functions that policies share to change running pools: the target Spot
+// share of a pool, the steers and moves towards it, and the removal of pods from nodes. [Moves]
+// provides the steps of every such move; [Rebalance] and [Consolidate] combine them for pools that
+// several policies manage in the same way. The package depends on placement, but not on any policy.
 package replan
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// Wanted returns the target Spot share of p: the one that it states, else the most that it allows.
+// Wanted returns the target Spot share of p: its stated target, or else the maximum that it allows.
 func Wanted(p *policy.Pool) float64 {
 	if p.Share.HasTarget || p.Share.Exact {
 		return min(max(p.Share.Target, p.Share.Min), p.Share.Max)
@@ -19,7 +19,7 @@ func Wanted(p *policy.Pool) float64 {
 	return p.Share.Max
 }
 
-// Steers returns a steer for each managed pool that is not at its wanted share yet.
+// Steers returns a steer for each managed pool that was not steered to its wanted share yet.
 func Steers(s *policy.Snapshot, wanted func(policy.PoolID) float64, text string) []policy.Steer {
 	var steers []policy.Steer
 	for i := range s.Pools {
@@ -35,8 +35,8 @@ func Steers(s *policy.Snapshot, wanted func(policy.PoolID) float64, text string)
 	return steers
 }
 
-// Towards adds to plan the moves of p towards a Spot share, as many as its disruption budgets
-// allow. A pool within a node of the share is left alone.
+// Towards adds moves of p towards a Spot share to plan, up to the limit of its disruption budgets.
+// It does nothing if the pool is within a node of the share.
 func Towards(s *policy.Snapshot, p *policy.Pool, share float64, m policy.Memory, text string, plan *policy.Plan) {
 	if !placement.BalanceOf(s, p.ID).Off(share) {
 		return
@@ -49,8 +49,8 @@ func Towards(s *policy.Snapshot, p *policy.Pool, share float64, m policy.Memory,
 	}))
 }
 
-// Rotate returns at most n of list. It starts at another place in each round, so that each has its
-// turn.
+// Rotate returns at most n elements of list. It starts at a different element in each round, so
+// that every element is returned in some round.
 func Rotate[T any](list []T, n int, round uint64) []T {
 	if len(list) <= n {
 		return list

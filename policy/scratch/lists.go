@@ -1,20 +1,20 @@
 package scratch
 
-// Lists hold items, numbered from 0 on, each in one list or none. To put an item elsewhere
-// takes the same time however many there are. The zero value holds nothing.
+// Lists is a set of lists of items. Items are numbered from 0, and each is in at most one list.
+// Moving an item takes constant time. The zero value is empty.
 type Lists struct {
-	first []int32 // by list, 1 + an item
+	first []int32 // by list: the first item plus 1
 	items []link
 }
 
-// A link is where an item is: in the list 1 + of, or in none; next and prev are 1 + items
-// of the list, 0 for none.
+// A link is the position of an item: in is its list plus 1; next and prev are the adjacent items of
+// the list plus 1. A field is 0 if there is no such list or item.
 type link struct{ in, next, prev int32 }
 
 // Clear empties all lists.
 func (x *Lists) Clear() { x.first, x.items = x.first[:0], x.items[:0] }
 
-// Of returns the list of an item, below zero for none.
+// Of returns the list of an item, or -1 if it is in no list.
 func (x *Lists) Of(item int) int {
 	if item >= len(x.items) {
 		return -1
@@ -22,7 +22,7 @@ func (x *Lists) Of(item int) int {
 	return int(x.items[item].in) - 1
 }
 
-// Put puts an item into a list, or below zero into none.
+// Put moves an item to a list. If list is negative, the item is removed from its list.
 func (x *Lists) Put(item, list int) {
 	for len(x.items) <= item {
 		x.items = append(x.items, link{})
@@ -50,8 +50,8 @@ func (x *Lists) Put(item, list int) {
 	x.first[list] = int32(item) + 1
 }
 
-// First returns an item of a list, below zero where it has none, and Next the one after
-// that: the one that was put there last comes first.
+// First returns the first item of a list, or -1 if the list is empty. The item that was added last
+// is the first. Next returns the following items.
 func (x *Lists) First(list int) int {
 	if list >= len(x.first) {
 		return -1
@@ -59,5 +59,5 @@ func (x *Lists) First(list int) int {
 	return int(x.first[list]) - 1
 }
 
-// Next returns the item of the list after this one, below zero for none.
+// Next returns the item after the given one in its list, or -1 if it is the last.
 func (x *Lists) Next(item int) int { return int(x.items[item].next) - 1 }

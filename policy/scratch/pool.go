@@ -2,16 +2,17 @@ package scratch
 
 import "sync"
 
-// A Pool keeps values from one use to the next, for any number of goroutines. Unlike a sync.Pool,
-// it never drops a value: a sync.Pool does so at garbage collections and when a goroutine moves to
-// another processor, and the data cached in the value would have to be read again. The zero value
-// keeps none yet.
+// A Pool keeps values for reuse. It may be used concurrently. Unlike a sync.Pool, it never drops a
+// value: a sync.Pool does so at garbage collections and when a goroutine moves to another
+// processor, and the data cached in the value would then have to be read again. The zero value is
+// empty.
 type Pool[T any] struct {
 	mu   sync.Mutex
 	kept []*T
 }
 
-// Get returns the value that was put back last, or a new zero value.
+// Get removes the value that was added last and returns it. If the pool is empty, it returns a new
+// zero value.
 func (p *Pool[T]) Get() *T {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -25,7 +26,7 @@ func (p *Pool[T]) Get() *T {
 	return x
 }
 
-// Put gives a value back.
+// Put adds a value to the pool.
 func (p *Pool[T]) Put(x *T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

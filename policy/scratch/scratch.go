@@ -3,7 +3,7 @@ package scratch
 
 import "slices"
 
-// Zeroed returns n zero values, in the memory of x where that is enough.
+// Zeroed returns a slice of n zero values. It uses the memory of x if its capacity is sufficient.
 func Zeroed[T any](x []T, n int) []T {
 	x = slices.Grow(x[:0], n)[:n]
 	clear(x)

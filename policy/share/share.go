@@ -1,25 +1,25 @@
-// Package share measures what a pool holds on Spot and on demand, in the unit of its Spot share. It
-// knows snapshots and no policy.
+// Package share measures the Spot and on-demand capacity of a pool in the unit of its Spot share.
+// It depends on snapshots, but not on any policy.
 package share
 
 import "github.com/spotter-dev/spotter/policy"
 
-// A Holding is what a pool has in the unit of its Spot share: vCPUs, or GPUs in a pool all of whose
-// markets have them.
+// A Holding is the capacity of a pool in the unit of its Spot share: GPUs if all markets of the
+// pool have GPUs, otherwise vCPUs.
 type Holding struct {
-	// Spot and Fixed are the capacity held on Spot, and on demand or reserved, of initialized nodes
-	// that no controller is draining.
+	// Spot and Fixed are the capacity on Spot, and on demand or reserved, of initialized nodes that
+	// no controller is draining.
 	Spot, Fixed int64
 
-	// Nodes is the number of those nodes.
+	// Nodes is the number of these nodes.
 	Nodes int
 
-	// Arriving holds, by capacity type, what is launching or joining, and ArrivingOurs the part of
-	// it that plans requested.
+	// Arriving is the capacity of launching and joining nodes, by capacity type. ArrivingOurs is
+	// the part of it that plans requested.
 	Arriving, ArrivingOurs [3]int64
 
-	// Waiting holds, by capacity type, initialized nodes whose drain by us has
-	// been ordered and not begun; WaitingNodes is their number.
+	// Waiting is the capacity of initialized nodes, by capacity type, for which Spotter ordered a
+	// drain that has not started. WaitingNodes is their number.
 	Waiting      [3]int64
 	WaitingNodes int
 
@@ -27,7 +27,7 @@ type Holding struct {
 	ArrivingNodes int
 }
 
-// Of returns what pool has.
+// Of returns the Holding of pool.
 func Of(s *policy.Snapshot, pool policy.PoolID) Holding {
 	held, gpus := s.Held(pool), CountsGPUs(s, pool)
 	units := func(state policy.HeldState, c policy.CapacityType) int64 {
@@ -54,7 +54,7 @@ func Of(s *policy.Snapshot, pool policy.PoolID) Holding {
 	return h
 }
 
-// Share returns the part of h that is spot, 0 when there is nothing.
+// Share returns the Spot fraction of h, or 0 if h is empty.
 func (h *Holding) Share() float64 {
 	if h.Spot+h.Fixed == 0 {
 		return 0
@@ -62,13 +62,13 @@ func (h *Holding) Share() float64 {
 	return float64(h.Spot) / float64(h.Spot+h.Fixed)
 }
 
-// Units returns what a node of market m counts in the share of pool.
+// Units returns the size of a node of market m in the unit of the pool's share.
 func Units(s *policy.Snapshot, pool policy.PoolID, m policy.MarketID) int64 {
 	return unitsOf(&s.Types[s.Markets[m].Type], CountsGPUs(s, pool))
 }
 
-// CountsGPUs reports whether the share of pool is measured in GPUs: whether
-// all of its markets have them.
+// CountsGPUs reports whether the share of pool is measured in GPUs, which is the case if all of its
+// markets have GPUs.
 func CountsGPUs(s *policy.Snapshot, pool policy.PoolID) bool {
 	markets := s.Pools[pool].Markets
 	for _, m := range markets {
@@ -79,7 +79,7 @@ func CountsGPUs(s *policy.Snapshot, pool policy.PoolID) bool {
 	return len(markets) > 0
 }
 
-// unitsOf returns what a node of type t counts.
+// unitsOf returns the size of a node of type t.
 func unitsOf(t *policy.InstanceType, gpus bool) int64 {
 	if gpus {
 		return t.Capacity.GPU

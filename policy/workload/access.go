@@ -8,20 +8,19 @@ import (
 )
 
 // An access finds the markets in which the pods of a template may run, according to selectors,
-// affinity, taints and size: it does not consider whether the cluster is full.
+// affinity, taints and size. It ignores the free capacity of the cluster.
 type access struct {
 	s *policy.Snapshot
 
-	// classes are the distinct constraints met so far, each with its markets
-	// in markets[from:to].
+	// classes are the distinct constraints found so far. Each has its markets in markets[from:to].
 	classes []class
 	markets []policy.MarketID
 
-	seen  []bool // by zone, while one workload is looked at
-	known []bool // by market, while one class is
+	seen  []bool // by zone, for the current workload
+	known []bool // by market, for the current class
 }
 
-// A class represents all templates that have the same requirements on a node except for size.
+// A class represents all templates with the same requirements on a node, apart from size.
 type class struct {
 	like     policy.TemplateID
 	from, to int32
@@ -31,7 +30,7 @@ func (r *access) read(s *policy.Snapshot) {
 	r.s, r.classes, r.markets = s, r.classes[:0], r.markets[:0]
 }
 
-// best computes how evenly the pods of row i could be spread.
+// best computes the most even possible spread of the pods of row i.
 func (x *Exposure) best(i int) {
 	e, r, s := &x.rows[i], &x.access, x.s
 	e.bestMarket, e.bestZone = e.desired, e.desired
@@ -67,7 +66,7 @@ func (x *Exposure) best(i int) {
 	onDemand = onDemand || onSpot < e.bound
 	for z, n := range row[len(s.Markets):] {
 		if n > 0 && !r.seen[z] {
-			zones++ // it runs there, whatever is sold now
+			zones++ // its pods run there, whatever is on sale now
 		}
 		fixed = max(fixed, x.fixed[i*len(s.Zones)+z])
 	}
@@ -80,9 +79,9 @@ func (x *Exposure) best(i int) {
 	}
 }
 
-// together reports whether t requires its pods to run in one zone: whether a required affinity to
-// pods of its own kind names the zone. Anti-affinity and topology spread require no less than an
-// even spread and change nothing here.
+// together reports whether t requires its pods to run in one zone, by a required affinity to its
+// own pods with the zone as topology key. Anti-affinity and topology spread do not require less
+// than an even spread, so they do not matter here.
 func together(t *policy.Template) bool {
 	return slices.ContainsFunc(t.PodAffinity, func(a policy.PodTerm) bool {
 		own := a.AllSpaces || len(a.Namespaces) == 0 || slices.Contains(a.Namespaces, t.Namespace)
@@ -90,7 +89,7 @@ func together(t *policy.Template) bool {
 	})
 }
 
-// even returns the largest part of n pods that are spread evenly over k groups.
+// even returns the size of the largest group if n pods are spread evenly over k groups.
 func even(n, k int32) int32 {
 	if k <= 1 {
 		return n
@@ -126,7 +125,8 @@ func (r *access) of(t *policy.Template) []policy.MarketID {
 	return r.markets[c.from:c.to]
 }
 
-// onDemandFirst reorders markets. Who finds one on demand need not count the others.
+// onDemandFirst moves markets that are not Spot to the front, so that callers that look for one of
+// them can stop early.
 func (r *access) onDemandFirst(markets []policy.MarketID) {
 	k := 0
 	for i, m := range markets {
@@ -146,7 +146,7 @@ func (r *access) sold(pool *policy.Pool, m policy.MarketID) bool {
 	return x.Offered && pool.Share.Min < 1
 }
 
-// alike reports whether a and b ask the same of a node but for size.
+// alike reports whether a and b have the same requirements on a node, apart from size.
 func alike(a, b *policy.Template) bool {
 	return slices.Equal(a.NodeSelector, b.NodeSelector) && slices.Equal(a.Tolerations, b.Tolerations) &&
 		slices.EqualFunc(a.Affinity, b.Affinity, func(x, y policy.NodeTerm) bool {
@@ -158,9 +158,9 @@ func sameRequirement(a, b policy.Requirement) bool {
 	return a.Key == b.Key && a.Op == b.Op && slices.Equal(a.Values, b.Values)
 }
 
-// wanted reports whether node selector and required affinity of t let its pods
-// onto a node of m in pool. Labels that no market fixes are taken to match: who
-// makes the node may give it them.
+// wanted reports whether the node selector and the required affinity of t match a node of m in
+// pool. Labels that neither the market nor the pool fixes count as matching, because they may be
+// set when the node is created.
 func (r *access) wanted(t *policy.Template, pool *policy.Pool, m policy.MarketID) bool {
 	for i := range t.NodeSelector {
 		value, known := r.label(pool, m, t.NodeSelector[i].Key)
@@ -179,8 +179,8 @@ func (r *access) wanted(t *policy.Template, pool *policy.Pool, m policy.MarketID
 	})
 }
 
-// label returns the value that a node of m in pool has for key, and whether
-// market and pool fix it.
+// label returns the value of the label key on a node of m in pool, and reports whether the market
+// or the pool fixes it.
 func (r *access) label(pool *policy.Pool, m policy.MarketID, key string) (string, bool) {
 	x := &r.s.Markets[m]
 	it := &r.s.Types[x.Type]

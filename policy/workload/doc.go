@@ -1,8 +1,8 @@
-// Package workload reads from a Snapshot what the pods of a pool require of their nodes: how fast
-// they start, what an outage costs them, how many of them may be disrupted at once, and from these
-// how large a Spot share is safe.
+// Package workload derives from a Snapshot the requirements of the pods of a pool: their startup
+// time, the cost of an outage, how many of them may be disrupted at once, and the Spot share that
+// is safe for them.
 //
-// The features and the safety rules are those of the SpotVortex agent (c8c8027). They have two
-// variants: a compatible one, to the letter, and a fixed one, in which a pool without disruption
-// budgets is unconstrained instead of frozen.
+// The features and the safety rules are those of the SpotVortex agent (c8c8027). There are two
+// variants: a compatible one that reproduces the agent exactly, and a fixed one in which a pool
+// without disruption budgets is unconstrained instead of frozen.
 package workload

@@ -8,48 +8,45 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// Options say how features are read.
+// Options configure the computation of features.
 type Options struct {
-	// Compat reads as the SpotVortex agent does; see [Safety]. It also takes
-	// what a budget allows this instant, so that a pod on its way to ready
-	// counts against the pool, where otherwise a budget is taken for what it
-	// allows when its pods are well: else the drains that carry out one
-	// decision would take away the ground of the next.
+	// Compat computes features as the SpotVortex agent does; see [Safety]. It also uses the number
+	// of disruptions that a budget allows at this moment, so that a pod that is not ready yet
+	// counts against the pool. Otherwise the number that the budget allows when all of its pods are
+	// healthy is used, because the drains that execute one decision would change the input of the
+	// next.
 	Compat bool
 }
 
-// Features are the requirements of the pods of one group of nodes (a pool, unless grouped
-// otherwise).
+// Features describe the pods of one group of nodes, which is usually a pool.
 type Features struct {
-	// Startup is the 95th percentile of the seconds from bound to ready,
-	// weighted by CPU. Pods that are not ready yet count where their start-up
-	// time is stated.
+	// Startup is the 95th percentile of the time from bound to ready in seconds, weighted by CPU.
+	// Pods that are not ready yet count if their startup time is stated.
 	Startup float64
 
-	// Penalty is what an outage costs in hours of work, Priority how important
-	// the pods are in [0, 1]; both are means weighted by CPU.
+	// Penalty is the cost of an outage in hours of pod value, and Priority the importance of the
+	// pods in [0, 1]. Both are means weighted by CPU.
 	Penalty, Priority float64
 
-	// Utilization in [0, 1] is requested over allocatable on the usable nodes:
-	// of CPU when compat, else of whatever is scarcest among CPU, memory and
-	// GPUs. A snapshot holds requests and no usage.
+	// Utilization in [0, 1] is the requested fraction of the allocatable resources on the usable
+	// nodes: of CPU with Compat, otherwise of the scarcest among CPU, memory and GPUs. It is based
+	// on requests, because a snapshot does not contain usage.
 	Utilization float64
 
-	// Single is the part of the pods' CPU whose workload runs one replica, so
-	// that to move it is an outage. Jobs are not counted.
+	// Single is the fraction of the pods' CPU that belongs to workloads with one replica, for which
+	// a move is an outage. Jobs do not count as such.
 	Single float64
 
 	// Requested and Allocatable are sums over the usable nodes.
 	Requested, Allocatable policy.Resources
 
-	// SpotUnits of Units are spot, in vCPU, or GPUs in a GPU pool, over the
-	// nodes that are initialized and not being emptied or deleted. SpotNodes
-	// of Nodes counts the same nodes.
+	// SpotUnits of Units are on Spot, in vCPUs, or in GPUs for a GPU pool, over the nodes that are
+	// initialized and not being drained or deleted. SpotNodes of Nodes counts the same nodes.
 	SpotUnits, Units int64
 	SpotNodes, Nodes int
 
-	// Pods counts the pods of workloads (no DaemonSets); the others some of
-	// these.
+	// Pods is the number of pods, without those of DaemonSets. The other fields count subsets of
+	// them.
 	Pods, Stateful, Evictable, Critical, CriticalOnSpot int
 
 	// Zones is the number of zones; see [Groups].
@@ -58,7 +55,7 @@ type Features struct {
 	Safety PoolSafety
 }
 
-// Share returns the Spot share held, in [0, 1]; 0 of an empty pool.
+// Share returns the current Spot share in [0, 1], or 0 if the group is empty.
 func (f *Features) Share() float64 {
 	if f.Units == 0 {
 		return 0
@@ -67,11 +64,11 @@ func (f *Features) Share() float64 {
 }
 
 // SafetyAt returns the safety of the group if share of it were Spot: with correspondingly fewer
-// idle on-demand nodes, and with the critical pods on Spot in the proportion of all pods, or more
-// if they are already concentrated there.
+// idle on-demand nodes, and with the fraction share of the critical pods on Spot, or more if they
+// are already concentrated there.
 //
-// A cap computed from the held share moves when the share does, and a pool that follows it
-// oscillates. A pool that evaluates the cap at the share that it aims for does not.
+// A limit computed from the current share changes with the share, so that a pool that follows it
+// oscillates. A pool that evaluates the limit at its target share does not.
 func (f *Features) SafetyAt(share float64) PoolSafety {
 	p := f.Safety
 	if f.Pods == 0 {
@@ -90,14 +87,13 @@ func (f *Features) SafetyAt(share float64) PoolSafety {
 	return p
 }
 
-// StableShare returns the largest share that its own [Features.SafetyAt]
-// allows.
+// StableShare returns the largest share that is allowed by [Features.SafetyAt] for that share.
 func (f *Features) StableShare() float64 {
 	lo, hi := 0.0, 1.0
 	if f.SafetyAt(hi).SafeMax >= hi {
 		return hi
 	}
-	for range 16 { // to 1/65,536, far finer than a node
+	for range 16 { // to 1/65,536, which is much finer than a node
 		mid := (lo + hi) / 2
 		if f.SafetyAt(mid).SafeMax >= mid {
 			lo = mid
@@ -108,32 +104,32 @@ func (f *Features) StableShare() float64 {
 	return lo
 }
 
-// unknown are the features of a group without pods.
+// unknown returns the features of a group without pods.
 func unknown() Features {
 	return Features{Startup: 300, Penalty: 5, Priority: 0.5, Safety: DefaultPoolSafety()}
 }
 
-// Groups assign nodes to the groups whose features are wanted.
+// Groups assign nodes to groups, for which features are computed.
 type Groups struct {
-	// N is the number of groups; Of holds one of 0…N-1 for each node of the
-	// snapshot, or a negative number for a node of none.
+	// N is the number of groups. Of contains the group in 0…N-1 of each node of the snapshot, or a
+	// negative number for a node without a group.
 	N  int
 	Of []int32
 
-	// Zones is the number of zones that each group counts as spread over.
+	// Zones is the number of zones over which each group counts as spread.
 	Zones []int32
 
-	// GPU says for each group that its units are GPUs and not vCPUs.
+	// GPU reports, by group, whether its unit is GPUs instead of vCPUs.
 	GPU []bool
 }
 
-// Collect returns the features of every pool of s, by id. The slice belongs to sc and is valid
-// until its next use.
+// Collect returns the features of every pool of s, indexed by ID. The slice belongs to sc and is
+// valid until its next use.
 //
-// A pool counts as spread over the zones of its nodes; unless compat, also over those in which its
-// Spot markets are offered now: capacity lost in one zone is available again in another, and a pool
-// that starts on one zone's on-demand nodes may leave it. Auctions count like zones: each takes
-// nodes at a price of its own, and capacity lost in one is available again in another.
+// A pool counts as spread over the zones of its nodes. Without Compat, it also counts as spread
+// over the zones in which its Spot markets are currently offered, because capacity lost in one zone
+// is available again in another, and a pool whose on-demand nodes are all in one zone may move to
+// others. Auctions count like zones, because each has its own price.
 func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 	g := &sc.pools
 	sc.readPoolsOfNodes(s)
@@ -166,7 +162,7 @@ func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 	return CollectBy(s, *g, o, sc)
 }
 
-// readPoolsOfNodes finds the pool of every node that changed, and counts by zone.
+// readPoolsOfNodes updates the pool of every node that changed, and the numbers of nodes by zone.
 func (sc *Scratch) readPoolsOfNodes(s *policy.Snapshot) {
 	of, zones := sc.pools.Of, len(s.Zones)
 	if !s.Follows(sc.mark) || len(sc.inZone) != len(s.Pools)*zones {
@@ -195,8 +191,8 @@ func (sc *Scratch) readPoolsOfNodes(s *policy.Snapshot) {
 	sc.pools.Of, sc.mark = of, s.Mark()
 }
 
-// CollectBy returns the features of the groups of g. The slice belongs to sc
-// and is valid until its next use.
+// CollectBy returns the features of the groups of g. The slice belongs to sc and is valid until its
+// next use.
 func CollectBy(s *policy.Snapshot, g Groups, o Options, sc *Scratch) []Features {
 	sc.features = scratch.Zeroed(sc.features, g.N)
 	sc.readTemplates(s, o)
@@ -223,8 +219,8 @@ func CollectBy(s *policy.Snapshot, g Groups, o Options, sc *Scratch) []Features 
 	return sc.features
 }
 
-// compatUtilization is what the agent uses for every pool's utilization when it computes the safety
-// of the pool: nothing there ever provides the real one.
+// compatUtilization is the utilization that the agent uses for every pool when it computes the
+// safety of the pool: the agent never receives the actual value.
 const compatUtilization = 0.5
 
 func utilization(f *Features, o Options) float64 {
@@ -243,14 +239,14 @@ func ratio(part, whole int64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// A traits is what the pods of one template have in common.
+// A traits contains the properties that the pods of one template share.
 type traits struct {
-	weight            int64 // thousandths of a core, above 0
+	weight            int64 // milli-CPU, above 0
 	penalty, priority float64
-	startup           int64 // milliseconds; 0 when not stated
+	startup           int64 // milliseconds; 0 if not stated
 	single, stateful  bool
 	critical, daemon  bool
-	budgets           []policy.PDBID // that are counted; none of DaemonSets
+	budgets           []policy.PDBID // budgets that count; empty for DaemonSets
 }
 
 // readTemplates computes the traits of every template.
@@ -298,9 +294,9 @@ func (sc *Scratch) isRestricted(namespace string) bool {
 	return false
 }
 
-// penalty returns the hours that an outage of a pod is taken to cost when its
-// owner states none. A namespace is restricted when one of its budgets has no
-// healthy pod to spare.
+// penalty returns the assumed cost of an outage of a pod in hours if the user states none. A
+// namespace is restricted if one of its PodDisruptionBudgets has no more healthy pods than it
+// requires.
 func penalty(class string, kind policy.WorkloadKind, replicas int32, restricted bool) float64 {
 	hours := 4.0
 	switch {

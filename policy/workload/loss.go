@@ -6,37 +6,38 @@ import (
 )
 
 // A Group is a set of nodes that can be lost together: the nodes of one Spot market, or all nodes
-// of one zone. Exactly one of the two is not None.
+// of one zone. Exactly one of the fields is not None.
 type Group struct {
 	Market policy.MarketID
 	Zone   policy.ZoneID
 }
 
-// An Exposed says what the loss of one group would take from a workload.
+// An Exposed describes the effect of the loss of one group on a workload.
 type Exposed struct {
-	// Group is where most of the workload's pods run: of several the one with the lowest id. Both
-	// its fields are None if no pod runs in a group of the kind, and Pods is then 0.
+	// Group is the group in which most of the workload's pods run; of several, the one with the
+	// lowest ID. If no pod runs in a group of the kind, both fields of Group are None, and Pods is
+	// 0.
 	Group Group
 
 	// Pods is the number of pods that run there.
 	Pods int32
 
-	// Best is the number that would run in the worst group if the pods were spread as evenly as the
-	// markets, their selectors, their volumes and their own affinity allow. It is 0 for the loss of
-	// a market if they can also run on demand.
+	// Best is the number of pods in the largest group if the pods were spread as evenly as the
+	// markets, their selectors, their volumes and their own affinity allow. For markets it is 0 if
+	// the pods can also run on demand.
 	Best int32
 }
 
-// A Loss is what a workload has to bear when one group of nodes is lost.
+// A Loss describes the effect on a workload of the loss of one group of nodes.
 type Loss struct {
 	Workload policy.WorkloadID
 
-	// Desired is the number of pods wanted, Required the number that must be
-	// ready; see [Required]. Bound is the number that are bound to a node
-	// and not leaving it, ready or on their way there.
+	// Desired is the desired number of pods, and Required the number that must be ready; see
+	// [Required]. Bound is the number of pods that are bound to a node and not terminating, whether
+	// or not they are ready.
 	Desired, Required, Bound int32
 
-	// Market and Zone are the worst groups of their kinds.
+	// Market and Zone are the groups of each kind whose loss has the largest effect.
 	Market, Zone Exposed
 }
 
@@ -46,25 +47,23 @@ func (l *Loss) Slack() int32 { return l.Desired - l.Required }
 // Left returns how many pods would remain after the loss of e.
 func (l *Loss) Left(e Exposed) int32 { return l.Bound - e.Pods }
 
-// Short returns by how many pods the workload would fall below required with
-// the loss of e; 0 where enough are left.
+// Short returns the number of pods by which the workload would be below Required after the loss of
+// e; 0 if enough pods remain.
 func (l *Loss) Short(e Exposed) int32 { return max(0, l.Required-l.Left(e)) }
 
-// Unavoidable returns by how many pods the workload would fall below required
-// with the loss of a group of the kind of e however its pods were spread: a
-// single replica, pods that a volume or a selector ties to one zone, a budget
-// that leaves too little for the zones there are.
+// Unavoidable returns the number of pods by which the workload would be below Required after the
+// loss of a group of the kind of e even with the best spread. Reasons are a single replica, pods
+// that a volume or a selector binds to one zone, or a PodDisruptionBudget that is too strict for
+// the number of zones.
 func (l *Loss) Unavoidable(e Exposed) int32 { return max(0, e.Best-l.Slack()) }
 
-// Mendable returns by how many pods the workload would fall below required with
-// the loss of e although a better spread exists: the pods that would have to
-// stand elsewhere.
+// Mendable returns the number of pods by which the workload would be below Required after the loss
+// of e, counting only pods that a better spread would place elsewhere.
 func (l *Loss) Mendable(e Exposed) int32 { return max(0, e.Pods-max(l.Slack(), e.Best)) }
 
-// Required returns how many of the desired pods of t's workload must be ready:
-// the most that any of its disruption budgets wants of them, at most all;
-// without a budget all but a quarter, of which one at least may miss unless it
-// is the only one.
+// Required returns how many of the desired pods of t's workload must be ready. This is the maximum
+// over its PodDisruptionBudgets, but at most all. Without a budget it is all but a quarter, where
+// at least one may be missing, but at least 1.
 func Required(s *policy.Snapshot, t *policy.Template, desired int32) int32 {
 	if desired <= 0 {
 		return 0
@@ -80,35 +79,35 @@ func Required(s *policy.Snapshot, t *policy.Template, desired int32) int32 {
 }
 
 // An Exposure counts how the pods of every workload are spread over the groups, and predicts the
-// effect of a move before it is made. The zero Exposure is ready for [Exposure.Read], which reuses
-// its memory when it is called again. It serves one goroutine at a time.
+// effect of moves. The zero Exposure is ready for [Exposure.Read], which reuses its memory when it
+// is called again. It must not be used concurrently.
 //
 // Pods count where they are bound, from binding until their deletion is requested, so that a move
-// under way is no gap in the spread.
+// in progress does not leave a gap in the spread.
 type Exposure struct {
 	s *policy.Snapshot
 
-	// row[w] is 1 + the row of workload w; 0 of one without a desired number.
+	// row[w] is the row of workload w plus 1, or 0 for a workload without a desired number of pods.
 	row  []int32
 	rows []exposed
 
-	// counts[row*groups+g] is the number of pods of a row in group g: first the
-	// markets by id (those that are not spot stay 0), then the zones.
+	// counts[row*groups+g] is the number of pods of a row in group g. The first groups are the
+	// markets by ID, where those that are not Spot stay 0; the zones follow.
 	counts []int32
 	groups int
 
-	// Pods of node n: from[n] up to from[n+1] in pods, once listed: few users of an Exposure need
-	// them by node.
+	// pods[from[n]:from[n+1]] are the pods of node n, if listed is set. They are computed on
+	// demand, because few users of an Exposure need them by node.
 	listed bool
 	from   []int32
 	pods   []held
 
-	rowOf []int32 // by template, its row, below zero of none
+	rowOf []int32 // by template: its row, or a negative number without one
 
-	// fixed[row*zones+z] is the number of pods that a volume ties to zone z.
+	// fixed[row*zones+z] is the number of pods that a volume binds to zone z.
 	fixed []int32
 
-	// zones and spot are the groups of every node, None where it is in none.
+	// zones and spot are the groups of every node, or None if it is in no such group.
 	zones []policy.ZoneID
 	spot  []policy.MarketID
 
@@ -119,16 +118,16 @@ type Exposure struct {
 // An exposed is the row of one workload.
 type exposed struct {
 	workload                 policy.WorkloadID
-	template                 policy.TemplateID // one of the workload's, or None
+	template                 policy.TemplateID // a template of the workload, or None
 	desired, required, bound int32
 	bestMarket, bestZone     int32
 }
 
-// held counts the pods of one row on one node.
+// A held is the number of pods of one row on one node.
 type held struct{ row, n int32 }
 
-// Read counts the pods of s. What [Exposure.Move] changed before is forgotten.
-// The Exposure reads s until the next Read.
+// Read counts the pods of s. It discards the effects of [Exposure.Move]. The Exposure refers to s
+// until the next Read.
 func (x *Exposure) Read(s *policy.Snapshot) {
 	x.s = s
 	x.readWorkloads()
@@ -139,7 +138,7 @@ func (x *Exposure) Read(s *policy.Snapshot) {
 	}
 }
 
-// readWorkloads gives a row to each workload that has a desired number.
+// readWorkloads assigns a row to each workload that has a desired number of pods.
 func (x *Exposure) readWorkloads() {
 	s := x.s
 	x.row, x.rows = scratch.Zeroed(x.row, len(s.Workloads)), x.rows[:0]
@@ -164,7 +163,7 @@ func (x *Exposure) readWorkloads() {
 	}
 }
 
-// zoneLabel is the label in which a node of no market has its zone.
+// zoneLabel is the label with the zone of a node whose market is unknown.
 const zoneLabel = "topology.kubernetes.io/zone"
 
 func zoneNamed(s *policy.Snapshot, n *policy.Node) policy.ZoneID {
@@ -177,7 +176,7 @@ func zoneNamed(s *policy.Snapshot, n *policy.Node) policy.ZoneID {
 	return policy.None
 }
 
-// countedRow returns the row of a pod that counts, below zero of one that does not.
+// countedRow returns the row of a pod that counts, or a negative number for other pods.
 func (x *Exposure) countedRow(p *policy.Pod) int32 {
 	if !counts(p) {
 		return -1
@@ -210,7 +209,7 @@ func addTo(sum, counts []int32) {
 	}
 }
 
-// on returns the pods that count of node n, as they were read.
+// on returns the pods of node n that count, as of the last Read.
 func (x *Exposure) on(n policy.NodeID) []held {
 	if !x.listed {
 		x.list()
@@ -218,7 +217,7 @@ func (x *Exposure) on(n policy.NodeID) []held {
 	return x.pods[x.from[n]:x.from[n+1]]
 }
 
-// list sorts the pods by node.
+// list groups the pods by node.
 func (x *Exposure) list() {
 	s := x.s
 	x.listed = true
@@ -234,7 +233,7 @@ func (x *Exposure) list() {
 		x.from[n+1] += x.from[n]
 	}
 	x.pods = scratch.Zeroed(x.pods, int(total))
-	// While a node is filled from[n] runs ahead; it is put back below.
+	// While a node is filled, from[n] is the next free position; it is restored below.
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if r := x.countedRow(p); r >= 0 {
@@ -249,8 +248,8 @@ func (x *Exposure) list() {
 	x.join()
 }
 
-// join makes one entry of the pods that a workload has on a node, so that a
-// move looks at a workload once.
+// join merges the pods of a workload on a node into one entry, so that a move considers each
+// workload once.
 func (x *Exposure) join() {
 	to := int32(0)
 	for n := range x.s.Nodes {
@@ -265,7 +264,7 @@ func (x *Exposure) join() {
 				x.pods[k].n++
 				continue
 			}
-			x.pods[to] = h // never ahead of what is read
+			x.pods[to] = h // never ahead of the read position
 			to++
 		}
 	}
@@ -273,7 +272,7 @@ func (x *Exposure) join() {
 	x.pods = x.pods[:to]
 }
 
-// count adds n pods of a row to a Spot market and a zone, where they are known.
+// count adds n pods of a row to a Spot market and a zone, if they are not None.
 func (x *Exposure) count(row int32, market policy.MarketID, zone policy.ZoneID, n int32) {
 	at := int(row) * x.groups
 	if market >= 0 {
@@ -287,8 +286,8 @@ func (x *Exposure) count(row int32, market policy.MarketID, zone policy.ZoneID, 
 // Tracks reports whether w has a desired number of pods.
 func (x *Exposure) Tracks(w policy.WorkloadID) bool { return w >= 0 && x.row[w] != 0 }
 
-// Loss returns what the loss of a group does to w, which must be tracked, in
-// time proportional to the number of markets.
+// Loss returns the effect of the loss of a group on w, which must be tracked. It takes time
+// proportional to the number of markets and zones.
 func (x *Exposure) Loss(w policy.WorkloadID) Loss {
 	r := x.row[w] - 1
 	e := &x.rows[r]
@@ -308,7 +307,8 @@ func (x *Exposure) Loss(w policy.WorkloadID) Loss {
 	return l
 }
 
-// most returns the first of the largest of counts, and 0 if no count is above 0.
+// most returns the index and the value of the largest count; of several, the first. Both are 0 if
+// no count is above 0.
 func most(counts []int32) (at int, n int32) {
 	for i, k := range counts {
 		if k > n {
@@ -328,7 +328,8 @@ func (x *Exposure) Pods(w policy.WorkloadID, g Group) int32 {
 }
 
 // Allowed returns how many pods of w, which must be tracked, may run in one Spot market and in one
-// zone: as many as may be missing, or the number that the best spread puts there if that is more.
+// zone: the number that may be missing, or the number that the best spread places there if that is
+// larger.
 func (x *Exposure) Allowed(w policy.WorkloadID) (market, zone int32) {
 	e := &x.rows[x.row[w]-1]
 	return e.allowed()
@@ -339,8 +340,8 @@ func (e *exposed) allowed() (market, zone int32) {
 	return max(slack, e.bestMarket), max(slack, e.bestZone)
 }
 
-// Excess returns how many pods run beyond what is allowed in their groups, over all workloads and
-// groups: 0 if every workload would keep what it requires after the loss of any one group, where
+// Excess returns the number of pods above the allowed number, summed over all workloads and groups.
+// It is 0 if every workload would keep its required pods after the loss of any one group, where
 // nodes allow that.
 func (x *Exposure) Excess() int32 {
 	sum := int32(0)
@@ -358,9 +359,8 @@ func (x *Exposure) Excess() int32 {
 	return sum
 }
 
-// Change returns by how much [Exposure.Excess] would grow (below zero: fall) if
-// all pods of node n stood on a node of market to, in time proportional to the
-// number of workloads on n.
+// Change returns the increase of [Exposure.Excess] if all pods of node n ran on a node of market
+// to. It is negative for a decrease. It takes time proportional to the number of workloads on n.
 func (x *Exposure) Change(n policy.NodeID, to policy.MarketID) int32 {
 	market, zone := x.groupsOf(to)
 	sum := int32(0)
@@ -370,8 +370,8 @@ func (x *Exposure) Change(n policy.NodeID, to policy.MarketID) int32 {
 	return sum
 }
 
-// ChangeOf returns by how much [Exposure.Excess] would grow if the given number of pods of w went
-// from node n to a node of market to.
+// ChangeOf returns the increase of [Exposure.Excess] if the given number of pods of w moved from
+// node n to a node of market to.
 func (x *Exposure) ChangeOf(w policy.WorkloadID, pods int32, n policy.NodeID, to policy.MarketID) int32 {
 	if !x.Tracks(w) {
 		return 0
@@ -418,8 +418,9 @@ func (x *Exposure) change(row, pods int32, market policy.MarketID, zone policy.Z
 
 func over(n, limit int32) int32 { return max(0, n-limit) }
 
-// Move takes all pods of node n to a node of market to, so that later queries see the spread after
-// it. To the market of n itself it changes nothing; with None the pods are then in no group.
+// Move moves all pods of node n to a node of market to in the counts, so that later queries include
+// the move. A move to the market of n itself changes nothing. If to is None, the pods are then in
+// no group.
 func (x *Exposure) Move(n policy.NodeID, to policy.MarketID) {
 	market, zone := x.groupsOf(to)
 	for _, h := range x.on(n) {
@@ -429,15 +430,15 @@ func (x *Exposure) Move(n policy.NodeID, to policy.MarketID) {
 	x.spot[n], x.zones[n] = market, zone
 }
 
-// On calls visit with each workload that has a desired number and has pods on node n,
-// as they were read, and with how many it has there.
+// On calls visit with each tracked workload that has pods on node n, and with their number, as of
+// the last Read.
 func (x *Exposure) On(n policy.NodeID, visit func(w policy.WorkloadID, pods int32)) {
 	for _, h := range x.on(n) {
 		visit(x.rows[h.row].workload, h.n)
 	}
 }
 
-// MoveOf takes the given number of pods of w from node n to market to.
+// MoveOf moves the given number of pods of w from node n to market to in the counts.
 func (x *Exposure) MoveOf(w policy.WorkloadID, pods int32, n policy.NodeID, to policy.MarketID) {
 	if !x.Tracks(w) {
 		return

@@ -1,46 +1,46 @@
 package workload
 
-// A PoolSafety describes how well a pool would bear the loss of Spot nodes.
+// A PoolSafety describes how well a pool would tolerate the loss of Spot nodes.
 type PoolSafety struct {
-	// CriticalOnSpot is the part of the critical pods that runs on spot.
+	// CriticalOnSpot is the fraction of the critical pods that run on Spot.
 	CriticalOnSpot float64 `json:"critical_service_spot_concentration"`
 
-	// Slack1 and Slack2 are how many more disruptions the tightest budget
-	// allows once the worst one, and the worst two, nodes are lost. Below zero
-	// the budget is broken.
+	// Slack1 and Slack2 are the numbers of disruptions that the tightest budget still allows after
+	// the loss of the worst node and of the two worst nodes. A negative value means that the budget
+	// is violated.
 	Slack1 float64 `json:"min_pdb_slack_if_one_node_lost"`
 	Slack2 float64 `json:"min_pdb_slack_if_two_nodes_lost"`
 
-	// Stateful is the part of the pods that a StatefulSet owns.
+	// Stateful is the fraction of the pods that belong to StatefulSets.
 	Stateful float64 `json:"stateful_pod_fraction"`
 
-	// Restart is the 95th percentile of start-up, in seconds.
+	// Restart is the 95th percentile of the startup time, in seconds.
 	Restart float64 `json:"restart_p95_seconds"`
 
-	// Risk in [0, 1] is how likely the loss of a node breaks what the pool
-	// promises before it has recovered.
+	// Risk in [0, 1] estimates how likely the loss of a node violates the requirements of the pool
+	// before it has recovered.
 	Risk float64 `json:"recovery_budget_violation_risk"`
 
 	// SpareOnDemand is the idle part of the on-demand nodes, in nodes.
 	SpareOnDemand float64 `json:"spare_od_headroom_nodes"`
 
-	// Zones is 1 with three zones or more, 0.5 with two and 0 with one.
+	// Zones is 1 for at least three zones, 0.5 for two and 0 for one.
 	Zones float64 `json:"zone_diversification_score"`
 
-	// Evictable is the part of the pods that could be evicted now.
+	// Evictable is the fraction of the pods that could be evicted now.
 	Evictable float64 `json:"evictable_pod_fraction"`
 
-	// SafeMax is the largest Spot share that all of this allows.
+	// SafeMax is the largest Spot share that all of these values allow.
 	SafeMax float64 `json:"safe_max_spot_ratio"`
 }
 
-// DefaultPoolSafety returns what is assumed of a pool of which nothing is known.
+// DefaultPoolSafety returns the assumed safety of a pool without data.
 func DefaultPoolSafety() PoolSafety {
 	return PoolSafety{Restart: 300, Zones: 1, Evictable: 1, SafeMax: 1}
 }
 
-// Normal returns p with every fraction in [0, 1] and every amount at least 0. The zero PoolSafety
-// means that nothing is known and gives [DefaultPoolSafety].
+// Normal returns p with every fraction limited to [0, 1] and every quantity to at least 0. Slack is
+// not limited. The zero PoolSafety means that there is no data and becomes [DefaultPoolSafety].
 func (p PoolSafety) Normal() PoolSafety {
 	if p == (PoolSafety{}) {
 		return DefaultPoolSafety()
@@ -56,42 +56,42 @@ func (p PoolSafety) Normal() PoolSafety {
 	return p
 }
 
-// A SafetyInput is what [Safety] reads: counts over one pool.
+// A SafetyInput is the input of [Safety]: counts over one pool.
 type SafetyInput struct {
 	OnDemandNodes int
 
-	// Pods are those of workloads: DaemonSet pods move with their node and are
-	// left out. The next four count some of them.
+	// Pods is the number of pods, without those of DaemonSets, which are replaced with their node.
+	// The next four fields count subsets of them.
 	Pods, Stateful, Evictable, Critical, CriticalOnSpot int
 
-	// Budgets are the disruption budgets that select a pod of the pool.
+	// Budgets are the PodDisruptionBudgets that select a pod of the pool.
 	Budgets []BudgetSpread
 
-	// Utilization in [0, 1] is how full the nodes are.
+	// Utilization in [0, 1] is the utilization of the nodes.
 	Utilization float64
 
 	// ZoneCount is the number of zones over which a loss would be spread.
 	ZoneCount int
 
-	// Restart is the 95th percentile of start-up, in seconds.
+	// Restart is the 95th percentile of the startup time, in seconds.
 	Restart float64
 }
 
-// A BudgetSpread is how the pods of one disruption budget are spread over the nodes.
+// A BudgetSpread describes how the pods of one PodDisruptionBudget are spread over nodes.
 type BudgetSpread struct {
-	// Allowed is how many of them may be disrupted.
+	// Allowed is how many of the pods may be disrupted.
 	Allowed int
 
-	// Most and Second are the two largest numbers of them on one node.
+	// Most and Second are the two largest numbers of these pods on one node.
 	Most, Second int
 }
 
 // Safety returns the safety of a pool.
 //
-// Compat is to the letter: a pool without budgets counts as one whose budgets are exhausted.
-// Otherwise such a pool is unconstrained (the loss of every pod is allowed), and slack lowers
-// SafeMax alone and not Risk: Risk freezes a pool at its current share, which does not keep a
-// budget.
+// With compat it reproduces the agent exactly: a pool without budgets counts as one whose budgets
+// are exhausted. Otherwise such a pool is unconstrained (the loss of every pod is allowed), and
+// slack lowers SafeMax only and does not affect Risk: Risk freezes a pool at its current share,
+// which does not protect a budget.
 func Safety(in SafetyInput, compat bool) PoolSafety {
 	p := DefaultPoolSafety()
 	p.Restart = in.Restart
@@ -127,8 +127,8 @@ func zoneScore(zones int) float64 {
 	return 0
 }
 
-// slack returns what the tightest budget still allows after the loss of the
-// worst node and of the worst two; 0 without budgets.
+// slack returns how many disruptions the tightest budget still allows after the loss of the worst
+// node and of the two worst nodes. Both are 0 without budgets.
 func slack(budgets []BudgetSpread) (one, two float64) {
 	for i, b := range budgets {
 		x, y := float64(b.Allowed-b.Most), float64(b.Allowed-b.Most-b.Second)
@@ -141,7 +141,7 @@ func slack(budgets []BudgetSpread) (one, two float64) {
 	return one, two
 }
 
-// risk returns the largest risk that anything but slack gives.
+// risk returns the maximum of the risks from all values except slack.
 func risk(p *PoolSafety) float64 {
 	r := 0.0
 	if p.CriticalOnSpot > 0 {
@@ -178,7 +178,7 @@ func slackRisk(p *PoolSafety) float64 {
 	return 0
 }
 
-// safeMax returns the least of the shares that the parts of p allow.
+// safeMax returns the minimum of the shares that the values in p allow.
 func safeMax(p *PoolSafety) float64 {
 	return min(
 		atLeast(p.CriticalOnSpot, 0.80, 0.10, 0.50, 0.25, 0.25, 0.50),
@@ -193,8 +193,8 @@ func safeMax(p *PoolSafety) float64 {
 	)
 }
 
-// atLeast returns the share that belongs to the first limit that x reaches, else 1.
-// Limits fall.
+// atLeast returns the share for the first limit that x reaches, or 1 if it reaches no limit. The
+// limits must be descending.
 func atLeast(x, limit1, share1, limit2, share2, limit3, share3 float64) float64 {
 	switch {
 	case x >= limit1:
@@ -207,8 +207,8 @@ func atLeast(x, limit1, share1, limit2, share2, limit3, share3 float64) float64 
 	return 1
 }
 
-// below returns the share that belongs to the first limit that x is under, else 1.
-// Limits rise.
+// below returns the share for the first limit that x is below, or 1 if there is no such limit. The
+// limits must be ascending.
 func below(x, limit1, share1, limit2, share2 float64) float64 {
 	switch {
 	case x < limit1:

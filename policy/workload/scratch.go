@@ -8,36 +8,36 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A Scratch is memory that [Collect] works in, so that a decision every few
-// minutes allocates nothing and reads again only what changed. A new one gives the
-// same features. It serves one goroutine at a time.
+// A Scratch contains the working memory of [Collect], so that repeated decisions allocate nothing
+// and read only what changed. The features do not depend on the previous content. It must not be
+// used concurrently.
 type Scratch struct {
 	features   []Features
 	pools      Groups
-	mark       policy.Mark // of what pools.Of, zoneOf and inZone were read from
-	zoneOf     []int32     // by node, the place in inZone that it counts in, or None
-	inZone     []int32     // inZone[p*zones+z] is how many nodes pool p has in zone z
-	zones      []bool      // of the pool in hand
+	mark       policy.Mark // of the snapshot from which pools.Of, zoneOf and inZone were computed
+	zoneOf     []int32     // by node: the index in inZone at which it counts, or None
+	inZone     []int32     // inZone[p*zones+z] is the number of nodes of pool p in zone z
+	zones      []bool      // of the current pool
 	traits     []traits
 	restricted []string
 
 	tally   tally
-	weights []int64 // of all pods, per group
+	weights []int64 // total weight of the pods, by group
 
 	samples, ordered []sample
-	histogram        []int64 // of the weight of all samples, by group and bucket
+	histogram        []int64 // weight of all samples, by group and bucket
 	found            []finding
 
 	budgets []BudgetSpread
 }
 
-// A sample is a start-up time and how much it weighs.
+// A sample is a startup time in milliseconds and its weight.
 type sample struct {
 	ms, weight int64
 	group      int32
 }
 
-// readCounts brings what is counted to s.
+// readCounts updates the counts to s.
 func (sc *Scratch) readCounts(s *policy.Snapshot, g Groups, o Options) {
 	sc.tally.read(s, g, o, sc.traits)
 	sc.weights, sc.samples = scratch.Zeroed(sc.weights, g.N), sc.samples[:0]
@@ -47,7 +47,7 @@ func (sc *Scratch) readCounts(s *policy.Snapshot, g Groups, o Options) {
 	}
 }
 
-// sumTemplates turns the counts into sums and means.
+// sumTemplates computes sums and means from the counts.
 func (sc *Scratch) sumTemplates(s *policy.Snapshot, g Groups) {
 	templates := len(s.Templates)
 	for group := range sc.features {
@@ -99,11 +99,11 @@ func (sc *Scratch) sumTemplates(s *policy.Snapshot, g Groups) {
 	sc.percentiles(g)
 }
 
-// defaultStartup is the start-up time of a group in which it is unknown.
+// defaultStartup is the startup time of a group in seconds if it is unknown.
 const defaultStartup = 60
 
-// buckets is the number of buckets into which start-up times fall by their
-// first five binary digits; the last takes what is longer than two hours.
+// buckets is the number of buckets of startup times. The bucket of a time depends on its five
+// leading binary digits. The last bucket includes all longer times, above two hours.
 const buckets = 320
 
 func bucket(ms int64) int {
@@ -114,14 +114,14 @@ func bucket(ms int64) int {
 	return min(16*e+int(ms>>e), buckets-1)
 }
 
-// sample adds a start-up time of weight to group.
+// sample adds a startup time with the given weight to group.
 func (sc *Scratch) sample(group int32, ms, weight int64) {
 	sc.samples = append(sc.samples, sample{ms: ms, weight: weight, group: group})
 	sc.histogram[int(group)*buckets+bucket(ms)] += weight
 }
 
-// percentiles sets the start-up time of every group that has pods. A histogram determines the
-// bucket of the percentile, so that only the samples of that bucket are examined.
+// percentiles sets the startup time of every group that has pods. A histogram determines the bucket
+// of the percentile, so that only the samples in that bucket are examined.
 func (sc *Scratch) percentiles(g Groups) {
 	sc.found = scratch.Zeroed(sc.found, g.N)
 	for i := range sc.features {
@@ -137,7 +137,7 @@ func (sc *Scratch) percentiles(g Groups) {
 			left = append(left, x)
 		}
 	}
-	for _, x := range sc.samples { // what is kept never passes what is read
+	for _, x := range sc.samples { // the write position never passes the read position
 		keep(x)
 	}
 	for i := range sc.found {
@@ -164,15 +164,15 @@ func (sc *Scratch) percentiles(g Groups) {
 	}
 }
 
-// A finding is the location of the percentile of a group: the bucket (below zero without samples),
-// the weight in it that must be reached, and the number of its samples and their place among the
-// ordered ones.
+// A finding is the location of the percentile of a group: its bucket (negative without samples),
+// the number of samples in the bucket, their range among the ordered samples, and the weight within
+// the bucket that must be reached.
 type finding struct {
 	bucket, samples, from, to int
 	need                      int64
 }
 
-// find returns where 95% of the weight of histogram is reached.
+// find returns the bucket in which 95% of the weight of histogram is reached.
 func find(histogram []int64) finding {
 	total := int64(0)
 	for _, w := range histogram {
@@ -191,8 +191,8 @@ func find(histogram []int64) finding {
 	panic(fmt.Sprintf("workload: %d of a weight of %d is not reached", need, total))
 }
 
-// reach returns the smallest time at or below which x weighs need. It
-// partitions around pivots instead of sorting, and reorders x.
+// reach returns the smallest time such that the samples of x up to that time have at least the
+// weight need. It partitions around pivots instead of sorting, and reorders x.
 func reach(x []sample, need int64) int64 {
 	for {
 		pivot := median(x[0].ms, x[len(x)/2].ms, x[len(x)-1].ms)
@@ -240,8 +240,8 @@ func (sc *Scratch) countEvictable(s *policy.Snapshot, o Options) {
 	}
 }
 
-// selecting returns the budgets of t that are counted: all, or the first when
-// compat.
+// selecting returns the PodDisruptionBudgets of t that count: all of them, or only the first with
+// Compat.
 func selecting(t *policy.Template, o Options) []policy.PDBID {
 	if o.Compat && len(t.PDBs) > 1 {
 		return t.PDBs[:1]
@@ -264,12 +264,12 @@ func allowed(b *policy.PDB, o Options) int {
 		return int(b.Allowed)
 	}
 	if b.Expected == 0 {
-		return int(b.Allowed) // nothing more is known of it
+		return int(b.Allowed) // the status contains no further data
 	}
 	return int(max(0, b.Expected-b.Desired))
 }
 
-// budgetsOf returns the budgets that select pods of group.
+// budgetsOf returns the spreads of the budgets that select pods of group.
 func (sc *Scratch) budgetsOf(s *policy.Snapshot, group int, o Options) []BudgetSpread {
 	sc.budgets = sc.budgets[:0]
 	for b := range s.PDBs {

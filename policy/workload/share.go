@@ -4,8 +4,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Units returns the capacity of n in the unit of its pool. A node of no known
-// market counts what it lets pods use.
+// Units returns the size of n in vCPUs, or in GPUs if gpu is set. For a node whose market is
+// unknown, this is derived from its allocatable resources.
 func Units(s *policy.Snapshot, n *policy.Node, gpu bool) int64 {
 	switch {
 	case n.Market < 0 && gpu:
@@ -18,7 +18,7 @@ func Units(s *policy.Snapshot, n *policy.Node, gpu bool) int64 {
 	return s.Types[s.Markets[n.Market].Type].VCPU
 }
 
-// hold counts n if it is held.
+// hold adds n to the counts if it is initialized. It reports whether n is a Spot node.
 func (f *Features) hold(s *policy.Snapshot, n *policy.Node, gpu bool) (spot bool) {
 	spot = n.Market >= 0 && s.Markets[n.Market].Capacity == policy.Spot
 	if n.Phase != policy.NodeInitialized {

@@ -5,33 +5,33 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A standing counts the pods of every template that count for an [Exposure] by the groups in which
-// they run. It is kept from snapshot to snapshot, since little changes in between. For any snapshot
-// its content equals that of a standing that is rebuilt.
+// A standing counts the pods of every template that matter for an [Exposure] by the groups in which
+// they run. It is updated from snapshot to snapshot, because little changes in between. Its content
+// is the same as if it had been rebuilt from the last snapshot.
 type standing struct {
 	mark                     policy.Mark
 	templates, groups, zones int
 
-	// spot and zone are the groups of every node, None where it is in none.
+	// spot and zone are the groups of every node, or None if it is in no such group.
 	spot []policy.MarketID
 	zone []policy.ZoneID
 
 	pods  []standingPod
-	lists scratch.Lists // of those that count, by node
+	lists scratch.Lists // the pods that count, by node
 
-	// counts[t*groups+g] is the number of pods of template t in group g, fixed[t*zones+z] that
-	// of those which a volume ties to zone z, and bound[t] that of all.
+	// counts[t*groups+g] is the number of pods of template t in group g. fixed[t*zones+z] is the
+	// number of those that a volume binds to zone z. bound[t] is the total number.
 	counts, fixed, bound []int32
 }
 
-// A standingPod is a pod that counts; its node is None of others.
+// A standingPod is the counted state of a pod; its node is None if the pod does not count.
 type standingPod struct {
 	node     policy.NodeID
 	template policy.TemplateID
 	volume   policy.ZoneID
 }
 
-// read brings the counts to s.
+// read updates the counts to s.
 func (x *standing) read(s *policy.Snapshot) {
 	groups := len(s.Markets) + len(s.Zones)
 	if !s.Follows(x.mark) || x.templates != len(s.Templates) || x.groups != groups || x.zones != len(s.Zones) {
@@ -58,7 +58,7 @@ func (x *standing) read(s *policy.Snapshot) {
 	x.mark = s.Mark()
 }
 
-// readNode finds the groups of a node, and counts its pods there.
+// readNode updates the groups of a node and the counts of its pods.
 func (x *standing) readNode(s *policy.Snapshot, n *policy.Node, id policy.NodeID) {
 	spot, zone := policy.MarketID(policy.None), policy.ZoneID(policy.None)
 	switch {
@@ -83,7 +83,7 @@ func (x *standing) readNode(s *policy.Snapshot, n *policy.Node, id policy.NodeID
 	}
 }
 
-// readPod counts a pod where it stands.
+// readPod updates the counts with the current state of a pod.
 func (x *standing) readPod(p *policy.Pod, id policy.PodID) {
 	now := standingPod{policy.None, p.Template, p.VolumeZone}
 	if counts(p) {
@@ -99,12 +99,12 @@ func (x *standing) readPod(p *policy.Pod, id policy.PodID) {
 	x.lists.Put(int(id), int(now.node))
 }
 
-// counts reports whether p is bound and not leaving.
+// counts reports whether p is bound and not terminating.
 func counts(p *policy.Pod) bool {
 	return (p.Phase == policy.PodStarting || p.Phase == policy.PodReady) && p.Node >= 0
 }
 
-// count takes in (1) a pod, or takes it out (-1).
+// count adds a pod to the counts (sign 1), or removes it (sign -1).
 func (x *standing) count(p *standingPod, sign int32) {
 	if p.node < 0 {
 		return

@@ -7,9 +7,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A tally counts nodes and the pods bound to them by group. It is kept from snapshot to snapshot,
-// since little changes in between (see [policy.Snapshot.PodsSince]). For any snapshot its content
-// equals that of a tally that is rebuilt.
+// A tally counts nodes and the pods bound to them by group. It is updated from snapshot to
+// snapshot, because little changes in between (see [policy.Snapshot.PodsSince]). Its content is the
+// same as if it had been rebuilt from the last snapshot.
 type tally struct {
 	mark      policy.Mark
 	compat    bool
@@ -22,52 +22,54 @@ type tally struct {
 	pods  []talliedPod
 	lists scratch.Lists // of pods, by node
 
-	// held is, by group, the Features that nodes alone decide.
+	// held contains, by group, the Features that depend on nodes only.
 	held []Features
 
-	// counts[g*templates+t] is the number of pods of template t in group g that have requests,
-	// onSpot the number of those on Spot nodes, and using the number of all on usable nodes.
+	// counts[g*templates+t] is the number of pods of template t in group g that count, onSpot the
+	// number of those on Spot nodes, and using the number of pods, including terminating ones, on
+	// usable nodes.
 	counts, onSpot, using []int32
 
-	// histogram is of the samples' weight, by group and bucket, and sampled lists the pods there.
+	// histogram is the weight of the samples, by group and bucket. sampled lists the pods with a
+	// sample, by the same index.
 	histogram []int64
 	sampled   scratch.Lists
 
-	// spread[g*budgets+b][n] is how many nodes of g have n pods of budget b.
+	// spread[g*budgets+b][n] is the number of nodes of group g that have n pods of budget b.
 	spread [][]int32
 }
 
-// A counted is what of a template decides how its pods are counted.
+// A counted contains the properties of a template that affect how its pods are counted.
 type counted struct {
 	weight  int64
-	sampled bool           // what pods took to start counts, as it is not stated
-	budgets []policy.PDBID // that are counted
+	sampled bool           // observed startup times count, since none is stated
+	budgets []policy.PDBID // budgets that count
 }
 
-// A talliedNode is a node as it was counted.
+// A talliedNode is the counted state of a node.
 type talliedNode struct {
 	group              int32
 	usable, spot, held bool
-	units              int64 // where it is held
+	units              int64 // if it is held
 	allocatable        policy.Resources
 	budgets            []budgetCount
 }
 
-// A budgetCount is how many pods of a budget a node has.
+// A budgetCount is the number of pods of a budget on a node.
 type budgetCount struct {
 	budget policy.PDBID
 	n      int32
 }
 
-// A talliedPod is a pod as it was counted; its node is None where it is bound to none.
+// A talliedPod is the counted state of a pod; its node is None if the pod is not bound.
 type talliedPod struct {
 	node        policy.NodeID
 	template    policy.TemplateID
 	terminating bool
-	sample      int64 // milliseconds that it took to start, 0 where that is not known
+	sample      int64 // observed startup time in milliseconds, 0 if unknown
 }
 
-// read brings the tally to s, whose groups are g. The traits of templates are those of s.
+// read updates the tally to s, whose groups are g. The traits are those of the templates of s.
 func (ta *tally) read(s *policy.Snapshot, g Groups, o Options, traits []traits) {
 	if !ta.same(s, g, o, traits) {
 		ta.forget(s, g, o, traits)
@@ -81,7 +83,7 @@ func (ta *tally) read(s *policy.Snapshot, g Groups, o Options, traits []traits) 
 	for c := s.NodesSince(ta.mark); c.Next(); {
 		ta.readNode(s, g, c.ID)
 	}
-	for id, group := range g.Of { // which may be numbered otherwise than before
+	for id, group := range g.Of { // the groups may be numbered differently than before
 		if group != ta.nodes[id].group {
 			ta.readNode(s, g, policy.NodeID(id))
 		}
@@ -93,7 +95,7 @@ func (ta *tally) read(s *policy.Snapshot, g Groups, o Options, traits []traits) 
 	ta.mark = s.Mark()
 }
 
-// same reports whether what was counted still stands, but for what changed since.
+// same reports whether the counts can be updated to s rather than rebuilt.
 func (ta *tally) same(s *policy.Snapshot, g Groups, o Options, traits []traits) bool {
 	if !s.Follows(ta.mark) || ta.compat != o.Compat || ta.groups != g.N || !slices.Equal(ta.gpu, g.GPU) ||
 		ta.budgets != len(s.PDBs) || len(ta.templates) != len(traits) {
@@ -108,7 +110,7 @@ func (ta *tally) same(s *policy.Snapshot, g Groups, o Options, traits []traits) 
 	return true
 }
 
-// forget empties the tally.
+// forget resets the tally.
 func (ta *tally) forget(s *policy.Snapshot, g Groups, o Options, traits []traits) {
 	ta.mark, ta.compat, ta.groups, ta.budgets = policy.Mark{}, o.Compat, g.N, len(s.PDBs)
 	ta.gpu, ta.templates = append(ta.gpu[:0], g.GPU...), ta.templates[:0]
@@ -135,7 +137,7 @@ func (ta *tally) forget(s *policy.Snapshot, g Groups, o Options, traits []traits
 	}
 }
 
-// readNode recounts a node and its pods.
+// readNode updates the counts of a node and its pods.
 func (ta *tally) readNode(s *policy.Snapshot, g Groups, id policy.NodeID) {
 	x := &ta.nodes[id]
 	for p := ta.lists.First(int(id)); p >= 0; p = ta.lists.Next(p) {
@@ -154,7 +156,7 @@ func (ta *tally) readNode(s *policy.Snapshot, g Groups, id policy.NodeID) {
 	}
 }
 
-// hold adds (1) what a node says of its group, or takes it off (-1).
+// hold adds a node to the counts of its group (sign 1), or removes it (sign -1).
 func (ta *tally) hold(x *talliedNode, sign int64) {
 	if x.group < 0 {
 		return
@@ -174,7 +176,7 @@ func (ta *tally) hold(x *talliedNode, sign int64) {
 	}
 }
 
-// readPod recounts a pod.
+// readPod updates the counts with the current state of a pod.
 func (ta *tally) readPod(p *policy.Pod, id policy.PodID) {
 	x := &ta.pods[id]
 	if x.node >= 0 {
@@ -193,7 +195,7 @@ func (ta *tally) readPod(p *policy.Pod, id policy.PodID) {
 	ta.count(id, 1)
 }
 
-// count takes in (1) a pod of a node, or takes it out (-1).
+// count adds a pod to the counts (sign 1), or removes it (sign -1).
 func (ta *tally) count(id policy.PodID, sign int32) {
 	p := &ta.pods[id]
 	n := &ta.nodes[p.node]
@@ -205,7 +207,7 @@ func (ta *tally) count(id policy.PodID, sign int32) {
 		ta.using[cell] += sign
 	}
 	if p.terminating && !ta.compat {
-		return // it still fills its node, but requests nothing any more
+		return // it still uses its node, but its requirements do not count
 	}
 	ta.counts[cell] += sign
 	if n.spot {
@@ -224,7 +226,7 @@ func (ta *tally) count(id policy.PodID, sign int32) {
 	}
 }
 
-// countBudget counts a pod of budget b on node n.
+// countBudget adds sign pods of budget b to node n.
 func (ta *tally) countBudget(n *talliedNode, b policy.PDBID, sign int32) {
 	at := slices.IndexFunc(n.budgets, func(x budgetCount) bool { return x.budget == b })
 	if at < 0 {
@@ -236,7 +238,7 @@ func (ta *tally) countBudget(n *talliedNode, b policy.PDBID, sign int32) {
 	for len(*spread) <= int(max(was, now)) {
 		*spread = append(*spread, 0)
 	}
-	(*spread)[was]-- // of none it says nothing
+	(*spread)[was]-- // the entry for 0 pods has no meaning
 	(*spread)[now]++
 	if n.budgets[at].n = now; now == 0 {
 		n.budgets = slices.Delete(n.budgets, at, at+1)
@@ -261,8 +263,7 @@ func (ta *tally) most(g int, b policy.PDBID) (x BudgetSpread) {
 	return x
 }
 
-// samples calls visit with what each pod of a group that counts took to start, of those in a
-// bucket, where it is not stated.
+// samples calls visit with the sample of each pod of a group in a bucket.
 func (ta *tally) samples(group, bucket int, visit func(sample)) {
 	for id := ta.sampled.First(group*buckets + bucket); id >= 0; id = ta.sampled.Next(id) {
 		visit(sample{ta.pods[id].sample, ta.templates[ta.pods[id].template].weight, int32(group)})
