@@ -91,7 +91,7 @@ func (sc *Scenario) readReplicatedJob(doc *document, o *jobSet, i int, restarts 
 	meta := metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name + "-" + r.Name, Annotations: o.Annotations}
 	s := &source{kind: policy.KindJob, meta: &meta, pod: &r.Template.Spec.Template,
 		podPath: append(template[:4:4], "spec", "template"), between: r.Template.Annotations, betweenPath: template}
-	spec := append(template[:4:4], "spec")
+	spec := slices.Concat(template, []string{"spec"})
 	return sc.readWork(doc, s, spec, &r.Template.Spec, func(l *load, a *annotations) (errs []error) {
 		fail := func(path []string, format string, args ...any) {
 			errs = append(errs, doc.problem(path, format, args...))

@@ -18,7 +18,7 @@ const (
 	NewestKarpenter KarpenterVersion = 15
 )
 
-// AnnotationKarpenterVersion, on a Scenario, is the version of Karpenter in the cluster, such as
+// AnnotationKarpenterVersion on a Scenario is the version of Karpenter in the cluster, such as
 // "1.14".
 const AnnotationKarpenterVersion = kube.OwnPrefix + "karpenter-version"
 

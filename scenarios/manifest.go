@@ -159,11 +159,11 @@ var faultNeeds = map[FaultKind]string{
 // typing error.
 const reserveMost = 1000
 
-// AnnotationCaptured, on a Scenario captured from a cluster, is the time of the capture, such as
+// AnnotationCaptured on a Scenario captured from a cluster is the time of the capture, such as
 // 2026-01-03T14:00:00Z.
 const AnnotationCaptured = kube.OwnPrefix + "captured"
 
-// AnnotationDeviation, on a captured Scenario, describes in a few words how much a simulation of
+// AnnotationDeviation on a captured Scenario describes in a few words how much a simulation of
 // the cluster's current setup deviates from the observed behaviour.
 const AnnotationDeviation = kube.OwnPrefix + "deviation"
 

@@ -109,21 +109,21 @@ func named(region string, ids map[string]string) []Zone {
 }
 
 // readOfferings reads the zones, their offerings, and the types that the catalog does not contain.
-func (l awsReader) readOfferings(ctx context.Context, ask Ask) (*Update, error) {
+func (p awsReader) readOfferings(ctx context.Context, ask Ask) (*Update, error) {
 	u := &Update{AsOf: ask.Now}
 	var errs []error
-	for _, region := range l.Regions() {
-		ids, err := l.Zones(ctx, region)
+	for _, region := range p.Regions() {
+		ids, err := p.Zones(ctx, region)
 		errs = append(errs, err)
 		u.Zones = append(u.Zones, named(region, ids)...)
-		kinds, err := l.Types(ctx, region)
+		kinds, err := p.Types(ctx, region)
 		errs = append(errs, err)
 		for i := range kinds {
 			if _, known := catalog.Lookup(catalog.AWS, kinds[i].Name); !known {
 				u.Types = append(u.Types, described(&kinds[i]))
 			}
 		}
-		zones, err := l.Offerings(ctx, region)
+		zones, err := p.Offerings(ctx, region)
 		errs = append(errs, err)
 		for _, zone := range slices.Sorted(maps.Keys(zones)) {
 			for _, kind := range zones[zone] {
@@ -149,11 +149,11 @@ func described(x *aws.InstanceType) policy.InstanceType {
 }
 
 // readOnDemand reads on-demand prices from the price list.
-func (l awsReader) readOnDemand(ctx context.Context, ask Ask) (*Update, error) {
+func (p awsReader) readOnDemand(ctx context.Context, ask Ask) (*Update, error) {
 	u := &Update{AsOf: ask.Now}
 	var errs []error
-	for _, region := range l.Regions() {
-		prices, err := l.OnDemand(ctx, region)
+	for _, region := range p.Regions() {
+		prices, err := p.OnDemand(ctx, region)
 		errs = append(errs, err)
 		if err == nil && len(prices) == 0 {
 			u.Warnings = append(u.Warnings,
@@ -168,13 +168,13 @@ func (l awsReader) readOnDemand(ctx context.Context, ask Ask) (*Update, error) {
 }
 
 // readBands reads interruption bands from the Spot Instance Advisor.
-func (l awsReader) readBands(ctx context.Context, ask Ask) (*Update, error) {
-	bands, err := l.Bands(ctx)
+func (p awsReader) readBands(ctx context.Context, ask Ask) (*Update, error) {
+	bands, err := p.Bands(ctx)
 	if err != nil {
 		return nil, err
 	}
 	u := &Update{AsOf: ask.Now}
-	for _, region := range l.Regions() {
+	for _, region := range p.Regions() {
 		if len(bands[region]) == 0 {
 			u.Warnings = append(u.Warnings, fmt.Sprintf("the Spot Instance Advisor lists no instance type of %s", region))
 		}
@@ -186,13 +186,13 @@ func (l awsReader) readBands(ctx context.Context, ask Ask) (*Update, error) {
 }
 
 // readScores reads the placement scores of the wanted types. The zones in the result are zone IDs.
-func (l awsReader) readScores(ctx context.Context, ask Ask) (*Update, error) {
+func (p awsReader) readScores(ctx context.Context, ask Ask) (*Update, error) {
 	if len(ask.Wanted) == 0 {
 		return nil, ErrNothingWanted
 	}
 	u := &Update{AsOf: ask.Now}
 	var errs []error
-	for _, region := range l.Regions() {
+	for _, region := range p.Regions() {
 		var kinds []string
 		for _, w := range ask.Wanted {
 			if w.Provider == catalog.AWS && w.Region == region {
@@ -202,10 +202,10 @@ func (l awsReader) readScores(ctx context.Context, ask Ask) (*Update, error) {
 		if len(kinds) == 0 {
 			continue
 		}
-		ids, err := l.Zones(ctx, region)
+		ids, err := p.Zones(ctx, region)
 		errs = append(errs, err)
 		u.Zones = append(u.Zones, named(region, ids)...)
-		scores, left, err := l.Scores(ctx, region, kinds)
+		scores, left, err := p.Scores(ctx, region, kinds)
 		errs = append(errs, err)
 		if left > 0 {
 			u.Warnings = append(u.Warnings,

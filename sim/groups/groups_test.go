@@ -74,8 +74,8 @@ func TestBackOffDoubles(t *testing.T) {
 		}
 		now = g.backedOff
 	}
-	if g.backOff(now.Add(4 * time.Hour)); g.wait != backoffMin {
-		t.Errorf("four hours later a failure costs %v, want %v", g.wait, backoffMin)
+	if g.backOff(now.Add(4 * time.Hour)); g.wait != firstBackoff {
+		t.Errorf("four hours later a failure costs %v, want %v", g.wait, firstBackoff)
 	}
 }
 

@@ -72,9 +72,9 @@ func (g *scalingGroup) missing() int { return max(0, g.desired-g.live) }
 func (g *growthBackoff) backOff(now policy.Time) {
 	switch {
 	case g.brokenAt == 0 || now.Sub(g.brokenAt) > backoffReset:
-		g.wait = backoffMin
+		g.wait = firstBackoff
 	case g.backedOff <= now:
-		g.wait = min(2*g.wait, backoffMax)
+		g.wait = min(2*g.wait, longestBackoff)
 	}
 	g.brokenAt, g.backedOff = now, now.Add(g.wait)
 }

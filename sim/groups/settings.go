@@ -18,10 +18,10 @@ const (
 	// after which a group is known to be unable to launch its desired instances.
 	provisionMax, capacityCheck = 15 * time.Minute, time.Minute
 
-	// A group that failed is not grown for backoffMin, and twice as long after each further
-	// failure, up to backoffMax. The first failure after backoffReset without one starts again with
-	// backoffMin.
-	backoffMin, backoffMax, backoffReset = 5 * time.Minute, 30 * time.Minute, 3 * time.Hour
+	// A group that failed is not grown for firstBackoff, and twice as long after each further
+	// failure, up to longestBackoff. The first failure after backoffReset without one starts again with
+	// firstBackoff.
+	firstBackoff, longestBackoff, backoffReset = 5 * time.Minute, 30 * time.Minute, 3 * time.Hour
 
 	// groupHealth is the time after which a group replaces an instance that is gone, groupRetry the
 	// time after which it repeats a refused launch.
