@@ -4,18 +4,17 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// An OutageReport summarizes the incidents of several runs.
+// An OutageReport summarises the incidents of several runs.
 type OutageReport struct {
-	// Outages is the sum over runs, with minutes rounded once. Longest is the longest incident of a
-	// single run.
+	// Outages are their sum, of which the minutes are rounded once. The longest
+	// incident is one of a run.
 	sim.Outages
 
-	// LongestRun is the index in Report.Runs of the run with the longest incident, -1 if there are
-	// no incidents.
+	// LongestRun indexes Report.Runs: it has the longest incident. -1 without one.
 	LongestRun int
 }
 
-// outages returns the sum of the incidents of the given runs.
+// outages sums up the incidents of the given runs.
 func (r *Report) outages(runs []int) OutageReport {
 	out := OutageReport{LongestRun: -1}
 	for _, i := range runs {
@@ -35,71 +34,70 @@ func (o *OutageReport) add(i int, more *sim.Outages) {
 	}
 }
 
-// An Outage summarizes the incidents of one or more runs.
+// An Outage is the incidents of one run or more.
 type Outage struct {
 	// Seconds with fewer ready pods than required, to the millisecond.
 	Seconds float64 `json:"outage_s"`
-	// The same time in minutes, rounded once, half up. The minutes of workloads need not sum to
-	// those of their run.
+	// These in minutes, rounded once, half up: those of workloads need not add up to those of their run.
 	Minutes int64 `json:"outage_minutes"`
-	// The part that would not have occurred without Spot, in minutes.
+	// The part that would not be without Spot, in minutes.
 	SpotMinutes int64 `json:"outage_spot_minutes"`
-	// The part that the provisioner caused in workloads without a PodDisruptionBudget, in seconds.
+	// The part due to the provisioner in workloads without a PodDisruptionBudget, in seconds.
 	WithoutPDB float64 `json:"without_pdb_s"`
-	// Number of incidents.
+	// How many incidents.
 	Incidents int64 `json:"incidents"`
-	// Maximum number of pods missing at once in an incident, summed over incidents.
+	// The most pods missing at once in each incident, summed.
 	Pods int64 `json:"pods"`
-	// Causes of the outage. Their seconds sum to outage_s.
+	// Causes of the outage; their seconds add up to outage_s.
 	Causes []OutageCause `json:"causes"`
-	// The longest incident.
+	// The incident with most of it.
 	Longest *Incident `json:"longest,omitempty"`
 }
 
-// An OutageSum is the sum of the incidents of several runs.
+// An OutageSum is the sum of incidents over runs.
 type OutageSum struct {
 	Outage
-	// The run with the longest incident.
+	// The run that the longest is in.
 	Run *Place `json:"longest_run,omitempty"`
 }
 
-// A RunOutage summarizes the incidents of one run over its workloads.
+// A RunOutage is the incidents of one run, summed over workloads.
 type RunOutage struct {
 	Outage
-	// The workloads with incidents.
+	// The workloads that have one.
 	Workloads []WorkloadOutage `json:"workloads"`
 }
 
-// A WorkloadOutage summarizes the incidents of one workload in one run.
+// A WorkloadOutage is the incidents of one workload in one run.
 type WorkloadOutage struct {
-	// Namespace and name of the workload.
+	// Namespace and name.
 	Name string `json:"name"`
 	Outage
 }
 
-// An OutageCause is the part of an outage with one cause.
+// An OutageCause is a part of an outage by its cause.
 type OutageCause struct {
 	// See [What outages come of](#what-outages-come-of).
 	Cause string `json:"cause"`
-	// Whether this part would not have occurred without Spot.
+	// Whether this part would not be without Spot.
 	Spot bool `json:"spot"`
-	// Duration of this part in seconds.
+	// Its seconds.
 	Seconds float64 `json:"outage_s"`
-	// Number of incidents of which this is the main cause, by time.
+	// Incidents most of whose time it is.
 	Incidents int64 `json:"incidents"`
 }
 
-// An Incident is an interval in which a workload had fewer ready pods than required.
+// An Incident is one incident.
 type Incident struct {
-	// Namespace and name of the workload.
+	// Namespace and name.
 	Workload string `json:"workload"`
-	// Start of the incident.
+	// When it started.
 	Began Instant `json:"began"`
-	// Seconds with fewer ready pods than required, without gaps.
+	// Its seconds below required, gaps left out.
 	Seconds float64 `json:"outage_s"`
-	// Maximum number of pods missing at once.
+	// The most pods missing at once.
 	Pods int32 `json:"pods"`
-	// The main cause, by time.
+	// The cause of most of its time.
 	Cause string `json:"cause"`
 }
 
@@ -113,7 +111,7 @@ func (r *Report) sumOf(o *OutageReport) OutageSum {
 	return out
 }
 
-// outageOfRun returns the incidents of a run, nil if there are no incidents.
+// outageOfRun returns the incidents of a run, nil without incidents.
 func outageOfRun(res *sim.Result) *RunOutage {
 	if res.Incidents == 0 {
 		return nil

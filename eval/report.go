@@ -9,157 +9,156 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// A Report is the result of a comparison. Package eval/format writes it.
+// A Report is what a comparison found. Package eval/format writes it.
 type Report struct {
-	// Config is complete: defaults are set, and on-demand and the baseline are added.
+	// Config is complete: defaults filled in, on-demand and baseline added.
 	Config Config
 
-	// Traces are the distinct traces of the cases.
+	// Traces are those that the cases use, each once.
 	Traces []scenarios.TraceInfo
 
-	// Oracles contains the bounds of each case, which apply in every weather. The metric oracle_usd
-	// of a run is the bound of its seed, which may be higher.
+	// Oracles has the bounds of each case that hold whatever the weather. The
+	// metric oracle_usd of a run is that of its seed, which may be above.
 	Oracles []oracle.Bound
 
 	// Runs are ordered by case, seed and policy.
 	Runs []RunRow
 
-	// Stopped reports whether the comparison was stopped early: some runs are unfinished or some
-	// bounds are open. Results only cover what is finished.
+	// Stopped says that the comparison was stopped before its end: some runs are
+	// unfinished, or some bounds are open. The figures are those of what is done.
 	Stopped bool
 
-	// Level is the confidence level of every interval: 1 − 0.05/p for p policies, so that all
-	// intervals together are valid with a probability of at least 95%.
+	// Level is the confidence of every interval, such as 0.99: with p policies
+	// 1 − 0.05/p, so that all of them hold together 19 times in 20.
 	Level float64
 
-	// Groups contains a summary of each scenario, in the order of their first cases in
-	// Config.Cases. Scenarios are never aggregated.
+	// Groups has one of each scenario, in the order in which Config.Cases first
+	// names them. Scenarios are never summed up together.
 	Groups []Group
 
-	// Gates are the results of gates, in the order of Config.Gates, Config.Policies and Groups.
+	// Gates are the results, in the order of Config.Gates, Config.Policies and
+	// Groups.
 	Gates []GateResult
 
-	// Comparison is the difference to the other side, nil if no comparison was requested.
-	// [Report.Compare] sets it.
+	// Comparison is the difference to the other side, nil if none was requested. [Report.Compare]
+	// sets it.
 	Comparison *Comparison
 }
 
 // A Group is the summary of one scenario.
 type Group struct {
-	// Name or path of the scenario, as passed.
+	// Name or path as given.
 	Scenario string `json:"scenario"`
-	// Number of windows.
+	// How many it has.
 	Windows int `json:"windows"`
-	// Units of intervals: windows if there are several, else seeds.
+	// The units of intervals: windows where there are several, else seeds.
 	IntervalsOver string `json:"intervals_over"`
-	// With several policies static:share=…, the one with the highest savings that complies with the
-	// manifests.
+	// With several static:share=…, the one that saves most of those that keep the manifests.
 	BestStatic string `json:"best_static,omitempty"`
 	// A summary of each policy.
 	Policies []PolicyReport `json:"policies"`
 
-	// Cases are indexes of Config.Cases.
+	// Cases are the places in Config.Cases.
 	Cases []int `json:"-"`
 }
 
 // A PolicyReport is the summary of one policy in one scenario.
 type PolicyReport struct {
-	// Name of the policy, as written in the configuration.
+	// Name as written.
 	Policy string `json:"policy"`
 	// on-demand, baseline or compared.
 	Role string `json:"role"`
-	// Number of runs, including missing ones.
+	// Runs, missing ones included.
 	Runs int `json:"runs"`
-	// Number of runs that failed.
+	// Runs that failed.
 	Missing int `json:"missing"`
-	// Number of runs that were not finished.
+	// Runs that were not done.
 	Unfinished int `json:"unfinished"`
 	// A [Summary](#summary) of each metric.
 	Summaries Summaries `json:"metrics"`
 	// Medians over the seeds of each window.
 	Windows []WindowMedians `json:"windows"`
-	// Number of runs with more outage minutes than the baseline.
+	// Runs with more outage minutes than the baseline.
 	Worse Occurrence `json:"worse_runs"`
-	// Number of runs with an incident, including incidents of less than half a minute.
+	// Runs with an incident, be it of less than half a minute.
 	Outages Occurrence `json:"outage_runs"`
-	// Incidents in all runs of the policy.
+	// Its incidents in all runs.
 	OutageSum OutageSum `json:"outage"`
-	// The run with the highest outage_delta, then the lowest net_savings_delta_pct.
+	// The run with the greatest outage_delta, then the least net_savings_delta_pct.
 	WorstRun *WorstRun `json:"worst_run,omitempty"`
 	// The outages and Spot share of each service; empty for jobs.
 	Workloads []WorkloadReport `json:"workloads"`
-	// Violations of the manifests, in the order in which runs first report them. A policy with
-	// violations is marked, and never first, best or best_static.
+	// What runs did not keep of the manifests, in the order in which runs first say it. A policy with
+	// any is marked, and never first, best or best_static.
 	Violations []Violation `json:"violations"`
-	// Number of runs with violations.
+	// Runs that did not keep all.
 	Violating int `json:"violating_runs"`
 
-	// Outage is the source of OutageSum. Worst is the index of WorstRun in Report.Runs, -1 if there
-	// are no runs.
+	// Outage is what OutageSum has, and Worst indexes Report.Runs: it is -1 without runs.
 	Outage OutageReport `json:"-"`
 	Worst  int          `json:"-"`
 }
 
-// A Place identifies a run.
+// A Place is which run it is.
 type Place struct {
 	Scenario string `json:"scenario"`
 	Window   int    `json:"window"`
 	Seed     uint64 `json:"seed"`
-	// Command that repeats the run.
+	// Repeats it.
 	Command string `json:"command"`
 }
 
 // A WorstRun is the worst run of a policy.
 type WorstRun struct {
 	Place
-	// A value for each known metric.
+	// A value for each metric that is known.
 	Metrics Values `json:"metrics"`
 }
 
-// An Occurrence is the frequency of an event.
+// An Occurrence is how often something happened.
 type Occurrence struct {
-	// Number of runs with the event.
+	// In how many runs.
 	Count int `json:"count"`
-	// Number of all runs.
+	// Of how many.
 	Of int `json:"of"`
-	// If no run of n has the event, the exact 95% upper bound of its rate, 1 − 0.05^(1/n), assuming
-	// independent runs.
+	// With none of n, the exact 95% upper bound on the rate, 1 − 0.05^(1/n), which takes the runs
+	// as independent.
 	Bound float64 `json:"bound_95,omitempty"`
 }
 
-// A WindowMedians contains the medians in one window of one scenario.
+// A WindowMedians is one window of one scenario.
 type WindowMedians struct {
 	Scenario string `json:"scenario"`
 	Window   int    `json:"window"`
-	// A number for each known metric.
+	// A number for each metric that is known.
 	Medians Medians `json:"medians"`
 }
 
-// A WorkloadReport contains the outages and the Spot share of one service. Values are means over
-// runs, unless stated otherwise.
+// A WorkloadReport is the outages and the Spot share of one service. Figures are means over its
+// runs where nothing else is said.
 type WorkloadReport struct {
 	Scenario string `json:"scenario"`
-	// Namespace and name of the service.
+	// Namespace and name.
 	Name string `json:"name"`
-	// Kubernetes kind of the service.
+	// Its Kubernetes kind.
 	Kind string `json:"kind"`
-	// Number of runs that the values are based on.
+	// Runs that the figures are of.
 	Runs int `json:"runs"`
-	// Value of one pod per hour in dollars, in the first run.
+	// Value of one pod per hour, in the first run.
 	PodValue      float64 `json:"pod_value_usd"`
 	OutageMinutes float64 `json:"outage_minutes"`
-	// Maximum of a run.
+	// The most of a run.
 	OutageMax  int64   `json:"outage_minutes_max"`
 	Incidents  float64 `json:"incidents"`
 	OutageCost float64 `json:"outage_cost_usd"`
-	// Fraction of time with all desired pods ready, in [0, 1].
+	// Share of the time with all desired pods ready.
 	Availability float64 `json:"availability"`
-	// Fraction of ready pod-hours on Spot, in [0, 1].
+	// Spot part of the ready pod-hours.
 	SpotShare float64 `json:"spot_share"`
-	// Incidents in all runs of the service.
+	// Its incidents in all runs.
 	OutageSum OutageSum `json:"outage"`
 
-	// Outage is the source of OutageSum.
+	// Outage is what OutageSum has.
 	Outage OutageReport `json:"-"`
 }
 
@@ -168,7 +167,7 @@ func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Gates, func(g GateResult) bool { return !g.Pass })
 }
 
-// Missing returns the number of runs that failed. It does not include unfinished runs.
+// Missing returns how many runs failed. Those that were not done are not among them.
 func (r *Report) Missing() int {
 	n := 0
 	for i := range r.Runs {
@@ -179,8 +178,9 @@ func (r *Report) Missing() int {
 	return n
 }
 
-// ExitCode returns the exit code of a program that made the report: 3 if runs are missing or the
-// comparison was stopped, 1 if a gate or the comparison with the other side failed, else 0.
+// ExitCode returns what a program that made the report should end with: 3 when
+// runs are missing or it was stopped, 1 when a gate or the comparison with the other side failed,
+// else 0.
 func (r *Report) ExitCode() int {
 	switch {
 	case r.Missing() > 0, r.Stopped:
@@ -191,7 +191,7 @@ func (r *Report) ExitCode() int {
 	return 0
 }
 
-// newReport returns the report of runs, and sets their values.
+// newReport sums up runs. The runs' values are filled in.
 func newReport(c *Config, runs []RunRow, oracles, seeded []oracle.Bound) *Report {
 	measure(c, runs, seeded)
 	r := &Report{Config: *c, Oracles: oracles, Runs: runs, Level: 1 - c.errorRate()}
@@ -239,7 +239,7 @@ func groupsOf(cases []Case) []Group {
 	return groups
 }
 
-// Group returns the group of a scenario. It panics if the scenario was not compared.
+// Group returns the group of a scenario, which must be one of those compared.
 func (r *Report) Group(scenario string) *Group {
 	i := slices.IndexFunc(r.Groups, func(g Group) bool { return g.Scenario == scenario })
 	if i < 0 {
@@ -248,7 +248,7 @@ func (r *Report) Group(scenario string) *Group {
 	return &r.Groups[i]
 }
 
-// indices returns the indexes in Runs of policy p in case k.
+// indices returns the places in Runs of policy p in case k.
 func (r *Report) indices(k, p int) []int {
 	seeds, policies := len(r.Config.Seeds), len(r.Config.Policies)
 	out := make([]int, seeds)
@@ -258,7 +258,8 @@ func (r *Report) indices(k, p int) []int {
 	return out
 }
 
-// RunsOf returns the indexes in Runs of policy p in the cases of g, including missing runs.
+// RunsOf returns the places in Runs of policy p over the cases of g, the missing
+// ones too.
 func (r *Report) RunsOf(g *Group, p int) []int {
 	var out []int
 	for _, k := range g.Cases {
@@ -267,18 +268,19 @@ func (r *Report) RunsOf(g *Group, p int) []int {
 	return out
 }
 
-// Summary returns the summary of the metric called name, which must be one of [Metrics].
+// Summary returns the summary of the metric called name, which must be one of
+// [Metrics].
 func (p *PolicyReport) Summary(name string) *Summary { return &p.Summaries[mustMetric(name)] }
 
-// Median returns the median of the metric called name, which must be one of [Metrics].
+// Median returns that of the metric called name, which must be one of [Metrics].
 func (w *WindowMedians) Median(name string) Value { return w.Medians[mustMetric(name)] }
 
-// summarizePolicy summarizes policy p over the cases of g.
+// summarizePolicy sums up policy p over the cases of g.
 func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	name := r.Config.Policies[p]
 	out := PolicyReport{Policy: name, Role: r.Config.Role(name), Worst: -1}
 	all := r.RunsOf(g, p)
-	good := make([][]int, len(g.Cases)) // by window: the runs with results
+	good := make([][]int, len(g.Cases)) // by window, the runs that have figures
 	for i, k := range g.Cases {
 		good[i] = slices.DeleteFunc(r.indices(k, p), func(run int) bool { return r.Runs[run].Err != nil })
 		window := WindowMedians{r.Config.Cases[k].Scenario, r.Config.Cases[k].Window, make(Medians, len(metrics))}
@@ -322,7 +324,7 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	return out
 }
 
-// known returns the known values of metric m in runs.
+// known returns the values of metric m in those of runs that have one.
 func (r *Report) known(runs []int, m int) []float64 {
 	var values []float64
 	for _, i := range runs {
@@ -333,7 +335,7 @@ func (r *Report) known(runs []int, m int) []float64 {
 	return values
 }
 
-// occurrence counts the runs in which metric m is positive.
+// occurrence counts the runs in which metric m is above 0.
 func (r *Report) occurrence(runs []int, m int) Occurrence {
 	values := r.known(runs, m)
 	o := Occurrence{Of: len(values)}
@@ -348,8 +350,8 @@ func (r *Report) occurrence(runs []int, m int) Occurrence {
 	return o
 }
 
-// worse reports whether run i is worse than run j: by more outage minutes than the baseline, then
-// by lower savings relative to the baseline, then by more outage minutes, then by lower savings.
+// worse reports whether run i is worse than run j: more outage than the
+// baseline, then less savings, then more outage at all.
 func (r *Report) worse(i, j int) bool {
 	for _, by := range []struct {
 		metric string
@@ -364,7 +366,8 @@ func (r *Report) worse(i, j int) bool {
 	return false
 }
 
-// workloads summarizes the workloads of the given runs, in the order of scenarios and results.
+// workloads sums up the workloads of the given runs, in the order of the
+// scenarios and of the results.
 func (r *Report) workloads(runs []int) []WorkloadReport {
 	out := []WorkloadReport{}
 	place := make(map[[2]string]int)
@@ -406,10 +409,10 @@ func (r *Report) workloads(runs []int) []WorkloadReport {
 	return out
 }
 
-// End returns the end of the window of k.
+// End returns when the window of k ends.
 func (k *Case) End() policy.Time { return k.Bound.Start.Add(k.Bound.Duration) }
 
-// Place identifies run i.
+// Place names run i.
 func (r *Report) Place(i int) Place {
 	run := &r.Runs[i]
 	return Place{run.Scenario, run.Window, run.Seed, r.Command(i)}

@@ -9,38 +9,40 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// month is a twelfth of a year, as in the price calculators of cloud providers.
+// month is a twelfth of a year, as the clouds' calculators have it.
 const month = 730 * time.Hour
 
-// A Spending is the monthly spending of a policy, in a month of 730 hours, as the mean over runs.
+// A Spending is what a policy spends in a month of 730 hours, the mean over runs.
 type Spending struct {
-	// All in dollars. SpotBill is a part of Bill, JobCost a part of OutageCost.
+	// Bill, of which SpotBill, and OutageCost, of which JobCost, are in dollars.
 	Bill, SpotBill, OutageCost, JobCost float64
 
 	OutageMinutes float64
 
-	// Capacity and SpotCapacity are in vCPU-hours, or in GPU-hours if every pool has GPUs.
+	// Capacity and SpotCapacity are in vCPU-hours, in GPU-hours where every pool
+	// has GPUs.
 	Capacity, SpotCapacity float64
 
-	// OnDemandBill and OnDemandCost are those of on-demand in the same runs, in dollars.
-	// OnDemandCost includes the cost of outages.
+	// OnDemandBill and OnDemandCost, which has the cost of outages as well, are
+	// those of on-demand in the same runs, in dollars.
 	OnDemandBill, OnDemandCost float64
 
-	// Costs contains Bill + OutageCost of every run, in the order of the runs.
+	// Costs has Bill + OutageCost of every run, in the order of the runs.
 	Costs []float64
 
-	// Rough reports whether SpotBill, JobCost, Capacity and SpotCapacity are unknown, because an
-	// older program executed the runs.
+	// Rough says that SpotBill, JobCost, Capacity and SpotCapacity are not known,
+	// since an older program did the runs.
 	Rough bool
 }
 
 // Cost returns bill and outage cost in dollars.
 func (s *Spending) Cost() float64 { return s.Bill + s.OutageCost }
 
-// SpotShare returns the fraction of capacity on Spot, in [0, 1].
+// SpotShare returns the spot part of the capacity, in [0, 1].
 func (s *Spending) SpotShare() float64 { return ratio(s.SpotCapacity, s.Capacity) }
 
-// SavedPct returns the net savings in percent of the on-demand bill, unknown if that bill is 0.
+// SavedPct returns the net savings in percent of the on-demand bill, unknown
+// where nothing was billed.
 func (s *Spending) SavedPct() Value {
 	if s.OnDemandBill <= 0 {
 		return Value{}
@@ -48,8 +50,8 @@ func (s *Spending) SavedPct() Value {
 	return Value{(s.OnDemandCost - s.Cost()) / s.OnDemandBill * 100, true}
 }
 
-// Spending returns the spending of policy p, an index of Config.Policies, over the runs of g for
-// which an on-demand run exists.
+// Spending returns what policy p, a place in Config.Policies, spends in g over
+// the runs that are there under it and under on-demand.
 func (r *Report) Spending(g *Group, p int) Spending {
 	var out Spending
 	n := len(r.Config.Policies)
@@ -64,8 +66,8 @@ func (r *Report) Spending(g *Group, p int) Spending {
 	return out
 }
 
-// OverBaseline summarizes the savings of policy p in g in excess of the baseline's, after the cost
-// of outages, in dollars per month. Runs are compared in the same weather.
+// OverBaseline summarizes what policy p saves in g more than the baseline, outages deducted, in
+// dollars a month: run by run under the same weather.
 func (r *Report) OverBaseline(g *Group, p int) Summary {
 	base := slices.Index(r.Config.Policies, r.Config.Baseline)
 	windows := make([][]float64, len(g.Cases))
@@ -81,7 +83,7 @@ func (r *Report) OverBaseline(g *Group, p int) Summary {
 	return Summarize(windows, r.Config.errorRate())
 }
 
-// spendingOf returns the spending of r in a window of the given length, scaled to a month.
+// spendingOf returns what r spends, which ran for so long.
 func spendingOf(r, onDemand *sim.Result, window time.Duration) Spending {
 	s := Spending{
 		Bill: r.Bill.Float(), SpotBill: r.SpotBill.Float(), OutageCost: r.OutageCost.Float(), JobCost: r.JobCost.Float(),
@@ -92,7 +94,7 @@ func spendingOf(r, onDemand *sim.Result, window time.Duration) Spending {
 	return s
 }
 
-// amounts returns pointers to all additive fields.
+// amounts are all that can be summed up.
 func (s *Spending) amounts() [9]*float64 {
 	return [9]*float64{&s.Bill, &s.SpotBill, &s.OutageCost, &s.JobCost, &s.OutageMinutes, &s.Capacity, &s.SpotCapacity,
 		&s.OnDemandBill, &s.OnDemandCost}
@@ -114,36 +116,37 @@ func (s *Spending) add(run *Spending) {
 	s.Rough = s.Rough || run.Rough
 }
 
-// average converts sums over runs to means.
+// average turns the sums over runs into means.
 func (s *Spending) average() {
 	if n := len(s.Costs); n > 0 {
 		s.scale(1 / float64(n))
 	}
 }
 
-// A CauseKind is a kind of cause of a change of spending.
+// A CauseKind is a kind of reason for which more or less is spent.
 type CauseKind string
 
-// The kinds of causes. The effect of a change of one factor of the bill, such as a price, is
-// weighted with the means of the other factors (Bennet's indicator).
+// The kinds of causes. A change of one factor of the bill, such as a price, is
+// weighted with the means of the others (Bennet's indicator).
 const (
-	CauseSpotShare     CauseKind = "spot share"      // a different fraction of capacity is on Spot
-	CauseCapacity      CauseKind = "capacity"        // the amount of capacity differs
-	CauseSpotPrice     CauseKind = "spot price"      // the price per hour of Spot capacity differs
-	CauseOnDemandPrice CauseKind = "on-demand price" // the price per hour of on-demand capacity differs
+	CauseSpotShare     CauseKind = "spot share"      // another part of the capacity is spot
+	CauseCapacity      CauseKind = "capacity"        // more or less of it is held
+	CauseSpotPrice     CauseKind = "spot price"      // an hour of Spot capacity has another price
+	CauseOnDemandPrice CauseKind = "on-demand price" // likewise on demand
 	CauseOutages       CauseKind = "outages"         // missing pods and penalties of incidents
-	CauseJobs          CauseKind = "jobs"            // work that is not done in time
-	CauseBill          CauseKind = "bill"            // one of the first four, if it is unknown which
+	CauseJobs          CauseKind = "jobs"            // work not done in time
+	CauseBill          CauseKind = "bill"            // one of the first four; which is not known
 )
 
-// A Cause is a part of the increase (positive) or decrease of spending, in dollars per month.
+// A Cause is a part of what is spent more (above 0) or less, in dollars a month.
 type Cause struct {
 	Kind   CauseKind
 	Amount float64
 }
 
-// Causes splits the difference of two spendings by cause, the largest part first. The parts sum to
-// the difference. Exchanging before and after changes the sign of each part.
+// Causes splits the difference of the costs of two spendings, largest part
+// first. The parts add up to the difference, and from after to before each is the
+// same with the other sign.
 func Causes(before, after *Spending) []Cause {
 	jobs := after.JobCost - before.JobCost
 	out := []Cause{
@@ -159,9 +162,9 @@ func Causes(before, after *Spending) []Cause {
 	return out
 }
 
-// billCauses splits the difference of two bills, each of which is capacity × (Spot share × Spot
-// price + on-demand share × on-demand price). The part that neither the share nor the prices
-// explain is attributed to capacity.
+// billCauses splits the difference of two bills, each capacity × (share of spot ×
+// its price + share of on-demand × its price). What is not of the share and the
+// prices is of the capacity.
 func billCauses(before, after *Spending) []Cause {
 	mean := func(a, b float64) float64 { return (a + b) / 2 }
 	share, shareAfter := ratios(before.SpotCapacity, before.Capacity, after.SpotCapacity, after.Capacity)
@@ -181,8 +184,8 @@ func billCauses(before, after *Spending) []Cause {
 	return append(out, Cause{CauseCapacity, rest})
 }
 
-// ratios returns amount/of before and after. If one of them has no denominator, it equals the
-// other.
+// ratios returns amount/of before and after. Where there is nothing to divide by
+// it is that of the other.
 func ratios(amount, of, amountAfter, ofAfter float64) (before, after float64) {
 	before, after = ratio(amount, of), ratio(amountAfter, ofAfter)
 	switch {
@@ -194,7 +197,7 @@ func ratios(amount, of, amountAfter, ofAfter float64) (before, after float64) {
 	return before, after
 }
 
-// ratio returns a/b, or 0 if b is not positive.
+// ratio returns a/b, 0 where there is nothing to divide by.
 func ratio(a, b float64) float64 {
 	if b <= 0 {
 		return 0

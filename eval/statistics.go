@@ -8,14 +8,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// errorRate is the maximum probability that any interval of a report, over all policies together,
-// does not contain its true value.
+// errorRate is the chance, over all policies of a report together, that an
+// interval misses.
 const errorRate = 0.05
 
-// A Statistic is a function from the values of several runs to one number.
+// A Statistic is a way to make one number of the values of many runs.
 type Statistic string
 
-// The statistics, as written in gates. Percentiles interpolate linearly between two values (type 7
+// The statistics, as gates write them. Percentiles interpolate linearly between two values (type 7
 // of Hyndman and Fan, the default of R and NumPy).
 const (
 	Mean   Statistic = "mean"
@@ -28,36 +28,37 @@ const (
 	P95    Statistic = "p95"
 )
 
-// The statistics of windows and of confidence. The value of a window is the median over its seeds,
-// so these statistics measure differences between windows rather than chance within one.
+// The statistics of windows and of confidence. A window's value is the median
+// over its seeds, so that these speak of weeks and not of luck within one.
 const (
-	// Low and High are the ends of the confidence interval of the median, at the confidence level
-	// of the report. Only some metrics have one, and only with a sufficient number of units.
+	// Low and High are the ends of the interval of the median, at the
+	// confidence of the report. Only some metrics have one, and only where
+	// enough was run.
 	Low  Statistic = "low"
 	High Statistic = "high"
 
-	// WindowMin, WindowMedian and WindowMax are the minimum, the median and the maximum of the
-	// windows' values.
+	// WindowMin, WindowMedian and WindowMax are the least, the middle and the
+	// greatest of the windows' values.
 	WindowMin    Statistic = "window_min"
 	WindowMedian Statistic = "window_median"
 	WindowMax    Statistic = "window_max"
 
-	// WindowsPositive is the fraction of windows with a positive value.
+	// WindowsPositive is the share of the windows whose value is above 0.
 	WindowsPositive Statistic = "windows_positive"
 )
 
-// Statistics returns all statistics in the order of outputs.
+// Statistics lists them in the order of outputs.
 func Statistics() []Statistic {
 	return []Statistic{Mean, Median, P5, P25, P75, P95, Min, Max, Low, High, WindowMin, WindowMedian, WindowMax,
 		WindowsPositive}
 }
 
-// A Summary contains the statistics of one metric over several runs. Percentiles are of type 7. If
-// no run has a value, it only contains n.
+// A Summary is the statistics of one metric over many runs. Percentiles are of type 7. Without a
+// value in any run it has n alone.
 type Summary struct {
-	// Number of runs with a value.
+	// Runs that have a value.
 	N int `json:"n"`
-	// Statistics over all runs.
+	// Over all runs.
 	Mean   float64 `json:"mean"`
 	Median float64 `json:"median"`
 	P5     float64 `json:"p5"`
@@ -66,20 +67,20 @@ type Summary struct {
 	P95    float64 `json:"p95"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
-	// Both ends of the exact interval of the median over units, at the confidence level of the
-	// report. Omitted if there are too few units, or if the metric has no intervals.
+	// Both ends of the exact interval of the median over units, at the confidence of the report: left
+	// out where there are too few units, and where the metric has no intervals.
 	MedianInterval *stats.Interval `json:"median_interval,omitempty"`
-	// Number of units that an interval requires, if there are fewer.
+	// How many units an interval needs, where there are fewer.
 	Need int `json:"need,omitempty"`
 
-	// Over is the kind of units, empty for a metric without intervals: the seeds of a single
-	// window, or several windows, each with the median over its seeds.
+	// Over says what the units are, empty for a metric without intervals: with one window its seeds,
+	// with several the windows, each with the median over its seeds.
 	Over string `json:"-"`
 
 	Windows
 }
 
-// MarshalJSON encodes only n if there are no values.
+// MarshalJSON writes only n where there is no value.
 func (s Summary) MarshalJSON() ([]byte, error) {
 	type known Summary
 	if s.N == 0 {
@@ -88,32 +89,33 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 	return json.Marshal(known(s))
 }
 
-// The kinds of units of intervals.
+// What the units of intervals are.
 const (
 	OverWindows = "windows"
 	OverSeeds   = "seeds"
 )
 
-// Windows contains statistics of windows, each with the median over its seeds. They are undefined
-// if N is 0.
+// Windows are the statistics of windows, each with the median over its seeds. They hold nothing
+// when N is 0.
 type Windows struct {
-	// N is the number of windows with a value.
+	// N is how many windows have a value.
 	N int `json:"-"`
-	// Minimum of the windows' values, each of which is the median over its seeds.
+	// The least of the windows' values, each the median over its seeds.
 	Min float64 `json:"window_min"`
-	// Median of the windows' values.
+	// Their median.
 	Median float64 `json:"window_median"`
-	// Maximum of the windows' values.
+	// The greatest of them.
 	Max float64 `json:"window_max"`
-	// Fraction of the windows with a positive value.
+	// The share of them above 0.
 	Positive float64 `json:"windows_positive"`
 
-	// First and Last are the indexes of the windows with the minimum and the maximum.
+	// First and Last are the places in the list of windows of the one with the
+	// least value and of the one with the greatest.
 	First, Last int `json:"-"`
 }
 
-// Of returns the statistic called name. It is unknown if there is no such statistic, or no value to
-// compute it from.
+// Of returns the statistic called name. It is unknown if no statistic has that name or no value is
+// known from which to compute it.
 func (s *Summary) Of(name Statistic) Value {
 	if s.N == 0 {
 		return Value{}
@@ -155,7 +157,7 @@ func (s *Summary) Of(name Statistic) Value {
 	return Value{}
 }
 
-// summarize returns statistics of values, which may be empty, without windows and interval.
+// summarize describes values, which may be empty, without windows and interval.
 func summarize(values []float64) Summary {
 	if len(values) == 0 {
 		return Summary{}
@@ -169,8 +171,8 @@ func summarize(values []float64) Summary {
 	}
 }
 
-// Summarize returns statistics of the values of the runs of each window. The interval has error
-// rate rate; 0 means no interval.
+// Summarize describes the values of the runs of each window. The interval is
+// made for an error rate, 0 for none.
 func Summarize(windows [][]float64, rate float64) Summary {
 	s := summarize(slices.Concat(windows...))
 	medians := make([]Value, len(windows))
@@ -202,7 +204,7 @@ func Summarize(windows [][]float64, rate float64) Summary {
 	return s
 }
 
-// summarizeWindows returns statistics of the values of windows, some of which may be unknown.
+// summarizeWindows describes the values of windows, of which some may have none.
 func summarizeWindows(values []Value) Windows {
 	s := Windows{First: -1, Last: -1}
 	var known []float64
@@ -231,17 +233,19 @@ func summarizeWindows(values []Value) Windows {
 	return s
 }
 
-// windowsMany is the number of windows from which tables show their median and worst instead of
-// each window.
+// windowsMany is how many windows make a table show their median and the worst
+// of them in place of each.
 const windowsMany = 8
 
-// Many reports whether g has too many windows to list each of them.
+// Many reports whether g has too many windows to list each.
 func (g *Group) Many() bool { return g.Windows >= windowsMany }
 
-// errorRate returns the error rate of one interval: each policy has an equal part of errorRate.
+// errorRate returns that of one interval: a policy's part of what all of them
+// share.
 func (c *Config) errorRate() float64 { return errorRate / float64(len(c.Policies)) }
 
-// Lacks returns the number of units that the intervals of g require if there are too few, else 0.
+// Lacks returns how many units the intervals of g need where there are too few,
+// else 0.
 func (r *Report) Lacks(g *Group) int {
 	units := len(r.Config.Seeds)
 	if len(g.Cases) > 1 {

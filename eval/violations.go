@@ -4,16 +4,16 @@ import (
 	"slices"
 )
 
-// A Violation is a violation of a manifest.
+// A Violation is what runs did not keep of a manifest.
 type Violation struct {
-	// Description of the violation in a sentence.
+	// What, in a sentence.
 	Text string `json:"text"`
-	// Number of runs that report it.
+	// Runs that say it.
 	Runs int `json:"runs"`
 }
 
-// violations returns the distinct violations in the given runs, and the number of runs with
-// violations.
+// violations collects what the given runs did not keep, and counts the runs
+// that did not keep all.
 func (r *Report) violations(runs []int) (found []Violation, violating int) {
 	found = []Violation{}
 	for _, i := range runs {
@@ -39,5 +39,5 @@ func (r *Report) violations(runs []int) (found []Violation, violating int) {
 	return found, violating
 }
 
-// Marked reports whether a run of p violates the manifests.
+// Marked reports whether a run of p did not keep the manifests.
 func (p *PolicyReport) Marked() bool { return p.Violating > 0 }

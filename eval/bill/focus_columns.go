@@ -12,10 +12,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// FocusVersion is the version of the FOCUS specification that defines the columns.
+// FocusVersion is the version of the specification that the columns are of.
 const FocusVersion = "1.2"
 
-// Columns and values that are also read from bills of other programs.
+// Columns and values that a bill of others is read by.
 const (
 	columnResourceID       = "ResourceId"
 	columnPeriodStart      = "ChargePeriodStart"
@@ -30,16 +30,16 @@ const (
 	chargeUsage    = "Usage"
 	serviceCompute = "Compute"
 	statusUsed     = "Used"
-	creditUnit     = "vCPU-Hours" // of surplus CPU credits, which are not the time of a node
+	creditUnit     = "vCPU-Hours" // of surplus CPU credits, by which nothing runs
 )
 
-// quantityScale is the number of decimal places of quantities.
+// quantityScale is how many digits after the point quantities have.
 const quantityScale = 9
 
-// A vendor is the name of a provider and of its service in the provider's bills.
+// A vendor is a provider as its bills name it.
 type vendor struct{ name, service string }
 
-// vendors is indexed by the name of a market's provider.
+// vendors are those of the markets, by the name of the provider.
 var vendors = map[string]vendor{
 	"aws":            {"AWS", "Amazon Elastic Compute Cloud"},
 	"gcp":            {"Google Cloud", "Compute Engine"},
@@ -47,10 +47,10 @@ var vendors = map[string]vendor{
 	policy.Rackspace: {"Rackspace", "Rackspace Spot"},
 }
 
-// nodeFee is the publisher of node fees, whose vendor is unknown.
+// nodeFee is the publisher of a fee of nodes, whose seller is not known.
 const nodeFee = "Node Fee"
 
-// vendor returns the vendor of the charge.
+// vendor returns who sells what l is about.
 func (l *Line) vendor() vendor {
 	switch l.kind {
 	case lineFee:
@@ -62,7 +62,7 @@ func (l *Line) vendor() vendor {
 	if l.node != nil {
 		provider = l.market().Provider
 	} else if len(l.u.Markets) > 0 {
-		provider = l.u.Markets[0].Provider // all commitments belong to the same account
+		provider = l.u.Markets[0].Provider // commitments are of the one account
 	}
 	if v, ok := vendors[provider]; ok {
 		return v
@@ -70,10 +70,10 @@ func (l *Line) vendor() vendor {
 	return vendor{provider, "Virtual Machines"}
 }
 
-// A service is the category of a charge in the FOCUS specification, and its meter.
+// A service is how the specification sorts what is charged, and what it is metered by.
 type service struct{ category, subcategory, meter string }
 
-// service returns the service of the charge.
+// service returns that of l.
 func (l *Line) service() service {
 	switch l.kind {
 	case lineFee:
@@ -88,7 +88,7 @@ func (l *Line) service() service {
 	return service{serviceCompute, "Virtual Machines", "Instance Hours"}
 }
 
-// sku identifies the product that is sold, independent of its price.
+// sku is what is sold, whatever its price depends on.
 func (l *Line) sku() string {
 	if l.node == nil {
 		return "commitment/" + l.commitment.Name
@@ -105,8 +105,7 @@ func (l *Line) sku() string {
 	return m.Provider + "/" + m.Region + "/" + l.u.Types[m.Type].Name
 }
 
-// capacity returns the capacity type as a suffix of the price ID, empty for rows that are not about
-// a node's price.
+// capacity is how it is bought, as the price list has it.
 func (l *Line) capacity() string {
 	if l.kind != lineNode && l.kind != lineCovered {
 		return ""
@@ -114,7 +113,7 @@ func (l *Line) capacity() string {
 	return "/" + l.market().Capacity.String()
 }
 
-// about describes the charge in words.
+// about says in words what is charged.
 func (l *Line) about() string {
 	switch l.kind {
 	case linePurchase:
@@ -138,7 +137,7 @@ func (l *Line) about() string {
 	return text
 }
 
-// tags returns the tags of the row's node as JSON.
+// tags are those of the node, as JSON.
 func (l *Line) tags() string {
 	tags := map[string]string{}
 	for _, t := range l.u.About.Tags {
@@ -150,7 +149,7 @@ func (l *Line) tags() string {
 	return object(tags)
 }
 
-// details returns those properties of an instance type that the specification defines, as JSON.
+// details are the properties of a type that the specification has names for.
 func (l *Line) details() string {
 	if l.kind != lineNode && l.kind != lineCovered {
 		return ""
@@ -163,7 +162,7 @@ func (l *Line) details() string {
 	return object(details)
 }
 
-// object encodes v as JSON with ascending keys. It panics if v cannot be encoded.
+// object writes what has no value that JSON lacks, keys ascending.
 func object(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -172,7 +171,7 @@ func object(v any) string {
 	return string(text)
 }
 
-// category returns the pricing model.
+// category is the model of the price.
 func (l *Line) category() string {
 	switch {
 	case l.kind == lineCovered, l.kind == lineUnused:
@@ -183,10 +182,10 @@ func (l *Line) category() string {
 	return "Standard"
 }
 
-// hourUnit returns the unit of the quantity: hours of a node, or of a vCPU for surplus CPU credits.
+// hourUnit is the unit of quantities: hours of a node, or of a vCPU for surplus credits.
 func (l *Line) hourUnit() string { return pick(l.kind == lineCredits, creditUnit, "Hours") }
 
-// ofNode returns a function that is value for rows about a node and returns "" for others.
+// ofNode returns what value says where the line is of a node, else "".
 func ofNode(value func(l *Line) string) func(*Line) string {
 	return func(l *Line) string {
 		if l.node == nil {
@@ -196,8 +195,7 @@ func ofNode(value func(l *Line) string) func(*Line) string {
 	}
 }
 
-// ofCommitment returns a function that applies value to the row's commitment, and returns "" if it
-// has none.
+// ofCommitment does so where a commitment has a part in it.
 func ofCommitment(value func(c *policy.Commitment) string) func(*Line) string {
 	return func(l *Line) string {
 		if l.commitment == nil {
@@ -207,10 +205,10 @@ func ofCommitment(value func(c *policy.Commitment) string) func(*Line) string {
 	}
 }
 
-// always returns a function that returns text for every row.
+// always returns one value.
 func always(text string) func(*Line) string { return func(*Line) string { return text } }
 
-// pick returns a if yes is true, otherwise b.
+// pick returns one of two.
 func pick(yes bool, a, b string) string {
 	if yes {
 		return a
@@ -218,8 +216,8 @@ func pick(yes bool, a, b string) string {
 	return b
 }
 
-// committed returns how much of a commitment is bought, used or unused, in the commitment's units;
-// for a savings plan in dollars of its fee. ok is false for rows without a commitment.
+// committed is how much of a commitment is bought, used or left: in its units, and of a
+// plan to spend in dollars of its fee.
 func (l *Line) committed() (int64, bool) {
 	switch {
 	case l.commitment == nil:
@@ -230,13 +228,13 @@ func (l *Line) committed() (int64, bool) {
 	return l.units, true
 }
 
-// focusColumns returns the FOCUS columns that a bill of nodes has, in the order of the
-// specification, which is alphabetical.
+// focusColumns are those of FOCUS that a bill of nodes has, in the order of the
+// specification, which is that of the alphabet.
 func focusColumns() []tabular.Column[*Line] {
 	return slices.Concat(accountColumns(), commitmentColumns(), costColumns(), resourceColumns())
 }
 
-// accountColumns returns the columns from A to Ch: the account, the period and the charge.
+// accountColumns are those from A to Ch: who is billed, for when, for what.
 func accountColumns() []tabular.Column[*Line] {
 	month := func(l *Line, months int) policy.Time {
 		t := l.period.From.Std()
@@ -254,7 +252,7 @@ func accountColumns() []tabular.Column[*Line] {
 			return pick(l.kind == linePurchase, "Purchase",
 				chargeUsage)
 		}),
-		tabular.Text("ChargeClass", always("")), // there are no corrections
+		tabular.Text("ChargeClass", always("")), // nothing is ever corrected
 		tabular.Text("ChargeDescription", (*Line).about),
 		tabular.Text("ChargeFrequency", func(l *Line) string { return pick(l.node == nil, "Recurring", "Usage-Based") }),
 		tabular.Time(columnPeriodEnd, func(l *Line) policy.Time { return l.period.To }),
@@ -262,7 +260,7 @@ func accountColumns() []tabular.Column[*Line] {
 	}
 }
 
-// commitmentColumns returns the columns whose names start with CommitmentDiscount.
+// commitmentColumns are those that begin with CommitmentDiscount.
 func commitmentColumns() []tabular.Column[*Line] {
 	spends := func(c *policy.Commitment) bool { return c.Unit == policy.CoverDollars }
 	name := ofCommitment(func(c *policy.Commitment) string { return c.Name })
@@ -288,7 +286,7 @@ func commitmentColumns() []tabular.Column[*Line] {
 	}
 }
 
-// costColumns returns the columns from Co to P: quantities, prices and vendors.
+// costColumns are those from Co to P: how much of it, at which price, and whose.
 func costColumns() []tabular.Column[*Line] {
 	vendorName := func(l *Line) string { return l.vendor().name }
 	return []tabular.Column[*Line]{
@@ -311,7 +309,7 @@ func costColumns() []tabular.Column[*Line] {
 	}
 }
 
-// resourceColumns returns the columns from R to Z: the resource, its location and its SKU.
+// resourceColumns are those from R on: what ran, and where.
 func resourceColumns() []tabular.Column[*Line] {
 	region := ofNode(func(l *Line) string { return l.market().Region })
 	name := ofNode(func(l *Line) string { return l.node.Name })
@@ -346,7 +344,7 @@ func WriteFocusCSV(w io.Writer, lines []Line) error {
 	return tabular.WriteCSV(w, focusColumns(), pointers(lines))
 }
 
-// pointers iterates over pointers to lines.
+// pointers goes over lines.
 func pointers(lines []Line) func(func(*Line) bool) {
 	return func(yield func(*Line) bool) {
 		for i := range lines {

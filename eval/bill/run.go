@@ -8,23 +8,24 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Watch records the usage of a simulated run. It is the run's sim.RunObserver and does not change
-// the run's hash.
+// A Watch learns of a simulated run what its bill is made of. It is the sim.RunObserver
+// of the run, which has the same hash as without it.
 type Watch struct {
 	usage Usage
 	pools []policy.Pool
 
-	// All by name. markets and owners contain all; nodes and pods only the current ones.
+	// markets and owners are by name; nodes and pods have those that are there, by name.
 	markets map[string]policy.MarketID
 	owners  map[string]int32
 	nodes   map[string]int32
 	pods    map[string]int32
 
-	// seen reports for each node whether its pool and bid are known.
+	// seen says of which nodes pool and bid are known.
 	seen []bool
 }
 
-// NewWatch returns a Watch and sets it as the observer of cfg. It must be called before sim.Run.
+// NewWatch makes the run of cfg report to what it returns. It is called once, before
+// sim.Run.
 func NewWatch(cfg *sim.Config, about About) *Watch {
 	s := cfg.Prepared.Scenario()
 	_, window := cfg.Prepared.Span()
@@ -67,7 +68,7 @@ func ownerOf(t *policy.Template, kind policy.WorkloadKind) Owner {
 	return o
 }
 
-// Happened implements sim.RunObserver.
+// Happened is sim.RunObserver.
 func (w *Watch) Happened(e sim.Entry) {
 	u := &w.usage
 	switch e.Kind {
@@ -77,7 +78,7 @@ func (w *Watch) Happened(e sim.Entry) {
 		u.Nodes = append(u.Nodes, Node{Name: e.Subject, Market: w.markets[e.Object], From: e.At, To: u.Window.To,
 			Billed: policy.NoPrice})
 	case "bill":
-		if i, ok := w.nodes[e.Subject]; ok { // the last bill event is that of the run, not of a node
+		if i, ok := w.nodes[e.Subject]; ok { // the last one is of the run
 			u.Nodes[i].To, u.Nodes[i].Billed = e.At, policy.Money(e.Amount)
 		}
 	case "credits":
@@ -96,7 +97,7 @@ func (w *Watch) Happened(e sim.Entry) {
 	}
 }
 
-// Settled implements sim.RunObserver.
+// Settled is sim.RunObserver.
 func (w *Watch) Settled(m *sim.Moment) {
 	for _, id := range m.Nodes() {
 		n, _, _, ok := m.Node(id)
@@ -111,5 +112,5 @@ func (w *Watch) Settled(m *sim.Moment) {
 	}
 }
 
-// Usage returns the usage of the run. It must be called after the run has ended.
+// Usage returns what the run used, once it has ended.
 func (w *Watch) Usage() *Usage { return &w.usage }

@@ -9,10 +9,11 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// pngScale is the number of PNG pixels per CSS pixel. It keeps text sharp in enlarged pictures.
+// pngScale is how many pixels of a PNG one of a screen becomes, so that words
+// stay sharp where pictures are enlarged.
 const pngScale = 2
 
-// A pngSurface draws on a bitmap.
+// A pngSurface draws pixels.
 type pngSurface struct {
 	image   *image.RGBA
 	painter *raster.RGBAPainter
@@ -38,7 +39,7 @@ func (s *pngSurface) fill(c colour, outlines ...[]point) {
 	s.paint(c)
 }
 
-// circle fills a polygon that approximates a circle.
+// circle fills a polygon with enough corners to look round.
 func (s *pngSurface) circle(c colour, centre point, radius float64) {
 	corners := make([]point, 64)
 	for i := range corners {
@@ -63,7 +64,7 @@ func (s *pngSurface) stroke(p pen, line []point) {
 	s.paint(p.colour)
 }
 
-// paint fills the shapes in the rasterizer with c, and clears it.
+// paint colours what was added to the raster, and empties it.
 func (s *pngSurface) paint(c colour) {
 	s.painter.SetColor(c)
 	s.raster.Rasterize(s.painter)
@@ -79,7 +80,7 @@ func trace(points []point) raster.Path {
 	return p
 }
 
-// dashed splits a line into the dashes of a pattern.
+// dashed returns the dashes of a line.
 func dashed(line []point, pattern []float64) [][]point {
 	if len(pattern) == 0 {
 		return [][]point{line}

@@ -7,77 +7,75 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// SchemaVersion is the version of the JSON output, which docs/reference-eval.md describes. It is
-// incremented when a key is removed or changes its meaning, but not when a key is added.
+// SchemaVersion is that of the JSON output, described in docs/reference-eval.md.
+// It rises when a key goes away or changes its meaning; new keys may come
+// without.
 const SchemaVersion = 2
 
-// The types below extend those of package eval with fields that only package format knows.
-// docs/reference-eval.md is generated from both and their comments: go test ./cmd/spotter -run
-// TestReference -rewrite.
+// The types here add what only package format knows to those of package eval. docs/reference-eval.md
+// is made of both and of their comments: go test ./cmd/spotter -run TestReference -rewrite.
 
-// A jsonReport is a complete report of a comparison.
+// A jsonReport is the whole of a comparison.
 type jsonReport struct {
 	// Version of this schema.
 	SchemaVersion int `json:"schema_version"`
-	// Version of the program that made the report.
+	// The program that made the report.
 	Version string `json:"version"`
 	// Command that repeats the whole comparison.
 	Invocation string `json:"invocation"`
-	// Settings of the comparison, including defaults.
+	// The settings of the comparison, defaults filled in.
 	Config jsonConfig `json:"config"`
-	// Current cost of the cluster, if known: saved_today_pct is relative to it.
+	// What the cluster costs as it is, where that is known: saved_today_pct is measured against it.
 	Today *jsonToday `json:"today,omitempty"`
-	// Traces that were used.
+	// Traces used.
 	Traces []jsonTrace `json:"traces"`
 	// Scenarios and their windows.
 	Cases []eval.CaseReport `json:"cases"`
-	// Number of runs, including missing ones.
+	// Runs, missing ones included.
 	RunCount int `json:"run_count"`
-	// Number of runs that failed.
+	// Runs that failed.
 	MissingCount int `json:"missing_count"`
-	// Number of finished runs, including failed ones. It is less than run_count if the comparison
-	// was stopped.
+	// Runs that ended, failed ones included: fewer than run_count where the comparison was stopped.
 	RunsDone int `json:"runs_done"`
-	// Whether the comparison was stopped. Metrics then only cover the finished runs, and no gate
-	// passes.
+	// The comparison was stopped: figures are of what was finished, and no gate passes.
 	Incomplete bool `json:"incomplete"`
-	// Whether no run is missing, no gate failed, the comparison with another side did not fail, and
-	// the comparison was not stopped.
+	// No run is missing, no gate failed, the comparison with another build did not fail, and nothing
+	// was stopped.
 	Passed bool `json:"passed"`
 	// A result for each gate, policy and scenario.
 	Gates []jsonGate `json:"gates"`
 	// Difference to another side, with --compare or --compare-scenarios.
 	Comparison *jsonComparison `json:"comparison,omitempty"`
-	// What could not be estimated, and therefore counts as failed.
+	// What could not be estimated. None of it counts as good.
 	Warnings []string `json:"warnings"`
 	// A summary of each scenario.
 	Groups []eval.Group `json:"groups"`
-	// With several scenarios, results over all of them. Nothing is summed over scenarios.
+	// With several scenarios, the figures over all of them. Nothing in it is summed.
 	Across *jsonAcrossScenarios `json:"across,omitempty"`
-	// All finished runs, ordered by case, seed and policy.
+	// Every run that ended, by case, seed and policy.
 	Runs []eval.RunReport `json:"runs"`
-	// Remarks that readers must know, in sentences.
+	// What a reader must know, in sentences.
 	Notes []string `json:"notes"`
 }
 
-// A jsonConfig contains the settings of a comparison.
+// A jsonConfig is the settings of a comparison.
 type jsonConfig struct {
 	*eval.Config
-	// Gates as written by the user.
+	// Gates as written.
 	Gates []string `json:"gates"`
-	// Confidence level of each interval: 1 − 0.05 ÷ number of policies.
+	// Confidence of each interval: 1 − 0.05 ÷ number of policies.
 	Confidence float64 `json:"confidence"`
 }
 
-// A jsonToday is the current cost of a cluster's nodes. It is not simulated.
+// A jsonToday is what the nodes of a cluster cost as they are. It is not simulated.
 type jsonToday struct {
 	*eval.Today
-	// Factor from the bill of a run to a month: 730 hours ÷ hours of the window, times the number
-	// of nodes that one simulated node represents.
+	// The number of bills of a run in a month: 730 hours ÷ those of the window, times the nodes
+	// that one simulated node represents.
 	BillsPerMonth float64 `json:"bills_per_month"`
 }
 
-// A jsonTrace is the source of prices and reclaims.
+// A jsonTrace is where prices and reclaims come from.
 type jsonTrace struct {
 	// File, folder, or name of an embedded trace.
 	Name string `json:"name"`
@@ -85,55 +83,55 @@ type jsonTrace struct {
 	From eval.Instant `json:"from"`
 	// Last instant of the whole trace.
 	To eval.Instant `json:"to"`
-	// recorded, synthetic, scripted by hand, or modelled if only availability was recorded.
+	// recorded, synthetic, scripted by hand, or modelled where only availability was recorded.
 	Prices string `json:"prices"`
 	// recorded, recorded in part and modelled elsewhere, generated, decided by price and bid in
 	// auctions, or modelled.
 	Reclaims string `json:"reclaims"`
-	// How the trace was made, or where it was recorded.
+	// How it was made, or where it was recorded.
 	About string `json:"about"`
-	// Bytes read from its files for all windows; 0 for an embedded trace.
+	// What was read of its files for all windows; 0 of an embedded one.
 	BytesRead int64 `json:"bytes_read"`
-	// Total size of its files in bytes.
+	// What its files have.
 	BytesStored int64 `json:"bytes_stored"`
 }
 
 // A jsonGate is the result of one gate for one policy in one scenario.
 type jsonGate struct {
-	// The gate as written by the user.
+	// The gate as written.
 	Gate string `json:"gate"`
 	*eval.GateResult
 	// Why low or high has no value.
 	Reason string `json:"reason,omitempty"`
-	// For min and max, the command that repeats the run with the value.
+	// Repeats the run that has the value, for min and max.
 	Command string `json:"command,omitempty"`
 }
 
 // A jsonComparison is the difference to another side.
 type jsonComparison struct {
 	*eval.Comparison
-	// Effect of the change on one policy in one scenario: of those with the worst verdict, the one
-	// with the largest loss, else the one with the largest difference.
+	// What the change does to one policy in one scenario: the one that loses most of those with the
+	// worst verdict, else the one that changes most.
 	Headline string `json:"headline"`
-	// Whether the verdict is fail, or the interval of a median does not contain 0.
+	// An interval of a median leaves out 0, or the verdict is fail.
 	BeyondNoise bool `json:"beyond_noise"`
-	// Change of net savings in the headline, in dollars per week; higher is better.
+	// Change of the headline in dollars; more is better.
 	SavingsWeek *float64 `json:"net_savings_usd_per_week,omitempty"`
-	// Change of outage minutes in the headline per week; higher is worse.
+	// The same in outage minutes; more is worse.
 	OutageWeek *float64 `json:"outage_minutes_per_week,omitempty"`
 	// What could not be estimated.
 	Warnings []string `json:"warnings"`
 }
 
-// A jsonAcrossScenarios contains the results over several scenarios.
+// A jsonAcrossScenarios is the figures over several scenarios.
 type jsonAcrossScenarios struct {
-	// Number of scenarios.
+	// How many there are.
 	Scenarios int `json:"scenarios"`
-	// A result for each policy.
+	// One of each policy.
 	Policies []eval.Across `json:"policies"`
 }
 
-// writeJSON writes the report in the format of docs/reference-eval.md.
+// writeJSON writes the report as docs/reference-eval.md describes it.
 func writeJSON(w io.Writer, r *eval.Report) error {
 	c := &r.Config
 	out := jsonReport{
@@ -162,7 +160,7 @@ func writeJSON(w io.Writer, r *eval.Report) error {
 	return encode(w, out)
 }
 
-// encode writes v as indented JSON.
+// encode writes v as JSON for programs and readers.
 func encode(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

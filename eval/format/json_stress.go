@@ -6,50 +6,47 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// A jsonStress is a complete comparison with --stress: the result of every policy under every
-// truth.
+// A jsonStress is the whole of a comparison with --stress: the result of every policy under every truth.
 type jsonStress struct {
 	// Version of this schema.
 	SchemaVersion int `json:"schema_version"`
-	// Version of the program that made it.
+	// The program that made it.
 	Version string `json:"version"`
-	// Command that repeats the whole comparison.
+	// Command that repeats the whole.
 	Invocation string `json:"invocation"`
-	// The policies in the order of the comparison, including on-demand and the baseline.
+	// In the order of the comparison, on-demand and the baseline among them.
 	Policies []string `json:"policies"`
 	// The policy that gates compare with.
 	Baseline string `json:"baseline"`
 	// Seeds of the weather, the same under every truth.
 	Seeds []uint64 `json:"seeds"`
-	// Traces that were used.
+	// Traces used.
 	Traces []jsonTrace `json:"traces"`
-	// Number of runs under all truths, including missing ones.
+	// Runs under all truths, missing ones included.
 	RunCount int `json:"run_count"`
-	// Number of runs that failed.
+	// Runs that failed.
 	MissingCount int `json:"missing_count"`
-	// Number of finished runs, including failed ones.
+	// Runs that ended, failed ones included.
 	RunsDone int `json:"runs_done"`
-	// Whether the comparison was stopped. truths then contains those that were started, and the
-	// last one may lack runs.
+	// It was stopped: truths are those that it came to, and the last may lack runs.
 	Incomplete bool `json:"incomplete"`
-	// Whether no run is missing, no gate failed under any truth, and the comparison was not
-	// stopped.
+	// No run is missing, no gate failed under any truth, and it was not stopped.
 	Passed bool `json:"passed"`
-	// The truths; the first is the unchanged market model.
+	// The truths, the model as it is first.
 	Truths []jsonTruth `json:"truths"`
 	// A result for each truth, gate and policy.
 	Gates []jsonStressGate `json:"gates"`
-	// A result for each scenario.
+	// A table of each scenario.
 	Scenarios []jsonStressScenario `json:"scenarios"`
-	// Remarks that readers must know, in sentences.
+	// What a reader must know, in sentences.
 	Notes []string `json:"notes"`
 }
 
-// A jsonTruth is a market model that the weather is drawn from.
+// A jsonTruth is what the weather is drawn under.
 type jsonTruth struct {
-	// Its name, as passed to --truth.
+	// Its name, as --truth takes it.
 	Truth string `json:"truth"`
-	// What it changes; empty for the unchanged market model.
+	// What it changes; empty for the model as it is.
 	About string `json:"about"`
 }
 
@@ -59,16 +56,16 @@ type jsonStressGate struct {
 	jsonGate
 }
 
-// A jsonStressScenario is the result of one scenario.
+// A jsonStressScenario is the table of one scenario.
 type jsonStressScenario struct {
-	// Name or path of the scenario, as passed.
+	// Name or path as given.
 	Scenario string `json:"scenario"`
-	// Best first: the policy with the highest savings under the truth that is worst for it.
-	// Policies that violate the manifests come after those that comply.
+	// Best first: what saves most under the truth that is worst for it. One that does not keep the
+	// manifests is behind those that do.
 	Policies []eval.StressRow `json:"policies"`
 }
 
-// writeJSON writes the comparison in the format of docs/reference-eval.md.
+// writeJSON writes the stress as docs/reference-eval.md describes it.
 func (s stress) writeJSON(w io.Writer) error {
 	r := s.Reports[0]
 	c := &r.Config

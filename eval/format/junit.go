@@ -9,15 +9,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A junitSuites is the root of a JUnit report. It only has elements and attributes that all CI
-// servers support, and no times, so that equal runs have equal files.
+// A junitSuites is the root of a JUnit report, as CI servers read it: the
+// elements and attributes that all of them know, and no times, since equal
+// runs give equal files.
 type junitSuites struct {
 	XMLName xml.Name `xml:"testsuites"`
 	junitCounts
 	Suites []junitSuite `xml:"testsuite"`
 }
 
-// junitCounts counts the tests of a suite, or of all suites, by result.
+// junitCounts are the tests of a suite, or of all, by their result.
 type junitCounts struct {
 	Name     string `xml:"name,attr"`
 	Tests    int    `xml:"tests,attr"`
@@ -29,7 +30,7 @@ type junitCounts struct {
 type junitSuite struct {
 	junitCounts
 
-	// Properties describe the traces.
+	// Properties say what the runs were on.
 	Properties []junitProperty `xml:"properties>property"`
 	Cases      []junitCase     `xml:"testcase"`
 }
@@ -53,15 +54,16 @@ type junitMessage struct {
 	Text    string `xml:",chardata"`
 }
 
-// message converts a text of one or more lines to an element. Lists show its first line.
+// message puts a text of one or more lines into an element: the first line is
+// what lists show.
 func message(text string) *junitMessage {
 	return &junitMessage{firstLine(text), text}
 }
 
-// writeJUnit writes the report as JUnit XML. There is a test for each gate, policy and scenario;
-// for the runs of each policy in each scenario; for the results of each policy across scenarios;
-// and for each change relative to the other side. What could not be estimated is a skipped test,
-// which is JUnit's only state between a pass and a failure. A gate without a value is an error.
+// writeJUnit writes the report as JUnit XML: a test for each gate, policy and
+// scenario, for the runs of each policy in each scenario, for what is said of a
+// policy across several of them, and for each change against the other side. What could not be estimated is a skipped test, which is what
+// JUnit has between a pass and a failure; a gate without a value is an error.
 func writeJUnit(w io.Writer, r *eval.Report) error {
 	out := junitSuites{junitCounts: junitCounts{Name: "spotter eval"}}
 	var properties []junitProperty
@@ -95,7 +97,7 @@ func writeJUnit(w io.Writer, r *eval.Report) error {
 	return err
 }
 
-// count counts a test.
+// count adds a test.
 func (s *junitCounts) count(c *junitCase) {
 	s.Tests++
 	switch {
@@ -126,7 +128,7 @@ func junitGates(r *eval.Report) []junitCase {
 	return out
 }
 
-// junitRuns returns a test per scenario and policy, with its worst run.
+// junitRuns has a test per scenario and policy, with the worst run of each.
 func junitRuns(r *eval.Report) []junitCase {
 	var out []junitCase
 	if r.Stopped {
@@ -161,7 +163,7 @@ func junitRuns(r *eval.Report) []junitCase {
 	return out
 }
 
-// junitAcross returns a test per policy, which always passes.
+// junitAcross has a test per policy, which none fails.
 func junitAcross(r *eval.Report) []junitCase {
 	var out []junitCase
 	for i, line := range acrossLines(r) {
@@ -192,7 +194,7 @@ func junitComparison(r *eval.Report) []junitCase {
 	return out
 }
 
-// junitEstimates returns a skipped test for each warning.
+// junitEstimates are the warnings.
 func junitEstimates(r *eval.Report) []junitCase {
 	var out []junitCase
 	for _, text := range Warnings(r) {

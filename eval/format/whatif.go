@@ -13,18 +13,17 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// WriteWhatIf writes the cost of changes to a scenario as text. If wide is true, the table has all
-// columns.
+// WriteWhatIf writes what changes of a scenario would cost as text, wide with all columns.
 func WriteWhatIf(w io.Writer, r *eval.WhatIf, wide bool, o Options) error {
 	o.Wide = wide
 	return answerOfWhatIf(r).Write(w, o)
 }
 
-// WriteWhatIfComment writes the cost of changes for their reviewers, in the form that `spotter
-// comment` posts.
+// WriteWhatIfComment writes what changes would cost for who reviews them, as `spotter comment`
+// posts it.
 func WriteWhatIfComment(w io.Writer, r *eval.WhatIf) error { return answerOfWhatIf(r).Comment(w) }
 
-// answerOfWhatIf returns the answer on the cost of changes to a scenario.
+// answerOfWhatIf makes an answer of what changes of a scenario would cost.
 func answerOfWhatIf(r *eval.WhatIf) *Answer {
 	a := &Answer{
 		Tables: []Grid{whatIfTable(r)}, About: whatIfTitle(r), Warnings: whatIfWarnings(r), Next: whatIfNext(r),
@@ -58,7 +57,7 @@ func answerOfWhatIf(r *eval.WhatIf) *Answer {
 	return a
 }
 
-// whatIfColumns shows the cost of a variant and its effects on workloads.
+// whatIfColumns answer what a variant costs, and what it does to the workloads.
 var whatIfColumns = []column[*eval.WhatIfRow]{
 	{Heading: Heading{Top: "VARIANT"}, cell: func(x *eval.WhatIfRow) string { return x.Name }},
 	{Heading: Heading{Top: "$/MONTH", Under: "median"},
@@ -85,8 +84,8 @@ var whatIfColumns = []column[*eval.WhatIfRow]{
 		cell: medianOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.SpotShare }, share)},
 }
 
-// summaryOf returns a cell that formats a summary. The summary may be empty: the unchanged scenario
-// has no changes.
+// summaryOf makes a cell of a summary, which may have nothing: changes of the scenario as it is do
+// not.
 func summaryOf(of func(*eval.WhatIfRow) *eval.Figure, words func(*eval.Summary) string) func(*eval.WhatIfRow) string {
 	return func(x *eval.WhatIfRow) string {
 		if s := of(x); s.N > 0 {
@@ -100,7 +99,7 @@ func medianOf(of func(*eval.WhatIfRow) *eval.Figure, number func(float64) string
 	return summaryOf(of, func(s *eval.Summary) string { return number(s.Median) })
 }
 
-// changeTone returns Bad for a variant that is more expensive, beyond what chance explains.
+// changeTone is bad of a variant that costs more, beyond what chance explains.
 func changeTone(x *eval.WhatIfRow) Tone {
 	if in := x.Change.MedianInterval; in != nil && in.Low > 0 {
 		return Bad
@@ -108,8 +107,7 @@ func changeTone(x *eval.WhatIfRow) Tone {
 	return Plain
 }
 
-// whatIfTable returns the table of r with the unchanged scenario first. The variant to choose is
-// marked.
+// whatIfTable returns the table of r, the scenario as it is first, with the variant to choose marked.
 func whatIfTable(r *eval.WhatIf) Grid {
 	rows := []*eval.WhatIfRow{&r.AsIs}
 	for i := range r.Variants {
@@ -129,7 +127,7 @@ func whatIfTable(r *eval.WhatIf) Grid {
 	return t
 }
 
-// whatIfNext returns the suggested next action.
+// whatIfNext is the one thing to do with the result.
 func whatIfNext(r *eval.WhatIf) Step {
 	again := r.Config.Invocation
 	if again == "" {
@@ -143,7 +141,7 @@ func whatIfNext(r *eval.WhatIf) Step {
 	return Step{"keep it for a review", again + " --out whatif.md"}
 }
 
-// whatIfTitle describes the scope of the comparison in one line.
+// whatIfTitle says what is compared, in one line.
 func whatIfTitle(r *eval.WhatIf) string {
 	cases := r.Config.Cases
 	text := fmt.Sprintf("%s (%s, %s to %s) · %s · %s against %s · %s", cases[0].Scenario,
@@ -156,7 +154,7 @@ func whatIfTitle(r *eval.WhatIf) string {
 	return text
 }
 
-// whatIfNotes explains the results and their scope.
+// whatIfNotes say what the figures are, and what they do not hold for.
 func whatIfNotes(r *eval.WhatIf) []string {
 	var over string
 	need := 0
@@ -180,7 +178,7 @@ func whatIfNotes(r *eval.WhatIf) []string {
 	return lines
 }
 
-// whatIfWarnings returns the caveats of r.
+// whatIfWarnings are what to know before relying on r.
 func whatIfWarnings(r *eval.WhatIf) (lines []string) {
 	for i := range r.Variants {
 		if x := &r.Variants[i]; x.Missing > 0 {
@@ -198,7 +196,7 @@ func whatIfWarnings(r *eval.WhatIf) (lines []string) {
 	return lines
 }
 
-// WhatIfWords returns a sentence on the effect of each variant, or on the knee of a sweep.
+// WhatIfWords says of each variant in a sentence what it does, and of a sweep where its knee is.
 func WhatIfWords(r *eval.WhatIf) (out []string) {
 	if r.Sweep == "" {
 		for i := range r.Variants {
@@ -238,7 +236,7 @@ func whatIfSentence(r *eval.WhatIf, x *eval.WhatIfRow) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ") + "."
 }
 
-// costWords describes the savings or the cost of x, and their uncertainty.
+// costWords say what x saves or costs, and how sure that is.
 func costWords(x *eval.WhatIfRow) string {
 	d, in := x.Change.Median, x.Change.MedianInterval
 	part := ""
@@ -276,7 +274,7 @@ func costWords(x *eval.WhatIfRow) string {
 	return text + "; between " + low + " and " + high + ")"
 }
 
-// evictionWords describes the change of evictions per pod-day; it is empty if unknown.
+// evictionWords say how often pods are moved or lost, where that changes.
 func evictionWords(asIs, x *eval.WhatIfRow) string {
 	a, b := figures.Number(asIs.Evictions.Median, 2), figures.Number(x.Evictions.Median, 2)
 	switch {
@@ -292,7 +290,7 @@ func evictionWords(asIs, x *eval.WhatIfRow) string {
 
 func holdsZero(i *stats.Interval) bool { return i.Low <= 0 && i.High >= 0 }
 
-// incidentWords describes the outage incidents of both sides.
+// incidentWords say how many outages there are, where any.
 func incidentWords(asIs, x *eval.WhatIfRow) string {
 	a, b := &asIs.Incidents, &x.Incidents
 	if a.Max == 0 && b.Max == 0 {
@@ -302,7 +300,7 @@ func incidentWords(asIs, x *eval.WhatIfRow) string {
 		arrow(figures.Whole(a.Max), figures.Whole(b.Max)) + " in the worst"
 }
 
-// whatIfQuiet reports whether no gate failed and chance explains the effects of all variants.
+// whatIfQuiet reports whether no gate failed and no variant does anything that chance does not explain.
 func whatIfQuiet(r *eval.WhatIf) bool {
 	if r.Judged != nil && r.Judged.Failed() {
 		return false
@@ -314,11 +312,11 @@ func whatIfQuiet(r *eval.WhatIf) bool {
 	})
 }
 
-// whatIfHeadline returns the result in one line.
+// whatIfHeadline is the outcome in one line.
 func whatIfHeadline(r *eval.WhatIf) string { return whatIfReview(r).String() }
 
-// whatIfReview returns the result in a few words: for the knee of a sweep, or else for the cheapest
-// variant.
+// whatIfReview is the outcome in a few words: of the only variant, of a sweep's knee, or of the
+// variant that costs least.
 func whatIfReview(r *eval.WhatIf) Verdict {
 	at, better := r.First()
 	if !better || at < 0 {

@@ -5,50 +5,51 @@ import (
 	"slices"
 )
 
-// A master is the restricted master program of a packing: it finds the cheapest way to serve the
-// demand of a piece with the available columns. It is a revised simplex method with upper bounds.
+// A master is the restricted master program of a packing: how the demand of a
+// piece is served best with the columns at hand. It is a revised simplex method
+// with upper bounds.
 //
-// A column that is not negative is an index of mixes. Column −1−i is the slack of row i (an
-// unserved pod, an unused part of a commitment, or a node beyond the slots) for i < n, and supply
-// i−n for i ≥ n.
+// A column is a mix if it is not negative. Below follow the rests of the rows, −1−i for row i (a
+// pod that is not served, an unused part of a commitment, a node beyond the slots), and then the
+// supplies.
 type master struct {
 	fleet   *fleet
-	loads   int       // number of classes
-	n       int       // number of rows: classes, then commitments, then kinds with slots
-	penalty []float64 // cost of an unserved pod or of a node beyond the slots; 0 for an unused part of a commitment
-	rowOf   []int     // per kind: the row of its nodes, −1 if it has no row
+	loads   int       // classes
+	n       int       // rows: classes, then commitments, then kinds with slots
+	penalty []float64 // cost of a pod not served, or of a node beyond the slots; 0 for what is unused
+	rowOf   []int     // per kind: the row of its nodes, −1 for none
 	demand  []float64 // per row
-	price   []float64 // per kind; 0 if closed
+	price   []float64 // per kind; 0 where closed
 	open    []bool    // per kind
-	last    *piece    // the piece that demand and prices belong to
+	last    *piece    // the piece that demand and prices are of
 
 	mixes    []mix
-	basis    []int     // the column of each row
-	full     []bool    // per supply: whether it is not in the basis and all its slots are used
-	inv      []float64 // the inverse of the basis, row by row
-	x        []float64 // the amount of each basic column
-	rowPrice []float64 // the dual price of each row
+	basis    []int     // per row: a column
+	full     []bool    // per supply: it is not in the basis, and all of its slots are used
+	inv      []float64 // the inverse of the basis, by rows
+	x        []float64 // how much of each basic column there is
+	rowPrice []float64 // the price of each row
 	steps    int       // since the basis was last rebuilt
 	column   []float64 // scratch
 
-	// work is the number of operations so far.
+	// work is the operations done so far.
 	work int
 }
 
-// A mix is a set of pods that together fill a node of a kind.
+// A mix is numbers of pods that together fill a node of a kind.
 type mix struct {
 	kind int
 
-	// rows and counts are the entries of the column: the pods of each class, the amounts that the
-	// node uses of commitments, and −1 in the row of its kind, if it has one.
+	// rows and counts are the column: the pods of each class, what the node
+	// takes of a commitment, and −1 in the row of its kind, where it has one.
 	rows   []int
 	counts []float64
 
-	// covered reports whether a commitment pays for the node.
+	// covered says that a commitment pays for the node.
 	covered bool
 }
 
-// value returns the value of the column at the given prices per row.
+// value returns what the column of m is worth at prices per row.
 func (m *mix) value(prices []float64) float64 {
 	sum := 0.0
 	for i, r := range m.rows {
@@ -58,15 +59,15 @@ func (m *mix) value(prices []float64) float64 {
 }
 
 const (
-	// tolerance is the relative excess of a mix's value over the cost of its node that is required
-	// to use it. The bound is lower by at most this part.
+	// tolerance is the part by which a mix must be worth more than its node to
+	// be used. What it leaves on the table the bound lacks.
 	tolerance = 1e-9
 
 	// leastPositive replaces demands, amounts and prices of 0, so that every row has a price and
 	// nothing is divided by 0.
 	leastPositive = 1e-6
 
-	// stepsMax is the maximum number of steps with the available columns.
+	// stepsMax bounds the steps with the columns at hand.
 	stepsMax = 4000
 
 	// freshAfter is the number of steps per row after which the basis is rebuilt, to remove the
@@ -74,7 +75,7 @@ const (
 	freshAfter = 20
 )
 
-// restart resets the basis to the slack columns, which serve no pod.
+// restart starts with nothing served.
 func (p *master) restart() {
 	clear(p.inv)
 	clear(p.full)
@@ -86,10 +87,10 @@ func (p *master) restart() {
 	p.steps = 0
 }
 
-// supplyOf returns the supply of a column, −1 if the column is not a supply.
+// supplyOf returns the supply that a column is, −1 if it is another.
 func (p *master) supplyOf(column int) int { return max(-1, -1-p.n-column) }
 
-// upper returns the upper bound of the amount of a column.
+// room returns how much there may be of a column.
 func (p *master) upper(column int) float64 {
 	if s := p.supplyOf(column); s >= 0 {
 		return float64(p.last.slots[s])
@@ -97,7 +98,7 @@ func (p *master) upper(column int) float64 {
 	return math.Inf(1)
 }
 
-// resume keeps the basis of the last piece and reports whether it is feasible for this piece.
+// resume keeps the basis of the piece before if it serves this one.
 func (p *master) resume() bool {
 	if p.steps > freshAfter*p.n {
 		return false
@@ -121,8 +122,8 @@ func (p *master) resume() bool {
 	return true
 }
 
-// left returns the demand that the basis must serve: the demand minus the slots of the fully used
-// supplies.
+// left returns what the basis has to serve: the demand, less the slots of the
+// supplies that are used up.
 func (p *master) left() []float64 {
 	left := p.column[:len(p.demand)]
 	copy(left, p.demand)
@@ -134,7 +135,7 @@ func (p *master) left() []float64 {
 	return left
 }
 
-// priceRows computes the dual price of each row.
+// priceRows works out the price of each row.
 func (p *master) priceRows() {
 	clear(p.rowPrice)
 	for i, b := range p.basis {
@@ -148,8 +149,8 @@ func (p *master) priceRows() {
 	}
 }
 
-// cost returns the cost of a unit of a column per hour. It is 0 for nodes of a kind with a row,
-// whose cost is that of the supplies in that row.
+// cost returns what one of a column costs per hour. What a node costs of a kind
+// that has a row, those columns cost of which it is bought.
 func (p *master) cost(column int) float64 {
 	switch s := p.supplyOf(column); {
 	case s >= 0:
@@ -162,8 +163,8 @@ func (p *master) cost(column int) float64 {
 	return p.price[p.mixes[column].kind]
 }
 
-// nodePrice returns the cost of a node of kind k at the current prices, and whether such a node is
-// available.
+// nodePrice returns what a node of kind k costs at the prices of now, and whether
+// there is one.
 func (p *master) nodePrice(k int) (price float64, ok bool) {
 	if row := p.rowOf[k]; row >= 0 {
 		return max(p.rowPrice[row], leastPositive), true
@@ -171,10 +172,10 @@ func (p *master) nodePrice(k int) (price float64, ok bool) {
 	return p.price[k], p.open[k]
 }
 
-// usable reports whether a node of the mix is available.
+// usable reports whether a node of the mix can be had.
 func (p *master) usable(m *mix) bool { return m.covered || p.open[m.kind] || p.rowOf[m.kind] >= 0 }
 
-// optimize finds the best solution with the available columns.
+// optimize uses the columns at hand as well as can be.
 func (p *master) optimize() {
 	p.priceRows()
 	for range stepsMax {
@@ -215,8 +216,8 @@ func (p *master) optimize() {
 	}
 }
 
-// ratio returns the value of a mix per dollar of its node's cost. For a node without cost, it is 1
-// plus the value as a fraction of a scale for the node's cost.
+// ratio returns what a mix is worth for each dollar that its node costs. Of one
+// that costs nothing it is 1 and its gain in parts of what the node would cost.
 func (p *master) ratio(m *mix) float64 {
 	switch {
 	case m.covered:
@@ -227,13 +228,14 @@ func (p *master) ratio(m *mix) float64 {
 	return m.value(p.rowPrice) / p.price[m.kind]
 }
 
-// enter moves a column into the basis, or moves a supply between none and all of its slots. It
-// returns false if rounding errors leave no column that it could replace.
+// enter brings a column into the basis, or has a supply change between none and
+// all of its slots. It reports false if rounding has left nothing that it could
+// replace.
 func (p *master) enter(column int) bool {
 	p.expand(column)
 	s, sign := p.supplyOf(column), 1.0
 	if s >= 0 && p.full[s] {
-		sign = -1 // its amount decreases
+		sign = -1 // less of it
 	}
 	leaves, least, filled := -1, math.Inf(1), false
 	for i, b := range p.basis {
@@ -271,7 +273,8 @@ func (p *master) enter(column int) bool {
 	return true
 }
 
-// expand computes the amount of each basic column that a unit of another column replaces.
+// expand works out how much of each basic column one of another takes the place
+// of.
 func (p *master) expand(column int) {
 	switch s := p.supplyOf(column); {
 	case s >= 0:
@@ -289,7 +292,7 @@ func (p *master) expand(column int) {
 	}
 }
 
-// move increases the entering column by amount and adapts all rows except row except.
+// move takes amount of the entering column into use, but for row except.
 func (p *master) move(amount float64, except int) {
 	for i := range p.n {
 		if factor := p.column[i]; i != except && factor != 0 {
@@ -298,7 +301,7 @@ func (p *master) move(amount float64, except int) {
 	}
 }
 
-// pivot replaces row leaves of the inverse by the entering column.
+// pivot puts the entering column into row leaves of the inverse.
 func (p *master) pivot(leaves int) {
 	pivot := p.inv[leaves*p.n : (leaves+1)*p.n]
 	inverse := 1 / p.column[leaves]
@@ -317,7 +320,7 @@ func (p *master) pivot(leaves int) {
 	}
 }
 
-// dropMixes removes the older half of the mixes, except those in the basis.
+// dropMixes drops the older half of the mixes, but for those in use.
 func (p *master) dropMixes() {
 	kept := make([]mix, 0, len(p.mixes))
 	place := make([]int, len(p.mixes))

@@ -10,16 +10,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A summary is the part of the page that every reader should read.
+// A summary is what a reader who reads nothing else should know.
 type summary struct {
-	// State is "passed", "failed", "incomplete" or "none". Badge describes it in words.
+	// State is "passed", "failed", "incomplete" or "none", Badge it in words.
 	State, Badge string
 
 	Sentences []string
 	Cards     []card
 }
 
-// A card is one number in large type.
+// A card is one figure in large type.
 type card struct{ Label, Value, Sub string }
 
 func newSummary(r *eval.Report, a *format.Answer, running bool) summary {
@@ -46,8 +46,7 @@ func newSummary(r *eval.Report, a *format.Answer, running bool) summary {
 	return v
 }
 
-// cards returns the most important values of the first policy, starting with those relative to the
-// baseline.
+// cards are figures of the policy that is first: those against the baseline before others.
 func cards(r *eval.Report) (out []card) {
 	if len(r.Groups) == 1 {
 		if p := r.Best(&r.Groups[0]); p >= 0 {
@@ -91,8 +90,8 @@ func cardsOf(x policyRow) (out []card) {
 	return out
 }
 
-// perMonth returns the savings of x in dollars per month: the median net savings in a window times
-// the number of windows per month, or the difference to today's bill if that is known.
+// perMonth returns what x saves in dollars a month: its net savings in the median run, for
+// as many windows as a month has, or what its bill is below that of today.
 func perMonth(x policyRow) float64 {
 	if t := x.r.Config.Today; t != nil {
 		return t.Month - x.Summary("bill_usd").Median*months(x.r, x.g)
@@ -100,11 +99,11 @@ func perMonth(x policyRow) float64 {
 	return x.Summary("net_savings_usd").Median * months(x.r, x.g)
 }
 
-// scenariosNamed is the maximum number of scenarios with cards of their own.
+// scenariosNamed is how many scenarios have figures in large type.
 const scenariosNamed = 6
 
-// cardsAcross returns cards with the monthly savings of the first policy in each scenario, if there
-// are few scenarios. Savings are never summed over scenarios.
+// cardsAcross has what the first policy saves a month in each scenario, where these are few. It is
+// never a sum.
 func cardsAcross(r *eval.Report, first *eval.Across) (out []card) {
 	p := slices.Index(r.Config.Policies, first.Policy)
 	for i := range r.Groups {
