@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// nanoHours are the units in which quantities are counted: billionths of an hour, or of
-// an hour of what a commitment counts.
+// nanoHours is the number of units in an hour: quantities are counted in billionths of an hour, or
+// of an hour times the unit of a commitment.
 const nanoHours = 1_000_000_000
 
 // hours returns d in billionths of an hour, rounded half up.
@@ -18,7 +18,7 @@ func hours(d time.Duration) int64 {
 	return int64(part(nanoHours, int64(d/time.Millisecond), int64(time.Hour/time.Millisecond)))
 }
 
-// part returns amount × a/b, rounded half up, of what is not negative; 0 where b is 0.
+// part returns amount × a/b, rounded half up; 0 if b is 0. No argument may be negative.
 func part(amount policy.Money, a, b int64) policy.Money {
 	if b == 0 {
 		return 0
@@ -29,8 +29,8 @@ func part(amount policy.Money, a, b int64) policy.Money {
 	return policy.Money(q)
 }
 
-// payer returns which commitment pays for nodes of a market. The meter knows what all of
-// them pay together, so that it must be one.
+// payer returns the index of the commitment that covers nodes of a market, -1 if none does. It
+// returns an error if several do, because the meter does not know what each of them pays.
 func (u *Usage) payer(market policy.MarketID) (int, error) {
 	m, payer := &u.Markets[market], -1
 	for i := range u.Commitments {
@@ -47,7 +47,7 @@ func (u *Usage) payer(market policy.MarketID) (int, error) {
 	return payer, nil
 }
 
-// fee returns what a commitment costs in a period: over all of them what it costs in the
+// fee returns the cost of a commitment in a period. The fees of all periods sum to the fee of the
 // window, to the micro-dollar.
 func (u *Usage) fee(c *policy.Commitment, p billing.Span) policy.Money {
 	at := func(t policy.Time) policy.Money {
@@ -57,8 +57,8 @@ func (u *Usage) fee(c *policy.Commitment, p billing.Span) policy.Money {
 	return at(p.To) - at(p.From)
 }
 
-// used returns how much of a commitment the covered part of a charge takes, in billionths
-// of its unit × hours.
+// used returns how much of commitment c is used by the covered part of charge x, in billionths of
+// the commitment's unit times hours.
 func (u *Usage) used(c *policy.Commitment, x *Charge) int64 {
 	m := &u.Markets[u.Nodes[x.Node].Market]
 	takes := c.Takes(m, &u.Types[m.Type], u.Zones[m.Zone])
@@ -66,8 +66,8 @@ func (u *Usage) used(c *policy.Commitment, x *Charge) int64 {
 	return int64(part(covered, takes, scaleOf(c)))
 }
 
-// scaleOf is what the amount of a commitment is divided by to be in units: a dollar is
-// a million.
+// scaleOf returns the divisor that converts the amount of a commitment to its unit: a million for
+// dollars, otherwise 1.
 func scaleOf(c *policy.Commitment) int64 {
 	if c.Unit == policy.CoverDollars {
 		return int64(policy.Dollar)

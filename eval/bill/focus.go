@@ -9,12 +9,12 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// A lineKind is what a row of FOCUS is about.
+// A lineKind is the kind of charge that a row of FOCUS describes.
 type lineKind uint8
 
-// The kinds of rows, in the order within a period: the part of a node that is charged, and the part
-// that a commitment covers; the node's fee and its volumes; a commitment's fee, and the part of the
-// fee that covers nothing.
+// The kinds of rows, in their order within a period: the paid and the covered part of a node's
+// price; the node's fee, volumes and surplus CPU credits; the fee of a commitment, and the part of
+// that fee that covers nothing.
 const (
 	lineNode lineKind = iota
 	lineCovered
@@ -30,25 +30,26 @@ type Line struct {
 	u          *Usage
 	kind       lineKind
 	period     billing.Span
-	node       *Node              // nil for those of a commitment
-	commitment *policy.Commitment // nil where none has a part in it
+	node       *Node              // nil for a row about a commitment
+	commitment *policy.Commitment // nil if no commitment is involved
 
-	// billed is invoiced; effective has the fees of commitments in what they cover, and
-	// not in their purchase.
+	// billed is the invoiced cost. effective spreads the fee of a commitment over the usage that it
+	// covers, and is 0 for its purchase.
 	billed, effective policy.Money
 
-	// quantity is in billionths of an hour, units in those of what the commitment counts.
+	// quantity is in billionths of an hour, units in billionths of an hour times the unit of the
+	// commitment.
 	quantity, units int64
 }
 
-// Billed is what is invoiced.
+// Billed returns the invoiced cost.
 func (l *Line) Billed() policy.Money { return l.billed }
 
-// market is that of the node.
+// market returns the market of the row's node.
 func (l *Line) market() *policy.Market { return &l.u.Markets[l.node.Market] }
 
-// unitPrice is the public price of an hour: of a node that on demand, whatever it was
-// bought as, as AWS has it in its own export.
+// unitPrice returns the public price per hour. For a node it is the on-demand price, whatever its
+// capacity type, as in the export of AWS.
 func (l *Line) unitPrice() policy.Money {
 	switch l.kind {
 	case lineFee:
@@ -63,12 +64,12 @@ func (l *Line) unitPrice() policy.Money {
 	return l.market().OnDemand
 }
 
-// list is what it costs at that price.
+// list returns the cost of the quantity at the public price.
 func (l *Line) list() policy.Money { return part(l.unitPrice(), l.quantity, nanoHours) }
 
-// Focus returns the rows of u with the columns of FOCUS, for charges of periods of that
-// length. The billed costs of nodes add up to the bill, and with the purchases to bill
-// and fees; the effective ones add up to the same.
+// Focus returns the rows of u with the columns of FOCUS, for periods of length every. The billed
+// costs of the rows of nodes sum to the bill; with the purchases they sum to the bill and the fees
+// of commitments. So do the effective costs of all rows.
 func (u *Usage) Focus(every time.Duration) ([]Line, error) {
 	if err := u.checkFocus(); err != nil {
 		return nil, err
@@ -91,7 +92,8 @@ func (u *Usage) Focus(every time.Duration) ([]Line, error) {
 	return f.lines, nil
 }
 
-// checkFocus reports what no row could do without, and warns of what is modelled.
+// checkFocus returns an error if a column that must not be null is unknown, and adds a warning if
+// on-demand prices are modelled.
 func (u *Usage) checkFocus() error {
 	if u.About.Account == "" {
 		return fmt.Errorf("%w: BillingAccountId must not be null, and a recording does not say which account is billed",
@@ -119,19 +121,19 @@ func (u *Usage) checkFocus() error {
 	return nil
 }
 
-// bought reports whether a node of a market ran.
+// bought reports whether a node of market m ran.
 func (u *Usage) bought(m policy.MarketID) bool {
 	return slices.ContainsFunc(u.Nodes, func(n Node) bool { return n.Market == m })
 }
 
-// A focus makes lines of charges.
+// A focus builds the rows of a bill.
 type focus struct {
 	u      *Usage
-	payers []int // by market
+	payers []int // by market: index of the commitment that covers it, -1 for none
 	lines  []Line
 }
 
-// period adds the lines of one period.
+// period adds the rows of one period.
 func (f *focus) period(p billing.Span, charges []Charge) {
 	u := f.u
 	shares := make([]share, len(u.Commitments))
@@ -156,8 +158,8 @@ func (f *focus) period(p billing.Span, charges []Charge) {
 	}
 }
 
-// node adds the lines of one node in a period: what must be paid, what of it a commitment
-// pays for, and its fees.
+// node adds the rows of one node in a period: the part that must be paid, the part that a
+// commitment covers, and the node's fees.
 func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 	u, node, all := f.u, &f.u.Nodes[c.Node], hours(c.Time)
 	open := all
@@ -165,7 +167,7 @@ func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 		open = int64(part(policy.Money(all), int64(c.Billed), int64(c.Billed+c.Spared)))
 	}
 	if c.Billed > 0 {
-		open = max(open, 1) // what is billed is billed for something
+		open = max(open, 1) // a billed amount needs a positive quantity
 	}
 	if open > 0 {
 		f.lines = append(f.lines, Line{u: u, kind: lineNode, period: p, node: node, billed: c.Billed, effective: c.Billed,
@@ -191,8 +193,8 @@ func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 	}
 }
 
-// A share divides the fee of a commitment in a period among what it covers, by how much
-// that takes of it.
+// A share divides the fee of a commitment in a period among the usage that it covers, in proportion
+// to how much of the commitment each uses.
 type share struct {
 	fee, given policy.Money
 	length     time.Duration

@@ -7,16 +7,15 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// shownMetrics are those of which a report that lacks them has to warn: what
-// its table shows.
+// shownMetrics are the metrics in the main table. A report without their values contains a warning.
 var shownMetrics = []string{"bill_usd", "net_savings_usd", "net_savings_pct", "net_savings_delta_pct",
 	"outage_minutes", "outage_delta", "outage_spot_minutes", "regret"}
 
-// Warnings say what could not be estimated. None of it counts as good: a gate
-// without a value fails, and what a reader might take for a result is named.
+// Warnings describes what could not be estimated, which never counts as good: a gate without a
+// value fails, and missing values are named.
 func Warnings(r *eval.Report) []string { return append(failureWarnings(r), estimateWarnings(r)...) }
 
-// failureWarnings are about runs that broke and gates without a value.
+// failureWarnings returns the warnings about failed runs and gates without a value.
 func failureWarnings(r *eval.Report) (out []string) {
 	if n := r.Missing(); n > 0 {
 		out = append(out, fmt.Sprintf("%s of %s broke", figures.Integer(n), figures.Count(len(r.Runs), "run")))
@@ -29,7 +28,7 @@ func failureWarnings(r *eval.Report) (out []string) {
 	return out
 }
 
-// estimateWarnings are about figures without a value, bounds, intervals and the comparison.
+// estimateWarnings returns the warnings about unknown values, bounds, intervals and the comparison.
 func estimateWarnings(r *eval.Report) (out []string) {
 	for i := range r.Groups {
 		g := &r.Groups[i]

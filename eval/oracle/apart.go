@@ -7,22 +7,22 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// hostname is the topology of which every node is a domain of its own.
+// hostname is the topology key whose domains are single nodes.
 const hostname = "kubernetes.io/hostname"
 
-// findApart fills apart: sets of workloads of which a node holds one pod in all,
-// since every two of their pods, of one workload or of two, refuse to share a
-// node. What is refused at scheduling stays so, as pods do not change.
+// findApart sets apart: sets of workloads of which a node can run at most one pod in total, because
+// any two of their pods, of the same workload or not, have anti-affinity on the same node.
+// Templates are constant, so this applies at all times.
 func (o *Oracle) findApart() {
 	t := o.scenario.Templates
-	var alone []int // those of which a node holds one pod
+	var alone []int // workloads of which a node can run at most one pod
 	for i := range t {
 		if !t[i].DaemonSet && refuses(&t[i], &t[i]) {
 			alone = append(alone, i)
 		}
 	}
-	// Each of them starts a set, which others join that can share a node with no member of the set.
-	// Sets that are part of another add nothing but work.
+	// Each of them starts a set. Workloads join it if they cannot share a node with any member.
+	// Subsets of other sets are redundant, but do no harm.
 	for _, first := range alone {
 		set := []int{first}
 		for _, next := range alone {
@@ -40,7 +40,7 @@ func (o *Oracle) findApart() {
 	}
 }
 
-// refuses reports whether pods of a keep pods of b off their node.
+// refuses reports whether the required anti-affinity of a excludes pods of b from its node.
 func refuses(a, b *policy.Template) bool {
 	return slices.ContainsFunc(a.PodAntiAffinity, func(x policy.PodTerm) bool {
 		return x.Weight == 0 && x.TopologyKey == hostname && placement.TermMatches(a, &x, b)
