@@ -147,7 +147,7 @@ func marketNames(list string) []string {
 // prices reads how long ago prices were last read.
 func (p *parser) prices(w []string) error {
 	at, err := p.ago(w[0])
-	p.s.Sources = append(p.s.Sources, policy.Source{Name: "prices", At: at})
+	p.s.Sources = append(p.s.Sources, policy.Source{Name: "prices", Prices: true, At: at})
 	return err
 }
 

@@ -33,7 +33,7 @@ func Snapshot() *rapid.Generator[*policy.Snapshot] {
 		g.pods()
 		g.budgets()
 		g.commitments()
-		s.Sources = []policy.Source{{Name: "prices", At: now}}
+		s.Sources = []policy.Source{{Name: "prices", Prices: true, At: now}}
 		if err := s.Validate(); err != nil {
 			t.Fatalf("generated snapshot: %v", err)
 		}

@@ -32,6 +32,7 @@ type feedOf struct {
 
 func (f *feedOf) Name() string         { return f.name }
 func (f *feedOf) Every() time.Duration { return time.Hour }
+func (f *feedOf) Prices() bool         { return true }
 func (f *feedOf) Read(_ context.Context, ask livemarket.Ask) (*livemarket.Update, error) {
 	if f.err != nil {
 		return nil, f.err
