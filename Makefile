@@ -44,7 +44,7 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build spotter run results acceptance test check test-tools test-rights test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity whatif clean
+.PHONY: help build spotter run results acceptance test check test-tools test-rights test-alone test-raced test-raced-commands test-plain test-beside test-charts test-lab test-times nightly play mutations same pictures site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity whatif clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
@@ -115,7 +115,7 @@ RIGHTS := $(CURDIR)/bin/rights
 
 test nightly: export SPOTTER_SEED ?= $(shell date +%s)
 test nightly: export SPOTTER := $(CURDIR)/$(BIN)
-test test-alone test-raced test-plain test-lab nightly e2e: export SPOTTER_RIGHTS_USED := $(RIGHTS)
+test test-alone test-raced test-raced-commands test-plain test-charts test-lab nightly e2e: export SPOTTER_RIGHTS_USED := $(RIGHTS)
 test nightly: export SPOTTER_TESTENV := required
 test: build test-tools $(RIGHTS)/begun ## build what tests need, then go vet and all tests
 	@rm -rf $(TIMES)
@@ -124,7 +124,7 @@ test: build test-tools $(RIGHTS)/begun ## build what tests need, then go vet and
 	@$(COMPILE) build -race $(shell $(GO) list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
 	cd $(LAB) && $(COMPILE) vet ./...
 	@if [ -e bin/libonnxruntime.so.1 ]; then export SPOTTER_MODELS=required; fi; failed=0; \
-	$(MAKE) -k -j2 --no-print-directory test-raced test-computing || failed=1; \
+	$(MAKE) -k -j4 --no-print-directory test-raced test-raced-commands test-plain test-beside || failed=1; \
 	$(MAKE) --no-print-directory test-alone || failed=1; \
 	$(MAKE) --no-print-directory test-rights || failed=1; \
 	$(GO) run ./.ci/tools/testsummary $(TIMES)/*.json || failed=1; exit $$failed
@@ -153,29 +153,36 @@ check: ## go vet and the quick tests, within three minutes
 $(RIGHTS)/begun:
 	@mkdir -p $(RIGHTS) && touch $@
 
-test-computing:
-	@$(MAKE) -k --no-print-directory test-plain test-lab
+# test-beside runs what mostly waits for programs and servers, or computes on one processor.
+test-beside:
+	@$(MAKE) -k --no-print-directory test-charts test-lab
 
 test-alone:
 	@mkdir -p $(TIMES)
 	$(call gotestsum,alone) --packages '$(COMMANDS)' -- -vet=off -run '^TestRunKarpenter$$' -timeout 20m
 
 # A program under the race detector would wait a second at its end.
-test-raced: export GORACE ?= atexit_sleep_ms=100
-test-raced: export RAPID_CHECKS ?= 30
+test-raced test-raced-commands: export GORACE ?= atexit_sleep_ms=100
+test-raced test-raced-commands: export RAPID_CHECKS ?= 30
 test-raced:
 	@mkdir -p $(TIMES)
 	@failed=0; $(call gotestsum,raced) --packages '$(RACED)' -- -vet=off -race -skip '$(PLAIN_TESTS)' -timeout 40m || failed=1; \
-	$(call gotestsum,raced-commands) --packages '$(COMMANDS)' -- -vet=off -race -run '$(RACED_COMMANDS)' -timeout 20m || failed=1; \
 	$(call gotestsum,raced-mixed) --packages '$(MIXED)' -- -vet=off -race -run '$(RACED_TESTS)' -timeout 20m || failed=1; exit $$failed
+
+test-raced-commands:
+	@mkdir -p $(TIMES)
+	@$(call gotestsum,raced-commands) --packages '$(COMMANDS)' -- -vet=off -race -run '$(RACED_COMMANDS)' -timeout 20m
 
 test-plain: export RAPID_CHECKS ?= 50
 test-plain:
 	@mkdir -p $(TIMES)
 	@failed=0; nice $(call gotestsum,plain) --packages '$(PURE) $(MIXED) ./.ci/tools/testsummary ./.ci/tools/mutations' -- -vet=off -timeout 30m || failed=1; \
 	nice $(call gotestsum,plain-commands) --packages '$(COMMANDS)' -- -vet=off -skip '$(RACED_COMMANDS)' -timeout 30m || failed=1; \
-	nice $(call gotestsum,plain-live) --packages ./live -- -vet=off -run '$(PLAIN_TESTS)' -timeout 30m || failed=1; \
-	nice $(call gotestsum,plain-apart) --packages '$(APART)' -- -vet=off -timeout 30m || failed=1; exit $$failed
+	nice $(call gotestsum,plain-live) --packages ./live -- -vet=off -run '$(PLAIN_TESTS)' -timeout 30m || failed=1; exit $$failed
+
+test-charts:
+	@mkdir -p $(TIMES)
+	@$(call gotestsum,plain-apart) --packages '$(APART)' -- -vet=off -timeout 30m
 
 # test-lab tests the module of spotter-lab, plain, and once more with the race detector
 # what draws or trains at once.

@@ -297,7 +297,7 @@ func (n *nodePoolSteerer) widen(ctx context.Context, w *poolView) error {
 
 // inForce reports to the sink that the NodePools follow t.
 func (n *nodePoolSteerer) inForce(pool string, t *steering) {
-	n.sink.SetSteer(pool, policy.SteerState{Set: true, Share: t.Share, Since: t.Since})
+	n.sink.SetSteer(pool, t.state())
 }
 
 // conflict converts the error of a write. It returns a Held if another manager owns a field, or if

@@ -42,6 +42,11 @@ func steeringOf(s *policy.Snapshot, x *policy.Steer) steering {
 	return t
 }
 
+// state returns t as the last steer of its pool.
+func (t *steering) state() policy.SteerState {
+	return policy.SteerState{Set: true, Share: t.Share, Exact: t.Exact, Fallback: t.Fallback, Since: t.Since}
+}
+
 // same reports whether t and u are equal, apart from Since.
 func (t *steering) same(u *steering) bool {
 	a, b := *t, *u

@@ -109,7 +109,7 @@ func handler[T any](see func(was, is *T), drop func(*T)) toolscache.ResourceEven
 func (i *informer) nodePoolSeen(was, n *karpv1.NodePool) {
 	pool := ownerOf(n)
 	if t, ok := readSteering(n.Annotations[SteerAnnotation]); ok && n.Labels[PoolLabel] != "" {
-		i.sink.SetSteer(pool, policy.SteerState{Set: true, Share: t.Share, Since: t.Since})
+		i.sink.SetSteer(pool, t.state())
 	}
 	if was != nil && ownerOf(was) == pool {
 		return
