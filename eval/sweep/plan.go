@@ -94,9 +94,10 @@ func (v *Value) UnmarshalJSON(raw []byte) error {
 			return err
 		}
 	}
-	if *v = Value(text); text == "" {
+	if text == "" {
 		return errors.New("it is empty")
 	}
+	*v = Value(text)
 	return nil
 }
 
@@ -106,7 +107,7 @@ const (
 	conditionsMax = 50
 	freshDefault  = 20
 	freshMax      = 1000
-	rungsMost     = 3
+	rungsMax      = 3
 )
 
 // ReadPlan parses a plan. Its errors name the file, the field and the value.
@@ -132,8 +133,8 @@ func ReadPlan(file string, data []byte) (*Plan, error) {
 		{s.Scenario != "", "must be set%s", "", "spec.scenario"},
 		{s.Policy != "", "must be set%s", "", "spec.policy"},
 		{len(s.Parameters) > 0, "names nothing to choose%s", "", "spec.parameters"},
-		{s.Rungs >= 0 && s.Rungs <= rungsMost, "%s is not from 1 to 3", fmt.Sprint(s.Rungs), "spec.rungs"},
-		{s.Fresh >= 0 && s.Fresh <= freshMax, "%s is not from 1 to 1000", fmt.Sprint(s.Fresh), "spec.fresh"},
+		{s.Rungs >= 0 && s.Rungs <= rungsMax, "%s is not from 0 to 3", fmt.Sprint(s.Rungs), "spec.rungs"},
+		{s.Fresh >= 0 && s.Fresh <= freshMax, "%s is not from 0 to 1000", fmt.Sprint(s.Fresh), "spec.fresh"},
 	} {
 		if !x.good {
 			fail(x.format, x.value, strings.Split(x.path, ".")...)
@@ -159,8 +160,11 @@ func ReadPlan(file string, data []byte) (*Plan, error) {
 	if n := s.count(); n > pointsMax {
 		fail("are %d candidates, more than 1000", n, "spec", "parameters")
 	}
-	s.Rungs, s.Fresh = orDefault(s.Rungs, rungsMost), orDefault(s.Fresh, freshDefault)
-	return p, errors.Join(errs...)
+	if len(errs) > 0 {
+		return nil, scenarios.InOrder(errs)
+	}
+	s.Rungs, s.Fresh = orDefault(s.Rungs, rungsMax), orDefault(s.Fresh, freshDefault)
+	return p, nil
 }
 
 func orDefault(n, otherwise int) int {
@@ -201,11 +205,15 @@ func (a *Axis) read(condition bool) (where string, err error) {
 		return "set", errors.New("must be set: conditions are fields of the scenario")
 	case condition && a.Parameter != "":
 		return "parameter", fmt.Errorf("%q: conditions are fields of the scenario, and no policy's", a.Parameter)
-	case (a.Parameter == "") == (a.Set == ""):
+	case a.Parameter == "" && a.Set == "":
+		return "set", errors.New("must be set, or else parameter")
+	case a.Parameter != "" && a.Set != "":
 		return "set", fmt.Errorf("%q is set together with parameter %q: set one of the two", a.Set, a.Parameter)
 	case strings.ContainsAny(a.Parameter, ":=,"):
 		return "parameter", fmt.Errorf("%q is not the name of a parameter", a.Parameter)
-	case (len(a.Values) == 0) == (a.Range == ""):
+	case len(a.Values) == 0 && a.Range == "":
+		return "values", errors.New("must be set, or else range")
+	case len(a.Values) > 0 && a.Range != "":
 		return "range", fmt.Errorf("%q is set together with %d values: set one of the two", a.Range, len(a.Values))
 	}
 	for i, v := range a.Values {

@@ -148,7 +148,7 @@ func (h *heat) run(ctx context.Context) error {
 		h.race.Candidates = append(h.race.Candidates, Row{Candidate: h.field[i]})
 	}
 	// The fresh seeds must not depend on the rung at which the race ends.
-	all := eval.Following(h.Seeds, len(h.Seeds)*(1<<(rungsMost-1)-1))
+	all := eval.Following(h.Seeds, len(h.Seeds)*(1<<(rungsMax-1)-1))
 	if all != nil {
 		h.race.FreshSeeds = eval.Following(all, h.Plan.Spec.Fresh)
 	}
@@ -179,7 +179,7 @@ func (h *heat) run(ctx context.Context) error {
 	rate := errorRate / float64(h.of)
 	h.race.Fresh, h.race.FreshAsItIs = h.fresh(h.race.Chosen, rate), h.fresh(0, rate)
 	slices.SortStableFunc(h.runs, func(a, b Run) int {
-		later := func(r *Run) int { return (r.Rung + rungsMost) % (rungsMost + 1) }
+		later := func(r *Run) int { return (r.Rung + rungsMax) % (rungsMax + 1) }
 		return cmp.Or(cmp.Compare(later(&a), later(&b)), cmp.Compare(a.Candidate, b.Candidate),
 			cmp.Compare(a.CaseIndex, b.CaseIndex), cmp.Compare(a.Seed, b.Seed))
 	})
