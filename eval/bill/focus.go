@@ -65,7 +65,9 @@ func (l *Line) unitPrice() policy.Money {
 }
 
 // list returns the cost of the quantity at the public price.
-func (l *Line) list() policy.Money { return part(l.unitPrice(), l.quantity, nanoHours) }
+func (l *Line) list() policy.Money {
+	return policy.Money(mulDiv(int64(l.unitPrice()), l.quantity, nanoHours))
+}
 
 // Focus returns the rows of u with the columns of FOCUS, for periods of length every. The billed
 // costs of the rows of nodes sum to the bill; with the purchases they sum to the bill and the fees
@@ -78,9 +80,9 @@ func (u *Usage) Focus(every time.Duration) ([]Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := focus{u: u, payers: make([]int, len(u.Markets))}
+	f := focus{u: u, commitmentOf: make([]int, len(u.Markets))}
 	for m := range u.Markets {
-		if f.payers[m], err = u.payer(policy.MarketID(m)); err != nil && u.bought(policy.MarketID(m)) {
+		if f.commitmentOf[m], err = u.commitmentOf(policy.MarketID(m)); err != nil && u.bought(policy.MarketID(m)) {
 			return nil, err
 		}
 	}
@@ -128,9 +130,9 @@ func (u *Usage) bought(m policy.MarketID) bool {
 
 // A focus builds the rows of a bill.
 type focus struct {
-	u      *Usage
-	payers []int // by market: index of the commitment that covers it, -1 for none
-	lines  []Line
+	u            *Usage
+	commitmentOf []int // by market: index of the commitment that covers it, -1 for none
+	lines        []Line
 }
 
 // period adds the rows of one period.
@@ -141,7 +143,7 @@ func (f *focus) period(p billing.Span, charges []Charge) {
 		c := &u.Commitments[i]
 		s := &shares[i]
 		s.fee, s.length = u.fee(c, p), p.Clip(u.Window).Length()
-		s.all = int64(part(policy.Money(hours(s.length)), c.Amount, scaleOf(c)))
+		s.all = mulDiv(nanoHoursOf(s.length), c.Amount, scaleOf(c))
 	}
 	for i := range charges {
 		f.node(p, &charges[i], shares)
@@ -149,9 +151,9 @@ func (f *focus) period(p billing.Span, charges []Charge) {
 	for i := range u.Commitments {
 		c, s := &u.Commitments[i], &shares[i]
 		f.lines = append(f.lines, Line{u: u, kind: linePurchase, period: p, commitment: c, billed: s.fee,
-			quantity: hours(s.length), units: s.all})
+			quantity: nanoHoursOf(s.length), units: s.all})
 		rest := s.all - s.used
-		if quantity := int64(part(policy.Money(hours(s.length)), rest, s.all)); quantity > 0 {
+		if quantity := mulDiv(nanoHoursOf(s.length), rest, s.all); quantity > 0 {
 			f.lines = append(f.lines, Line{u: u, kind: lineUnused, period: p, commitment: c, effective: s.fee - s.given,
 				quantity: quantity, units: rest})
 		}
@@ -161,10 +163,10 @@ func (f *focus) period(p billing.Span, charges []Charge) {
 // node adds the rows of one node in a period: the part that must be paid, the part that a
 // commitment covers, and the node's fees.
 func (f *focus) node(p billing.Span, c *Charge, shares []share) {
-	u, node, all := f.u, &f.u.Nodes[c.Node], hours(c.Time)
+	u, node, all := f.u, &f.u.Nodes[c.Node], nanoHoursOf(c.Time)
 	open := all
 	if c.Spared > 0 {
-		open = int64(part(policy.Money(all), int64(c.Billed), int64(c.Billed+c.Spared)))
+		open = mulDiv(all, int64(c.Billed), int64(c.Billed+c.Spared))
 	}
 	if c.Billed > 0 {
 		open = max(open, 1) // a billed amount needs a positive quantity
@@ -174,8 +176,8 @@ func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 			quantity: open})
 	}
 	if covered := all - open; covered > 0 {
-		k := f.payers[node.Market]
-		used := u.used(&u.Commitments[k], c)
+		k := f.commitmentOf[node.Market]
+		used := u.unitsUsed(&u.Commitments[k], c)
 		f.lines = append(f.lines, Line{u: u, kind: lineCovered, period: p, node: node, commitment: &u.Commitments[k],
 			effective: shares[k].take(used), quantity: covered, units: used})
 	}
@@ -185,7 +187,7 @@ func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 		billed   policy.Money
 		quantity int64
 	}{{lineFee, c.Fees.Fee, all}, {lineVolumes, c.Fees.Volumes, all}, {lineCredits, c.Fees.Credits,
-		int64(part(c.Fees.Credits, nanoHours, int64(max(1, surplus))))}} {
+		mulDiv(int64(c.Fees.Credits), nanoHours, int64(max(1, surplus)))}} {
 		if x.billed > 0 {
 			f.lines = append(f.lines, Line{u: u, kind: x.kind, period: p, node: node, billed: x.billed, effective: x.billed,
 				quantity: x.quantity})
@@ -205,7 +207,7 @@ type share struct {
 // never exceed the fee, and are the whole fee once the commitment is fully used.
 func (s *share) take(used int64) policy.Money {
 	s.used = min(s.used+used, s.all)
-	given := part(s.fee, s.used, s.all)
+	given := policy.Money(mulDiv(int64(s.fee), s.used, s.all))
 	more := given - s.given
 	s.given = given
 	return more

@@ -225,7 +225,7 @@ func (l *Line) committed() (int64, bool) {
 	case l.commitment == nil:
 		return 0, false
 	case l.commitment.Unit == policy.CoverDollars:
-		return int64(part(l.commitment.Fee, l.units, l.commitment.Amount)), true
+		return mulDiv(int64(l.commitment.Fee), l.units, l.commitment.Amount), true
 	}
 	return l.units, true
 }

@@ -193,9 +193,7 @@ func toneOf(r *eval.Report) Tone {
 
 // demandsOf describes how many runs failed, and how many gates passed.
 func demandsOf(r *eval.Report) (parts []string) {
-	if n := r.Missing(); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s broke", figures.Integer(n), figures.Count(len(r.Runs), "run")))
-	}
+	parts = brokenRuns(r)
 	switch failed, _ := gatesByResult(r); {
 	case len(failed) > 0:
 		parts = append(parts, fmt.Sprintf("%s of %s failed", figures.Integer(len(failed)),

@@ -12,12 +12,12 @@ import (
 // nothing to find; if they do, this search finds out whether it is also true for whole pods. It is
 // exact: values and limit are integers.
 type filling struct {
-	requests [][resources]int64 // per taker
-	apart    [][]bool           // per set and taker: a node can run one pod of the set
-	value    []int64            // value of a pod, per taker
-	limit    int64              // cost of the node, in the unit of value
-	left     [resources]int64
-	used     []bool // per set
+	requests  [][resources]int64 // per taker
+	exclusive [][]bool           // per set and taker: a node can run one pod of the set
+	value     []int64            // value of a pod, per taker
+	limit     int64              // cost of the node, in the unit of value
+	left      [resources]int64
+	used      []bool // per set
 
 	// order lists the takers in descending order of value per weighted request. weight is the
 	// weight of a unit of each resource, taken the weighted request of a pod of each taker, and
@@ -48,8 +48,8 @@ const fillingSteps = 20_000
 // false if it stopped early, in which case such a set may exist.
 func (f *filling) search(k *nodeKind, value []int64, limit int64) (pods []int32, ok bool) {
 	n := len(k.takers)
-	f.requests, f.apart, f.value, f.limit, f.left = k.requests, k.apart, value, limit, k.free
-	f.used = scratch.Zeroed(f.used, len(k.apart))
+	f.requests, f.exclusive, f.value, f.limit, f.left = k.requests, k.exclusive, value, limit, k.free
+	f.used = scratch.Zeroed(f.used, len(k.exclusive))
 	f.count, f.found, f.taken = scratch.Zeroed(f.count, n), scratch.Zeroed(f.found, n), scratch.Zeroed(f.taken, n)
 	f.most, f.steps = limit, 0
 	f.weigh(n)
@@ -164,7 +164,7 @@ func (f *filling) fits(i int) int64 {
 			n = min(n, max(0, f.left[r])/q)
 		}
 	}
-	for s, set := range f.apart {
+	for s, set := range f.exclusive {
 		if set[i] {
 			n = min(n, 1)
 			if f.used[s] {
@@ -177,7 +177,7 @@ func (f *filling) fits(i int) int64 {
 
 // mark sets whether the sets of taker i have their pod, if any is true.
 func (f *filling) mark(i int, any, used bool) {
-	for s, set := range f.apart {
+	for s, set := range f.exclusive {
 		if any && set[i] {
 			f.used[s] = used
 		}

@@ -39,12 +39,12 @@ type nodeKind struct {
 	// the pods must be at most 1. Coefficients are rounded down.
 	rows [][]float64
 
-	// free, requests and apart are the exact constraints for whole pods: the capacity available to
+	// free, requests and exclusive are the exact constraints for whole pods: the capacity available to
 	// pods, the requests of a pod of each taker, and the sets of takers of which a node can run at
 	// most one pod in total.
-	free     [resources]int64
-	requests [][resources]int64
-	apart    [][]bool
+	free      [resources]int64
+	requests  [][resources]int64
+	exclusive [][]bool
 
 	// larger are the kinds that can run every set of pods that this kind can run. This kind is not
 	// needed if one of them costs at most as much.
@@ -186,10 +186,10 @@ func (o *Oracle) newKind(s *site) nodeKind {
 		}
 		k.rows = appendRows(k.rows, asked, free)
 	}
-	for _, apart := range o.apart {
+	for _, exclusive := range o.exclusive {
 		row, set := make([]float64, len(k.takers)), make([]bool, len(k.takers))
 		for i, class := range k.takers {
-			if set[i] = slices.Contains(apart, o.classes[class]); set[i] {
+			if set[i] = slices.Contains(exclusive, o.classes[class]); set[i] {
 				row[i] = 1
 			}
 		}
@@ -197,7 +197,7 @@ func (o *Oracle) newKind(s *site) nodeKind {
 			return slices.Equal(x,
 				row)
 		}) {
-			k.rows, k.apart = append(k.rows, row), append(k.apart, set)
+			k.rows, k.exclusive = append(k.rows, row), append(k.exclusive, set)
 		}
 	}
 	k.requests = requests

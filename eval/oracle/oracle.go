@@ -71,8 +71,8 @@ type Oracle struct {
 	window   billing.Span
 	fees     []policy.Money // by market: the lowest fees of a node in any pool
 
-	sites []site
-	apart [][]int
+	sites     []site
+	exclusive [][]int // sets of workloads that share no node
 
 	// classes groups the workloads with equivalent pods; each is represented by the first of its
 	// workloads. classOf is the class of each workload.
@@ -105,7 +105,7 @@ func New(w *scenarios.BoundScenario) (*Oracle, error) {
 		o.value = append(o.value, o.missing(i))
 	}
 	o.findSites()
-	o.findApart()
+	o.findExclusiveSets()
 	o.findClasses()
 	o.readServices()
 	o.readJobs()

@@ -97,7 +97,7 @@ func (o *Oracle) alike(a, b int) bool {
 	t := o.scenario.Templates
 	return vector(&t[a].Requests) == vector(&t[b].Requests) && o.value[a] == o.value[b] &&
 		!slices.ContainsFunc(o.sites, func(s site) bool { return s.takes[a] != s.takes[b] }) &&
-		!slices.ContainsFunc(o.apart, func(set []int) bool { return slices.Contains(set, a) != slices.Contains(set, b) })
+		!slices.ContainsFunc(o.exclusive, func(set []int) bool { return slices.Contains(set, a) != slices.Contains(set, b) })
 }
 
 // holds reports whether requests fit into free. Resources that are not requested are not compared.

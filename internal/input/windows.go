@@ -52,7 +52,7 @@ const (
 func (o *opened) weekly(sc *scenarios.Scenario, stride time.Duration) policy.Time {
 	from, to := o.span()
 	start := midnight(from.Add(sc.WarmUp))
-	if sc.CoveredBy(o.path, from, to, start.Add((weeksDefault-1)*stride)) != nil {
+	if sc.CheckCovered(start.Add((weeksDefault-1)*stride), o.path, from, to) != nil {
 		return 0
 	}
 	return start

@@ -131,6 +131,19 @@ func TestRule01Adopted(t *testing.T) {
 	}
 }
 
+// TestRule01AdoptedUndecodable: an adopted NodePool that cannot be decoded is an error, since a second
+// NodePool beside it would buy for the same pods.
+func TestRule01AdoptedUndecodable(t *testing.T) {
+	theirs := unstructured.Unstructured{Object: object{"spec": object{"weight": "heavy"}}}
+	theirs.SetName("batch")
+	theirs.SetAnnotations(map[string]string{AdoptAnnotation: "web"})
+	view := &poolView{s: &policy.Snapshot{}, pool: &policy.Pool{Name: "web"}, live: []unstructured.Unstructured{theirs}}
+	x, _, err := (&nodePoolSteerer{}).change(view, policy.Spot, target{})
+	if x != nil || err == nil || !strings.Contains(err.Error(), "NodePool batch") {
+		t.Errorf("edit %+v, %v", x, err)
+	}
+}
+
 // TestRestoreAdopted: what was written of an adopted NodePool goes, so that it is as before,
 // but for what another manager has set to the same.
 func TestRestoreAdopted(t *testing.T) {
@@ -177,7 +190,7 @@ func TestRule01FieldConflict(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
 	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
-	theirs := manifest("web-spot", capacityPool(), half{weight: 77}, fixedTemplate(b.nodePool("web-spot")),
+	theirs := manifest("web-spot", capacityPool(), target{weight: 77}, fixedTemplate(b.nodePool("web-spot")),
 		Requirements("spot", []Offer{{"theirs", "z"}}, nil))
 	err := b.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("argocd"), client.ForceOwnership)
 	if err != nil {

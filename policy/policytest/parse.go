@@ -184,3 +184,24 @@ func options(words []string) []option {
 	}
 	return list
 }
+
+// check returns an error if the value is none of the given ones.
+func (o option) check(values ...string) error {
+	if !slices.Contains(values, o.value) {
+		return fmt.Errorf("%s: %q is unknown", o.key, o.value)
+	}
+	return nil
+}
+
+// named returns the value from first to last whose name is text.
+func named[T interface {
+	~uint8
+	String() string
+}](text string, first, last T) (T, error) {
+	for v := first; v <= last; v++ {
+		if v.String() == text {
+			return v, nil
+		}
+	}
+	return first, fmt.Errorf("%q is unknown", text)
+}
