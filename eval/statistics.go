@@ -78,6 +78,9 @@ type Summary struct {
 	Over string `json:"-"`
 
 	Windows
+
+	// left is true of a metric that JSON leaves out: see [Group.Only].
+	left bool
 }
 
 // MarshalJSON writes only n where there is no value.

@@ -3,6 +3,8 @@ package format
 import (
 	"encoding/json"
 	"io"
+	"reflect"
+	"slices"
 
 	"github.com/spotter-dev/spotter/eval"
 )
@@ -52,7 +54,7 @@ type jsonReport struct {
 	Groups []eval.Group `json:"groups"`
 	// With several scenarios, the figures over all of them. Nothing in it is summed.
 	Across *jsonAcrossScenarios `json:"across,omitempty"`
-	// Every run that ended, by case, seed and policy.
+	// Every run that ended, by case, seed and policy; empty with --no-runs.
 	Runs []eval.RunReport `json:"runs"`
 	// What a reader must know, in sentences.
 	Notes []string `json:"notes"`
@@ -131,8 +133,28 @@ type jsonAcrossScenarios struct {
 	Policies []eval.Across `json:"policies"`
 }
 
+// ReportType is the type of a report in JSON, of which JSON Schema can be made.
+func ReportType() reflect.Type { return reflect.TypeFor[jsonReport]() }
+
 // writeJSON writes the report as docs/reference-eval.md describes it.
-func writeJSON(w io.Writer, r *eval.Report) error {
+func writeJSON(w io.Writer, r *eval.Report) error { return encode(w, newReport(r)) }
+
+// writeJSON writes the part of the report that o selects.
+func (o Options) writeJSON(w io.Writer, r *eval.Report) error {
+	out := newReport(r)
+	if len(o.Metrics) > 0 {
+		out.Groups = slices.Clone(out.Groups)
+		for i := range out.Groups {
+			out.Groups[i] = out.Groups[i].Only(o.Metrics)
+		}
+	}
+	if o.NoRuns {
+		out.Runs = []eval.RunReport{}
+	}
+	return encode(w, out)
+}
+
+func newReport(r *eval.Report) *jsonReport {
 	c := &r.Config
 	out := jsonReport{
 		SchemaVersion: SchemaVersion, Version: c.Version, Invocation: c.Invocation,
@@ -157,7 +179,7 @@ func writeJSON(w io.Writer, r *eval.Report) error {
 	if across := r.Across(); across != nil {
 		out.Across = &jsonAcrossScenarios{len(r.Groups), across}
 	}
-	return encode(w, out)
+	return &out
 }
 
 // encode writes v as JSON for programs and readers.

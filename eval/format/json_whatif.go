@@ -1,6 +1,10 @@
 package format
 
-import "github.com/spotter-dev/spotter/eval"
+import (
+	"reflect"
+
+	"github.com/spotter-dev/spotter/eval"
+)
 
 // A jsonWhatIf is the whole output of `spotter whatif`.
 type jsonWhatIf struct {
@@ -39,6 +43,9 @@ type jsonWhatIfRow struct {
 	// What it does, in a sentence.
 	Words string `json:"words,omitempty"`
 }
+
+// WhatIfType is the type of [WhatIf], of which JSON Schema can be made.
+func WhatIfType() reflect.Type { return reflect.TypeFor[jsonWhatIf]() }
 
 // WhatIf returns r as it is written in JSON and YAML.
 func WhatIf(r *eval.WhatIf) any {

@@ -22,6 +22,11 @@ type Options struct {
 	// Details writes everything that was found, Wide all columns of tables, and Color the colours
 	// of a terminal.
 	Details, Wide, Color bool
+
+	// NoRuns leaves the single runs out of JSON and YAML. Of summaries and of medians of windows these
+	// then have Metrics alone, or all if Metrics is empty.
+	NoRuns  bool
+	Metrics []string
 }
 
 // defaultWidth is taken where the width of the terminal is not known.
