@@ -3,6 +3,7 @@ package eval
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -67,7 +68,32 @@ type Summaries []Summary
 
 // MarshalJSON writes the summary of each metric.
 func (v Summaries) MarshalJSON() ([]byte, error) {
-	return byMetric(func(m int) (any, bool) { return v[m], true })
+	return byMetric(func(m int) (any, bool) { return v[m], !v[m].left })
+}
+
+// Only returns a copy of g of which JSON has the metrics called names alone. Each must be one of
+// [Metrics].
+func (g Group) Only(names []string) Group {
+	keep := make([]bool, len(metrics))
+	for _, name := range names {
+		keep[mustMetric(name)] = true
+	}
+	g.Policies = slices.Clone(g.Policies)
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		p.Summaries, p.Windows = slices.Clone(p.Summaries), slices.Clone(p.Windows)
+		for m := range p.Summaries {
+			p.Summaries[m].left = !keep[m]
+		}
+		for w := range p.Windows {
+			medians := slices.Clone(p.Windows[w].Medians)
+			for m := range medians {
+				medians[m].Known = medians[m].Known && keep[m]
+			}
+			p.Windows[w].Medians = medians
+		}
+	}
+	return g
 }
 
 // byMetric encodes an object with the results of function of for each metric, in order. It omits

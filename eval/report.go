@@ -74,7 +74,7 @@ type PolicyReport struct {
 	Missing int `json:"missing"`
 	// Number of runs that were not finished.
 	Unfinished int `json:"unfinished"`
-	// A [Summary](#summary) of each metric.
+	// A [Summary](#summary) of each metric, or of those of --metrics.
 	Summaries Summaries `json:"metrics"`
 	// Medians over the seeds of each window.
 	Windows []WindowMedians `json:"windows"`

@@ -77,6 +77,9 @@ type Summary struct {
 	Over string `json:"-"`
 
 	Windows
+
+	// left is true of a metric that JSON leaves out: see [Group.Only].
+	left bool
 }
 
 // MarshalJSON encodes only n if there are no values.

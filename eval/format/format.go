@@ -68,9 +68,9 @@ func Write(w io.Writer, r *eval.Report, f Format, o Options) error {
 	case Table, Wide:
 		return AnswerOf(r).Write(w, o.of(f))
 	case JSON:
-		return writeJSON(w, r)
+		return o.writeJSON(w, r)
 	case YAML:
-		return asYAML(w, func(w io.Writer) error { return writeJSON(w, r) })
+		return asYAML(w, func(w io.Writer) error { return o.writeJSON(w, r) })
 	case Markdown:
 		return AnswerOf(r).Markdown(w)
 	case CSV:

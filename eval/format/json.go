@@ -3,6 +3,8 @@ package format
 import (
 	"encoding/json"
 	"io"
+	"reflect"
+	"slices"
 
 	"github.com/spotter-dev/spotter/eval"
 )
@@ -54,7 +56,7 @@ type jsonReport struct {
 	Groups []eval.Group `json:"groups"`
 	// With several scenarios, results over all of them. Nothing is summed over scenarios.
 	Across *jsonAcrossScenarios `json:"across,omitempty"`
-	// All finished runs, ordered by case, seed and policy.
+	// All finished runs, ordered by case, seed and policy. Empty with --no-runs.
 	Runs []eval.RunReport `json:"runs"`
 	// Remarks that readers must know, in sentences.
 	Notes []string `json:"notes"`
@@ -133,8 +135,28 @@ type jsonAcrossScenarios struct {
 	Policies []eval.Across `json:"policies"`
 }
 
+// ReportType is the type of a report in JSON, of which JSON Schema can be made.
+func ReportType() reflect.Type { return reflect.TypeFor[jsonReport]() }
+
 // writeJSON writes the report in the format of docs/reference-eval.md.
-func writeJSON(w io.Writer, r *eval.Report) error {
+func writeJSON(w io.Writer, r *eval.Report) error { return encode(w, newReport(r)) }
+
+// writeJSON writes the part of the report that o selects.
+func (o Options) writeJSON(w io.Writer, r *eval.Report) error {
+	out := newReport(r)
+	if len(o.Metrics) > 0 {
+		out.Groups = slices.Clone(out.Groups)
+		for i := range out.Groups {
+			out.Groups[i] = out.Groups[i].Only(o.Metrics)
+		}
+	}
+	if o.NoRuns {
+		out.Runs = []eval.RunReport{}
+	}
+	return encode(w, out)
+}
+
+func newReport(r *eval.Report) *jsonReport {
 	c := &r.Config
 	out := jsonReport{
 		SchemaVersion: SchemaVersion, Version: c.Version, Invocation: c.Invocation,
@@ -159,7 +181,7 @@ func writeJSON(w io.Writer, r *eval.Report) error {
 	if across := r.Across(); across != nil {
 		out.Across = &jsonAcrossScenarios{len(r.Groups), across}
 	}
-	return encode(w, out)
+	return &out
 }
 
 // encode writes v as indented JSON.

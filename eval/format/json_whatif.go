@@ -1,6 +1,10 @@
 package format
 
-import "github.com/spotter-dev/spotter/eval"
+import (
+	"reflect"
+
+	"github.com/spotter-dev/spotter/eval"
+)
 
 // A jsonWhatIf is the complete output of `spotter whatif`.
 type jsonWhatIf struct {
@@ -40,7 +44,10 @@ type jsonWhatIfRow struct {
 	Words string `json:"words,omitempty"`
 }
 
-// WhatIf returns r in the form that is encoded as JSON and YAML.
+// WhatIfType is the type of [WhatIf], of which JSON Schema can be made.
+func WhatIfType() reflect.Type { return reflect.TypeFor[jsonWhatIf]() }
+
+// WhatIf returns r as it is written in JSON and YAML.
 func WhatIf(r *eval.WhatIf) any {
 	out := jsonWhatIf{
 		Scenario: r.Config.Cases[0].Scenario, Windows: len(r.Config.Cases), Seeds: r.Config.Seeds, Runs: len(r.Runs), Confidence: r.Level,

@@ -21,6 +21,11 @@ type Options struct {
 
 	// Details adds all details, Wide all columns of tables, and Color ANSI colours.
 	Details, Wide, Color bool
+
+	// NoRuns leaves the single runs out of JSON and YAML. Of summaries and of medians of windows these
+	// then have Metrics alone, or all if Metrics is empty.
+	NoRuns  bool
+	Metrics []string
 }
 
 // defaultWidth is the assumed width of a terminal whose width is unknown.

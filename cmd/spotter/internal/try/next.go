@@ -2,6 +2,7 @@ package try
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spotter-dev/spotter/internal/cli"
@@ -46,7 +47,8 @@ func (t *trial) next(seen *sight, r *result, p *poolPlan) step {
 	return step{Do: "nothing: this cluster has nothing to gain worth a change"}
 }
 
-// shadow returns the step of running Spotter in shadow mode.
+// shadow returns the step of running Spotter in shadow mode. Without files, its first command writes
+// them.
 func (t *trial) shadow(seen *sight, ours *row, p *poolPlan) step {
 	s := step{Do: fmt.Sprintf("let Spotter show on the cluster itself what it would do, to pay %s less than today. In shadow it touches no node:", figures.Percent(-ours.Change, 1))}
 	apply := "kubectl apply -f " + cli.Shell([]string{t.folder.pools()})
@@ -56,11 +58,26 @@ func (t *trial) shadow(seen *sight, ours *row, p *poolPlan) step {
 	if seen.Installed {
 		s.Commands = []string{apply, "spotter run --leader-elect=false --backends " + strings.Join(p.backends, ",") +
 			" --region " + p.regions}
-		return s
+		return t.withFiles(s)
 	}
 	s.Commands = []string{
 		"helm install spotter oci://ghcr.io/spotter-dev/charts/spotter --namespace spotter --create-namespace --set 'backends={" + strings.Join(p.backends, ",") + "},aws.regions={" + p.regions + "}'",
 		apply,
 	}
+	return t.withFiles(s)
+}
+
+// withFiles adds the call that writes the files to s, unless they are written.
+func (t *trial) withFiles(s step) step {
+	if !t.folder.none {
+		return s
+	}
+	words := []string{"spotter"}
+	for _, word := range t.p.Args {
+		if !strings.HasPrefix(word, "--no-files") {
+			words = append(words, word)
+		}
+	}
+	s.Commands = slices.Insert(s.Commands, 0, cli.Shell(words))
 	return s
 }
