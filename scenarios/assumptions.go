@@ -43,8 +43,8 @@ func (x *selection) assumptions(sc *Scenario) []string {
 				sc.Reserve.Short(), from))
 	}
 	if sc.AzureAllocationFailures {
-		all = append(all, "launches of nodes of Azure: attempts fail as modelled (market.azureAllocationFailures): 42% of them, "+
-			"nearly all for the quota of a family")
+		all = append(all, "launches of nodes of Azure: attempts fail as modelled (market.azureAllocationFailures): "+
+			"42% of them, nearly all for the quota of a family")
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(x.places)) {
 		at := x.places[cluster]

@@ -166,8 +166,8 @@ func (r *poolReader) readRef() {
 	switch group, known := classGroups[ref.Kind]; {
 	case !known:
 		r.fail(refPath("kind")[1:],
-			"nodes of kind %q are not simulated; those of an EC2NodeClass, a NodeClass of EKS Auto Mode, an AKSNodeClass, a GCENodeClass or a KWOKNodeClass are",
-			ref.Kind)
+			"nodes of kind %q are not simulated; those of an EC2NodeClass, a NodeClass of EKS Auto Mode, an AKSNodeClass, "+
+				"a GCENodeClass or a KWOKNodeClass are", ref.Kind)
 	case ref.Group != group:
 		r.fail(refPath("group")[1:], "%q of kind %s, want %q", ref.Group, ref.Kind, group)
 	case ref.Name == "":

@@ -24,8 +24,8 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/azure/fake"
+	"github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
-	"github.com/spotter-dev/spotter/test/karpenter"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -231,7 +231,7 @@ func TestAzureShadow(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "try")
 	reader := testenv.Kubeconfig(t, c.env.User(t, "reader", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}))
 	code, stdout, stderr := call(t, "try", "--dir", dir, "--kubeconfig", reader)
-	if code != cli.ExitOK || strings.Contains(stdout, "synthetic") || !strings.Contains(stdout, "3 nodes, all on Spot") {
+	if code != cli.ExitOK || strings.Contains(stdout, "synthetic") || !strings.Contains(stdout, "about $201 a month for 3 nodes, all Spot") {
 		t.Errorf("try: exit code %d\n%s%s", code, stdout, stderr)
 	}
 }

@@ -186,8 +186,13 @@ func (p *Prices) read(ctx context.Context, wanted map[spotMarket]bool, now time.
 
 // nameOfProvider returns the name of a provider in its own spelling.
 func nameOfProvider(provider string) string {
-	if name, known := map[string]string{policy.AWS: "AWS", policy.Azure: "Azure", policy.Rackspace: "Rackspace"}[provider]; known {
-		return name
+	switch provider {
+	case policy.AWS:
+		return "AWS"
+	case policy.Azure:
+		return "Azure"
+	case policy.Rackspace:
+		return "Rackspace"
 	}
 	return provider
 }

@@ -66,7 +66,8 @@ func (t *trial) shadow(seen *sight, ours *row, p *poolPlan) step {
 		return s
 	}
 	s.Commands = []string{
-		"helm install spotter oci://ghcr.io/spotter-dev/charts/spotter --namespace spotter --create-namespace --set 'backends={" + strings.Join(p.backends, ",") + "}" + values + "'",
+		"helm install spotter oci://ghcr.io/spotter-dev/charts/spotter --namespace spotter --create-namespace --set 'backends={" +
+			strings.Join(p.backends, ",") + "}" + values + "'",
 		apply,
 	}
 	return s
