@@ -156,7 +156,7 @@ func TestWantedTypes(t *testing.T) {
 	}
 }
 
-// Rows that are no price of a node-hour in dollars in this region are left out and counted, and the
+// Rows without a price of a node-hour in dollars in this region are left out and counted, and the
 // others are used.
 func TestInvalidRows(t *testing.T) {
 	spotOf := func(change func(*fake.Meter)) []fake.Meter {
@@ -303,7 +303,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// A book with the feed offers the markets, keeps the price of a type that is no longer listed until
+// A book with the feed offers the markets, keeps the price of a type after it left the list until
 // it is too old, and reads nothing more often than it must.
 func TestBook(t *testing.T) {
 	f := newFixture(t, nil, slices.Concat(fake.Size("westeurope", d8, 0.46, 0.08, spring),

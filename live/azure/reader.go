@@ -34,7 +34,7 @@ func NewReader(c Config) (*Reader, error) {
 func requestsFor(n int) int { return (n + typesPerRequest - 1) / typesPerRequest }
 
 // Prices returns the prices in a region that are in force at now: of the given types, or of all if
-// there are none. A list of which a page is missing is an error and not a shorter list.
+// types is empty. A list of which a page is missing is an error and not a shorter list.
 func (r *Reader) Prices(ctx context.Context, region string, types []string, now policy.Time) (List, error) {
 	what := "reading the Azure prices of " + region
 	base := fmt.Sprintf("serviceName eq 'Virtual Machines' and priceType eq '%s' and armRegionName eq %s",

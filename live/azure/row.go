@@ -32,7 +32,7 @@ type row struct {
 // (skypilot-org/skypilot, sky/catalog/data_fetchers/fetch_azure.py).
 var otherProducts = []string{" Win", "Cloud Services", "CloudServices", "Dedicated Host"}
 
-// otherMeters are suffixes of the names of SKUs and meters that are no virtual machine on demand or
+// otherMeters are suffixes of the names of SKUs and meters of other purchase options than on demand and
 // Spot. Low Priority machines are bought through Azure Batch only.
 var otherMeters = []string{" Low Priority", " Expired", " Dedicated Host"}
 

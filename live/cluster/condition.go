@@ -54,8 +54,8 @@ func (m *Marks) condition(c *corev1.NodeCondition) {
 	}
 }
 
-// reclaim records that the provider takes the machine at a deadline, or, if there is none, lead
-// after the mark. The earliest of several ends counts.
+// reclaim records that the provider takes the machine at a deadline, or lead after the mark if
+// the deadline is zero. The earliest of several ends counts.
 func (m *Marks) reclaim(marked, deadline time.Time, lead time.Duration) {
 	at := policy.Time(0)
 	if !marked.IsZero() {

@@ -50,7 +50,7 @@ func capacityNamed(name string) policy.CapacityType {
 	return policy.OnDemand
 }
 
-// first returns the first group of the first match, empty if there is none.
+// first returns the first group of the first match, empty if nothing matches.
 func first(x *regexp.Regexp, message string) string {
 	if m := x.FindStringSubmatch(message); m != nil {
 		return m[1]

@@ -132,7 +132,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// page returns the page that a request asks for.
+// page returns the requested page.
 func (s *Server) page(r *http.Request, q url.Values) ([]byte, error) {
 	matches, err := parse(q.Get("$filter"))
 	if err != nil {

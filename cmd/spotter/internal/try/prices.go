@@ -184,8 +184,8 @@ func (s *staged) bind() error {
 }
 
 // recorded returns the prices that AWS published in the last eight days for the markets of the
-// pools, or those of Azure for a cluster without nodes on AWS. It returns nil and the reason if
-// there are none.
+// pools, or those of Azure for a cluster without nodes on AWS. Without prices it returns nil and
+// the reason.
 func (t *trial) recorded(ctx context.Context, taken *capture.Captured) (*trace.Trace, string) {
 	regions := taken.Regions(catalog.AWS)
 	if at := taken.Regions(catalog.Azure); len(regions) == 0 && len(at) > 0 {
