@@ -47,7 +47,9 @@ func EvidenceOf(w *scenarios.BoundScenario) Evidence {
 			Reserve          policy.Money
 			Faults           []scenarios.Fault
 			Truth            *weather.Truth `json:",omitempty"`
-		}{w.TraceDigest, w.Start, w.StartCluster, w.Duration, w.WarmUp, w.Intensity, w.Slots, w.OnDemandShortages, reserveOf(w), w.Faults, truthOf(w)}),
+			Azure            bool           `json:",omitempty"`
+		}{w.TraceDigest, w.Start, w.StartCluster, w.Duration, w.WarmUp, w.Intensity, w.Slots, w.OnDemandShortages,
+			reserveOf(w), w.Faults, truthOf(w), w.AzureAllocationFailures}),
 		Demand: digestOf(struct {
 			ReadyGrace time.Duration
 			Workloads  []workloadDemand

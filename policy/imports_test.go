@@ -132,7 +132,7 @@ var architecture = []rule{
 	{pkg: "internal/bundles", ours: []string{"policy/...", "models/...", "internal/cli"}},
 	{pkg: "cmd/spotter/config", ours: []string{"policy/...", "models/...", "scenarios/...", "live/..."}},
 	{pkg: "cmd/spotter/internal/manifest"},
-	{pkg: "cmd/spotter/internal/access", ours: []string{"internal/cli", "live/aws"}},
+	{pkg: "cmd/spotter/internal/access", ours: []string{"internal/cli", "live/aws", "live/azure"}},
 	{pkg: "cmd/spotter/internal/mcp", ours: []string{"eval", "eval/stats", "internal/cli", "internal/input"}},
 	{pkg: "cmd/spotter/internal/progress", ours: []string{"eval", "internal/cli", "policy/figures"}},
 	{pkg: "cmd/spotter/internal/runner", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval",

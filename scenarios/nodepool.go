@@ -75,7 +75,7 @@ type ownPool struct {
 	NodePool
 
 	ref   karpv1.NodeClassReference
-	class *nodeClass // nil for nodes of a KWOKNodeClass
+	class *nodeClass // nil for nodes of other providers than AWS
 
 	// gpuNone reports that it may have no accelerators of the kind gpuLimited. gpuLimited is the
 	// kind of accelerator whose number is limited.
@@ -146,7 +146,14 @@ func (r *poolReader) fail(path []string, format string, args ...any) {
 
 // classGroups maps the supported kinds of node class to their API group.
 var classGroups = map[string]string{"EC2NodeClass": "karpenter.k8s.aws", classAuto: groupAuto,
-	"KWOKNodeClass": "karpenter.kwok.sh"}
+	classAKS: "karpenter.azure.com", classGCE: "karpenter.k8s.gcp", "KWOKNodeClass": "karpenter.kwok.sh"}
+
+// The node classes of Azure and Google Cloud. Their settings are not simulated: nodes have the
+// disk and the pod limit of the catalog.
+const (
+	classAKS = "AKSNodeClass"
+	classGCE = "GCENodeClass"
+)
 
 // readRef reads the node class reference.
 func (r *poolReader) readRef() {
@@ -159,7 +166,8 @@ func (r *poolReader) readRef() {
 	switch group, known := classGroups[ref.Kind]; {
 	case !known:
 		r.fail(refPath("kind")[1:],
-			"nodes of kind %q are not simulated; those of an EC2NodeClass, a NodeClass of EKS Auto Mode or a KWOKNodeClass are", ref.Kind)
+			"nodes of kind %q are not simulated; those of an EC2NodeClass, a NodeClass of EKS Auto Mode, an AKSNodeClass, "+
+				"a GCENodeClass or a KWOKNodeClass are", ref.Kind)
 	case ref.Group != group:
 		r.fail(refPath("group")[1:], "%q of kind %s, want %q", ref.Group, ref.Kind, group)
 	case ref.Name == "":

@@ -130,8 +130,13 @@ func (o *ownPool) nameZones(doc *document) []error {
 
 // buysFrom reports whether provider sells nodes of the NodePool's node class.
 func (o *ownPool) buysFrom(provider string) bool {
-	if o.ref.Kind == "EC2NodeClass" || o.auto() {
+	switch {
+	case o.ref.Kind == "EC2NodeClass" || o.auto():
 		return provider == policy.AWS
+	case o.ref.Kind == classAKS:
+		return provider == policy.Azure
+	case o.ref.Kind == classGCE:
+		return provider == policy.GCP
 	}
 	return provider != policy.Rackspace
 }

@@ -127,6 +127,9 @@ func (i *informer) nodePoolSeen(was, n *karpv1.NodePool) {
 func (i *informer) claimSeen(was, c *karpv1.NodeClaim) {
 	m := i.claims.machine(c)
 	i.sink.SetMachine(BackendName, m)
+	if !launched(c) {
+		i.attemptRefused(was, c)
+	}
 	known := was != nil && was.UID == c.UID && launched(was)
 	if at := launchedAt(c); launched(c) && !known && at != 0 && at >= i.cfg.Since && m.Market != "" {
 		i.sink.Meet(backend.Event{Kind: backend.MetLaunch, Pool: m.Pool, Market: m.Market, At: at})

@@ -174,6 +174,17 @@ func TestPriceInterval(t *testing.T) {
 			}
 		}
 	}
+	for _, every := range []time.Duration{0, 7 * time.Second} {
+		w := &wiring{clock: clock.RealClock{}, f: pricedEvery(every, "us-east-1"), log: slog.New(slog.DiscardHandler)}
+		w.f.Prices.AzureRegions = []string{"westeurope"}
+		feeds, err := w.feeds()
+		if err != nil || !strings.HasSuffix(names(feeds), ", azure-prices") {
+			t.Fatalf("feeds %s, %v", names(feeds), err)
+		}
+		if f := feeds[len(feeds)-1]; f.Every() != cmp.Or(every, 30*time.Minute) {
+			t.Errorf("asked for %v, %s is read every %v", every, f.Name(), f.Every())
+		}
+	}
 	for every, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second,
 		time.Hour: 30 * time.Second} {
 		w := &wiring{clock: clock.RealClock{}, f: pricedEvery(every)}

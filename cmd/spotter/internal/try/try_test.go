@@ -23,12 +23,12 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// alone keeps AWS from being asked.
+// alone keeps AWS and Azure from being asked.
 func alone(t testing.TB) {
 	t.Helper()
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "", "AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
-		"HOME": t.TempDir(),
+		"HOME": t.TempDir(), "SPOTTER_AZURE_PRICES_URL": "http://127.0.0.1:1/api/retail/prices",
 	} {
 		t.Setenv(name, value)
 	}
