@@ -1,0 +1,56 @@
+// Command web is package week for a Web Worker: built with GOOS=js GOARCH=wasm, it answers the
+// messages of a page. docs/site/static/week.js starts it, docs/web.md is its page.
+package main
+
+import (
+	"context"
+	"runtime/debug"
+	"strconv"
+	"syscall/js"
+
+	"github.com/spotter-dev/spotter/cmd/web/week"
+)
+
+// gcPercent is how much the heap may grow between collections, in percent of what is in use. A run
+// has little in use for long, and the one thread of a browser collects in the time of the run.
+const gcPercent = 1000
+
+// memoryMax is the size in bytes from which collections are as frequent as that needs.
+const memoryMax = 1 << 30
+
+func main() {
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(memoryMax)
+	self := js.Global()
+	self.Set("onmessage", js.FuncOf(func(_ js.Value, args []js.Value) any {
+		asked := args[0].Get("data")
+		go answer(asked) // a callback may not wait
+		return nil
+	}))
+	post("ready", map[string]any{})
+	select {}
+}
+
+// answer does the comparison that a message asks for, and posts how far it is and what comes out.
+func answer(asked js.Value) {
+	seed, err := strconv.ParseUint(asked.Get("seed").String(), 10, 64)
+	if err != nil {
+		post("failed", map[string]any{"error": "the seed " + err.Error()})
+		return
+	}
+	choice := week.Choice{Scenario: asked.Get("scenario").String(), Policy: asked.Get("policy").String(), Seed: seed}
+	r, err := week.Compare(context.Background(), choice, func(done, total int) {
+		post("progress", map[string]any{"done": done, "total": total})
+	})
+	if err != nil {
+		post("failed", map[string]any{"error": err.Error()})
+		return
+	}
+	post("done", map[string]any{"verdict": r.Verdict, "table": r.Table, "text": r.Text, "command": r.Command})
+}
+
+// post sends a message of a kind to the page.
+func post(kind string, what map[string]any) {
+	what["kind"] = kind
+	js.Global().Call("postMessage", js.ValueOf(what))
+}
