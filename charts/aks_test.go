@@ -52,7 +52,7 @@ func readBicep(text string) *bicep {
 	return b
 }
 
-// check notes what is wrong with text, in which known may be named beside what is declared.
+// check notes what is wrong with text, in which the known names need no declaration.
 func (b *bicep) check(text string, known []string) {
 	var open []string
 	for _, token := range bicepToken.FindAllString(text, -1) {

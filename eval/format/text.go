@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/muesli/termenv"
-
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
@@ -159,11 +157,13 @@ func (p *printer) items(indent string, s *Section, tone Tone) {
 	}
 }
 
+// colours are those of the tones, green, red and yellow, as ANSI numbers them.
+var colours = map[Tone]string{Good: "32", Bad: "31", Unsure: "33"}
+
 // painted returns s in the colour of a tone, on a terminal that has colours.
 func (p *printer) painted(s string, tone Tone) string {
-	colors := map[Tone]termenv.Color{Good: termenv.ANSIGreen, Bad: termenv.ANSIRed, Unsure: termenv.ANSIYellow}
-	if color, known := colors[tone]; p.color && known && strings.TrimSpace(s) != "" {
-		return termenv.ANSI.String(s).Foreground(color).String()
+	if colour, known := colours[tone]; p.color && known && strings.TrimSpace(s) != "" {
+		return "\x1b[" + colour + "m" + s + "\x1b[0m"
 	}
 	return s
 }

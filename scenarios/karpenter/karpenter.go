@@ -15,7 +15,7 @@ import (
 // Group is the API group of Karpenter's objects.
 const Group = "karpenter.sh"
 
-// Never stands for a duration that does not end.
+// Never is a duration that does not end.
 const Never = "Never"
 
 // A NodePoolSpec is the specification of a NodePool.

@@ -68,7 +68,7 @@ func TestLabels(t *testing.T) {
 }
 
 // unordered are parts of messages that Karpenter takes from maps.
-var unordered = regexp.MustCompile(`\[[^\]]*\]`)
+var unordered = regexp.MustCompile(`(map)?\[[^\]]*\]`)
 
 // TestValidate: a template is refused where Karpenter refuses it, for the same reasons.
 func TestValidate(t *testing.T) {
