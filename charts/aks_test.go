@@ -100,7 +100,7 @@ type aksWorkflow struct {
 				Options []string
 			}
 		} `json:"workflow_dispatch"`
-	}
+	} `json:"true"` // which "on" is in YAML 1.1
 	Jobs map[string]struct {
 		Environment string
 		Env         map[string]string
