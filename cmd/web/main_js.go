@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"syscall/js"
@@ -16,7 +17,13 @@ import (
 // 100 saves time up to some 400, and costs time beyond.
 const gcPercent = 400
 
+// memory is how many bytes the browser is asked for at once: about what a week takes. Each time that a
+// program asks for more, a browser collects its own garbage.
+const memory = 96 << 20
+
 func main() {
+	runtime.KeepAlive(make([]byte, memory))
+	runtime.GC()
 	debug.SetGCPercent(gcPercent)
 	self := js.Global()
 	self.Set("onmessage", js.FuncOf(func(_ js.Value, args []js.Value) any {
