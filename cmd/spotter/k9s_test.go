@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 )
 
@@ -72,6 +73,21 @@ func k9sCalls(t *testing.T, home string, p k9sPlugin, variables map[string]strin
 	return all
 }
 
+// k9sFits reports whether a call is about the object under the cursor and the files of the cluster.
+func k9sFits(c *cobra.Command, p k9sPlugin, about, cluster, folder string) bool {
+	value := func(flag string) string { return c.Flag(flag).Value.String() }
+	switch c.Name() {
+	case "explain":
+		return value("run") == folder && value("node")+value("pool") == "general" && (value("node") != "") == slices.Contains(p.Scopes, "nodes")
+	case "capture":
+		return value("context") == cluster && value("out") == folder+".yaml"
+	case "whatif":
+		return slices.Equal(c.Flags().Args(), []string{folder + ".yaml"}) &&
+			(slices.Contains(p.Scopes, "nodes") || strings.Contains(strings.Join(p.Args, " "), `pool/"$NAME".spec.`))
+	}
+	return false
+}
+
 // TestK9s: k9s takes the plugins, and every call of theirs is one that the program takes, about the
 // object under the cursor.
 func TestK9s(t *testing.T) {
@@ -112,22 +128,8 @@ func TestK9s(t *testing.T) {
 			if err := c.ValidateArgs(c.Flags().Args()); err != nil {
 				t.Errorf("%s: spotter %q: %v", name, args, err)
 			}
-			folder := filepath.Join(home, "spotter", cluster)
-			switch c.Name() {
-			case "explain":
-				node, pool := c.Flag("node").Value.String(), c.Flag("pool").Value.String()
-				if run := c.Flag("run").Value.String(); run != folder || node+pool != "general" || (node != "") != slices.Contains(p.Scopes, "nodes") {
-					t.Errorf("%s: spotter %q", name, args)
-				}
-			case "capture":
-				if c.Flag("context").Value.String() != cluster || c.Flag("out").Value.String() != folder+".yaml" {
-					t.Errorf("%s: spotter %q", name, args)
-				}
-			case "whatif":
-				if !slices.Equal(c.Flags().Args(), []string{folder + ".yaml"}) ||
-					!slices.Contains(p.Scopes, "nodes") && !strings.Contains(strings.Join(args, " "), "pool/"+about+".spec.") {
-					t.Errorf("%s: spotter %q", name, args)
-				}
+			if !k9sFits(c, p, about, cluster, filepath.Join(home, "spotter", cluster)) {
+				t.Errorf("%s: spotter %q", name, args)
 			}
 			for _, scope := range p.Scopes {
 				offered[scope+" "+c.Name()] = true
