@@ -17,8 +17,8 @@ import (
 // 100 saves time up to some 400, and costs time beyond.
 const gcPercent = 400
 
-// memory is how many bytes the browser is asked for at once: about what a week takes. Each time that a
-// program asks for more, a browser collects its own garbage.
+// memory is how many bytes are requested of the browser at once: about what a week takes. After each
+// further request a browser collects its own garbage.
 const memory = 96 << 20
 
 func main() {
