@@ -44,7 +44,7 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build spotter run results acceptance test check test-tools test-rights test-alone test-raced test-raced-commands test-plain test-beside test-charts test-lab test-times nightly play mutations same pictures site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity whatif clean
+.PHONY: help build spotter run results acceptance test check test-tools test-rights test-alone test-raced test-raced-commands test-plain test-beside test-charts test-lab test-times nightly play mutations same pictures web site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity whatif clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
@@ -240,12 +240,20 @@ HUGO         := bin/hugo
 $(HUGO): .ci/tools/hugo/go.mod .ci/tools/hugo/go.sum
 	cd .ci/tools/hugo && CGO_ENABLED=0 $(COMPILE) build -ldflags '-s -w' -o '$(abspath $@)' github.com/gohugoio/hugo
 
-site: $(HUGO) ## the documents as a site: SITE= SITE_VERSION=
+# web builds what the page web.html runs in a browser, and the part of Go's own that loads it.
+web: ## the program of the site's page web.html
+	@mkdir -p dist/web
+	GOOS=js GOARCH=wasm $(COMPILE) build -ldflags '-s -w' -o dist/web/week.wasm ./cmd/web
+	gzip -9nc dist/web/week.wasm >dist/web/week.wasm.gz
+	cp "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" dist/web/
+
+site: $(HUGO) web ## the documents as a site: SITE= SITE_VERSION=
 	HUGO_PARAMS_VERSION='$(SITE_VERSION)' $(HUGO) --source docs/site --destination '$(abspath $(SITE))/$(SITE_VERSION)' --cleanDestinationDir \
 	  --cacheDir '$(abspath dist)/hugo' --panicOnWarning
+	cp dist/web/week.wasm.gz dist/web/wasm_exec.js '$(SITE)/$(SITE_VERSION)/'
 	build/site-versions '$(SITE)'
 
-site-check: $(HUGO) ## open the site in Chromium
+site-check: $(HUGO) spotter ## open the site in Chromium
 	.ci/site
 
 # bench measures whole processes (CPU seconds, resident memory, the costly policies beside

@@ -63,8 +63,9 @@ var architecture = []rule{
 	{pkg: "scenarios/trace/measure", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/trace"}},
 	{pkg: "scenarios/trace/generate", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/chance", "scenarios/trace"}},
 	{pkg: "scenarios", ours: []string{"internal/nearest", "policy", "policy/v1alpha1", "policy/kube", "scenarios/chance",
-		"scenarios/catalog", "scenarios/weather", "scenarios/trace"}},
+		"scenarios/catalog", "scenarios/karpenter", "scenarios/weather", "scenarios/trace"}},
 	{pkg: "scenarios/edit", ours: []string{"internal/nearest"}},
+	{pkg: "scenarios/karpenter"},
 	{pkg: "sim/fleet", ours: []string{"policy"}},
 	{pkg: "sim/autoscaler", ours: []string{"policy", "policy/placement"}},
 	{pkg: "sim/karpenter", ours: []string{"policy", "policy/placement", "policy/portable"}},
@@ -141,6 +142,7 @@ var architecture = []rule{
 		"internal/cli", "internal/input"}},
 	{pkg: "cmd/spotter/internal/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval/...",
 		"live/...", "internal/...", "cmd/spotter/config", "cmd/spotter/internal/..."}},
+	{pkg: "cmd/web/week", ours: []string{"policy/registry", "models", "scenarios/...", "sim", "eval/..."}},
 	{pkg: "cmd/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval/...", "live/...", "internal/...", "cmd/..."}},
 }
 

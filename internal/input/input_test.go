@@ -54,7 +54,7 @@ func TestWindowsBegin(t *testing.T) {
 		{false, 0, 0, at(1, 5), at(3+83, 0), at(1, 5)},
 	} {
 		on := &opened{whole: &trace.Trace{From: c.from, To: c.to}}
-		sc := &scenarios.Scenario{Settings: scenarios.Settings{Start: c.scenario, Duration: week, WarmUp: 24 * time.Hour}}
+		sc := &scenarios.Scenario{Settings: scenarios.Settings{Start: c.scenario, Duration: 7 * 24 * time.Hour, WarmUp: 24 * time.Hour}}
 		if got := (WindowRange{all: true, whole: c.whole}).begin(c.asked, sc, on); got != c.want {
 			t.Errorf("%+v: begins %v, want %v", c, got, c.want)
 		}
