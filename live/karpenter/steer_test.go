@@ -132,7 +132,7 @@ func TestRule01Adopted(t *testing.T) {
 }
 
 // TestRule01AdoptedUndecodable: an adopted NodePool that cannot be decoded is an error, since a second
-// NodePool beside it would buy for the same pods.
+// NodePool would buy for the same pods.
 func TestRule01AdoptedUndecodable(t *testing.T) {
 	theirs := unstructured.Unstructured{Object: object{"spec": object{"weight": "heavy"}}}
 	theirs.SetName("batch")

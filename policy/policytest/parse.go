@@ -185,7 +185,7 @@ func options(words []string) []option {
 	return list
 }
 
-// check returns an error if the value is none of the given ones.
+// check returns an error if the value is not one of the given values.
 func (o option) check(values ...string) error {
 	if !slices.Contains(values, o.value) {
 		return fmt.Errorf("%s: %q is unknown", o.key, o.value)

@@ -29,7 +29,7 @@ type Series struct {
 	At func(policy.Time) (float64, bool)
 }
 
-// A Query is a range query, as far as a Source interprets it.
+// A Query is the part of a range query that a Source interprets.
 type Query struct {
 	Metric      string // the first metric in the query
 	Aggregation string // the text before it, such as "max by (node)"
