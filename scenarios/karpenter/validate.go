@@ -82,12 +82,7 @@ func (t *NodeClaimTemplate) Validate() error {
 	for i := range t.Spec.Requirements {
 		var one faults
 		if one.requirement(t.Spec.Requirements[i]); len(one) > 0 {
-			f.add("invalid value: %v in requirements, restricted", one.err())
-		}
-	}
-	for i := range t.Spec.Requirements {
-		if key := t.Spec.Requirements[i].Key; key == LabelNodePool {
-			f.add("invalid key: %q in requirements, restricted", key)
+			f.add("requirement %d: %v", i+1, one.err())
 		}
 	}
 	return f.err()
@@ -95,30 +90,22 @@ func (t *NodeClaimTemplate) Validate() error {
 
 // label checks a label of the template.
 func (f *faults) label(key, value string) {
-	if key == LabelNodePool {
-		f.add("invalid key name %q in labels, restricted", key)
+	if key == LabelNodePool || restricted(key) {
+		f.add("label %q: reserved for Karpenter and the kubelet", key)
 	}
 	for _, e := range validation.IsQualifiedName(key) {
-		f.add("invalid key name %q in labels, %q", key, e)
+		f.add("label %q: %s", key, e)
 	}
 	for _, e := range validation.IsValidLabelValue(value) {
-		f.add("invalid value: %s for label[%s], %s", value, key, e)
-	}
-	if e := restricted(key); e != "" {
-		f.add("invalid key name %q in labels, %s", key, e)
+		f.add("label %q: value %q: %s", key, value, e)
 	}
 }
 
-// restricted says why a label may not be used, "" if it may.
-func restricted(key string) string {
+// restricted reports whether neither a template may set a label nor a requirement may name it.
+func restricted(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	ours := ok && (domain == Group || strings.HasSuffix(domain, "."+Group))
-	if WellKnown(key) || !ours && key != corev1.LabelHostname {
-		return ""
-	}
-	return fmt.Sprintf("using label %s is not allowed as it might interfere with the internal provisioning logic; "+
-		"specify a well known label: %v, or a custom label that does not use a restricted domain: %v", key, wellKnown,
-		[]string{Group})
+	return !WellKnown(key) && (ours || key == corev1.LabelHostname)
 }
 
 // taints checks the taints of a field. Seen are the keys and effects so far.
@@ -126,21 +113,21 @@ func (f *faults) taints(all []corev1.Taint, field string, seen map[[2]string]boo
 	for i := range all {
 		t := &all[i]
 		for _, e := range validation.IsQualifiedName(t.Key) {
-			f.add("invalid value: %s in %s", e, field)
+			f.add("%s: key %q: %s", field, t.Key, e)
 		}
 		if t.Value != "" {
 			for _, e := range validation.IsQualifiedName(t.Value) {
-				f.add("invalid value: %s in %s", e, field)
+				f.add("%s: value %q: %s", field, t.Value, e)
 			}
 		}
 		switch t.Effect {
 		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute, "":
 		default:
-			f.add("invalid value: %q in %s", t.Effect, field)
+			f.add("%s: %q is not an effect", field, t.Effect)
 		}
 		pair := [2]string{t.Key, string(t.Effect)}
 		if seen[pair] {
-			f.add("duplicate taint Key/Effect pair %s=%s", t.Key, t.Effect)
+			f.add("%s: %s with the effect %q is listed twice", field, t.Key, t.Effect)
 		}
 		seen[pair] = true
 	}
@@ -150,31 +137,31 @@ func (f *faults) taints(all []corev1.Taint, field string, seen map[[2]string]boo
 func (f *faults) requirement(r Requirement) {
 	r.Key = Today(r.Key)
 	if !slices.Contains(operators, r.Operator) {
-		f.add("key %s has an unsupported operator %s not in %s", r.Key, r.Operator, operators)
+		f.add("%s: operator %q is not one of %s", r.Key, r.Operator, operators)
 	}
-	if e := restricted(r.Key); e != "" {
-		f.add("%s", e)
+	if r.Key == LabelNodePool || restricted(r.Key) {
+		f.add("%s: reserved for Karpenter and the kubelet", r.Key)
 	}
 	f.capacityTypes(&r)
 	for _, e := range validation.IsQualifiedName(r.Key) {
-		f.add("key %s is not a qualified name, %s", r.Key, e)
+		f.add("key %q: %s", r.Key, e)
 	}
 	for _, value := range r.Values {
 		for _, e := range validation.IsValidLabelValue(value) {
-			f.add("invalid value %s for key %s, %s", value, r.Key, e)
+			f.add("%s: value %q: %s", r.Key, value, e)
 		}
 	}
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn:
 		if len(r.Values) == 0 {
-			f.add("key %s with operator %s must have a value defined", r.Key, r.Operator)
+			f.add("%s: In needs a value", r.Key)
 		}
 		if r.MinValues != nil && len(r.Values) < *r.MinValues {
-			f.add("key %s with operator %s must have at least minimum number of values defined in 'values' field", r.Key, r.Operator)
+			f.add("%s: %d values are fewer than minValues, %d", r.Key, len(r.Values), *r.MinValues)
 		}
 	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt, OpGte, OpLte:
 		if n, err := strconv.Atoi(strings.Join(r.Values, ",")); len(r.Values) != 1 || err != nil || n < 0 {
-			f.add("key %s with operator %s must have a single positive integer value", r.Key, r.Operator)
+			f.add("%s: %s needs one integer of at least 0, not %q", r.Key, r.Operator, r.Values)
 		}
 	}
 }
@@ -192,9 +179,8 @@ func (f *faults) capacityTypes(r *Requirement) {
 	}
 	switch {
 	case known == 0:
-		f.add("no valid values found in %v for %s, expected one of: %v, got: %v", r.Values, r.Key, capacityTypes, r.Values)
+		f.add("%s: none of %q is a capacity type: %q", r.Key, r.Values, capacityTypes)
 	case r.MinValues != nil && known < *r.MinValues:
-		f.add("not enough valid values found in %v for %s, expected at least %d valid values from: %v, got: %v", r.Values, r.Key,
-			*r.MinValues, capacityTypes, known)
+		f.add("%s: %d of %q are capacity types, fewer than minValues, %d", r.Key, known, r.Values, *r.MinValues)
 	}
 }
