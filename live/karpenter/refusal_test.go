@@ -113,6 +113,7 @@ func TestRefusedAttempts(t *testing.T) {
 	if got := seen(nil, claim(reasonZonal, fmt.Sprintf(zonal, "westeurope-3"), "westeurope-1")); got != nil {
 		t.Errorf("a zone that was not requested: %+v", got)
 	}
+	b.cfg.Regions = nil
 	if got := seen(nil, claim(reasonQuota, quota.Status.Conditions[0].Message)); got != nil {
 		t.Errorf("an unknown region: %+v", got)
 	}

@@ -88,7 +88,7 @@ func TestRule01OwnNodePools(t *testing.T) {
 			t.Errorf("%s has the disruption %+v", name, d)
 		}
 	}
-	if got := b.heard.Steers["web"]; got != (policy.SteerState{Set: true, Share: 0.5, Since: b.now()}) {
+	if got := b.heard.Steers["web"]; got != (policy.SteerState{Set: true, Share: 0.5, Fallback: true, Since: b.now()}) {
 		t.Errorf("reported to the sink %+v", got)
 	}
 }
