@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -94,5 +97,16 @@ func TestParsePolicies(t *testing.T) {
 		if got, err := ParsePolicies(list); err == nil {
 			t.Errorf("%q is taken as %v", list, got)
 		}
+	}
+}
+
+// TestCommand: the command that repeats a run reads the same manifests.
+func TestCommand(t *testing.T) {
+	m := &MarketFlags{Flags: pflag.NewFlagSet("eval", pflag.ContinueOnError)}
+	m.Recursive = true
+	got := m.Command(eval.Job{Policy: "spot", Seed: 7, Case: eval.Case{Scenario: "shop",
+		Bound: &scenarios.BoundScenario{}}})
+	if want := "spotter sim shop --policy spot --seed 7 --from 1970-01-01T00:00:00Z --recursive"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
