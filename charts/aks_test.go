@@ -62,7 +62,7 @@ func (b *bicep) check(text string, known []string) {
 			for _, m := range regexp.MustCompile(`\$\{([^}]*)}`).FindAllStringSubmatch(token, -1) {
 				b.check(m[1], known)
 			}
-		case strings.Contains("({[", token):
+		case slices.Contains([]string{"(", "{", "["}, token):
 			open = append(open, token)
 		case closing != "":
 			if len(open) == 0 || open[len(open)-1] != closing {
@@ -198,7 +198,7 @@ func playAKS(t *testing.T, w *aksWorkflow, outputs []string, digest string) (cal
 			t.Fatal(err)
 		}
 		c := exec.Command("bash", "-eu", "-c", step.Run)
-		c.Env = append(env, "GITHUB_ENV="+set)
+		c.Env = slices.Concat(env, []string{"GITHUB_ENV=" + set})
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", step.Name, err, out)
 		}
