@@ -10,7 +10,7 @@ import (
 	prices "github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
-// The statistics of prices.
+// Prices and the other types of this group are the statistics of prices that measure has.
 type (
 	Prices   = prices.Prices
 	Sample   = prices.Sample
