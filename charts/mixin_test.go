@@ -132,12 +132,17 @@ func TestMixinTeams(t *testing.T) {
 		Value  float64 `json:"value"`
 	}
 	series := map[string]string{
-		`spotter_namespace_saved_dollars{pool="web",namespace="shop",cluster="a"}`: "10", `spotter_namespace_saved_dollars{pool="gpu",namespace="shop",cluster="a"}`: "5",
-		`spotter_namespace_saved_dollars{pool="web",namespace="cart",cluster="a"}`: "3", `spotter_namespace_saved_dollars{pool="gpu",namespace="ml",cluster="a"}`: "4",
-		`spotter_namespace_saved_dollars{pool="web",namespace="lone",cluster="a"}`: "7", `spotter_namespace_saved_dollars{pool="web",namespace="(unused)",cluster="a"}`: "-2",
+		`spotter_namespace_saved_dollars{pool="web",namespace="shop",cluster="a"}`:        "10",
+		`spotter_namespace_saved_dollars{pool="gpu",namespace="shop",cluster="a"}`:        "5",
+		`spotter_namespace_saved_dollars{pool="web",namespace="cart",cluster="a"}`:        "3",
+		`spotter_namespace_saved_dollars{pool="gpu",namespace="ml",cluster="a"}`:          "4",
+		`spotter_namespace_saved_dollars{pool="web",namespace="lone",cluster="a"}`:        "7",
+		`spotter_namespace_saved_dollars{pool="web",namespace="(unused)",cluster="a"}`:    "-2",
 		`spotter_namespace_saved_dollars{pool="web",namespace="shop",cluster="b"}`:        "100",
-		`kube_namespace_labels{namespace="shop",label_team="a",instance="1",cluster="a"}`: "1", `kube_namespace_labels{namespace="shop",label_team="a",instance="2",cluster="a"}`: "1",
-		`kube_namespace_labels{namespace="cart",label_team="a",instance="1",cluster="a"}`: "1", `kube_namespace_labels{namespace="ml",label_team="b",instance="1",cluster="a"}`: "1",
+		`kube_namespace_labels{namespace="shop",label_team="a",instance="1",cluster="a"}`: "1",
+		`kube_namespace_labels{namespace="shop",label_team="a",instance="2",cluster="a"}`: "1",
+		`kube_namespace_labels{namespace="cart",label_team="a",instance="1",cluster="a"}`: "1",
+		`kube_namespace_labels{namespace="ml",label_team="b",instance="1",cluster="a"}`:   "1",
 		`kube_namespace_labels{namespace="shop",label_team="c",instance="1",cluster="b"}`: "1", `kube_namespace_labels{namespace="lone",instance="1",cluster="a"}`: "1",
 	}
 	var input []map[string]string

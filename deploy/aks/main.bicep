@@ -37,7 +37,7 @@ var roleReader = 'acdd72a7-3385-48ef-bd42-f606fba81ae7'
 var roleAcrPull = '7f951dda-4ed3-4680-a7ca-43fe172d538d'
 var roleAcrPush = '8311e382-0749-4cb8-b61a-304f252e45ec'
 var roleClusterUser = '4abbcc35-e782-43d8-92c5-2d3f1bd2253f'
-// The chart makes ClusterRoles, and nobody may grant what he does not have.
+// The chart creates ClusterRoles, and Kubernetes lets an identity grant only rights that it has.
 var roleClusterAdmin = 'b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b'
 
 // A registry has a name of its own in all of Azure, of letters and digits.

@@ -46,7 +46,8 @@ func (f *CaseFlags) registerCases(flags *pflag.FlagSet, seeds, windows, seedsDef
 	text := "windows `N|A-B,…|all`: N from --from on; all after the trace's first week, or of these the numbers A to B, " +
 		"or every Nth with A-B/N"
 	if windows == "" {
-		text += fmt.Sprintf(" (default: %d, one started each week, if the trace is long enough and neither --from nor the scenario gives a start, else 1)", scenarios.Weeks)
+		text += fmt.Sprintf(" (default: %d, one started each week, if the trace is long enough and neither --from "+
+			"nor the scenario gives a start, else 1)", scenarios.Weeks)
 	}
 	flags.StringVar(&f.Windows, "windows", windows, text)
 	flags.DurationVar(&f.Every, "every", 0, "start a window every `DURATION`, as 168h for weeks (default: back to back)")

@@ -129,7 +129,8 @@ func (view *poolView) hold(was *karpv1.NodePool,
 		return fixed, nil
 	}
 	return fixed, []metav1.Condition{condition(ConditionTemplateHeld, true, "WouldReplaceNodes",
-		fmt.Sprintf("the labels, taints, node class or expiry of the pool changed; NodePool %s keeps the old ones, since the change would replace %s", was.Name, figures.Count(nodes, "node")))}
+		fmt.Sprintf("the labels, taints, node class or expiry of the pool changed; NodePool %s keeps the old ones, "+
+			"since the change would replace %s", was.Name, figures.Count(nodes, "node")))}
 }
 
 // widened returns the condition that reports the number of Spot markets outside the plan in which

@@ -42,7 +42,9 @@ func (t *trial) next(seen *sight, r *result, p *poolPlan) step {
 	case own.Change-ours.Change >= gain && len(p.pools) > 0:
 		return t.shadow(seen, ours, p)
 	case own.Change-ours.Change >= gain:
-		return step{Do: fmt.Sprintf("nothing by Spotter: %s could be saved on Spot, but it cannot steer these nodes. It steers those of Karpenter, of Auto Scaling groups and of Rackspace Spot (docs/run.md)", figures.Percent(-ours.Change, 1))}
+		return step{Do: fmt.Sprintf("nothing by Spotter: %s could be saved on Spot, but it cannot steer "+
+			"these nodes. It steers those of Karpenter, of Auto Scaling groups and of Rackspace Spot (docs/run.md)",
+			figures.Percent(-ours.Change, 1))}
 	}
 	return step{Do: "nothing: this cluster has nothing to gain worth a change"}
 }
