@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spotter-dev/spotter/live/pricelist"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -17,7 +18,7 @@ const typesPerRequest = 20
 // A Reader reads the prices of regions. It is safe for concurrent use.
 type Reader struct {
 	cfg    Config
-	client *client
+	client *pricelist.Client
 }
 
 // NewReader returns a reader, or an error for an invalid configuration.
@@ -26,7 +27,7 @@ func NewReader(c Config) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{cfg: c}
-	r.client = newClient(&r.cfg)
+	r.client = pricelist.NewClient(&r.cfg.Config, nil)
 	return r, nil
 }
 
@@ -53,7 +54,7 @@ func (r *Reader) Prices(ctx context.Context, region string, types []string, now 
 	var rows []json.RawMessage
 	pages := 0
 	for _, filter := range filters {
-		some, n, err := r.client.list(ctx, what, filter)
+		some, n, err := r.list(ctx, what, filter)
 		if err != nil {
 			return List{}, err
 		}

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
+	pricelist "github.com/spotter-dev/spotter/live/pricelist/fake"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
-	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
 // Path is where prices are served.
@@ -41,35 +41,25 @@ type Meter struct {
 }
 
 // A Faults says how the server misbehaves. The zero value is a good server.
-type Faults struct {
-	// Seed draws which requests are hit.
-	Seed uint64
-
-	// These are shares of requests: Throttle is refused with 429, Unavailable fails with 503, Reset
-	// loses the connection, and Truncate sends half of the page. Their sum is at most 1.
-	Throttle, Unavailable, Reset, Truncate float64
-
-	// RetryAfter is when a throttled request may come again, in whole seconds; 0 says nothing.
-	RetryAfter time.Duration
-
-	// Link, if not empty, replaces the links to next pages.
-	Link string
-}
+type Faults = pricelist.Faults
 
 // A Server answers as the Azure Retail Prices API would. It is an http.Handler.
 type Server struct {
+	pricelist.Server
+
 	// PageSize is the maximum number of rows of a page; the API's is 1,000.
 	PageSize int
 
 	mu     sync.Mutex
 	meters []Meter
-	faults Faults
-	count  uint64
-	calls  []string
 }
 
 // New returns a server of meters.
-func New(meters ...Meter) *Server { return &Server{PageSize: 1000, meters: meters} }
+func New(meters ...Meter) *Server {
+	s := &Server{PageSize: 1000, meters: meters}
+	s.Throttled = `{"Error":{"Code":"429","Message":"Too many requests. Please retry after some time."}}`
+	return s
+}
 
 // Set replaces the meters.
 func (s *Server) Set(meters ...Meter) {
@@ -78,58 +68,19 @@ func (s *Server) Set(meters ...Meter) {
 	s.meters = meters
 }
 
-// SetFaults replaces the faults.
-func (s *Server) SetFaults(f Faults) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults, s.count = f, 0
-}
-
-// Calls returns the filters of the requests so far, and forgets them.
-func (s *Server) Calls() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	calls := s.calls
-	s.calls = nil
-	return calls
-}
-
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	q := r.URL.Query()
-	s.calls = append(s.calls, q.Get("$filter"))
-	f, n := s.faults, s.count
-	s.count++
-	u := chance.New(f.Seed, "azure-fault", "").At1(n).Float()
-	switch {
-	case u < f.Throttle:
-		if f.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter/time.Second)))
+	s.Serve(w, q.Get("$filter"), func() (int, []byte) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		body, err := s.page(r, q)
+		if r.URL.Path != Path || err != nil {
+			return http.StatusBadRequest,
+				fmt.Appendf(nil, `{"Error":{"Code":"BadRequest","Message":"Invalid OData parameters supplied: %v"}}`, err)
 		}
-		http.Error(w, `{"Error":{"Code":"429","Message":"Too many requests. Please retry after some time."}}`,
-			http.StatusTooManyRequests)
-		return
-	case u < f.Throttle+f.Unavailable:
-		http.Error(w, "<html>\n<body>The service is unavailable.</body>\n</html>", http.StatusServiceUnavailable)
-		return
-	case u < f.Throttle+f.Unavailable+f.Reset:
-		panic(http.ErrAbortHandler)
-	}
-	body, err := s.page(r, q)
-	if r.URL.Path != Path || err != nil {
-		http.Error(w, fmt.Sprintf(`{"Error":{"Code":"BadRequest","Message":"Invalid OData parameters supplied: %v"}}`, err),
-			http.StatusBadRequest)
-		return
-	}
-	if u < f.Throttle+f.Unavailable+f.Reset+f.Truncate {
-		body = body[:len(body)/2]
-	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	if _, err := w.Write(body); err != nil {
-		panic(http.ErrAbortHandler)
-	}
+		return http.StatusOK, body
+	})
 }
 
 // page returns the requested page.
@@ -153,8 +104,8 @@ func (s *Server) page(r *http.Request, q url.Values) ([]byte, error) {
 	if skip+s.PageSize < len(all) {
 		q.Set("$skip", strconv.Itoa(skip+s.PageSize))
 		link := "http://" + r.Host + Path + "?" + q.Encode()
-		if s.faults.Link != "" {
-			link = s.faults.Link
+		if other := s.Link(); other != "" {
+			link = other
 		}
 		next = link
 	}
