@@ -51,6 +51,29 @@ func TestNodePoolsOfAzureAndGoogle(t *testing.T) {
 		"Google": {"karpenter.k8s.gcp", "GCENodeClass", "{key: kubernetes.io/arch, operator: In, values: [amd64]}",
 			[]string{"gcp/us-central1/us-central1-a/n2-standard-8"}, []string{"azure/westeurope/westeurope-1/Standard_D8s_v5",
 				"aws/us-east-1/us-east-1a/m5.large"}},
+		"Google's families": {"karpenter.k8s.gcp", "GCENodeClass", "{key: karpenter.k8s.gcp/instance-family, operator: In, values: [n2, c3]}",
+			[]string{"gcp/us-central1/us-central1-a/n2-standard-8", "gcp/us-central1/us-central1-a/c3-highcpu-8"},
+			[]string{"gcp/us-central1/us-central1-a/n2d-standard-8"}},
+		"Google's category": {"karpenter.k8s.gcp", "GCENodeClass", "{key: karpenter.k8s.gcp/instance-category, operator: NotIn, values: [n]}",
+			[]string{"gcp/us-central1/us-central1-a/c3-highcpu-8"}, []string{"gcp/us-central1/us-central1-a/n2-standard-8"}},
+		"Google's generation": {"karpenter.k8s.gcp", "GCENodeClass", `{key: karpenter.k8s.gcp/instance-generation, operator: Gt, values: ["2"]}`,
+			[]string{"gcp/us-central1/us-central1-a/c3-standard-8-lssd"}, []string{"gcp/us-central1/us-central1-a/n2d-standard-8"}},
+		"Google's shape and size": {"karpenter.k8s.gcp", "GCENodeClass", `{key: karpenter.k8s.gcp/instance-shape, operator: In, values: [standard]},
+			{key: karpenter.k8s.gcp/instance-size, operator: In, values: ["8"]}`,
+			[]string{"gcp/us-central1/us-central1-a/c3-standard-8-lssd", "gcp/us-central1/us-central1-a/n2-standard-8"},
+			[]string{"gcp/us-central1/us-central1-a/n2-highmem-8", "gcp/us-central1/us-central1-a/n2-standard-16"}},
+		"Google's cores and memory": {"karpenter.k8s.gcp", "GCENodeClass", `{key: karpenter.k8s.gcp/instance-cpu, operator: Lt, values: ["9"]},
+			{key: karpenter.k8s.gcp/instance-memory, operator: In, values: ["32768"]}`,
+			[]string{"gcp/us-central1/us-central1-a/n2-standard-8"}, []string{"gcp/us-central1/us-central1-a/n2-highmem-8",
+				"gcp/us-central1/us-central1-a/n2-highcpu-32"}},
+		"Google's accelerators": {"karpenter.k8s.gcp", "GCENodeClass", "{key: karpenter.k8s.gcp/instance-gpu-name, operator: In, values: [nvidia-l4]}",
+			[]string{"gcp/us-central1/us-central1-a/g2-standard-96"}, []string{"gcp/us-central1/us-central1-a/n2-standard-8",
+				"gcp/us-central1/us-central1-a/a2-highgpu-1g"}},
+		"GKE's accelerators": {"karpenter.k8s.gcp", "GCENodeClass", "{key: cloud.google.com/gke-accelerator, operator: DoesNotExist}",
+			[]string{"gcp/us-central1/us-central1-a/n2-standard-8"}, []string{"gcp/us-central1/us-central1-a/g2-standard-96"}},
+		"a label that Google's provider gives to no node": {"karpenter.k8s.gcp", "GCENodeClass",
+			"{key: karpenter.k8s.gcp/instance-gpu-memory, operator: DoesNotExist}",
+			[]string{"gcp/us-central1/us-central1-a/g2-standard-96"}, nil},
 	} {
 		sc, err := parse(c.group, c.kind, c.more)
 		if err != nil {
@@ -69,9 +92,14 @@ func TestNodePoolsOfAzureAndGoogle(t *testing.T) {
 			}
 		}
 	}
-	if _, err := parse("karpenter.azure.com", "AKSNodeClass", "{key: karpenter.azure.com/sku-warp, operator: Exists}"); err == nil ||
-		!strings.Contains(err.Error(), "the catalog does not know this of instance types") {
-		t.Errorf("a label that the catalog has not: %v", err)
+	for kind, keys := range map[string][]string{"AKSNodeClass": {"karpenter.azure.com/sku-warp"},
+		"GCENodeClass": {"karpenter.k8s.gcp/instance-warp", "karpenter.k8s.gcp/instance-local-ssd-count", "topology.k8s.gcp/zone-id"}} {
+		for _, key := range keys {
+			if _, err := parse(classGroups[kind], kind, "{key: "+key+", operator: Exists}"); err == nil ||
+				!strings.Contains(err.Error(), "the catalog does not know this of instance types") {
+				t.Errorf("%s, which the catalog has not: %v", key, err)
+			}
+		}
 	}
 	for kind, group := range map[string]string{"AKSNodeClass": "karpenter.azure.com/v1beta1", "GCENodeClass": "karpenter.k8s.gcp/v1alpha1"} {
 		text := strings.NewReplacer("GROUP", strings.Split(group, "/")[0], "KIND", kind, ", MORE", "").Replace(aksPool)

@@ -18,7 +18,7 @@ import (
 // is known which nodes have them.
 var otherLabels = []string{
 	karpenter.LabelCapacityType, karpenter.LabelNodePool, prefixAWS + "ec2nodeclass", corev1.LabelWindowsBuild,
-	"karpenter.sh/provisioner-name",
+	"karpenter.sh/provisioner-name", labelClassGCE,
 }
 
 // unknownLabel reports whether key is a label of Karpenter or one of its providers for which it is
@@ -27,7 +27,8 @@ func unknownLabel(key string) bool {
 	if today, auto := catalogLabel(key); auto {
 		key = today
 	}
-	reserved := strings.HasPrefix(key, "karpenter.") || key == labelZoneID || karpenter.WellKnown(key)
+	reserved := strings.HasPrefix(key, "karpenter.") || key == labelZoneID || key == labelZoneIDGoogle ||
+		karpenter.WellKnown(key)
 	return reserved && !slices.Contains(marketLabels, key) && !slices.Contains(otherLabels, key) &&
 		!catalog.IsTypeLabel(key)
 }

@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	labelZoneID = "topology.k8s.aws/zone-id"
-	prefixAWS   = "karpenter.k8s.aws/"
+	labelZoneID       = "topology.k8s.aws/zone-id"
+	labelZoneIDGoogle = "topology.k8s.gcp/zone-id"
+	labelClassGCE     = "karpenter.k8s.gcp/gcenodeclass"
+	prefixAWS         = "karpenter.k8s.aws/"
 )
 
 // marketLabels are the labels that describe the location and type of a node, for all providers.
@@ -81,6 +83,8 @@ func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 	switch ref := &r.own.ref; {
 	case ref.Kind == "EC2NodeClass":
 		template.Labels[prefixAWS+"ec2nodeclass"] = ref.Name
+	case ref.Kind == classGCE:
+		template.Labels[labelClassGCE] = ref.Name
 	case r.own.auto():
 		template.Labels[prefixAuto+"nodeclass"], template.Labels[labelCompute] = ref.Name, computeAuto
 	}

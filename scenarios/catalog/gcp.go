@@ -26,7 +26,7 @@ func describeGCP(t *policy.InstanceType, _ []string, memoryMiB int64) {
 	t.Capacity.Storage = bootDiskGKE
 	t.Capacity.Pods = podsGKE
 	t.Allocatable = allocatableGKE(t, memoryMiB)
-	t.Labels = labelsGKE(t)
+	t.Labels = labelsGKE(t, memoryMiB)
 }
 
 // sharedCore reports whether a machine type has a shared core. Such a type attaches 16 disks,
@@ -65,13 +65,35 @@ func allocatableGKE(t *policy.InstanceType, memoryMiB int64) policy.Resources {
 	return r
 }
 
-// labelsGKE returns the labels that GKE sets on every node of type t, ascending by key.
-func labelsGKE(t *policy.InstanceType) []policy.Label {
-	all := make([]policy.Label, 0, 4)
-	if accelerator, ok := acceleratorGKE[t.GPUName]; ok {
-		all = append(all, policy.Label{Key: "cloud.google.com/gke-accelerator", Value: accelerator})
+// labelsGKE returns the labels that GKE and Karpenter's provider for Google Cloud set on every node
+// of type t, ascending by key. The provider counts the kinds of accelerators of a type and not the
+// accelerators: a node with eight has the count 1.
+func labelsGKE(t *policy.InstanceType, memoryMiB int64) []policy.Label {
+	all := make([]policy.Label, 0, 13)
+	accelerator, accelerated := acceleratorGKE[t.GPUName]
+	if accelerated {
+		all = append(all, policy.Label{Key: labelAcceleratorGKE, Value: accelerator})
 	}
-	all = append(all, policy.Label{Key: "cloud.google.com/machine-family", Value: t.Family})
+	parts := strings.Split(t.Name, "-")
+	size := parts[len(parts)-1]
+	if len(parts) > 3 { // c3-standard-8-lssd
+		size = parts[len(parts)-2]
+	}
+	_, generation := split(t.Family)
+	all = append(all,
+		policy.Label{Key: labelFamilyGKE, Value: t.Family},
+		policy.Label{Key: labelGoogle + "category", Value: t.Category},
+		label(labelGoogle+"cpu", t.VCPU),
+		policy.Label{Key: labelGoogle + "family", Value: t.Family},
+		policy.Label{Key: labelGoogle + "generation", Value: generation})
+	if accelerated {
+		all = append(all, label(labelGoogle+"gpu-count", 1), policy.Label{Key: labelGoogle + "gpu-name", Value: accelerator})
+	}
+	all = append(all, label(labelGoogle+"memory", memoryMiB))
+	if len(parts) > 1 {
+		all = append(all, policy.Label{Key: labelGoogle + "shape", Value: parts[1]})
+	}
+	all = append(all, policy.Label{Key: labelGoogle + "size", Value: size})
 	return append(all, common(t)...)
 }
 

@@ -27,9 +27,27 @@ const labelAzure = "karpenter.azure.com/sku-"
 // [Lookup] returns, without their prefix.
 var azureLabels = []string{"cpu", "family", "gpu-count", "gpu-name", "memory", "name", "version"}
 
-// IsTypeLabel reports whether key is a label that nodes of AWS or Azure have because of their
-// instance type.
+const labelGoogle = "karpenter.k8s.gcp/instance-"
+
+// googleLabels are the labels that Karpenter's provider for Google Cloud sets on nodes by machine
+// type, without their prefix (cloudpilot-ai/karpenter-provider-gcp, computeRequirements in
+// pkg/providers/instancetype/types.go). The provider knows the last three and gives them to no
+// node. Only versions until 2026 set the category.
+var googleLabels = []string{"category", "cpu", "family", "generation", "gpu-count", "gpu-name", "memory", "shape", "size",
+	"cpu-model", "gpu-manufacturer", "gpu-memory"}
+
+// The labels that GKE itself sets on nodes by machine type.
+const (
+	labelAcceleratorGKE = "cloud.google.com/gke-accelerator"
+	labelFamilyGKE      = "cloud.google.com/machine-family"
+)
+
+// IsTypeLabel reports whether key is a label that nodes of AWS, Azure or Google have because of
+// their instance type.
 func IsTypeLabel(key string) bool {
+	if name, ours := strings.CutPrefix(key, labelGoogle); ours || key == labelAcceleratorGKE || key == labelFamilyGKE {
+		return !ours || slices.Contains(googleLabels, name)
+	}
 	if name, ours := strings.CutPrefix(key, labelAzure); ours {
 		return slices.Contains(azureLabels, name)
 	}

@@ -43,6 +43,40 @@ func TestLabelsOfTypes(t *testing.T) {
 	}
 }
 
+// TestLabelsOfGoogle: the labels that Karpenter's provider for Google Cloud derives from the name and
+// the size of a machine type, by hand, and that all are in order and known.
+func TestLabelsOfGoogle(t *testing.T) {
+	for name, want := range map[string]string{
+		"n2d-standard-8":     "category=n cpu=8 family=n2d generation=2 memory=32768 shape=standard size=8",
+		"e2-medium":          "category=e cpu=2 family=e2 generation=2 memory=4096 shape=medium size=medium",
+		"c3-standard-8-lssd": "category=c cpu=8 family=c3 generation=3 memory=32768 shape=standard size=8",
+		"a2-highgpu-8g": "category=a cpu=96 family=a2 generation=2 gpu-count=1 gpu-name=nvidia-tesla-a100 memory=696320 " +
+			"shape=highgpu size=8g",
+	} {
+		x, _ := Lookup(GCP, name)
+		var got []string
+		for _, l := range x.Labels {
+			if key, ours := strings.CutPrefix(l.Key, labelGoogle); ours {
+				got = append(got, key+"="+l.Value)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	for _, name := range Types(GCP) {
+		x, _ := Lookup(GCP, name)
+		if !slices.IsSortedFunc(x.Labels, func(a, b policy.Label) int { return strings.Compare(a.Key, b.Key) }) {
+			t.Errorf("%s: labels %v", name, x.Labels)
+		}
+		for _, l := range x.Labels {
+			if !IsTypeLabel(l.Key) && l.Key != "kubernetes.io/arch" && l.Key != "node.kubernetes.io/instance-type" {
+				t.Errorf("%s: %s is not a known label", name, l.Key)
+			}
+		}
+	}
+}
+
 // TestEveryTypeIsDescribed holds that labels are in order and known labels, and which types are
 // described nowhere.
 func TestEveryTypeIsDescribed(t *testing.T) {
