@@ -48,8 +48,9 @@ func EvidenceOf(w *scenarios.BoundScenario) Evidence {
 			Faults           []scenarios.Fault
 			Truth            *weather.Truth `json:",omitempty"`
 			Azure            bool           `json:",omitempty"`
+			GoogleNotice     *time.Duration `json:",omitempty"`
 		}{w.TraceDigest, w.Start, w.StartCluster, w.Duration, w.WarmUp, w.Intensity, w.Slots, w.OnDemandShortages,
-			reserveOf(w), w.Faults, truthOf(w), w.AzureAllocationFailures}),
+			reserveOf(w), w.Faults, truthOf(w), w.AzureAllocationFailures, w.GoogleNotice}),
 		Demand: digestOf(struct {
 			ReadyGrace time.Duration
 			Workloads  []workloadDemand

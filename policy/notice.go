@@ -33,6 +33,23 @@ var noticeRules = [...]NoticeRule{
 		"Rackspace Spot documentation, Spot scale and sizing guidelines: notice period after an auction"},
 }
 
+// GoogleNotice returns the time from a notice to the reclaim of a Spot machine of Google Cloud with a
+// preemptionNoticeDuration, in seconds, and whether that value is valid. The notice is given by the
+// metadata of the machine, the given time before the shutdown signal; the machine then has up to
+// about 30 s, which are counted only without an advance notice (Compute Engine API,
+// scheduling.preemptionNoticeDuration and scheduling.skipGuestOsShutdown;
+// cloudpilot-ai/karpenter-provider-gcp, docs/spot-preemption.md: the values are 0, the default, and
+// 120).
+func GoogleNotice(seconds int64) (lead time.Duration, ok bool) {
+	switch seconds {
+	case 0:
+		return NoticeLead(GCP), true
+	case 120:
+		return 120 * time.Second, true
+	}
+	return 0, false
+}
+
 // NoticeRules returns the rules of all providers, ascending by provider.
 func NoticeRules() []NoticeRule { return append([]NoticeRule(nil), noticeRules[:]...) }
 

@@ -103,7 +103,7 @@ func TestNodePoolsOfAzureAndGoogle(t *testing.T) {
 	}
 	for kind, group := range map[string]string{"AKSNodeClass": "karpenter.azure.com/v1beta1", "GCENodeClass": "karpenter.k8s.gcp/v1alpha1"} {
 		text := strings.NewReplacer("GROUP", strings.Split(group, "/")[0], "KIND", kind, ", MORE", "").Replace(aksPool)
-		sc, err := Parse("s.yaml", []byte(text+"---\napiVersion: "+group+"\nkind: "+kind+"\nmetadata: {name: default}\nspec: {}\n"))
+		sc, err := Parse("s.yaml", []byte(text+"---\napiVersion: "+group+"\nkind: "+kind+"\nmetadata: {name: default}\nspec: {disks: 1}\n"))
 		if err != nil || !strings.Contains(strings.Join(sc.Warnings, "\n"), "its settings are not simulated") {
 			t.Errorf("with its %s: %v", kind, err)
 		}

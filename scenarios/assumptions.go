@@ -46,6 +46,10 @@ func (x *selection) assumptions(sc *Scenario) []string {
 		all = append(all, "launches of nodes of Azure: attempts fail as modelled (market.azureAllocationFailures): "+
 			"42% of them, nearly all for the quota of a family")
 	}
+	if sc.GoogleNotice != nil {
+		all = append(all, fmt.Sprintf("notices of Google Cloud come %v before the reclaim, as preemptionNoticeDuration of "+
+			"GCENodeClasses or market.googleNotice sets it", *sc.GoogleNotice))
+	}
 	for _, cluster := range slices.Sorted(maps.Keys(x.places)) {
 		at := x.places[cluster]
 		switch {

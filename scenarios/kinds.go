@@ -33,6 +33,7 @@ var kinds = map[string]kind{
 	"DaemonSet":               {"apps/v1", false, newObject[appsv1.DaemonSet]},
 	"Deployment":              {"apps/v1", false, newObject[appsv1.Deployment]},
 	"EC2NodeClass":            {"karpenter.k8s.aws/v1", true, newObject[ec2NodeClass]},
+	classGCE:                  {"karpenter.k8s.gcp/v1alpha1", true, newObject[gceNodeClass]},
 	"GPUBudget":               {"spotter.dev/v1alpha1", false, newObject[v1alpha1.GPUBudget]},
 	"HorizontalPodAutoscaler": {"autoscaling/v2", false, newObject[horizontalPodAutoscaler]},
 	"Job":                     {"batch/v1", false, newObject[batchv1.Job]},

@@ -99,6 +99,10 @@ type marketSpec struct {
 	// AzureAllocationFailures makes attempts to launch nodes of Azure fail; nil means false.
 	AzureAllocationFailures *bool `json:"azureAllocationFailures"`
 
+	// GoogleNotice is the time from a notice to the reclaim of nodes of Google Cloud; nil means that
+	// of the GCENodeClasses.
+	GoogleNotice *metav1.Duration `json:"googleNotice"`
+
 	// Reserve is the minimum price of a node from an auction, in dollars per hour; nil means one
 	// bid step.
 	Reserve *float64 `json:"reserve"`
@@ -270,6 +274,7 @@ func (sc *Scenario) readMarket(m *marketSpec, doc *document) []error {
 	}
 	sc.OnDemandShortages = m.OnDemandShortages == nil || *m.OnDemandShortages
 	sc.AzureAllocationFailures = m.AzureAllocationFailures != nil && *m.AzureAllocationFailures
+	sc.readGoogleNotice(m.GoogleNotice, fail)
 	sc.Reserve = policy.BidStep
 	if x := m.Reserve; x != nil {
 		if !(*x >= 0 && *x <= reserveMost) {

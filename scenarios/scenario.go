@@ -62,6 +62,10 @@ type Settings struct {
 	// a lack of capacity, according to a model.
 	AzureAllocationFailures bool
 
+	// GoogleNotice is the time from a notice to the reclaim of nodes of Google Cloud: 0, 30 s or
+	// 120 s. Nil means that of [policy.NoticeLead].
+	GoogleNotice *time.Duration
+
 	// Karpenter is the version of Karpenter that manages Karpenter pools.
 	Karpenter KarpenterVersion
 
@@ -359,6 +363,8 @@ func (sc *Scenario) read(objects []object) []error {
 			errs = append(errs, sc.readNodePool(doc, v)...)
 		case *ec2NodeClass:
 			errs = append(errs, sc.readNodeClass(doc, v)...)
+		case *gceNodeClass:
+			errs = append(errs, sc.readGCENodeClass(doc, v)...)
 		case *eksNodeClass:
 			errs = append(errs, sc.readEKSNodeClass(doc, v)...)
 		case *nodeOverlay:

@@ -40,8 +40,6 @@ var unsimulatedKinds = map[string]unsimulated{
 		"capacity that is kept free is not simulated (Karpenter has it since 1.14, behind a feature gate)"},
 	classAKS: {"karpenter.azure.com",
 		"its settings are not simulated: nodes have the disk and the pod limit that AKS has by default"},
-	classGCE: {"karpenter.k8s.gcp",
-		"its settings are not simulated: nodes have the disk and the pod limit that GKE has by default"},
 	"ResourceQuota":         {"", "quotas are not enforced"},
 	"VerticalPodAutoscaler": {"autoscaling.k8s.io", "sizes of pods stay as stated"},
 	"ScaledJob":             {"keda.sh", "its Jobs are not simulated: state a Job with " + AnnotationReleases},

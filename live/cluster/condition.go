@@ -24,7 +24,8 @@ const (
 
 	// conditionGooglePreempt is set by the detector of Karpenter's provider for Google Cloud, when
 	// the metadata of a Spot machine announce its preemption
-	// (cloudpilot-ai/karpenter-provider-gcp, proposals/0007-spot-preemption-notice.md).
+	// (cloudpilot-ai/karpenter-provider-gcp, docs/spot-preemption.md). They do so when the shutdown
+	// starts, or earlier by the preemptionNoticeDuration of its GCENodeClass.
 	conditionGooglePreempt = "GCESpotPreempting"
 )
 
@@ -33,14 +34,14 @@ const (
 const startedLead = time.Millisecond
 
 // condition adds the mark of one condition.
-func (m *Marks) condition(c *corev1.NodeCondition) {
+func (m *Marks) condition(c *corev1.NodeCondition, google time.Duration) {
 	if c.Status != corev1.ConditionTrue {
 		return
 	}
 	marked := c.LastTransitionTime.Time
 	switch c.Type {
 	case conditionGooglePreempt:
-		m.reclaim(marked, time.Time{}, policy.NoticeLead(policy.GCP))
+		m.reclaim(marked, time.Time{}, google)
 	case conditionAzurePreempt, conditionAzureEnd, conditionAzurePreemption, conditionAzureEvent:
 		of := scheduledEvent(c.Message)
 		switch {

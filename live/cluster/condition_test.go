@@ -60,20 +60,41 @@ func TestConditionsOfProviders(t *testing.T) {
 		"Google":                   {"GCESpotPreempting", "", 30 * s, false},
 		"another condition":        {"KernelDeadlock", dated("Preempt Scheduled", 39*s), 0, false},
 	} {
-		m := cluster.MarksOf(node("a", announced(c.kind, c.message, 0)))
+		m := cluster.MarksOf(node("a", announced(c.kind, c.message, 0)), 0)
 		if m.ReclaimLead != c.lead || m.Recommended != c.recommended || c.lead != 0 && m.MarkedAt != at(0) {
 			t.Errorf("%s: lead %v, want %v; recommended %v; marked at %v", name, m.ReclaimLead, c.lead, m.Recommended, m.MarkedAt)
 		}
 		off := node("a", announced(c.kind, c.message, 0))
 		off.Status.Conditions[len(off.Status.Conditions)-1].Status = corev1.ConditionFalse
-		if m := cluster.MarksOf(off); m.ReclaimLead != 0 || m.Recommended {
+		if m := cluster.MarksOf(off, 0); m.ReclaimLead != 0 || m.Recommended {
 			t.Errorf("%s: a condition that is false: %+v", name, m)
 		}
 	}
 	m := cluster.MarksOf(node("a", announced(both, dated("Preempt Scheduled", 39*s), 0),
-		announced(other, dated("Preempt Scheduled", 25*s), 2*s)))
+		announced(other, dated("Preempt Scheduled", 25*s), 2*s)), 0)
 	if end := m.MarkedAt.Add(m.ReclaimLead); end != at(25*s) {
 		t.Errorf("of two deadlines %v counts, want the earlier", end)
+	}
+}
+
+// TestNoticesOfGoogle: a notice of Google Cloud comes as long before the reclaim as the machine was
+// launched to have it, by the condition of Karpenter's detector as by GKE's taint. Those of Azure
+// keep theirs.
+func TestNoticesOfGoogle(t *testing.T) {
+	for _, lead := range []time.Duration{0, 30 * time.Second, 2 * time.Minute} {
+		tainted := node("a")
+		since := metav1.NewTime(epoch)
+		tainted.Spec.Taints = append(tainted.Spec.Taints, corev1.Taint{Key: "cloud.google.com/impending-node-termination",
+			Effect: corev1.TaintEffectNoSchedule, TimeAdded: &since})
+		want := max(lead, 30*time.Second) // 0 is unknown
+		for name, n := range map[string]*corev1.Node{"condition": node("a", announced("GCESpotPreempting", "", 0)), "taint": tainted} {
+			if m := cluster.MarksOf(n, lead); m.ReclaimLead != want || m.MarkedAt != at(0) {
+				t.Errorf("%s, %v: %+v", name, lead, m)
+			}
+		}
+		if m := cluster.MarksOf(node("a", announced("PreemptScheduled", "", 0)), lead); m.ReclaimLead != 30*time.Second {
+			t.Errorf("Azure, %v: %+v", lead, m)
+		}
 	}
 }
 
@@ -116,7 +137,7 @@ func TestCordonOfAKS(t *testing.T) {
 	evicted := announced("VMEventScheduled", dated("Preempt Scheduled", 30*time.Second), 0)
 	for want, n := range map[policy.Actor]*corev1.Node{policy.ActorNone: node("a", cordoned, evicted),
 		policy.ActorPerson: node("a", cordoned)} {
-		if got := cluster.MarksOf(n).Actor; got != want {
+		if got := cluster.MarksOf(n, 0).Actor; got != want {
 			t.Errorf("acted by %v, want %v", got, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -27,6 +28,10 @@ type Config struct {
 	// Capacity distinguishes Spot nodes from others.
 	Capacity kube.CapacityResolver
 
+	// GoogleLead, if set, returns the time from a notice of Google Cloud on a Node to the reclaim of
+	// its machine, or 0 if that of [policy.NoticeLead] applies.
+	GoogleLead func(*corev1.Node) time.Duration
+
 	// NoticeMax is the time after the announced reclaim after which a node that still works counts
 	// as spared by the provider. A higher value keeps pods away from a node longer after a false
 	// alarm.
@@ -47,6 +52,14 @@ func DefaultConfig() Config {
 		Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Provider: "aws",
 		NoticeMax: 10 * time.Minute, EndedMax: 50_000, DataMax: 5 * time.Minute,
 	}
+}
+
+// marksOf reads the marks on a Node.
+func (c *Config) marksOf(n *corev1.Node) Marks {
+	if c.GoogleLead == nil {
+		return MarksOf(n, 0)
+	}
+	return MarksOf(n, c.GoogleLead(n))
 }
 
 func (c *Config) validate() error {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -61,14 +62,16 @@ type Marks struct {
 }
 
 // MarksOf reads the marks on n. Spotter's own marks take precedence. A deletion is attributed to
-// the node's provisioner.
-func MarksOf(n *corev1.Node) Marks {
+// the node's provisioner. The argument google is the time from a notice of Google Cloud to the
+// reclaim; 0 means that of [policy.NoticeLead].
+func MarksOf(n *corev1.Node, google time.Duration) Marks {
 	var m Marks
+	google = cmp.Or(google, policy.NoticeLead(policy.GCP))
 	for i := range n.Spec.Taints {
-		m.taint(&n.Spec.Taints[i])
+		m.taint(&n.Spec.Taints[i], google)
 	}
 	for i := range n.Status.Conditions {
-		m.condition(&n.Status.Conditions[i])
+		m.condition(&n.Status.Conditions[i], google)
 	}
 	_, ordered := n.Annotations[drain.AnnotationDrain]
 	_, cordoned := n.Annotations[drain.AnnotationCordon]
@@ -87,7 +90,7 @@ func MarksOf(n *corev1.Node) Marks {
 }
 
 // taint adds the mark of one taint.
-func (m *Marks) taint(t *corev1.Taint) {
+func (m *Marks) taint(t *corev1.Taint, google time.Duration) {
 	owner := ownerOf(t.Key)
 	switch t.Key {
 	case taintNTHRebalance:
@@ -95,7 +98,7 @@ func (m *Marks) taint(t *corev1.Taint) {
 	case taintNTHReclaim:
 		m.ReclaimLead = policy.NoticeLead(policy.AWS)
 	case taintGoogle:
-		m.ReclaimLead = policy.NoticeLead(policy.GCP)
+		m.ReclaimLead = google
 	}
 	if t.TimeAdded != nil && m.ReclaimLead != 0 {
 		m.MarkedAt = policy.TimeOf(t.TimeAdded.Time)

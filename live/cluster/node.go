@@ -75,7 +75,7 @@ func (r *nodeReader) readObject(n *policy.Node, e *nodeEntry) {
 	n.DoNotDisrupt = obj.Annotations[kube.AnnotationDoNotDisrupt] == "true" ||
 		v1alpha1.PauseOf(obj.Annotations).At(r.clock.now)
 	r.readSize(n, obj)
-	m := MarksOf(obj)
+	m := r.cfg.marksOf(obj)
 	n.ActedBy = firstActor(m.Actor, n.ActedBy)
 	n.Taints = taintsOf(obj, n.ActedBy)
 	r.readReady(n, e)
@@ -177,7 +177,7 @@ func readyCondition(n *corev1.Node) *corev1.NodeCondition {
 func (r *nodeReader) readNotice(n *policy.Node, e *nodeEntry) {
 	at, reclaim := e.noticeAt, e.reclaimAt
 	if e.object != nil {
-		m := MarksOf(e.object)
+		m := r.cfg.marksOf(e.object)
 		if m.ReclaimLead != 0 {
 			marked := cmp.Or(m.MarkedAt, e.marked, r.clock.now)
 			if end := marked.Add(m.ReclaimLead); reclaim == 0 || end < reclaim {

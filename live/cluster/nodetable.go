@@ -124,7 +124,7 @@ func (t *nodeTable) lose(i int32) {
 
 // wakeFor requests a step if new marks on a node announce its end.
 func (t *nodeTable) wakeFor(e *nodeEntry) {
-	m := MarksOf(e.object)
+	m := t.cfg.marksOf(e.object)
 	if m.ReclaimLead != 0 && e.marked == 0 && e.reclaimAt == 0 {
 		t.wakes.wake(backend.WakeNotice)
 	} else if m.Recommended && e.recommended == 0 {

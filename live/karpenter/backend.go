@@ -7,6 +7,7 @@ import (
 
 	"github.com/awslabs/operatorpkg/status"
 	"golang.org/x/sync/semaphore"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,6 +93,10 @@ func New(cfg Config, c client.Client, r client.Reader, sink backend.Sink) (*Back
 }
 
 var _ backend.Backend = (*Backend)(nil)
+
+// GoogleLead returns the time from a notice on a Node of Google Cloud to its reclaim that its
+// GCENodeClass requested, or 0 if it is not known. It sends no request.
+func (b *Backend) GoogleLead(n *corev1.Node) time.Duration { return b.classes.googleLead(n) }
 
 // missing reports whether the error of a list means that the API server does not have Karpenter's
 // kinds.

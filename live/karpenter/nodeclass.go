@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -155,6 +156,36 @@ func (f *classFinder) ready(ctx context.Context, name string, age time.Duration)
 		}
 	}
 	return nil
+}
+
+// googleClass is the kind of the node classes of Google Cloud, and these are the keys under which its
+// provider writes to a Node the name of its class, and to both a hash of the class's settings. The
+// hash on the Node is that of its launch (cloudpilot-ai/karpenter-provider-gcp,
+// pkg/apis/v1alpha1/labels.go).
+const (
+	googleClass      = "GCENodeClass"
+	googleClassLabel = "karpenter.k8s.gcp/gcenodeclass"
+	googleClassHash  = "karpenter.k8s.gcp/gcenodeclass-hash"
+)
+
+// googleLead returns the time from a notice on a Node of Google Cloud to its reclaim that its node
+// class requested at its launch; 0 if this is not known. A machine keeps the setting that it was
+// launched with, so a class that has changed since says nothing. It sends no request.
+func (f *classFinder) googleLead(n *corev1.Node) time.Duration {
+	name := n.Labels[googleClassLabel]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if name == "" || f.found.Kind != googleClass {
+		return 0
+	}
+	u := find(f.known.items, name)
+	if u == nil || u.GetKind() != googleClass || n.Annotations[googleClassHash] == "" ||
+		u.GetAnnotations()[googleClassHash] != n.Annotations[googleClassHash] {
+		return 0
+	}
+	seconds, _, _ := unstructured.NestedInt64(u.Object, "spec", "preemptionNoticeDuration")
+	lead, _ := policy.GoogleNotice(seconds)
+	return lead
 }
 
 // installed returns a Held if Karpenter is not installed. It repeats a failed check only after

@@ -77,10 +77,18 @@ func newBuilder(cfg Config, markets int) *builder {
 	}
 }
 
+// lead returns the time from a notice to the reclaim of nodes of a provider.
+func (c *Config) lead(provider string) policy.Time {
+	if c.GoogleNotice != nil && provider == policy.GCP {
+		return policy.Time(c.GoogleNotice.Milliseconds())
+	}
+	return policy.Time(policy.NoticeLead(provider).Milliseconds())
+}
+
 // add draws the weather of one market.
 func (b *builder) add(m *Market) {
 	mk := market{hash: portable.HashString(m.Name), name: m.Name, spot: m.Spot, band: policy.BandUnknown, slots: Unlimited,
-		lead: policy.Time(policy.NoticeLead(m.Provider).Milliseconds())}
+		lead: b.w.cfg.lead(m.Provider)}
 	if m.Spot {
 		if !m.Auction {
 			mk.band, mk.modelled = b.bandOf(m)

@@ -124,6 +124,10 @@ type Config struct {
 	NoticeFaults []NoticeFault
 	APIFaults    []APIFault
 
+	// GoogleNotice, if set, is the time from a notice to the reclaim of nodes of Google Cloud,
+	// instead of that of [policy.NoticeLead]; 0 means that there is no notice.
+	GoogleNotice *time.Duration
+
 	// Truth is how the drawn weather differs from the model.
 	Truth Truth
 

@@ -10,7 +10,7 @@ import (
 // policy can change.
 func DrawWeather(w *scenarios.BoundScenario, seed uint64, begin, end policy.Time) (*weather.Weather, error) {
 	cfg := weather.Config{Seed: seed, Trace: w.TraceDigest, From: begin, To: end, Intensity: w.Intensity, Slots: w.Slots,
-		OnDemandShortages: w.OnDemandShortages, Truth: w.Truth, Params: weather.DefaultParams()}
+		OnDemandShortages: w.OnDemandShortages, GoogleNotice: w.GoogleNotice, Truth: w.Truth, Params: weather.DefaultParams()}
 	for i := range w.Faults {
 		f := &w.Faults[i]
 		shortage := weather.OrderedShortage{At: f.At, Duration: f.Duration, Depth: f.Share, Zone: f.Zone, Type: f.Type,

@@ -32,8 +32,8 @@ type Options struct {
 	// Unread maps the name of a NodePool that could not be read to the reason.
 	Unread map[string]string
 
-	// NodeClasses are the EC2NodeClasses, and the NodeClasses of EKS Auto Mode, where they may be
-	// read.
+	// NodeClasses are the EC2NodeClasses, the NodeClasses of EKS Auto Mode and the GCENodeClasses,
+	// where they may be read.
 	NodeClasses []unstructured.Unstructured
 
 	// Apart maps the name of a node that is left out to the reason.

@@ -64,18 +64,20 @@ func readings() []reading {
 		{"priorityclasses.scheduling.k8s.io", &schedulingv1.PriorityClassList{}, "priorities are those that pods carry"},
 		{"capacitypools.spotter.dev", &v1alpha1.CapacityPoolList{}, "pools are made of the nodes that there are"},
 		{"nodepools.karpenter.sh", &karpv1.NodePoolList{}, "a NodePool allows the capacity types that its nodes have"},
-		{"ec2nodeclasses.karpenter.k8s.aws", nodeClasses("karpenter.k8s.aws", "EC2NodeClass"),
+		{"ec2nodeclasses.karpenter.k8s.aws", nodeClasses("karpenter.k8s.aws", "v1", "EC2NodeClass"),
 			"EC2NodeClasses have their default settings"},
-		{"nodeclasses.eks.amazonaws.com", nodeClasses("eks.amazonaws.com", "NodeClass"),
+		{"nodeclasses.eks.amazonaws.com", nodeClasses("eks.amazonaws.com", "v1", "NodeClass"),
 			"NodeClasses have their default settings"},
+		{"gcenodeclasses.karpenter.k8s.gcp", nodeClasses("karpenter.k8s.gcp", "v1alpha1", "GCENodeClass"),
+			"GCENodeClasses have their default settings"},
 		{"gpubudgets.spotter.dev", &v1alpha1.GPUBudgetList{}, "there are no accelerator budgets"},
 	}
 }
 
 // nodeClasses returns an empty list of node classes, which are read as unstructured objects.
-func nodeClasses(group, kind string) *unstructured.UnstructuredList {
+func nodeClasses(group, version, kind string) *unstructured.UnstructuredList {
 	var list unstructured.UnstructuredList
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind + "List"})
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind + "List"})
 	return &list
 }
 

@@ -80,12 +80,14 @@ var openValues = []string{
 	"topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "node.kubernetes.io/", "beta.kubernetes.io/",
 	corev1.LabelArchStable, corev1.LabelOSStable, keyCapacity, "karpenter.k8s.aws/instance-", "nvidia.com/gpu", "CriticalAddonsOnly",
 	"eks.amazonaws.com/capacityType", "eks.amazonaws.com/instance-", "eks.amazonaws.com/compute-type", "cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible", "kubernetes.azure.com/scalesetpriority",
+	"karpenter.azure.com/sku-", "karpenter.k8s.gcp/instance-", "cloud.google.com/machine-family", "cloud.google.com/gke-accelerator",
+	"cloud.google.com/gke-provisioning",
 }
 
 // openKeys are prefixes of keys that are public although their values are not.
 var openKeys = []string{
 	"kubernetes.io/", "app.kubernetes.io/", "karpenter.sh/", "karpenter.k8s.aws/", "node-role.kubernetes.io/", "eks.amazonaws.com/", "cloud.google.com/", "kubernetes.azure.com/",
-	"k8s-app", "pod-template-hash", "controller-revision-hash", "pod-template-generation", labelWorkload,
+	"karpenter.azure.com/", "karpenter.k8s.gcp/", "k8s-app", "pod-template-hash", "controller-revision-hash", "pod-template-generation", labelWorkload,
 }
 
 func begins(s string, with []string) bool {
@@ -110,7 +112,8 @@ func (n *names) value(key, v string) string {
 		return v
 	case key == "karpenter.sh/nodepool":
 		return n.pool(v)
-	case key == "karpenter.k8s.aws/ec2nodeclass", key == "eks.amazonaws.com/nodeclass":
+	case key == "karpenter.k8s.aws/ec2nodeclass", key == "eks.amazonaws.com/nodeclass",
+		key == "karpenter.k8s.gcp/gcenodeclass":
 		return n.of("nodeclass", v)
 	case key == corev1.LabelMetadataName:
 		return n.namespace(v)

@@ -54,7 +54,8 @@ type ownPool struct {
 }
 
 // classKinds maps the kinds of node classes that are written to their apiVersion.
-var classKinds = map[string]string{"EC2NodeClass": "karpenter.k8s.aws/v1", "NodeClass": "eks.amazonaws.com/v1"}
+var classKinds = map[string]string{"EC2NodeClass": "karpenter.k8s.aws/v1", "NodeClass": "eks.amazonaws.com/v1",
+	"GCENodeClass": "karpenter.k8s.gcp/v1alpha1"}
 
 // classOf returns the node class of a NodePool, or nil if its kind is not written.
 func (c *poolSet) classOf(p *karpv1.NodePool) *nodeClass {
@@ -260,7 +261,8 @@ func (n *names) hidePool(p *nodePool) {
 
 // openFields are the fields of a node class that contain no names: they only determine the capacity
 // of a node.
-var openFields = []string{"amiFamily", "kubelet", "instanceStorePolicy", "blockDeviceMappings", "ephemeralStorage"}
+var openFields = []string{"amiFamily", "kubelet", "instanceStorePolicy", "blockDeviceMappings", "ephemeralStorage",
+	"preemptionNoticeDuration"}
 
 // hideClass replaces the name of a node class, and removes fields that may contain other names.
 func (c *poolSet) hideClass(x *nodeClass) {

@@ -30,6 +30,7 @@ func (w *wiring) provision(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			w.karpenter = b
 			w.join(policy.ProvisionerKarpenter, b, b, b)
 			if err := b.SetupWithManager(w.manager); err != nil {
 				return err

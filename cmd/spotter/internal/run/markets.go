@@ -51,6 +51,12 @@ func (w *wiring) observe(ctx context.Context) error {
 	o := cluster.DefaultConfig()
 	o.Clock = w.clock
 	o.Log, o.Provider = w.log, w.f.Provider
+	o.GoogleLead = func(n *corev1.Node) time.Duration {
+		if w.karpenter == nil {
+			return 0
+		}
+		return w.karpenter.GoogleLead(n)
+	}
 	for _, l := range w.f.SpotLabels {
 		label, err := kube.ParseCapacityLabel(l)
 		if err != nil {

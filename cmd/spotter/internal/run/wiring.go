@@ -57,6 +57,7 @@ type wiring struct {
 	metrics    *metrics.Metrics
 	book       *livemarket.Book
 	observer   *cluster.Observer
+	karpenter  *karpenter.Backend
 	rackspace  *rackspace.Feed
 	groups     *asg.Regions
 	drains     *drain.Reconciler

@@ -208,7 +208,7 @@ var actors = map[policy.Actor]string{
 
 // noticesOf returns the notices that follow from the marks on a node, the most urgent first.
 func noticesOf(o *corev1.Node, now time.Time) (all []string) {
-	m := cluster.MarksOf(o)
+	m := cluster.MarksOf(o, 0)
 	if m.ReclaimLead > 0 {
 		word := "under notice: the provider reclaims it"
 		if m.MarkedAt > 0 {
