@@ -115,6 +115,7 @@ const Understood = `these are understood, also compressed by gzip or zstd, and f
     rows without names by their values; other columns are left out
   SpotLake: tables with the columns Time,InstanceType,Region,AZ,SpotPrice and perhaps SPS,IF,OndemandPrice
   Google Cloud: tables with the columns t,region,az,instance_type,accel,accel_count,spot,ondemand
+  Google Cloud: responses of advice.capacityHistory of the Compute Engine API, of prices and preemption rates, as JSON
   Azure and others by region: tables with the columns t,cloud,region,instance_type,spot,ondemand
   Rackspace: tables with the columns t,region,serverclass,market_price,bid_p20,bid_p50,bid_p80
   Rackspace: the JSON of the percentiles feed

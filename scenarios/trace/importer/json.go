@@ -23,6 +23,8 @@ func (im *importer) anyJSON(r *bufio.Reader, head []byte) error {
 		switch name {
 		case "regions":
 			return im.percentiles(r)
+		case "preemptionHistory", "priceHistory":
+			return im.capacityHistories(r)
 		case "metadata", "data":
 			if !rowsInData().Match(head) {
 				return im.samples(r)
