@@ -97,7 +97,7 @@ MIXED := ./cmd/spotter/internal/history ./cmd/spotter/internal/tui ./cmd/spotter
 COMMANDS := ./cmd/spotter
 APART    := ./charts
 RACED_TESTS    := ^Test(Parallel.*|RandomScenarios|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|StopDoesNotWaitForBounds|TrainEnds|PartIsBoundAsTheWhole|Choose|Stream|Read|Real|Random)$$
-RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup(AWS)?|CaptureCluster|TryCluster|Commands.*|Metrics.*|TraceRecord.*|Interrupted|PipeIsLeft|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin|MCP(Cancel|Cluster|Progress)|Azure(EvictionDrains|Shadow))$$
+RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup(AWS)?|CaptureCluster|TryCluster|Commands.*|Metrics.*|TraceRecord.*|Interrupted|PipeIsLeft|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin|MCP(Cancel|Cluster|Progress)|Azure(EvictionDrains|Shadow)|GCP(PreemptionDrains|Shadow))$$
 PLAIN_TESTS    := ^Test(MemoryIsBounded|SavingsDoNotDependOnReadings)$$
 
 # MOST_TESTS play fewer seeds under the race detector than without it. make nightly runs

@@ -189,6 +189,8 @@ var switches = []profile{
 	{"notifications", []string{"--set", "notifications.url=https://hooks.example.com:8443/spotter", "--set",
 		"notifications.source=/clusters/a", "--set", "notifications.header=X-Token",
 		"--set", "notifications.headerSecret.name=hook", "--set", "networkPolicy.egress.enabled=true"}},
+	{"gcp", []string{"--set", "gcp.regions={us-central1,europe-west12}", "--set", "gcp.apiKeySecret.name=prices", "--set",
+		"gcp.apiKeySecret.key=key", "--set", "provider=gcp", "--set", "karpenter.nodeClassGroups={karpenter.k8s.gcp}"}},
 	{"no-record", []string{"--set", "record.enabled=false"}},
 	{"volume", []string{"--set", "record.persistence.enabled=true"}},
 	{"volume-one", []string{"--set", "record.persistence.enabled=true", "--set", "replicas=1", "--set",

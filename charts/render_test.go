@@ -479,6 +479,27 @@ func TestPrometheusIsReached(t *testing.T) {
 	}
 }
 
+// TestGooglesKeyIsMounted: the controller learns of the regions of Google Cloud and of the file with
+// the key, which is the key of the secret; the key itself is no value.
+func TestGooglesKeyIsMounted(t *testing.T) {
+	h := newHelm(t, "")
+	all := profiles()
+	_, made := h.render(t, "spotter", all[slices.IndexFunc(all, func(p profile) bool { return p.name == "gcp" })].set...)
+	p := configuration(t, made).Prices
+	if !slices.Equal(p.GCPRegions, []string{"us-central1", "europe-west12"}) || p.GCPKeyFile != "/etc/spotter/gcp/key" ||
+		p.CacheFile == "" {
+		t.Errorf("the controller learns %+v", p)
+	}
+	pod := as[appsv1.Deployment](t, find(t, made, "Deployment", release)).Spec.Template.Spec
+	if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
+		return v.Secret != nil && v.Secret.SecretName == "prices" && v.Secret.Items[0].Path == "key"
+	}) ||
+		!slices.ContainsFunc(pod.Containers[0].VolumeMounts,
+			func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/spotter/gcp" && m.ReadOnly }) {
+		t.Errorf("volumes %+v, mounts %+v", pod.Volumes, pod.Containers[0].VolumeMounts)
+	}
+}
+
 // TestNotificationsAreSent: the controller learns of the webhook and of the header that lets
 // it in, and may reach the port.
 func TestNotificationsAreSent(t *testing.T) {

@@ -111,6 +111,8 @@ func TestContradictionsRefused(t *testing.T) {
 	for _, c := range []struct{ set, a, b string }{
 		{"models.claim=a,models.image.name=b", "models.claim", "models.image.name"},
 		{"prices.recorder.enabled=true", "prices.recorder.regions", "aws.regions"},
+		{"gcp.regions={us-central1}", "gcp.regions", "gcp.apiKeySecret.name"},
+		{"gcp.apiKeySecret.name=prices", "gcp.regions", "gcp.apiKeySecret.name"},
 		{"notifications.headerSecret.name=hook", "notifications.url is empty", "mean nothing"},
 		{"usage.prometheus.cpuQuery=up", "usage.prometheus.url is empty", "mean nothing"},
 		{"usage.prometheus.url=http://p,usage.prometheus.serviceAccountToken=true,usage.prometheus.tokenSecret.name=x",

@@ -26,7 +26,7 @@ func (r *Reader) list(ctx context.Context, what, filter string) (rows []json.Raw
 	q.Set("currencyCode", "USD")
 	q.Set("$filter", filter)
 	first.RawQuery = q.Encode()
-	pages, err = r.client.List(ctx, what, first.String(), func(body []byte) (string, error) {
+	pages, err = r.client.List(ctx, &pricelist.Request{What: what, First: first.String(), Read: func(body []byte) (string, error) {
 		p := &page{}
 		if err := json.Unmarshal(body, p); err != nil {
 			return "", fmt.Errorf("reading the response: %w", err)
@@ -39,7 +39,7 @@ func (r *Reader) list(ctx context.Context, what, filter string) (rows []json.Raw
 			rows = append(rows, p.Items...)
 		}
 		return next, err
-	})
+	}})
 	if err != nil {
 		return nil, pages, err
 	}

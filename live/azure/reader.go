@@ -27,7 +27,7 @@ func NewReader(c Config) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{cfg: c}
-	r.client = pricelist.NewClient(&r.cfg.Config, nil)
+	r.client = pricelist.NewClient(&r.cfg.Config)
 	return r, nil
 }
 

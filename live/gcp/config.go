@@ -21,9 +21,10 @@ type Config struct {
 	// the limits of requests.
 	pricelist.Config
 
-	// Key is an API key of any project in which the Cloud Billing API is enabled. It is sent as a
-	// header, so that it appears in no address and in no error.
-	Key string
+	// Key returns an API key of any project in which the Cloud Billing API is enabled. It is called
+	// for each read of the list, so that a key can be replaced. The key is sent as a header, so that
+	// it appears in no address and in no error.
+	Key func() (string, error)
 
 	// PageSize is the number of SKUs of a page, at most 5,000. With smaller pages a request that
 	// fails costs less.
@@ -41,7 +42,7 @@ func DefaultConfig() Config {
 	return c
 }
 
-// validate returns an error for the first invalid setting. It does not contain the key.
+// validate returns an error for the first invalid setting.
 func (c *Config) validate() error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (c *Config) validate() error {
 		}
 	}
 	switch {
-	case c.Key == "":
+	case c.Key == nil:
 		return fmt.Errorf("%w: Key is missing", ErrConfig)
 	case c.PageSize < 1 || c.PageSize > 5000:
 		return fmt.Errorf("%w: PageSize is %d, which is not from 1 to 5000", ErrConfig, c.PageSize)

@@ -43,7 +43,7 @@ func newFixture(t *testing.T, change func(*gcp.Config), skus ...fake.SKU) *fixtu
 	f.web = httptest.NewServer(f.server)
 	t.Cleanup(f.web.Close)
 	c := gcp.DefaultConfig()
-	c.Endpoint, c.Regions, c.Key = f.web.URL+fake.Path, []string{iowa}, fake.Key
+	c.Endpoint, c.Regions, c.Key = f.web.URL+fake.Path, []string{iowa}, keyOf(fake.Key, nil)
 	c.BackoffMin, c.BackoffMax = time.Millisecond, 2*time.Millisecond
 	if change != nil {
 		change(&c)
@@ -53,6 +53,10 @@ func newFixture(t *testing.T, change func(*gcp.Config), skus ...fake.SKU) *fixtu
 		t.Fatal(err)
 	}
 	return f
+}
+
+func keyOf(key string, err error) func() (string, error) {
+	return func() (string, error) { return key, err }
 }
 
 func (f *fixture) read() *market.Update {
@@ -147,10 +151,15 @@ func TestPages(t *testing.T) {
 
 // A refused key is an error that does not contain the key, and is not tried again.
 func TestKey(t *testing.T) {
-	f := newFixture(t, func(c *gcp.Config) { c.Key = "AIza-secret" }, n2()...)
+	f := newFixture(t, func(c *gcp.Config) { c.Key = keyOf("AIza-secret", nil) }, n2()...)
 	_, err := f.feed.Read(t.Context(), market.Ask{Now: policy.TimeOf(noon)})
 	if err == nil || !strings.Contains(err.Error(), "400") || strings.Contains(err.Error(), "secret") || len(f.server.Calls()) != 1 {
 		t.Errorf("a wrong key: %v", err)
+	}
+	none := newFixture(t, func(c *gcp.Config) { c.Key = keyOf("", errors.New("no file")) }, n2()...)
+	if _, err = none.feed.Read(t.Context(), market.Ask{}); err == nil || !strings.Contains(err.Error(), "no file") ||
+		len(none.server.Calls()) != 0 {
+		t.Errorf("a key that cannot be read: %v", err)
 	}
 	f.web.Close()
 	if _, err = f.feed.Read(t.Context(), market.Ask{}); err == nil || strings.Contains(err.Error(), "secret") {
@@ -282,11 +291,11 @@ func TestBook(t *testing.T) {
 func TestConfig(t *testing.T) {
 	for field, change := range map[string]func(*gcp.Config){
 		"Endpoint": func(c *gcp.Config) { c.Endpoint = "cloudbilling.googleapis.com" },
-		"Regions":  func(c *gcp.Config) { c.Regions = []string{"us-east-2"} }, "Key": func(c *gcp.Config) { c.Key = "" },
+		"Regions":  func(c *gcp.Config) { c.Regions = []string{"us-east-2"} }, "Key": func(c *gcp.Config) { c.Key = nil },
 		"PageSize": func(c *gcp.Config) { c.PageSize = 5001 }, "Attempts": func(c *gcp.Config) { c.Attempts = 0 },
 	} {
 		c := gcp.DefaultConfig()
-		c.Key = "x"
+		c.Key = keyOf("x", nil)
 		change(&c)
 		if _, err := gcp.NewFeed(c); !errors.Is(err, gcp.ErrConfig) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)

@@ -36,7 +36,7 @@ func NewReader(c Config) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{cfg: c}
-	r.client = pricelist.NewClient(&r.cfg.Config, http.Header{"X-Goog-Api-Key": {c.Key}})
+	r.client = pricelist.NewClient(&r.cfg.Config)
 	r.machines, r.others = machines()
 	return r, nil
 }
@@ -71,13 +71,19 @@ func (r *Reader) Prices(ctx context.Context, regions []string) (List, error) {
 	for _, region := range regions {
 		rates[region] = map[component]rate{}
 	}
+	const what = "reading the prices of Google Cloud"
 	var faults faultList
 	count := 0
 	first, err := url.Parse(r.cfg.Endpoint)
 	if err != nil {
-		return List{}, err
+		return List{}, fmt.Errorf("%s: %w", what, err)
 	}
-	_, err = r.client.List(ctx, "reading the prices of Google Cloud", r.page(first, ""), func(body []byte) (string, error) {
+	key, err := r.cfg.Key()
+	if err != nil {
+		return List{}, fmt.Errorf("%s: %w", what, err)
+	}
+	q := &pricelist.Request{What: what, First: r.page(first, ""), Header: http.Header{"X-Goog-Api-Key": {key}}}
+	q.Read = func(body []byte) (string, error) {
 		var p struct {
 			SKUs []json.RawMessage `json:"skus"`
 			Next string            `json:"nextPageToken"`
@@ -93,12 +99,12 @@ func (r *Reader) Prices(ctx context.Context, regions []string) (List, error) {
 			return "", nil
 		}
 		return r.page(first, p.Next), nil
-	})
-	if err == nil && count == 0 {
-		err = errors.New("reading the prices of Google Cloud: the list is empty")
 	}
-	if err != nil {
+	if _, err := r.client.List(ctx, q); err != nil {
 		return List{}, err
+	}
+	if count == 0 {
+		return List{}, errors.New(what + ": the list is empty")
 	}
 	return r.compose(regions, rates, faults), nil
 }

@@ -87,7 +87,8 @@ func New(cfg Config, c client.Client, r client.Reader, sink backend.Sink) (*Back
 		cfg: b.cfg, log: b.log, api: b.api, writes: b.writes, budgets: b.budgets, idle: map[string]policy.Time{},
 	}
 	b.informer = &informer{
-		cfg: b.cfg, log: b.log, sink: sink, api: b.api, claims: claims, outcomes: b.outcomes, reported: map[string]bool{},
+		cfg: b.cfg, log: b.log, sink: sink, api: b.api, claims: claims, classes: b.classes, outcomes: b.outcomes,
+		reported: map[string]bool{},
 	}
 	return b, nil
 }

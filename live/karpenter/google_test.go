@@ -5,9 +5,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubefake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // TestGoogleLead: a Node has the notice that its node class requested at its launch. Of a class that
@@ -45,5 +47,23 @@ func TestGoogleLead(t *testing.T) {
 	}
 	if got := (&classFinder{}).googleLead(node("long", "7")); got != 0 {
 		t.Errorf("before the classes are read: %v", got)
+	}
+}
+
+// TestReadGoogle: the classes of Google Cloud are read at the start; those of another provider are
+// not.
+func TestReadGoogle(t *testing.T) {
+	for _, kind := range []schema.GroupVersionKind{{Group: "karpenter.k8s.gcp", Version: "v1alpha1", Kind: googleClass},
+		{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClass"}} {
+		mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{kind.GroupVersion()})
+		mapper.Add(kind, meta.RESTScopeRoot)
+		u := nodeClass(true)
+		u.SetGroupVersionKind(kind)
+		c := kubefake.NewClientBuilder().WithScheme(testScheme(t)).WithRESTMapper(mapper).WithObjects(u).Build()
+		cfg := DefaultConfig()
+		f := &classFinder{cfg: &cfg, api: &apiReader{client: c, reader: c}}
+		if err := f.readGoogle(t.Context()); err != nil || (len(f.known.items) > 0) != (kind.Kind == googleClass) {
+			t.Errorf("%s: %v, read %d", kind.Kind, err, len(f.known.items))
+		}
 	}
 }

@@ -188,6 +188,16 @@ func (f *classFinder) googleLead(n *corev1.Node) time.Duration {
 	return lead
 }
 
+// readGoogle reads the node classes if they are those of Google Cloud, so that a notice at the start
+// of the controller is understood too.
+func (f *classFinder) readGoogle(ctx context.Context) error {
+	if kind, err := f.kind(); err == nil && kind.Kind == googleClass {
+		_, err = f.list(ctx, kind, judgedFor)
+		return err
+	}
+	return nil // the classes of another provider are read when they are needed
+}
+
 // installed returns a Held if Karpenter is not installed. It repeats a failed check only after
 // judgedFor, since each check is a request to the API server.
 func (f *classFinder) installed() error {

@@ -33,6 +33,7 @@ type informer struct {
 	sink     backend.Sink
 	api      *apiReader
 	claims   *claimConverter
+	classes  *classFinder
 	outcomes *outcomeTable
 	mgr      manager.Manager // set before Start
 
@@ -59,6 +60,9 @@ func (i *informer) Start(ctx context.Context) error {
 	})
 	if err != nil {
 		return nil //nolint:nilerr // the end of ctx is how it is stopped
+	}
+	if err := i.classes.readGoogle(ctx); err != nil {
+		i.log.Info("the notices that node classes request are not known yet", "error", err)
 	}
 	var informers [2]cache.Informer // both exist before a handler of one reads the other
 	for k, of := range []client.Object{&karpv1.NodePool{}, &karpv1.NodeClaim{}} {

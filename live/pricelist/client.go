@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,30 +21,40 @@ const pagesMax = 200
 
 // A Client reads pages of a list. It is safe for concurrent use.
 type Client struct {
-	cfg    *Config
-	header http.Header
-	http   *http.Client
+	cfg  *Config
+	http *http.Client
 }
 
-// NewClient returns a client of the list of c, which is valid. It sends the header with every
-// request. It follows no redirect, so that a credential in the header reaches no other host.
-func NewClient(c *Config, header http.Header) *Client {
-	return &Client{cfg: c, header: header, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout,
+// NewClient returns a client of the list of c, which is valid. It follows no redirect, so that a
+// credential in a header reaches no other host.
+func NewClient(c *Config) *Client {
+	return &Client{cfg: c, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// List requests the pages of a list one after the other, from the page at an address, and returns
-// their number. The function read returns the address of the next page, empty after the last; it is
-// called again for a page that it could not read.
-func (c *Client) List(ctx context.Context, what, first string, read func(body []byte) (next string, err error)) (pages int,
-	err error) {
+// A Request is a request for a list.
+type Request struct {
+	// What describes the request in errors, such as "reading the prices".
+	What string
+
+	// First is the address of the first page. Header is sent with the request of each page.
+	First  string
+	Header http.Header
+
+	// Read reads a page. It returns the address of the next one, empty after the last. It is called
+	// again for a page that it could not read.
+	Read func(body []byte) (next string, err error)
+}
+
+// List requests the pages of a list one after the other, and returns their number.
+func (c *Client) List(ctx context.Context, q *Request) (pages int, err error) {
 	seen := map[string]bool{}
-	for next := first; next != ""; pages++ {
+	for next := q.First; next != ""; pages++ {
 		if pages == pagesMax || seen[next] {
-			return pages, fmt.Errorf("%s: the list does not end after %d pages", what, pages)
+			return pages, fmt.Errorf("%s: the list does not end after %d pages", q.What, pages)
 		}
 		seen[next] = true
-		if next, err = c.page(ctx, what, next, read); err != nil {
+		if next, err = c.page(ctx, q, next); err != nil {
 			return pages, err
 		}
 	}
@@ -76,10 +87,10 @@ var ErrList = errors.New("the list is not valid")
 
 // page requests one page until it succeeds, with an increasing wait between the attempts. It
 // returns an error that is not transient at once. A page that ends early is requested again.
-func (c *Client) page(ctx context.Context, what, link string, read func([]byte) (string, error)) (string, error) {
+func (c *Client) page(ctx context.Context, q *Request, link string) (string, error) {
 	wait := c.cfg.BackoffMin
 	for try := 1; ; try++ {
-		next, err := c.attempt(ctx, what, link, read)
+		next, err := c.attempt(ctx, q, link)
 		if err == nil {
 			return next, nil
 		}
@@ -99,16 +110,15 @@ func (c *Client) page(ctx context.Context, what, link string, read func([]byte) 
 }
 
 // attempt requests one page once.
-func (c *Client) attempt(ctx context.Context, what, link string, read func([]byte) (string, error)) (string, error) {
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, link, http.NoBody)
+func (c *Client) attempt(ctx context.Context, q *Request, link string) (string, error) {
+	what := q.What
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, link, http.NoBody)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
-	for key, values := range c.header {
-		q.Header[key] = values
-	}
-	q.Header.Set("Accept", "application/json")
-	answer, err := c.http.Do(q)
+	maps.Copy(r.Header, q.Header)
+	r.Header.Set("Accept", "application/json")
+	answer, err := c.http.Do(r)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
@@ -123,7 +133,7 @@ func (c *Client) attempt(ctx context.Context, what, link string, read func([]byt
 		text, _, _ := strings.Cut(strings.TrimSpace(string(body[:min(len(body), 200)])), "\n")
 		return "", &Refusal{answer.StatusCode, what, text, retryAfter(answer.Header, c.cfg.Clock.Now())}
 	}
-	next, err := read(body)
+	next, err := q.Read(body)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}

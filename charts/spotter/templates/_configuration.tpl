@@ -28,8 +28,12 @@ prices:
   {{- end }}
   regions: {{ toJson $v.aws.regions }}
   azureRegions: {{ toJson $v.azure.regions }}
+  gcpRegions: {{ toJson $v.gcp.regions }}
+  {{- if $v.gcp.regions }}
+  gcpKeyFile: {{ printf "/etc/spotter/gcp/%s" $v.gcp.apiKeySecret.key | quote }}
+  {{- end }}
   families: {{ toJson $v.aws.families }}
-  {{- if or $v.aws.regions $v.azure.regions }}
+  {{- if or $v.aws.regions $v.azure.regions $v.gcp.regions }}
   cacheFile: /var/lib/spotter/prices/cache
   {{- end }}
 {{- with $v.aws.queueURL }}

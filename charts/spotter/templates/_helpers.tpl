@@ -115,6 +115,9 @@ seccompProfile: {type: RuntimeDefault}
 {{- if and (not $u.url) (or $u.cpuQuery $u.memoryQuery $u.serviceAccountToken $u.tokenSecret.name $u.caConfigMap.name) }}
 {{- fail "usage.prometheus.url is empty: Prometheus is not asked without it, and the other values of usage.prometheus mean nothing" }}
 {{- end }}
+{{- if ne (empty .Values.gcp.regions) (empty .Values.gcp.apiKeySecret.name) }}
+{{- fail "of gcp.regions and gcp.apiKeySecret.name one is empty: Google's prices need both" }}
+{{- end }}
 {{- $n := .Values.notifications }}
 {{- if and (not $n.url) (or $n.source $n.headerSecret.name) }}
 {{- fail "notifications.url is empty: nothing is sent without it, and the other values of notifications mean nothing" }}

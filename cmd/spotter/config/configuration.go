@@ -140,7 +140,7 @@ type Writes struct {
 // Prices configures the source of prices.
 type Prices struct {
 	// Trace is the folder of a trace that `spotter trace record --follow` writes. If set, prices
-	// come from it and not from AWS or Azure.
+	// come from it and not from AWS, Azure or Google Cloud.
 	Trace string `json:"trace"`
 
 	// Regions are the AWS regions whose prices, and whose groups for the backend `asg`, are read.
@@ -151,12 +151,22 @@ type Prices struct {
 	// is public. If empty, nothing is requested from Azure.
 	AzureRegions []string `json:"azureRegions"`
 
+	// GCPRegions are the Google Cloud regions whose prices are read, such as `us-central1`. If empty,
+	// nothing is requested from Google.
+	GCPRegions []string `json:"gcpRegions"`
+
+	// GCPKeyFile is the file with an API key for the Cloud Billing API, which gcpRegions needs. It is
+	// read again for each read of the prices. If empty, the key is the value of the environment
+	// variable SPOTTER_GCP_API_KEY.
+	GCPKeyFile string `json:"gcpKeyFile"`
+
 	// Families are the instance families of AWS whose prices are read, such as `m5`. If empty, all
 	// are read.
 	Families []string `json:"families"`
 
 	// Interval is the time between two reads of Spot prices, from 1s to 1h. 0 means every 5m for
-	// AWS, every 30m for Azure, and every 1m for a trace and for Rackspace.
+	// AWS, every 30m for Azure, every 1h for Google Cloud, and every 1m for a trace and for
+	// Rackspace.
 	Interval metav1.Duration `json:"interval"`
 
 	// CacheFile is a file that stores prices, so that after a restart only new prices are
@@ -326,7 +336,7 @@ func Default() *SpotterConfiguration {
 		LeaderElection: LeaderElection{Enabled: true, LeaseDuration: d(l.LeaseDuration), RenewDeadline: d(l.RenewDeadline),
 			RetryPeriod: d(l.RetryPeriod)},
 		Writes:        Writes{QPS: w.QPS, Burst: w.Burst},
-		Prices:        Prices{Regions: []string{}, AzureRegions: []string{}, Families: []string{}},
+		Prices:        Prices{Regions: []string{}, AzureRegions: []string{}, GCPRegions: []string{}, Families: []string{}},
 		Notifications: Notifications{Header: "Authorization"},
 		Models:        Models{Timeout: d(5 * time.Second)},
 		Usage:         Usage{Prometheus{CPUQuery: p.CPU, MemoryQuery: p.Memory, Timeout: d(p.Timeout)}},

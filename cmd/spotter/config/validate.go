@@ -47,6 +47,7 @@ func (c *SpotterConfiguration) Validate() field.ErrorList {
 	eachOf(c.Backends, Backends, field.NewPath("backends"))
 	eachOf(c.Metrics.Compat, metrics.Systems, field.NewPath("metrics", "compat"))
 	eachOf(c.Prices.AzureRegions, catalog.Regions(catalog.Azure), field.NewPath("prices", "azureRegions"))
+	eachOf(c.Prices.GCPRegions, catalog.Regions(catalog.GCP), field.NewPath("prices", "gcpRegions"))
 	for i, l := range c.SpotLabels {
 		if _, err := kube.ParseCapacityLabel(l); err != nil {
 			all = append(all, field.Invalid(field.NewPath("spotLabels").Index(i), l, "must be of the form name or name=value"))

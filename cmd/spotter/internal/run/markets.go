@@ -20,6 +20,7 @@ import (
 	"github.com/spotter-dev/spotter/live/aws/wire"
 	"github.com/spotter-dev/spotter/live/azure"
 	"github.com/spotter-dev/spotter/live/cluster"
+	"github.com/spotter-dev/spotter/live/gcp"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/live/rackspace"
 	"github.com/spotter-dev/spotter/policy"
@@ -77,7 +78,7 @@ func (w *wiring) observe(ctx context.Context) error {
 
 // regions returns the regions of all providers whose prices are read.
 func (w *wiring) regions() []string {
-	return slices.Concat(w.f.Prices.Regions, w.f.Prices.AzureRegions)
+	return slices.Concat(w.f.Prices.Regions, w.f.Prices.AzureRegions, w.f.Prices.GCPRegions)
 }
 
 // feeds creates the feeds of the market book.
@@ -105,6 +106,13 @@ func (w *wiring) feeds() (all []livemarket.Feed, err error) {
 		}
 		all = append(all, feed)
 	}
+	if p.Trace == "" && len(p.GCPRegions) > 0 {
+		feed, err := w.askGCP()
+		if err != nil {
+			return nil, cli.Invalid(w.f.fault("prices.gcpKeyFile", err), "store an API key of Google Cloud in a file (docs/gcp.md)")
+		}
+		all = append(all, feed)
+	}
 	if slices.Contains(w.f.Backends, "rackspace") {
 		if w.rackspace, err = rackspace.NewFeed(w.auction()); err != nil {
 			return nil, err
@@ -119,6 +127,16 @@ func (w *wiring) askAzure() (livemarket.Feed, error) {
 	c := access.AzurePrices(w.f.Prices.AzureRegions...)
 	c.Log, c.Clock, c.Every = w.log, w.clock, cmp.Or(w.f.Prices.Interval.Duration, c.Every)
 	return azure.NewFeed(c)
+}
+
+// askGCP returns the feed of Google Cloud's prices. It fails if there is no API key.
+func (w *wiring) askGCP() (livemarket.Feed, error) {
+	c := access.GCPPrices(w.f.Prices.GCPKeyFile, w.f.Prices.GCPRegions...)
+	c.Clock, c.Every = w.clock, cmp.Or(w.f.Prices.Interval.Duration, c.Every)
+	if _, err := c.Key(); err != nil {
+		return nil, err
+	}
+	return gcp.NewFeed(c)
 }
 
 // readPrices returns a function that reads the feeds once, allows the first step, and then keeps

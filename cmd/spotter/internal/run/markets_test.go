@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +153,33 @@ func TestZonesAreNamedByNodes(t *testing.T) {
 	}
 }
 
+// TestGoogleKey: the key of Google's prices is the content of the file, or without one the value of the
+// environment variable. Without either the controller does not start, and no error contains a key.
+func TestGoogleKey(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{"full": " AIza-file\n", "empty": "\n"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct{ file, variable, says string }{
+		"a file": {"full", "", ""}, "a variable": {"", "AIza-variable", ""}, "both": {"full", "AIza-variable", ""},
+		"neither": {"", "", "set SPOTTER_GCP_API_KEY"}, "an empty file": {"empty", "AIza-variable", "is empty"},
+		"no file": {"none", "AIza-variable", "no such file"},
+	} {
+		t.Setenv("SPOTTER_GCP_API_KEY", c.variable)
+		w := &wiring{clock: clock.RealClock{}, f: pricedEvery(0), log: slog.New(slog.DiscardHandler)}
+		if w.f.Prices.GCPRegions = []string{"us-central1"}; c.file != "" {
+			w.f.Prices.GCPKeyFile = filepath.Join(folder, c.file)
+		}
+		_, err := w.feeds()
+		if (err == nil) != (c.says == "") || err != nil && (!strings.Contains(err.Error(), c.says) ||
+			!strings.Contains(err.Error(), "gcpKeyFile") || strings.Contains(err.Error(), "AIza")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // pricedEvery are settings with an interval of prices.
 func pricedEvery(every time.Duration, regions ...string) *liveCall {
 	f := &liveCall{SpotterConfiguration: *config.Default()}
@@ -183,6 +212,18 @@ func TestPriceInterval(t *testing.T) {
 		}
 		if f := feeds[len(feeds)-1]; f.Every() != cmp.Or(every, 30*time.Minute) {
 			t.Errorf("asked for %v, %s is read every %v", every, f.Name(), f.Every())
+		}
+	}
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("AIza\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, every := range []time.Duration{0, 7 * time.Second} {
+		w := &wiring{clock: clock.RealClock{}, f: pricedEvery(every), log: slog.New(slog.DiscardHandler)}
+		w.f.Prices.GCPRegions, w.f.Prices.GCPKeyFile = []string{"us-central1"}, key
+		feeds, err := w.feeds()
+		if err != nil || names(feeds) != "gcp-prices" || feeds[0].Every() != cmp.Or(every, time.Hour) {
+			t.Errorf("asked for %v: feeds %s, %v", every, names(feeds), err)
 		}
 	}
 	for every, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second,

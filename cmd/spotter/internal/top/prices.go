@@ -176,6 +176,8 @@ func (p *Prices) read(ctx context.Context, wanted map[spotMarket]bool, now time.
 			p.why[provider] = p.askAWS(ctx, names, slices.Compact(slices.Sorted(slices.Values(types))), now)
 		case catalog.Azure:
 			p.why[provider] = p.askAzure(ctx, wanted, names, now)
+		case catalog.GCP:
+			p.why[provider] = p.askGCP(ctx, names)
 		case catalog.Rackspace:
 			p.why[provider] = p.askRackspace(ctx, names, now)
 		default:
@@ -191,6 +193,8 @@ func nameOfProvider(provider string) string {
 		return "AWS"
 	case policy.Azure:
 		return "Azure"
+	case policy.GCP:
+		return "Google Cloud"
 	case policy.Rackspace:
 		return "Rackspace"
 	}
@@ -258,6 +262,29 @@ func (p *Prices) askAzure(ctx context.Context, wanted map[spotMarket]bool, regio
 				if x.Spot {
 					p.spot[spotMarket{catalog.Azure, region, zone, x.Type}] = x.Price
 				}
+			}
+		}
+	}
+	return ""
+}
+
+// askGCP reads the Spot prices of regions of Google Cloud. It returns the reason if they cannot be
+// read, otherwise an empty string.
+func (p *Prices) askGCP(ctx context.Context, regions []string) string {
+	reader, err := access.NewGCPReader()
+	if err != nil {
+		return err.Error()
+	}
+	ctx, stop := context.WithTimeout(ctx, access.GCPWait)
+	defer stop()
+	l, err := reader.Prices(ctx, regions)
+	if err != nil {
+		return access.GCPRefusal(err)
+	}
+	for _, x := range l.Prices {
+		for _, zone := range catalog.Zones(catalog.GCP, x.Region) {
+			if x.Spot {
+				p.spot[spotMarket{catalog.GCP, x.Region, zone, x.Type}] = x.Price
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package try
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
@@ -33,16 +32,17 @@ func (t *trial) azurePrices(ctx context.Context, taken *capture.Captured, region
 	ctx, stop := context.WithTimeout(ctx, access.AzureWait)
 	defer stop()
 	now := policy.TimeOf(time.Now().Truncate(time.Minute))
-	var series []trace.Series
+	var prices []presentPrice
 	changed := 0
 	for _, region := range regions {
 		l, err := reader.Prices(ctx, region, types, now)
 		if err != nil {
 			return nil, access.AzureRefusal(err)
 		}
-		some, n := seriesOf(region, l, now.Add(-week-day), now)
-		series, changed = append(series, some...), changed+n
+		some, n := ofAzure(region, l, now.Add(-week-day))
+		prices, changed = append(prices, some...), changed+n
 	}
+	series := presentSeries(catalog.Azure, prices, now.Add(-week-day), now)
 	if len(series) == 0 {
 		return nil, "Azure lists no Spot price for these sizes"
 	}
@@ -58,27 +58,14 @@ func (t *trial) azurePrices(ctx context.Context, taken *capture.Captured, region
 	return tr, ""
 }
 
-// seriesOf returns the Spot prices of a region from one time to another in each of its zones, and
-// the number of prices that came into force between the two.
-func seriesOf(region string, l azure.List, from, to policy.Time) (all []trace.Series, changed int) {
-	onDemand := map[string]policy.Money{}
+// ofAzure returns the prices of a region, and the number of Spot prices that came into force after
+// from.
+func ofAzure(region string, l azure.List, from policy.Time) (all []presentPrice, changed int) {
 	for _, p := range l.Prices {
-		if !p.Spot {
-			onDemand[p.Type] = p.Price
-		}
-	}
-	for _, p := range l.Prices {
-		if _, known := catalog.Lookup(catalog.Azure, p.Type); !p.Spot || !known {
-			continue
-		}
-		if p.Since > from {
+		if _, known := catalog.Lookup(catalog.Azure, p.Type); known && p.Spot && p.Since > from {
 			changed++
 		}
-		for _, zone := range catalog.Zones(catalog.Azure, region) {
-			list := onDemand[p.Type]
-			all = append(all, trace.Series{Provider: catalog.Azure, Region: region, Zone: zone, Type: p.Type,
-				At: []policy.Time{from, to}, Spot: []policy.Money{p.Price, p.Price}, OnDemand: []policy.Money{list, list}})
-		}
+		all = append(all, presentPrice{region, p.Type, p.Spot, p.Price})
 	}
-	return slices.Clip(all), changed
+	return all, changed
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/live/azure"
 	"github.com/spotter-dev/spotter/live/azure/fake"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
 // onAKS moves the nodes of a shelf to Azure, with a NodePool of AKS that allows no Spot.
@@ -67,7 +68,8 @@ func TestSeriesOfAzure(t *testing.T) {
 		{Type: "Standard_E8s_v5", Spot: true, Price: 90_000, Since: from + 1}, {Type: "Standard_Z1_v9", Spot: true, Price: 1, Since: 1},
 	}}
 	for region, zones := range map[string]int{"westeurope": 3, "westus": 1} {
-		all, changed := seriesOf(region, l, from, to)
+		prices, changed := ofAzure(region, l, from)
+		all := presentSeries(catalog.Azure, prices, from, to)
 		if len(all) != 2*zones || changed != 1 {
 			t.Errorf("%s: %d series, %d changes", region, len(all), changed)
 		}

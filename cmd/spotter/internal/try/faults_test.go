@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -405,7 +406,7 @@ func TestPools(t *testing.T) {
 		"web-a asg eks.amazonaws.com/nodegroup=Web_A"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if strings.Join(p.backends, ",") != "asg,karpenter" || p.regions != "us-east-1" {
+	if strings.Join(p.backends, ",") != "asg,karpenter" || !reflect.DeepEqual(p.regions, map[string][]string{"aws": {"us-east-1"}}) {
 		t.Errorf("backends %v in %s", p.backends, p.regions)
 	}
 }

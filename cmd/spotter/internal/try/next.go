@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/config"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy/figures"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
 // gain is the minimum saving that justifies a step, in percent of today's cost.
@@ -54,19 +56,33 @@ func (t *trial) next(seen *sight, r *result, p *poolPlan) step {
 func (t *trial) shadow(seen *sight, ours *row, p *poolPlan) step {
 	s := step{Do: fmt.Sprintf("let Spotter show on the cluster itself what it would do, to pay %s less than today. In shadow it touches no node:", figures.Percent(-ours.Change, 1))}
 	apply := "kubectl apply -f " + cli.Shell([]string{t.folder.pools()})
-	if p.regions == "" && p.azureRegions == "" {
-		p.regions = "REGION"
+	regionsOf := func(provider string) string { return strings.Join(p.regions[provider], ",") }
+	aws, google := regionsOf(catalog.AWS), regionsOf(catalog.GCP)
+	if aws == "" && google == "" && regionsOf(catalog.Azure) == "" {
+		aws = "REGION"
 	}
 	var flags, values string
-	for _, x := range []struct{ regions, flag, value string }{{p.regions, "--region", "aws.regions"},
-		{p.azureRegions, "--azure-region", "azure.regions"}} {
-		if x.regions != "" {
+	for _, x := range []struct{ regions, flag, value string }{{aws, "--region", "aws.regions"},
+		{regionsOf(catalog.Azure), "--azure-region", "azure.regions"}, {google, "", "gcp.regions"}} {
+		if x.regions == "" {
+			continue
+		}
+		if values += "," + x.value + "={" + x.regions + "}"; x.flag != "" {
 			flags += " " + x.flag + " " + x.regions
-			values += "," + x.value + "={" + x.regions + "}"
 		}
 	}
+	if google != "" {
+		s.Do = strings.TrimSuffix(s.Do, ":") + ", and reads Google's prices with an API key (docs/gcp.md):"
+		values += ",gcp.apiKeySecret.name=gcp-prices"
+	}
 	if seen.Installed {
-		s.Commands = []string{apply, "spotter run --leader-elect=false --backends " + strings.Join(p.backends, ",") + flags}
+		s.Commands = []string{apply}
+		if google != "" {
+			s.Commands = append(s.Commands, "echo '{apiVersion: "+config.APIVersion+", kind: "+config.Kind+", prices: {gcpRegions: ["+
+				google+"], gcpKeyFile: key.txt}}' > spotter.yaml")
+			flags += " --config spotter.yaml"
+		}
+		s.Commands = append(s.Commands, "spotter run --leader-elect=false --backends "+strings.Join(p.backends, ",")+flags)
 		return t.withFiles(s)
 	}
 	s.Commands = []string{

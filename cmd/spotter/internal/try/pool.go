@@ -19,17 +19,15 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/scenarios"
-	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
 // A poolPlan is the CapacityPools with which Spotter would show its decisions.
 type poolPlan struct {
 	pools []*v1alpha1.CapacityPool
 
-	// backends and the regions of AWS and Azure are settings of the controller; regions are
-	// separated by commas.
-	backends              []string
-	regions, azureRegions string
+	// backends and regions, ascending by provider, are settings of the controller.
+	backends []string
+	regions  map[string][]string
 
 	// notes describe which nodes are in no pool, and why.
 	notes []string
@@ -258,7 +256,7 @@ func widest(groups []*group) map[string]string {
 // that correspond to these groups.
 func (p *poolPlan) add(groups []*group, backend v1alpha1.Backend, labels map[string]string,
 	w *scenarios.BoundScenario) {
-	markets, aws, azure := marketsOf(groups, w)
+	markets, regions := marketsOf(groups, w)
 	c := &v1alpha1.CapacityPool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "spotter.dev/v1alpha1", Kind: "CapacityPool"},
 		ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(capture.Plain(groups[0].name), "nodes")},
@@ -286,8 +284,12 @@ func (p *poolPlan) add(groups []*group, backend v1alpha1.Backend, labels map[str
 		p.backends = append(p.backends, kind)
 		slices.Sort(p.backends)
 	}
-	p.regions = strings.Join(union(strings.Split(p.regions, ","), aws), ",")
-	p.azureRegions = strings.Join(union(strings.Split(p.azureRegions, ","), azure), ",")
+	if p.regions == nil {
+		p.regions = map[string][]string{}
+	}
+	for provider, names := range regions {
+		p.regions[provider] = union(p.regions[provider], names)
+	}
 }
 
 // union returns the distinct non-empty words of both, ascending.
@@ -297,10 +299,10 @@ func union(a, b []string) []string {
 	return slices.Compact(out)
 }
 
-// marketsOf returns the markets of the scenario's pools that correspond to groups, and their AWS
-// regions.
-func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Markets,
-	aws, azure []string) {
+// marketsOf returns the markets of the scenario's pools that correspond to groups, and their regions
+// by provider.
+func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Markets, regions map[string][]string) {
+	regions = map[string][]string{}
 	of := func(x *policy.Pool) bool {
 		return slices.ContainsFunc(groups, func(g *group) bool { return capture.Plain(g.name) == x.Name })
 	}
@@ -321,12 +323,7 @@ func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Market
 				least = t.VCPU
 			}
 			most, gpus = max(most, t.VCPU), gpus && t.Capacity.GPU > 0
-			switch m.Provider {
-			case catalog.AWS:
-				aws = append(aws, m.Region)
-			case catalog.Azure:
-				azure = append(azure, m.Region)
-			}
+			regions[m.Provider] = append(regions[m.Provider], m.Region)
 		}
 	}
 	for _, list := range []*[]string{&out.Regions, &out.Zones, &out.Categories, &out.Architectures} {
@@ -339,7 +336,7 @@ func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Market
 	if gpus && most > 0 {
 		out.MinGPUs = &one
 	}
-	return out, union(aws, nil), union(azure, nil)
+	return out, regions
 }
 
 // write returns the CapacityPools as a file.

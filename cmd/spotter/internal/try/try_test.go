@@ -23,12 +23,13 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// alone keeps AWS and Azure from being asked.
+// alone keeps providers from being asked.
 func alone(t testing.TB) {
 	t.Helper()
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "", "AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
 		"HOME": t.TempDir(), "SPOTTER_AZURE_PRICES_URL": "http://127.0.0.1:1/api/retail/prices",
+		"SPOTTER_GCP_PRICES_URL": "http://127.0.0.1:1/v1/services/6F81-5844-456A/skus", "SPOTTER_GCP_API_KEY": "",
 	} {
 		t.Setenv(name, value)
 	}
@@ -144,7 +145,7 @@ func read(t *testing.T, dir, name string) string {
 // TestNext chooses the one step by what it saves.
 func TestNext(t *testing.T) {
 	allows, forbids := nodePoolOf("default", "spot", "on-demand"), nodePoolOf("default", "on-demand")
-	pools := &poolPlan{pools: []*v1alpha1.CapacityPool{{}}, backends: []string{"karpenter"}, regions: "us-east-1"}
+	pools := &poolPlan{pools: []*v1alpha1.CapacityPool{{}}, backends: []string{"karpenter"}, regions: map[string][]string{"aws": {"us-east-1"}}}
 	for name, x := range map[string]struct {
 		own, karpenter, portfolio float64 // changes against what is paid
 		outage                    int64   // of karpenter
