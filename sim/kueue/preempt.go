@@ -187,7 +187,7 @@ func (s *System) collect(w *state, i, top, skip int, needs []pair, into *[]candi
 		}
 	}
 	for _, child := range s.nodes[i].queues {
-		if child != w.Queue && !s.nodes[child].within(needs) {
+		if child != w.Queue && !s.Queues[child].Stopped && !s.nodes[child].within(needs) {
 			*into = s.gather(w, child, top, needs, s.Queues[w.Queue].Reclaim, *into)
 		}
 	}

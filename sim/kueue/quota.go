@@ -61,7 +61,9 @@ func (s *System) sumQuota(i int) {
 	for _, child := range slices.Concat(n.cohorts, n.queues) {
 		s.sumQuota(child)
 		c := &s.nodes[child]
-		n.height = max(n.height, c.height+1)
+		if child >= len(s.Queues) || !s.Queues[child].Stopped {
+			n.height = max(n.height, c.height+1)
+		}
 		for p := range n.quota {
 			n.quota[p] += c.quota[p] - c.guarded[p]
 		}

@@ -48,7 +48,8 @@ type Queue struct {
 	// Strict means StrictFIFO: a workload that cannot be admitted holds up those behind it.
 	Strict bool
 
-	// Stopped means that its stopPolicy admits nothing.
+	// Stopped means that its stopPolicy admits nothing. Its quota and usage count, but its workloads
+	// are not preempted: Kueue decides without its inactive queues.
 	Stopped bool
 
 	// Within and Reclaim are preemption.withinClusterQueue and preemption.reclaimWithinCohort.
