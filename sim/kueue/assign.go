@@ -45,7 +45,7 @@ type assignment struct {
 	flavors  [][]int // by pod set and resource, None for what is not requested
 	preempts []pair  // what needs preemption, ascending
 	usage    []use   // by pair, ascending
-	tried    [][]int // by pod set and group, the flavor after which to go on next time; None after the last one
+	tried    [][]int // by pod set and group, the flavor after which the next attempt continues; None after the last
 }
 
 // A use is an amount of a resource in a flavor.

@@ -20,7 +20,7 @@ func (w Why) String() string {
 	return [...]string{"InClusterQueue", "InCohortReclamation", "InCohortReclaimWhileBorrowing"}[w]
 }
 
-// A victim is a workload that is to be preempted.
+// A victim is a workload that should be preempted.
 type victim struct {
 	w   *state
 	why Why

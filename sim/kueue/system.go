@@ -50,7 +50,7 @@ type System struct {
 	sticky []*state
 
 	// generation counts, by queue, how often quota may have become free: until then, a workload
-	// goes on with the flavor after those that it tried.
+	// continues with the flavor after those that it tried.
 	generation []int
 }
 
@@ -245,7 +245,7 @@ func (s *System) Usage(queue, flavor, resource int) int64 {
 	return s.nodes[queue].usage[s.pairOf(flavor, resource)]
 }
 
-// head returns the workload of a queue that is tried next, nil if there is none.
+// head returns the workload of a queue that is tried next, nil if no workload waits to be tried.
 func (s *System) head(queue int) *state {
 	var first *state
 	for _, x := range s.pending[queue] {

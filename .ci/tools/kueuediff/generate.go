@@ -170,7 +170,7 @@ func (g *generator) queue(i int) {
 	g.st.Queues = append(g.st.Queues, q)
 }
 
-// workload draws a workload for a queue, which may ask for a few resources that the queue has not.
+// workload draws a workload for a queue, which may request a resource that the queue does not cover.
 func (g *generator) workload(mayWait bool) *kueue.Workload {
 	q := &g.st.Queues[g.IntN(len(g.st.Queues))]
 	g.created++
