@@ -58,6 +58,9 @@ type load struct {
 
 	// gang is the gang that a job belongs to, nil for a job whose pods work independently.
 	gang *gangLoad
+
+	// queue is what a job says about its queue, nil for other workloads.
+	queue *queueRef
 }
 
 // A source is the manifest of a workload with its pod template, regardless of its kind.
