@@ -44,7 +44,7 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build spotter run results acceptance test check test-tools test-rights test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff kueuediff e2e fidelity whatif clean
+.PHONY: help build spotter run results acceptance test check test-tools test-rights test-alone test-raced test-raced-commands test-plain test-beside test-charts test-lab test-times nightly play mutations same pictures web site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff kueuediff e2e fidelity whatif clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
@@ -97,7 +97,7 @@ MIXED := ./cmd/spotter/internal/history ./cmd/spotter/internal/tui ./cmd/spotter
 COMMANDS := ./cmd/spotter
 APART    := ./charts
 RACED_TESTS    := ^Test(Parallel.*|RandomScenarios|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|StopDoesNotWaitForBounds|TrainEnds|PartIsBoundAsTheWhole|Choose|Stream|Read|Real|Random)$$
-RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup(AWS)?|CaptureCluster|TryCluster|Commands.*|Metrics.*|TraceRecord.*|Interrupted|PipeIsLeft|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin)$$
+RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup(AWS)?|CaptureCluster|TryCluster|Commands.*|Metrics.*|TraceRecord.*|Interrupted|PipeIsLeft|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin|MCP(Cancel|Cluster|Progress)|Azure(EvictionDrains|Shadow))$$
 PLAIN_TESTS    := ^Test(MemoryIsBounded|SavingsDoNotDependOnReadings)$$
 
 # MOST_TESTS play fewer seeds under the race detector than without it. make nightly runs
@@ -115,7 +115,7 @@ RIGHTS := $(CURDIR)/bin/rights
 
 test nightly: export SPOTTER_SEED ?= $(shell date +%s)
 test nightly: export SPOTTER := $(CURDIR)/$(BIN)
-test test-alone test-raced test-plain test-lab nightly e2e: export SPOTTER_RIGHTS_USED := $(RIGHTS)
+test test-alone test-raced test-raced-commands test-plain test-charts test-lab nightly e2e: export SPOTTER_RIGHTS_USED := $(RIGHTS)
 test nightly: export SPOTTER_TESTENV := required
 test: build test-tools $(RIGHTS)/begun ## build what tests need, then go vet and all tests
 	@rm -rf $(TIMES)
@@ -124,7 +124,7 @@ test: build test-tools $(RIGHTS)/begun ## build what tests need, then go vet and
 	@$(COMPILE) build -race $(shell $(GO) list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
 	cd $(LAB) && $(COMPILE) vet ./...
 	@if [ -e bin/libonnxruntime.so.1 ]; then export SPOTTER_MODELS=required; fi; failed=0; \
-	$(MAKE) -k -j2 --no-print-directory test-raced test-computing || failed=1; \
+	$(MAKE) -k -j4 --no-print-directory test-raced test-raced-commands test-plain test-beside || failed=1; \
 	$(MAKE) --no-print-directory test-alone || failed=1; \
 	$(MAKE) --no-print-directory test-rights || failed=1; \
 	$(GO) run ./.ci/tools/testsummary $(TIMES)/*.json || failed=1; exit $$failed
@@ -153,29 +153,36 @@ check: ## go vet and the quick tests, within three minutes
 $(RIGHTS)/begun:
 	@mkdir -p $(RIGHTS) && touch $@
 
-test-computing:
-	@$(MAKE) -k --no-print-directory test-plain test-lab
+# test-beside runs what mostly waits for programs and servers, or computes on one processor.
+test-beside:
+	@$(MAKE) -k --no-print-directory test-charts test-lab
 
 test-alone:
 	@mkdir -p $(TIMES)
 	$(call gotestsum,alone) --packages '$(COMMANDS)' -- -vet=off -run '^TestRunKarpenter$$' -timeout 20m
 
 # A program under the race detector would wait a second at its end.
-test-raced: export GORACE ?= atexit_sleep_ms=100
-test-raced: export RAPID_CHECKS ?= 30
+test-raced test-raced-commands: export GORACE ?= atexit_sleep_ms=100
+test-raced test-raced-commands: export RAPID_CHECKS ?= 30
 test-raced:
 	@mkdir -p $(TIMES)
 	@failed=0; $(call gotestsum,raced) --packages '$(RACED)' -- -vet=off -race -skip '$(PLAIN_TESTS)' -timeout 40m || failed=1; \
-	$(call gotestsum,raced-commands) --packages '$(COMMANDS)' -- -vet=off -race -run '$(RACED_COMMANDS)' -timeout 20m || failed=1; \
 	$(call gotestsum,raced-mixed) --packages '$(MIXED)' -- -vet=off -race -run '$(RACED_TESTS)' -timeout 20m || failed=1; exit $$failed
+
+test-raced-commands:
+	@mkdir -p $(TIMES)
+	@$(call gotestsum,raced-commands) --packages '$(COMMANDS)' -- -vet=off -race -run '$(RACED_COMMANDS)' -timeout 20m
 
 test-plain: export RAPID_CHECKS ?= 50
 test-plain:
 	@mkdir -p $(TIMES)
 	@failed=0; nice $(call gotestsum,plain) --packages '$(PURE) $(MIXED) ./.ci/tools/testsummary ./.ci/tools/mutations' -- -vet=off -timeout 30m || failed=1; \
 	nice $(call gotestsum,plain-commands) --packages '$(COMMANDS)' -- -vet=off -skip '$(RACED_COMMANDS)' -timeout 30m || failed=1; \
-	nice $(call gotestsum,plain-live) --packages ./live -- -vet=off -run '$(PLAIN_TESTS)' -timeout 30m || failed=1; \
-	nice $(call gotestsum,plain-apart) --packages '$(APART)' -- -vet=off -timeout 30m || failed=1; exit $$failed
+	nice $(call gotestsum,plain-live) --packages ./live -- -vet=off -run '$(PLAIN_TESTS)' -timeout 30m || failed=1; exit $$failed
+
+test-charts:
+	@mkdir -p $(TIMES)
+	@$(call gotestsum,plain-apart) --packages '$(APART)' -- -vet=off -timeout 30m
 
 # test-lab tests the module of spotter-lab, plain, and once more with the race detector
 # what draws or trains at once.
@@ -233,12 +240,20 @@ HUGO         := bin/hugo
 $(HUGO): .ci/tools/hugo/go.mod .ci/tools/hugo/go.sum
 	cd .ci/tools/hugo && CGO_ENABLED=0 $(COMPILE) build -ldflags '-s -w' -o '$(abspath $@)' github.com/gohugoio/hugo
 
-site: $(HUGO) ## the documents as a site: SITE= SITE_VERSION=
+# web builds what the page web.html runs in a browser, and the part of Go's own that loads it.
+web: ## the program of the site's page web.html
+	@mkdir -p dist/web
+	GOOS=js GOARCH=wasm $(COMPILE) build -ldflags '-s -w' -o dist/web/week.wasm ./cmd/web
+	gzip -9nc dist/web/week.wasm >dist/web/week.wasm.gz
+	cp "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" dist/web/
+
+site: $(HUGO) web ## the documents as a site: SITE= SITE_VERSION=
 	HUGO_PARAMS_VERSION='$(SITE_VERSION)' $(HUGO) --source docs/site --destination '$(abspath $(SITE))/$(SITE_VERSION)' --cleanDestinationDir \
 	  --cacheDir '$(abspath dist)/hugo' --panicOnWarning
+	cp dist/web/week.wasm.gz dist/web/wasm_exec.js '$(SITE)/$(SITE_VERSION)/'
 	build/site-versions '$(SITE)'
 
-site-check: $(HUGO) ## open the site in Chromium
+site-check: $(HUGO) spotter ## open the site in Chromium
 	.ci/site
 
 # bench measures whole processes (CPU seconds, resident memory, the costly policies beside

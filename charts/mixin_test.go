@@ -97,3 +97,71 @@ func TestMixinSettings(t *testing.T) {
 		t.Errorf("prometheusRules is %s", rules)
 	}
 }
+
+// TestMixinTeams: a team has what its namespaces saved in all pools, however often kube-state-metrics
+// says whose they are, and what no team used is a line of its own; without the setting there is no panel.
+func TestMixinTeams(t *testing.T) {
+	exprs := func(settings string) (found []string) {
+		var boards map[string]struct {
+			Panels []struct {
+				Title   string
+				Targets []struct{ Expr string }
+			}
+		}
+		if err := json.Unmarshal(renderMixin(t, "grafanaDashboards", settings), &boards); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range boards["spotter.json"].Panels {
+			for _, x := range p.Targets {
+				if p.Title == "Saved by team" {
+					found = append(found, strings.ReplaceAll(x.Expr, "$pool", ".*"))
+				}
+			}
+		}
+		return found
+	}
+	if found := exprs("{}"); found != nil {
+		t.Errorf("without a label there is %q", found)
+	}
+	asked := exprs(`{ teamLabel: 'label_team', kubeSelector: 'cluster="a"', selector: 'cluster="a"' }`)
+	if len(asked) != 2 {
+		t.Fatalf("savings by team are %q", asked)
+	}
+	type sample struct {
+		Labels string  `json:"labels"`
+		Value  float64 `json:"value"`
+	}
+	series := map[string]string{
+		`spotter_namespace_saved_dollars{pool="web",namespace="shop",cluster="a"}`:        "10",
+		`spotter_namespace_saved_dollars{pool="gpu",namespace="shop",cluster="a"}`:        "5",
+		`spotter_namespace_saved_dollars{pool="web",namespace="cart",cluster="a"}`:        "3",
+		`spotter_namespace_saved_dollars{pool="gpu",namespace="ml",cluster="a"}`:          "4",
+		`spotter_namespace_saved_dollars{pool="web",namespace="lone",cluster="a"}`:        "7",
+		`spotter_namespace_saved_dollars{pool="web",namespace="(unused)",cluster="a"}`:    "-2",
+		`spotter_namespace_saved_dollars{pool="web",namespace="shop",cluster="b"}`:        "100",
+		`kube_namespace_labels{namespace="shop",label_team="a",instance="1",cluster="a"}`: "1",
+		`kube_namespace_labels{namespace="shop",label_team="a",instance="2",cluster="a"}`: "1",
+		`kube_namespace_labels{namespace="cart",label_team="a",instance="1",cluster="a"}`: "1",
+		`kube_namespace_labels{namespace="ml",label_team="b",instance="1",cluster="a"}`:   "1",
+		`kube_namespace_labels{namespace="shop",label_team="c",instance="1",cluster="b"}`: "1", `kube_namespace_labels{namespace="lone",instance="1",cluster="a"}`: "1",
+	}
+	var input []map[string]string
+	for name, value := range series {
+		input = append(input, map[string]string{"series": name, "values": value})
+	}
+	test := map[string]any{"tests": []any{map[string]any{"interval": "1m", "input_series": input, "promql_expr_test": []any{
+		map[string]any{"expr": asked[0], "eval_time": "0m", "exp_samples": []sample{{`{label_team="a"}`, 18}, {`{label_team="b"}`, 4}}},
+		map[string]any{"expr": asked[1], "eval_time": "0m", "exp_samples": []sample{{`{}`, 5}}},
+	}}}}
+	text, err := yaml.Marshal(test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "teams.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(tool(t, "promtool"), "test", "rules", path).CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v\n%s", err, out)
+	}
+}

@@ -1,47 +1,48 @@
 package eval
 
-// An Across is one policy over several scenarios. Nothing
-// in it is summed or averaged: such a figure would be true for none of them.
+// An Across summarizes one policy over several scenarios. It contains no sum or mean over
+// scenarios, because such a number would be true of none of them.
 type Across struct {
-	// Name as written.
+	// Name of the policy, as written in the configuration.
 	Policy string `json:"policy"`
-	// Scenarios in which its median net_savings_pct is the greatest of all policies that keep the
-	// manifests, equals included.
+	// Number of scenarios in which the policy has the highest median net_savings_pct of all policies
+	// that comply with the manifests, ties included.
 	First int `json:"first"`
-	// Scenarios in which it has a median.
+	// Number of scenarios in which the policy has a median.
 	Of int `json:"of"`
-	// Scenarios in which it does not keep the manifests, and so is not first.
+	// Number of scenarios in which the policy violates the manifests, and therefore cannot be
+	// first.
 	Marked int `json:"violating_scenarios"`
-	// The scenario in which it is furthest below the first.
+	// The scenario in which the policy is furthest behind the first.
 	Worst *Shortfall `json:"worst_shortfall,omitempty"`
 	// The run with the most outage minutes.
 	Outage *WorstOutage `json:"worst_outage,omitempty"`
 
-	// WorstOutage indexes Report.Runs: the run with the most outage minutes, the
-	// first among equals. It is -1 without runs.
+	// WorstOutage is the index in Report.Runs of the run with the most outage minutes, the first if
+	// several are equal. It is -1 if there are no runs.
 	WorstOutage int `json:"-"`
 }
 
-// A Shortfall is how far a policy is below the first of a scenario.
+// A Shortfall is the distance of a policy from the first of a scenario.
 type Shortfall struct {
-	// Points of the on-demand bill; below 0 for one that saves more everywhere and does not keep the
-	// manifests.
+	// Percentage points of the on-demand bill. Negative for a policy that saves more than the first
+	// in every scenario, but violates the manifests.
 	Points   float64 `json:"points"`
 	Scenario string  `json:"scenario"`
-	// The policy that is first there.
+	// The policy that is first in the scenario.
 	Best string `json:"best"`
 }
 
-// A WorstOutage is the run of a policy with the most outage.
+// A WorstOutage describes the run of a policy with the most outage minutes.
 type WorstOutage struct {
 	Minutes float64 `json:"minutes"`
-	// The part that would not be without Spot.
+	// The part of the outage that would not have occurred without Spot.
 	SpotMinutes float64 `json:"spot_minutes"`
 	Place
 }
 
-// Across returns one of each policy in the order of Config.Policies, none with
-// a single scenario.
+// Across returns one element for each policy, in the order of Config.Policies. It returns nil for
+// fewer than two scenarios.
 func (r *Report) Across() []Across {
 	if len(r.Groups) < 2 {
 		return nil
@@ -78,8 +79,8 @@ func (r *Report) Across() []Across {
 	return out
 }
 
-// worstOutage returns the run of policy p in g with the longest outages in sum, -1
-// without runs.
+// worstOutage returns the index of the run of policy p in g with the longest total outage, or -1 if
+// no run succeeded.
 func (r *Report) worstOutage(g *Group, p int) int {
 	worst := -1
 	for _, i := range r.RunsOf(g, p) {

@@ -10,14 +10,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Bounds are those of a case and seed: Case holds in every weather, Seed in that of the
-// seed. Slots of Case is 0, and its Short without those of its seeds.
+// Bounds are the bounds of a case and a seed. Case applies to every weather, Seed to the weather of
+// the seed. Case.Slots is 0, and Case.Short does not include the bounds of seeds.
 type Bounds struct{ Case, Seed oracle.Bound }
 
-// bounds returns the bounds of every case and seed, ordered by case, that c leaves to be
-// computed or knows. Cases that cannot be run have none. When ctx ends they are what is
-// computed by then, and the rest is open: a bound of a large scenario takes longer than a
-// user who stops it waits, so the computation under way is abandoned.
+// bounds returns the bounds of every case and seed, ordered by case. It computes those that c
+// requires and does not know. Cases that cannot be run have zero bounds. When ctx ends, bounds
+// returns the results so far with the rest open, and abandons the current computation, because a
+// bound of a large scenario takes longer than a user who interrupts the program wants to wait.
 func bounds(ctx context.Context, c *Config) []Bounds {
 	b := &bounding{c: c, all: make([]Bounds, len(c.Cases)*len(c.Seeds)), left: make([][]int, len(c.Cases))}
 	for i := range b.all {
@@ -44,14 +44,14 @@ func bounds(ctx context.Context, c *Config) []Bounds {
 // A bounding is a computation of bounds in progress.
 type bounding struct {
 	c    *Config
-	left [][]int // by case, the places in all of the bounds to compute
+	left [][]int // by case: the indexes in all of the bounds to compute
 
 	mu   sync.Mutex
 	all  []Bounds
 	done int
 }
 
-// until returns the bounds when work is done, or as they are when ctx ends.
+// until returns the bounds when work has finished, or the current ones when ctx ends.
 func (b *bounding) until(ctx context.Context, work func()) []Bounds {
 	ready := make(chan struct{})
 	go func() {
@@ -118,9 +118,9 @@ func (b *bounding) work(ctx context.Context) {
 	})
 }
 
-// gather returns the bounds of every case, and of every case and seed, ordered by case.
-// Slots of a case is the least of its seeds, and Short counts over all. For a seed whose
-// bounds are open those of its case hold.
+// gather returns the bounds of every case, and of every case and seed, ordered by case. Slots of a
+// case is the minimum of its seeds, and Short the sum. Open bounds of a seed are replaced by those
+// of its case.
 func gather(c *Config, all []Bounds) (of, seeded []oracle.Bound) {
 	n := len(c.Seeds)
 	for k := range c.Cases {

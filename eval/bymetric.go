@@ -3,14 +3,15 @@ package eval
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
-// Values are the figures of a run, in the order of [Metrics]. In JSON they are an object with
-// those that are known.
+// Values are the metrics of a run, in the order of [Metrics]. Their JSON is an object with the
+// known ones.
 type Values []Value
 
-// MarshalJSON writes a number, or true or false, for each known metric.
+// MarshalJSON writes a number or a boolean for each known metric.
 func (v Values) MarshalJSON() ([]byte, error) {
 	return byMetric(func(m int) (any, bool) {
 		switch {
@@ -23,8 +24,8 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON of this build or another one wrote. Names outside [Metrics]
-// are skipped.
+// UnmarshalJSON reads the output of MarshalJSON, which may be from another version. It ignores
+// names outside [Metrics].
 func (v *Values) UnmarshalJSON(text []byte) error {
 	var found map[string]any
 	if err := json.Unmarshal(text, &found); err != nil {
@@ -45,8 +46,8 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Of returns the value of the metric called name, which must be one of [Metrics]; unknown where
-// there are no values.
+// Of returns the value of the metric called name, which must be one of [Metrics]. The value is
+// unknown if v is empty.
 func (v Values) Of(name string) Value {
 	if m := mustMetric(name); m < len(v) {
 		return v[m]
@@ -54,7 +55,7 @@ func (v Values) Of(name string) Value {
 	return Value{}
 }
 
-// Medians are those of several runs by metric, in the order of [Metrics].
+// Medians are the medians of the metrics over several runs, in the order of [Metrics].
 type Medians []Value
 
 // MarshalJSON writes a number for each known metric.
@@ -62,16 +63,41 @@ func (v Medians) MarshalJSON() ([]byte, error) {
 	return byMetric(func(m int) (any, bool) { return v[m], v[m].Known })
 }
 
-// Summaries has one of each metric, in the order of [Metrics].
+// Summaries has a summary of each metric, in the order of [Metrics].
 type Summaries []Summary
 
 // MarshalJSON writes the summary of each metric.
 func (v Summaries) MarshalJSON() ([]byte, error) {
-	return byMetric(func(m int) (any, bool) { return v[m], true })
+	return byMetric(func(m int) (any, bool) { return v[m], !v[m].left })
 }
 
-// byMetric writes an object with what of returns for each metric, in their order, without those
-// for which it returns false.
+// Only returns a copy of g of which JSON has the metrics called names alone. Each must be one of
+// [Metrics].
+func (g Group) Only(names []string) Group {
+	keep := make([]bool, len(metrics))
+	for _, name := range names {
+		keep[mustMetric(name)] = true
+	}
+	g.Policies = slices.Clone(g.Policies)
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		p.Summaries, p.Windows = slices.Clone(p.Summaries), slices.Clone(p.Windows)
+		for m := range p.Summaries {
+			p.Summaries[m].left = !keep[m]
+		}
+		for w := range p.Windows {
+			medians := slices.Clone(p.Windows[w].Medians)
+			for m := range medians {
+				medians[m].Known = medians[m].Known && keep[m]
+			}
+			p.Windows[w].Medians = medians
+		}
+	}
+	return g
+}
+
+// byMetric encodes an object with the results of function of for each metric, in order. It omits
+// metrics for which the function returns false.
 func byMetric(of func(m int) (any, bool)) ([]byte, error) {
 	text := []byte{'{'}
 	for m := range metrics {

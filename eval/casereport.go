@@ -10,51 +10,52 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A CaseReport is one window of one scenario. Reports with equal digests can be compared.
+// A CaseReport describes one window of one scenario. Reports with equal digests can be compared.
 type CaseReport struct {
-	// Name or path as given.
+	// Name or path of the scenario, as passed.
 	Scenario string `json:"scenario"`
-	// Windows of a scenario count from 0.
+	// Index of the window among the windows of its scenario, from 0.
 	Window int `json:"window"`
 	// Start of the metered window.
 	From Instant `json:"from"`
-	// Its end.
+	// End of the metered window.
 	To Instant `json:"to"`
-	// Seconds simulated before it and not metered.
+	// Seconds that are simulated before the window and not metered.
 	WarmUp float64 `json:"warm_up_s"`
-	// Seconds after which growth of a workload counts.
+	// Seconds after which new pods of a growing workload must be ready.
 	ReadyGrace float64 `json:"ready_grace_s"`
-	// Multiplies reclaim rates and how often capacity runs short.
+	// Factor on reclaim rates and on the frequency of capacity shortages.
 	Intensity float64 `json:"intensity"`
-	// Nodes that a market can give; 0 is drawn for each market.
+	// Maximum number of nodes of a market; 0 means that it is drawn for each market.
 	Slots int `json:"slots"`
-	// Version of Karpenter whose rules were followed, where one was named.
+	// Version of Karpenter whose rules were simulated, if one was specified.
 	Karpenter string `json:"karpenter_version,omitempty"`
-	// The cluster in which the warm-up starts: empty, on-demand, or nodes for those of spec.nodes.
+	// Cluster at the start of the warm-up: empty, on-demand, or nodes for the nodes in spec.nodes.
 	Start string `json:"start"`
-	// What every node costs per hour on top of its price, in dollars, where that is stated.
+	// Cost per node-hour on top of a node's price, in dollars, if specified.
 	NodeFee string `json:"node_fee,omitempty"`
-	// What the weather was drawn under, as --truth names it.
+	// Market model that the weather was drawn from, as --truth names it.
 	Truth string `json:"truth"`
 	Evidence
-	// Name of its trace.
+	// Name of the scenario's trace.
 	Trace string `json:"trace"`
 	// SHA-256 of the trace's content in the window.
 	TraceDigest string `json:"trace_digest"`
-	// Lower bound on bill and outage cost over every policy and every weather.
+	// Lower bound of bill plus outage cost over all policies and all weathers.
 	Oracle Value `json:"oracle_usd,omitzero"`
-	// The same over policies that buy on demand only.
+	// The same bound over policies that only launch on-demand nodes.
 	OracleOnDemand Value `json:"oracle_on_demand_usd,omitzero"`
-	// The least bound of a seed where a market has no more nodes at once than its slots and shortages
-	// allow.
+	// Lowest of the seeds' bounds that also respect the limits on the number of nodes of a market
+	// from its slots and shortages.
 	OracleSlots Value `json:"oracle_slots_usd,omitzero"`
-	// One of the bounds reached its limit of work: it holds, and is lower than it could be.
+	// Whether the computation of a bound was stopped at its work limit. The bound is still valid,
+	// but could be higher.
 	OracleCutShort bool `json:"oracle_cut_short"`
-	// What was left out, and why.
+	// What was omitted from the simulation, with reasons.
 	Warnings []string `json:"warnings"`
 }
 
-// CaseReports returns the cases of r in their order.
+// CaseReports returns a report of each case of r, in their order.
 func (r *Report) CaseReports() []CaseReport {
 	out := make([]CaseReport, len(r.Config.Cases))
 	for i := range out {
@@ -78,10 +79,10 @@ func (r *Report) CaseReports() []CaseReport {
 	return out
 }
 
-// dollars returns one of the bounds, unknown where it is open.
+// dollars returns amount m of bound b, unknown if b is open.
 func dollars(b *oracle.Bound, m policy.Money) Value { return Value{m.Float(), !b.Open} }
 
-// CaseOf returns the case of a window, nil without it.
+// CaseOf returns the case of a window of a scenario, nil if there is no such case.
 func CaseOf(cases []CaseReport, scenario string, window int) *CaseReport {
 	for i := range cases {
 		if k := &cases[i]; k.Scenario == scenario && k.Window == window {
@@ -91,19 +92,19 @@ func CaseOf(cases []CaseReport, scenario string, window int) *CaseReport {
 	return nil
 }
 
-// Duration returns the length of the window.
+// Duration returns the length of the metered window.
 func (k *CaseReport) Duration() time.Duration { return policy.Time(k.To).Sub(policy.Time(k.From)) }
 
-// An Instant is a time that JSON has in RFC 3339.
+// An Instant is a time that is encoded in RFC 3339.
 type Instant policy.Time
 
-// String returns the time in RFC 3339.
+// String formats the time in RFC 3339.
 func (t Instant) String() string { return policy.Time(t).String() }
 
-// MarshalText writes RFC 3339.
+// MarshalText formats the time in RFC 3339.
 func (t Instant) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText reads RFC 3339.
+// UnmarshalText parses a time in RFC 3339.
 func (t *Instant) UnmarshalText(text []byte) error {
 	at, err := time.Parse(time.RFC3339, string(text))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// Jobs yields the cells of c, by case, seed and policy: every policy, or variant, in every case under
-// every seed.
+// Jobs yields the jobs of c, ordered by case, seed and policy: each policy or variant in each case
+// with each seed.
 func (c *Config) Jobs(yield func(Job) bool) {
 	for _, k := range c.Cases {
 		for _, s := range c.Seeds {
@@ -27,7 +27,7 @@ func (c *Config) Jobs(yield func(Job) bool) {
 	}
 }
 
-// job returns what is run for a row: for that of a variant its policy in its own case.
+// job returns the job of a row. For a variant, it has the variant's policy and case.
 func (c *Config) job(r *RunRow) Job {
 	for i := range c.Variants {
 		if v := &c.Variants[i]; v.Name == r.Policy {
@@ -37,17 +37,17 @@ func (c *Config) job(r *RunRow) Job {
 	return r.Job
 }
 
-// Cells does the runs of c that [Config.Mine] selects, of exactly the policies that it names. It
-// returns all runs by case, seed and policy, without Values. The policies of a case and seed run
-// one after another, so that they can share what a runner prepared. Every case is run under the
-// first seed before any is under the second, so that the runs done when ctx ends can be compared
-// and cover all cases. The others are then unfinished, and the error wraps that of ctx.
+// Cells executes the runs of c that [Config.Mine] selects, of exactly the policies in c. It returns
+// all runs ordered by case, seed and policy, without Values. Policies of the same case and seed run
+// one after another, so that they can share the runner's preparation. All cases run with the first
+// seed before any runs with the second, so that the finished runs cover all cases if ctx ends
+// early. The other runs are then unfinished, and the error wraps that of ctx.
 func Cells(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
 	runs := make([]RunRow, 0, len(c.Cases)*len(c.Seeds)*len(c.Policies))
 	for j := range c.Jobs {
 		runs = append(runs, RunRow{Job: j, CaseIndex: len(runs) / (len(c.Seeds) * len(c.Policies)), Err: ErrUnfinished})
 	}
-	var turns []int // places in runs
+	var turns []int // indexes in runs
 	for turn := range runs {
 		if i := c.inTurn(turn); c.Mine == nil || c.Mine(runs[i].Job) {
 			turns = append(turns, i)
@@ -71,7 +71,7 @@ func Cells(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
 	return runs, nil
 }
 
-// Broken returns the first of runs that broke, nil where none did. One that was not done is not broken.
+// Broken returns the first run that failed, nil if none did. An unfinished run did not fail.
 func Broken(runs []RunRow) *RunRow {
 	i := slices.IndexFunc(runs, func(r RunRow) bool { return r.Err != nil && !r.Unfinished() })
 	if i < 0 {
@@ -80,7 +80,7 @@ func Broken(runs []RunRow) *RunRow {
 	return &runs[i]
 }
 
-// workers is how many runs are done at once.
+// workers returns the number of runs that are executed in parallel.
 func (c *Config) workers() int {
 	if c.Parallel > 0 {
 		return c.Parallel
@@ -88,15 +88,15 @@ func (c *Config) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// inTurn returns the place of the run that is done in a turn: runs are ordered by
-// case, seed and policy, and done by seed, case and policy.
+// inTurn returns the index of the run that is executed as number turn. Runs are ordered by case,
+// seed and policy, and executed by seed, case and policy.
 func (c *Config) inTurn(turn int) int {
 	cell, policy := turn/len(c.Policies), turn%len(c.Policies)
 	seed, k := cell/len(c.Cases), cell%len(c.Cases)
 	return (k*len(c.Seeds)+seed)*len(c.Policies) + policy
 }
 
-// parallel calls f with 0…n−1 on a number of workers.
+// parallel calls f with 0 to n−1 from several goroutines, and returns when all calls have returned.
 func parallel(workers, n int, f func(int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -110,8 +110,8 @@ func parallel(workers, n int, f func(int)) {
 	wg.Wait()
 }
 
-// guarded does one run. A panic in it becomes its error, so that one bad run
-// of hundreds is named with the command that repeats it and the others count.
+// guarded executes one run. It returns a panic as an error, so that a faulty run does not affect
+// the others and is reported with the command that repeats it.
 func guarded(ctx context.Context, j Job, runner Runner) (r *sim.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {

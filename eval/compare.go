@@ -13,38 +13,37 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// ErrRefused is wrapped by what [Other] returns when the other side does not
-// know a scenario, a policy or a flag, and so has nothing to compare with.
+// ErrRefused is wrapped by the error of [Other] for a scenario, policy or flag that the other side
+// does not know, so that there is nothing to compare with.
 var ErrRefused = errors.New("refused")
 
-// LossMax is how many points of the on-demand bill a change may cost. It is what
-// is lost to chance alone when a decision moves by a minute.
+// LossMax is the largest acceptable loss of a change, in percentage points of the on-demand bill.
+// Chance alone causes such a difference when a decision moves by a minute.
 const LossMax = 0.2
 
-// An Other does the runs of the other side of a comparison, which is the target branch of a change.
+// An Other executes runs of the other side of a comparison, usually the target branch of a change.
 type Other interface {
-	// Runs does every window of a scenario under the given policies and seeds.
+	// Runs executes every window of a scenario with the given policies and seeds.
 	Runs(ctx context.Context, scenario string, policies []string, seeds []uint64) ([]OtherRun, error)
 }
 
-// An Against says what this program and its files are compared with: another
-// program, the same program on other files, or both.
+// An Against identifies the other side of a comparison: another program, the same program with
+// other files, or both.
 type Against struct {
 	Other
 
-	// Program is the other program as the user named it and Version what it
-	// calls itself. Program is empty where it is this one.
+	// Program is the other program as named by the user, empty if it is this program. Version is
+	// the version that it reports.
 	Program, Version string
 
-	// Files is the folder of the other files, empty where both sides read the
-	// same.
+	// Files is the folder of the other side's files, empty if both sides read the same files.
 	Files string
 
-	// Judged are the policies whose change counts; none means all that are run.
+	// Judged are the policies that determine the outcome; empty means all policies.
 	Judged []string
 }
 
-// name says in words what the other side is.
+// name describes the other side in words.
 func (a *Against) name() string {
 	program := a.Program
 	if program != "" && a.Version != "" {
@@ -52,7 +51,7 @@ func (a *Against) name() string {
 	}
 	files := a.Files
 	if filepath.IsAbs(files) {
-		files = filepath.Base(files) // the rest is of one machine
+		files = filepath.Base(files) // the rest of the path differs between machines
 	}
 	switch {
 	case files == "":
@@ -63,32 +62,33 @@ func (a *Against) name() string {
 	return program + " on the files in " + files
 }
 
-// An OtherRun is what a comparison needs to know of one run.
+// An OtherRun contains the properties of one run that a comparison requires.
 type OtherRun struct {
 	Scenario string
 	Window   int
 	Seed     uint64
 	Policy   string
 
-	// Weather and Hash are in hexadecimal.
+	// Weather and Hash are hexadecimal digests.
 	Weather, Hash    string
 	Bill, OutageCost policy.Money
 	OutageMinutes    int64
 
-	// SpotBill is a part of Bill, JobCost one of OutageCost. CapacityHours and
-	// SpotShare are as in [sim.Result]. Rough says that the program that did the
-	// run reports none of these four.
+	// SpotBill is a part of Bill, JobCost a part of OutageCost. CapacityHours and SpotShare are as
+	// in [sim.Result]. Rough reports whether these four are unknown because the program that
+	// executed the run does not report them.
 	SpotBill, JobCost        policy.Money
 	CapacityHours, SpotShare float64
 	Rough                    bool
 
 	Evidence
 
-	// Err is why the run is missing; the figures are then not to be read.
+	// Err is the reason why the run is missing, empty if it is not. If set, the numbers are
+	// undefined.
 	Err string
 }
 
-// result returns what is known of the result of o, without its digests.
+// result returns the known fields of the run's result, without digests.
 func (o *OtherRun) result() *sim.Result {
 	return &sim.Result{
 		Bill: o.Bill, SpotBill: o.SpotBill, OutageCost: o.OutageCost, JobCost: o.JobCost, Outages: sim.Outages{OutageMinutes: o.OutageMinutes},
@@ -99,14 +99,14 @@ func (o *OtherRun) result() *sim.Result {
 // An Outcome is the result of a comparison.
 type Outcome string
 
-// The outcomes, from good to bad. All but the last let a change through; those
-// in the middle are warnings.
+// The outcomes, from best to worst. Only Worse rejects a change; Undecided and NotComparable are
+// warnings.
 const (
-	Equal         Outcome = "no change"      // every run is equal to the other side's
-	NoWorse       Outcome = "pass"           // what may be lost is within the tolerance
-	Undecided     Outcome = "undecided"      // four times the seeds do not decide
-	NotComparable Outcome = "not comparable" // other weather, or nothing to compare with
-	Worse         Outcome = "fail"           // net savings or outages are worse beyond the tolerance
+	Equal         Outcome = "no change"      // every run equals that of the other side
+	NoWorse       Outcome = "pass"           // any loss is within the tolerance
+	Undecided     Outcome = "undecided"      // four times the seeds are not sufficient for a decision
+	NotComparable Outcome = "not comparable" // the weather differs, or there is nothing to compare with
+	Worse         Outcome = "fail"           // net savings or outages are worse by more than the tolerance
 )
 
 // A Comparison is the difference between this program with its files and another side. Both have
@@ -116,71 +116,74 @@ const (
 // measured against its own on-demand run, as a share: the cost of more pods, or of fewer, is
 // neither a loss nor a gain.
 //
-// Scenarios are never pooled: each policy is judged in each scenario by itself. All outcomes share
-// one error rate of 5%. Each scenario and policy has an equal part of it, which is divided among
-// the looks at the seeds ([stats.LookRate]). Over all that is judged and all looks, the probability
-// that anything is wrongly called worse is therefore at most 5%, and so is the probability that
-// anything worse passes. What worse means is defined at [stats.Test.Paired].
+// Scenarios are never pooled: each policy is judged separately in each scenario. All tests share an
+// error rate of 5%. It is divided equally among scenarios and policies, and then among the looks at
+// the seeds ([stats.LookRate]). Over all tests and all looks, the probability that anything is
+// falsely reported as worse is therefore at most 5%, and so is the probability that anything worse
+// passes. [stats.Test.Paired] defines worse.
 type Comparison struct {
-	// What was compared with, in words.
+	// Description of the other side.
 	Other string `json:"other"`
-	// The other program as named.
+	// The other program, as named by the user.
 	Program string `json:"program,omitempty"`
-	// What it calls its version.
+	// Version that the other program reports.
 	Version string `json:"version,omitempty"`
 	// Folder of the other side's files.
 	Files string `json:"files,omitempty"`
-	// Seeds that were run in the end: those of config.seeds, and more where these did not decide.
+	// Seeds that were run: those of config.seeds, and more if these were not sufficient.
 	Seeds []uint64 `json:"seeds"`
-	// The worst of all changes: no change, pass, undecided, not comparable or fail, which alone ends
-	// with exit code 1.
+	// The worst verdict of all changes: no change, pass, undecided, not comparable or fail. Only
+	// fail results in exit code 1.
 	Outcome Outcome `json:"verdict"`
-	// A change for each scenario and policy.
+	// The change of each scenario and policy.
 	//
-	// They are in the order of the cases and of Config.Policies. Scenarios are never summed up together.
+	// They are in the order of the cases and of Config.Policies. Scenarios are never aggregated.
 	Changes []Change `json:"changes"`
 
-	// Warnings say what could not be estimated, and why.
+	// Warnings list what could not be estimated, with reasons.
 	Warnings []string `json:"-"`
 }
 
-// A Change is the difference to one policy in one scenario. Changes a week are means.
+// A Change is the difference of one policy in one scenario. Values per week are means over cells.
 type Change struct {
 	Scenario string `json:"scenario"`
 	Policy   string `json:"policy"`
-	// As that of the comparison.
+	// Verdict on this change, as for the comparison.
 	Outcome Outcome `json:"verdict"`
-	// Independent units that the verdict rests on; the value of one is the mean over its cells.
+	// Number of independent units that the verdict is based on. The value of a unit is the mean
+	// over its cells.
 	Units int `json:"units"`
-	// What they are: windows where there are enough for an interval at the last look, else seeds, and
-	// then the result holds for these windows only.
+	// Kind of units: windows if there are enough of them for an interval at the last look, else
+	// seeds. In the latter case the result only applies to these windows.
 	Over string `json:"over"`
-	// Cells that both sides ran.
+	// Number of cells that both sides ran.
 	Pairs int `json:"pairs"`
-	// Of them, those in which something else happened.
+	// Number of these cells whose events differ.
 	Changed int `json:"changed"`
-	// Cells that one of the sides lacks.
+	// Number of cells that are missing on one side.
 	Missing int `json:"missing"`
-	// Net savings in points of the other side's on-demand bill, or under another demand of each side's
-	// own; more is better. It is empty without pairs.
+	// Difference of net savings in percentage points of the other side's on-demand bill, or of each
+	// side's own on-demand bill if demand differs; higher is better. It is empty if there are no
+	// pairs.
 	Savings Difference `json:"net_savings_points"`
-	// Outage cost in such points; more is worse. It is empty without pairs.
+	// Difference of the outage cost in the same unit; higher is worse. It is empty if there are no
+	// pairs.
 	Outage Difference `json:"outage_cost_points"`
-	// Net savings.
+	// Mean difference of net savings in dollars per week.
 	SavingsWeek float64 `json:"net_savings_usd_per_week"`
 	OutageWeek  float64 `json:"outage_minutes_per_week"`
-	// In how many cells another demand was met.
+	// Number of cells in which demand differs.
 	Demand int `json:"other_demand,omitempty"`
-	// The on-demand bill.
+	// Mean difference of the on-demand bill in dollars per week.
 	OnDemandWeek float64 `json:"on_demand_usd_per_week"`
 
-	// Before is what the other side spends in the pairs and After what this one
-	// does, both without runs where there are no pairs.
+	// Before is the spending of the other side in the pairs, After that of this side. Both have no
+	// runs if there are no pairs.
 	Before Spending `json:"-"`
 	After  Spending `json:"-"`
 }
 
-// MarshalJSON leaves out the figures where there is no pair that has any.
+// MarshalJSON omits the differences if there are no pairs.
 func (x Change) MarshalJSON() ([]byte, error) {
 	type change Change
 	if x.Pairs > 0 {
@@ -196,30 +199,30 @@ func (x Change) MarshalJSON() ([]byte, error) {
 	}{change: change(x)})
 }
 
-// A Difference is a difference of one figure over units, in points.
+// A Difference is the difference of one metric over units, in percentage points.
 type Difference struct {
-	// Over units; rare losses show here.
+	// Mean over units. It includes rare losses.
 	Mean float64 `json:"mean"`
-	// Over units; the verdict is about it.
+	// Median over units, which determines the verdict.
 	Median float64 `json:"median"`
-	// Both ends of the exact interval of the median, at the error rate of the last look.
+	// Exact confidence interval of the median, at the error rate of the last look.
 	Interval *stats.Interval `json:"interval,omitempty"`
-	// How many units an interval needs, where there are fewer.
+	// Number of units that an interval requires, if there are fewer.
 	Need int `json:"need,omitempty"`
-	// In how many units it is worse by more than the tolerance.
+	// Number of units that are worse by more than the tolerance.
 	Worse int `json:"worse"`
-	// In how many it is better by more than that.
+	// Number of units that are better by more than the tolerance.
 	Better int `json:"better"`
 
-	// exceeds says that the figure is worse beyond the tolerance, within that it
-	// is not.
+	// exceeds reports whether the metric is worse by more than the tolerance, within whether it is
+	// not. Both are false if the test does not decide.
 	exceeds, within bool
 }
 
-// Compare runs the cells of r on the other side and writes the difference into r.Comparison. If the
-// result is undecided it doubles the seeds, at most twice. The runs of these further seeds are only
-// in the comparison. When ctx ends there is no comparison, and r is stopped. A report that was
-// stopped before is not compared.
+// Compare runs the cells of r on the other side and sets r.Comparison. If the result is undecided
+// it doubles the number of seeds, at most twice; only the comparison contains the additional runs.
+// If ctx ends, Compare sets no comparison and marks r as stopped. It does not compare a report that
+// was stopped before.
 func (r *Report) Compare(ctx context.Context, a Against, runner Runner) error {
 	if r.Stopped {
 		return nil
@@ -262,13 +265,13 @@ func (r *Report) compare(ctx context.Context, a Against, runner Runner) error {
 	return nil
 }
 
-// open reports whether more seeds may decide what these do not.
+// open reports whether more seeds may decide an undecided outcome.
 func (c *Comparison) open() bool {
 	return c.Outcome != Worse && slices.ContainsFunc(c.Changes, func(x Change) bool { return x.Outcome == Undecided })
 }
 
-// judge sets the outcome, the worst of all. Unpaired says that there are cells
-// which only one of the sides could run.
+// judge sets the outcome, which is the worst of all changes. unpaired reports whether only one of
+// the sides could run some cells.
 func (c *Comparison) judge(unpaired bool) {
 	worst := Equal
 	order := []Outcome{Equal, NoWorse, Undecided, NotComparable, Worse}
@@ -283,8 +286,8 @@ func (c *Comparison) judge(unpaired bool) {
 	c.Outcome = worst
 }
 
-// BeyondNoise reports whether something changed that chance does not explain, so that a person has
-// to look at it.
+// BeyondNoise reports whether there is a change that chance does not explain, so that a person must
+// review it.
 func (c *Comparison) BeyondNoise() bool {
 	apart := func(d Difference) bool {
 		return d.Interval != nil && (d.Interval.Low > 0 || d.Interval.High < 0)
@@ -295,8 +298,8 @@ func (c *Comparison) BeyondNoise() bool {
 	})
 }
 
-// Month returns what x is in a month: the change of net savings in dollars, of outage
-// minutes, and of the on-demand bill in dollars.
+// Month returns the change per month: of net savings in dollars, of outage minutes, and of the
+// on-demand bill in dollars.
 func (x *Change) Month() (savings, outage, onDemand float64) {
 	const weeks = float64(month) / float64(week)
 	return x.SavingsWeek * weeks, x.OutageWeek * weeks, x.OnDemandWeek * weeks
@@ -304,7 +307,7 @@ func (x *Change) Month() (savings, outage, onDemand float64) {
 
 const week = 7 * 24 * time.Hour
 
-// weekly scales what happens in a window to a week.
+// weekly scales x from the length of a window to a week.
 func weekly(x float64, window time.Duration) float64 {
 	return x * (float64(week) / float64(window))
 }

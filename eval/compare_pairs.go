@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/stats"
 )
 
-// A pairing collects the cells of two sides, seeds after seeds.
+// A pairing collects the cells of both sides, one set of seeds after the other.
 type pairing struct {
 	config   *Config
 	against  Against
@@ -20,27 +20,27 @@ type pairing struct {
 	seeds    []uint64
 	pairs    []cellPair // of all seeds, by seed, then case, then policy
 
-	// known are the policies of a scenario that the other side has, and
-	// strange the scenarios in which it met other conditions.
+	// known maps a scenario to the policies that the other side can run. strange contains the
+	// scenarios in which the conditions of the sides differ.
 	known   map[string][]string
 	strange map[string]bool
 
-	// refused says of scenarios and policies why the other side has none of
-	// them, in the order in which that was found out.
+	// refused describes the scenarios and policies that the other side cannot run, with reasons, in
+	// the order in which they were found.
 	refused []string
 
-	// missing says that a run failed on one of the sides, lacks is why the
-	// first of them did.
+	// missing reports whether a run failed on one of the sides. lacks is the reason of the first
+	// failure.
 	missing bool
 	lacks   string
 }
 
-// A cellPair is one cell. It holds nothing unless both sides ran it.
+// A cellPair is one cell of both sides. It is empty unless both sides ran the cell.
 type cellPair struct {
 	both            bool
 	changed         bool
-	demand          bool    // another one
-	savings, outage float64 // points of the other side's on-demand bill, or of each one's own
+	demand          bool    // demand differs between the sides
+	savings, outage float64 // percentage points of the other side's on-demand bill, or of each side's own
 	savingsWeek     float64 // dollars
 	outageWeek      float64 // minutes
 	onDemandWeek    float64 // dollars
@@ -67,8 +67,8 @@ func newPairing(c *Config, a Against) *pairing {
 	return p
 }
 
-// add lets the other side run seeds and pairs its runs with runs, which are those of this side for
-// the same seeds.
+// add runs seeds on the other side and pairs its runs with runs, the runs of this side with the
+// same seeds.
 func (p *pairing) add(ctx context.Context, runs []RunRow, seeds []uint64) error {
 	theirs := map[cellKey]*OtherRun{}
 	for _, scenario := range p.scenarios() {
@@ -86,8 +86,8 @@ func (p *pairing) add(ctx context.Context, runs []RunRow, seeds []uint64) error 
 	for i := range runs {
 		pairs[i] = p.pair(runs, i, len(seeds), theirs)
 	}
-	// Runs are ordered by case, seed and policy; the pairs of all looks by seed
-	// first, so that those of the next look follow.
+	// runs is ordered by case, seed and policy. The pairs of all looks are ordered by seed first,
+	// so that those of the next look can be appended.
 	n, s := len(p.config.Policies), len(seeds)
 	for k := range seeds {
 		for c := range p.config.Cases {
@@ -98,7 +98,7 @@ func (p *pairing) add(ctx context.Context, runs []RunRow, seeds []uint64) error 
 	return nil
 }
 
-// scenarios returns each once, in the order of the cases.
+// scenarios returns the distinct scenarios in the order of the cases.
 func (p *pairing) scenarios() []string {
 	var names []string
 	for i := range p.config.Cases {
@@ -109,9 +109,8 @@ func (p *pairing) scenarios() []string {
 	return names
 }
 
-// ask lets the other side run a scenario. One that refuses the whole is asked
-// about each policy by itself: a change that adds a policy leaves the others to
-// be compared.
+// ask runs a scenario on the other side. If the other side refuses it with all policies, ask tries
+// each policy separately, so that the other policies are still compared when a change adds one.
 func (p *pairing) ask(ctx context.Context, scenario string, seeds []uint64) ([]OtherRun, error) {
 	other := p.against.Other
 	policies, asked := p.known[scenario]
@@ -153,7 +152,7 @@ func (p *pairing) ask(ctx context.Context, scenario string, seeds []uint64) ([]O
 // caseOf returns the index of the case of runs[i], where each case has seeds seeds.
 func (p *pairing) caseOf(i, seeds int) int { return i / (seeds * len(p.config.Policies)) }
 
-// strangers notes the scenarios in which the sides met other conditions.
+// strangers records the scenarios in which the conditions of the sides differ.
 func (p *pairing) strangers(runs []RunRow, seeds int, theirs map[cellKey]*OtherRun) {
 	for i := range runs {
 		r := &runs[i]
@@ -164,9 +163,9 @@ func (p *pairing) strangers(runs []RunRow, seeds int, theirs map[cellKey]*OtherR
 	}
 }
 
-// alike reports whether r and o met the same conditions. Where one program
-// drew for both, a market has the same weather whatever other markets there
-// are: then scenarios that differ in what they may buy are alike too.
+// alike reports whether r and o had the same conditions. If the same program executed both, the
+// weather of a market does not depend on the other markets, so scenarios with different markets are
+// also alike.
 func (p *pairing) alike(r *RunRow, o *OtherRun, own *Evidence) bool {
 	switch {
 	case o.Conditions != "" && o.Conditions != own.Conditions:
@@ -177,7 +176,7 @@ func (p *pairing) alike(r *RunRow, o *OtherRun, own *Evidence) bool {
 	return p.against.Program == "" && o.Conditions != ""
 }
 
-// pair returns the cell of runs[i].
+// pair returns the pair of cell runs[i].
 func (p *pairing) pair(runs []RunRow, i, seeds int, theirs map[cellKey]*OtherRun) cellPair {
 	r := &runs[i]
 	key := cellKey{r.Scenario, r.Window, r.Seed, r.Policy}
@@ -207,13 +206,12 @@ func (p *pairing) pair(runs []RunRow, i, seeds int, theirs map[cellKey]*OtherRun
 	return cellPair{}
 }
 
-// differ returns the difference of r to o, which have the on-demand runs ownOD
-// and od.
+// differ returns the difference between r and o. ownOD and od are their on-demand runs.
 func differ(r, ownOD *RunRow, o, od *OtherRun, own *Evidence) cellPair {
 	mine := r.Result
 	x := cellPair{both: true, changed: o.Hash != hex.EncodeToString(mine.Hash[:])}
 	if o.File != "" && o.File != own.File {
-		// The hash covers the file, so it says nothing.
+		// The hash covers the scenario file, so it always differs.
 		x.changed = o.Bill != mine.Bill || o.OutageCost != mine.OutageCost || o.OutageMinutes != mine.OutageMinutes
 	}
 	saved := o.Bill + o.OutageCost - mine.Bill - mine.OutageCost
@@ -247,7 +245,7 @@ func firstLine(s string) string {
 	return first
 }
 
-// changes sums the pairs up at a look, from 0 on.
+// changes aggregates the pairs at a look; looks count from 0.
 func (p *pairing) changes(look int) []Change {
 	names := p.scenarios()
 	rate := errorRate / float64(len(names)*len(p.judged))
@@ -262,8 +260,8 @@ func (p *pairing) changes(look int) []Change {
 	return out
 }
 
-// over says what the units of a scenario are, the same at every look: windows
-// where there are enough of them, else seeds.
+// over returns the kind of units of a scenario, which is the same at every look: windows if there
+// are enough of them, else seeds.
 func (p *pairing) over(scenario string, rate float64) string {
 	windows := 0
 	for i := range p.config.Cases {
@@ -277,8 +275,8 @@ func (p *pairing) over(scenario string, rate float64) string {
 	return OverWindows
 }
 
-// change sums up the pairs of x, which has a policy's place in Config.Policies,
-// and tests them at an error rate.
+// change aggregates the pairs of x and tests them at an error rate. policy is an index of
+// Config.Policies.
 func (p *pairing) change(x *Change, policy int, rate float64) {
 	c := p.config
 	units := make([]unit, max(len(c.Cases), len(p.seeds)))
@@ -315,11 +313,10 @@ func (p *pairing) change(x *Change, policy int, rate float64) {
 	x.test(lost, cost, rate)
 }
 
-// test sets the outcome by what each unit lost of net savings and cost in
-// outages, in points. It fails where one of the two is worse, so that each has a
-// half of the error rate for that, and passes only where neither is. Few units
-// with an outage count against a pass; net savings have the cost of outages in
-// them.
+// test sets the outcome from lost, the loss of net savings of each unit, and cost, the increase of
+// its outage cost, both in percentage points. The change fails if one of the two is worse, so each
+// is tested for that at half of the error rate. It passes only if neither is worse. If few units
+// have an outage, outage cost does not pass easily; net savings include the cost of outages.
 func (x *Change) test(lost, cost []float64, rate float64) {
 	test := stats.Test{Tolerance: LossMax, ExceedsRate: rate / 2, WithinRate: rate}
 	x.Units = len(lost)
@@ -329,7 +326,7 @@ func (x *Change) test(lost, cost []float64, rate float64) {
 	x.Outcome = x.judge()
 }
 
-// count adds a pair to the sums of x.
+// count adds a pair to the totals of x.
 func (x *Change) count(cell *cellPair) {
 	x.Pairs++
 	if cell.changed {
@@ -345,7 +342,7 @@ func (x *Change) count(cell *cellPair) {
 	x.After.add(&cell.after)
 }
 
-// A unit has the sums of its pairs, in points.
+// A unit contains the totals of its pairs, in percentage points.
 type unit struct {
 	cells           int
 	savings, outage float64
@@ -357,22 +354,22 @@ func (u *unit) add(cell *cellPair) {
 	u.outage += cell.outage
 }
 
-// newDifference returns that of a figure of which more is worse.
+// newDifference returns the Difference of a metric for which higher is worse.
 func newDifference(p stats.Paired) Difference {
 	return Difference{Mean: p.Mean, Median: p.Median, Interval: p.Interval, Need: p.Need, Worse: p.Worse,
 		Better: p.Better, exceeds: p.Exceeds, within: p.Within}
 }
 
-// reversed returns d as that of a figure of which more is better.
+// reversed returns d with the opposite sign, for a metric for which higher is better.
 func (d Difference) reversed() Difference {
-	d.Mean, d.Median = 0-d.Mean, 0-d.Median // never −0
+	d.Mean, d.Median = 0-d.Mean, 0-d.Median // avoids −0
 	if i := d.Interval; i != nil {
 		d.Interval = &stats.Interval{Low: 0 - i.High, High: 0 - i.Low}
 	}
 	return d
 }
 
-// judge returns what the tests say.
+// judge returns the outcome of the tests.
 func (x *Change) judge() Outcome {
 	switch {
 	case x.Pairs == 0:
@@ -387,7 +384,7 @@ func (x *Change) judge() Outcome {
 	return Undecided
 }
 
-// warnings say what could not be paired.
+// warnings describes the cells that could not be paired.
 func (p *pairing) warnings() []string {
 	var out []string
 	for _, name := range p.scenarios() {

@@ -21,15 +21,15 @@ const OnDemand = "on-demand"
 // cannot decide anything.
 const OracleName = "oracle"
 
-// The default policies that improvements are measured against: what a cluster has without Spotter,
-// and for a captured cluster the policy that it runs.
+// The default baselines: the policy of a cluster without Spotter, and for a captured cluster the
+// policy that it runs.
 const (
 	DefaultBaseline = "karpenter"
 	CaptureBaseline = "as-is"
 )
 
-// BaselineOf returns the baseline of a comparison over cases on which nothing was said:
-// CaptureBaseline where all of them are captures, else DefaultBaseline.
+// BaselineOf returns the default baseline of cases: CaptureBaseline if all of them are captured
+// clusters, else DefaultBaseline.
 func BaselineOf(cases []Case) string {
 	for i := range cases {
 		if w := cases[i].Bound; w == nil || !w.Captured {
@@ -39,33 +39,32 @@ func BaselineOf(cases []Case) string {
 	return CaptureBaseline
 }
 
-// ErrConfig is wrapped by every error that a wrong Config causes.
+// ErrConfig is wrapped by all errors about an invalid Config.
 var ErrConfig = errors.New("wrong configuration")
 
-// ErrWeather is wrapped when two policies of one case and seed met different
-// weather, so that their figures must not be compared.
+// ErrWeather is wrapped by the error for policies with different weather in the same case and seed,
+// whose results must not be compared.
 var ErrWeather = errors.New("policies had different weather")
 
-// A Config says what is compared. The zero value of a field that has a default
-// means that default.
+// A Config defines a comparison. Zero values of fields with a default mean the default.
 type Config struct {
-	// In the order of the report, on-demand and the baseline among them.
+	// The policies in the order of the report, including on-demand and the baseline.
 	//
-	// They are as the user writes them: NAME[:key=value…]. [OnDemand] is added
-	// in front, and the baseline behind it, when they are not among them.
+	// They are written as NAME[:key=value…]. If they are missing, [OnDemand] is added as the first
+	// and the baseline after it.
 	Policies []string `json:"policies"`
 
 	// The policy that others are compared with.
 	//
-	// Empty means [BaselineOf] the cases.
+	// Empty means [BaselineOf] of the cases.
 	Baseline string `json:"baseline"`
 
-	// Variants are what is run under those of Policies that have their names. The other policies run
-	// in Cases as they are.
+	// Variants replace the elements of Policies with the same names. All other policies are run in
+	// Cases.
 	Variants []Variant `json:"-"`
 
-	// Cases are the scenarios and windows. More windows make the intervals speak
-	// of other weeks too and not of other seeds only.
+	// Cases are the scenarios and windows. With several windows, the intervals also cover other
+	// weeks, not only other seeds.
 	Cases []Case `json:"-"`
 
 	// Seeds of the weather.
@@ -73,70 +72,69 @@ type Config struct {
 	// Each is run in every case under every policy.
 	Seeds []uint64 `json:"seeds"`
 
-	// Gates are what the report must satisfy.
+	// Gates are the conditions that the report must satisfy.
 	Gates []Gate `json:"-"`
 
-	// Mine says of the runs, and of the bounds of a case and seed, which are jobs of
-	// the policy [OracleName], whether [Do] does them; nil means all.
+	// Mine selects the runs that [Do] executes, and the bounds of a case and seed that it computes;
+	// the latter are jobs with policy [OracleName]. nil selects all.
 	Mine func(Job) bool `json:"-"`
 
-	// Known returns bounds that were computed before, false where they were not; nil
-	// knows none.
+	// Known returns previously computed bounds, and false if it has no bounds. nil means that no
+	// bounds are known.
 	Known func(Job) (Bounds, bool) `json:"-"`
 
-	// Parallel is how many runs are done at once; 0 means one per processor.
-	// It changes nothing in the report.
+	// Parallel is the number of runs that are executed in parallel; 0 means one per processor. It
+	// does not affect the report.
 	Parallel int `json:"-"`
 
-	// Progress, if not nil, is called after every run, before the first bound and
-	// after every one, never twice at once.
+	// Progress, if not nil, is called after every run, before the first bound and after every
+	// bound. Calls do not overlap.
 	Progress func(Progress) `json:"-"`
 
-	// Part of the on-demand price that a one-year commitment saves (modelled).
+	// Fraction of the on-demand price that a one-year commitment saves (modelled).
 	//
-	// It is in [0, 1). Raising it lowers the savings measured against commitments. 0 is a commitment
-	// that saves nothing and no default: those are in [DefaultConfig].
+	// It is in [0, 1). A higher discount lowers the savings relative to commitments. 0 means no
+	// savings, not the default: see [DefaultConfig].
 	Discount1y float64 `json:"discount_1y"`
-	// The same for three years.
+	// Fraction that a three-year commitment saves.
 	Discount3y float64 `json:"discount_3y"`
 
-	// Today is what the cluster of the cases costs as it is; nil where that is not known.
+	// Today is the current cost of the cluster of the cases, nil if unknown.
 	Today *Today `json:"-"`
 
-	// Command returns the command that repeats one run; nil means
-	// [DefaultCommand].
+	// Command returns the command that repeats a run; nil means [DefaultCommand].
 	Command func(Job) string `json:"-"`
 
-	// Invocation is the command that repeats the whole comparison, and Version
-	// the program that made it. Both are printed and not read.
+	// Invocation is the command that repeats the whole comparison, Version the version of the
+	// program. Both are only printed.
 	Invocation, Version string `json:"-"`
 }
 
 // A Case is one scenario over one window of its trace.
 type Case struct {
-	// Scenario is the name or path as the user gave it. Windows of one scenario follow each other
-	// without gaps and count from 0.
+	// Scenario is the name or path from the user. The windows of a scenario are contiguous and
+	// count from 0.
 	Scenario string
 	Window   int
 	Bound    *scenarios.BoundScenario
 }
 
-// A Job is one run to be done.
+// A Job identifies a run.
 type Job struct {
 	Case
 	Policy string
 	Seed   uint64
 }
 
-// A Runner does one run. It is called from several goroutines at once.
+// A Runner executes a run. It must be safe for concurrent use.
 type Runner func(context.Context, Job) (*sim.Result, error)
 
-// DefaultPolicies are compared when the user names none.
+// DefaultPolicies returns the policies that are compared if the user names none.
 func DefaultPolicies() []string {
 	return []string{OnDemand, DefaultBaseline, "spot", "static", "spotvortex", "spotvortex:compat=true", "portfolio"}
 }
 
-// DefaultSeeds returns the seeds 1…n.
+// DefaultSeeds returns the seeds 1 to n.
 func DefaultSeeds(n int) []uint64 {
 	seeds := make([]uint64, n)
 	for i := range seeds {
@@ -145,7 +143,7 @@ func DefaultSeeds(n int) []uint64 {
 	return seeds
 }
 
-// Following returns n seeds behind the greatest of seeds, nil where there are no such numbers.
+// Following returns the n seeds after the highest of seeds, nil if they would overflow.
 func Following(seeds []uint64, n int) []uint64 {
 	last := slices.Max(seeds)
 	if last > math.MaxUint64-uint64(n) {
@@ -158,11 +156,10 @@ func Following(seeds []uint64, n int) []uint64 {
 	return next
 }
 
-// DefaultConfig returns the configuration of a comparison on which nothing has
-// been said but its cases. The discounts are modelled: they are what is left
-// of the advantage of spot published for m5.2xlarge ($280.32 a month on
-// demand, of which 139.65, 57.71 and 13.85 are saved against on-demand, one
-// and three years), as shares of the on-demand price.
+// DefaultConfig returns the default configuration of a comparison, without cases. The discounts are
+// modelled from the published monthly savings of Spot for m5.2xlarge: $139.65 relative to on-demand
+// ($280.32 a month), $57.71 relative to a one-year and $13.85 relative to a three-year commitment,
+// as fractions of the on-demand price.
 func DefaultConfig() Config {
 	return Config{
 		Policies: DefaultPolicies(), Seeds: DefaultSeeds(20),
@@ -170,7 +167,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// DefaultCommand returns the command that repeats j, if the scenario determines it.
+// DefaultCommand returns the command that repeats j, provided that it depends only on the scenario.
 func DefaultCommand(j Job) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "spotter sim %s --policy %s --seed %d --from %s",
@@ -184,7 +181,7 @@ func DefaultCommand(j Job) string {
 	return b.String()
 }
 
-// shellWord quotes s where a shell would not take it as one word.
+// shellWord quotes s unless a shell reads it as one word.
 func shellWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,+@", r)
@@ -195,7 +192,7 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Role returns what part a policy has in the comparison: on-demand, baseline or compared.
+// Role returns the role of a policy in the comparison: on-demand, baseline or compared.
 func (c *Config) Role(policy string) string {
 	switch policy {
 	case OnDemand:
@@ -206,7 +203,7 @@ func (c *Config) Role(policy string) string {
 	return "compared"
 }
 
-// Complete returns c with its defaults and the policies that are always run.
+// Complete returns c with defaults and with the policies that are always run.
 func (c Config) Complete() Config {
 	d := DefaultConfig()
 	if len(c.Policies) == 0 {
@@ -231,11 +228,11 @@ func (c Config) Complete() Config {
 	return c
 }
 
-// Compared returns the policies that a comparison of c runs, in their order: those of c
-// and the ones that are always run.
+// Compared returns the policies that a comparison of c runs, in order: the policies of c and those
+// that are always run.
 func (c *Config) Compared() []string { return c.Complete().Policies }
 
-// validate names the first field that cannot be run.
+// validate returns an error for the first invalid field.
 func (c *Config) validate() error {
 	for i, p := range c.Policies {
 		if strings.TrimSpace(p) == "" {
@@ -284,8 +281,7 @@ func (c *Config) validate() error {
 	return c.validateGates()
 }
 
-// validateGates refuses gates that could not fail because nothing is held to
-// them.
+// validateGates rejects gates that cannot fail because they apply to no policy.
 func (c *Config) validateGates() error {
 	for _, g := range c.Gates {
 		if g.Policy != "" && !slices.Contains(c.Policies, g.Policy) {

@@ -1,20 +1,17 @@
-// Package eval compares policies: every policy on every scenario, window and seed,
-// under the same weather, measured by one set of definitions ([Metrics]) and judged
-// by gates. It knows nothing of how a comparison is shown: package eval/format and
-// eval/report write it.
+// Package eval compares policies: it runs every policy on every scenario, window and seed with the
+// same weather, measures the runs with one set of definitions ([Metrics]) and checks gates. It does
+// not know how a comparison is presented; packages eval/format and eval/report write it.
 //
-// A comparison is paired. All policies of one case and seed meet the same prices,
-// refusals and reclaims, and [Run] refuses a set of runs in which they did not.
-// Figures are differences to the runs of the policy on-demand and of the baseline in
-// that same case and seed, so what the weather does to all of them cancels out. What
-// is inferred from the runs is of package eval/stats: intervals of medians, over
-// windows or over the seeds of one window, and the test of paired differences with
-// another side. What no policy can undercut is of package eval/oracle.
+// Comparisons are paired. All policies of a case and seed have the same prices, refusals and
+// reclaims; [Run] rejects runs for which this is not true. Metrics are differences to the runs of
+// the policy on-demand and of the baseline in the same case and seed, so the common effects of
+// weather cancel out. Package eval/stats contains the statistical inference: intervals of medians
+// over windows, or over the seeds of one window, and the test of paired differences with another
+// side. Package eval/oracle computes the lower bounds of cost.
 //
-// Every scenario is summed up and judged on its own ([Group]): a figure of several
-// together would be true for none. [Report.Across] has what can be said over them.
+// Every scenario is summarized and judged separately ([Group]), because an aggregate of several
+// would be true of none of them. [Report.Across] contains the statements about several scenarios.
 //
-// Runs are done in parallel. Each writes to its own index, and everything after that
-// is computed in index order, so a report does not depend on the number of
-// processors.
+// Runs are executed in parallel. Each writes to its own index, and all later computations are in
+// index order, so a report does not depend on the number of processors.
 package eval

@@ -10,13 +10,12 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// Run does every run of c and reports on them. Runs that fail are reported as
-// missing, and gates fail with them. When ctx ends it reports what is finished
-// within a second, as [Report.Stopped] says. An error comes back when c is wrong
-// ([ErrConfig]), when the weather of policies to be compared differs
-// ([ErrWeather]), and when ctx ends before any run is done.
+// Run executes every run of c and returns a report. Failed runs are reported as missing, and gates
+// fail because of them. If ctx ends, Run returns within a second with the finished runs, and
+// [Report.Stopped] is true. It returns an error if c is invalid ([ErrConfig]), if policies had
+// different weather ([ErrWeather]), or if ctx ends before any run has finished.
 func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
-	c.Mine = nil // a report is of all
+	c.Mine = nil // a report contains all runs
 	d, err := do(ctx, c.Complete(), runner)
 	if err != nil {
 		return nil, err
@@ -24,8 +23,9 @@ func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
 	return d.report()
 }
 
-// Interim reports on those runs of c that done has a result of, as [Run] does when it is stopped
-// after them. Done returns false for the others. Of bounds it has those that c knows.
+// Interim returns a report of those runs of c for which done returns a result, as [Run] does when
+// it is stopped after them. done returns false for all other runs. The report only contains bounds
+// that c knows.
 func Interim(c Config, done func(Job) (*sim.Result, error, bool)) (*Report, error) {
 	c.Mine, c.Progress = nil, nil
 	c = c.Complete()
@@ -47,7 +47,7 @@ func Interim(c Config, done func(Job) (*sim.Result, error, bool)) (*Report, erro
 	return (&Done{Config: c, Runs: runs, Bounds: bounds(ended, &c), Stopped: true}).report()
 }
 
-// report sums up d.
+// report returns the report of d.
 func (d *Done) report() (*Report, error) {
 	c := d.Config
 	if d.Stopped {
@@ -64,26 +64,26 @@ func (d *Done) report() (*Report, error) {
 	return r, nil
 }
 
-// A Done has the finished runs and bounds of a comparison, from which a report is made.
+// A Done contains the finished runs and bounds of a comparison, the input of a report.
 type Done struct {
-	// Config is complete: defaults filled in, on-demand and baseline added.
+	// Config is complete: defaults are set, and on-demand and the baseline are added.
 	Config Config
 
-	// Runs are ordered by case, seed and policy, without Values. Those that were not done, for
-	// want of time or since Config.Mine leaves them out, are unfinished.
+	// Runs are ordered by case, seed and policy, without Values. Runs are unfinished if there was
+	// not enough time or if Config.Mine does not select them.
 	Runs []RunRow
 
-	// Bounds are ordered by case and seed. Those not computed are open.
+	// Bounds are ordered by case and seed. Bounds that were not computed are open.
 	Bounds []Bounds
 
-	// Stopped says that ctx ended before all was done.
+	// Stopped reports whether ctx ended before everything was done.
 	Stopped bool
 }
 
-// Do does the runs and bounds of comparisons that [Config.Mine] selects, one comparison after the
-// other. When ctx ends it yields the finished part of the current comparison and no further one. It
-// yields an error, and nothing after it, if a configuration is wrong ([ErrConfig]) or if ctx ends
-// before any run is done.
+// Do executes the runs and computes the bounds that [Config.Mine] selects, one comparison after the
+// other. If ctx ends, it yields the finished part of the current comparison and stops. It yields an
+// error, and nothing after it, if a configuration is invalid ([ErrConfig]) or if ctx ends before
+// any run has finished.
 func Do(ctx context.Context, of []Config, runner Runner) iter.Seq2[*Done, error] {
 	return func(yield func(*Done, error) bool) {
 		for i := range of {
@@ -98,7 +98,7 @@ func Do(ctx context.Context, of []Config, runner Runner) iter.Seq2[*Done, error]
 	}
 }
 
-// do does the runs and bounds of c, which is complete.
+// do executes the runs and computes the bounds of c, which must be complete.
 func do(ctx context.Context, c Config, runner Runner) (*Done, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -112,10 +112,10 @@ func do(ctx context.Context, c Config, runner Runner) (*Done, error) {
 	return d, nil
 }
 
-// Runs does every run of c and measures each, against on-demand and the baseline as [Run] does but
-// not against the oracle, which takes longer than many runs. A caller whose policies represent more
-// than policies must ensure that all have the same weather. Like [Run] it ends with ctx, and then
-// returns the finished runs with the error.
+// Runs executes every run of c and computes metrics relative to on-demand and the baseline, as
+// [Run] does. It does not compute the oracle's bound, which takes longer than many runs, and does
+// not check the weather: a caller that uses policies to represent other differences must ensure
+// that all have the same weather. If ctx ends, it returns the finished runs with an error.
 func Runs(ctx context.Context, c Config, runner Runner) ([]RunRow, error) {
 	c = c.Complete()
 	if err := c.validate(); err != nil {
@@ -126,28 +126,28 @@ func Runs(ctx context.Context, c Config, runner Runner) ([]RunRow, error) {
 	return runs, err
 }
 
-// A RunRow is one run with its figures. Rows are ordered by case, then seed,
-// then policy, as Config has them.
+// A RunRow is one run with its metrics. Rows are ordered by case, then seed, then policy, in the
+// order of Config.
 type RunRow struct {
 	Job
 
-	// CaseIndex is the place of the case in Config.Cases.
+	// CaseIndex is an index of Config.Cases.
 	CaseIndex int
 
-	// Err is why the run is missing; nil if it is not. Result and Values are
-	// then not to be read.
+	// Err is the reason why the run is missing, nil if it is not. Result and Values are undefined
+	// if Err is not nil.
 	Err    error
 	Result *sim.Result
 
-	// Values has a value per metric, in the order of [Metrics].
+	// Values contains a value per metric, in the order of [Metrics].
 	Values []Value
 }
 
-// Value returns the value of the metric called name, which must be one of
-// [Metrics]; unknown where the run is missing.
+// Value returns the value of the metric called name, which must be one of [Metrics]. It is unknown
+// if the run is missing.
 func (r *RunRow) Value(name string) Value { return r.value(mustMetric(name)) }
 
-// value returns the value of metric m, unknown where the run is missing.
+// value returns the value of metric m, unknown if the run is missing.
 func (r *RunRow) value(m int) Value {
 	if r.Err != nil {
 		return Value{}
@@ -155,7 +155,7 @@ func (r *RunRow) value(m int) Value {
 	return r.Values[m]
 }
 
-// checkWeather compares the weather of the policies of each case and seed.
+// checkWeather returns an error if policies had different weather in the same case and seed.
 func checkWeather(c *Config, runs []RunRow) error {
 	n := len(c.Policies)
 	for i := 0; i < len(runs); i += n {

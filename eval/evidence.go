@@ -13,24 +13,26 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// An Evidence of a case shows whether its runs can be compared with runs of the same name that were
-// made from other files. All are digests in hexadecimal; one that a build does not report is empty.
+// An Evidence shows whether the runs of a case are comparable with runs of the same name that were
+// made from other files. All fields are hexadecimal digests, empty if a build does not report them.
 type Evidence struct {
 	// SHA-256 of the scenario.
 	File string `json:"scenario_digest"`
 
-	// SHA-256 of what no policy chooses: prices, span, settings of the market, and faults.
+	// SHA-256 of everything that policies do not choose: prices, interval, market settings, and
+	// faults.
 	//
-	// With others, other things happened to a run.
+	// If it differs, the events of two runs are not comparable.
 	Conditions string `json:"conditions_digest"`
 
-	// SHA-256 of the workloads: how many pods of which size when, and what their outages cost.
+	// SHA-256 of the workloads: the number of pods over time, their sizes, and the cost of their
+	// outages.
 	//
-	// With another, a more expensive run is not a worse one.
+	// If it differs, a more expensive run is not necessarily worse.
 	Demand string `json:"demand_digest"`
 }
 
-// EvidenceOf returns that of w.
+// EvidenceOf returns the evidence of w.
 func EvidenceOf(w *scenarios.BoundScenario) Evidence {
 	return Evidence{
 		File: hex.EncodeToString(w.Digest[:]),
@@ -45,7 +47,9 @@ func EvidenceOf(w *scenarios.BoundScenario) Evidence {
 			Reserve          policy.Money
 			Faults           []scenarios.Fault
 			Truth            *weather.Truth `json:",omitempty"`
-		}{w.TraceDigest, w.Start, w.StartCluster, w.Duration, w.WarmUp, w.Intensity, w.Slots, w.OnDemandShortages, reserveOf(w), w.Faults, truthOf(w)}),
+			Azure            bool           `json:",omitempty"`
+		}{w.TraceDigest, w.Start, w.StartCluster, w.Duration, w.WarmUp, w.Intensity, w.Slots, w.OnDemandShortages,
+			reserveOf(w), w.Faults, truthOf(w), w.AzureAllocationFailures}),
 		Demand: digestOf(struct {
 			ReadyGrace time.Duration
 			Workloads  []workloadDemand
@@ -54,8 +58,7 @@ func EvidenceOf(w *scenarios.BoundScenario) Evidence {
 	}
 }
 
-// truthOf returns the truth of w, nil for the model as it is: it then has no part in
-// a digest.
+// truthOf returns the market model of w, nil for the default model, which is not part of a digest.
 func truthOf(w *scenarios.BoundScenario) *weather.Truth {
 	if w.Truth.Modelled() {
 		return nil
@@ -63,7 +66,7 @@ func truthOf(w *scenarios.BoundScenario) *weather.Truth {
 	return &w.Truth
 }
 
-// reserveOf returns the least that a node of an auction is charged.
+// reserveOf returns the reserve price of an auction, 0 if no market is one.
 func reserveOf(w *scenarios.BoundScenario) policy.Money {
 	i := slices.IndexFunc(w.Markets, func(m policy.Market) bool { return m.Auction() })
 	if i < 0 {
@@ -72,7 +75,7 @@ func reserveOf(w *scenarios.BoundScenario) policy.Money {
 	return w.Markets[i].Reserve
 }
 
-// A workloadDemand is what a workload requests.
+// A workloadDemand describes the demand of a workload.
 type workloadDemand struct {
 	Name        string
 	Kind        policy.WorkloadKind
@@ -95,7 +98,7 @@ func demandOf(w *scenarios.BoundScenario) []workloadDemand {
 	return out
 }
 
-// A protection is what a PDB requires, which determines when an outage starts.
+// A protection contains the requirements of a PDB, which determine when an outage starts.
 type protection struct {
 	Name                         string
 	Selector                     policy.Selector
@@ -112,7 +115,8 @@ func protectionsOf(w *scenarios.BoundScenario) []protection {
 	return out
 }
 
-// digestOf returns that of v, which holds neither maps nor what JSON lacks.
+// digestOf returns the SHA-256 of v as JSON. v must not contain maps or values that JSON cannot
+// encode.
 func digestOf(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

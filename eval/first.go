@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Order returns the places in Config.Policies by what policies save in the median run of g, the
-// most first and equals in the order in which they were given. Policies that do not keep the
-// manifests follow those that do, and those without a result are last.
+// Order returns indexes of Config.Policies in descending order of the policies' median savings in
+// g; ties remain in the given order. Policies that violate the manifests come after those that
+// comply, and policies without a result last.
 func (r *Report) Order(g *Group) []int {
 	metric, _ := r.Config.Savings()
 	order := make([]int, len(g.Policies))
@@ -22,8 +22,8 @@ func (r *Report) Order(g *Group) []int {
 	return order
 }
 
-// tier is 0 of a policy that can be first, 1 of one that does not keep the manifests, and 2 of one
-// without a result.
+// tier returns 0 for a policy that can be first, 1 for one that violates the manifests, and 2 for
+// one without a result.
 func (r *Report) tier(p *PolicyReport) int {
 	metric, _ := r.Config.Savings()
 	switch {
@@ -35,12 +35,14 @@ func (r *Report) tier(p *PolicyReport) int {
 	return 0
 }
 
-// Best returns the place in Config.Policies of the policy that is first in g, −1 where none can be.
+// Best returns the index in Config.Policies of the policy that is first in g, −1 if no policy can
+// be.
 func (r *Report) Best(g *Group) int {
 	return r.firstOf(g, func(int) bool { return true })
 }
 
-// firstOf returns the first of those policies of g that allowed allows, −1 where none can be first.
+// firstOf returns the first of the policies of g for which allowed returns true, −1 if no such
+// policy can be first.
 func (r *Report) firstOf(g *Group, allowed func(p int) bool) int {
 	metric, _ := r.Config.Savings()
 	first := -1
@@ -54,8 +56,8 @@ func (r *Report) firstOf(g *Group, allowed func(p int) bool) int {
 	return first
 }
 
-// First returns the places of the policies that are first in g: the best, and those that save the
-// same.
+// First returns the indexes of the policies that are first in g: the best one and those with equal
+// savings.
 func (r *Report) First(g *Group) []int {
 	var first []int
 	for p := range g.Policies {
@@ -66,14 +68,14 @@ func (r *Report) First(g *Group) []int {
 	return first
 }
 
-// RunnerUp returns the place of the policy that is first in g but for the baseline, −1 where none
-// can be.
+// RunnerUp returns the index of the policy that is first in g if the baseline is excluded, −1 if no
+// policy can be.
 func (r *Report) RunnerUp(g *Group) int {
 	return r.firstOf(g, func(p int) bool { return g.Policies[p].Policy != r.Config.Baseline })
 }
 
-// Shortfall returns how many points policy p saves less than the first of g; false where one of
-// them is not known.
+// Shortfall returns by how many percentage points policy p saves less than the first of g. It
+// returns false if one of the two is unknown.
 func (r *Report) Shortfall(g *Group, p int) (float64, bool) {
 	metric, _ := r.Config.Savings()
 	best, own := r.Best(g), g.Policies[p].Summary(metric)
@@ -83,9 +85,9 @@ func (r *Report) Shortfall(g *Group, p int) (float64, bool) {
 	return g.Policies[best].Summary(metric).Median - own.Median, true
 }
 
-// FirstAcross returns the policy that is first in most scenarios. Ties go to a policy that keeps
-// the manifests in all of them, then to the one with the smallest shortfall, then to the one given
-// first. It is nil if no policy is known to be first in a scenario.
+// FirstAcross returns the policy that is first in most scenarios. Ties are resolved in favour of a
+// policy that complies with the manifests in all scenarios, then of the smallest worst shortfall,
+// then of the given order. It returns nil if no policy is first in any scenario.
 func (r *Report) FirstAcross() *Across {
 	var first []*Across
 	all := r.Across()
@@ -104,7 +106,7 @@ func (r *Report) FirstAcross() *Across {
 	return first[0]
 }
 
-// Cheapest returns the place of the variant that costs least, −1 where no cost is known.
+// Cheapest returns the index of the cheapest variant, −1 if no cost is known.
 func (w *WhatIf) Cheapest() int {
 	best := -1
 	for i := range w.Variants {
@@ -115,8 +117,8 @@ func (w *WhatIf) Cheapest() int {
 	return best
 }
 
-// First returns the place of the variant to choose: the value at the knee of a sweep, else the
-// cheapest variant. It is −1 for the scenario as it is, and false where nothing is better.
+// First returns the index of the variant to choose: the knee of a sweep if there is one, else the
+// cheapest variant. An index of −1 is the unchanged scenario. ok is false if no variant is better.
 func (w *WhatIf) First() (place int, ok bool) {
 	if knee, bends := w.Knee(); bends {
 		return knee, true
@@ -125,8 +127,8 @@ func (w *WhatIf) First() (place int, ok bool) {
 	return at, at >= 0 && w.Variants[at].Change.Median < 0
 }
 
-// Main returns the change that c is about: of those with the worst outcome the one that loses most,
-// and where none fails the one that changes most. It is nil without any.
+// Main returns the most important change of c: the failed one with the largest loss, or else the
+// one with the largest difference. It returns nil if there is no change.
 func (c *Comparison) Main() *Change {
 	var best *Change
 	rank := func(x *Change) float64 {

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// fixedMix is how the fixed mixes begin.
+// fixedMix is the prefix of policies with a fixed Spot share.
 const fixedMix = "static:share="
 
-// Frontier returns what can be had in g by choosing nothing but how much to put on
-// spot: the places in Config.Policies of the fixed mixes, in their order, and of
-// the one that saves most in the median run among those that keep the manifests.
-// What a policy knows beyond that shows as its distance from the best of them. It
-// is false with fewer than two fixed mixes, or where none of them ran and kept the
-// manifests.
+// Frontier returns the results in g of choosing nothing but a fixed Spot share. mixes are the
+// indexes in Config.Policies of the fixed mixes, in order, and best is the index of the one with
+// the highest median savings of those that comply with the manifests. The distance of a policy from
+// best is the value of its other decisions. ok is false if there are fewer than two fixed mixes, or
+// if none of them has a result and complies with the manifests.
 func (r *Report) Frontier(g *Group) (mixes []int, best int, ok bool) {
 	for p, name := range r.Config.Policies {
 		if strings.HasPrefix(name, fixedMix) {

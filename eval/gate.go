@@ -13,41 +13,41 @@ import (
 	"github.com/spotter-dev/spotter/internal/nearest"
 )
 
-// ErrGate is wrapped by every error of [ParseGate].
+// ErrGate is wrapped by all errors of [ParseGate].
 var ErrGate = errors.New("wrong gate")
 
-// A Gate is a condition that policies must meet for a comparison to pass.
+// A Gate is a condition that policies must satisfy for a comparison to pass.
 type Gate struct {
-	// Policy is the one that must meet it, as in Config.Policies. Empty means
-	// every policy but the baseline and on-demand.
+	// Policy is the policy that must satisfy the gate, as written in Config.Policies. Empty means
+	// all policies except the baseline and on-demand.
 	Policy string `json:"-"`
 
-	// The policy that takes the place of the baseline.
+	// The policy that replaces the baseline.
 	//
-	// Metrics that compare with it do so, and of all others the difference to
-	// it in the same case and seed is judged.
+	// Metrics that compare with the baseline compare with this policy. For all other metrics, the
+	// gate applies to the difference to it in the same case and seed.
 	Versus string `json:"versus,omitempty"`
 
-	// Scenario, when set, is the only one whose runs are judged. Without it
-	// every scenario is judged on its own, and the gate must hold in each.
+	// Scenario is the only scenario that the gate applies to. If empty, the gate must pass
+	// separately in each scenario.
 	Scenario string `json:"-"`
 
 	Metric    string    `json:"metric"`
 	Statistic Statistic `json:"statistic"`
 	// One of < <= > >= == and !=.
 	Op string `json:"op"`
-	// What the figure is held against.
+	// The value that the statistic is compared with.
 	Value float64 `json:"value"`
 }
 
-// gateForm is [WHO:]METRIC.STAT OP VALUE. A policy and the path of a scenario
-// may hold colons and equal signs of their own; a metric holds neither.
+// gateForm matches [WHO:]METRIC.STAT OP VALUE. Policies and paths of scenarios may contain colons
+// and equal signs; metrics contain neither.
 var gateForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:(.*):)?\s*([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)\s*(<=|>=|==|!=|<|>)\s*([^\s=<>]\S*)$`)
 })
 
-// ParseGate reads a gate of the form [WHO:]METRIC.STAT OP VALUE, where METRIC
-// follows the last colon and WHO is [POLICY] [vs POLICY] [in SCENARIO].
+// ParseGate parses a gate of the form [WHO:]METRIC.STAT OP VALUE. METRIC follows the last colon,
+// and WHO is [POLICY] [vs POLICY] [in SCENARIO].
 func ParseGate(text string) (Gate, error) {
 	wrong := func(format string, args ...any) (Gate, error) {
 		return Gate{}, fmt.Errorf("%w %q: %s", ErrGate, text, fmt.Sprintf(format, args...))
@@ -93,8 +93,8 @@ func ParseGate(text string) (Gate, error) {
 	return g, nil
 }
 
-// readWho reads [POLICY] [vs POLICY] [in SCENARIO]; false when who is anything
-// else. The path of a scenario may hold spaces, a policy does not.
+// readWho parses [POLICY] [vs POLICY] [in SCENARIO] and reports whether who has this form. The path
+// of a scenario may contain spaces, a policy must not.
 func (g *Gate) readWho(who string) bool {
 	rest := " " + who + " "
 	if policies, scenario, ok := strings.Cut(rest, " in "); ok {
@@ -113,7 +113,7 @@ func (g *Gate) readWho(who string) bool {
 	return !strings.ContainsAny(g.Policy+g.Versus, " \t")
 }
 
-// String returns the gate as ParseGate reads it.
+// String formats the gate for ParseGate.
 func (g Gate) String() string {
 	s := g.Condition()
 	if who := g.Who(); who != "" {
@@ -122,12 +122,12 @@ func (g Gate) String() string {
 	return s
 }
 
-// Condition is the gate without whom it holds for.
+// Condition returns the gate without the part before the colon.
 func (g Gate) Condition() string {
 	return fmt.Sprintf("%s.%s %s %s", g.Metric, g.Statistic, g.Op, strconv.FormatFloat(g.Value, 'f', -1, 64))
 }
 
-// Who returns the part of a gate before the colon.
+// Who returns the part of the gate before the colon.
 func (g Gate) Who() string {
 	s := g.Policy
 	if g.Versus != "" {
@@ -139,7 +139,7 @@ func (g Gate) Who() string {
 	return strings.TrimSpace(s)
 }
 
-// holdsFor returns the places in c.Policies of those that must meet g.
+// holdsFor returns the indexes in c.Policies of the policies that must satisfy g.
 func (g Gate) holdsFor(c *Config) []int {
 	var policies []int
 	for i, p := range c.Policies {
@@ -169,38 +169,39 @@ func (g Gate) met(actual float64) bool {
 	panic("eval: gate with the operator " + g.Op)
 }
 
-// A GateResult is the result for one policy in one scenario under one gate.
+// A GateResult is the result of a gate for one policy in one scenario.
 type GateResult struct {
-	// The policy judged.
+	// The policy that the result is about.
 	Policy string `json:"policy"`
 	Gate
-	// The scenario judged.
+	// The scenario that the result is about.
 	Scenario string `json:"scenario"`
-	// What was found, null where no run has a value.
+	// The measured value, null if no run has a value.
 	Actual Value `json:"actual"`
-	// Runs without a value; one is enough to fail: it may be the one that broke the gate.
+	// Number of runs without a value. A gate with such runs fails, because one of them might
+	// violate it.
 	Missing int `json:"missing"`
-	// Whether it holds.
+	// Whether the gate passed.
 	Pass bool `json:"pass"`
 
-	// Need is how many units the interval needs of which low or high is an end,
-	// where there are too few, else 0. Over says what the units are.
+	// Need is the number of units that the interval requires if low or high has no value because
+	// there are too few, else 0. Over is the kind of units.
 	Need int    `json:"-"`
 	Over string `json:"-"`
 
-	// Stopped says that it fails because the comparison was stopped.
+	// Stopped reports whether the gate failed because the comparison was stopped.
 	Stopped bool `json:"-"`
 
-	// Run is the run that has the judged value, where the statistic is min or
-	// max; else -1. It indexes Report.Runs.
+	// Run is the index in Report.Runs of the run with the measured value if the statistic is min or
+	// max, else -1.
 	Run int `json:"-"`
 
-	// Case is the window that has the judged value, where the statistic is
-	// window_min or window_max; else -1. It indexes Config.Cases.
+	// Case is the index in Config.Cases of the window with the measured value if the statistic is
+	// window_min or window_max, else -1.
 	Case int `json:"-"`
 }
 
-// judge applies g to the runs of one policy in one scenario.
+// judge applies g to the runs of policy p in one scenario.
 func (g Gate) judge(r *Report, group *Group, p int) GateResult {
 	result := g.Measure(r, group, p)
 	result.Pass = result.Missing == 0 && g.passes(result.Actual)
@@ -210,7 +211,7 @@ func (g Gate) judge(r *Report, group *Group, p int) GateResult {
 // passes reports whether there is a value and it satisfies the gate.
 func (g Gate) passes(actual Value) bool { return actual.Known && g.met(actual.V) }
 
-// Measure returns what g judges of one policy in one scenario, without judging it.
+// Measure returns the value that g tests for policy p in one scenario. It does not set Pass.
 func (g Gate) Measure(r *Report, group *Group, p int) GateResult {
 	result := GateResult{Gate: g, Policy: r.Config.Policies[p], Scenario: group.Scenario, Run: -1, Case: -1}
 	m := metricIndex(g.Metric)
@@ -247,8 +248,8 @@ func (g Gate) Measure(r *Report, group *Group, p int) GateResult {
 	return result
 }
 
-// value returns what g judges of run i: its metric m, or how it compares with
-// the policy that takes the place of the baseline.
+// value returns the value that g tests in run i: its metric m, or a comparison with the policy that
+// replaces the baseline.
 func (g Gate) value(r *Report, i, m int) Value {
 	v := r.Runs[i].value(m)
 	if g.Versus == "" || !v.Known {
@@ -271,7 +272,6 @@ func (g Gate) value(r *Report, i, m int) Value {
 	return Value{v.V - o.V, o.Known}
 }
 
-// Estimated reports whether the gate had a value of every run to judge by. One
-// that had not, or whose comparison was stopped, fails for want of an answer and
-// not for a bad one.
+// Estimated reports whether all runs have a value and the comparison was not stopped. If it is
+// false, the gate failed because its value is unknown, not because it is bad.
 func (g *GateResult) Estimated() bool { return g.Missing == 0 && g.Actual.Known && !g.Stopped }

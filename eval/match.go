@@ -6,26 +6,26 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A match is one run with those that it is measured against, of the same
-// case and seed. onDemand and baseline are nil when their run is missing.
+// A match is one run and the runs that it is compared with, of the same case and seed. onDemand and
+// baseline are nil if their runs are missing.
 type match struct {
 	run, onDemand, baseline *sim.Result
 
-	// savings and baseSavings are the net savings of run and baseline. They are valid only if the
-	// results from which they are computed are.
+	// savings and baseSavings are the net savings of run and baseline. They are only valid if the
+	// results that they are computed from exist.
 	savings, baseSavings policy.Money
 
-	// bound is that of the case and seed, nil where it is open, and config has the discounts of the
-	// comparison, nil for a run outside one.
+	// bound is the bound of the case and seed, nil if it is open. config contains the discounts of
+	// the comparison, nil for a run outside a comparison.
 	bound  *oracle.Bound
 	config *Config
 
-	// today is what the cluster costs as it is for as long as the window; 0 where that is
-	// not known.
+	// today is the current cost of the cluster over the length of the window, in dollars; 0 if
+	// unknown.
 	today float64
 }
 
-// measure returns the values of all metrics of m, in their order.
+// measure returns the values of all metrics, in order.
 func (m match) measure() []Value {
 	if m.onDemand != nil {
 		m.savings = Savings(m.run, m.onDemand)
@@ -42,15 +42,15 @@ func (m match) measure() []Value {
 	return values
 }
 
-// Savings returns what r saves against the run of on-demand in the same case and seed,
-// outages deducted.
+// Savings returns the savings of r relative to the on-demand run of the same case and seed, after
+// the cost of outages.
 func Savings(r, onDemand *sim.Result) policy.Money { return cost(onDemand) - cost(r) }
 
-// cost is what a policy is to make small.
+// cost returns the objective that policies minimize.
 func cost(r *sim.Result) policy.Money { return r.Bill + r.OutageCost }
 
-// percentOfBill returns amount in percent of the on-demand bill, unknown where
-// nothing was billed.
+// percentOfBill returns amount in percent of the on-demand bill. It returns false if that bill is
+// unknown or 0.
 func (m *match) percentOfBill(amount policy.Money) (float64, bool) {
 	if m.onDemand == nil || m.onDemand.Bill <= 0 {
 		return 0, false
@@ -63,13 +63,13 @@ func (m *match) floored() bool {
 	return m.onDemand != nil && absolute(m.baseSavings) < m.onDemand.Bill.Times(improvementFloor)
 }
 
-// RowOf returns a single run with its figures, measured against the on-demand run of the same case
-// and seed, which may be nil.
+// RowOf returns a single run with its metrics relative to the on-demand run of the same case and
+// seed, which may be nil.
 func RowOf(j Job, r, onDemand *sim.Result) RunRow {
 	return RunRow{Job: j, Result: r, Values: match{run: r, onDemand: onDemand}.measure()}
 }
 
-// measure fills the values of all runs.
+// measure sets the values of all runs.
 func measure(c *Config, runs []RunRow, seeded []oracle.Bound) {
 	n := len(c.Policies)
 	for i := 0; i < len(runs); i += n {

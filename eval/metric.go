@@ -11,39 +11,38 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Metric is one figure of a run, under the name that it has in every output
-// and in gates.
+// A Metric is a quantity that is measured for each run, with the name that all outputs and gates
+// use.
 type Metric struct {
 	Name string
 
-	// Unit is "$", "%", "min", "s", "h", "share", "count" or "yes/no"; per-day
-	// rates are "per pod-day".
+	// Unit is "$", "%", "min", "s", "h", "share", "count", "yes/no" or "per pod-day".
 	Unit string
 
-	// About defines the figure in one sentence.
+	// About defines the metric in one sentence.
 	About string
 
-	// Interval says that confidence intervals are computed for it.
+	// Interval reports whether confidence intervals are computed for the metric.
 	Interval bool
 
 	value func(*match) (float64, bool)
 }
 
-// YesNo reports whether m is true or false rather than a number.
+// YesNo reports whether m is a boolean rather than a number.
 func (m *Metric) YesNo() bool { return m.Unit == "yes/no" }
 
-// Whole reports whether m counts something, so that every value is a whole number.
+// Whole reports whether all values of m are whole numbers.
 func (m *Metric) Whole() bool { return m.Unit == "count" || m.Unit == "min" }
 
-// Metrics returns every metric in the order in which outputs have them.
+// Metrics returns all metrics in the order of outputs.
 func Metrics() []Metric { return append([]Metric(nil), metrics...) }
 
-// improvementFloor is the part of the on-demand bill below which the
-// baseline's net savings are not used as a denominator: a baseline that saves
-// next to nothing would turn cents into percents.
+// improvementFloor is the fraction of the on-demand bill below which the net savings of the
+// baseline are not used as a denominator. Otherwise a baseline that saves almost nothing would turn
+// cents into large percentages.
 const improvementFloor = 0.05
 
-// metrics are all of them; indices into it are used within the package only.
+// metrics contains all metrics. Indexes into it are only used within the package.
 var metrics = []Metric{
 	{"bill_usd", "$", "What the nodes of the run cost inside the window.", true,
 		func(m *match) (float64, bool) { return m.run.Bill.Float(), true }},
@@ -209,7 +208,8 @@ var metrics = []Metric{
 		"What the bill is below the cost of the cluster as it is today, in percent of that; only where it is known.", true, savedToday},
 }
 
-// budgets makes a figure of the budgets of a run, unknown without one.
+// budgets returns a function that aggregates the GPU budgets of a run, with an unknown value if it
+// has none.
 func budgets(add func(r *sim.BudgetResult, sum float64) float64) func(*match) (float64, bool) {
 	return func(m *match) (float64, bool) {
 		sum := 0.0
@@ -231,13 +231,13 @@ func queues(add func(r *sim.QueueResult, v float64) float64) func(*match) (float
 	}
 }
 
-// comparisons are the metrics that compare with the baseline by themselves. Of
-// the others the difference to another policy is the comparison.
+// comparisons are the metrics that are relative to the baseline by definition. Other metrics are
+// compared by their difference.
 var comparisons = []string{"net_savings_delta_pct", "net_profit_improvement_pct", "improvement_floored",
 	"outage_delta", "outage_spot_delta"}
 
-// A Value is a figure that may be unknown: one that compares with a missing
-// run, or has nothing to divide by. In JSON it is then null, or left out.
+// A Value is a number that may be unknown, because it is relative to a missing run or its
+// denominator is 0. Unknown values are null in JSON, or omitted.
 type Value struct {
 	V     float64
 	Known bool
@@ -246,7 +246,7 @@ type Value struct {
 // IsZero reports whether v is unknown.
 func (v Value) IsZero() bool { return !v.Known }
 
-// MarshalJSON writes a number or null.
+// MarshalJSON encodes a number or null.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if !v.Known {
 		return []byte("null"), nil
@@ -254,7 +254,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v.V)
 }
 
-// UnmarshalJSON reads a number or null.
+// UnmarshalJSON decodes a number or null.
 func (v *Value) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		*v = Value{}
@@ -275,8 +275,9 @@ func improvement(m *match) (float64, bool) {
 	return float64(m.savings-m.baseSavings) / float64(denominator) * 100, true
 }
 
-// committed makes the net savings against on-demand's nodes under a commitment that saves a share of
-// their price. Outside a comparison, which assumes the share, they are unknown.
+// committed returns a function that computes the net savings relative to on-demand nodes under a
+// commitment, which saves the fraction discount of their price. The value is unknown outside a
+// comparison, which defines the discounts.
 func committed(discount func(*Config) float64, unit func(*match, policy.Money) (float64, bool)) func(*match) (float64, bool) {
 	return func(m *match) (float64, bool) {
 		if m.onDemand == nil || m.config == nil {
@@ -289,7 +290,7 @@ func committed(discount func(*Config) float64, unit func(*match, policy.Money) (
 
 func inDollars(_ *match, amount policy.Money) (float64, bool) { return amount.Float(), true }
 
-// bounded makes a figure unknown where the bound is open.
+// bounded returns a function that is value with an unknown result if the bound is open.
 func bounded(value func(*match) (float64, bool)) func(*match) (float64, bool) {
 	return func(m *match) (float64, bool) {
 		if m.bound == nil {
@@ -299,7 +300,8 @@ func bounded(value func(*match) (float64, bool)) func(*match) (float64, bool) {
 	}
 }
 
-// regret makes the cost above a bound, as a share of the on-demand bill.
+// regret returns a function that computes the cost above a bound, as a fraction of the on-demand
+// bill.
 func regret(of func(*oracle.Bound) policy.Money) func(*match) (float64, bool) {
 	return bounded(func(m *match) (float64, bool) {
 		v, ok := m.percentOfBill(cost(m.run) - of(m.bound))
@@ -307,8 +309,8 @@ func regret(of func(*oracle.Bound) policy.Money) func(*match) (float64, bool) {
 	})
 }
 
-// attainable makes the part that is saved of what a bound leaves to be saved. It is unknown where
-// nothing is left.
+// attainable returns a function that computes the realized fraction of the largest possible
+// savings. The value is unknown if no savings are possible.
 func attainable(of func(*oracle.Bound) policy.Money) func(*match) (float64, bool) {
 	return bounded(func(m *match) (float64, bool) {
 		if m.onDemand == nil || cost(m.onDemand) <= of(m.bound) {
@@ -329,7 +331,7 @@ func count(of func(*sim.Result) int64) func(*match) (float64, bool) {
 	return func(m *match) (float64, bool) { return float64(of(m.run)), true }
 }
 
-// minutesOver makes the difference of some outage minutes to the baseline's.
+// minutesOver returns a function that computes the difference of outage minutes to the baseline.
 func minutesOver(of func(*sim.Outages) int64) func(*match) (float64, bool) {
 	return func(m *match) (float64, bool) {
 		if m.baseline == nil {
@@ -339,7 +341,8 @@ func minutesOver(of func(*sim.Outages) int64) func(*match) (float64, bool) {
 	}
 }
 
-// perPodDay is unknown where no pod ran.
+// perPodDay returns a function that divides a count by pod-days. The value is unknown if no pod
+// ran.
 func perPodDay(of func(*sim.Result) int64) func(*match) (float64, bool) {
 	return func(m *match) (float64, bool) {
 		if m.run.PodDays <= 0 {
@@ -360,7 +363,7 @@ func seconds(d time.Duration) float64 { return d.Seconds() }
 
 func absolute(m policy.Money) policy.Money { return max(m, -m) }
 
-// metricIndex returns the place of the metric called name, or -1.
+// metricIndex returns the index of the metric called name, or -1.
 func metricIndex(name string) int {
 	for i := range metrics {
 		if metrics[i].Name == name {
@@ -370,7 +373,7 @@ func metricIndex(name string) int {
 	return -1
 }
 
-// mustMetric returns the place of a metric that the package itself names.
+// mustMetric returns the index of the metric called name. It panics if there is no such metric.
 func mustMetric(name string) int {
 	i := metricIndex(name)
 	if i < 0 {

@@ -4,17 +4,18 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// An OutageReport summarises the incidents of several runs.
+// An OutageReport summarizes the incidents of several runs.
 type OutageReport struct {
-	// Outages are their sum, of which the minutes are rounded once. The longest
-	// incident is one of a run.
+	// Outages is the sum over runs, with minutes rounded once. Longest is the longest incident of a
+	// single run.
 	sim.Outages
 
-	// LongestRun indexes Report.Runs: it has the longest incident. -1 without one.
+	// LongestRun is the index in Report.Runs of the run with the longest incident, -1 if there are
+	// no incidents.
 	LongestRun int
 }
 
-// outages sums up the incidents of the given runs.
+// outages returns the sum of the incidents of the given runs.
 func (r *Report) outages(runs []int) OutageReport {
 	out := OutageReport{LongestRun: -1}
 	for _, i := range runs {
@@ -34,70 +35,71 @@ func (o *OutageReport) add(i int, more *sim.Outages) {
 	}
 }
 
-// An Outage is the incidents of one run or more.
+// An Outage summarizes the incidents of one or more runs.
 type Outage struct {
 	// Seconds with fewer ready pods than required, to the millisecond.
 	Seconds float64 `json:"outage_s"`
-	// These in minutes, rounded once, half up: those of workloads need not add up to those of their run.
+	// The same time in minutes, rounded once, half up. The minutes of workloads need not sum to
+	// those of their run.
 	Minutes int64 `json:"outage_minutes"`
-	// The part that would not be without Spot, in minutes.
+	// The part that would not have occurred without Spot, in minutes.
 	SpotMinutes int64 `json:"outage_spot_minutes"`
-	// The part due to the provisioner in workloads without a PodDisruptionBudget, in seconds.
+	// The part that the provisioner caused in workloads without a PodDisruptionBudget, in seconds.
 	WithoutPDB float64 `json:"without_pdb_s"`
-	// How many incidents.
+	// Number of incidents.
 	Incidents int64 `json:"incidents"`
-	// The most pods missing at once in each incident, summed.
+	// Maximum number of pods missing at once in an incident, summed over incidents.
 	Pods int64 `json:"pods"`
-	// Causes of the outage; their seconds add up to outage_s.
+	// Causes of the outage. Their seconds sum to outage_s.
 	Causes []OutageCause `json:"causes"`
-	// The incident with most of it.
+	// The longest incident.
 	Longest *Incident `json:"longest,omitempty"`
 }
 
-// An OutageSum is the sum of incidents over runs.
+// An OutageSum is the sum of the incidents of several runs.
 type OutageSum struct {
 	Outage
-	// The run that the longest is in.
+	// The run with the longest incident.
 	Run *Place `json:"longest_run,omitempty"`
 }
 
-// A RunOutage is the incidents of one run, summed over workloads.
+// A RunOutage summarizes the incidents of one run over its workloads.
 type RunOutage struct {
 	Outage
-	// The workloads that have one.
+	// The workloads with incidents.
 	Workloads []WorkloadOutage `json:"workloads"`
 }
 
-// A WorkloadOutage is the incidents of one workload in one run.
+// A WorkloadOutage summarizes the incidents of one workload in one run.
 type WorkloadOutage struct {
-	// Namespace and name.
+	// Namespace and name of the workload.
 	Name string `json:"name"`
 	Outage
 }
 
-// An OutageCause is a part of an outage by its cause.
+// An OutageCause is the part of an outage with one cause.
 type OutageCause struct {
 	// See [What outages come of](#what-outages-come-of).
 	Cause string `json:"cause"`
-	// Whether this part would not be without Spot.
+	// Whether this part would not have occurred without Spot.
 	Spot bool `json:"spot"`
-	// Its seconds.
+	// Duration of this part in seconds.
 	Seconds float64 `json:"outage_s"`
-	// Incidents most of whose time it is.
+	// Number of incidents of which this is the main cause, by time.
 	Incidents int64 `json:"incidents"`
 }
 
-// An Incident is one incident.
+// An Incident is an interval in which a workload had fewer ready pods than required.
 type Incident struct {
-	// Namespace and name.
+	// Namespace and name of the workload.
 	Workload string `json:"workload"`
-	// When it started.
+	// Start of the incident.
 	Began Instant `json:"began"`
-	// Its seconds below required, gaps left out.
+	// Seconds with fewer ready pods than required, without gaps.
 	Seconds float64 `json:"outage_s"`
-	// The most pods missing at once.
+	// Maximum number of pods missing at once.
 	Pods int32 `json:"pods"`
-	// The cause of most of its time.
+	// The main cause, by time.
 	Cause string `json:"cause"`
 }
 
@@ -111,7 +113,7 @@ func (r *Report) sumOf(o *OutageReport) OutageSum {
 	return out
 }
 
-// outageOfRun returns the incidents of a run, nil without incidents.
+// outageOfRun returns the incidents of a run, nil if there are no incidents.
 func outageOfRun(res *sim.Result) *RunOutage {
 	if res.Incidents == 0 {
 		return nil

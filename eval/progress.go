@@ -9,55 +9,56 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Step is a part of a comparison that takes time.
+// A Step is a phase of a comparison.
 type Step string
 
-// The steps, in the order in which they come.
+// The steps, in order.
 const (
 	StepRuns   Step = "runs"
 	StepBounds Step = "bounds"
 )
 
-// A Progress is how far a comparison is.
+// A Progress reports the progress of a comparison.
 type Progress struct {
 	Step        Step
 	Done, Total int
 
-	// Under names the truth of a stress; empty where there is one comparison.
+	// Under names the truth of a stress test; empty for a single comparison.
 	Under string
 
-	// Cells is the number of all cells, and Finished the number of cells whose policies are all
-	// done. SoFar has the interim results, by scenario and policy as in Config. All policies have
-	// the same number of runs in it. For a scenario without a finished cell it has the runs done of
-	// its first cell. It must not be changed.
+	// Cells is the number of all cells, and Finished the number of cells in which all policies have
+	// run. SoFar contains the interim results, ordered by scenario and policy as in Config. They
+	// are based on the same number of runs for all policies, except for a scenario without a
+	// finished cell, for which they are the finished runs of its first cell. SoFar must not be
+	// modified.
 	Finished, Cells int
 	SoFar           []SoFar
 }
 
-// A SoFar has the results of the finished runs of one policy in one scenario.
+// A SoFar contains the interim results of one policy in one scenario.
 type SoFar struct {
 	Scenario, Policy string
 
-	// Saved is the median of net_savings_pct and Outage that of outage_minutes,
+	// Saved is the median of net_savings_pct and Outage the median of outage_minutes. Both are
 	// unknown before the first run.
 	Saved, Outage Value
 }
 
-// A progress adds up what is finished, and reports it.
+// A progress aggregates finished runs, and reports them.
 type progress struct {
 	report func(Progress) // may be nil
 	c      *Config
 
 	mu    sync.Mutex
 	state Progress
-	left  []int       // unfinished runs of each cell
-	saved [][]float64 // of each place of state.SoFar, ascending
-	lost  [][]float64 // outage minutes, likewise
+	left  []int       // number of unfinished runs of each cell
+	saved [][]float64 // savings for each element of state.SoFar, ascending
+	lost  [][]float64 // outage minutes for each element of state.SoFar, ascending
 	first map[string]int
 }
 
-// newProgress returns the progress of runs runs. If they are only part of a comparison, nothing is
-// summed up.
+// newProgress returns the progress of the given number of runs. If they are only part of a
+// comparison, it has no interim results.
 func newProgress(c *Config, runs int) *progress {
 	p := &progress{report: c.Progress, c: c, first: map[string]int{}}
 	p.state = Progress{Step: StepRuns, Total: runs}
@@ -82,7 +83,7 @@ func newProgress(c *Config, runs int) *progress {
 	return p
 }
 
-// ran takes note that run i is done, with result r or err.
+// ran records that run i has finished, with result r or err.
 func (p *progress) ran(runs []RunRow, i int, r *sim.Result, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +99,8 @@ func (p *progress) ran(runs []RunRow, i int, r *sim.Result, err error) {
 	p.report(p.state)
 }
 
-// sumUp adds a finished cell. Until a scenario has one, the runs done of its first cell are shown,
-// so that there are figures after the first runs.
+// sumUp adds a cell. Until a scenario has a finished cell, the finished runs of its first cell are
+// reported, so that there are results after the first runs.
 func (p *progress) sumUp(cell []RunRow, whole bool) {
 	first := p.first[cell[0].Scenario]
 	if whole {
@@ -108,7 +109,7 @@ func (p *progress) sumUp(cell []RunRow, whole bool) {
 		return
 	}
 	measure(p.c, cell, []oracle.Bound{{Open: true}})
-	p.state.SoFar = slices.Clone(p.state.SoFar) // what was reported before is kept
+	p.state.SoFar = slices.Clone(p.state.SoFar) // earlier reports must not change
 	for i := range cell {
 		saved, lost := cell[i].Value("net_savings_pct"), cell[i].Value("outage_minutes")
 		if whole {
@@ -118,7 +119,7 @@ func (p *progress) sumUp(cell []RunRow, whole bool) {
 	}
 }
 
-// insert puts v in its place among values and returns their median.
+// insert inserts v into values, which ascend, and returns their median.
 func insert(values *[]float64, v Value) Value {
 	if v.Known {
 		at, _ := slices.BinarySearch(*values, v.V)
@@ -131,17 +132,16 @@ func insert(values *[]float64, v Value) Value {
 	return Value{((*values)[(n-1)/2] + (*values)[n/2]) / 2, true}
 }
 
-// ErrUnfinished is why a run is missing that was not done, or not to its end,
-// since the comparison was stopped.
+// ErrUnfinished is the error of a run that was not finished because the comparison was stopped.
 var ErrUnfinished = errors.New("not done: the comparison was stopped")
 
-// Unfinished reports whether the run is missing because it was not done. One that
-// broke is not.
+// Unfinished reports whether the run is missing because it was not finished. It is false for a run
+// that failed.
 func (r *RunRow) Unfinished() bool { return errors.Is(r.Err, ErrUnfinished) }
 
-// keepWhole makes runs comparable after a stop: where some cell is done under all
-// policies, those done under some of them only are left out, so that every policy
-// is summed up over the same.
+// keepWhole makes runs comparable after a stop: if at least one cell is finished for all policies,
+// it discards the cells that are only finished for some of them, so that all policies are
+// summarized over the same cells.
 func keepWhole(c *Config, runs []RunRow) {
 	n := len(c.Policies)
 	var part [][]RunRow
@@ -163,7 +163,7 @@ func keepWhole(c *Config, runs []RunRow) {
 	}
 }
 
-// Done returns how many runs were done, those that broke included.
+// Done returns the number of finished runs, including those that failed.
 func (r *Report) Done() int {
 	n := 0
 	for i := range r.Runs {
@@ -174,8 +174,7 @@ func (r *Report) Done() int {
 	return n
 }
 
-// stop marks r as incomplete. No gate passes: what is missing may be what breaks
-// it.
+// stop marks r as incomplete. No gate passes, because missing runs might violate it.
 func (r *Report) stop() {
 	r.Stopped = true
 	for i := range r.Gates {

@@ -13,9 +13,9 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Recorded is the comparable part of a report that was written before.
+// A Recorded is the comparable part of an earlier report.
 type Recorded struct {
-	// Name is what it is called, as the path of its file, and Version that of the
+	// Name identifies the report, for example the path of its file. Version is the version of the
 	// program that wrote it.
 	Name, Version string
 
@@ -25,7 +25,7 @@ type Recorded struct {
 	Runs     []OtherRun
 }
 
-// Record returns the report that has cases and runs, without its name.
+// Record returns the report with the given cases and runs, without a name.
 func Record(version string, policies []string, seeds []uint64, cases []CaseReport, runs []RunReport) (*Recorded,
 	error) {
 	out := &Recorded{Version: version, Policies: policies, Seeds: seeds, Cases: cases}
@@ -43,13 +43,13 @@ func Record(version string, policies []string, seeds []uint64, cases []CaseRepor
 	return out, nil
 }
 
-// CompareRecorded returns what distinguishes a report from an older one, over the runs
-// that both have. Nothing is run, so that what these seeds do not decide stays undecided.
+// CompareRecorded compares a report with an older one, over the runs that both contain. It runs no
+// further seeds, so the result may remain undecided.
 func CompareRecorded(older, newer *Recorded) (*Comparison, error) {
 	cfg := &Config{Seeds: common(newer.Seeds, older.Seeds), Policies: common(newer.Policies, older.Policies)}
 	against := Against{Other: recordedRuns(older.Runs), Program: older.Name, Version: older.Version}
 	if older.Version == newer.Version {
-		against.Program = "" // one program drew the weather of both
+		against.Program = "" // the same program drew the weather of both
 	}
 	cases := slices.Clone(newer.Cases)
 	cases = slices.DeleteFunc(cases, func(k CaseReport) bool { return !older.has(k.Scenario) })
@@ -81,17 +81,17 @@ func CompareRecorded(older, newer *Recorded) (*Comparison, error) {
 	return c, nil
 }
 
-// common returns what of a is in b too.
+// common returns the elements of a that are also in b.
 func common[T comparable](a, b []T) []T {
 	return slices.DeleteFunc(slices.Clone(a), func(x T) bool { return !slices.Contains(b, x) })
 }
 
-// has reports whether r has a scenario.
+// has reports whether r contains a scenario.
 func (r *Recorded) has(scenario string) bool {
 	return slices.ContainsFunc(r.Cases, func(k CaseReport) bool { return k.Scenario == scenario })
 }
 
-// leftOut says what only one of two reports has.
+// leftOut describes what only one of the two reports contains.
 func leftOut(a, b *Recorded) []string {
 	var out []string
 	for _, x := range [][2]*Recorded{{a, b}, {b, a}} {
@@ -117,10 +117,10 @@ func leftOut(a, b *Recorded) []string {
 	return out
 }
 
-// recordedRuns are the runs of the older side.
+// recordedRuns are the runs of the older report.
 type recordedRuns []OtherRun
 
-// Runs implements [Other]. A policy that is not recorded is refused.
+// Runs implements [Other]. It returns ErrRefused for a policy that the report does not contain.
 func (r recordedRuns) Runs(_ context.Context, scenario string, policies []string, seeds []uint64) ([]OtherRun, error) {
 	var out []OtherRun
 	for _, name := range policies {
@@ -137,10 +137,10 @@ func (r recordedRuns) Runs(_ context.Context, scenario string, policies []string
 	return out, nil
 }
 
-// errRecord is wrapped where a run is recorded wrongly.
+// errRecord is wrapped by errors about invalid records of runs.
 var errRecord = errors.New("a run that is recorded wrongly")
 
-// rows are the runs of r in the order of a comparison.
+// rows returns the runs of r in the order of a comparison.
 func (r *Recorded) rows(c *Config) ([]RunRow, error) {
 	at := map[cellKey]*OtherRun{}
 	for i := range r.Runs {
@@ -158,7 +158,7 @@ func (r *Recorded) rows(c *Config) ([]RunRow, error) {
 	return rows, err
 }
 
-// recordedRun returns the result of x, nil where it is not recorded.
+// recordedRun returns the result of x. It returns an error if x is nil or has an error.
 func recordedRun(x *OtherRun) (*sim.Result, error) {
 	switch {
 	case x == nil:

@@ -9,156 +9,157 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// A Report is what a comparison found. Package eval/format writes it.
+// A Report is the result of a comparison. Package eval/format writes it.
 type Report struct {
-	// Config is complete: defaults filled in, on-demand and baseline added.
+	// Config is complete: defaults are set, and on-demand and the baseline are added.
 	Config Config
 
-	// Traces are those that the cases use, each once.
+	// Traces are the distinct traces of the cases.
 	Traces []scenarios.TraceInfo
 
-	// Oracles has the bounds of each case that hold whatever the weather. The
-	// metric oracle_usd of a run is that of its seed, which may be above.
+	// Oracles contains the bounds of each case, which apply in every weather. The metric oracle_usd
+	// of a run is the bound of its seed, which may be higher.
 	Oracles []oracle.Bound
 
 	// Runs are ordered by case, seed and policy.
 	Runs []RunRow
 
-	// Stopped says that the comparison was stopped before its end: some runs are
-	// unfinished, or some bounds are open. The figures are those of what is done.
+	// Stopped reports whether the comparison was stopped early: some runs are unfinished or some
+	// bounds are open. Results only cover what is finished.
 	Stopped bool
 
-	// Level is the confidence of every interval, such as 0.99: with p policies
-	// 1 − 0.05/p, so that all of them hold together 19 times in 20.
+	// Level is the confidence level of every interval: 1 − 0.05/p for p policies, so that all
+	// intervals together are valid with a probability of at least 95%.
 	Level float64
 
-	// Groups has one of each scenario, in the order in which Config.Cases first
-	// names them. Scenarios are never summed up together.
+	// Groups contains a summary of each scenario, in the order of their first cases in
+	// Config.Cases. Scenarios are never aggregated.
 	Groups []Group
 
-	// Gates are the results, in the order of Config.Gates, Config.Policies and
-	// Groups.
+	// Gates are the results of gates, in the order of Config.Gates, Config.Policies and Groups.
 	Gates []GateResult
 
-	// Comparison is the difference to the other side, nil if none was requested. [Report.Compare]
-	// sets it.
+	// Comparison is the difference to the other side, nil if no comparison was requested.
+	// [Report.Compare] sets it.
 	Comparison *Comparison
 }
 
 // A Group is the summary of one scenario.
 type Group struct {
-	// Name or path as given.
+	// Name or path of the scenario, as passed.
 	Scenario string `json:"scenario"`
-	// How many it has.
+	// Number of windows.
 	Windows int `json:"windows"`
-	// The units of intervals: windows where there are several, else seeds.
+	// Units of intervals: windows if there are several, else seeds.
 	IntervalsOver string `json:"intervals_over"`
-	// With several static:share=…, the one that saves most of those that keep the manifests.
+	// With several policies static:share=…, the one with the highest savings that complies with the
+	// manifests.
 	BestStatic string `json:"best_static,omitempty"`
 	// A summary of each policy.
 	Policies []PolicyReport `json:"policies"`
 
-	// Cases are the places in Config.Cases.
+	// Cases are indexes of Config.Cases.
 	Cases []int `json:"-"`
 }
 
 // A PolicyReport is the summary of one policy in one scenario.
 type PolicyReport struct {
-	// Name as written.
+	// Name of the policy, as written in the configuration.
 	Policy string `json:"policy"`
 	// on-demand, baseline or compared.
 	Role string `json:"role"`
-	// Runs, missing ones included.
+	// Number of runs, including missing ones.
 	Runs int `json:"runs"`
-	// Runs that failed.
+	// Number of runs that failed.
 	Missing int `json:"missing"`
-	// Runs that were not done.
+	// Number of runs that were not finished.
 	Unfinished int `json:"unfinished"`
-	// A [Summary](#summary) of each metric.
+	// A [Summary](#summary) of each metric, or of those of --metrics.
 	Summaries Summaries `json:"metrics"`
 	// Medians over the seeds of each window.
 	Windows []WindowMedians `json:"windows"`
-	// Runs with more outage minutes than the baseline.
+	// Number of runs with more outage minutes than the baseline.
 	Worse Occurrence `json:"worse_runs"`
-	// Runs with an incident, be it of less than half a minute.
+	// Number of runs with an incident, including incidents of less than half a minute.
 	Outages Occurrence `json:"outage_runs"`
-	// Its incidents in all runs.
+	// Incidents in all runs of the policy.
 	OutageSum OutageSum `json:"outage"`
-	// The run with the greatest outage_delta, then the least net_savings_delta_pct.
+	// The run with the highest outage_delta, then the lowest net_savings_delta_pct.
 	WorstRun *WorstRun `json:"worst_run,omitempty"`
 	// The outages and Spot share of each service; empty for jobs.
 	Workloads []WorkloadReport `json:"workloads"`
-	// What runs did not keep of the manifests, in the order in which runs first say it. A policy with
-	// any is marked, and never first, best or best_static.
+	// Violations of the manifests, in the order in which runs first report them. A policy with
+	// violations is marked, and never first, best or best_static.
 	Violations []Violation `json:"violations"`
-	// Runs that did not keep all.
+	// Number of runs with violations.
 	Violating int `json:"violating_runs"`
 
-	// Outage is what OutageSum has, and Worst indexes Report.Runs: it is -1 without runs.
+	// Outage is the source of OutageSum. Worst is the index of WorstRun in Report.Runs, -1 if there
+	// are no runs.
 	Outage OutageReport `json:"-"`
 	Worst  int          `json:"-"`
 }
 
-// A Place is which run it is.
+// A Place identifies a run.
 type Place struct {
 	Scenario string `json:"scenario"`
 	Window   int    `json:"window"`
 	Seed     uint64 `json:"seed"`
-	// Repeats it.
+	// Command that repeats the run.
 	Command string `json:"command"`
 }
 
 // A WorstRun is the worst run of a policy.
 type WorstRun struct {
 	Place
-	// A value for each metric that is known.
+	// A value for each known metric.
 	Metrics Values `json:"metrics"`
 }
 
-// An Occurrence is how often something happened.
+// An Occurrence is the frequency of an event.
 type Occurrence struct {
-	// In how many runs.
+	// Number of runs with the event.
 	Count int `json:"count"`
-	// Of how many.
+	// Number of all runs.
 	Of int `json:"of"`
-	// With none of n, the exact 95% upper bound on the rate, 1 − 0.05^(1/n), which takes the runs
-	// as independent.
+	// If no run of n has the event, the exact 95% upper bound of its rate, 1 − 0.05^(1/n), assuming
+	// independent runs.
 	Bound float64 `json:"bound_95,omitempty"`
 }
 
-// A WindowMedians is one window of one scenario.
+// A WindowMedians contains the medians in one window of one scenario.
 type WindowMedians struct {
 	Scenario string `json:"scenario"`
 	Window   int    `json:"window"`
-	// A number for each metric that is known.
+	// A number for each known metric.
 	Medians Medians `json:"medians"`
 }
 
-// A WorkloadReport is the outages and the Spot share of one service. Figures are means over its
-// runs where nothing else is said.
+// A WorkloadReport contains the outages and the Spot share of one service. Values are means over
+// runs, unless stated otherwise.
 type WorkloadReport struct {
 	Scenario string `json:"scenario"`
-	// Namespace and name.
+	// Namespace and name of the service.
 	Name string `json:"name"`
-	// Its Kubernetes kind.
+	// Kubernetes kind of the service.
 	Kind string `json:"kind"`
-	// Runs that the figures are of.
+	// Number of runs that the values are based on.
 	Runs int `json:"runs"`
-	// Value of one pod per hour, in the first run.
+	// Value of one pod per hour in dollars, in the first run.
 	PodValue      float64 `json:"pod_value_usd"`
 	OutageMinutes float64 `json:"outage_minutes"`
-	// The most of a run.
+	// Maximum of a run.
 	OutageMax  int64   `json:"outage_minutes_max"`
 	Incidents  float64 `json:"incidents"`
 	OutageCost float64 `json:"outage_cost_usd"`
-	// Share of the time with all desired pods ready.
+	// Fraction of time with all desired pods ready, in [0, 1].
 	Availability float64 `json:"availability"`
-	// Spot part of the ready pod-hours.
+	// Fraction of ready pod-hours on Spot, in [0, 1].
 	SpotShare float64 `json:"spot_share"`
-	// Its incidents in all runs.
+	// Incidents in all runs of the service.
 	OutageSum OutageSum `json:"outage"`
 
-	// Outage is what OutageSum has.
+	// Outage is the source of OutageSum.
 	Outage OutageReport `json:"-"`
 }
 
@@ -167,7 +168,7 @@ func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Gates, func(g GateResult) bool { return !g.Pass })
 }
 
-// Missing returns how many runs failed. Those that were not done are not among them.
+// Missing returns the number of runs that failed. It does not include unfinished runs.
 func (r *Report) Missing() int {
 	n := 0
 	for i := range r.Runs {
@@ -178,9 +179,8 @@ func (r *Report) Missing() int {
 	return n
 }
 
-// ExitCode returns what a program that made the report should end with: 3 when
-// runs are missing or it was stopped, 1 when a gate or the comparison with the other side failed,
-// else 0.
+// ExitCode returns the exit code of a program that made the report: 3 if runs are missing or the
+// comparison was stopped, 1 if a gate or the comparison with the other side failed, else 0.
 func (r *Report) ExitCode() int {
 	switch {
 	case r.Missing() > 0, r.Stopped:
@@ -191,7 +191,7 @@ func (r *Report) ExitCode() int {
 	return 0
 }
 
-// newReport sums up runs. The runs' values are filled in.
+// newReport returns the report of runs, and sets their values.
 func newReport(c *Config, runs []RunRow, oracles, seeded []oracle.Bound) *Report {
 	measure(c, runs, seeded)
 	r := &Report{Config: *c, Oracles: oracles, Runs: runs, Level: 1 - c.errorRate()}
@@ -239,7 +239,7 @@ func groupsOf(cases []Case) []Group {
 	return groups
 }
 
-// Group returns the group of a scenario, which must be one of those compared.
+// Group returns the group of a scenario. It panics if the scenario was not compared.
 func (r *Report) Group(scenario string) *Group {
 	i := slices.IndexFunc(r.Groups, func(g Group) bool { return g.Scenario == scenario })
 	if i < 0 {
@@ -248,7 +248,7 @@ func (r *Report) Group(scenario string) *Group {
 	return &r.Groups[i]
 }
 
-// indices returns the places in Runs of policy p in case k.
+// indices returns the indexes in Runs of policy p in case k.
 func (r *Report) indices(k, p int) []int {
 	seeds, policies := len(r.Config.Seeds), len(r.Config.Policies)
 	out := make([]int, seeds)
@@ -258,8 +258,7 @@ func (r *Report) indices(k, p int) []int {
 	return out
 }
 
-// RunsOf returns the places in Runs of policy p over the cases of g, the missing
-// ones too.
+// RunsOf returns the indexes in Runs of policy p in the cases of g, including missing runs.
 func (r *Report) RunsOf(g *Group, p int) []int {
 	var out []int
 	for _, k := range g.Cases {
@@ -268,19 +267,18 @@ func (r *Report) RunsOf(g *Group, p int) []int {
 	return out
 }
 
-// Summary returns the summary of the metric called name, which must be one of
-// [Metrics].
+// Summary returns the summary of the metric called name, which must be one of [Metrics].
 func (p *PolicyReport) Summary(name string) *Summary { return &p.Summaries[mustMetric(name)] }
 
-// Median returns that of the metric called name, which must be one of [Metrics].
+// Median returns the median of the metric called name, which must be one of [Metrics].
 func (w *WindowMedians) Median(name string) Value { return w.Medians[mustMetric(name)] }
 
-// summarizePolicy sums up policy p over the cases of g.
+// summarizePolicy summarizes policy p over the cases of g.
 func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	name := r.Config.Policies[p]
 	out := PolicyReport{Policy: name, Role: r.Config.Role(name), Worst: -1}
 	all := r.RunsOf(g, p)
-	good := make([][]int, len(g.Cases)) // by window, the runs that have figures
+	good := make([][]int, len(g.Cases)) // by window: the runs with results
 	for i, k := range g.Cases {
 		good[i] = slices.DeleteFunc(r.indices(k, p), func(run int) bool { return r.Runs[run].Err != nil })
 		window := WindowMedians{r.Config.Cases[k].Scenario, r.Config.Cases[k].Window, make(Medians, len(metrics))}
@@ -324,7 +322,7 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	return out
 }
 
-// known returns the values of metric m in those of runs that have one.
+// known returns the known values of metric m in runs.
 func (r *Report) known(runs []int, m int) []float64 {
 	var values []float64
 	for _, i := range runs {
@@ -335,7 +333,7 @@ func (r *Report) known(runs []int, m int) []float64 {
 	return values
 }
 
-// occurrence counts the runs in which metric m is above 0.
+// occurrence counts the runs in which metric m is positive.
 func (r *Report) occurrence(runs []int, m int) Occurrence {
 	values := r.known(runs, m)
 	o := Occurrence{Of: len(values)}
@@ -350,8 +348,8 @@ func (r *Report) occurrence(runs []int, m int) Occurrence {
 	return o
 }
 
-// worse reports whether run i is worse than run j: more outage than the
-// baseline, then less savings, then more outage at all.
+// worse reports whether run i is worse than run j: by more outage minutes than the baseline, then
+// by lower savings relative to the baseline, then by more outage minutes, then by lower savings.
 func (r *Report) worse(i, j int) bool {
 	for _, by := range []struct {
 		metric string
@@ -366,8 +364,7 @@ func (r *Report) worse(i, j int) bool {
 	return false
 }
 
-// workloads sums up the workloads of the given runs, in the order of the
-// scenarios and of the results.
+// workloads summarizes the workloads of the given runs, in the order of scenarios and results.
 func (r *Report) workloads(runs []int) []WorkloadReport {
 	out := []WorkloadReport{}
 	place := make(map[[2]string]int)
@@ -409,10 +406,10 @@ func (r *Report) workloads(runs []int) []WorkloadReport {
 	return out
 }
 
-// End returns when the window of k ends.
+// End returns the end of the window of k.
 func (k *Case) End() policy.Time { return k.Bound.Start.Add(k.Bound.Duration) }
 
-// Place names run i.
+// Place identifies run i.
 func (r *Report) Place(i int) Place {
 	run := &r.Runs[i]
 	return Place{run.Scenario, run.Window, run.Seed, r.Command(i)}

@@ -6,29 +6,30 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A RunReport is one run.
+// A RunReport describes one run.
 type RunReport struct {
 	Scenario string `json:"scenario"`
 	Window   int    `json:"window"`
 	Seed     uint64 `json:"seed"`
 	Policy   string `json:"policy"`
-	// Why the run is missing.
+	// Reason why the run is missing.
 	Error string `json:"error,omitempty"`
-	// A value for each metric that is known: a number, or true or false. Empty where the run is missing.
+	// A value for each known metric: a number or a boolean. Empty if the run is missing.
 	Metrics Values `json:"metrics"`
-	// SHA-256 of everything that no policy chooses; equal for all policies of one case and seed.
+	// SHA-256 of everything that policies do not choose. It is equal for all policies of a case and
+	// seed.
 	Weather string `json:"weather,omitempty"`
-	// SHA-256 of everything that happened.
+	// SHA-256 of all events.
 	Hash string `json:"hash,omitempty"`
 	// Faults that did not stop the run.
 	Warnings []string `json:"warnings,omitempty"`
-	// Repeats it.
+	// Command that repeats the run.
 	Command string `json:"command"`
-	// What of the manifests it did not keep.
+	// Violations of the manifests.
 	Violations []string `json:"violations,omitempty"`
-	// Its incidents.
+	// Incidents of the run.
 	Outage *RunOutage `json:"outage,omitempty"`
-	// The figures of each budget.
+	// Results of each GPU budget.
 	Budgets []BudgetReport `json:"budgets,omitempty"`
 	// The figures of each of Kueue's queues.
 	Queues []QueueReport `json:"queues,omitempty"`
@@ -50,31 +51,31 @@ type QueueReport struct {
 	WaitP95 float64 `json:"wait_p95_s"`
 }
 
-// A BudgetReport is one budget in one run.
+// A BudgetReport contains the results of one GPU budget in one run.
 type BudgetReport struct {
-	// Namespace and name.
+	// Namespace and name of the budget.
 	Name string `json:"name"`
 	// AlertOnly, Pause or Evict.
 	Action string `json:"action"`
-	// Device-hours that its pods held within the metered time.
+	// Device-hours that pods of the budget used within the metered time.
 	DeviceHours float64 `json:"device_hours"`
-	// Device-hours that the ledger has within the budget's window at the last decision.
+	// Device-hours in the ledger within the budget's window at the last decision.
 	WindowHours float64 `json:"window_device_hours"`
-	// Dollars that the ledger has then.
+	// Dollars in the ledger at the same time.
 	WindowUSD float64 `json:"window_usd"`
-	// The largest part of a quota that was used within the window: above 1 it was exceeded.
+	// Maximum fraction of a quota that was used within the window. Above 1, the quota was exceeded.
 	Peak float64 `json:"peak"`
-	// Minutes for which it was spent.
+	// Minutes in which the budget was spent.
 	SpentMinutes int64 `json:"spent_min"`
-	// Minutes for which its gate was closed.
+	// Minutes in which the gate of the budget was closed.
 	ClosedMinutes int64 `json:"gate_closed_min"`
-	// Pods evicted for it.
+	// Pods evicted because of the budget.
 	Evictions int64 `json:"evictions"`
-	// Jobs suspended for it.
+	// Jobs suspended because of the budget.
 	Pauses int64 `json:"pauses"`
 }
 
-// Report returns r as it is written, with the command that repeats it.
+// Report returns r in the form of the JSON output, with the command that repeats it.
 func (r *RunRow) Report(command string) RunReport {
 	out := RunReport{Scenario: r.Scenario, Window: r.Window, Seed: r.Seed, Policy: r.Policy, Command: command}
 	if r.Err != nil {
@@ -98,7 +99,7 @@ func (r *RunRow) Report(command string) RunReport {
 	return out
 }
 
-// RunReports returns the runs of r that were done.
+// RunReports returns the finished runs of r.
 func (r *Report) RunReports() (out []RunReport) {
 	for i := range r.Runs {
 		if run := &r.Runs[i]; !run.Unfinished() {
@@ -108,7 +109,7 @@ func (r *Report) RunReports() (out []RunReport) {
 	return out
 }
 
-// other returns a run of a report as a comparison needs it; false where it lacks figures or digests.
+// other converts the run for a comparison. It returns false if metrics or digests are missing.
 func (r *RunReport) other(e Evidence) (OtherRun, bool) {
 	o := OtherRun{Scenario: r.Scenario, Window: r.Window, Seed: r.Seed, Policy: r.Policy, Weather: r.Weather, Hash: r.Hash,
 		Evidence: e, Err: r.Error}

@@ -9,40 +9,38 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// month is a twelfth of a year, as the clouds' calculators have it.
+// month is a twelfth of a year, as in the price calculators of cloud providers.
 const month = 730 * time.Hour
 
-// A Spending is what a policy spends in a month of 730 hours, the mean over runs.
+// A Spending is the monthly spending of a policy, in a month of 730 hours, as the mean over runs.
 type Spending struct {
-	// Bill, of which SpotBill, and OutageCost, of which JobCost, are in dollars.
+	// All in dollars. SpotBill is a part of Bill, JobCost a part of OutageCost.
 	Bill, SpotBill, OutageCost, JobCost float64
 
 	OutageMinutes float64
 
-	// Capacity and SpotCapacity are in vCPU-hours, in GPU-hours where every pool
-	// has GPUs.
+	// Capacity and SpotCapacity are in vCPU-hours, or in GPU-hours if every pool has GPUs.
 	Capacity, SpotCapacity float64
 
-	// OnDemandBill and OnDemandCost, which has the cost of outages as well, are
-	// those of on-demand in the same runs, in dollars.
+	// OnDemandBill and OnDemandCost are those of on-demand in the same runs, in dollars.
+	// OnDemandCost includes the cost of outages.
 	OnDemandBill, OnDemandCost float64
 
-	// Costs has Bill + OutageCost of every run, in the order of the runs.
+	// Costs contains Bill + OutageCost of every run, in the order of the runs.
 	Costs []float64
 
-	// Rough says that SpotBill, JobCost, Capacity and SpotCapacity are not known,
-	// since an older program did the runs.
+	// Rough reports whether SpotBill, JobCost, Capacity and SpotCapacity are unknown, because an
+	// older program executed the runs.
 	Rough bool
 }
 
 // Cost returns bill and outage cost in dollars.
 func (s *Spending) Cost() float64 { return s.Bill + s.OutageCost }
 
-// SpotShare returns the spot part of the capacity, in [0, 1].
+// SpotShare returns the fraction of capacity on Spot, in [0, 1].
 func (s *Spending) SpotShare() float64 { return ratio(s.SpotCapacity, s.Capacity) }
 
-// SavedPct returns the net savings in percent of the on-demand bill, unknown
-// where nothing was billed.
+// SavedPct returns the net savings in percent of the on-demand bill, unknown if that bill is 0.
 func (s *Spending) SavedPct() Value {
 	if s.OnDemandBill <= 0 {
 		return Value{}
@@ -50,8 +48,8 @@ func (s *Spending) SavedPct() Value {
 	return Value{(s.OnDemandCost - s.Cost()) / s.OnDemandBill * 100, true}
 }
 
-// Spending returns what policy p, a place in Config.Policies, spends in g over
-// the runs that are there under it and under on-demand.
+// Spending returns the spending of policy p, an index of Config.Policies, over the runs of g for
+// which an on-demand run exists.
 func (r *Report) Spending(g *Group, p int) Spending {
 	var out Spending
 	n := len(r.Config.Policies)
@@ -66,8 +64,8 @@ func (r *Report) Spending(g *Group, p int) Spending {
 	return out
 }
 
-// OverBaseline summarizes what policy p saves in g more than the baseline, outages deducted, in
-// dollars a month: run by run under the same weather.
+// OverBaseline summarizes the savings of policy p in g in excess of the baseline's, after the cost
+// of outages, in dollars per month. Runs are compared in the same weather.
 func (r *Report) OverBaseline(g *Group, p int) Summary {
 	base := slices.Index(r.Config.Policies, r.Config.Baseline)
 	windows := make([][]float64, len(g.Cases))
@@ -83,7 +81,7 @@ func (r *Report) OverBaseline(g *Group, p int) Summary {
 	return Summarize(windows, r.Config.errorRate())
 }
 
-// spendingOf returns what r spends, which ran for so long.
+// spendingOf returns the spending of r in a window of the given length, scaled to a month.
 func spendingOf(r, onDemand *sim.Result, window time.Duration) Spending {
 	s := Spending{
 		Bill: r.Bill.Float(), SpotBill: r.SpotBill.Float(), OutageCost: r.OutageCost.Float(), JobCost: r.JobCost.Float(),
@@ -94,7 +92,7 @@ func spendingOf(r, onDemand *sim.Result, window time.Duration) Spending {
 	return s
 }
 
-// amounts are all that can be summed up.
+// amounts returns pointers to all additive fields.
 func (s *Spending) amounts() [9]*float64 {
 	return [9]*float64{&s.Bill, &s.SpotBill, &s.OutageCost, &s.JobCost, &s.OutageMinutes, &s.Capacity, &s.SpotCapacity,
 		&s.OnDemandBill, &s.OnDemandCost}
@@ -116,37 +114,36 @@ func (s *Spending) add(run *Spending) {
 	s.Rough = s.Rough || run.Rough
 }
 
-// average turns the sums over runs into means.
+// average converts sums over runs to means.
 func (s *Spending) average() {
 	if n := len(s.Costs); n > 0 {
 		s.scale(1 / float64(n))
 	}
 }
 
-// A CauseKind is a kind of reason for which more or less is spent.
+// A CauseKind is a kind of cause of a change of spending.
 type CauseKind string
 
-// The kinds of causes. A change of one factor of the bill, such as a price, is
-// weighted with the means of the others (Bennet's indicator).
+// The kinds of causes. The effect of a change of one factor of the bill, such as a price, is
+// weighted with the means of the other factors (Bennet's indicator).
 const (
-	CauseSpotShare     CauseKind = "spot share"      // another part of the capacity is spot
-	CauseCapacity      CauseKind = "capacity"        // more or less of it is held
-	CauseSpotPrice     CauseKind = "spot price"      // an hour of Spot capacity has another price
-	CauseOnDemandPrice CauseKind = "on-demand price" // likewise on demand
+	CauseSpotShare     CauseKind = "spot share"      // a different fraction of capacity is on Spot
+	CauseCapacity      CauseKind = "capacity"        // the amount of capacity differs
+	CauseSpotPrice     CauseKind = "spot price"      // the price per hour of Spot capacity differs
+	CauseOnDemandPrice CauseKind = "on-demand price" // the price per hour of on-demand capacity differs
 	CauseOutages       CauseKind = "outages"         // missing pods and penalties of incidents
-	CauseJobs          CauseKind = "jobs"            // work not done in time
-	CauseBill          CauseKind = "bill"            // one of the first four; which is not known
+	CauseJobs          CauseKind = "jobs"            // work that is not done in time
+	CauseBill          CauseKind = "bill"            // one of the first four, if it is unknown which
 )
 
-// A Cause is a part of what is spent more (above 0) or less, in dollars a month.
+// A Cause is a part of the increase (positive) or decrease of spending, in dollars per month.
 type Cause struct {
 	Kind   CauseKind
 	Amount float64
 }
 
-// Causes splits the difference of the costs of two spendings, largest part
-// first. The parts add up to the difference, and from after to before each is the
-// same with the other sign.
+// Causes splits the difference of two spendings by cause, the largest part first. The parts sum to
+// the difference. Exchanging before and after changes the sign of each part.
 func Causes(before, after *Spending) []Cause {
 	jobs := after.JobCost - before.JobCost
 	out := []Cause{
@@ -162,9 +159,9 @@ func Causes(before, after *Spending) []Cause {
 	return out
 }
 
-// billCauses splits the difference of two bills, each capacity × (share of spot ×
-// its price + share of on-demand × its price). What is not of the share and the
-// prices is of the capacity.
+// billCauses splits the difference of two bills, each of which is capacity × (Spot share × Spot
+// price + on-demand share × on-demand price). The part that neither the share nor the prices
+// explain is attributed to capacity.
 func billCauses(before, after *Spending) []Cause {
 	mean := func(a, b float64) float64 { return (a + b) / 2 }
 	share, shareAfter := ratios(before.SpotCapacity, before.Capacity, after.SpotCapacity, after.Capacity)
@@ -184,8 +181,8 @@ func billCauses(before, after *Spending) []Cause {
 	return append(out, Cause{CauseCapacity, rest})
 }
 
-// ratios returns amount/of before and after. Where there is nothing to divide by
-// it is that of the other.
+// ratios returns amount/of before and after. If one of them has no denominator, it equals the
+// other.
 func ratios(amount, of, amountAfter, ofAfter float64) (before, after float64) {
 	before, after = ratio(amount, of), ratio(amountAfter, ofAfter)
 	switch {
@@ -197,7 +194,7 @@ func ratios(amount, of, amountAfter, ofAfter float64) (before, after float64) {
 	return before, after
 }
 
-// ratio returns a/b, 0 where there is nothing to divide by.
+// ratio returns a/b, or 0 if b is not positive.
 func ratio(a, b float64) float64 {
 	if b <= 0 {
 		return 0

@@ -8,14 +8,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// errorRate is the chance, over all policies of a report together, that an
-// interval misses.
+// errorRate is the maximum probability that any interval of a report, over all policies together,
+// does not contain its true value.
 const errorRate = 0.05
 
-// A Statistic is a way to make one number of the values of many runs.
+// A Statistic is a function from the values of several runs to one number.
 type Statistic string
 
-// The statistics, as gates write them. Percentiles interpolate linearly between two values (type 7
+// The statistics, as written in gates. Percentiles interpolate linearly between two values (type 7
 // of Hyndman and Fan, the default of R and NumPy).
 const (
 	Mean   Statistic = "mean"
@@ -28,37 +28,36 @@ const (
 	P95    Statistic = "p95"
 )
 
-// The statistics of windows and of confidence. A window's value is the median
-// over its seeds, so that these speak of weeks and not of luck within one.
+// The statistics of windows and of confidence. The value of a window is the median over its seeds,
+// so these statistics measure differences between windows rather than chance within one.
 const (
-	// Low and High are the ends of the interval of the median, at the
-	// confidence of the report. Only some metrics have one, and only where
-	// enough was run.
+	// Low and High are the ends of the confidence interval of the median, at the confidence level
+	// of the report. Only some metrics have one, and only with a sufficient number of units.
 	Low  Statistic = "low"
 	High Statistic = "high"
 
-	// WindowMin, WindowMedian and WindowMax are the least, the middle and the
-	// greatest of the windows' values.
+	// WindowMin, WindowMedian and WindowMax are the minimum, the median and the maximum of the
+	// windows' values.
 	WindowMin    Statistic = "window_min"
 	WindowMedian Statistic = "window_median"
 	WindowMax    Statistic = "window_max"
 
-	// WindowsPositive is the share of the windows whose value is above 0.
+	// WindowsPositive is the fraction of windows with a positive value.
 	WindowsPositive Statistic = "windows_positive"
 )
 
-// Statistics lists them in the order of outputs.
+// Statistics returns all statistics in the order of outputs.
 func Statistics() []Statistic {
 	return []Statistic{Mean, Median, P5, P25, P75, P95, Min, Max, Low, High, WindowMin, WindowMedian, WindowMax,
 		WindowsPositive}
 }
 
-// A Summary is the statistics of one metric over many runs. Percentiles are of type 7. Without a
-// value in any run it has n alone.
+// A Summary contains the statistics of one metric over several runs. Percentiles are of type 7. If
+// no run has a value, it only contains n.
 type Summary struct {
-	// Runs that have a value.
+	// Number of runs with a value.
 	N int `json:"n"`
-	// Over all runs.
+	// Statistics over all runs.
 	Mean   float64 `json:"mean"`
 	Median float64 `json:"median"`
 	P5     float64 `json:"p5"`
@@ -67,20 +66,23 @@ type Summary struct {
 	P95    float64 `json:"p95"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
-	// Both ends of the exact interval of the median over units, at the confidence of the report: left
-	// out where there are too few units, and where the metric has no intervals.
+	// Both ends of the exact interval of the median over units, at the confidence level of the
+	// report. Omitted if there are too few units, or if the metric has no intervals.
 	MedianInterval *stats.Interval `json:"median_interval,omitempty"`
-	// How many units an interval needs, where there are fewer.
+	// Number of units that an interval requires, if there are fewer.
 	Need int `json:"need,omitempty"`
 
-	// Over says what the units are, empty for a metric without intervals: with one window its seeds,
-	// with several the windows, each with the median over its seeds.
+	// Over is the kind of units, empty for a metric without intervals: the seeds of a single
+	// window, or several windows, each with the median over its seeds.
 	Over string `json:"-"`
 
 	Windows
+
+	// left is true of a metric that JSON leaves out: see [Group.Only].
+	left bool
 }
 
-// MarshalJSON writes only n where there is no value.
+// MarshalJSON encodes only n if there are no values.
 func (s Summary) MarshalJSON() ([]byte, error) {
 	type known Summary
 	if s.N == 0 {
@@ -89,33 +91,32 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 	return json.Marshal(known(s))
 }
 
-// What the units of intervals are.
+// The kinds of units of intervals.
 const (
 	OverWindows = "windows"
 	OverSeeds   = "seeds"
 )
 
-// Windows are the statistics of windows, each with the median over its seeds. They hold nothing
-// when N is 0.
+// Windows contains statistics of windows, each with the median over its seeds. They are undefined
+// if N is 0.
 type Windows struct {
-	// N is how many windows have a value.
+	// N is the number of windows with a value.
 	N int `json:"-"`
-	// The least of the windows' values, each the median over its seeds.
+	// Minimum of the windows' values, each of which is the median over its seeds.
 	Min float64 `json:"window_min"`
-	// Their median.
+	// Median of the windows' values.
 	Median float64 `json:"window_median"`
-	// The greatest of them.
+	// Maximum of the windows' values.
 	Max float64 `json:"window_max"`
-	// The share of them above 0.
+	// Fraction of the windows with a positive value.
 	Positive float64 `json:"windows_positive"`
 
-	// First and Last are the places in the list of windows of the one with the
-	// least value and of the one with the greatest.
+	// First and Last are the indexes of the windows with the minimum and the maximum.
 	First, Last int `json:"-"`
 }
 
-// Of returns the statistic called name. It is unknown if no statistic has that name or no value is
-// known from which to compute it.
+// Of returns the statistic called name. It is unknown if there is no such statistic, or no value to
+// compute it from.
 func (s *Summary) Of(name Statistic) Value {
 	if s.N == 0 {
 		return Value{}
@@ -157,7 +158,7 @@ func (s *Summary) Of(name Statistic) Value {
 	return Value{}
 }
 
-// summarize describes values, which may be empty, without windows and interval.
+// summarize returns statistics of values, which may be empty, without windows and interval.
 func summarize(values []float64) Summary {
 	if len(values) == 0 {
 		return Summary{}
@@ -171,8 +172,8 @@ func summarize(values []float64) Summary {
 	}
 }
 
-// Summarize describes the values of the runs of each window. The interval is
-// made for an error rate, 0 for none.
+// Summarize returns statistics of the values of the runs of each window. The interval has error
+// rate rate; 0 means no interval.
 func Summarize(windows [][]float64, rate float64) Summary {
 	s := summarize(slices.Concat(windows...))
 	medians := make([]Value, len(windows))
@@ -204,7 +205,7 @@ func Summarize(windows [][]float64, rate float64) Summary {
 	return s
 }
 
-// summarizeWindows describes the values of windows, of which some may have none.
+// summarizeWindows returns statistics of the values of windows, some of which may be unknown.
 func summarizeWindows(values []Value) Windows {
 	s := Windows{First: -1, Last: -1}
 	var known []float64
@@ -233,19 +234,17 @@ func summarizeWindows(values []Value) Windows {
 	return s
 }
 
-// windowsMany is how many windows make a table show their median and the worst
-// of them in place of each.
+// windowsMany is the number of windows from which tables show their median and worst instead of
+// each window.
 const windowsMany = 8
 
-// Many reports whether g has too many windows to list each.
+// Many reports whether g has too many windows to list each of them.
 func (g *Group) Many() bool { return g.Windows >= windowsMany }
 
-// errorRate returns that of one interval: a policy's part of what all of them
-// share.
+// errorRate returns the error rate of one interval: each policy has an equal part of errorRate.
 func (c *Config) errorRate() float64 { return errorRate / float64(len(c.Policies)) }
 
-// Lacks returns how many units the intervals of g need where there are too few,
-// else 0.
+// Lacks returns the number of units that the intervals of g require if there are too few, else 0.
 func (r *Report) Lacks(g *Group) int {
 	units := len(r.Config.Seeds)
 	if len(g.Cases) > 1 {

@@ -10,27 +10,27 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// A Stress is one comparison repeated under truths that its policies do not know.
-// Package eval/format writes it.
+// A Stress is a comparison that is repeated under truths that its policies do not know. Package
+// eval/format writes it.
 type Stress struct {
-	// Truths are those of [weather.Truths], and Reports has one of each: the same
-	// comparison under that truth.
+	// Truths are the first of [weather.Truths], and Reports contains the comparison under each of
+	// them.
 	Truths  []weather.Truth
 	Reports []*Report
 
-	// Stopped says that it was ended before it had come through all truths.
+	// Stopped reports whether the comparison was stopped before it was finished under all truths.
 	Stopped bool
 }
 
-// StressSeeds is how many seeds a stress has where the user says nothing: with the
-// default policies web-week and gpu-training together take about five CPU-minutes.
+// StressSeeds is the default number of seeds of a stress test. With the default policies, web-week
+// and gpu-training together take about five CPU-minutes.
 const StressSeeds = 10
 
-// RunStress does the comparison of c under every truth, with its cases as the model has them.
-// Errors are those of [Run]. When ctx ends it returns the truths that were started, with the
-// finished part of the last one.
+// RunStress runs the comparison of c under every truth. The cases of c must have the unchanged
+// market model. Errors are those of [Run]. If ctx ends, it returns the truths that were started,
+// with the finished part of the last one.
 func RunStress(ctx context.Context, c Config, runner Runner) (*Stress, error) {
-	c.Mine = nil // a stress is of all
+	c.Mine = nil // a stress test contains all runs
 	s := &Stress{}
 	for d, err := range Do(ctx, Truths(&c), runner) {
 		if err != nil {
@@ -46,8 +46,8 @@ func RunStress(ctx context.Context, c Config, runner Runner) (*Stress, error) {
 	return s, nil
 }
 
-// Truths returns the comparisons of a stress: that of c under every truth of
-// [weather.Truths], in their order.
+// Truths returns the comparisons of a stress test: c under every truth of [weather.Truths], in
+// order.
 func Truths(c *Config) []Config {
 	var out []Config
 	truths := weather.Truths()
@@ -70,8 +70,8 @@ func Truths(c *Config) []Config {
 	return out
 }
 
-// ExitCode returns what a program that made the stress should end with: the
-// greatest of its reports, and 3 where it was stopped.
+// ExitCode returns the exit code of a program that made the stress test: the highest of its
+// reports, and at least 3 if it was stopped.
 func (s *Stress) ExitCode() int {
 	code := 0
 	if s.Stopped {
@@ -83,69 +83,69 @@ func (s *Stress) ExitCode() int {
 	return code
 }
 
-// A StressRow is one policy in one scenario.
+// A StressRow describes one policy in one scenario.
 type StressRow struct {
-	// Name as written.
+	// Name of the policy, as written in the configuration.
 	Policy string `json:"policy"`
 	// on-demand, baseline or compared.
 	Role string `json:"role"`
-	// Its result under each truth.
+	// Result of the policy under each truth.
 	Cells []StressCell `json:"truths"`
-	// The worst of it under any truth.
+	// Worst results of the policy over all truths.
 	WorstRuns StressWorst `json:"worst"`
-	// Runs under all truths that did not keep the manifests. A policy with any is never first.
+	// Number of runs under all truths that violate the manifests. A policy with such runs is never
+	// first.
 	Violating int `json:"violating_runs"`
 
-	// Least is the place of the truth under which the policy saves least, and
-	// Longest of that under which one of its runs has the most outage minutes;
-	// the first among equals, and -1 where nothing is known.
+	// Least is the index of the truth under which the policy has the lowest savings, Longest the
+	// index of the truth under which one of its runs has the most outage minutes; the first if
+	// several are equal, and -1 if unknown.
 	Least   int `json:"-"`
 	Longest int `json:"-"`
 }
 
-// A StressCell is one policy under one truth.
+// A StressCell describes one policy under one truth.
 type StressCell struct {
 	Truth string `json:"truth"`
-	// The median over runs.
+	// Median over runs.
 	Saved Value `json:"net_savings_pct,omitzero"`
-	// That of the run that has the most.
+	// Maximum over runs.
 	Outage Value `json:"outage_minutes,omitzero"`
-	// Runs that failed.
+	// Number of runs that failed.
 	Missing int `json:"missing"`
 
-	// LeastRun and LongestRun are the places in the report's Runs of the run that
-	// saves least and of the one with the most outage minutes; among equals the
-	// one that is worse by the other figure, then the first. They are -1 where
-	// nothing is known.
+	// LeastRun and LongestRun are indexes in the report's Runs of the run with the lowest savings
+	// and of the run with the most outage minutes. Among equal runs it is the one that is worse in
+	// the other metric, then the first. They are -1 if unknown.
 	LeastRun   int `json:"-"`
 	LongestRun int `json:"-"`
 }
 
-// A StressWorst is the worst of a policy under any truth.
+// A StressWorst contains the worst results of a policy over all truths.
 type StressWorst struct {
-	// The least of the medians, and the run that saves least under that truth.
+	// The lowest of the medians, and the run with the lowest savings under that truth.
 	Saved *StressRun `json:"net_savings_pct,omitempty"`
-	// The most of a run, and that run.
+	// The most outage minutes of a run, and that run.
 	Outage *StressRun `json:"outage_minutes,omitempty"`
 }
 
-// A StressRun is a figure and the run that shows it.
+// A StressRun is a value and the run that demonstrates it.
 type StressRun struct {
 	Value  float64 `json:"value"`
 	Truth  string  `json:"truth"`
 	Window int     `json:"window"`
 	Seed   uint64  `json:"seed"`
-	// Repeats it.
+	// Command that repeats the run.
 	Command string `json:"command"`
 }
 
-// shows returns the figure v of run i under a truth.
+// shows returns value v of run i under a truth.
 func (s *Stress) shows(truth, i int, v Value) *StressRun {
 	p := s.Reports[truth].Place(i)
 	return &StressRun{v.V, s.Truths[truth].String(), p.Window, p.Seed, p.Command}
 }
 
-// Scenarios returns those of the comparison, in its order.
+// Scenarios returns the distinct scenarios of the comparison, in order.
 func (s *Stress) Scenarios() (names []string) {
 	for _, k := range s.Reports[0].Config.Cases {
 		if !slices.Contains(names, k.Scenario) {
@@ -155,11 +155,10 @@ func (s *Stress) Scenarios() (names []string) {
 	return names
 }
 
-// Rows returns the policies in a scenario, best first: the one that saves most under
-// the truth that is worst for it, then the one whose worst run is out for fewer
-// minutes, then by their order in the comparison. One that does not keep the
-// manifests is behind those that do, one that lacks a figure under some truth
-// behind all others.
+// Rows returns the policies in a scenario, best first: by the savings under the truth that is worst
+// for the policy, then by fewer outage minutes of its worst run, then in the order of the
+// comparison. Policies that violate the manifests come after those that comply, and policies with
+// unknown values under some truth after all others.
 func (s *Stress) Rows(scenario string) []StressRow {
 	var rows []StressRow
 	for i, p := range s.Reports[0].Config.Policies {
@@ -199,7 +198,7 @@ func (s *Stress) Rows(scenario string) []StressRow {
 	return rows
 }
 
-// known returns how many truths have all figures of the row.
+// known returns the number of truths for which all values of the row are known.
 func (x *StressRow) known() (n int) {
 	for i := range x.Cells {
 		if c := &x.Cells[i]; c.Saved.Known && c.Outage.Known && c.Missing == 0 {
@@ -209,8 +208,8 @@ func (x *StressRow) known() (n int) {
 	return n
 }
 
-// Worst returns the least that the policy saves under a truth and the most outage
-// minutes under one, not known where nothing is.
+// Worst returns the lowest savings and the most outage minutes under any truth, unknown if they are
+// unknown under all truths.
 func (x *StressRow) Worst() (saved, outage Value) {
 	if x.Least >= 0 {
 		saved = x.Cells[x.Least].Saved
@@ -221,7 +220,7 @@ func (x *StressRow) Worst() (saved, outage Value) {
 	return saved, outage
 }
 
-// stressCell sums up the runs of a policy in a scenario.
+// stressCell summarizes the runs of a policy in a scenario.
 func (r *Report) stressCell(scenario, policy string) StressCell {
 	c := StressCell{LeastRun: -1, LongestRun: -1}
 	saved, outage := mustMetric("net_savings_pct"), mustMetric("outage_minutes")
@@ -256,8 +255,8 @@ func (r *Report) stressCell(scenario, policy string) StressCell {
 	return c
 }
 
-// worseRun reports whether a run that has the lesser a, or of equal ones the greater
-// b, is worse than one of otherA and otherB.
+// worseRun reports whether (a, b) is worse than (otherA, otherB): a is lower, or equal with a
+// higher b.
 func worseRun(a, b, otherA, otherB float64) bool {
 	return a < otherA || a == otherA && b > otherB
 }

@@ -2,32 +2,31 @@ package eval
 
 import "time"
 
-// MonthHours is how many hours a month has, as bills of clouds count them.
+// MonthHours is the number of hours in a month, as in the bills of cloud providers.
 const MonthHours = 730
 
-// A Today is what the nodes of a cluster cost as they are: their number times their price.
-// It is not simulated, so it has no outages.
+// A Today is the current cost of the nodes of a cluster: their number multiplied by their price. It
+// is not simulated, so it has no outages.
 type Today struct {
-	// What the cost is called, as "today's bill".
+	// Name of the cost, such as "today's bill".
 	Name string `json:"name"`
-	// Nodes whose price is known.
+	// Number of nodes whose price is known.
 	Nodes int `json:"nodes"`
-	// Spot part of their vCPUs.
+	// Fraction of their vCPUs on Spot, in [0, 1].
 	SpotShare float64 `json:"spot_share"`
-	// Dollars a month of 730 hours.
+	// Cost in dollars per month of 730 hours.
 	Month float64 `json:"usd_month"`
 
-	// Times is how many times as large the cluster is as the part of it that is run.
+	// Times is the size of the cluster divided by the size of the simulated part.
 	Times int `json:"-"`
 }
 
-// PerMonth returns the factor by which the bill of a window becomes the cluster's of a month.
+// PerMonth returns the factor from the bill of a window to the monthly bill of the cluster.
 func (t *Today) PerMonth(window time.Duration) float64 {
 	return float64(max(t.Times, 1)) * MonthHours / window.Hours()
 }
 
-// Saved returns what a bill of a month saves, in percent of what is paid; 0 where
-// nothing is.
+// Saved returns the savings of a monthly bill, in percent of the current cost; 0 if that is 0.
 func (t *Today) Saved(month float64) float64 {
 	if t.Month <= 0 {
 		return 0
@@ -35,11 +34,11 @@ func (t *Today) Saved(month float64) float64 {
 	return 100 * (1 - month/t.Month)
 }
 
-// MetricSavedToday is the metric of what a run saves against [Today].
+// MetricSavedToday is the metric of savings relative to [Today].
 const MetricSavedToday = "saved_today_pct"
 
-// Saved returns what a run saves in dollars and in percent: of what the cluster costs today
-// where that is known, else of the on-demand bill.
+// Saved returns the savings of a run in dollars and in percent: relative to the current cost of the
+// cluster if that is known, else to the on-demand bill.
 func (c *Config) Saved(run *RunRow) (usd, pct Value) {
 	metric, _ := c.Savings()
 	if usd = run.Value("net_savings_usd"); c.Today != nil {
@@ -49,7 +48,8 @@ func (c *Config) Saved(run *RunRow) (usd, pct Value) {
 	return usd, run.Value(metric)
 }
 
-// Savings returns the metric by which policies are ranked, and what it is a percentage of.
+// Savings returns the metric by which policies are ranked, and the amount that it is a percentage
+// of.
 func (c *Config) Savings() (metric, of string) {
 	if c.Today != nil {
 		return MetricSavedToday, c.Today.Name

@@ -4,16 +4,16 @@ import (
 	"slices"
 )
 
-// A Violation is what runs did not keep of a manifest.
+// A Violation is a violation of a manifest.
 type Violation struct {
-	// What, in a sentence.
+	// Description of the violation in a sentence.
 	Text string `json:"text"`
-	// Runs that say it.
+	// Number of runs that report it.
 	Runs int `json:"runs"`
 }
 
-// violations collects what the given runs did not keep, and counts the runs
-// that did not keep all.
+// violations returns the distinct violations in the given runs, and the number of runs with
+// violations.
 func (r *Report) violations(runs []int) (found []Violation, violating int) {
 	found = []Violation{}
 	for _, i := range runs {
@@ -39,5 +39,5 @@ func (r *Report) violations(runs []int) (found []Violation, violating int) {
 	return found, violating
 }
 
-// Marked reports whether a run of p did not keep the manifests.
+// Marked reports whether a run of p violates the manifests.
 func (p *PolicyReport) Marked() bool { return p.Violating > 0 }

@@ -13,51 +13,54 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Variant is a scenario with something changed, or with another policy.
+// A Variant is a changed scenario, or the scenario with another policy.
 type Variant struct {
-	// What is changed, in short.
+	// Short description of the change.
 	Name string `json:"name"`
-	// What is changed, in full.
+	// Full description of the change.
 	Changes []string `json:"changes,omitempty"`
-	// Who decides.
+	// Policy of the variant.
 	Policy string `json:"policy"`
 
-	// Cases are the windows of the changed scenario, as those of the unchanged one.
+	// Cases are the windows of the changed scenario, in the order of the unchanged one.
 	Cases []Case `json:"-"`
 }
 
-// A WhatIf says what changes of one scenario would cost: each variant against the scenario as it
-// is, window by window and seed by seed. Dollars are those of a month of 730 hours.
+// A WhatIf is the effect of changes to one scenario: each variant compared with the unchanged
+// scenario in the same window and with the same seed. Amounts are in dollars per month of 730
+// hours.
 type WhatIf struct {
-	// Config has the unchanged windows and, as policies, what runs in them and then the variants
-	// by name.
+	// Config contains the unchanged windows. Its policies are the policy of the unchanged scenario,
+	// then the names of the variants.
 	Config Config
 
-	// Runs are all of them, by case, seed and policy of Config.
+	// Runs are ordered by case, seed and policy of Config.
 	Runs []RunRow
 
-	// AsIs is the scenario as it is, Variants are in the order in which they were given.
+	// AsIs is the result of the unchanged scenario. Variants are in the given order.
 	AsIs     WhatIfRow
 	Variants []WhatIfRow
 
 	// Level is the confidence level of every interval: all of them share an error rate of 5%.
 	Level float64
 
-	// Stopped says that the comparison ended early. What is finished is summed up.
+	// Stopped reports whether the comparison was stopped early. Results then only cover finished
+	// runs.
 	Stopped bool
 
-	// Judged has the variants as policies, with the scenario as it is as their baseline and the
-	// results of Config.Gates; nil without gates. The bill of a variant includes what it pays in
-	// advance beyond the scenario as it is.
+	// Judged is the report with the variants as policies, the unchanged scenario as baseline, and
+	// the results of Config.Gates; nil without gates. The bill of a variant includes what it pays
+	// in advance in excess of the unchanged scenario.
 	Judged *Report
 
-	// Sweep names the setting whose values the variants are, in their order; empty without a sweep.
+	// Sweep names the setting whose values the variants are, in order; empty if they are not a
+	// sweep.
 	Sweep string
 }
 
-// Tradeoffs returns what the scenario as it is and each variant save, in dollars a month, at how
-// many evictions of a pod-day, medians both, and the places of those for which that is known: −1
-// for the scenario as it is.
+// Tradeoffs returns the median savings in dollars per month and the median evictions per pod-day of
+// the unchanged scenario and of each variant. places are the indexes of those for which both are
+// known, −1 for the unchanged scenario.
 func (w *WhatIf) Tradeoffs() (points []Tradeoff, places []int) {
 	if s := &w.AsIs.Evictions; s.N > 0 {
 		points, places = append(points, Tradeoff{Price: s.Median}), append(places, -1)
@@ -71,9 +74,9 @@ func (w *WhatIf) Tradeoffs() (points []Tradeoff, places []int) {
 	return points, places
 }
 
-// Knee returns the place of the value of a sweep beyond which more evictions bring little, −1 for
-// the scenario as it is, and whether such a value exists: see the function [Knee]. It does not
-// exist if chance explains every change.
+// Knee returns the index of the value of a sweep beyond which more evictions save little, −1 for
+// the unchanged scenario, and whether there is one; see the function [Knee]. There is no knee if
+// chance explains every change.
 func (w *WhatIf) Knee() (place int, ok bool) {
 	points, places := w.Tradeoffs()
 	knee, ok := Knee(points)
@@ -83,8 +86,8 @@ func (w *WhatIf) Knee() (place int, ok bool) {
 	return places[knee], true
 }
 
-// differs reports whether chance does not explain what x changes of the cost or the evictions.
-// Without intervals that is not known, and it may.
+// differs reports whether x changes cost or evictions by more than chance explains. It returns true
+// if there is no interval.
 func (x WhatIfRow) differs() bool {
 	for _, s := range []*Figure{&x.Change, &x.EvictionChange} {
 		if i := s.MedianInterval; s.N > 0 && (i == nil || i.Low > 0 || i.High < 0) {
@@ -94,61 +97,61 @@ func (x WhatIfRow) differs() bool {
 	return false
 }
 
-// A WhatIfRow is the result of the scenario as it is, or of one variant, over the pairs of runs of
-// one window and seed. The scenario as it is has no changes.
+// A WhatIfRow is the result of the unchanged scenario, or of one variant, over pairs of runs with
+// the same window and seed. The unchanged scenario has no changes.
 type WhatIfRow struct {
 	Variant
 
-	// Pairs of runs of which one is missing.
+	// Number of pairs of which a run is missing.
 	Missing int `json:"missing,omitempty"`
-	// The workloads make other requests, so the bills cannot be compared.
+	// Whether the requests of workloads differ, so that bills are not comparable.
 	Demand bool `json:"other_demand,omitempty"`
-	// Every run did the same as that of the scenario as it is.
+	// Whether every run equals that of the unchanged scenario.
 	Equal bool `json:"equal,omitempty"`
-	// The bill with what was paid in advance.
+	// Bill, including what was paid in advance.
 	Cost Figure `json:"cost_usd_per_month"`
-	// Against the scenario as it is, run by run.
+	// Difference to the unchanged scenario, run by run.
 	Change    Figure `json:"change_usd_per_month,omitzero"`
 	ChangePct Figure `json:"change_pct,omitzero"`
-	// What outages cost, which is not in the bill.
+	// Cost of outages, which the bill does not include.
 	OutageCost   Figure `json:"outage_cost_usd_per_month"`
 	OutageChange Figure `json:"outage_cost_change_usd_per_month,omitzero"`
-	// Of a run.
+	// Per run.
 	Incidents     Figure `json:"outage_incidents"`
 	OutageMinutes Figure `json:"outage_minutes"`
-	// The part that would not be without Spot.
+	// The part that would not have occurred without Spot.
 	SpotMinutes Figure `json:"outage_spot_minutes"`
-	// For whatever reason.
+	// Evictions for any reason.
 	Evictions      Figure `json:"evictions_per_pod_day"`
 	EvictionChange Figure `json:"evictions_change_per_pod_day,omitzero"`
-	// Mean of a run.
+	// Mean over a run.
 	Nodes Figure `json:"nodes"`
-	// Of the vCPUs, or GPUs in pools of these.
+	// Fraction of vCPUs, or of GPUs in pools with GPUs, on Spot.
 	SpotShare Figure `json:"spot_share"`
 
-	// Broken is the place in WhatIf.Runs of the first run that broke, or −1.
+	// Broken is the index in WhatIf.Runs of the first failed run, or −1.
 	Broken int `json:"-"`
 }
 
-// A Figure is a summary of which JSON has only what [FigureReport] says; null without a value.
+// A Figure is a summary that is encoded as a [FigureReport], or null without a value.
 type Figure struct{ Summary }
 
-// A FigureReport is a figure over runs.
+// A FigureReport is the JSON form of a Figure.
 type FigureReport struct {
 	Mean   float64 `json:"mean"`
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
-	// That of the median, of changes and where enough was run.
+	// Interval of the median, for changes with a sufficient number of units.
 	Interval *stats.Interval `json:"interval,omitempty"`
-	// How many windows or seeds an interval needs, where there are too few.
+	// Number of windows or seeds that an interval requires, if there are fewer.
 	Need int `json:"need,omitempty"`
 }
 
-// IsZero reports whether there is no value.
+// IsZero reports whether f has no value.
 func (f Figure) IsZero() bool { return f.N == 0 }
 
-// MarshalJSON writes a [FigureReport], or null.
+// MarshalJSON encodes a [FigureReport], or null.
 func (f Figure) MarshalJSON() ([]byte, error) {
 	if f.IsZero() {
 		return []byte("null"), nil
@@ -156,10 +159,10 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(FigureReport{f.Mean, f.Median, f.Min, f.Max, f.MedianInterval, f.Need})
 }
 
-// RunWhatIf runs c.Cases under the one policy that c has, and every variant under the same
-// weather: one run of each, the scenario as it is only once. Variants must be as [Alike] says.
-// Where c has gates, every variant must meet them, and on-demand is run in the scenario as it is for
-// what they measure against it. It ends with ctx as [Run] does.
+// RunWhatIf runs c.Cases with the only policy of c, and every variant in the same weather. The
+// unchanged scenario runs once for all variants. Variants must satisfy [Variant.Alike]. If c has
+// gates, every variant must satisfy them, and on-demand runs in the unchanged scenario for metrics
+// that are relative to it. RunWhatIf ends with ctx as [Run] does.
 func RunWhatIf(ctx context.Context, c Config, variants []Variant, runner Runner) (*WhatIf, error) {
 	if len(c.Policies) != 1 {
 		return nil, fmt.Errorf("%w: policies: %d run in the scenario as it is, want one", ErrConfig, len(c.Policies))
@@ -215,11 +218,11 @@ func (w *WhatIf) judge() {
 	}
 }
 
-// whatIfRate is the error rate of one interval: a variant's part of what all of them share.
+// whatIfRate returns the error rate of one interval: all variants have equal parts.
 func whatIfRate(variants int) float64 { return errorRate / float64(max(variants, 1)) }
 
-// Alike reports whether v meets the conditions of cases: the same prices, span and market, and
-// the same faults. It says what it does not.
+// Alike returns an error unless v has the same conditions as cases: prices, interval, market
+// settings and faults.
 func (v *Variant) Alike(cases []Case) error {
 	if len(v.Cases) != len(cases) {
 		return fmt.Errorf("it has %d windows where the scenario as it is has %d", len(v.Cases), len(cases))
@@ -232,12 +235,12 @@ func (v *Variant) Alike(cases []Case) error {
 	return nil
 }
 
-// row sums up variant p of Config.Policies, which has variants variants; 0 is the scenario as it
-// is.
+// row summarizes element p of Config.Policies, where 0 is the unchanged scenario. variants is the
+// number of variants.
 func (w *WhatIf) row(v *Variant, p, variants int) WhatIfRow {
 	row := WhatIfRow{Variant: *v, Broken: -1, Equal: p > 0}
 	n, seeds := len(w.Config.Policies), len(w.Config.Seeds)
-	figures := make([][][]float64, len(whatIfFigures)) // by figure and window
+	figures := make([][][]float64, len(whatIfFigures)) // by metric and window
 	for k := range w.Config.Cases {
 		row.Demand = row.Demand || EvidenceOf(v.Cases[k].Bound).Demand != EvidenceOf(w.Config.Cases[k].Bound).Demand
 		for f := range figures {
@@ -275,15 +278,15 @@ func (w *WhatIf) row(v *Variant, p, variants int) WhatIfRow {
 	return row
 }
 
-// sameRun reports whether two runs came to the same. Their hashes cover the file of the scenario,
-// so they say nothing.
+// sameRun reports whether two runs have the same result. Their hashes cannot be compared, because
+// they cover the scenario file.
 func sameRun(a, b *sim.Result) bool {
 	return a.Bill == b.Bill && a.OutageCost == b.OutageCost && a.OutageMinutes == b.OutageMinutes &&
 		a.Launches == b.Launches && a.NodeHours == b.NodeHours && a.SpotHours == b.SpotHours &&
 		a.VoluntaryEvictions == b.VoluntaryEvictions && a.ReclaimEvictions == b.ReclaimEvictions
 }
 
-// fees returns the known amounts that were paid in advance for the window of k, in dollars.
+// fees returns the known payments in advance for the window of k, in dollars.
 func (k *Case) fees() float64 {
 	sum := 0.0
 	for i := range k.Bound.Commitments {
@@ -294,13 +297,13 @@ func (k *Case) fees() float64 {
 	return sum * k.Bound.Duration.Hours()
 }
 
-// A whatIfRun is a run with what was paid in advance for its window.
+// A whatIfRun is a run and the payments in advance for its window.
 type whatIfRun struct {
 	*sim.Result
 	fees float64
 }
 
-// monthly scales dollars of the window to a month.
+// monthly scales an amount from the window to a month.
 func (r whatIfRun) monthly(x float64) float64 {
 	return x * (float64(month) / float64(r.Window.To.Sub(r.Window.From)))
 }
@@ -308,7 +311,7 @@ func (r whatIfRun) monthly(x float64) float64 {
 func (r whatIfRun) cost() float64       { return r.monthly(r.Bill.Float() + r.fees) }
 func (r whatIfRun) outageCost() float64 { return r.monthly(r.OutageCost.Float()) }
 
-// evictions are those of a pod-day, for whatever reason; unknown where no pod ran.
+// evictions returns the evictions per pod-day for any reason. It returns false if no pod ran.
 func (r whatIfRun) evictions() (float64, bool) {
 	if r.PodDays <= 0 {
 		return 0, false
@@ -316,19 +319,20 @@ func (r whatIfRun) evictions() (float64, bool) {
 	return float64(r.VoluntaryEvictions+r.ReclaimEvictions) / r.PodDays, true
 }
 
-// A whatIfFigure is one figure of a WhatIfRow: of run b, or its change on a, which has an interval.
+// A whatIfFigure defines one metric of a WhatIfRow: of run b, or its change relative to a. Only
+// changes have intervals.
 type whatIfFigure struct {
 	place  func(*WhatIfRow) *Figure
 	change bool
 	of     func(a, b whatIfRun) (float64, bool)
 }
 
-// ofRun makes a figure of one run.
+// ofRun returns a metric of one run.
 func ofRun(place func(*WhatIfRow) *Figure, of func(whatIfRun) float64) whatIfFigure {
 	return whatIfFigure{place, false, func(_, b whatIfRun) (float64, bool) { return of(b), true }}
 }
 
-// changeOf makes a change of a figure.
+// changeOf returns the change of a metric.
 func changeOf(place func(*WhatIfRow) *Figure, of func(whatIfRun) float64) whatIfFigure {
 	return whatIfFigure{place, true, func(a, b whatIfRun) (float64, bool) { return of(b) - of(a), true }}
 }

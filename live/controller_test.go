@@ -276,9 +276,13 @@ func TestStatus(t *testing.T) {
 	if writes != 2 {
 		t.Errorf("%d writes, the last of what had not changed", writes)
 	}
-	w.snapshot.Sources = []policy.Source{{Name: "prices", At: policy.TimeOf(t0.Add(-2 * time.Hour))}}
+	w.snapshot.Sources = []policy.Source{
+		{Name: "aws-offerings", At: policy.TimeOf(t0.Add(-2 * time.Hour))},
+		{Name: "aws-spot-prices", Prices: true, At: policy.TimeOf(t0.Add(-2 * time.Hour))},
+	}
 	step(t, c)
-	if x := w.condition(t, ConditionPricesStale); writes != 3 || x.Status != "True" {
+	x := w.condition(t, ConditionPricesStale)
+	if writes != 3 || x.Status != "True" || !strings.Contains(x.Message, "aws-spot-prices") {
 		t.Errorf("%d writes, condition %+v", writes, x)
 	}
 }

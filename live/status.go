@@ -370,11 +370,14 @@ func degraded(panicked string, forecast error) verified {
 	return condition(ConditionDegraded, false, "", "Working", "")
 }
 
-// stale returns the condition that reports whether prices are too old, according to their oldest
-// source.
+// stale returns the condition that reports whether the Spot prices of any source are too old.
 func stale(s *policy.Snapshot) verified {
 	for _, x := range s.Sources {
-		if strings.HasPrefix(x.Name, "prices") && s.Now.Sub(x.At) > staleAfter {
+		switch {
+		case !x.Prices:
+		case x.At == 0:
+			return condition(ConditionPricesStale, true, "None", "", fmt.Sprintf("no prices of %s have been read yet", x.Name))
+		case s.Now.Sub(x.At) > staleAfter:
 			return condition(ConditionPricesStale, true, "Old", "", fmt.Sprintf("the newest of %s are from %v", x.Name, x.At))
 		}
 	}

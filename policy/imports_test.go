@@ -63,8 +63,9 @@ var architecture = []rule{
 	{pkg: "scenarios/trace/measure", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/trace"}},
 	{pkg: "scenarios/trace/generate", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/chance", "scenarios/trace"}},
 	{pkg: "scenarios", ours: []string{"internal/nearest", "policy", "policy/v1alpha1", "policy/kube", "scenarios/chance",
-		"sim/kueue", "scenarios/catalog", "scenarios/weather", "scenarios/trace"}},
+		"sim/kueue", "scenarios/catalog", "scenarios/karpenter", "scenarios/weather", "scenarios/trace"}},
 	{pkg: "scenarios/edit", ours: []string{"internal/nearest"}},
+	{pkg: "scenarios/karpenter"},
 	{pkg: "sim/fleet", ours: []string{"policy"}},
 	{pkg: "sim/autoscaler", ours: []string{"policy", "policy/placement"}},
 	{pkg: "sim/karpenter", ours: []string{"policy", "policy/placement", "policy/portable"}},
@@ -133,7 +134,8 @@ var architecture = []rule{
 	{pkg: "internal/bundles", ours: []string{"policy/...", "models/...", "internal/cli"}},
 	{pkg: "cmd/spotter/config", ours: []string{"policy/...", "models/...", "scenarios/...", "live/..."}},
 	{pkg: "cmd/spotter/internal/manifest"},
-	{pkg: "cmd/spotter/internal/access", ours: []string{"internal/cli", "live/aws"}},
+	{pkg: "cmd/spotter/internal/access", ours: []string{"internal/cli", "live/aws", "live/azure"}},
+	{pkg: "cmd/spotter/internal/mcp", ours: []string{"eval", "eval/stats", "internal/cli", "internal/input"}},
 	{pkg: "cmd/spotter/internal/progress", ours: []string{"eval", "internal/cli", "policy/figures"}},
 	{pkg: "cmd/spotter/internal/runner", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval",
 		"internal/cli", "internal/input", "internal/bundles"}},
@@ -141,6 +143,7 @@ var architecture = []rule{
 		"internal/cli", "internal/input"}},
 	{pkg: "cmd/spotter/internal/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval/...",
 		"live/...", "internal/...", "cmd/spotter/config", "cmd/spotter/internal/..."}},
+	{pkg: "cmd/web/week", ours: []string{"policy/registry", "models", "scenarios/...", "sim", "eval/..."}},
 	{pkg: "cmd/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval/...", "live/...", "internal/...", "cmd/..."}},
 }
 

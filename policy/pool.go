@@ -151,9 +151,22 @@ type Levers struct {
 
 // A SteerState is the last steer of a pool, which took effect at Since.
 type SteerState struct {
-	Set   bool
-	Share float64
-	Since Time
+	Set             bool
+	Share           float64
+	Exact, Fallback bool
+	Since           Time
+}
+
+// State returns x as the last steer of its pool, in effect at since.
+func (x *Steer) State(since Time) SteerState {
+	return SteerState{Set: true, Share: x.Share, Exact: x.Exact, Fallback: x.Fallback, Since: since}
+}
+
+// Follows reports whether the last steer agrees with x in what its pool states: the share, and
+// whether it is exact and allows the fallback. Its markets and bid are left out, since they change
+// with prices.
+func (st *SteerState) Follows(x *Steer) bool {
+	return st.Set && st.Share == x.Share && st.Exact == x.Exact && st.Fallback == x.Fallback
 }
 
 // A DisruptionReason is a reason for disrupting a node, as in Karpenter's budgets.

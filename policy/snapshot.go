@@ -97,8 +97,11 @@ const AnyValue = "*"
 
 // A Source is an origin of data, with the age of the data.
 type Source struct {
-	// Name identifies the data: "prices", "nodes", "placement-scores"…
+	// Name identifies the data: "aws-spot-prices", "nodes", "metrics"…
 	Name string
+
+	// Prices reports whether it provides Spot prices.
+	Prices bool `json:",omitempty"`
 
 	// At is the time of its newest data.
 	At Time

@@ -42,6 +42,10 @@ func (x *selection) assumptions(sc *Scenario) []string {
 			fmt.Sprintf("auctions: a node is charged the market price or the reserve price, whichever is more; the reserve is %s an hour, %s",
 				sc.Reserve.Short(), from))
 	}
+	if sc.AzureAllocationFailures {
+		all = append(all, "launches of nodes of Azure: attempts fail as modelled (market.azureAllocationFailures): "+
+			"42% of them, nearly all for the quota of a family")
+	}
 	for _, cluster := range slices.Sorted(maps.Keys(x.places)) {
 		at := x.places[cluster]
 		switch {

@@ -55,7 +55,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) 
 	}
 	start := cmp.Or(o.From, sc.Start, tr.From).Add(time.Duration(o.Window) * sc.Duration)
 	end := start.Add(sc.Duration)
-	if err := sc.CoveredBy(tr.Name, tr.From, tr.To, start); err != nil {
+	if err := sc.CheckCovered(start, tr.Name, tr.From, tr.To); err != nil {
 		return nil, err
 	}
 	w := &BoundScenario{Settings: sc.Settings, TraceDigest: windowDigest(tr, start, end),

@@ -19,9 +19,9 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/internal/nearest"
+	"github.com/spotter-dev/spotter/scenarios/karpenter"
 )
 
 // A FieldError is one error in a scenario file. Several are joined in the order of the file.
@@ -348,7 +348,7 @@ func (d *decoder) text(n *yaml.Node, u json.Unmarshaler, path []string) {
 		d.fail(n, path, "want a duration such as 90s, 15m or 24h, got %q", n.Value)
 	case *resource.Quantity:
 		d.fail(n, path, "want a quantity such as 2, 500m or 4Gi, got %q", n.Value)
-	case *karpv1.NillableDuration:
+	case *karpenter.NillableDuration:
 		d.fail(n, path, "want a duration such as 90s, 15m or 24h, or Never, got %q", n.Value)
 	case *metav1.Time:
 		d.fail(n, path, "want a time such as 2026-01-31T00:00:00Z, got %q", n.Value)

@@ -8,25 +8,17 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/karpenter"
 )
 
 // otherLabels are the labels of Karpenter that do not depend on the instance type and for which it
 // is known which nodes have them.
 var otherLabels = []string{
-	karpv1.CapacityTypeLabelKey, karpv1.NodePoolLabelKey, prefixAWS + "ec2nodeclass", corev1.LabelWindowsBuild,
+	karpenter.LabelCapacityType, karpenter.LabelNodePool, prefixAWS + "ec2nodeclass", corev1.LabelWindowsBuild,
 	"karpenter.sh/provisioner-name",
-}
-
-// todaysLabel returns the current name of a label that has been renamed, or key.
-func todaysLabel(key string) string {
-	if today, old := karpv1.NormalizedLabels[key]; old {
-		return today
-	}
-	return key
 }
 
 // unknownLabel reports whether key is a label of Karpenter or one of its providers for which it is
@@ -35,7 +27,7 @@ func unknownLabel(key string) bool {
 	if today, auto := catalogLabel(key); auto {
 		key = today
 	}
-	reserved := strings.HasPrefix(key, "karpenter.") || key == labelZoneID || karpv1.WellKnownLabels.Has(key)
+	reserved := strings.HasPrefix(key, "karpenter.") || key == labelZoneID || karpenter.WellKnown(key)
 	return reserved && !slices.Contains(marketLabels, key) && !slices.Contains(otherLabels, key) &&
 		!catalog.IsTypeLabel(key)
 }
@@ -79,7 +71,7 @@ func nodeLabels(t *policy.Template) (list []nodeLabel) {
 func readNodeLabels(t *policy.Template, fail func(at []string, format string, args ...any)) {
 	for _, l := range nodeLabels(t) {
 		stated := *l.key
-		if *l.key = todaysLabel(stated); unknownLabel(*l.key) {
+		if *l.key = karpenter.Today(stated); unknownLabel(*l.key) {
 			fail(append([]string{"spec"}, l.path...), "%q: which nodes have this label is unknown", stated)
 		}
 	}

@@ -96,6 +96,9 @@ type marketSpec struct {
 	// OnDemandShortages makes on-demand launches of scarce types fail at times; nil means true.
 	OnDemandShortages *bool `json:"onDemandShortages"`
 
+	// AzureAllocationFailures makes attempts to launch nodes of Azure fail; nil means false.
+	AzureAllocationFailures *bool `json:"azureAllocationFailures"`
+
 	// Reserve is the minimum price of a node from an auction, in dollars per hour; nil means one
 	// bid step.
 	Reserve *float64 `json:"reserve"`
@@ -266,6 +269,7 @@ func (sc *Scenario) readMarket(m *marketSpec, doc *document) []error {
 		}
 	}
 	sc.OnDemandShortages = m.OnDemandShortages == nil || *m.OnDemandShortages
+	sc.AzureAllocationFailures = m.AzureAllocationFailures != nil && *m.AzureAllocationFailures
 	sc.Reserve = policy.BidStep
 	if x := m.Reserve; x != nil {
 		if !(*x >= 0 && *x <= reserveMost) {

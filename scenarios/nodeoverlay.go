@@ -11,10 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	karpv1alpha1 "sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/karpenter"
 )
 
 // A nodeOverlay is a NodeOverlay of Karpenter. It changes the price at which Karpenter evaluates a
@@ -22,7 +21,7 @@ import (
 type nodeOverlay struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              karpv1alpha1.NodeOverlaySpec `json:"spec"`
+	Spec              karpenter.NodeOverlaySpec `json:"spec"`
 }
 
 // A PriceChange is a price adjustment of a NodeOverlay. If Percent is set, Value is a percentage to
@@ -77,7 +76,7 @@ func (sc *Scenario) readNodeOverlay(doc *document, o *nodeOverlay) []error {
 	}
 	for i := range o.Spec.Requirements {
 		q := &o.Spec.Requirements[i]
-		r := requirementOf(&karpv1.NodeSelectorRequirementWithMinValues{Key: q.Key, Operator: q.Operator, Values: q.Values})
+		r := requirementOf(&karpenter.Requirement{Key: q.Key, Operator: q.Operator, Values: q.Values})
 		if r.Key == labelZoneID {
 			fail([]string{"requirements", Index(i), "key"}, "%q: name zones by %s", q.Key, corev1.LabelTopologyZone)
 		}
@@ -161,9 +160,9 @@ func (x *overlay) matches(w *BoundScenario, p *policy.Pool, m *policy.Market) bo
 		r := &x.asks[i]
 		value, there := "", true
 		switch r.Key {
-		case karpv1.CapacityTypeLabelKey:
+		case karpenter.LabelCapacityType:
 			value = m.Capacity.String()
-		case karpv1.NodePoolLabelKey:
+		case karpenter.LabelNodePool:
 			value = p.Name
 		case corev1.LabelTopologyZone:
 			value = w.Zones[m.Zone]

@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"context"
 	"maps"
 	"regexp"
 	"slices"
@@ -11,17 +10,18 @@ import (
 	"github.com/robfig/cron/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/karpenter"
 )
 
 // A nodePool is a NodePool of Karpenter.
 type nodePool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              karpv1.NodePoolSpec `json:"spec"`
+	Spec              karpenter.NodePoolSpec `json:"spec"`
 }
 
 // A NodePool contains the settings of a Karpenter NodePool that policy.Pool has no field for. They
@@ -74,8 +74,8 @@ type MinValues struct {
 type ownPool struct {
 	NodePool
 
-	ref   karpv1.NodeClassReference
-	class *nodeClass // nil for nodes of a KWOKNodeClass
+	ref   karpenter.NodeClassReference
+	class *nodeClass // nil for nodes of other providers than AWS
 
 	// gpuNone reports that it may have no accelerators of the kind gpuLimited. gpuLimited is the
 	// kind of accelerator whose number is limited.
@@ -103,7 +103,7 @@ func (sc *Scenario) readNodePool(doc *document, o *nodePool) []error {
 	p.Default()
 	r.readRef()
 	r.readRequirements(&p.Spec.Template)
-	if err := (&karpv1.NodePool{Spec: o.Spec}).RuntimeValidate(context.Background()); err != nil {
+	if err := o.Spec.Template.Validate(); err != nil {
 		r.fail([]string{"template"}, "%v", err)
 	}
 	r.pool = p.Pool()
@@ -132,7 +132,7 @@ const kubeletAnnotation = "compatibility.karpenter.sh/v1beta1-kubelet-conversion
 type poolReader struct {
 	sc   *Scenario
 	doc  *document
-	spec *karpv1.NodePoolSpec
+	spec *karpenter.NodePoolSpec
 	name string
 	own  *ownPool
 	pool policy.Pool
@@ -146,7 +146,14 @@ func (r *poolReader) fail(path []string, format string, args ...any) {
 
 // classGroups maps the supported kinds of node class to their API group.
 var classGroups = map[string]string{"EC2NodeClass": "karpenter.k8s.aws", classAuto: groupAuto,
-	"KWOKNodeClass": "karpenter.kwok.sh"}
+	classAKS: "karpenter.azure.com", classGCE: "karpenter.k8s.gcp", "KWOKNodeClass": "karpenter.kwok.sh"}
+
+// The node classes of Azure and Google Cloud. Their settings are not simulated: nodes have the
+// disk and the pod limit of the catalog.
+const (
+	classAKS = "AKSNodeClass"
+	classGCE = "GCENodeClass"
+)
 
 // readRef reads the node class reference.
 func (r *poolReader) readRef() {
@@ -159,7 +166,8 @@ func (r *poolReader) readRef() {
 	switch group, known := classGroups[ref.Kind]; {
 	case !known:
 		r.fail(refPath("kind")[1:],
-			"nodes of kind %q are not simulated; those of an EC2NodeClass, a NodeClass of EKS Auto Mode or a KWOKNodeClass are", ref.Kind)
+			"nodes of kind %q are not simulated; those of an EC2NodeClass, a NodeClass of EKS Auto Mode, an AKSNodeClass, "+
+				"a GCENodeClass or a KWOKNodeClass are", ref.Kind)
 	case ref.Group != group:
 		r.fail(refPath("group")[1:], "%q of kind %s, want %q", ref.Group, ref.Kind, group)
 	case ref.Name == "":
@@ -174,7 +182,7 @@ func (r *poolReader) readTemplate() {
 		r.sc.warn("NodePool %s: startupTaints: nodes are taken to lose them as they are initialized", r.name)
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.Annotations)) {
-		if key == karpv1.DoNotDisruptAnnotationKey {
+		if key == karpenter.DoNotDisrupt {
 			if r.own.DoNotDisrupt = t.Annotations[key] == "true"; !r.own.DoNotDisrupt && t.Annotations[key] != "false" {
 				r.sc.warn("NodePool %s: %s: %q has no effect on nodes: true has", r.name, key, t.Annotations[key])
 			}
@@ -195,7 +203,7 @@ func (r *poolReader) readTemplate() {
 }
 
 // duration returns the duration at path, 0 for Never, and whether it is stated.
-func (r *poolReader) duration(d karpv1.NillableDuration, path ...string) (time.Duration, bool) {
+func (r *poolReader) duration(d karpenter.NillableDuration, path ...string) (time.Duration, bool) {
 	switch {
 	case r.doc.at(append([]string{"spec"}, path...)) == nil:
 		return 0, false
@@ -207,11 +215,11 @@ func (r *poolReader) duration(d karpv1.NillableDuration, path ...string) (time.D
 	return *d.Duration, true
 }
 
-var consolidationPolicies = map[karpv1.ConsolidationPolicy]policy.Consolidation{
-	"":                                  policy.WhenEmptyOrUnderutilized,
-	karpv1.ConsolidationPolicyWhenEmpty: policy.WhenEmpty,
-	karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized: policy.WhenEmptyOrUnderutilized,
-	karpv1.ConsolidationPolicyBalanced:                 policy.Balanced,
+var consolidationPolicies = map[karpenter.ConsolidationPolicy]policy.Consolidation{
+	"":                                 policy.WhenEmptyOrUnderutilized,
+	karpenter.WhenEmpty:                policy.WhenEmpty,
+	karpenter.WhenEmptyOrUnderutilized: policy.WhenEmptyOrUnderutilized,
+	karpenter.Balanced:                 policy.Balanced,
 }
 
 // readDisruption reads the consolidation settings and the disruption budgets.
@@ -238,17 +246,17 @@ func (r *poolReader) readDisruption() {
 // disruptionBudgetNodes matches the numbers of nodes that Karpenter accepts in a disruption budget.
 var disruptionBudgetNodes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^((100|[0-9]{1,2})%|[0-9]{1,9})$`) })
 
-var disruptionReasons = map[karpv1.DisruptionReason]policy.DisruptionReason{
-	karpv1.DisruptionReasonUnderutilized: policy.Underutilized, karpv1.DisruptionReasonEmpty: policy.Empty, karpv1.DisruptionReasonDrifted: policy.Drifted,
+var disruptionReasons = map[karpenter.DisruptionReason]policy.DisruptionReason{
+	karpenter.Underutilized: policy.Underutilized, karpenter.Empty: policy.Empty, karpenter.Drifted: policy.Drifted,
 }
 
-func (r *poolReader) readDisruptionBudget(b *karpv1.Budget, path []string) {
+func (r *poolReader) readDisruptionBudget(b *karpenter.Budget, path []string) {
 	at := func(field string) []string { return append(slices.Clip(path), field) }
 	if !disruptionBudgetNodes().MatchString(b.Nodes) {
 		r.fail(at("nodes"), "%q is not a number of nodes, nor a percentage up to 100%%", b.Nodes)
 		return
 	}
-	nodes := karpv1.GetIntStrFromValue(b.Nodes)
+	nodes := intstr.Parse(b.Nodes)
 	out := policy.DisruptionBudget{Nodes: v1alpha1.Quantity(&nodes), Active: true}
 	for i, reason := range b.Reasons {
 		x, known := disruptionReasons[reason]
@@ -338,15 +346,15 @@ func (r *poolReader) readReplicas() {
 func (r *poolReader) capacityTypes() []policy.CapacityType {
 	var types []policy.CapacityType
 	for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot, policy.Reserved} {
-		if !slices.ContainsFunc(r.spec.Template.Spec.Requirements, func(q karpv1.NodeSelectorRequirementWithMinValues) bool {
-			return q.Key == karpv1.CapacityTypeLabelKey && !requirementOf(&q).MetBy(c.String(), true)
+		if !slices.ContainsFunc(r.spec.Template.Spec.Requirements, func(q karpenter.Requirement) bool {
+			return q.Key == karpenter.LabelCapacityType && !requirementOf(&q).MetBy(c.String(), true)
 		}) {
 			types = append(types, c)
 		}
 	}
 	if len(types) == 0 {
 		r.fail([]string{"template", "spec", "requirements"}, "%s allows neither spot nor on-demand nor reserved",
-			karpv1.CapacityTypeLabelKey)
+			karpenter.LabelCapacityType)
 	}
 	return types
 }

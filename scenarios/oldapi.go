@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/scenarios/karpenter"
 )
 
 // obtainV1 ends an error about an object of an old version of Karpenter's API.
@@ -152,7 +152,7 @@ func (c *conversion) betaNodePool() {
 	c.kubelet = take(c.doc.node, at("kubelet")...)
 	c.classRef(at("nodeClassRef"))
 	if p := c.doc.at([]string{"spec", "disruption", "consolidationPolicy"}); p != nil && p.Value == "WhenUnderutilized" {
-		p.Value = string(karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized)
+		p.Value = string(karpenter.WhenEmptyOrUnderutilized)
 	}
 	if c.doc.at([]string{"spec", "replicas"}) != nil {
 		c.fail(c.doc.at([]string{"spec", "replicas"}), "spec.replicas", "%s has no such field", c.doc.scalar("apiVersion"))
@@ -273,7 +273,7 @@ var typeKeys = []string{
 var provisionerDefaults = []defaultRequirement{
 	{[]string{corev1.LabelOSStable}, corev1.LabelOSStable, corev1.NodeSelectorOpIn, []string{"linux"}},
 	{[]string{corev1.LabelArchStable}, corev1.LabelArchStable, corev1.NodeSelectorOpIn, []string{"amd64"}},
-	{[]string{karpv1.CapacityTypeLabelKey}, karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, []string{"on-demand"}},
+	{[]string{karpenter.LabelCapacityType}, karpenter.LabelCapacityType, corev1.NodeSelectorOpIn, []string{"on-demand"}},
 	{typeKeys, prefixAWS + "instance-category", corev1.NodeSelectorOpIn, []string{"c", "m", "r"}},
 	{typeKeys, prefixAWS + "instance-generation", corev1.NodeSelectorOpGt, []string{"2"}},
 }
@@ -319,7 +319,7 @@ func (c *conversion) provisionerRequirements(list, at *yaml.Node) *yaml.Node {
 	stated := map[string]bool{}
 	for _, q := range list.Content {
 		if key := child(q, "key"); key != nil {
-			stated[cmp.Or(karpv1.NormalizedLabels[key.Value], key.Value)] = true
+			stated[karpenter.Today(key.Value)] = true
 		}
 	}
 	for _, d := range provisionerDefaults {
@@ -376,7 +376,7 @@ func (c *conversion) lifetimes(old *yaml.Node, set func(v *yaml.Node, path ...st
 	seconds := func(field string) *yaml.Node {
 		v := take(old, field)
 		if v == nil || v.Tag == "!!null" {
-			return text(old, karpv1.Never)
+			return text(old, karpenter.Never)
 		}
 		if v.Tag != "!!int" {
 			c.fail(v, "spec."+field, "want an integer, got %s", got(v))
@@ -390,12 +390,12 @@ func (c *conversion) lifetimes(old *yaml.Node, set func(v *yaml.Node, path ...st
 	case enabled != nil && enabled.Tag != "!!bool":
 		c.fail(enabled, "spec.consolidation.enabled", "want true or false, got %s", got(enabled))
 	case enabled == nil || strings.EqualFold(enabled.Value, "false"):
-		set(text(empty, string(karpv1.ConsolidationPolicyWhenEmpty)), "disruption", "consolidationPolicy")
+		set(text(empty, string(karpenter.WhenEmpty)), "disruption", "consolidationPolicy")
 		set(empty, "disruption", "consolidateAfter")
-	case empty.Value != karpv1.Never:
+	case empty.Value != karpenter.Never:
 		c.fail(empty, "spec.ttlSecondsAfterEmpty", "must not be set together with consolidation")
 	default:
-		set(text(enabled, string(karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized)), "disruption", "consolidationPolicy")
+		set(text(enabled, string(karpenter.WhenEmptyOrUnderutilized)), "disruption", "consolidationPolicy")
 		set(text(enabled, "0s"), "disruption", "consolidateAfter")
 	}
 }
@@ -468,8 +468,8 @@ func placeKubelets(docs []document, kubelets []kubeletOf) (out []document, notes
 
 // renamedKeys maps the labels and annotations of v1alpha5 to their names in v1.
 var renamedKeys = map[string]string{
-	"karpenter.sh/provisioner-name": karpv1.NodePoolLabelKey,
-	"karpenter.sh/do-not-evict":     karpv1.DoNotDisruptAnnotationKey,
+	"karpenter.sh/provisioner-name": karpenter.LabelNodePool,
+	"karpenter.sh/do-not-evict":     karpenter.DoNotDisrupt,
 }
 
 // rename replaces labels and annotations of v1alpha5 by their names in v1, in all objects.

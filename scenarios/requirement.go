@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/karpenter"
 )
 
 const (
@@ -28,13 +28,13 @@ var marketLabels = []string{
 // requirementOf converts a requirement to the form used by policies, with the current name of its
 // label. Gte becomes Gt with a value one less, and Lte becomes Lt with a value one more, since
 // values are integers.
-func requirementOf(q *karpv1.NodeSelectorRequirementWithMinValues) *policy.Requirement {
-	out := &policy.Requirement{Key: todaysLabel(q.Key), Values: q.Values,
+func requirementOf(q *karpenter.Requirement) *policy.Requirement {
+	out := &policy.Requirement{Key: karpenter.Today(q.Key), Values: q.Values,
 		Op: map[corev1.NodeSelectorOperator]policy.Operator{
 			corev1.NodeSelectorOpNotIn: policy.OpNotIn, corev1.NodeSelectorOpExists: policy.OpExists, corev1.NodeSelectorOpDoesNotExist: policy.OpDoesNotExist,
-			corev1.NodeSelectorOpGt: policy.OpGt, corev1.NodeSelectorOpLt: policy.OpLt, karpv1.NodeSelectorOpGte: policy.OpGt, karpv1.NodeSelectorOpLte: policy.OpLt,
+			corev1.NodeSelectorOpGt: policy.OpGt, corev1.NodeSelectorOpLt: policy.OpLt, karpenter.OpGte: policy.OpGt, karpenter.OpLte: policy.OpLt,
 		}[q.Operator]}
-	step := map[corev1.NodeSelectorOperator]int{karpv1.NodeSelectorOpGte: -1, karpv1.NodeSelectorOpLte: 1}[q.Operator]
+	step := map[corev1.NodeSelectorOperator]int{karpenter.OpGte: -1, karpenter.OpLte: 1}[q.Operator]
 	if step != 0 && len(q.Values) == 1 {
 		if n, err := strconv.Atoi(q.Values[0]); err == nil {
 			out.Values = []string{strconv.Itoa(n + step)}
@@ -63,8 +63,8 @@ func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 			x.Key, _ = catalogLabel(x.Key)
 		}
 		switch {
-		case x.Key == karpv1.CapacityTypeLabelKey:
-			r.own.asksReserved = slices.Contains(x.Values, karpv1.CapacityTypeReserved) && x.Op == policy.OpIn
+		case x.Key == karpenter.LabelCapacityType:
+			r.own.asksReserved = slices.Contains(x.Values, karpenter.Reserved) && x.Op == policy.OpIn
 		case slices.Contains(marketLabels, x.Key), catalog.IsTypeLabel(x.Key), x.Key == labelZoneID, x.Key == corev1.LabelWindowsBuild:
 			r.own.Requirements = append(r.own.Requirements, *x)
 		case unknownLabel(x.Key), slices.Contains(otherLabels, x.Key):
@@ -86,7 +86,7 @@ func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 	}
 }
 
-func (r *poolReader) readMinValues(q *karpv1.NodeSelectorRequirementWithMinValues, x *policy.Requirement,
+func (r *poolReader) readMinValues(q *karpenter.Requirement, x *policy.Requirement,
 	path []string) {
 	if q.MinValues == nil {
 		return
@@ -95,7 +95,7 @@ func (r *poolReader) readMinValues(q *karpv1.NodeSelectorRequirementWithMinValue
 	switch n := *q.MinValues; {
 	case n < 1 || n > 50:
 		r.fail(path, "%d is not from 1 to 50", n)
-	case x.Key != karpv1.CapacityTypeLabelKey && !slices.Contains(marketLabels, x.Key) && !catalog.IsTypeLabel(x.Key):
+	case x.Key != karpenter.LabelCapacityType && !slices.Contains(marketLabels, x.Key) && !catalog.IsTypeLabel(x.Key):
 		r.fail(path, "%q: minValues of this label are not simulated", q.Key)
 	default:
 		r.own.MinValues = append(r.own.MinValues, MinValues{x.Key, n})
@@ -130,8 +130,13 @@ func (o *ownPool) nameZones(doc *document) []error {
 
 // buysFrom reports whether provider sells nodes of the NodePool's node class.
 func (o *ownPool) buysFrom(provider string) bool {
-	if o.ref.Kind == "EC2NodeClass" || o.auto() {
+	switch {
+	case o.ref.Kind == "EC2NodeClass" || o.auto():
 		return provider == policy.AWS
+	case o.ref.Kind == classAKS:
+		return provider == policy.Azure
+	case o.ref.Kind == classGCE:
+		return provider == policy.GCP
 	}
 	return provider != policy.Rackspace
 }

@@ -58,6 +58,10 @@ type Settings struct {
 	// model.
 	OnDemandShortages bool
 
+	// AzureAllocationFailures makes attempts to launch nodes of Azure fail for an exhausted quota or
+	// a lack of capacity, according to a model.
+	AzureAllocationFailures bool
+
 	// Karpenter is the version of Karpenter that manages Karpenter pools.
 	Karpenter KarpenterVersion
 

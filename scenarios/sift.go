@@ -38,8 +38,10 @@ type unsimulated struct{ group, why string }
 var unsimulatedKinds = map[string]unsimulated{
 	"CapacityBuffer": {"autoscaling.x-k8s.io",
 		"capacity that is kept free is not simulated (Karpenter has it since 1.14, behind a feature gate)"},
-	"AKSNodeClass":          {"karpenter.azure.com", "NodePools of AKS are not simulated"},
-	"GCENodeClass":          {"karpenter.k8s.gcp", "NodePools of Google Cloud are not simulated"},
+	classAKS: {"karpenter.azure.com",
+		"its settings are not simulated: nodes have the disk and the pod limit that AKS has by default"},
+	classGCE: {"karpenter.k8s.gcp",
+		"its settings are not simulated: nodes have the disk and the pod limit that GKE has by default"},
 	"ResourceQuota":         {"", "quotas are not enforced"},
 	"VerticalPodAutoscaler": {"autoscaling.k8s.io", "sizes of pods stay as stated"},
 	"ScaledJob":             {"keda.sh", "its Jobs are not simulated: state a Job with " + AnnotationReleases},

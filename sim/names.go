@@ -17,8 +17,8 @@ type (
 	Unschedulable = setup.Unschedulable
 	// Delays are the durations of processes in the simulated cluster.
 	Delays = setup.Delays
-	// Breakable is a forecaster whose model can be made to fail.
-	Breakable = controller.Breakable
+	// ModelFaulter is a forecaster whose model can be made to fail.
+	ModelFaulter = controller.ModelFaulter
 )
 
 // Prepare prepares runs of w; see [setup.Prepare].

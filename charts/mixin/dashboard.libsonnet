@@ -17,8 +17,16 @@ local stat(title, unit, queries, description='') = panel('stat', title, unit, qu
 local graph(title, unit, queries, description='', defaults={}) = panel('timeseries', title, unit, queries, description, defaults);
 local share = { min: 0, max: 1 };
 
+// A team has what the nodes of its namespaces saved. What no namespace of a team uses is a line of its own.
+local byNamespace = 'sum by (namespace) (spotter_namespace_saved_dollars{pool=~"$pool",%(selector)s})';
+local teams = 'max by (namespace, %(teamLabel)s) (kube_namespace_labels{%(teamLabel)s!="",%(kubeSelector)s})';
+local byTeam(label) = [
+  ['{{' + label + '}}', 'topk(10, sum by (%(teamLabel)s) (' + byNamespace + ' * on (namespace) group_left (%(teamLabel)s) ' + teams + '))'],
+  ['no team', 'sum(' + byNamespace + ' unless on (namespace) ' + teams + ')'],
+];
+
 // Each section has lines of panels that are as wide as each other.
-local sections = [
+local sections(config) = [
   {
     title: 'What it saves',
     lines: [
@@ -38,6 +46,7 @@ local sections = [
           ['the same on demand', 'sum(rate(spotter_pool_on_demand_dollars{pool=~"$pool",%(selector)s}[1h])) * 3600'],
         ], 'Dollars per hour.'),
         graph('Saved by namespace', 'currencyUSD', [['{{namespace}}', 'topk(10, sum by (namespace) (spotter_namespace_saved_dollars{pool=~"$pool",%(selector)s}))']]),
+      ] + (if config.teamLabel == '' then [] else [graph('Saved by team', 'currencyUSD', byTeam(config.teamLabel), 'By the label of namespaces.')]) + [
         graph('Against commitments (modelled)', 'currencyUSD', [['{{against}}', 'sum by (against) (spotter_pool_saved_dollars{pool=~"$pool",%(selector)s})']]),
       ],
     ],
@@ -82,6 +91,7 @@ local sections = [
         graph('Used of the quota', 'percentunit', [['{{budget}}', 'spotter_budget_used_gpu_hours{%(selector)s} / spotter_budget_quota_gpu_hours{%(selector)s}']]),
         graph('Closed gates', 'short', [['{{budget}}', 'spotter_budget_gate_closed{%(selector)s}']], defaults=share),
         graph('Loss budgets: what is left', 'currencyUSD', [['{{pool}}', 'spotter_pool_loss_budget_left_dollars{pool=~"$pool",%(selector)s}']], 'What Spot may still cost; below 0 it has cost more, and the pool is on demand.'),
+        graph('On demand since their loss budget is used up', 'short', [['{{pool}}', 'spotter_pool_loss_budget_used_up{pool=~"$pool",%(selector)s}']], defaults=share),
       ],
     ],
   },
@@ -187,7 +197,7 @@ local placed(sections) = std.foldl(
       },
       panels: [
         panel { [if 'targets' in panel then 'targets']: [t { expr: mixin._expr(t.expr) } for t in panel.targets] }
-        for panel in placed(sections)
+        for panel in placed(sections(mixin._config))
       ],
     },
   },

@@ -34,6 +34,7 @@ func TestCatalogRefuses(t *testing.T) {
 		`--region: there are no prices for "us-east-1"`:   {"--provider", "gcp", "--region", "us-east-1"},
 		`--region: there are no prices for "us-central1"`: {"--region", "us-central1"},
 		"no instance type fits":                           {"--provider", "rackspace", "--min-vcpu", "1000"},
+		"--min-vcpu: 8 is above --max-vcpu 4":             {"--min-vcpu", "8", "--max-vcpu", "4"},
 		"--min-vcpu: -1 is negative":                      {"--min-vcpu", "-1"},
 	} {
 		code, stdout, stderr := call(t, append([]string{"catalog"}, args...)...)

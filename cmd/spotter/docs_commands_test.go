@@ -157,6 +157,7 @@ EOF`, says: "good"},
 // pagesLeft are those whose commands are not run here, with the reason.
 var pagesLeft = map[string]string{
 	"docs/acceptance.md":        "it takes recordings that are not in the repository: make acceptance",
+	"docs/azure.md":             "it takes prices of Azure: TestAzureShadow runs try and run beside a server that plays them",
 	"docs/ci.md":                "the tests of the action run them",
 	"docs/shards.md":            "TestShards and TestShardsOnKubernetes merge parts",
 	"docs/commitments.md":       "it is a comparison of minutes: eval has the scenario among its own",

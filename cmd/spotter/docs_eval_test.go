@@ -137,10 +137,11 @@ func nameOf(e ast.Expr) string {
 func (x jsonTypes) write(b *strings.Builder, name string, seen, inlined *[]string) {
 	*seen = append(*seen, name)
 	spec := x[name]
-	_, about, _ := strings.Cut(firstPart(spec.Doc), name+" is ")
+	_, about, _ := strings.Cut(firstPart(spec.Doc), name+" ")
 	if about == "" {
-		panic("the comment of " + name + " does not say what it is")
+		panic("the comment of " + name + " does not start with its name")
 	}
+	about = strings.TrimPrefix(about, "is ")
 	fmt.Fprintf(b, "### %s\n\n%s%s\n\n| key | type | meaning |\n|:--|:--|:--|\n", titleOf(name), strings.ToUpper(about[:1]), coded(about[1:]))
 	for _, of := range x.keys(b, name, inlined) {
 		if !slices.Contains(*seen, of) {

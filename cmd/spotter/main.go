@@ -6,6 +6,7 @@
 package main
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/doctor"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/eval"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/explain"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/mcp"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/replay"
 	runcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/run"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/scenario"
@@ -31,6 +33,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/try"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/whatif"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/lab"
 	"github.com/spotter-dev/spotter/models/onnx"
@@ -51,9 +54,15 @@ func commands(p *cli.Program) []*cobra.Command {
 			replay.Command(p), local.plotCommand()),
 		cli.In("record", local.traceCommand(), capture.Command(p)),
 		cli.In("run", runcmd.Command(p), crds.Command(p), convert.Command(p), cleanup.Command(p)),
-		cli.In("ci", comment.Command(p)),
+		cli.In("ci", comment.Command(p), mcp.Command(p, commands, mcpTypes())),
 		[]*cobra.Command{local.manCommand()},
 	)
+}
+
+// mcpTypes returns the types of the JSON of commands that agents call.
+func mcpTypes() mcp.Types {
+	return mcp.Types{"try": try.Answers(), "eval": {format.ReportType()}, "whatif": {format.WhatIfType()},
+		"top": {reflect.TypeFor[top.Table]()}}
 }
 
 // A program is a call of one of the commands in this package.

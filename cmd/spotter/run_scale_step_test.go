@@ -28,7 +28,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -98,7 +97,7 @@ func newStepper(b *testing.B, nodes int) *stepper {
 		b.Fatal(err)
 	}
 	s.informer = &informertest.FakeInformers{Scheme: scheme}
-	for like, by := range cluster.CacheOptions(cache.Options{}).ByObject {
+	for like, by := range cluster.CacheOptions().ByObject {
 		if _, is := like.(*corev1.Pod); is {
 			s.strip = func(p *corev1.Pod) any { x, _ := by.Transform(p); return x }
 		}

@@ -110,7 +110,7 @@ func TestSweepWrong(t *testing.T) {
 	}
 	for _, c := range []struct{ old, new, want string }{
 		{"parameters:", "parametrs:", `plan.yaml:7: field "spec.parametrs": unknown key; did you mean "parameters"?`},
-		{"rungs: 1", "rungs: 9", `field "spec.rungs": 9 is not from 1 to 3`},
+		{"rungs: 1", "rungs: 9", `field "spec.rungs": 9 is not from 0 to 3`},
 		{"parameter: share", "parameter: shar",
 			`spec.parameters: shar=0, capacitypool/general spotter.dev/capacity-types=on-demand: policy "static:shar=0"`},
 		{"policy: static", "policy: statik", `spec.policy: `},

@@ -14,17 +14,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// The names that OpenCost uses for resources that no pod requested, and for pods without a value of
-// the key by which they are aggregated.
+// The names that OpenCost uses for resources that no pod requested, and for pods that lack the key
+// by which costs are aggregated.
 const (
 	Idle        = "__idle__"
 	Unallocated = "__unallocated__"
 )
 
-// What an hour of a core, of a GiB and of a GPU cost where nothing else is known: the
-// prices of configs/default.json in github.com/opencost/opencost. Only their ratios are
-// used. The cost of a node is divided by them as GetNodeCost of pkg/costmodel does:
-// cores × CPU, GiB × RAM and devices × GPU bear it in proportion.
+// The prices per hour of a core, of a GiB of memory and of a GPU from configs/default.json in
+// github.com/opencost/opencost. Only their ratios are used: as in GetNodeCost of pkg/costmodel, the
+// cost of a node is divided in proportion to cores × CPU, GiB × RAM and devices × GPU.
 const (
 	defaultCPU = 0.031611
 	defaultRAM = 0.004237
@@ -33,24 +32,24 @@ const (
 
 const bytesPerGiB = 1 << 30
 
-// allocationStep is how finely the prices of a node are followed when its cost is divided
-// among pods: within an hour each minute of it costs the same.
+// allocationStep is the resolution of prices when the cost of a node is divided among pods: within
+// an hour, each minute of a node costs the same.
 const allocationStep = time.Hour
 
-// An amount is of CPU, memory and GPU, in that order.
+// An amount is a quantity of CPU, memory and GPU, in that order.
 type amount [3]float64
 
-// amountOf returns cores, bytes and devices.
+// amountOf returns r in cores, bytes and devices.
 func amountOf(r policy.Resources) amount {
 	return amount{float64(r.CPU) / 1000, float64(r.Memory), float64(r.GPU)}
 }
 
-// costs divides what a node costs among what it has.
+// costs divides the cost of a node of size a among its CPU, memory and GPU.
 func (a amount) costs(cost float64) amount {
 	weights := amount{float64(a[0] * defaultCPU), float64(a[1] / bytesPerGiB * defaultRAM), float64(a[2] * defaultGPU)}
 	sum := weights[0] + weights[1] + weights[2]
 	if sum == 0 {
-		return amount{cost} // nothing is known of it: all is that of its cores
+		return amount{cost} // the node's resources are unknown: attribute all to CPU
 	}
 	for i := range weights {
 		weights[i] = float64(cost * weights[i] / sum)
@@ -58,14 +57,14 @@ func (a amount) costs(cost float64) amount {
 	return weights
 }
 
-// An aggregate is what allocations are named by: what is written, and its value for a pod
-// with the properties that all pods of one name share.
+// An aggregate returns the name under which the cost of a pod of owner o on node n is reported, and
+// the properties that all pods with this name share.
 type aggregate func(o *Owner, n *Node) (name string, p Properties)
 
-// Aggregates lists what allocations can be named by, as [Usage.Allocate] takes it.
+// Aggregates lists the values of the first parameter of [Usage.Allocate].
 func Aggregates() []string { return []string{"namespace", "controller", "node", "pool", "label:KEY"} }
 
-// aggregateBy returns the aggregate that text names.
+// aggregateBy returns the aggregate named text.
 func aggregateBy(text string) (aggregate, error) {
 	switch key, isLabel := strings.CutPrefix(text, "label:"); {
 	case text == "namespace":
@@ -94,13 +93,13 @@ func aggregateBy(text string) (aggregate, error) {
 	return nil, fmt.Errorf("%q is not one of %s", text, strings.Join(Aggregates(), ", "))
 }
 
-// CheckAggregate returns why nothing can be aggregated by text.
+// CheckAggregate returns an error if text does not name an aggregate.
 func CheckAggregate(text string) error {
 	_, err := aggregateBy(text)
 	return err
 }
 
-// sanitized is a label's key as Prometheus and so OpenCost has it.
+// sanitized returns a label's key as Prometheus, and therefore OpenCost, writes it.
 func sanitized(key string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
@@ -110,14 +109,14 @@ func sanitized(key string) string {
 	}, key)
 }
 
-// A portion is what the pods of one name held in a span, and what that cost.
+// A portion is the resources and the cost of the pods with one name in an interval.
 type portion struct {
 	properties Properties
 	from, to   policy.Time
-	held, cost amount // held is times hours, cost in micro-dollars
+	held, cost amount // held is in resource-hours, cost in micro-dollars
 }
 
-// add adds what was held for a time within span.
+// add adds resources held during span and their cost.
 func (p *portion) add(span billing.Span, held, cost amount) {
 	if p.to == 0 {
 		p.from, p.to = span.From, span.To
@@ -129,9 +128,9 @@ func (p *portion) add(span billing.Span, held, cost amount) {
 	}
 }
 
-// Allocate divides the bill of u among pods by what they request, for each period of that
-// length, or for all of it where it is 0. What no pod requests of a node is [Idle]. Of
-// each period the costs add up to its bill to the micro-dollar.
+// Allocate divides the bill of u among pods by their requests, for each period of length every, or
+// for the whole window if every is 0. by is one of [Aggregates]. Resources of a node that no pod
+// requests are reported as [Idle]. The costs of a period sum to its bill, to the micro-dollar.
 func (u *Usage) Allocate(by string, every time.Duration) ([]Set, error) {
 	named, err := aggregateBy(by)
 	if err != nil {
@@ -153,7 +152,8 @@ func (u *Usage) Allocate(by string, every time.Duration) ([]Set, error) {
 	return sets, nil
 }
 
-// periods divides charges, which ascend, into those of each period, with its part of the window.
+// periods groups charges, which must ascend by time, by period, and clips each period to the
+// window.
 func (u *Usage) periods(charges []Charge, of func(policy.Time) billing.Span) iter.Seq2[[]Charge, billing.Span] {
 	return func(yield func([]Charge, billing.Span) bool) {
 		for len(charges) > 0 {
@@ -167,7 +167,7 @@ func (u *Usage) periods(charges []Charge, of func(policy.Time) billing.Span) ite
 	}
 }
 
-// podsByNode returns the pods of each node.
+// podsByNode returns the pods of each node, indexed like u.Nodes.
 func (u *Usage) podsByNode() [][]*Pod {
 	pods := make([][]*Pod, len(u.Nodes))
 	for i := range u.Pods {
@@ -177,7 +177,7 @@ func (u *Usage) podsByNode() [][]*Pod {
 	return pods
 }
 
-// allocate divides charges among pods.
+// allocate divides the charges of one period among pods.
 func (u *Usage) allocate(charges []Charge, window billing.Span, pods [][]*Pod, named aggregate) Set {
 	portions, all, bill := map[string]*portion{}, &portion{}, policy.Money(0)
 	for i := range charges {
@@ -211,8 +211,8 @@ func (u *Usage) allocate(charges []Charge, window billing.Span, pods [][]*Pod, n
 	return setOf(portions, all, bill, window)
 }
 
-// setOf rounds what each name costs to the micro-dollar, and leaves the rest of the bill
-// and of what the nodes had to [Idle].
+// setOf rounds the cost of each name to the micro-dollar, and attributes the rest of the bill and
+// of the nodes' resources to [Idle].
 func setOf(portions map[string]*portion, all *portion, bill policy.Money, window billing.Span) Set {
 	set := Set{}
 	idle := *all

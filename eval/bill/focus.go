@@ -9,12 +9,12 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// A lineKind is what a row of FOCUS is about.
+// A lineKind is the kind of charge that a row of FOCUS describes.
 type lineKind uint8
 
-// The kinds of rows, in the order within a period: the part of a node that is charged, and the part
-// that a commitment covers; the node's fee and its volumes; a commitment's fee, and the part of the
-// fee that covers nothing.
+// The kinds of rows, in their order within a period: the paid and the covered part of a node's
+// price; the node's fee, volumes and surplus CPU credits; the fee of a commitment, and the part of
+// that fee that covers nothing.
 const (
 	lineNode lineKind = iota
 	lineCovered
@@ -30,25 +30,26 @@ type Line struct {
 	u          *Usage
 	kind       lineKind
 	period     billing.Span
-	node       *Node              // nil for those of a commitment
-	commitment *policy.Commitment // nil where none has a part in it
+	node       *Node              // nil for a row about a commitment
+	commitment *policy.Commitment // nil if no commitment is involved
 
-	// billed is invoiced; effective has the fees of commitments in what they cover, and
-	// not in their purchase.
+	// billed is the invoiced cost. effective spreads the fee of a commitment over the usage that it
+	// covers, and is 0 for its purchase.
 	billed, effective policy.Money
 
-	// quantity is in billionths of an hour, units in those of what the commitment counts.
+	// quantity is in billionths of an hour, units in billionths of an hour times the unit of the
+	// commitment.
 	quantity, units int64
 }
 
-// Billed is what is invoiced.
+// Billed returns the invoiced cost.
 func (l *Line) Billed() policy.Money { return l.billed }
 
-// market is that of the node.
+// market returns the market of the row's node.
 func (l *Line) market() *policy.Market { return &l.u.Markets[l.node.Market] }
 
-// unitPrice is the public price of an hour: of a node that on demand, whatever it was
-// bought as, as AWS has it in its own export.
+// unitPrice returns the public price per hour. For a node it is the on-demand price, whatever its
+// capacity type, as in the export of AWS.
 func (l *Line) unitPrice() policy.Money {
 	switch l.kind {
 	case lineFee:
@@ -63,12 +64,14 @@ func (l *Line) unitPrice() policy.Money {
 	return l.market().OnDemand
 }
 
-// list is what it costs at that price.
-func (l *Line) list() policy.Money { return part(l.unitPrice(), l.quantity, nanoHours) }
+// list returns the cost of the quantity at the public price.
+func (l *Line) list() policy.Money {
+	return policy.Money(mulDiv(int64(l.unitPrice()), l.quantity, nanoHours))
+}
 
-// Focus returns the rows of u with the columns of FOCUS, for charges of periods of that
-// length. The billed costs of nodes add up to the bill, and with the purchases to bill
-// and fees; the effective ones add up to the same.
+// Focus returns the rows of u with the columns of FOCUS, for periods of length every. The billed
+// costs of the rows of nodes sum to the bill; with the purchases they sum to the bill and the fees
+// of commitments. So do the effective costs of all rows.
 func (u *Usage) Focus(every time.Duration) ([]Line, error) {
 	if err := u.checkFocus(); err != nil {
 		return nil, err
@@ -77,9 +80,9 @@ func (u *Usage) Focus(every time.Duration) ([]Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := focus{u: u, payers: make([]int, len(u.Markets))}
+	f := focus{u: u, commitmentOf: make([]int, len(u.Markets))}
 	for m := range u.Markets {
-		if f.payers[m], err = u.payer(policy.MarketID(m)); err != nil && u.bought(policy.MarketID(m)) {
+		if f.commitmentOf[m], err = u.commitmentOf(policy.MarketID(m)); err != nil && u.bought(policy.MarketID(m)) {
 			return nil, err
 		}
 	}
@@ -91,7 +94,8 @@ func (u *Usage) Focus(every time.Duration) ([]Line, error) {
 	return f.lines, nil
 }
 
-// checkFocus reports what no row could do without, and warns of what is modelled.
+// checkFocus returns an error if a column that must not be null is unknown, and adds a warning if
+// on-demand prices are modelled.
 func (u *Usage) checkFocus() error {
 	if u.About.Account == "" {
 		return fmt.Errorf("%w: BillingAccountId must not be null, and a recording does not say which account is billed",
@@ -119,19 +123,19 @@ func (u *Usage) checkFocus() error {
 	return nil
 }
 
-// bought reports whether a node of a market ran.
+// bought reports whether a node of market m ran.
 func (u *Usage) bought(m policy.MarketID) bool {
 	return slices.ContainsFunc(u.Nodes, func(n Node) bool { return n.Market == m })
 }
 
-// A focus makes lines of charges.
+// A focus builds the rows of a bill.
 type focus struct {
-	u      *Usage
-	payers []int // by market
-	lines  []Line
+	u            *Usage
+	commitmentOf []int // by market: index of the commitment that covers it, -1 for none
+	lines        []Line
 }
 
-// period adds the lines of one period.
+// period adds the rows of one period.
 func (f *focus) period(p billing.Span, charges []Charge) {
 	u := f.u
 	shares := make([]share, len(u.Commitments))
@@ -139,7 +143,7 @@ func (f *focus) period(p billing.Span, charges []Charge) {
 		c := &u.Commitments[i]
 		s := &shares[i]
 		s.fee, s.length = u.fee(c, p), p.Clip(u.Window).Length()
-		s.all = int64(part(policy.Money(hours(s.length)), c.Amount, scaleOf(c)))
+		s.all = mulDiv(nanoHoursOf(s.length), c.Amount, scaleOf(c))
 	}
 	for i := range charges {
 		f.node(p, &charges[i], shares)
@@ -147,33 +151,33 @@ func (f *focus) period(p billing.Span, charges []Charge) {
 	for i := range u.Commitments {
 		c, s := &u.Commitments[i], &shares[i]
 		f.lines = append(f.lines, Line{u: u, kind: linePurchase, period: p, commitment: c, billed: s.fee,
-			quantity: hours(s.length), units: s.all})
+			quantity: nanoHoursOf(s.length), units: s.all})
 		rest := s.all - s.used
-		if quantity := int64(part(policy.Money(hours(s.length)), rest, s.all)); quantity > 0 {
+		if quantity := mulDiv(nanoHoursOf(s.length), rest, s.all); quantity > 0 {
 			f.lines = append(f.lines, Line{u: u, kind: lineUnused, period: p, commitment: c, effective: s.fee - s.given,
 				quantity: quantity, units: rest})
 		}
 	}
 }
 
-// node adds the lines of one node in a period: what must be paid, what of it a commitment
-// pays for, and its fees.
+// node adds the rows of one node in a period: the part that must be paid, the part that a
+// commitment covers, and the node's fees.
 func (f *focus) node(p billing.Span, c *Charge, shares []share) {
-	u, node, all := f.u, &f.u.Nodes[c.Node], hours(c.Time)
+	u, node, all := f.u, &f.u.Nodes[c.Node], nanoHoursOf(c.Time)
 	open := all
 	if c.Spared > 0 {
-		open = int64(part(policy.Money(all), int64(c.Billed), int64(c.Billed+c.Spared)))
+		open = mulDiv(all, int64(c.Billed), int64(c.Billed+c.Spared))
 	}
 	if c.Billed > 0 {
-		open = max(open, 1) // what is billed is billed for something
+		open = max(open, 1) // a billed amount needs a positive quantity
 	}
 	if open > 0 {
 		f.lines = append(f.lines, Line{u: u, kind: lineNode, period: p, node: node, billed: c.Billed, effective: c.Billed,
 			quantity: open})
 	}
 	if covered := all - open; covered > 0 {
-		k := f.payers[node.Market]
-		used := u.used(&u.Commitments[k], c)
+		k := f.commitmentOf[node.Market]
+		used := u.unitsUsed(&u.Commitments[k], c)
 		f.lines = append(f.lines, Line{u: u, kind: lineCovered, period: p, node: node, commitment: &u.Commitments[k],
 			effective: shares[k].take(used), quantity: covered, units: used})
 	}
@@ -183,7 +187,7 @@ func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 		billed   policy.Money
 		quantity int64
 	}{{lineFee, c.Fees.Fee, all}, {lineVolumes, c.Fees.Volumes, all}, {lineCredits, c.Fees.Credits,
-		int64(part(c.Fees.Credits, nanoHours, int64(max(1, surplus))))}} {
+		mulDiv(int64(c.Fees.Credits), nanoHours, int64(max(1, surplus)))}} {
 		if x.billed > 0 {
 			f.lines = append(f.lines, Line{u: u, kind: x.kind, period: p, node: node, billed: x.billed, effective: x.billed,
 				quantity: x.quantity})
@@ -191,8 +195,8 @@ func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 	}
 }
 
-// A share divides the fee of a commitment in a period among what it covers, by how much
-// that takes of it.
+// A share divides the fee of a commitment in a period among the usage that it covers, in proportion
+// to how much of the commitment each uses.
 type share struct {
 	fee, given policy.Money
 	length     time.Duration
@@ -203,7 +207,7 @@ type share struct {
 // never exceed the fee, and are the whole fee once the commitment is fully used.
 func (s *share) take(used int64) policy.Money {
 	s.used = min(s.used+used, s.all)
-	given := part(s.fee, s.used, s.all)
+	given := policy.Money(mulDiv(int64(s.fee), s.used, s.all))
 	more := given - s.given
 	s.given = given
 	return more

@@ -12,10 +12,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// FocusVersion is the version of the specification that the columns are of.
+// FocusVersion is the version of the FOCUS specification that defines the columns.
 const FocusVersion = "1.2"
 
-// Columns and values that a bill of others is read by.
+// Columns and values that are also read from bills of other programs.
 const (
 	columnResourceID       = "ResourceId"
 	columnPeriodStart      = "ChargePeriodStart"
@@ -30,16 +30,16 @@ const (
 	chargeUsage    = "Usage"
 	serviceCompute = "Compute"
 	statusUsed     = "Used"
-	creditUnit     = "vCPU-Hours" // of surplus CPU credits, by which nothing runs
+	creditUnit     = "vCPU-Hours" // of surplus CPU credits, which are not the time of a node
 )
 
-// quantityScale is how many digits after the point quantities have.
+// quantityScale is the number of decimal places of quantities.
 const quantityScale = 9
 
-// A vendor is a provider as its bills name it.
+// A vendor is the name of a provider and of its service in the provider's bills.
 type vendor struct{ name, service string }
 
-// vendors are those of the markets, by the name of the provider.
+// vendors is indexed by the name of a market's provider.
 var vendors = map[string]vendor{
 	"aws":            {"AWS", "Amazon Elastic Compute Cloud"},
 	"gcp":            {"Google Cloud", "Compute Engine"},
@@ -47,10 +47,10 @@ var vendors = map[string]vendor{
 	policy.Rackspace: {"Rackspace", "Rackspace Spot"},
 }
 
-// nodeFee is the publisher of a fee of nodes, whose seller is not known.
+// nodeFee is the publisher of node fees, whose vendor is unknown.
 const nodeFee = "Node Fee"
 
-// vendor returns who sells what l is about.
+// vendor returns the vendor of the charge.
 func (l *Line) vendor() vendor {
 	switch l.kind {
 	case lineFee:
@@ -62,7 +62,7 @@ func (l *Line) vendor() vendor {
 	if l.node != nil {
 		provider = l.market().Provider
 	} else if len(l.u.Markets) > 0 {
-		provider = l.u.Markets[0].Provider // commitments are of the one account
+		provider = l.u.Markets[0].Provider // all commitments belong to the same account
 	}
 	if v, ok := vendors[provider]; ok {
 		return v
@@ -70,10 +70,10 @@ func (l *Line) vendor() vendor {
 	return vendor{provider, "Virtual Machines"}
 }
 
-// A service is how the specification sorts what is charged, and what it is metered by.
+// A service is the category of a charge in the FOCUS specification, and its meter.
 type service struct{ category, subcategory, meter string }
 
-// service returns that of l.
+// service returns the service of the charge.
 func (l *Line) service() service {
 	switch l.kind {
 	case lineFee:
@@ -88,7 +88,7 @@ func (l *Line) service() service {
 	return service{serviceCompute, "Virtual Machines", "Instance Hours"}
 }
 
-// sku is what is sold, whatever its price depends on.
+// sku identifies the product that is sold, independent of its price.
 func (l *Line) sku() string {
 	if l.node == nil {
 		return "commitment/" + l.commitment.Name
@@ -105,7 +105,8 @@ func (l *Line) sku() string {
 	return m.Provider + "/" + m.Region + "/" + l.u.Types[m.Type].Name
 }
 
-// capacity is how it is bought, as the price list has it.
+// capacity returns the capacity type as a suffix of the price ID, empty for rows that are not about
+// a node's price.
 func (l *Line) capacity() string {
 	if l.kind != lineNode && l.kind != lineCovered {
 		return ""
@@ -113,7 +114,7 @@ func (l *Line) capacity() string {
 	return "/" + l.market().Capacity.String()
 }
 
-// about says in words what is charged.
+// about describes the charge in words.
 func (l *Line) about() string {
 	switch l.kind {
 	case linePurchase:
@@ -137,7 +138,7 @@ func (l *Line) about() string {
 	return text
 }
 
-// tags are those of the node, as JSON.
+// tags returns the tags of the row's node as JSON.
 func (l *Line) tags() string {
 	tags := map[string]string{}
 	for _, t := range l.u.About.Tags {
@@ -149,7 +150,7 @@ func (l *Line) tags() string {
 	return object(tags)
 }
 
-// details are the properties of a type that the specification has names for.
+// details returns those properties of an instance type that the specification defines, as JSON.
 func (l *Line) details() string {
 	if l.kind != lineNode && l.kind != lineCovered {
 		return ""
@@ -162,7 +163,7 @@ func (l *Line) details() string {
 	return object(details)
 }
 
-// object writes what has no value that JSON lacks, keys ascending.
+// object encodes v as JSON with ascending keys. It panics if v cannot be encoded.
 func object(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -171,7 +172,7 @@ func object(v any) string {
 	return string(text)
 }
 
-// category is the model of the price.
+// category returns the pricing model.
 func (l *Line) category() string {
 	switch {
 	case l.kind == lineCovered, l.kind == lineUnused:
@@ -182,10 +183,10 @@ func (l *Line) category() string {
 	return "Standard"
 }
 
-// hourUnit is the unit of quantities: hours of a node, or of a vCPU for surplus credits.
+// hourUnit returns the unit of the quantity: hours of a node, or of a vCPU for surplus CPU credits.
 func (l *Line) hourUnit() string { return pick(l.kind == lineCredits, creditUnit, "Hours") }
 
-// ofNode returns what value says where the line is of a node, else "".
+// ofNode returns a function that is value for rows about a node and returns "" for others.
 func ofNode(value func(l *Line) string) func(*Line) string {
 	return func(l *Line) string {
 		if l.node == nil {
@@ -195,7 +196,8 @@ func ofNode(value func(l *Line) string) func(*Line) string {
 	}
 }
 
-// ofCommitment does so where a commitment has a part in it.
+// ofCommitment returns a function that applies value to the row's commitment, and returns "" if it
+// has none.
 func ofCommitment(value func(c *policy.Commitment) string) func(*Line) string {
 	return func(l *Line) string {
 		if l.commitment == nil {
@@ -205,10 +207,10 @@ func ofCommitment(value func(c *policy.Commitment) string) func(*Line) string {
 	}
 }
 
-// always returns one value.
+// always returns a function that returns text for every row.
 func always(text string) func(*Line) string { return func(*Line) string { return text } }
 
-// pick returns one of two.
+// pick returns a if yes is true, otherwise b.
 func pick(yes bool, a, b string) string {
 	if yes {
 		return a
@@ -216,25 +218,25 @@ func pick(yes bool, a, b string) string {
 	return b
 }
 
-// committed is how much of a commitment is bought, used or left: in its units, and of a
-// plan to spend in dollars of its fee.
+// committed returns how much of a commitment is bought, used or unused, in the commitment's units;
+// for a savings plan in dollars of its fee. ok is false for rows without a commitment.
 func (l *Line) committed() (int64, bool) {
 	switch {
 	case l.commitment == nil:
 		return 0, false
 	case l.commitment.Unit == policy.CoverDollars:
-		return int64(part(l.commitment.Fee, l.units, l.commitment.Amount)), true
+		return mulDiv(int64(l.commitment.Fee), l.units, l.commitment.Amount), true
 	}
 	return l.units, true
 }
 
-// focusColumns are those of FOCUS that a bill of nodes has, in the order of the
-// specification, which is that of the alphabet.
+// focusColumns returns the FOCUS columns that a bill of nodes has, in the order of the
+// specification, which is alphabetical.
 func focusColumns() []tabular.Column[*Line] {
 	return slices.Concat(accountColumns(), commitmentColumns(), costColumns(), resourceColumns())
 }
 
-// accountColumns are those from A to Ch: who is billed, for when, for what.
+// accountColumns returns the columns from A to Ch: the account, the period and the charge.
 func accountColumns() []tabular.Column[*Line] {
 	month := func(l *Line, months int) policy.Time {
 		t := l.period.From.Std()
@@ -252,7 +254,7 @@ func accountColumns() []tabular.Column[*Line] {
 			return pick(l.kind == linePurchase, "Purchase",
 				chargeUsage)
 		}),
-		tabular.Text("ChargeClass", always("")), // nothing is ever corrected
+		tabular.Text("ChargeClass", always("")), // there are no corrections
 		tabular.Text("ChargeDescription", (*Line).about),
 		tabular.Text("ChargeFrequency", func(l *Line) string { return pick(l.node == nil, "Recurring", "Usage-Based") }),
 		tabular.Time(columnPeriodEnd, func(l *Line) policy.Time { return l.period.To }),
@@ -260,7 +262,7 @@ func accountColumns() []tabular.Column[*Line] {
 	}
 }
 
-// commitmentColumns are those that begin with CommitmentDiscount.
+// commitmentColumns returns the columns whose names start with CommitmentDiscount.
 func commitmentColumns() []tabular.Column[*Line] {
 	spends := func(c *policy.Commitment) bool { return c.Unit == policy.CoverDollars }
 	name := ofCommitment(func(c *policy.Commitment) string { return c.Name })
@@ -286,7 +288,7 @@ func commitmentColumns() []tabular.Column[*Line] {
 	}
 }
 
-// costColumns are those from Co to P: how much of it, at which price, and whose.
+// costColumns returns the columns from Co to P: quantities, prices and vendors.
 func costColumns() []tabular.Column[*Line] {
 	vendorName := func(l *Line) string { return l.vendor().name }
 	return []tabular.Column[*Line]{
@@ -309,7 +311,7 @@ func costColumns() []tabular.Column[*Line] {
 	}
 }
 
-// resourceColumns are those from R on: what ran, and where.
+// resourceColumns returns the columns from R to Z: the resource, its location and its SKU.
 func resourceColumns() []tabular.Column[*Line] {
 	region := ofNode(func(l *Line) string { return l.market().Region })
 	name := ofNode(func(l *Line) string { return l.node.Name })
@@ -344,7 +346,7 @@ func WriteFocusCSV(w io.Writer, lines []Line) error {
 	return tabular.WriteCSV(w, focusColumns(), pointers(lines))
 }
 
-// pointers goes over lines.
+// pointers iterates over pointers to lines.
 func pointers(lines []Line) func(func(*Line) bool) {
 	return func(yield func(*Line) bool) {
 		for i := range lines {

@@ -316,7 +316,7 @@ func TestShare(t *testing.T) {
 	}
 	u := plain()
 	u.Commitments = []policy.Commitment{{Name: "ri", Amount: 1}}
-	f := focus{u: u, payers: []int{0}}
+	f := focus{u: u, commitmentOf: []int{0}}
 	f.node(periodOf(u.Window.From, time.Hour), &Charge{Time: time.Hour, Billed: 1, Spared: 1 << 40}, []share{{}})
 	if len(f.lines) != 2 || f.lines[0].billed != 1 || f.lines[0].quantity != 1 || f.lines[1].quantity != nanoHours-1 {
 		t.Errorf("the lines are %+v", f.lines)

@@ -10,43 +10,43 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// A Charge is what one node cost in one period of charge.
+// A Charge is the cost of one node in one period.
 type Charge struct {
-	// Node is its place in Usage.Nodes.
+	// Node is an index in Usage.Nodes.
 	Node int
 
-	// Period is the whole hour or day, UTC; Time is the part of it that is charged, with
-	// what a short life is charged for at least.
+	// Period is a whole hour or day in UTC. Time is the charged part of it, which may include the
+	// minimum time that is billed.
 	Period billing.Span
 	Time   time.Duration
 
-	// Billed is what is left to pay of its price, Spared what commitments paid of it. Fees
-	// are charged on top.
+	// Billed is the part of the price that must be paid, Spared the part that commitments cover.
+	// Fees are charged on top.
 	Billed, Spared policy.Money
 	Fees           policy.NodeFees
 }
 
-// periodOf returns the hour or day, or another length that divides a day, of t.
+// periodOf returns the period of length every that contains t; every must divide a day.
 func periodOf(t policy.Time, every time.Duration) billing.Span {
 	from := policy.TimeOf(t.Std().Truncate(every))
 	return billing.Span{From: from, To: from.Add(every)}
 }
 
-// A meter adds up what a node came to.
+// A meter accumulates the charges of nodes.
 type meter struct {
 	u     *Usage
 	every time.Duration
 	out   []Charge
 
-	// By node: the totals at the end of the period before.
+	// By node: the totals at the end of the last period.
 	billed, full []policy.Money
 	fees         []policy.NodeFees
 	length       []time.Duration
 }
 
-// Meter returns the charges of u for each period of that length, by period, in each in
-// the order of the nodes. Of each node they add up to the micro-dollar to what the run
-// was charged for it, which is checked.
+// Meter returns the charges of u for each period of length every, ordered by period and then by
+// node. It returns an error if the charges of a node do not sum, to the micro-dollar, to what the
+// run was charged for it.
 func (u *Usage) Meter(every time.Duration) ([]Charge, error) {
 	n := len(u.Nodes)
 	m := &meter{
@@ -83,8 +83,8 @@ func (u *Usage) Meter(every time.Duration) ([]Charge, error) {
 	return m.out, nil
 }
 
-// fullAt returns what node i came to at t without commitments. Once it is gone that is
-// all of it, the least time that is billed included.
+// fullAt returns the cost of node i until t without commitments. After the node's end that is its
+// total cost, including the minimum time that is billed.
 func (m *meter) fullAt(i int, t policy.Time) policy.Money {
 	x, window := &m.u.Nodes[i], m.until(i, t)
 	charges := m.u.Charges[x.Market]
@@ -94,7 +94,7 @@ func (m *meter) fullAt(i int, t policy.Time) policy.Money {
 	return charges.Bill(x.life(), window)
 }
 
-// until returns the part of the window that a node was metered in by t.
+// until returns the part of the window in which node i was metered by time t.
 func (m *meter) until(i int, t policy.Time) billing.Span {
 	window := m.u.Window
 	if m.u.Nodes[i].To > t {
@@ -122,23 +122,22 @@ func (m *meter) add(i int, p billing.Span, billed policy.Money) {
 	}
 }
 
-// An event is a launch or an end of a node, or the end of a period.
+// An event is the launch or the end of a node, or the end of a period.
 type event struct {
 	at   policy.Time
 	kind int
 	node int
 }
 
-// The kinds of events, in the order of those at one instant: a lifetime without length starts
-// before it ends.
+// The kinds of events, in their order at one instant: a lifetime of length 0 starts before it ends.
 const (
 	eventPeriod = iota
 	eventStart
 	eventStop
 )
 
-// committed meters the nodes that commitments may cover. What is covered depends on all
-// that run, so that their lives are gone through together.
+// committed meters the nodes that commitments may cover. Coverage depends on all nodes that run at
+// a time, so their lifetimes are processed together.
 func (m *meter) committed(cover *billing.Coverage) {
 	u := m.u
 	account := billing.NewAccount(cover, u.Markets, u.Charges, u.Window)
@@ -155,7 +154,7 @@ func (m *meter) committed(cover *billing.Coverage) {
 		case eventPeriod:
 			for _, i := range running {
 				if u.Nodes[i].To == e.at {
-					continue // its end comes next, with all of it
+					continue // the stop event that follows charges the node in full
 				}
 				m.add(i, billing.Span{From: e.at.Add(-m.every), To: e.at}, account.Owes(i, u.Nodes[i].Market, e.at))
 			}
@@ -163,7 +162,7 @@ func (m *meter) committed(cover *billing.Coverage) {
 	}
 }
 
-// events lists those of the nodes that commitments may cover, in their order.
+// events returns the events of the nodes that commitments may cover, in order.
 func (m *meter) events(cover *billing.Coverage) []event {
 	var all []event
 	for i := range m.u.Nodes {

@@ -10,10 +10,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// A Set has the allocations of one period by name.
+// A Set contains the allocations of one period, by name.
 type Set map[string]Allocation
 
-// Properties are what all pods of an allocation have in common.
+// Properties are common to all pods of an allocation.
 type Properties struct {
 	Node           string            `json:"node,omitempty"`
 	Controller     string            `json:"controller,omitempty"`
@@ -22,15 +22,15 @@ type Properties struct {
 	Labels         map[string]string `json:"labels,omitempty"`
 }
 
-// A Window is the time that a set is of.
+// A Window is the interval that a set describes.
 type Window struct {
 	Start string `json:"start"`
 	End   string `json:"end"`
 }
 
-// An Allocation has those fields of OpenCost's that are known here, with their meaning:
-// nothing is known of what pods use beyond their requests, nor of networks, balancers and
-// volumes. Costs are in dollars, averages over Minutes.
+// An Allocation contains the fields of an OpenCost allocation that are known here, with OpenCost's
+// meaning. Usage beyond requests, networks, load balancers and volumes are unknown. Costs are in
+// dollars; averages are over Minutes.
 type Allocation struct {
 	Name       string     `json:"name"`
 	Properties Properties `json:"properties"`
@@ -56,7 +56,7 @@ type Allocation struct {
 	TotalCost float64 `json:"totalCost"`
 }
 
-// allocationOf returns a portion as OpenCost has it. Idle requests nothing.
+// allocationOf returns a portion in OpenCost's format. Idle has no requests.
 func allocationOf(name string, p *portion, cost [3]policy.Money, window billing.Span) Allocation {
 	ran := p.to.Sub(p.from)
 	var average amount
@@ -81,7 +81,7 @@ func allocationOf(name string, p *portion, cost [3]policy.Money, window billing.
 
 func rfc3339(t policy.Time) string { return t.Std().Format(time.RFC3339) }
 
-// WriteOpenCost writes sets as OpenCost's /allocation answers.
+// WriteOpenCost writes sets in the format of OpenCost's /allocation API.
 func WriteOpenCost(w io.Writer, sets []Set) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -10,10 +10,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// Load returns what a recording says of the nodes from its first step to its last, of a
-// simulation or of a cluster. It knows what the steps saw: a node that left between two
-// of them is charged until the second, and one that came and went between them is not in
-// it. Prices are in force from when a step reports them to be.
+// Load returns the usage of nodes in a recording of a simulation or a cluster, from its first step
+// to its last. It only knows the states at the steps: a node that left between two steps is charged
+// until the second, and a node that was launched and left between two steps is missing. A price is
+// valid from the time that the step reports for it.
 func Load(r *record.Recording, about About) (*Usage, error) {
 	l := &loader{usage: &Usage{About: about}, markets: map[string]policy.MarketID{}, owners: map[string]int32{},
 		nodes: map[string]*nodeSeen{}, pods: map[string]int32{}}
@@ -32,44 +32,44 @@ func Load(r *record.Recording, about About) (*Usage, error) {
 	return l.usage, l.check()
 }
 
-// A loader makes a usage of steps.
+// A loader builds a usage from steps.
 type loader struct {
 	usage *Usage
 	last  *policy.Snapshot
 
-	// By name: the places of what was seen in the tables of the usage, whose order is not
-	// that of a snapshot. prices are by market.
+	// By name: indexes in the tables of the usage, whose order differs from that of a snapshot.
+	// prices is indexed by market.
 	markets map[string]policy.MarketID
 	owners  map[string]int32
 	prices  []prices
 
-	// nodes and pods are those that are there.
+	// nodes and pods are the current ones, by name.
 	nodes map[string]*nodeSeen
 	pods  map[string]int32
 
-	// late is what nodes cost between the step that saw them last and their end.
+	// late lists the nodes whose end was between two steps.
 	late []lateEnd
 }
 
-// prices are what a node of a market is charged from each instant on.
+// prices are the prices of a node of a market over time: price[i] is valid from at[i].
 type prices struct {
 	at    []policy.Time
 	price []policy.Money
 }
 
-// A nodeSeen is a node that is there, by its place.
+// A nodeSeen is a current node: its index in Usage.Nodes, and the time of the last step with it.
 type nodeSeen struct {
 	place int32
 	last  policy.Time
 }
 
-// A lateEnd is a node that left after one instant and by another.
+// A lateEnd is a node that left at an unknown time in span.
 type lateEnd struct {
 	place int32
 	span  billing.Span
 }
 
-// step adds one step.
+// step processes one step.
 func (l *loader) step(s *policy.Snapshot) error {
 	if l.last == nil {
 		l.usage.Window.From = s.Now
@@ -88,7 +88,7 @@ func (l *loader) step(s *policy.Snapshot) error {
 	return nil
 }
 
-// commitmentsOf returns those of s without what changes with the nodes.
+// commitmentsOf returns the commitments of s without the fields that change with the nodes.
 func commitmentsOf(s *policy.Snapshot) []policy.Commitment {
 	all := slices.Clone(s.Commitments)
 	for i := range all {
@@ -97,8 +97,8 @@ func commitmentsOf(s *policy.Snapshot) []policy.Commitment {
 	return all
 }
 
-// followMarkets adds the markets that are new and what all of them charge. It returns
-// the places of those of s.
+// followMarkets adds new markets and the current prices. It returns the index in Usage.Markets of
+// each market of s.
 func (l *loader) followMarkets(s *policy.Snapshot) []policy.MarketID {
 	u := l.usage
 	places := make([]policy.MarketID, len(s.Markets))
@@ -118,11 +118,11 @@ func (l *loader) followMarkets(s *policy.Snapshot) []policy.MarketID {
 			u.Markets[k].OnDemand = m.OnDemand
 		}
 		if !m.Offered {
-			continue // who still runs pays what was paid before
+			continue // nodes that still run are charged the last known price
 		}
 		at := min(m.PricedAt, s.Now)
 		if l.last != nil {
-			at = max(at, l.last.Now+1) // that step saw another price, or the same
+			at = max(at, l.last.Now+1) // the last step reported the price until then
 		}
 		if p := &l.prices[k]; len(p.price) == 0 || p.price[len(p.price)-1] != m.Charge() {
 			p.at, p.price = append(p.at, at), append(p.price, m.Charge())
@@ -131,7 +131,7 @@ func (l *loader) followMarkets(s *policy.Snapshot) []policy.MarketID {
 	return places
 }
 
-// followNodes adds the nodes that came, and ends those that left.
+// followNodes adds new nodes, and ends those that left.
 func (l *loader) followNodes(s *policy.Snapshot, market []policy.MarketID) {
 	u := l.usage
 	for i := range s.Nodes {
@@ -161,7 +161,7 @@ func (l *loader) followNodes(s *policy.Snapshot, market []policy.MarketID) {
 			x.Bid = n.Bid
 		}
 	}
-	for name, seen := range l.nodes { // in no order: each is ended by itself
+	for name, seen := range l.nodes { // in any order: the nodes do not affect each other
 		if seen.last != s.Now {
 			u.Nodes[seen.place].To = s.Now
 			l.late = append(l.late, lateEnd{seen.place, billing.Span{From: seen.last, To: s.Now}})
@@ -170,7 +170,7 @@ func (l *loader) followNodes(s *policy.Snapshot, market []policy.MarketID) {
 	}
 }
 
-// followPods adds the pods that came to a node, and ends those that went away.
+// followPods adds newly bound pods, and ends those that are gone.
 func (l *loader) followPods(s *policy.Snapshot) {
 	u := l.usage
 	owners := make([]int32, len(s.Templates))
@@ -204,15 +204,15 @@ func (l *loader) followPods(s *policy.Snapshot) {
 		u.Pods = append(u.Pods, Pod{Name: p.Name, Node: l.nodes[s.Nodes[p.Node].Name].place, Owner: owners[p.Template],
 			From: from})
 	}
-	for name, k := range l.pods { // in no order: each is ended by itself
+	for name, k := range l.pods { // in any order: the pods do not affect each other
 		if !there[name] {
-			u.Pods[k].To = s.Now // its end was not observed, as after a gap
+			u.Pods[k].To = s.Now // the end was not recorded, for example because of a gap
 			delete(l.pods, name)
 		}
 	}
 }
 
-// nodeNamed returns the place of a node that is or was there, -1 for one that was not.
+// nodeNamed returns the index of a current or former node, -1 if there was no such node.
 func (l *loader) nodeNamed(name string) int32 {
 	if seen := l.nodes[name]; seen != nil {
 		return seen.place
@@ -225,13 +225,13 @@ func (l *loader) nodeNamed(name string) int32 {
 	return -1
 }
 
-// owner returns the place of the owner of the pods of t.
+// owner returns the index of the owner of the pods of t.
 func (l *loader) owner(s *policy.Snapshot, t *policy.Template) int32 {
 	kind := policy.KindBare
 	if t.Workload >= 0 {
 		kind = s.Workloads[t.Workload].Kind
 	}
-	key := fmt.Sprint(t.Name, kind, t.Requests, t.Labels) // the pods of a workload may change
+	key := fmt.Sprint(t.Name, kind, t.Requests, t.Labels) // the requests and labels of a workload may change
 	k, ok := l.owners[key]
 	if !ok {
 		k = int32(len(l.usage.Owners))
@@ -241,7 +241,7 @@ func (l *loader) owner(s *policy.Snapshot, t *policy.Template) int32 {
 	return k
 }
 
-// finish ends what is still there, and leaves out what has no price.
+// finish ends all remaining nodes and pods, and removes the nodes without a price.
 func (l *loader) finish() {
 	u := l.usage
 	for _, p := range l.prices {
@@ -257,8 +257,8 @@ func (l *loader) finish() {
 	l.leaveOut()
 }
 
-// warn says what the ends of nodes that were not observed may add to the bill, and what is not in
-// it.
+// warn adds warnings: by how much the bill may be too high because the exact ends of nodes are
+// unknown, and which costs it omits.
 func (l *loader) warn() {
 	u := l.usage
 	most, longest := policy.Money(0), time.Duration(0)
@@ -280,7 +280,7 @@ func (l *loader) warn() {
 	}
 }
 
-// leaveOut removes the nodes of which no price is known, with their pods.
+// leaveOut removes the nodes whose price is unknown, and their pods.
 func (l *loader) leaveOut() {
 	u := l.usage
 	place, kept, without := make([]int32, len(u.Nodes)), u.Nodes[:0:0], time.Duration(0)
@@ -305,7 +305,7 @@ func (l *loader) leaveOut() {
 	}
 }
 
-// check reports a recording of which no bill can be made.
+// check returns an error if no bill can be made from the recording.
 func (l *loader) check() error {
 	switch u := l.usage; {
 	case u.Window.To == u.Window.From:

@@ -8,24 +8,23 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Watch learns of a simulated run what its bill is made of. It is the sim.RunObserver
-// of the run, which has the same hash as without it.
+// A Watch records the usage of a simulated run. It is the run's sim.RunObserver and does not change
+// the run's hash.
 type Watch struct {
 	usage Usage
 	pools []policy.Pool
 
-	// markets and owners are by name; nodes and pods have those that are there, by name.
+	// All by name. markets and owners contain all; nodes and pods only the current ones.
 	markets map[string]policy.MarketID
 	owners  map[string]int32
 	nodes   map[string]int32
 	pods    map[string]int32
 
-	// seen says of which nodes pool and bid are known.
+	// seen reports for each node whether its pool and bid are known.
 	seen []bool
 }
 
-// NewWatch makes the run of cfg report to what it returns. It is called once, before
-// sim.Run.
+// NewWatch returns a Watch and sets it as the observer of cfg. It must be called before sim.Run.
 func NewWatch(cfg *sim.Config, about About) *Watch {
 	s := cfg.Prepared.Scenario()
 	_, window := cfg.Prepared.Span()
@@ -68,7 +67,7 @@ func ownerOf(t *policy.Template, kind policy.WorkloadKind) Owner {
 	return o
 }
 
-// Happened is sim.RunObserver.
+// Happened implements sim.RunObserver.
 func (w *Watch) Happened(e sim.Entry) {
 	u := &w.usage
 	switch e.Kind {
@@ -78,7 +77,7 @@ func (w *Watch) Happened(e sim.Entry) {
 		u.Nodes = append(u.Nodes, Node{Name: e.Subject, Market: w.markets[e.Object], From: e.At, To: u.Window.To,
 			Billed: policy.NoPrice})
 	case "bill":
-		if i, ok := w.nodes[e.Subject]; ok { // the last one is of the run
+		if i, ok := w.nodes[e.Subject]; ok { // the last bill event is that of the run, not of a node
 			u.Nodes[i].To, u.Nodes[i].Billed = e.At, policy.Money(e.Amount)
 		}
 	case "credits":
@@ -97,7 +96,7 @@ func (w *Watch) Happened(e sim.Entry) {
 	}
 }
 
-// Settled is sim.RunObserver.
+// Settled implements sim.RunObserver.
 func (w *Watch) Settled(m *sim.Moment) {
 	for _, id := range m.Nodes() {
 		n, _, _, ok := m.Node(id)
@@ -112,5 +111,5 @@ func (w *Watch) Settled(m *sim.Moment) {
 	}
 }
 
-// Usage returns what the run used, once it has ended.
+// Usage returns the usage of the run. It must be called after the run has ended.
 func (w *Watch) Usage() *Usage { return &w.usage }

@@ -11,19 +11,19 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// A Saving is what the pods of one name cost in a month of UTC, and what the same nodes would
-// have cost on demand. What commitments pay is in Cost, so that only Spot saves.
+// A Saving is the cost of the pods of one name in a month (UTC), and the cost of the same nodes on
+// demand. Cost includes the part that commitments cover, so only Spot contributes to savings.
 type Saving struct {
 	Month, Name    string
 	Cost, OnDemand policy.Money
 }
 
-// Saved returns what was not paid.
+// Saved returns the difference between the on-demand cost and the cost.
 func (s Saving) Saved() policy.Money { return s.OnDemand - s.Cost }
 
-// Savings divides what was saved by month and among pods by what they request, named as by says;
-// what no pod requests is [Idle]. Of each month costs add up to the micro-dollar. A node of which
-// no price on demand is known saves nothing.
+// Savings divides savings by month and among pods by their requests. by is one of [Aggregates];
+// resources that no pod requests are reported as [Idle]. The costs of a month sum to its total, to
+// the micro-dollar. Nodes whose on-demand price is unknown count as saving nothing.
 func (u *Usage) Savings(by string) ([]Saving, error) {
 	named, err := aggregateBy(by)
 	if err != nil {
@@ -49,7 +49,8 @@ func (u *Usage) Savings(by string) ([]Saving, error) {
 	return out, nil
 }
 
-// priced returns charges with what commitments pay, or at the price on demand.
+// priced returns charges that include the covered part; for Spot nodes at the on-demand price if
+// onDemand is true.
 func (u *Usage) priced(charges []Charge, onDemand bool) []Charge {
 	all := slices.Clone(charges)
 	for i := range all {
@@ -62,7 +63,7 @@ func (u *Usage) priced(charges []Charge, onDemand bool) []Charge {
 	return all
 }
 
-// warnUnlisted warns of nodes that count as if they had saved nothing.
+// warnUnlisted adds a warning about Spot nodes whose on-demand price is unknown.
 func (u *Usage) warnUnlisted() {
 	hours := 0.0
 	for i := range u.Nodes {
@@ -76,7 +77,7 @@ func (u *Usage) warnUnlisted() {
 	}
 }
 
-// monthOf returns the month of UTC that t is in.
+// monthOf returns the month that contains t, in UTC.
 func monthOf(t policy.Time) billing.Span {
 	x := t.Std()
 	from := time.Date(x.Year(), x.Month(), 1, 0, 0, 0, 0, time.UTC)

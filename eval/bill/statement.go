@@ -15,14 +15,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// The forms of a statement.
+// The formats of a statement.
 const (
 	FormCUR      = "the AWS Cost and Usage Report"
 	FormFocus    = "a FOCUS export"
 	FormOpenCost = "OpenCost's allocations"
 )
 
-// ErrForm is returned for a file that is in no form of a statement.
+// ErrForm is returned for a file in an unknown format.
 var ErrForm = errors.New("it is not a known kind of bill: an AWS Cost and Usage Report or a FOCUS export, as CSV or Parquet, or an answer of OpenCost's /allocation")
 
 // A Statement is the cost of machines in a span of time from an external source: a provider's bill,
@@ -30,29 +30,30 @@ var ErrForm = errors.New("it is not a known kind of bill: an AWS Cost and Usage 
 type Statement struct {
 	Span billing.Span
 
-	// Form is that of the files; empty before the first.
+	// Form is the format of all files, empty before the first is read.
 	Form string
 
-	// Resources has the machines by the last element of their names in the bill: an instance of EC2
-	// by its ID. Whole is the total of a cluster whose machines are not named, and Idle reports
-	// that it includes resources that no pod requested.
+	// Resources maps the last element of a machine's name in the bill, for EC2 the instance ID, to
+	// its cost. Whole is the total cost of a cluster whose machines are not named. Idle reports
+	// whether Whole includes resources that no pod requested.
 	Resources map[string]Charged
 	Whole     Charged
 	Idle      bool
 
-	// Passed counts rows that are not the running of machines: taxes, traffic, volumes.
+	// Passed counts the skipped rows, which do not charge for running machines: taxes, traffic,
+	// volumes.
 	Passed int64
 }
 
-// A Charged is a cost and its hours, for the part within the span.
+// A Charged is a cost and the hours for which it was charged, within the span.
 type Charged struct {
-	// Dollars are effective costs: what commitments cover bears its part of their fees.
-	// Committed is that part, which is in Dollars.
+	// Dollars are effective costs: they include the fees of commitments, in proportion to usage.
+	// Committed is the part of Dollars that commitments cover.
 	Dollars, Committed float64
 	Hours              float64
 }
 
-// Read adds what a file says. All files of a statement have one form.
+// Read adds the costs in a file. All files of a statement must have the same format.
 func (s *Statement) Read(f io.ReaderAt, size int64) error {
 	text, err := tabular.Inflated(io.NewSectionReader(f, 0, size))
 	if err != nil {
@@ -79,7 +80,8 @@ func (s *Statement) Read(f io.ReaderAt, size int64) error {
 	return t.Read(f, size)
 }
 
-// is notes the form of a file.
+// is records the format of a file. It returns an error if it differs from the format of the files
+// before.
 func (s *Statement) is(form string) error {
 	if s.Form != "" && s.Form != form {
 		return fmt.Errorf("it is %s, and what was read before is %s", form, s.Form)
@@ -88,22 +90,22 @@ func (s *Statement) is(form string) error {
 	return nil
 }
 
-// A rowForm is how rows say what a machine cost.
+// A rowForm describes how the rows of a format state the cost of a machine.
 type rowForm struct {
 	name string
 
-	// columns are those that are read, of which the first needed ones must be there: what
-	// was charged, from when, to when, and the cost.
+	// columns are the columns that are read. The first four are the resource, the start and the end
+	// of the period, and the cost. The first needed columns are required.
 	columns []string
 	needed  int
 
-	// running returns how many hours of a machine a row is of, and what of them a
-	// commitment paid for; false where it is of something else.
+	// running returns the machine hours and the cost of a row, and whether a commitment covers it.
+	// ok is false if the row does not charge for a running machine.
 	running func(row tabular.Row) (hours, cost float64, committed, ok bool, err error)
 }
 
-// rowForms are the forms of rows. Columns are those of the CUR 2.0 data dictionary of AWS,
-// which the reports before it have with other signs, and those of FOCUS.
+// rowForms returns the supported formats with rows. The columns are those of FOCUS and of AWS's CUR
+// 2.0 data dictionary; older reports spell the latter differently.
 func rowForms() []rowForm {
 	return []rowForm{
 		{FormCUR, []string{
@@ -118,7 +120,7 @@ func rowForms() []rowForm {
 	}
 }
 
-// isInstance reports whether a usage type of AWS is the running of an instance, as in
+// isInstance reports whether an AWS usage type is the usage of an instance, as in
 // USW2-SpotUsage:m5.large.
 func isInstance(usage string) bool {
 	for _, of := range []string{"BoxUsage", "SpotUsage", "DedicatedUsage"} {
@@ -129,15 +131,16 @@ func isInstance(usage string) bool {
 	return false
 }
 
-// runningOfCUR has usage at its cost, and what a commitment pays for at the part of its fee:
-// the line of its negation is left out, as are credits, discounts and taxes.
+// runningOfCUR implements rowForm.running for the CUR: usage costs its unblended cost, covered
+// usage its share of the commitment's fee. It skips the rows that negate covered usage, credits,
+// discounts and taxes.
 func runningOfCUR(row tabular.Row) (hours, cost float64, committed, ok bool, err error) {
 	by := map[string]int{"Usage": 3, "SavingsPlanCoveredUsage": 7, "DiscountedUsage": 8}
 	k, known := by[row.Text(4)]
 	if !known || !isInstance(row.Text(5)) {
 		return 0, 0, false, false, nil
 	}
-	if committed = k != 3; committed && row.Text(k) == "" { // the export leaves that column out
+	if committed = k != 3; committed && row.Text(k) == "" { // the export does not contain the optional column
 		k = 3
 	}
 	if hours, err = row.Number(6); err == nil {
@@ -146,7 +149,7 @@ func runningOfCUR(row tabular.Row) (hours, cost float64, committed, ok bool, err
 	return hours, cost, committed, true, err
 }
 
-// hourUnits are how hours are written as a unit.
+// hourUnits are the known spellings of the unit hour.
 var hourUnits = []string{"h", "hr", "hrs", "hour", "hours"}
 
 func runningOfFocus(row tabular.Row) (hours, cost float64, committed, ok bool, err error) {
@@ -164,7 +167,7 @@ func runningOfFocus(row tabular.Row) (hours, cost float64, committed, ok bool, e
 	return hours, cost, row.Text(8) == statusUsed, true, err
 }
 
-// row adds the part of one row that is within the span.
+// row adds the part of a row that is within the span.
 func (s *Statement) row(form *rowForm, row tabular.Row) error {
 	from, err := row.Time(1)
 	if err != nil {
@@ -200,7 +203,7 @@ func (s *Statement) row(form *rowForm, row tabular.Row) error {
 	return nil
 }
 
-// part returns the part of a period that is within the span, 0 to 1.
+// part returns the fraction of a period that is within the span, in [0, 1].
 func (s *Statement) part(period billing.Span) float64 {
 	if period.Length() <= 0 {
 		return 0
@@ -208,8 +211,8 @@ func (s *Statement) part(period billing.Span) float64 {
 	return float64(period.Clip(s.Span).Length()) / float64(period.Length())
 }
 
-// ReadOpenCost adds an answer of OpenCost's /allocation: what it says of processors, memory
-// and accelerators, which are what nodes are divided into.
+// ReadOpenCost adds a response of OpenCost's /allocation API. It counts the costs of CPU, memory
+// and GPUs, which together are the cost of nodes.
 func (s *Statement) ReadOpenCost(r io.Reader) error {
 	if err := s.is(FormOpenCost); err != nil {
 		return err

@@ -9,24 +9,26 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// What a bill can be summed up by.
+// The keys by which [Usage.Sums] groups a bill.
 const (
 	ByPool      = "pool"
 	ByNamespace = "namespace"
 	ByDay       = "day"
 )
 
-// A Sum is a part of the bill: of the nodes of a pool or of a day, or of the pods of a namespace.
+// A Sum is the part of the bill for the nodes of a pool, the nodes on a day, or the pods of a
+// namespace.
 type Sum struct {
 	Name   string
 	Billed policy.Money
 
-	// NodeHours and SpotHours are those of the nodes; 0 for a namespace.
+	// NodeHours and SpotHours are the hours of all nodes and of Spot nodes; 0 for a namespace.
 	NodeHours, SpotHours float64
 }
 
-// Sums divides the bill of u by pool, namespace or day. The parts add up to the bill; they are in
-// the order of the days, else the most expensive first. What no pod requested is [Idle].
+// Sums divides the bill of u by pool, namespace or day. The parts sum to the bill. Days are in
+// order of time; pools and namespaces are in descending order of cost. Resources that no pod
+// requested are reported as [Idle].
 func (u *Usage) Sums(by string) ([]Sum, error) {
 	if by == ByNamespace {
 		return u.namespaceSums()
@@ -60,7 +62,7 @@ func (u *Usage) Sums(by string) ([]Sum, error) {
 	return out, nil
 }
 
-// namespaceSums divides the bill by the namespaces of pods.
+// namespaceSums divides the bill among the namespaces of pods.
 func (u *Usage) namespaceSums() ([]Sum, error) {
 	sets, err := u.Allocate(ByNamespace, 0)
 	if err != nil {
@@ -76,7 +78,7 @@ func (u *Usage) namespaceSums() ([]Sum, error) {
 	return out, nil
 }
 
-// sortSums brings sums in their order.
+// sortSums sorts sums by day, or else by descending cost.
 func sortSums(all []Sum, by string) {
 	slices.SortFunc(all, func(a, b Sum) int {
 		byCost := cmp.Compare(b.Billed, a.Billed)

@@ -2,17 +2,17 @@ package chart
 
 import "fmt"
 
-// Bars are the parts of a whole for each class: a bar to the right for each,
-// the series one behind the other in it. Values are 0 or above.
+// Bars is a stacked horizontal bar chart: a bar for each class, divided into the values of the
+// series. Values must not be negative.
 type Bars struct {
 	Frame
 
-	// Classes are the names of the bars, from the top.
+	// Classes are the names of the bars, from top to bottom.
 	Classes []string
 	Series  []Bar
 }
 
-// A Bar is the values of one series.
+// A Bar contains the values of one series, one for each class.
 type Bar struct {
 	Name string
 	Y    []float64
@@ -51,7 +51,8 @@ func (b *Bars) compose() (*plot, error) {
 	return p, nil
 }
 
-// row returns the middle and the ends of a row. The height is limited for charts with few rows.
+// row returns the y coordinates of the middle, the top and the bottom of row n. The height is
+// limited for charts with few rows.
 func (c canvas) row(n int) (middle, top, bottom float64) {
 	middle = c.y(float64(n))
 	half := min((c.y(0)-c.y(0.64))/2, 9)

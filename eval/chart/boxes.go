@@ -2,9 +2,8 @@ package chart
 
 import "fmt"
 
-// Boxes are distributions, a row for each: its values as dots, a box from the
-// first quartile to the third, a bar at the median and lines out to the least
-// and the greatest.
+// Boxes is a box plot of distributions, one in each row: dots for values, a box from the first to
+// the third quartile, a bar at the median, and whiskers to the minimum and the maximum.
 type Boxes struct {
 	Frame
 	Rows []Box
@@ -17,10 +16,10 @@ type Box struct {
 	// Least ≤ Q1 ≤ Median ≤ Q3 ≤ Greatest.
 	Least, Q1, Median, Q3, Greatest float64
 
-	// Dots are values, or some of them where they are very many.
+	// Dots are the values, or a sample if there are many.
 	Dots []float64
 
-	// Colour is the place of its colour, from 1; 0 means that of the row.
+	// Colour is the index of the colour, from 1; 0 means the index of the row.
 	Colour int
 }
 
@@ -43,14 +42,14 @@ func (b *Boxes) compose() (*plot, error) {
 	return p, nil
 }
 
-// draw draws r in a row.
+// draw draws r in row number row.
 func (r *Box) draw(c canvas, row int, hue, ink colour) {
 	middle, top, bottom := c.row(row)
 	line := pen{colour: hue, width: 1.2}
 	c.stroke(line, []point{{c.x(r.Least), middle}, {c.x(r.Q1), middle}})
 	c.stroke(line, []point{{c.x(r.Q3), middle}, {c.x(r.Greatest), middle}})
 	c.fill(veil(hue, 0x40), area{c.x(r.Q1), top, c.x(r.Q3), bottom}.corners())
-	// Dots alternate between seven lines, so that those of equal values do not overlap.
+	// Dots are spread over seven lines, so that equal values do not overlap.
 	dots := make([]point, len(r.Dots))
 	for i, v := range r.Dots {
 		dots[i] = point{c.x(v), middle + float64((bottom-middle)*float64(i*3%7-3)/4.5)}

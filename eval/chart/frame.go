@@ -6,38 +6,38 @@ import (
 	"strings"
 )
 
-// ErrValue is returned for numbers that cannot be drawn.
+// ErrValue is wrapped by errors about data that cannot be drawn.
 var ErrValue = errors.New("cannot be drawn")
 
-// A Frame is what all pictures have: size, words and axes.
+// A Frame contains the properties of all pictures: size, texts and axes.
 type Frame struct {
-	// Title says what the picture shows, Note where the numbers come from, as
-	// in "synthetic, preset aws-2024, seed 7". Detail is a description for
-	// those who do not see the picture; empty means title and note.
+	// Title describes the content of the picture, Note the source of the data, as in "synthetic,
+	// preset aws-2024, seed 7". Detail is a description for screen readers; if empty, Title and
+	// Note are used.
 	Title, Note, Detail string
 
 	X, Y  Axis
 	Theme Theme
 
-	// ID is the prefix of the identifiers that tie an SVG to its title and description if a page
-	// has several. Empty leaves them out.
+	// ID is the prefix of the IDs that link an SVG to its title and description. It is needed on
+	// pages with several pictures. If empty, the SVG has no IDs.
 	ID string
 
-	// Width and Height are in pixels of a screen; 0 means 720 and 420.
+	// Width and Height are in CSS pixels; 0 means 720 and 420.
 	Width, Height int
 }
 
-// An Axis says how one direction is measured.
+// An Axis describes the scale of one direction.
 type Axis struct {
 	// Label names the quantity with its unit, as in "$ per hour".
 	Label string
 
-	// Log spaces factors equally; no value may then be 0 or below. Time takes
-	// values as seconds since 1970 and writes UTC dates. Percent takes shares
-	// and writes percent.
+	// Log selects a logarithmic scale, on which all values must be positive. Time treats values as
+	// seconds since 1970 and labels them with UTC dates. Percent treats values as fractions and
+	// labels them as percentages.
 	Log, Time, Percent bool
 
-	// From and To bound the axis where From < To; else the values do.
+	// From and To are the limits of the axis if From < To; otherwise the data determine them.
 	From, To float64
 }
 
@@ -45,7 +45,7 @@ const (
 	defaultWidth  = 720
 	defaultHeight = 420
 
-	// sizeMax keeps a slip of the keyboard from filling the memory.
+	// sizeMax limits the memory of a picture, in case of a mistyped size.
 	sizeMax = 10_000
 
 	margin = 14
@@ -68,7 +68,7 @@ func (f *Frame) size() (w, h float64, err error) {
 	return float64(width), float64(height), nil
 }
 
-// A key is an entry of the legend: a line with or without a glyph, a glyph alone, or a filled box.
+// A key is an entry of the legend: a line with or without a glyph, a single glyph, or a filled box.
 type key struct {
 	name   string
 	colour colour
@@ -78,7 +78,7 @@ type key struct {
 	glyph  *glyph
 }
 
-// draw paints title, legend, plot and note, and returns the area of the data.
+// draw draws title, legend, plot and note, and returns the area of the data.
 func (f *Frame) draw(s surface, p *plot, width, height float64) area {
 	colours := f.Theme.palette()
 	s.fill(colours.paper, area{0, 0, width, height}.corners())
@@ -101,7 +101,7 @@ func (f *Frame) draw(s surface, p *plot, width, height float64) area {
 		}
 		a.bottom -= 4
 	}
-	// That of y is level above its axis, where it is read without turning the head.
+	// The label of the y axis is horizontal above the axis, where it is easier to read.
 	label := words{size: 11, colour: colours.ink}
 	if f.Y.Label != "" {
 		s.write(label, point{a.left, a.top + 10}, f.Y.Label)
@@ -116,8 +116,8 @@ func (f *Frame) draw(s surface, p *plot, width, height float64) area {
 	return p.draw(s, a, colours)
 }
 
-// legend paints the entries in rows and returns the height that they take. One
-// entry alone is what the title speaks of and needs none.
+// legend draws the legend in rows and returns its height. A single entry is omitted, because the
+// title describes it.
 func (f *Frame) legend(s surface, a area, keys []key) float64 {
 	if len(keys) < 2 {
 		return 4
@@ -134,7 +134,7 @@ func (f *Frame) legend(s surface, a area, keys []key) float64 {
 			k.paint(s, area{at.x, at.y + 2, at.x + swatch, at.y + 12})
 			s.write(label, point{at.x + swatch + 6, at.y + 10}, k.name)
 		}
-		if k.filled { // of parts that every series has
+		if k.filled { // filled entries belong to parts of every series
 			entry()
 		} else {
 			s.group(entry)
@@ -144,7 +144,7 @@ func (f *Frame) legend(s surface, a area, keys []key) float64 {
 	return at.y + line - a.top + 2
 }
 
-// paint draws the sign of k.
+// paint draws the symbol of k.
 func (k *key) paint(s surface, a area) {
 	if k.filled {
 		s.fill(k.colour, a.corners())
@@ -160,7 +160,7 @@ func (k *key) paint(s surface, a area) {
 	}
 }
 
-// wrap breaks s between words where a line would be wider than room.
+// wrap breaks s into lines between words, so that no line of several words is wider than room.
 func wrap(w words, s string, room float64) (lines []string) {
 	line, rest, more := strings.Cut(s, " ")
 	for more {

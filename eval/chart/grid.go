@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// A Grid is a count for each row and each stretch of the x axis, shown by the
-// colour of its cell: one of a few, so that the legend says what each means.
+// A Grid shows counts by row and interval of the x axis as coloured cells. It has only a few
+// colours, so that the legend can state the range of each.
 type Grid struct {
 	Frame
 	Rows []string
 
-	// Edges are the bounds of the stretches, ascending, one more than those.
+	// Edges are the ascending bounds of the intervals, one more than there are intervals.
 	Edges []float64
 
-	// Values holds a list for each row. What is 0 or below is left blank.
+	// Values contains the counts of each row. Cells with counts of 0 or less are blank.
 	Values [][]int
 }
 
@@ -46,11 +46,11 @@ func (g *Grid) compose() (*plot, error) {
 	return p, nil
 }
 
-// A step is a colour of the grid and the greatest count that has it.
+// A step is a colour level of the grid and the highest count with this colour.
 type step struct{ upTo, level int }
 
-// steps divides counts among the colours, evenly; there are fewer of them than
-// colours where counts are few.
+// steps divides the range of counts evenly among the colours. There are fewer steps than colours if
+// the highest count is small.
 func (g *Grid) steps() []step {
 	most := 0
 	for _, row := range g.Values {
@@ -68,7 +68,7 @@ func (g *Grid) steps() []step {
 	return all
 }
 
-// draw draws the cells, those of one colour as one shape.
+// draw draws the cells. All cells of one colour are one shape.
 func (g *Grid) draw(c canvas) {
 	from := 1
 	for _, s := range g.steps() {
@@ -88,11 +88,11 @@ func (g *Grid) draw(c canvas) {
 	}
 }
 
-// A Raster is states over time, a row for each thing that has one.
+// A Raster shows states over time, one row for each item.
 type Raster struct {
 	Frame
 
-	// States are the names of the legend; a span's State is an index into it.
+	// States are the names in the legend; Span.State is an index into it.
 	States []string
 	Rows   []Strip
 }
@@ -103,7 +103,7 @@ type Strip struct {
 	Spans []Span
 }
 
-// A Span is a time in one state.
+// A Span is an interval in one state.
 type Span struct {
 	From, To float64
 	State    int
@@ -129,7 +129,7 @@ func (r *Raster) compose() (*plot, error) {
 	return p, nil
 }
 
-// state is the colour of a state: the first is the calm one.
+// state returns the colour of state i; the first state has the lightest colour.
 func (t Theme) state(i int) colour {
 	c := t.palette()
 	if i == 0 {

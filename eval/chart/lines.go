@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// Lines are values along an axis, joined.
+// Lines is a chart of values that are joined by lines.
 type Lines struct {
 	Frame
 	Series []Line
 
-	// Distinct gives each line its own dashes and marks, for readers who see no colours. The marks
-	// of one line are between those of others, so that overlapping lines can be distinguished.
+	// Distinct gives each line its own dashes and markers, so that lines can be distinguished
+	// without colours. The markers of each line are at different positions, so that overlapping
+	// lines can be distinguished.
 	Distinct bool
 }
 
-// dashes are the patterns of different lines: solid, then patterns that can be distinguished at the
-// width of a legend.
+// dashes are the dash patterns of lines. They can be distinguished at the width of a legend entry.
 var dashes = [][]float64{nil, {7, 3}, {2, 2}, {7, 2, 2, 2}, {4, 2}, {11, 3}, {7, 2, 2, 2, 2, 2}, {1, 3}, {4, 4},
 	{11, 2, 4, 2}, {3, 5}}
 
-// pattern returns the dashes of series i at a place among the colours.
+// pattern returns the dash pattern of series i. place is the index of its colour.
 func (l *Lines) pattern(i, place int) []float64 {
 	switch {
 	case l.Series[i].Dashed:
@@ -32,18 +32,18 @@ func (l *Lines) pattern(i, place int) []float64 {
 	return nil
 }
 
-// A Line is one of them. X ascends. A NaN in Y leaves a gap.
+// A Line is one series. X must ascend. NaN in Y is a gap.
 type Line struct {
 	Name string
 	X, Y []float64
 
-	// Colour is the place of its colour, from 1; 0 means that of the line.
+	// Colour is the index of the colour, from 1; 0 means the index of the line.
 	Colour int
 
-	// Step holds a value until the next one, as prices do.
+	// Step keeps each value until the next one, as for prices.
 	Step bool
 
-	// Dashed marks what is compared with.
+	// Dashed marks a series that others are compared with.
 	Dashed bool
 }
 
@@ -79,8 +79,8 @@ func (l *Lines) compose() (*plot, error) {
 	return p, nil
 }
 
-// pieces are the points of s between its gaps. By steps, each but the first has one before it that
-// keeps the height up to there, and the last value holds up to a gap.
+// pieces returns the points of s between gaps. For steps, it inserts a point at the end of each
+// step, and extends the last value to the gap.
 func (s *Line) pieces() [][]point {
 	var all [][]point
 	open := false
@@ -100,10 +100,11 @@ func (s *Line) pieces() [][]point {
 	return all
 }
 
-// marksOf is how many marks a line has.
+// marksOf is the number of markers on a line.
 const marksOf = 4
 
-// mark draws a few glyphs on s, the first a part of the distance between two from its start.
+// mark draws marksOf markers on s. phase in [0, 1) is the position of the first one, in units of
+// the distance between two markers.
 func (s *Line) mark(c canvas, k *key, phase float64) {
 	if len(s.X) == 0 {
 		return

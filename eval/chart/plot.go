@@ -6,25 +6,25 @@ import (
 	"math"
 )
 
-// A plot is a picture between two axes: layers, each over those before it, and the entries of
-// the legend.
+// A plot is the content between the axes: its layers, drawn in order, and the entries of the
+// legend.
 type plot struct {
 	x, y   axis
 	layers []func(canvas)
 	keys   []key
 
-	// clipped says that the axes do not show all values.
+	// clipped reports whether some values are outside the axes' limits.
 	clipped bool
 }
 
-// An axis is one direction of a plot.
+// An axis is the scale of one direction of a plot.
 type axis struct {
 	spec *Axis
 
-	// min and max are the values at its ends.
+	// min and max are the values at the ends of the axis.
 	min, max float64
 
-	// rows are the names of rows, from the top, instead of ticks.
+	// rows are the names of rows from top to bottom, which replace ticks.
 	rows []string
 }
 
@@ -34,12 +34,12 @@ func (f *Frame) newPlot() *plot {
 		y: axis{spec: &f.Y, min: math.Inf(1), max: math.Inf(-1)}}
 }
 
-// series adds the layer of a series, which a page can hide.
+// series adds the layer of a series, which scripts on a page can hide.
 func (p *plot) series(draw func(canvas)) {
 	p.layers = append(p.layers, func(c canvas) { c.group(func() { draw(c) }) })
 }
 
-// show widens a to show values.
+// show extends the axis to include values.
 func (a *axis) show(lists ...[]float64) {
 	for _, values := range lists {
 		for _, v := range values {
@@ -48,14 +48,14 @@ func (a *axis) show(lists ...[]float64) {
 	}
 }
 
-// widen extends the ends of a, so that marks at the ends are not cut.
+// widen adds a margin to both ends, so that markers are not cut off.
 func (a *axis) widen() {
 	if room := (a.max - a.min) * 0.04; room > 0 && !a.spec.Log {
 		a.min, a.max = a.min-room, a.max+room
 	}
 }
 
-// down gives a a place for each of rows, the first at the top.
+// down makes a an axis of rows, the first at the top.
 func (a *axis) down(rows []string) {
 	a.rows, a.min, a.max = rows, -0.5, float64(len(rows))-0.5
 }
@@ -75,8 +75,8 @@ func (p *plot) bound() error {
 	return nil
 }
 
-// bound applies the limits of a, and makes room where all values are one. It reports whether values
-// are outside the limits.
+// bound applies the limits of a, and extends the axis if all values are equal. It reports whether
+// values are outside the limits.
 func (a *axis) bound() (clipped bool, err error) {
 	least, most := a.min, a.max
 	if !(least > most) && (math.IsInf(least, 0) || math.IsInf(most, 0) || math.IsNaN(least)) {
@@ -125,15 +125,15 @@ func (a *axis) ticks() []tick {
 const (
 	tickLength = 4
 
-	// labelGap divides labels from ticks, and axisGap an axis from what is drawn.
+	// labelGap is the distance between labels and ticks, axisGap that between an axis and the data.
 	labelGap, axisGap = 3, 6
 
-	// labelHeight is that of a line of labels, and labelMiddle how far its middle is above its
-	// baseline.
+	// labelHeight is the height of a line of labels, labelMiddle the distance from its baseline up
+	// to its middle.
 	labelHeight, labelMiddle = 12, 4
 )
 
-// draw draws p within a and returns the part of a between the axes.
+// draw draws p within a and returns the area between the axes.
 func (p *plot) draw(s surface, a area, colours *palette) area {
 	label := words{size: 11, colour: colours.faint}
 	xs, ys := p.x.ticks(), p.y.ticks()
@@ -143,7 +143,7 @@ func (p *plot) draw(s surface, a area, colours *palette) area {
 	}
 	left, bottom := a.left+widest+labelGap+tickLength, a.bottom-labelHeight-tickLength // of the axes
 	inner := area{left + axisGap, a.top, a.right, bottom - axisGap}
-	for _, t := range xs { // labels may reach over the end of their axis
+	for _, t := range xs { // labels may extend beyond the end of their axis
 		if at := p.x.share(t.value); at > 0 {
 			inner.right = min(inner.right, inner.left+(a.right-label.width(t.label)/2-inner.left)/at)
 		}
@@ -183,7 +183,7 @@ func (p *plot) draw(s surface, a area, colours *palette) area {
 	return inner
 }
 
-// spread takes the label from every other tick where labels would touch.
+// spread removes every other label if the labels of ticks would touch.
 func spread(ticks []tick, room float64, w words) {
 	const gap = 8
 	for _, t := range ticks {
@@ -208,7 +208,7 @@ func (p *plot) paint(c canvas) {
 	}
 }
 
-// lattice draws the faint lines at named ticks. Between rows they would say nothing.
+// lattice draws grid lines at the ticks with labels. It draws none between rows.
 func (p *plot) lattice(c canvas, xs, ys []tick, line pen) {
 	for _, t := range xs {
 		if t.label != "" {
@@ -222,7 +222,7 @@ func (p *plot) lattice(c canvas, xs, ys []tick, line pen) {
 	}
 }
 
-// length is how far a tick reaches.
+// length returns the length of the tick in pixels.
 func (t tick) length() float64 {
 	if t.label == "" {
 		return tickLength / 2

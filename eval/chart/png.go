@@ -9,11 +9,10 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// pngScale is how many pixels of a PNG one of a screen becomes, so that words
-// stay sharp where pictures are enlarged.
+// pngScale is the number of PNG pixels per CSS pixel. It keeps text sharp in enlarged pictures.
 const pngScale = 2
 
-// A pngSurface draws pixels.
+// A pngSurface draws on a bitmap.
 type pngSurface struct {
 	image   *image.RGBA
 	painter *raster.RGBAPainter
@@ -39,7 +38,7 @@ func (s *pngSurface) fill(c colour, outlines ...[]point) {
 	s.paint(c)
 }
 
-// circle fills a polygon with enough corners to look round.
+// circle fills a polygon that approximates a circle.
 func (s *pngSurface) circle(c colour, centre point, radius float64) {
 	corners := make([]point, 64)
 	for i := range corners {
@@ -64,7 +63,7 @@ func (s *pngSurface) stroke(p pen, line []point) {
 	s.paint(p.colour)
 }
 
-// paint colours what was added to the raster, and empties it.
+// paint fills the shapes in the rasterizer with c, and clears it.
 func (s *pngSurface) paint(c colour) {
 	s.painter.SetColor(c)
 	s.raster.Rasterize(s.painter)
@@ -80,7 +79,7 @@ func trace(points []point) raster.Path {
 	return p
 }
 
-// dashed returns the dashes of a line.
+// dashed splits a line into the dashes of a pattern.
 func dashed(line []point, pattern []float64) [][]point {
 	if len(pattern) == 0 {
 		return [][]point{line}

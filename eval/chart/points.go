@@ -2,37 +2,36 @@ package chart
 
 import "fmt"
 
-// Points are single values, each with an interval in either direction where
-// that is known.
+// Points is a chart of single points with optional intervals of their y values.
 type Points struct {
 	Frame
 	Series []Cloud
 }
 
-// A Cloud is the points of one kind.
+// A Cloud contains the points of one series.
 type Cloud struct {
 	Name string
 	X, Y []float64
 
-	// The ends of the intervals of Y; nil without intervals.
+	// YLow and YHigh are the ends of the intervals of Y; nil if there are no intervals.
 	YLow, YHigh []float64
 
-	// Joined draws a line through the points.
+	// Joined connects the points by a line.
 	Joined bool
 
-	// Small are further points of the kind, drawn as dots.
+	// SmallX and SmallY are additional points of the series, drawn as dots.
 	SmallX, SmallY []float64
 
-	// Colour is the place of its colour and shape, from 1; 0 means that of the
-	// cloud.
+	// Colour is the index of the colour and the shape, from 1; 0 means the index of the series.
 	Colour int
 }
 
-// A glyph is the corners of a filled shape around a point, in radii; without any it is a circle.
+// A glyph is a filled shape, given by its corners relative to its centre in units of its radius. A
+// glyph without corners is a circle.
 type glyph []point
 
-// shapes tell clouds apart for those who see no colours. Their number and that
-// of colours have no common factor, so that many pairs differ.
+// shapes distinguish series without colours. The numbers of shapes and of colours are coprime, so
+// that many combinations differ.
 var shapes = [...]glyph{
 	nil,
 	{{-0.9, -0.9}, {0.9, -0.9}, {0.9, 0.9}, {-0.9, 0.9}},
@@ -47,7 +46,7 @@ var shapes = [...]glyph{
 
 func shape(place int) *glyph { return &shapes[place%len(shapes)] }
 
-// glyphRadius is the size of glyphs, and markRadius of those on lines.
+// glyphRadius is the radius of glyphs in pixels, markRadius that of markers on lines.
 const (
 	glyphRadius = 4.5
 	markRadius  = 3
@@ -90,10 +89,11 @@ func (p *Points) compose() (*plot, error) {
 	return drawn, nil
 }
 
-// draw draws s. Its shape differs from that of its neighbours, for those who see no colours.
+// draw draws s. The shapes of neighbouring series differ, so that they can be distinguished without
+// colours.
 func (s *Cloud) draw(c canvas, hue colour, shape *glyph) {
 	at := c.places(zip(s.X, s.Y))
-	if len(s.SmallX) > 0 { // hundreds of circles would be most of the bytes of a page
+	if len(s.SmallX) > 0 { // hundreds of circles would make pages large
 		c.dots(veil(hue, 0x80), c.places(zip(s.SmallX, s.SmallY)))
 	}
 	if s.Joined && len(at) > 1 {

@@ -1,6 +1,6 @@
 package chart
 
-// A point is a place in pixels of a screen, from the upper left corner.
+// A point is a position in CSS pixels from the upper left corner.
 type point struct{ x, y float64 }
 
 // An area is a rectangle.
@@ -10,18 +10,18 @@ func (a area) corners() []point {
 	return []point{{a.left, a.top}, {a.right, a.top}, {a.right, a.bottom}, {a.left, a.bottom}}
 }
 
-// A pen is how a line is drawn.
+// A pen is the style of a line.
 type pen struct {
 	colour colour
 	width  float64
 
-	// dashes are the lengths of dashes and gaps in turn; nil is a line without gaps.
+	// dashes are the alternating lengths of dashes and gaps; nil means a solid line.
 	dashes []float64
 }
 
-// A surface is a file that is drawn. What comes later covers what came before.
+// A surface is a drawing. Later shapes cover earlier ones.
 type surface interface {
-	// fill fills outlines as one shape.
+	// fill fills the outlines as one shape.
 	fill(c colour, outlines ...[]point)
 	circle(c colour, centre point, radius float64)
 
@@ -29,26 +29,26 @@ type surface interface {
 	dots(c colour, at []point)
 	stroke(p pen, line []point)
 
-	// write writes a line of text whose baseline is at a height, and has the anchor of w at x.
+	// write writes a line of text. at is on the baseline, at the anchor of w.
 	write(w words, at point, s string)
 
-	// group makes what paint draws a series that a page can hide; clip leaves out of it what is
-	// outside an area.
+	// group draws a series that scripts on a page can hide. clip draws only the parts within an
+	// area.
 	group(paint func())
 	clip(a area, paint func())
 }
 
-// dotRadius is half the side of dots.
+// dotRadius is half the side length of a dot.
 const dotRadius = 1.2
 
-// A canvas is the part of a surface between axes, with the place of each value.
+// A canvas is the part of a surface between the axes. x and y convert values to positions.
 type canvas struct {
 	surface
 	area
 	x, y func(v float64) float64
 }
 
-// places returns the positions of values.
+// places converts values to positions.
 func (c canvas) places(values []point) []point {
 	all := make([]point, len(values))
 	for i, v := range values {
@@ -57,7 +57,7 @@ func (c canvas) places(values []point) []point {
 	return all
 }
 
-// zip makes points of coordinates.
+// zip returns the points with coordinates x and y.
 func zip(x, y []float64) []point {
 	all := make([]point, len(x))
 	for i := range x {

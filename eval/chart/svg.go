@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// The tags of a series, which a page can hide.
+// The tags around a series, which scripts on a page can hide.
 const (
 	groupStart = `<g class="series">`
 	groupEnd   = "</g>"
 )
 
-// An svgSurface writes the elements of an SVG with few bytes, since a page has many of them.
+// An svgSurface writes a compact SVG, because pages may contain many pictures.
 type svgSurface struct {
 	theme Theme
 	out   bytes.Buffer
 
-	// data and style are those of a path not yet written, which the next one may join.
+	// data and style are those of a pending path, which may be joined with the next one.
 	data, style string
 }
 
-// flush writes the path that is not yet written.
+// flush writes the pending path.
 func (s *svgSurface) flush() {
 	if s.data != "" {
 		fmt.Fprintf(&s.out, `<path d="%s" style="%s"/>`, s.data, s.style)
@@ -32,8 +32,8 @@ func (s *svgSurface) flush() {
 	s.data = ""
 }
 
-// path adds a path. Transparent paths are not joined, since a joined path is darker where it
-// overlaps itself.
+// path adds a path, and joins it with the pending one if the style is equal. Transparent paths are
+// not joined, because a joined path would not be darker where its parts overlap.
 func (s *svgSurface) path(data, style string) {
 	if style != s.style || strings.Contains(style, "opacity") {
 		s.flush()
@@ -55,8 +55,8 @@ func (s *svgSurface) circle(c colour, at point, radius float64) {
 		decimal(units(at.y, 10), 10), radius, s.paint("fill", c))
 }
 
-// dots draws lines without a length, which are squares where they have square ends. Dots in one
-// place are one.
+// dots draws lines of length 0, which appear as squares because of their square caps. Dots at the
+// same position are drawn once.
 func (s *svgSurface) dots(c colour, at []point) {
 	var b strings.Builder
 	seen := map[string]bool{}
@@ -102,7 +102,7 @@ func (s *svgSurface) group(paint func()) {
 	s.within(groupStart, groupEnd, paint)
 }
 
-// clip draws in an SVG of its own, which shows nothing outside itself.
+// clip draws within a nested SVG element, which clips its content.
 func (s *svgSurface) clip(a area, paint func()) {
 	x, y, w, h := a.left, a.top, a.right-a.left, a.bottom-a.top
 	s.within(fmt.Sprintf(`<svg x="%.5g" y="%.5g" width="%.5g" height="%.5g" viewBox="%.5g %.5g %.5g %.5g">`, x, y, w, h,
@@ -117,7 +117,7 @@ func (s *svgSurface) within(begin, end string, paint func()) {
 	s.out.WriteString(end)
 }
 
-// paint sets a property to a colour, which in a page has a name.
+// paint returns the CSS that sets a property to a colour. Pages use custom properties as colours.
 func (s *svgSurface) paint(property string, c colour) string {
 	solid := veil(c, math.MaxUint8)
 	text := fmt.Sprintf("%s:#%02X%02X%02X", property, c.R, c.G, c.B)
@@ -134,11 +134,11 @@ func (s *svgSurface) paint(property string, c colour) string {
 	return text
 }
 
-// thinMost is how far, in pixels, a curve may pass from a point that is left out.
+// thinMost is the maximum distance, in pixels, between a thinned curve and a removed point.
 const thinMost = 0.15
 
-// thin removes the points of a curve that are on the straight line between others, by the algorithm
-// of Douglas and Peucker. A part whose x does not ascend is left unchanged.
+// thin removes points that are nearly on the straight line between others, by the algorithm of
+// Douglas and Peucker. A part whose x does not ascend remains unchanged.
 func thin(points []point) []point {
 	last := len(points) - 1
 	a, b := points[0], points[last]
@@ -158,7 +158,7 @@ func thin(points []point) []point {
 	return []point{a, b}[:min(last+1, 2)]
 }
 
-// line writes the path through points, each relative to the one before, in parts of a pixel.
+// line returns the path through points in relative coordinates, rounded to 1/scale pixels.
 func line(points []point, scale int) string {
 	var b strings.Builder
 	var x, y int
@@ -189,10 +189,10 @@ func line(points []point, scale int) string {
 	return b.String()
 }
 
-// units returns a length in parts of a pixel.
+// units returns a length in units of 1/scale pixels.
 func units(x float64, scale int) int { return int(math.Round(x * float64(scale))) }
 
-// pair writes two lengths; a sign divides them as well as a comma.
+// pair formats two lengths. A minus sign separates them as well as a comma does.
 func pair(x, y, scale int) string {
 	if y < 0 {
 		return decimal(x, scale) + decimal(y, scale)
@@ -200,7 +200,7 @@ func pair(x, y, scale int) string {
 	return decimal(x, scale) + "," + decimal(y, scale)
 }
 
-// decimal writes n parts of a pixel with the fewest letters.
+// decimal formats n/scale pixels with as few characters as possible.
 func decimal(n, scale int) string {
 	s := strconv.FormatFloat(float64(n)/float64(scale), 'f', -1, 64)
 	if rest, ok := strings.CutPrefix(s, "-0."); ok {

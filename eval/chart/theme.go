@@ -6,33 +6,31 @@ import (
 	"strings"
 )
 
-// A colour has its transparency apart, not multiplied in.
+// A colour has an alpha channel that is not premultiplied.
 type colour = color.NRGBA
 
-// A Theme is the colours of a picture.
+// A Theme is a set of colours of a picture.
 type Theme uint8
 
-// The themes. Light and Dark use hues that people with the common kinds of
-// colour blindness tell apart. Page is for SVG inside an HTML page: its colours
-// are custom properties, which the page sets to [Theme.Properties] of Light or
-// Dark and may change while it is shown; its title is left to the page. As PNG
-// it is Light.
+// The themes. Light and Dark use hues that can be distinguished with the common kinds of colour
+// blindness. Page is for SVG inside an HTML page: its colours are custom properties, which the page
+// sets to [Theme.Properties] of Light or Dark and may change at any time, and its title is not
+// drawn. A PNG with theme Page has the colours of Light.
 const (
 	Light Theme = iota
 	Dark
 	Page
 )
 
-// A palette is what a theme paints with.
+// A palette contains the colours of a theme.
 type palette struct {
 	paper, ink, faint, grid colour
 
-	// series are the hues of series, in order: after those of Okabe and Ito
-	// (Color Universal Design, 2008), each with a contrast to paper of 3:1 or
-	// more, as what must be seen in a picture needs.
+	// series are the colours of series, in order. They follow Okabe and Ito (Color Universal
+	// Design, 2008), with a contrast to paper of at least 3:1, as required for graphical objects.
 	series []colour
 
-	// low and high are the ends of the scale of a grid of values.
+	// low and high are the ends of the colour scale of a grid.
 	low, high colour
 }
 
@@ -64,13 +62,13 @@ func (t Theme) palette() *palette {
 	return &palettes[min(int(t), len(palettes)-1)]
 }
 
-// A role is a colour with the name of its custom property.
+// A role is a colour and the name of its custom property.
 type role struct {
 	name   string
 	colour colour
 }
 
-// roles are all colours that pictures use.
+// roles returns all colours that pictures use.
 func (p *palette) roles() []role {
 	all := []role{{"paper", p.paper}, {"ink", p.ink}, {"faint", p.faint}, {"grid", p.grid}}
 	for i, c := range p.series {
@@ -82,13 +80,13 @@ func (p *palette) roles() []role {
 	return all
 }
 
-// Property is the custom property with the colour of a series at a place, from 1.
+// Property returns the custom property of the colour with index place, from 1.
 func (t Theme) Property(place int) string {
 	return fmt.Sprintf("--chart-series-%d", (place-1)%len(t.palette().series))
 }
 
-// Properties returns the colours of t as declarations of the custom properties
-// that pictures of the theme Page use.
+// Properties returns the colours of t as declarations of the custom properties that the theme Page
+// uses.
 func (t Theme) Properties() string {
 	var b strings.Builder
 	for _, r := range t.palette().roles() {
@@ -97,13 +95,14 @@ func (t Theme) Properties() string {
 	return b.String()
 }
 
-// PageText is the style of text that pages give to the pictures in them. Other text has its own.
+// PageText is the style that pages must set for text in pictures. Text with another style has a
+// style attribute.
 const PageText = "font-size:11px;fill:var(--chart-faint)"
 
 // hue returns the colour of the i-th series.
 func (p *palette) hue(i int) colour { return p.series[i%len(p.series)] }
 
-// place returns the place of the colour of series i: i unless one is requested, counted from 1.
+// place returns the index of the colour of series i, from 0: i, or asked−1 if asked is set.
 func place(i, asked int) int {
 	if asked > 0 {
 		return asked - 1
@@ -111,19 +110,19 @@ func place(i, asked int) int {
 	return i
 }
 
-// levels is how many colours a scale of values has.
+// levels is the number of colours of a colour scale.
 const levels = 5
 
-// level returns a colour of the scale, from 0 to levels − 1.
+// level returns colour i of the scale, with i from 0 to levels−1.
 func (p *palette) level(i int) colour { return p.between(float64(i+1) / levels) }
 
-// veil returns c, mostly transparent.
+// veil returns c with the given alpha.
 func veil(c colour, alpha uint8) colour {
 	c.A = alpha
 	return c
 }
 
-// between returns the colour a share of the way from low to high.
+// between interpolates between low and high; share is clamped to [0, 1].
 func (p *palette) between(share float64) colour {
 	share = max(0, min(1, share))
 	mix := func(a, b uint8) uint8 { return uint8(float64(a) + float64(share*(float64(b)-float64(a))) + 0.5) }

@@ -8,16 +8,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A tick is a place on an axis. One without a label is drawn shorter.
+// A tick is a mark on an axis. A tick without a label is shorter.
 type tick struct {
 	value float64
 	label string
 }
 
-// ticksMost is about how many labels an axis has.
+// ticksMost is the approximate maximum number of labels of an axis.
 const ticksMost = 7
 
-// ticks chooses the ticks of a between two values.
+// ticks returns the ticks between low and high.
 func (a *Axis) ticks(low, high float64) []tick {
 	switch {
 	case a.Time:
@@ -28,7 +28,7 @@ func (a *Axis) ticks(low, high float64) []tick {
 	return roundTicks(low, high, a.Percent)
 }
 
-// number writes v as short as a step of the axis allows.
+// number formats v with as many decimals as step requires.
 func number(v, step float64, percent bool) string {
 	if percent {
 		v, step = v*100, step*100
@@ -43,7 +43,7 @@ func number(v, step float64, percent bool) string {
 	return figures.Number(v, digits)
 }
 
-// roundTicks are at multiples of 1, 2 or 5 times a power of ten.
+// roundTicks returns ticks at multiples of 1, 2 or 5 times a power of ten.
 func roundTicks(low, high float64, percent bool) []tick {
 	step := roundStep((high - low) / ticksMost)
 	var ticks []tick
@@ -54,8 +54,7 @@ func roundTicks(low, high float64, percent bool) []tick {
 	return ticks
 }
 
-// roundStep returns the least of 1, 2 and 5 times a power of ten that is not
-// below raw.
+// roundStep returns the least number ≥ raw that is 1, 2 or 5 times a power of ten.
 func roundStep(raw float64) float64 {
 	power := 1.0
 	for power > raw {
@@ -72,7 +71,8 @@ func roundStep(raw float64) float64 {
 	return power * 10
 }
 
-// logTicks are at powers of ten and, on an axis with few of those, at 2 and 5 times them.
+// logTicks returns ticks at multiples of powers of ten. It labels the powers and, if there are few,
+// also 2 and 5 times them.
 func logTicks(low, high float64, percent bool) []tick {
 	var ticks []tick
 	labels := 0
@@ -87,7 +87,7 @@ func logTicks(low, high float64, percent bool) []tick {
 	for p := power; p <= high; p *= 10 {
 		decades++
 	}
-	// Beyond eight decades only every other one is named.
+	// Beyond eight decades only every other power is labelled.
 	for k, p := 0, power; p <= high*1.0000001; k, p = k+1, p*10 {
 		for m := 1.0; m < 10; m++ {
 			v := float64(p * m)
@@ -103,13 +103,13 @@ func logTicks(low, high float64, percent bool) []tick {
 			ticks = append(ticks, mark)
 		}
 	}
-	if labels < 2 { // a narrow range has no round power in it
+	if labels < 2 { // a narrow range contains no power of ten
 		return roundTicks(low, high, percent)
 	}
 	return ticks
 }
 
-// timeTicks are at whole hours, days or months of UTC.
+// timeTicks returns ticks at full minutes, hours, days or months in UTC.
 func timeTicks(low, high float64) []tick {
 	const hour, day = 3600.0, 86400.0
 	steps := []float64{60, 300, 900, 1800, hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 5 * day, 7 * day, 10 * day,
@@ -127,8 +127,8 @@ func timeTicks(low, high float64) []tick {
 	return ticks
 }
 
-// layout is that of a tick: midnights are days, the rest are times, of which
-// the first says its day too.
+// layout returns the time format of a tick: the date for midnight, otherwise the time, with the
+// date if it is the first tick.
 func layout(at float64, first bool) string {
 	switch u := time.Unix(int64(at), 0).UTC(); {
 	case u.Hour() == 0 && u.Minute() == 0:

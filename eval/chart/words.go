@@ -10,7 +10,7 @@ import (
 	"golang.org/x/image/font/opentype"
 )
 
-// Words are the look of a line of text, in Liberation Sans.
+// words is the style of a line of text in Liberation Sans.
 type words struct {
 	size   float64 // pixels
 	bold   bool
@@ -18,7 +18,7 @@ type words struct {
 	anchor anchor
 }
 
-// An anchor is the part of a line of text that is at its point.
+// An anchor is the part of a line of text that is placed at its position.
 type anchor string
 
 const (
@@ -27,7 +27,7 @@ const (
 	end    anchor = "end"
 )
 
-// fonts are Liberation Sans, regular and bold. One that cannot be read is a fault of the build.
+// fonts returns Liberation Sans, regular and bold. It panics if an embedded font cannot be parsed.
 var fonts = sync.OnceValue(func() (all [2]*opentype.Font) {
 	for i, data := range [][]byte{liberationsansregular.TTF, liberationsansbold.TTF} {
 		var err error
@@ -38,7 +38,7 @@ var fonts = sync.OnceValue(func() (all [2]*opentype.Font) {
 	return all
 })
 
-// face returns the font of w at the size that a PNG has it in. Only one goroutine may use it.
+// face returns the font of w, scaled for PNG. It must not be used by several goroutines.
 func (w words) face() font.Face {
 	f := fonts()[0]
 	if w.bold {
@@ -51,7 +51,7 @@ func (w words) face() font.Face {
 	return face
 }
 
-// width returns the width of s.
+// width returns the width of s in CSS pixels.
 func (w words) width(s string) float64 {
 	return float64(font.MeasureString(w.face(), s)) / 64 / pngScale
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// A Format is a kind of file.
+// A Format is a file format.
 type Format uint8
 
 // The formats.
@@ -18,7 +18,7 @@ const (
 
 func (f Format) String() string { return [...]string{"svg", "png"}[f] }
 
-// ParseFormat reads "svg" or "png".
+// ParseFormat parses "svg" or "png".
 func ParseFormat(s string) (Format, error) {
 	for f := SVG; f <= PNG; f++ {
 		if s == f.String() {
@@ -28,14 +28,14 @@ func ParseFormat(s string) (Format, error) {
 	return 0, fmt.Errorf("%q is not a format of pictures: use svg or png", s)
 }
 
-// A Picture is something that can be drawn: *[Lines], *[Points], *[Bars],
-// *[Boxes], *[Grid] or *[Raster].
+// A Picture is a chart that can be drawn: *[Lines], *[Points], *[Bars], *[Boxes], *[Grid] or
+// *[Raster].
 type Picture interface {
 	frame() *Frame
 	compose() (*plot, error)
 }
 
-// Write draws p to w. Nothing is written when it cannot be drawn.
+// Write draws p to w. It writes nothing if p cannot be drawn.
 func Write(w io.Writer, format Format, p Picture) error {
 	f := p.frame()
 	width, height, err := f.size()
@@ -61,10 +61,9 @@ func Write(w io.Writer, format Format, p Picture) error {
 	return err
 }
 
-// head is the start of an SVG: with title and description, sized in pixels, and with a typeface
-// that is found everywhere. In a page, which has a typeface, it has a scale instead, from which
-// scripts read values: the pixels of the left, right, lower and upper end of the axes, and the
-// values there.
+// head returns the start of an SVG: the svg tag, title and description. Outside a page it sets a
+// common font. In a page, which sets the font, it adds an attribute from which scripts read values:
+// the left, right, lower and upper end of the axes in pixels, and the values at these ends.
 func (f *Frame) head(p *plot, inner area, width, height float64) string {
 	attributes, title, desc := ` xmlns="http://www.w3.org/2000/svg" font-family="'Liberation Sans',Arial,Helvetica,sans-serif"`, "<title>", "<desc>"
 	if f.Theme == Page {

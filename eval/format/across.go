@@ -12,8 +12,8 @@ import (
 // outageOf returns the outage minutes of run i, which must not be missing.
 func outageOf(r *eval.Report, i int) float64 { return r.Runs[i].Value("outage_minutes").V }
 
-// fromSpot says how many of the outage minutes of run i would not be without Spot; nothing of a run
-// without an outage.
+// fromSpot returns the outage minutes of run i that would not have occurred without Spot, in words.
+// It is empty for a run without an outage.
 func fromSpot(r *eval.Report, i int) string {
 	spot := r.Runs[i].Value("outage_spot_minutes")
 	if outageOf(r, i) == 0 || !spot.Known {
@@ -22,8 +22,8 @@ func fromSpot(r *eval.Report, i int) string {
 	return " (" + figures.Whole(spot.V) + " from Spot)"
 }
 
-// withoutPDB says how many outage minutes of all runs come from workloads without a
-// PodDisruptionBudget that the provisioner moved; empty for none.
+// withoutPDB returns a sentence about the outage minutes of all runs that are caused by moving
+// workloads without a PodDisruptionBudget, empty if there are no such minutes.
 func withoutPDB(r *eval.Report) string {
 	var all sim.Outages
 	for i := range r.Groups {
@@ -39,14 +39,14 @@ func withoutPDB(r *eval.Report) string {
 		figures.Integer(all.OutageMinutes), figures.Integer(moved))
 }
 
-// AcrossTitle heads what is said over several scenarios.
+// AcrossTitle returns the title of the results over several scenarios.
 func AcrossTitle(r *eval.Report) string { return "Across " + figures.Count(len(r.Groups), "scenario") }
 
-// AcrossNote says what the figures of [eval.Report.Across] are.
+// AcrossNote explains the results of [eval.Report.Across].
 const AcrossNote = "Nothing is summed over scenarios. First is the policy with the greatest median net savings of those that keep the manifests. " +
 	"The shortfall is how many points of the on-demand bill a policy saves less than that one, in the scenario where it is most."
 
-// acrossColumns are those of the table over several scenarios.
+// acrossColumns returns the columns of the table over several scenarios.
 func acrossColumns(r *eval.Report) []column[eval.Across] {
 	of := func(top, under string, cell func(eval.Across) string) column[eval.Across] {
 		return column[eval.Across]{Heading: Heading{Top: top, Under: under}, cell: cell}
@@ -78,8 +78,8 @@ func acrossColumns(r *eval.Report) []column[eval.Across] {
 	}
 }
 
-// outagePlace says in which scenario, seed and, among several, window run i is, by the number that
-// --windows takes; nothing of a run without an outage.
+// outagePlace returns the scenario, the seed and, if there are several, the window of run i in
+// words. Windows count from 1, as for --windows. It is empty for a run without an outage.
 func outagePlace(r *eval.Report, i int) string {
 	if outageOf(r, i) == 0 {
 		return ""
@@ -92,7 +92,7 @@ func outagePlace(r *eval.Report, i int) string {
 	return text + ", seed " + strconv.FormatUint(run.Seed, 10)
 }
 
-// acrossLines are the rows of the table in words, for outputs without tables.
+// acrossLines returns the rows of the table as sentences, for formats without tables.
 func acrossLines(r *eval.Report) []string {
 	var lines []string
 	for _, x := range r.Across() {
@@ -114,8 +114,8 @@ func acrossLines(r *eval.Report) []string {
 	return lines
 }
 
-// worstOutageLines name the worst outage of each policy over several scenarios
-// with the command that repeats it.
+// worstOutageLines returns the worst outage of each policy over several scenarios, with the command
+// that repeats it.
 func worstOutageLines(r *eval.Report) []string {
 	var lines []string
 	for _, x := range r.Across() {

@@ -5,48 +5,48 @@ import (
 	"strings"
 )
 
-// An Answer is a result for people: the verdict first, then what supports it, and everything else
-// on request. [Answer.Write], [Answer.Markdown] and [Answer.Comment] render it, and know of a result
-// nothing else.
+// An Answer is a result for people: the verdict first, then the supporting numbers, and everything
+// else on request. [Answer.Write], [Answer.Markdown] and [Answer.Comment] render it and need
+// nothing else of the result.
 type Answer struct {
 	Verdicts []Verdict
 	Tables   []Grid
 
-	// About says what was compared, over what.
+	// About describes the comparison and its scope.
 	About string
 
-	// Legend explains the columns that do not explain themselves.
+	// Legend explains the columns whose headings are not sufficient.
 	Legend []string
 
-	// Failed are the gates that failed, with the command that repeats the worst run of each.
+	// Failed lists the failed gates, with the command that repeats the worst run of each.
 	Failed []string
 
-	// Warnings are what to know before relying on the verdict, the gravest first.
+	// Warnings are the caveats of the verdict, the most serious first.
 	Warnings []string
 
 	Next Step
 
-	// Details are everything else.
+	// Details contains everything else.
 	Details []Section
 
-	// Review is what a comment has for who reviews a change.
+	// Review is the content of a comment for reviewers of a change.
 	Review Review
 }
 
-// A Review is the part of a comment above everything else.
+// A Review is the first part of a comment.
 type Review struct {
-	// Title is the verdict in a few words. Quiet says that it is nothing new: all gates hold, and
-	// chance explains what changed.
+	// Title is a short verdict. Quiet reports whether there is nothing new: all gates pass, and
+	// chance explains all changes.
 	Title Verdict
 	Quiet bool
 
 	Sections []Section
 
-	// Fold is the title of the details, which are folded.
+	// Fold is the title of the collapsed details.
 	Fold string
 }
 
-// A Tone says whether something is good news.
+// A Tone classifies a message as good or bad news.
 type Tone int
 
 // The tones.
@@ -57,18 +57,18 @@ const (
 	Unsure
 )
 
-// A Verdict is a result in a sentence.
+// A Verdict is a result as a sentence.
 type Verdict struct {
 	Tone Tone
 	Text string
 }
 
-// String returns the sentence after the sign of its tone.
+// String returns the sentence with the symbol of its tone in front.
 func (v Verdict) String() string {
 	return map[Tone]string{Good: "✓ ", Bad: "✗ ", Unsure: "⚠ "}[v.Tone] + v.Text
 }
 
-// verdicts makes sentences verdicts, of which the first has a tone.
+// verdicts converts sentences to verdicts; only the first has tone.
 func verdicts(tone Tone, sentences []string) (out []Verdict) {
 	for _, text := range sentences {
 		out = append(out, Verdict{tone, text})
@@ -77,26 +77,26 @@ func verdicts(tone Tone, sentences []string) (out []Verdict) {
 	return out
 }
 
-// A Grid is a table. Without headings all its columns are aligned to the left.
+// A Grid is a table. If it has no headings, all its columns are left-aligned.
 type Grid struct {
 	Headings []Heading
 	Rows     []Row
 }
 
-// A Heading is that of a column, of one line or two.
+// A Heading is the heading of a column, on one or two lines.
 type Heading struct {
 	Top, Under string
 
 	// About explains the column.
 	About string
 
-	// Wide says that only a table with all columns has it. Rank says which column is left out first
-	// where the terminal is narrow: the one with the greatest. 0 stays always.
+	// Wide columns are only in tables with all columns. On narrow terminals, columns are omitted in
+	// descending order of Rank; those with Rank 0 always remain.
 	Wide bool
 	Rank int
 }
 
-// String returns the heading in one line.
+// String returns the heading on one line.
 func (h Heading) String() string {
 	if strings.HasSuffix(h.Top, "-") {
 		return h.Top + h.Under
@@ -104,21 +104,21 @@ func (h Heading) String() string {
 	return strings.TrimSpace(h.Top + " " + h.Under)
 }
 
-// A Row is one of a [Grid].
+// A Row is a row of a [Grid].
 type Row struct {
 	Cells []Cell
 
-	// First marks the winner. Wide says that only a table with everything has the row.
+	// First marks the winner. Wide rows are only in tables with all rows.
 	First, Wide bool
 }
 
-// A Cell is a figure in words. Under is a second figure, below the first where there is little room.
+// A Cell is a formatted value. Under is a second value, below the first in narrow tables.
 type Cell struct {
 	Text, Under string
 	Tone        Tone
 }
 
-// HTML returns t as a table of a page.
+// HTML returns t as an HTML table.
 func (t Grid) HTML() string {
 	var b strings.Builder
 	b.WriteString("<table>\n<tr>")
@@ -138,7 +138,7 @@ func (t Grid) HTML() string {
 	return b.String() + "</tr>\n</table>\n"
 }
 
-// line returns the cells in one line, with the mark of the winner.
+// line returns the text of each cell on one line, and marks the winner.
 func (r *Row) line() (out []string) {
 	for i, c := range r.Cells {
 		text := c.Text
@@ -153,7 +153,7 @@ func (r *Row) line() (out []string) {
 	return out
 }
 
-// Headings makes headings of one line.
+// Headings returns headings of one line.
 func Headings(names ...string) (out []Heading) {
 	for _, name := range names {
 		out = append(out, Heading{Top: name})
@@ -161,7 +161,7 @@ func Headings(names ...string) (out []Heading) {
 	return out
 }
 
-// Cells makes a row of texts.
+// Cells returns a row of texts.
 func Cells(texts ...string) (out Row) {
 	for _, text := range texts {
 		out.Cells = append(out.Cells, Cell{Text: text})
@@ -169,16 +169,17 @@ func Cells(texts ...string) (out Row) {
 	return out
 }
 
-// A column makes the cells of one column of a grid of rows of type R.
+// A column defines the cells of a column for rows of type R.
 type column[R any] struct {
 	Heading
 	cell func(R) string
 
-	// tone is that of a cell; nil where it has none.
+	// tone returns the tone of a cell; nil if cells have none.
 	tone func(R) Tone
 }
 
-// gridOf makes a grid of columns. First reports of a row whether it is the winner; nil means no.
+// gridOf returns a grid of rows. first reports whether row i is the winner; nil means that there is
+// no winner.
 func gridOf[R any](cols []column[R], rows []R, first func(i int) bool) (t Grid) {
 	for _, c := range cols {
 		t.Headings = append(t.Headings, c.Heading)
@@ -197,37 +198,37 @@ func gridOf[R any](cols []column[R], rows []R, first func(i int) bool) (t Grid) 
 	return t
 }
 
-// A Step is what to do next, and the commands that do it, a line each.
+// A Step is a suggested next action, and the commands that perform it, one per line.
 type Step struct{ Do, Command string }
 
-// A Section is a list, a table, a picture or a sentence under a heading.
+// A Section is a list, a table, a picture or a sentence below a heading.
 type Section struct {
 	Heading string
 
-	// About is a sentence before the others, or in place of them.
+	// About is a sentence before the other content, or the only content.
 	About string
 
-	// Items are the list, with numbers where Numbered. What follows a line break inside one is a
+	// Items is the list, numbered if Numbered is true. Text after a line break in an item is a
 	// command.
 	Items    []string
 	Numbered bool
 
-	// Table is the table, and What its rows are, in the plural.
+	// Table is the table. What is the plural noun for its rows.
 	Table Grid
 	What  string
 
-	// Picture is drawn in characters.
+	// Picture is drawn with characters.
 	Picture string
 
-	// rank says how early it is left out where there is little room.
+	// rank determines when the section is omitted if there is little space: higher ranks first.
 	rank int
 }
 
 // The ranks of sections.
 const (
-	rankWhy    = iota // what failed, what was compared, how to repeat the worst
-	rankNote          // what a reader should know
-	rankFound         // the tables of one scenario alone, or across several
+	rankWhy    = iota // failures, the scope of the comparison, and how to repeat the worst run
+	rankNote          // notes for the reader
+	rankFound         // the tables of a single scenario, or over several scenarios
 	rankDetail        // the tables of each of several scenarios
-	rankMore          // the windows and the runs of each of several scenarios
+	rankMore          // the windows and runs of each of several scenarios
 )

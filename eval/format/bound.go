@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// OracleLine puts the bound of g into words, empty where on-demand never ran.
+// OracleLine describes the bound of g in words. It is empty if no on-demand run succeeded.
 func OracleLine(r *eval.Report, g *eval.Group) string {
 	least, saved, savedPct, ok := boundOf(r, g)
 	if !ok {
@@ -31,9 +31,8 @@ func OracleLine(r *eval.Report, g *eval.Group) string {
 	return line
 }
 
-// slotsSentence says of the bound that knows slots what it is, and which policy
-// comes nearest; empty where the slots of markets make no difference to the bound
-// least.
+// slotsSentence describes the bound that respects slots, and names the policy that is closest to
+// it. It is empty if slots do not change the bound least.
 func slotsSentence(r *eval.Report, g *eval.Group, least float64) string {
 	var nearest *eval.PolicyReport
 	bound := least
@@ -53,8 +52,8 @@ func slotsSentence(r *eval.Report, g *eval.Group, least float64) string {
 		figures.Dollars(bound), nearest.Policy, figures.Share(nearest.Summary("regret_slots").Median, 1))
 }
 
-// boundOf returns the medians of what the oracle costs and saves over the cases
-// of g, for the sentence below a table; false where on-demand never ran.
+// boundOf returns the medians of the cost and the savings of the oracle over the cases of g. It
+// returns false if no on-demand run succeeded.
 func boundOf(r *eval.Report, g *eval.Group) (cost, saved, savedPct float64, ok bool) {
 	var costs, savings, percents []float64
 	p := slices.Index(r.Config.Policies, eval.OnDemand)
@@ -77,7 +76,7 @@ func boundOf(r *eval.Report, g *eval.Group) (cost, saved, savedPct float64, ok b
 	return stats.Median(costs), stats.Median(savings), stats.Median(percents), true
 }
 
-// budgeted reports whether a case of g has budgets.
+// budgeted reports whether a case of g has GPU budgets.
 func budgeted(r *eval.Report, g *eval.Group) bool {
 	return slices.ContainsFunc(g.Cases, func(k int) bool { return len(r.Config.Cases[k].Bound.GPUBudgets) > 0 })
 }

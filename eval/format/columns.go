@@ -9,13 +9,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A policyRow is a policy in one scenario of a report.
+// A policyRow is the row of a policy in one scenario of a report.
 type policyRow struct {
 	r *eval.Report
 	*eval.PolicyReport
 }
 
-// rowsOf returns a row of each policy of g, in the order of Config.Policies.
+// rowsOf returns a row for each policy of g, in the order of Config.Policies.
 func rowsOf(r *eval.Report, g *eval.Group) (rows []policyRow) {
 	for p := range g.Policies {
 		rows = append(rows, policyRow{r, &g.Policies[p]})
@@ -23,8 +23,8 @@ func rowsOf(r *eval.Report, g *eval.Group) (rows []policyRow) {
 	return rows
 }
 
-// columns answer, from left to right: who saves how much, is it better than
-// the baseline, at what outage, and how.
+// columns shows, from left to right, how much a policy saves, whether it is better than the
+// baseline, its outages, and how it saves.
 var columns = []column[policyRow]{
 	{Heading: Heading{Top: "POLICY"}, cell: policyRow.label},
 	{Heading: Heading{Top: "BILL", Under: "$"}, cell: median("bill_usd", figures.Amount)},
@@ -60,8 +60,8 @@ var columns = []column[policyRow]{
 		cell: median("regret", share)},
 }
 
-// changeTone is bad where p saves less than the baseline, beyond what chance explains where that is
-// known.
+// changeTone returns Bad if p saves less than the baseline. If there is an interval, all of it must
+// be below 0.
 func (p policyRow) changeTone() Tone {
 	s := p.Summary("net_savings_delta_pct")
 	if i := s.MedianInterval; i != nil && i.High < 0 ||
@@ -71,7 +71,7 @@ func (p policyRow) changeTone() Tone {
 	return Plain
 }
 
-// outageTone is bad where a run of p has more outage minutes than the baseline's.
+// outageTone returns Bad if a run of p has more outage minutes than the baseline.
 func (p policyRow) outageTone() Tone {
 	if s := p.Summary("outage_delta"); s.N > 0 && s.Max > 0 {
 		return Bad
@@ -79,7 +79,7 @@ func (p policyRow) outageTone() Tone {
 	return Plain
 }
 
-// figureOf makes a cell of the summary of a metric.
+// figureOf returns a cell that formats the summary of a metric.
 func figureOf(metric string, format func(*eval.Summary) string) func(policyRow) string {
 	return func(p policyRow) string {
 		s := p.Summary(metric)
@@ -90,17 +90,17 @@ func figureOf(metric string, format func(*eval.Summary) string) func(policyRow) 
 	}
 }
 
-// median makes a cell of the median of a metric.
+// median returns a cell with the median of a metric.
 func median(metric string, format func(float64) string) func(policyRow) string {
 	return figureOf(metric, func(s *eval.Summary) string { return format(s.Median) })
 }
 
-// signedMax makes a cell of the greatest of a metric, with its sign.
+// signedMax returns a cell with the signed maximum of a metric.
 func signedMax(metric string) func(policyRow) string {
 	return figureOf(metric, func(s *eval.Summary) string { return figures.Signed(s.Max, 0) })
 }
 
-// medianAndMax makes a cell of the median and the greatest of a metric.
+// medianAndMax returns a cell with the median and the maximum of a metric.
 func medianAndMax(metric string) func(policyRow) string { return figureOf(metric, medianMax) }
 
 func medianMax(s *eval.Summary) string { return figures.Whole(s.Median) + " / " + figures.Whole(s.Max) }
@@ -116,7 +116,8 @@ func (p policyRow) change() string {
 	return withInterval(s, points)
 }
 
-// withInterval writes a median with its interval, or with what is needed for one.
+// withInterval formats a median with its interval, or with the number of units that an interval
+// requires.
 func withInterval(s *eval.Summary, number func(float64) string) string {
 	switch i := s.MedianInterval; {
 	case i != nil:
@@ -127,11 +128,11 @@ func withInterval(s *eval.Summary, number func(float64) string) string {
 	return number(s.Median)
 }
 
-// label is the name of p with its marks.
+// label returns the name of p with its marks.
 func (p policyRow) label() string { return labelOf(p.r, p.Policy, p.Marked()) }
 
-// labelOf is the name of a policy with the marks of tables: * is the baseline, ! does not keep the
-// manifests.
+// labelOf returns the name of a policy with the marks of tables: * for the baseline, ! for a
+// violation of the manifests.
 func labelOf(r *eval.Report, name string, marked bool) string {
 	if name == r.Config.Baseline {
 		name += " *"
@@ -142,8 +143,8 @@ func labelOf(r *eval.Report, name string, marked bool) string {
 	return name
 }
 
-// windowTable has the medians of each window, for the change on the baseline, in percent; it is empty
-// where there are many, and where there is but one.
+// windowTable returns the median change relative to the baseline in each window, in percent. It is
+// empty if there is one window or if there are many.
 func windowTable(r *eval.Report, g *eval.Group) (t Grid) {
 	if g.Many() || len(g.Cases) < 2 {
 		return t
@@ -165,8 +166,8 @@ func windowTable(r *eval.Report, g *eval.Group) (t Grid) {
 	return t
 }
 
-// weeksTable has the results of g window by window, with the worst of them; it is empty with so few
-// windows that each is listed.
+// weeksTable returns the median and the worst of the windows of g. It is empty if there are few
+// windows, which are then listed individually.
 func weeksTable(r *eval.Report, g *eval.Group) Grid {
 	if !g.Many() {
 		return Grid{}
@@ -194,8 +195,8 @@ func weeksTable(r *eval.Report, g *eval.Group) Grid {
 	}, rowsOf(r, g), nil)
 }
 
-// pair makes a cell of the median of the windows' values and the worst of them: the
-// greatest where more is worse, else the least.
+// pair returns a cell with the median and the worst of the windows' values. The worst is the
+// maximum if moreIsWorse, else the minimum.
 func pair(metric string, format func(float64) string, moreIsWorse bool) func(policyRow) string {
 	return figureOf(metric, func(s *eval.Summary) string {
 		worst := s.Windows.Min
@@ -206,8 +207,8 @@ func pair(metric string, format func(float64) string, moreIsWorse bool) func(pol
 	})
 }
 
-// frontierTable has the frontier of g and below it every other policy; it is empty where there is no
-// frontier.
+// frontierTable returns the frontier of g, followed by all other policies. It is empty if there is
+// no frontier.
 func frontierTable(r *eval.Report, g *eval.Group) Grid {
 	mixes, best, ok := r.Frontier(g)
 	if !ok {
@@ -227,7 +228,7 @@ func frontierTable(r *eval.Report, g *eval.Group) Grid {
 	return t
 }
 
-// frontierRow returns the row of policy p compared with the best fixed mix.
+// frontierRow returns the row of policy p, compared with the best fixed mix.
 func frontierRow(r *eval.Report, g *eval.Group, p, best int) []string {
 	x := policyRow{r, &g.Policies[p]}
 	row := append([]string{x.label()}, slices.Repeat([]string{figures.Unknown}, 6)...)

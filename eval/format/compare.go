@@ -12,10 +12,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// Headline summarises c in one line, for one policy in one scenario.
+// Headline summarizes c in one line, for the most important policy and scenario.
 func Headline(c *eval.Comparison) string { return comparison{c}.headline() }
 
-// ComparisonTitle says with what c compares, over which seeds.
+// ComparisonTitle returns a title with the other side and the seeds of c.
 func ComparisonTitle(c *eval.Comparison) string {
 	return "Compared with " + c.Other + ", seeds " + seedList(c.Seeds)
 }
@@ -25,7 +25,7 @@ func WriteComparison(w io.Writer, c *eval.Comparison, o Options) error {
 	return AnswerOfComparison(c).Write(w, o)
 }
 
-// AnswerOfComparison makes an answer of the difference between two results.
+// AnswerOfComparison returns the answer to a comparison with another side.
 func AnswerOfComparison(of *eval.Comparison) *Answer {
 	c := comparison{of}
 	return &Answer{
@@ -34,7 +34,7 @@ func AnswerOfComparison(of *eval.Comparison) *Answer {
 	}
 }
 
-// comparisonSections are the difference to the other side, none without one.
+// comparisonSections returns the sections about the other side; nil if of is nil.
 func comparisonSections(of *eval.Comparison) []Section {
 	if of == nil {
 		return nil
@@ -45,7 +45,7 @@ func comparisonSections(of *eval.Comparison) []Section {
 		{Table: c.table(), What: "changes"}}
 }
 
-// toneOfOutcome says whether an outcome is good news.
+// toneOfOutcome returns the tone of an outcome.
 func toneOfOutcome(o eval.Outcome) Tone {
 	switch o {
 	case eval.Worse:
@@ -56,10 +56,10 @@ func toneOfOutcome(o eval.Outcome) Tone {
 	return Good
 }
 
-// A comparison is one in words.
+// A comparison formats a comparison in words.
 type comparison struct{ *eval.Comparison }
 
-// warnings say what could not be compared, and which policies are undecided.
+// warnings describes what could not be compared, and names the undecided policies.
 func (c comparison) warnings() []string {
 	var names []string
 	for i := range c.Changes {
@@ -75,7 +75,7 @@ func (c comparison) warnings() []string {
 			figures.Count(len(c.Seeds), "seed"), strings.Join(names, ", "), figures.Number(eval.LossMax, figures.Few)))
 }
 
-// summary says what the outcome means, in a sentence.
+// summary explains the outcome in a sentence.
 func (c comparison) summary() string {
 	limit := figures.Number(eval.LossMax, figures.Few) + " points of the on-demand bill"
 	switch c.Outcome {
@@ -93,7 +93,7 @@ func (c comparison) summary() string {
 	return "Not comparable: some of what was run has nothing to be compared with."
 }
 
-// lines say how often what changed is worse, and what all of it holds for.
+// lines describes how often each change is worse, and the scope of the statistics.
 func (c comparison) lines() (out []string) {
 	over, equal, demand := "", 0, false
 	for i := range c.Changes {
@@ -124,7 +124,7 @@ func (c comparison) lines() (out []string) {
 	return out
 }
 
-// table has the changes, of several scenarios those that are any.
+// table returns the table of changes. With several scenarios, it omits those without a difference.
 func (c comparison) table() Grid {
 	t := Grid{Headings: Headings("CHANGE", "NET SAVINGS, POINTS", "A MONTH", "OUTAGE COST, POINTS", "MIN/MONTH",
 		"RUNS CHANGED", "VERDICT")}
@@ -146,8 +146,7 @@ func (c comparison) table() Grid {
 	return t
 }
 
-// often says in how many units a change is worse, of which the median may know
-// nothing.
+// often describes in how many units a change is worse, which the median may not show.
 func often(x *eval.Change) string {
 	text := fmt.Sprintf("by more than %s points outage cost is worse in %d of %d %s and better in %d, net savings are worse in %d and better in %d",
 		figures.Number(eval.LossMax,
@@ -159,13 +158,13 @@ func often(x *eval.Change) string {
 	return text
 }
 
-// differenceWords write d as x over units has it.
+// differenceWords formats d, a difference over the units of x.
 func differenceWords(x *eval.Change, d eval.Difference) string {
 	s := eval.Summary{Median: d.Median, MedianInterval: d.Interval, Need: d.Need, Over: x.Over}
 	return withInterval(&s, func(x float64) string { return figures.Signed(x, 2) })
 }
 
-// sentence puts a change into words, for outputs that have no table.
+// sentence describes a change in a sentence, for formats without tables.
 func (c comparison) sentence(x *eval.Change) string {
 	if x.Pairs == 0 {
 		return c.name(x) + ": nothing to compare with"
@@ -178,7 +177,7 @@ func (c comparison) sentence(x *eval.Change) string {
 		figures.Count(x.Pairs, "run"), x.Changed, x.Outcome, often(x))
 }
 
-// losses are the changes for the worse, in a sentence each.
+// losses returns a sentence for each change that is worse.
 func (c comparison) losses() (lines []string) {
 	for i := range c.Changes {
 		if x := &c.Changes[i]; x.Outcome == eval.Worse {
@@ -188,7 +187,8 @@ func (c comparison) losses() (lines []string) {
 	return lines
 }
 
-// headline says in one line what the change does to the policy and scenario that it is about.
+// headline describes the effect of the change on its most important policy and scenario in one
+// line.
 func (c comparison) headline() string {
 	x := c.Main()
 	switch {
@@ -224,7 +224,7 @@ func (c comparison) several() bool {
 	return slices.ContainsFunc(c.Changes, func(x eval.Change) bool { return x.Scenario != c.Changes[0].Scenario })
 }
 
-// name is the policy of x and, among several, its scenario.
+// name returns the policy of x and, if there are several scenarios, its scenario.
 func (c comparison) name(x *eval.Change) string {
 	if c.several() {
 		return x.Policy + " in " + x.Scenario

@@ -1,5 +1,5 @@
-// Package format writes comparisons for readers and for programs: as a table for a
-// terminal, Markdown, CSV, JSON, Parquet and JUnit. It has
-// the sentences that all of them say, and reads back what it wrote as JSON or Parquet. What is
-// said is computed in package eval; nothing here runs, measures or judges.
+// Package format writes comparisons for readers and programs: as a table for a terminal, Markdown,
+// CSV, JSON, Parquet and JUnit. It contains the sentences that all formats share, and reads the
+// JSON and Parquet that it wrote. All numbers are computed in package eval; this package does not
+// run, measure or judge anything.
 package format

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// What cells hold under a heading that names the unit.
+// Formatters for cells below a heading that names the unit.
 func percent(x float64) string { return figures.Number(x, 1) }
 func share(x float64) string   { return percent(x * 100) }
 func rate(x float64) string    { return figures.Number(x, 3) }
@@ -34,7 +34,7 @@ func textOf(v eval.Value, format func(float64) string) string {
 	return format(v.V)
 }
 
-// seedList writes seeds as ranges where they follow each other.
+// seedList formats seeds, with consecutive ones as ranges.
 func seedList(seeds []uint64) string {
 	var parts []string
 	for i := 0; i < len(seeds); {

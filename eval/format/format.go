@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A Format is a form of output.
+// A Format is an output format.
 type Format string
 
 // The formats, as the user names them.
@@ -23,25 +23,25 @@ const (
 	Markdown Format = "markdown"
 	CSV      Format = "csv"
 
-	// Parquet has a typed row for each run, to be kept and read again. It is binary.
+	// Parquet has a typed row for each run, and can be read again. It is binary.
 	Parquet Format = "parquet"
 
-	// JUnit is the XML that CI servers read.
+	// JUnit is XML for CI servers.
 	JUnit Format = "junit"
 
-	// Comment is Markdown for who reviews a change.
+	// Comment is Markdown for reviewers of a change.
 	Comment Format = "comment"
 )
 
-// Formats lists them.
+// Formats returns all formats.
 func Formats() []Format {
 	return []Format{Table, Wide, JSON, YAML, Markdown, CSV, Parquet, JUnit, Comment}
 }
 
-// allColumns is a width at which the table leaves nothing out.
+// allColumns is a width, in characters, that is sufficient for all columns of the table.
 const allColumns = 200
 
-// of returns o for one of the formats of text.
+// of returns the options for a text format.
 func (o Options) of(f Format) Options {
 	if f == Wide {
 		o.Wide, o.Width = true, max(o.Width, allColumns)
@@ -49,13 +49,13 @@ func (o Options) of(f Format) Options {
 	return o
 }
 
-// asYAML writes what write writes as JSON.
+// asYAML converts the JSON that write writes to YAML.
 func asYAML(w io.Writer, write func(io.Writer) error) error {
 	var text bytes.Buffer
 	if err := write(&text); err != nil {
 		return err
 	}
-	out, err := yaml.JSONToYAML([]byte(figures.PlainText(text.String()))) // YAML has no control characters
+	out, err := yaml.JSONToYAML([]byte(figures.PlainText(text.String()))) // YAML must not contain control characters
 	if err == nil {
 		_, err = w.Write(out)
 	}
@@ -68,9 +68,9 @@ func Write(w io.Writer, r *eval.Report, f Format, o Options) error {
 	case Table, Wide:
 		return AnswerOf(r).Write(w, o.of(f))
 	case JSON:
-		return writeJSON(w, r)
+		return o.writeJSON(w, r)
 	case YAML:
-		return asYAML(w, func(w io.Writer) error { return writeJSON(w, r) })
+		return asYAML(w, func(w io.Writer) error { return o.writeJSON(w, r) })
 	case Markdown:
 		return AnswerOf(r).Markdown(w)
 	case CSV:

@@ -15,7 +15,7 @@ const (
 	frontierHeight = 12
 )
 
-// Mark is the mark of point i of a sweep in plot and table, that of the scenario as it is for −1.
+// Mark returns the mark of point i of a sweep in plot and table; −1 is the unchanged scenario.
 func Mark(i int) string {
 	const marks = "123456789abcdefghijklmnopqrstuvwxyz"
 	switch {
@@ -27,15 +27,15 @@ func Mark(i int) string {
 	return "•"
 }
 
-// frontier draws what each value of a sweep saves over the evictions that it costs.
+// frontier draws the savings of each value of a sweep over the evictions that it causes.
 func frontier(r *eval.WhatIf) string {
 	points, places := r.Tradeoffs()
 	return Frontier(points, func(i int) string { return Mark(places[i]) }, "$ saved a month", "evictions per pod-day",
 		figures.Dollars)
 }
 
-// Frontier draws points, each by its mark, in a frame of characters. Gain and price say what the
-// axes are, and words writes a gain. Of points at one place the first is seen.
+// Frontier draws points with their marks in a frame of characters. gain and price are the labels of
+// the axes, and words formats a gain. Of several points at the same place, the first is visible.
 func Frontier(points []eval.Tradeoff, mark func(i int) string, gain, price string, words func(float64) string) string {
 	var b strings.Builder
 	if len(points) == 0 {
@@ -79,7 +79,7 @@ func Frontier(points []eval.Tradeoff, mark func(i int) string, gain, price strin
 	return b.String()
 }
 
-// scaled returns the place of x among places places between low and high.
+// scaled maps x from [low, high] to an index from 0 to places−1.
 func scaled(x, low, high float64, places int) int {
 	if high <= low {
 		return 0

@@ -8,7 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// levelWords writes a level as 99.3%, with as many digits as keep it below 100.
+// levelWords formats a confidence level like 99.3%, with enough digits that it does not round to
+// 100%.
 func levelWords(level float64) string {
 	for digits := 3; ; digits++ {
 		if s := fmt.Sprintf("%.*g", digits, level*100); s != "100" || level >= 1 {
@@ -17,8 +18,8 @@ func levelWords(level float64) string {
 	}
 }
 
-// NeedWords says what is missing for an interval, as "need ≥ 8 seeds": n units of
-// what over says. It is empty where nothing is missing.
+// NeedWords describes the number of units that an interval requires, as in "need ≥ 8 seeds". over
+// is the plural of the unit. It is empty for n = 0.
 func NeedWords(n int, over string) string {
 	if n == 0 {
 		return ""
@@ -26,7 +27,7 @@ func NeedWords(n int, over string) string {
 	return fmt.Sprintf("need ≥ %d %s", n, over)
 }
 
-// IntervalNote says what the intervals of g are.
+// IntervalNote explains the intervals of g.
 func IntervalNote(r *eval.Report, g *eval.Group) string {
 	over, level := g.IntervalsOver, levelWords(r.Level)
 	holds := "the result holds for this window only"
@@ -42,13 +43,13 @@ func IntervalNote(r *eval.Report, g *eval.Group) string {
 	return fmt.Sprintf("Intervals are of the median over the seeds of one window and hold at %s each, whatever the distribution (order statistics): %s.", level, holds)
 }
 
-// intervalNotes are the notes of all scenarios, each sentence once, with the
-// scenarios that it is about where there are others.
+// intervalNotes returns the distinct notes on the intervals of all scenarios, with the names of the
+// scenarios if the notes differ.
 func intervalNotes(r *eval.Report) []string {
 	return byScenario(r, func(g *eval.Group) string { return IntervalNote(r, g) })
 }
 
-// intervalWarnings name the scenarios that have no intervals.
+// intervalWarnings warns about scenarios without intervals.
 func intervalWarnings(r *eval.Report) []string {
 	return byScenario(r, func(g *eval.Group) string {
 		need := r.Lacks(g)

@@ -3,79 +3,83 @@ package format
 import (
 	"encoding/json"
 	"io"
+	"reflect"
+	"slices"
 
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// SchemaVersion is that of the JSON output, described in docs/reference-eval.md.
-// It rises when a key goes away or changes its meaning; new keys may come
-// without.
+// SchemaVersion is the version of the JSON output, which docs/reference-eval.md describes. It is
+// incremented when a key is removed or changes its meaning, but not when a key is added.
 const SchemaVersion = 2
 
-// The types here add what only package format knows to those of package eval. docs/reference-eval.md
-// is made of both and of their comments: go test ./cmd/spotter -run TestReference -rewrite.
+// The types below extend those of package eval with fields that only package format knows.
+// docs/reference-eval.md is generated from both and their comments: go test ./cmd/spotter -run
+// TestReference -rewrite.
 
-// A jsonReport is the whole of a comparison.
+// A jsonReport is a complete report of a comparison.
 type jsonReport struct {
 	// Version of this schema.
 	SchemaVersion int `json:"schema_version"`
-	// The program that made the report.
+	// Version of the program that made the report.
 	Version string `json:"version"`
 	// Command that repeats the whole comparison.
 	Invocation string `json:"invocation"`
-	// The settings of the comparison, defaults filled in.
+	// Settings of the comparison, including defaults.
 	Config jsonConfig `json:"config"`
-	// What the cluster costs as it is, where that is known: saved_today_pct is measured against it.
+	// Current cost of the cluster, if known: saved_today_pct is relative to it.
 	Today *jsonToday `json:"today,omitempty"`
-	// Traces used.
+	// Traces that were used.
 	Traces []jsonTrace `json:"traces"`
 	// Scenarios and their windows.
 	Cases []eval.CaseReport `json:"cases"`
-	// Runs, missing ones included.
+	// Number of runs, including missing ones.
 	RunCount int `json:"run_count"`
-	// Runs that failed.
+	// Number of runs that failed.
 	MissingCount int `json:"missing_count"`
-	// Runs that ended, failed ones included: fewer than run_count where the comparison was stopped.
-	RunsDone int `json:"runs_done"`
-	// The comparison was stopped: figures are of what was finished, and no gate passes.
-	Incomplete bool `json:"incomplete"`
-	// No run is missing, no gate failed, the comparison with another build did not fail, and nothing
+	// Number of finished runs, including failed ones. It is less than run_count if the comparison
 	// was stopped.
+	RunsDone int `json:"runs_done"`
+	// Whether the comparison was stopped. Metrics then only cover the finished runs, and no gate
+	// passes.
+	Incomplete bool `json:"incomplete"`
+	// Whether no run is missing, no gate failed, the comparison with another side did not fail, and
+	// the comparison was not stopped.
 	Passed bool `json:"passed"`
 	// A result for each gate, policy and scenario.
 	Gates []jsonGate `json:"gates"`
 	// Difference to another side, with --compare or --compare-scenarios.
 	Comparison *jsonComparison `json:"comparison,omitempty"`
-	// What could not be estimated. None of it counts as good.
+	// What could not be estimated, and therefore counts as failed.
 	Warnings []string `json:"warnings"`
 	// A summary of each scenario.
 	Groups []eval.Group `json:"groups"`
-	// With several scenarios, the figures over all of them. Nothing in it is summed.
+	// With several scenarios, results over all of them. Nothing is summed over scenarios.
 	Across *jsonAcrossScenarios `json:"across,omitempty"`
-	// Every run that ended, by case, seed and policy.
+	// All finished runs, ordered by case, seed and policy. Empty with --no-runs.
 	Runs []eval.RunReport `json:"runs"`
-	// What a reader must know, in sentences.
+	// Remarks that readers must know, in sentences.
 	Notes []string `json:"notes"`
 }
 
-// A jsonConfig is the settings of a comparison.
+// A jsonConfig contains the settings of a comparison.
 type jsonConfig struct {
 	*eval.Config
-	// Gates as written.
+	// Gates as written by the user.
 	Gates []string `json:"gates"`
-	// Confidence of each interval: 1 − 0.05 ÷ number of policies.
+	// Confidence level of each interval: 1 − 0.05 ÷ number of policies.
 	Confidence float64 `json:"confidence"`
 }
 
-// A jsonToday is what the nodes of a cluster cost as they are. It is not simulated.
+// A jsonToday is the current cost of a cluster's nodes. It is not simulated.
 type jsonToday struct {
 	*eval.Today
-	// The number of bills of a run in a month: 730 hours ÷ those of the window, times the nodes
-	// that one simulated node represents.
+	// Factor from the bill of a run to a month: 730 hours ÷ hours of the window, times the number
+	// of nodes that one simulated node represents.
 	BillsPerMonth float64 `json:"bills_per_month"`
 }
 
-// A jsonTrace is where prices and reclaims come from.
+// A jsonTrace is the source of prices and reclaims.
 type jsonTrace struct {
 	// File, folder, or name of an embedded trace.
 	Name string `json:"name"`
@@ -83,56 +87,76 @@ type jsonTrace struct {
 	From eval.Instant `json:"from"`
 	// Last instant of the whole trace.
 	To eval.Instant `json:"to"`
-	// recorded, synthetic, scripted by hand, or modelled where only availability was recorded.
+	// recorded, synthetic, scripted by hand, or modelled if only availability was recorded.
 	Prices string `json:"prices"`
 	// recorded, recorded in part and modelled elsewhere, generated, decided by price and bid in
 	// auctions, or modelled.
 	Reclaims string `json:"reclaims"`
-	// How it was made, or where it was recorded.
+	// How the trace was made, or where it was recorded.
 	About string `json:"about"`
-	// What was read of its files for all windows; 0 of an embedded one.
+	// Bytes read from its files for all windows; 0 for an embedded trace.
 	BytesRead int64 `json:"bytes_read"`
-	// What its files have.
+	// Total size of its files in bytes.
 	BytesStored int64 `json:"bytes_stored"`
 }
 
 // A jsonGate is the result of one gate for one policy in one scenario.
 type jsonGate struct {
-	// The gate as written.
+	// The gate as written by the user.
 	Gate string `json:"gate"`
 	*eval.GateResult
 	// Why low or high has no value.
 	Reason string `json:"reason,omitempty"`
-	// Repeats the run that has the value, for min and max.
+	// For min and max, the command that repeats the run with the value.
 	Command string `json:"command,omitempty"`
 }
 
 // A jsonComparison is the difference to another side.
 type jsonComparison struct {
 	*eval.Comparison
-	// What the change does to one policy in one scenario: the one that loses most of those with the
-	// worst verdict, else the one that changes most.
+	// Effect of the change on one policy in one scenario: of those with the worst verdict, the one
+	// with the largest loss, else the one with the largest difference.
 	Headline string `json:"headline"`
-	// An interval of a median leaves out 0, or the verdict is fail.
+	// Whether the verdict is fail, or the interval of a median does not contain 0.
 	BeyondNoise bool `json:"beyond_noise"`
-	// Change of the headline in dollars; more is better.
+	// Change of net savings in the headline, in dollars per week; higher is better.
 	SavingsWeek *float64 `json:"net_savings_usd_per_week,omitempty"`
-	// The same in outage minutes; more is worse.
+	// Change of outage minutes in the headline per week; higher is worse.
 	OutageWeek *float64 `json:"outage_minutes_per_week,omitempty"`
 	// What could not be estimated.
 	Warnings []string `json:"warnings"`
 }
 
-// A jsonAcrossScenarios is the figures over several scenarios.
+// A jsonAcrossScenarios contains the results over several scenarios.
 type jsonAcrossScenarios struct {
-	// How many there are.
+	// Number of scenarios.
 	Scenarios int `json:"scenarios"`
-	// One of each policy.
+	// A result for each policy.
 	Policies []eval.Across `json:"policies"`
 }
 
-// writeJSON writes the report as docs/reference-eval.md describes it.
-func writeJSON(w io.Writer, r *eval.Report) error {
+// ReportType is the type of a report in JSON, of which JSON Schema can be made.
+func ReportType() reflect.Type { return reflect.TypeFor[jsonReport]() }
+
+// writeJSON writes the report in the format of docs/reference-eval.md.
+func writeJSON(w io.Writer, r *eval.Report) error { return encode(w, newReport(r)) }
+
+// writeJSON writes the part of the report that o selects.
+func (o Options) writeJSON(w io.Writer, r *eval.Report) error {
+	out := newReport(r)
+	if len(o.Metrics) > 0 {
+		out.Groups = slices.Clone(out.Groups)
+		for i := range out.Groups {
+			out.Groups[i] = out.Groups[i].Only(o.Metrics)
+		}
+	}
+	if o.NoRuns {
+		out.Runs = []eval.RunReport{}
+	}
+	return encode(w, out)
+}
+
+func newReport(r *eval.Report) *jsonReport {
 	c := &r.Config
 	out := jsonReport{
 		SchemaVersion: SchemaVersion, Version: c.Version, Invocation: c.Invocation,
@@ -157,10 +181,10 @@ func writeJSON(w io.Writer, r *eval.Report) error {
 	if across := r.Across(); across != nil {
 		out.Across = &jsonAcrossScenarios{len(r.Groups), across}
 	}
-	return encode(w, out)
+	return &out
 }
 
-// encode writes v as JSON for programs and readers.
+// encode writes v as indented JSON.
 func encode(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

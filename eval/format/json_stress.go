@@ -6,47 +6,50 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// A jsonStress is the whole of a comparison with --stress: the result of every policy under every truth.
+// A jsonStress is a complete comparison with --stress: the result of every policy under every
+// truth.
 type jsonStress struct {
 	// Version of this schema.
 	SchemaVersion int `json:"schema_version"`
-	// The program that made it.
+	// Version of the program that made it.
 	Version string `json:"version"`
-	// Command that repeats the whole.
+	// Command that repeats the whole comparison.
 	Invocation string `json:"invocation"`
-	// In the order of the comparison, on-demand and the baseline among them.
+	// The policies in the order of the comparison, including on-demand and the baseline.
 	Policies []string `json:"policies"`
 	// The policy that gates compare with.
 	Baseline string `json:"baseline"`
 	// Seeds of the weather, the same under every truth.
 	Seeds []uint64 `json:"seeds"`
-	// Traces used.
+	// Traces that were used.
 	Traces []jsonTrace `json:"traces"`
-	// Runs under all truths, missing ones included.
+	// Number of runs under all truths, including missing ones.
 	RunCount int `json:"run_count"`
-	// Runs that failed.
+	// Number of runs that failed.
 	MissingCount int `json:"missing_count"`
-	// Runs that ended, failed ones included.
+	// Number of finished runs, including failed ones.
 	RunsDone int `json:"runs_done"`
-	// It was stopped: truths are those that it came to, and the last may lack runs.
+	// Whether the comparison was stopped. truths then contains those that were started, and the
+	// last one may lack runs.
 	Incomplete bool `json:"incomplete"`
-	// No run is missing, no gate failed under any truth, and it was not stopped.
+	// Whether no run is missing, no gate failed under any truth, and the comparison was not
+	// stopped.
 	Passed bool `json:"passed"`
-	// The truths, the model as it is first.
+	// The truths; the first is the unchanged market model.
 	Truths []jsonTruth `json:"truths"`
 	// A result for each truth, gate and policy.
 	Gates []jsonStressGate `json:"gates"`
-	// A table of each scenario.
+	// A result for each scenario.
 	Scenarios []jsonStressScenario `json:"scenarios"`
-	// What a reader must know, in sentences.
+	// Remarks that readers must know, in sentences.
 	Notes []string `json:"notes"`
 }
 
-// A jsonTruth is what the weather is drawn under.
+// A jsonTruth is a market model that the weather is drawn from.
 type jsonTruth struct {
-	// Its name, as --truth takes it.
+	// Its name, as passed to --truth.
 	Truth string `json:"truth"`
-	// What it changes; empty for the model as it is.
+	// What it changes; empty for the unchanged market model.
 	About string `json:"about"`
 }
 
@@ -56,16 +59,16 @@ type jsonStressGate struct {
 	jsonGate
 }
 
-// A jsonStressScenario is the table of one scenario.
+// A jsonStressScenario is the result of one scenario.
 type jsonStressScenario struct {
-	// Name or path as given.
+	// Name or path of the scenario, as passed.
 	Scenario string `json:"scenario"`
-	// Best first: what saves most under the truth that is worst for it. One that does not keep the
-	// manifests is behind those that do.
+	// Best first: the policy with the highest savings under the truth that is worst for it.
+	// Policies that violate the manifests come after those that comply.
 	Policies []eval.StressRow `json:"policies"`
 }
 
-// writeJSON writes the stress as docs/reference-eval.md describes it.
+// writeJSON writes the comparison in the format of docs/reference-eval.md.
 func (s stress) writeJSON(w io.Writer) error {
 	r := s.Reports[0]
 	c := &r.Config

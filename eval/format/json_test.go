@@ -127,3 +127,56 @@ func walk(v any, path string, found map[string]bool) {
 		}
 	}
 }
+
+// TestPartOfJSON: JSON has the runs and the metrics that the options select, and the report keeps
+// all.
+func TestPartOfJSON(t *testing.T) {
+	r := reportOf(t, 2, nil, "spot", "static:share=0.5")
+	text := func(o Options) string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := Write(&out, r, JSON, o); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	whole := text(Options{})
+	part := text(Options{NoRuns: true, Metrics: []string{"regret", "bill_usd"}})
+	var got jsonPart
+	if err := json.Unmarshal([]byte(part), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Runs) != 0 || len(got.Groups) != len(r.Groups) {
+		t.Fatalf("%d runs, %d groups", len(got.Runs), len(got.Groups))
+	}
+	for i, g := range got.Groups {
+		for k, p := range g.Policies {
+			if len(p.Metrics) != 2 || p.Metrics["bill_usd"] == nil || p.Metrics["regret"] == nil {
+				t.Errorf("%s has the metrics %v", p.Policy, p.Metrics)
+			}
+			if len(p.Windows) == 0 || len(p.Windows) != len(r.Groups[i].Policies[k].Windows) {
+				t.Errorf("%s has %d windows", p.Policy, len(p.Windows))
+			}
+			for _, w := range p.Windows {
+				if w.Medians["bill_usd"] == nil || len(w.Medians) > 2 {
+					t.Errorf("%s has the medians %v", p.Policy, w.Medians)
+				}
+			}
+		}
+	}
+	if again := text(Options{}); again != whole || len(part) >= len(whole) {
+		t.Errorf("the report has changed: %d bytes after %d", len(again), len(whole))
+	}
+}
+
+// A jsonPart is what is checked of a part of a report.
+type jsonPart struct {
+	Runs   []any
+	Groups []struct {
+		Policies []struct {
+			Policy  string
+			Metrics map[string]any
+			Windows []struct{ Medians map[string]any }
+		}
+	}
+}

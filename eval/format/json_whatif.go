@@ -1,44 +1,51 @@
 package format
 
-import "github.com/spotter-dev/spotter/eval"
+import (
+	"reflect"
 
-// A jsonWhatIf is the whole output of `spotter whatif`.
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// A jsonWhatIf is the complete output of `spotter whatif`.
 type jsonWhatIf struct {
 	Scenario string `json:"scenario"`
-	// How many windows of the trace were run.
+	// Number of windows of the trace that were run.
 	Windows int      `json:"windows"`
 	Seeds   []uint64 `json:"seeds"`
-	// All runs, those of the scenario as it is included.
+	// Number of runs, including those of the unchanged scenario.
 	Runs int `json:"runs"`
-	// Of each interval: all of them share an error rate of 5%.
+	// Confidence level of each interval; all intervals share an error rate of 5%.
 	Confidence float64 `json:"confidence"`
-	// It was stopped: figures are of what was finished.
+	// Whether the command was stopped. Results then only cover the finished runs.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// The outcome in one line.
+	// The result in one line.
 	Headline string `json:"headline"`
-	// No gate failed, and chance explains what every variant changes.
+	// Whether no gate failed, and chance explains the effects of all variants.
 	Quiet bool `json:"within_noise"`
 	// The setting that is swept.
 	Sweep string `json:"sweep,omitempty"`
-	// The variant at the knee of a sweep, left out without a knee.
+	// The variant at the knee of a sweep, omitted if there is no knee.
 	Knee string        `json:"knee,omitempty"`
 	AsIs jsonWhatIfRow `json:"as_is"`
-	// In the order of the call.
+	// The variants in the order of the command.
 	Variants []jsonWhatIfRow `json:"variants"`
-	// A result for each gate and variant, which is the policy of the gate.
+	// A result for each gate and variant. The variant is the policy of the gate.
 	Gates []jsonGate `json:"gates,omitempty"`
-	// The program that ran it.
+	// Version of the program.
 	Version string `json:"version,omitempty"`
-	// Command that repeats it.
+	// Command that repeats the analysis.
 	Invocation string `json:"invocation,omitempty"`
 }
 
-// A jsonWhatIfRow is the result of the scenario as it is, or of one variant.
+// A jsonWhatIfRow is the result of the unchanged scenario, or of one variant.
 type jsonWhatIfRow struct {
 	*eval.WhatIfRow
-	// What it does, in a sentence.
+	// The effect of the variant, in a sentence.
 	Words string `json:"words,omitempty"`
 }
+
+// WhatIfType is the type of [WhatIf], of which JSON Schema can be made.
+func WhatIfType() reflect.Type { return reflect.TypeFor[jsonWhatIf]() }
 
 // WhatIf returns r as it is written in JSON and YAML.
 func WhatIf(r *eval.WhatIf) any {

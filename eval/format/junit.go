@@ -9,16 +9,15 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A junitSuites is the root of a JUnit report, as CI servers read it: the
-// elements and attributes that all of them know, and no times, since equal
-// runs give equal files.
+// A junitSuites is the root of a JUnit report. It only has elements and attributes that all CI
+// servers support, and no times, so that equal runs have equal files.
 type junitSuites struct {
 	XMLName xml.Name `xml:"testsuites"`
 	junitCounts
 	Suites []junitSuite `xml:"testsuite"`
 }
 
-// junitCounts are the tests of a suite, or of all, by their result.
+// junitCounts counts the tests of a suite, or of all suites, by result.
 type junitCounts struct {
 	Name     string `xml:"name,attr"`
 	Tests    int    `xml:"tests,attr"`
@@ -30,7 +29,7 @@ type junitCounts struct {
 type junitSuite struct {
 	junitCounts
 
-	// Properties say what the runs were on.
+	// Properties describe the traces.
 	Properties []junitProperty `xml:"properties>property"`
 	Cases      []junitCase     `xml:"testcase"`
 }
@@ -54,16 +53,15 @@ type junitMessage struct {
 	Text    string `xml:",chardata"`
 }
 
-// message puts a text of one or more lines into an element: the first line is
-// what lists show.
+// message converts a text of one or more lines to an element. Lists show its first line.
 func message(text string) *junitMessage {
 	return &junitMessage{firstLine(text), text}
 }
 
-// writeJUnit writes the report as JUnit XML: a test for each gate, policy and
-// scenario, for the runs of each policy in each scenario, for what is said of a
-// policy across several of them, and for each change against the other side. What could not be estimated is a skipped test, which is what
-// JUnit has between a pass and a failure; a gate without a value is an error.
+// writeJUnit writes the report as JUnit XML. There is a test for each gate, policy and scenario;
+// for the runs of each policy in each scenario; for the results of each policy across scenarios;
+// and for each change relative to the other side. What could not be estimated is a skipped test,
+// which is JUnit's only state between a pass and a failure. A gate without a value is an error.
 func writeJUnit(w io.Writer, r *eval.Report) error {
 	out := junitSuites{junitCounts: junitCounts{Name: "spotter eval"}}
 	var properties []junitProperty
@@ -97,7 +95,7 @@ func writeJUnit(w io.Writer, r *eval.Report) error {
 	return err
 }
 
-// count adds a test.
+// count counts a test.
 func (s *junitCounts) count(c *junitCase) {
 	s.Tests++
 	switch {
@@ -128,7 +126,7 @@ func junitGates(r *eval.Report) []junitCase {
 	return out
 }
 
-// junitRuns has a test per scenario and policy, with the worst run of each.
+// junitRuns returns a test per scenario and policy, with its worst run.
 func junitRuns(r *eval.Report) []junitCase {
 	var out []junitCase
 	if r.Stopped {
@@ -163,7 +161,7 @@ func junitRuns(r *eval.Report) []junitCase {
 	return out
 }
 
-// junitAcross has a test per policy, which none fails.
+// junitAcross returns a test per policy, which always passes.
 func junitAcross(r *eval.Report) []junitCase {
 	var out []junitCase
 	for i, line := range acrossLines(r) {
@@ -194,7 +192,7 @@ func junitComparison(r *eval.Report) []junitCase {
 	return out
 }
 
-// junitEstimates are the warnings.
+// junitEstimates returns a skipped test for each warning.
 func junitEstimates(r *eval.Report) []junitCase {
 	var out []junitCase
 	for _, text := range Warnings(r) {

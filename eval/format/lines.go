@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// worstLines name the worst run of every policy of g.
+// worstLines describes the worst run of every policy of g.
 func worstLines(r *eval.Report, g *eval.Group) []string {
 	var lines []string
 	for i := range g.Policies {
@@ -31,8 +31,8 @@ func worstLines(r *eval.Report, g *eval.Group) []string {
 	return lines
 }
 
-// outageLines say in how many runs each policy of g had outages. Where there was
-// none it says how rare they may still be.
+// outageLines describes in how many runs each policy of g had outages. If it had no outage, the
+// line has an upper bound of their frequency.
 func outageLines(r *eval.Report, g *eval.Group) []string {
 	var lines []string
 	for i := range g.Policies {
@@ -52,7 +52,8 @@ func outageLines(r *eval.Report, g *eval.Group) []string {
 	return lines
 }
 
-// occurrenceWords say how often something happened, or how rare it may still be.
+// occurrenceWords describes how often an event occurred, with an upper bound of its frequency if it
+// did not.
 func occurrenceWords(o eval.Occurrence) string {
 	s := fmt.Sprintf("%s of %s", figures.Integer(o.Count), figures.Count(o.Of, "run"))
 	if o.Count == 0 {
@@ -61,10 +62,10 @@ func occurrenceWords(o eval.Occurrence) string {
 	return s
 }
 
-// failedShown is how many missing runs are named.
+// failedShown is the number of missing runs that are listed.
 const failedShown = 5
 
-// missingLines name the runs that failed, the first ones with their error.
+// missingLines lists the runs that failed, the first of them with their errors.
 func missingLines(r *eval.Report) []string {
 	var lines []string
 	for i := range r.Runs {
@@ -79,7 +80,7 @@ func missingLines(r *eval.Report) []string {
 	return lines
 }
 
-// gateReason says why there is no value of low or high; empty where there is one.
+// gateReason returns the reason why low or high has no value, empty if it has one.
 func gateReason(r *eval.Report, g *eval.GateResult) string {
 	if g.Need == 0 {
 		return ""
@@ -87,8 +88,8 @@ func gateReason(r *eval.Report, g *eval.GateResult) string {
 	return NeedWords(g.Need, g.Over) + " for " + levelWords(r.Level)
 }
 
-// gateLine puts the result of a gate into words. One that failed has what its worst run
-// suffered, and the command that repeats it.
+// gateLine describes the result of a gate. For a failed gate, it adds the outages of the worst run
+// and the command that repeats it.
 func gateLine(r *eval.Report, g *eval.GateResult) string {
 	line := gateWords(r, g)
 	if g.Pass {
@@ -103,7 +104,8 @@ func gateLine(r *eval.Report, g *eval.GateResult) string {
 	return line
 }
 
-// gateWords say whether a gate holds, what was found, and how far off that is.
+// gateWords describes whether a gate passed, the measured value, and the distance to the required
+// one.
 func gateWords(r *eval.Report, g *eval.GateResult) string {
 	mark, actual := "✗", "no value"
 	if g.Pass {
@@ -132,7 +134,7 @@ func gateWords(r *eval.Report, g *eval.GateResult) string {
 	return line
 }
 
-// gatesByResult splits the lines of the gates.
+// gatesByResult returns the lines of the gates that failed and of those that passed.
 func gatesByResult(r *eval.Report) (failed, passed []string) {
 	for i := range r.Gates {
 		if line := gateLine(r, &r.Gates[i]); r.Gates[i].Pass {
@@ -144,15 +146,14 @@ func gatesByResult(r *eval.Report) (failed, passed []string) {
 	return failed, passed
 }
 
-// FailedGates says of each gate that failed which one it is, for which policy, by how
-// much, and by which command the worst of its runs is seen.
+// FailedGates describes each failed gate: the policy, by how much the gate failed, and the command
+// that repeats the worst run.
 func FailedGates(r *eval.Report) []string {
 	failed, _ := gatesByResult(r)
 	return failed
 }
 
-// furthestRun returns the run that is furthest to the wrong side of a gate, below 0 if
-// none has a value.
+// furthestRun returns the run that misses a gate the most. It is negative if no run has a value.
 func furthestRun(r *eval.Report, g *eval.GateResult) int {
 	of := g.Gate
 	if of.Statistic = eval.Max; strings.HasPrefix(of.Op, ">") {
@@ -167,8 +168,8 @@ func furthestRun(r *eval.Report, g *eval.GateResult) int {
 	return -1
 }
 
-// judged is the gate of g as it holds for the policy, and among several
-// scenarios for the one, that g is the result of.
+// judged returns the gate with the policy of g and, if there are several scenarios, the scenario of
+// g.
 func judged(r *eval.Report, g *eval.GateResult) eval.Gate {
 	of := g.Gate
 	of.Policy = g.Policy
@@ -178,7 +179,7 @@ func judged(r *eval.Report, g *eval.GateResult) eval.Gate {
 	return of
 }
 
-// outageWords summarises o over all of its runs, with the longest incident.
+// outageWords summarizes o over all its runs, with the longest incident.
 func outageWords(r *eval.Report, o *eval.OutageReport) string {
 	text := "in all runs " + o.String()
 	if o.LongestRun >= 0 {
@@ -187,7 +188,7 @@ func outageWords(r *eval.Report, o *eval.OutageReport) string {
 	return text
 }
 
-// gateOutage says which outages the run has that a gate on outages fails by.
+// gateOutage describes the outages of the run that a gate on outages fails for.
 func gateOutage(r *eval.Report, g *eval.GateResult) string {
 	res := r.Runs[g.Run].Result
 	if !strings.HasPrefix(g.Gate.Metric, "outage_") || res == nil || res.Incidents == 0 {

@@ -10,16 +10,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// MarkdownMax is the greatest size of a report in Markdown, in bytes. GitHub
-// takes 65,536 characters for a comment; what is left is for who posts it.
+// MarkdownMax is the maximum size of a report in Markdown, in bytes. GitHub accepts 65,536
+// characters in a comment; the rest is reserved for the program that posts it.
 const MarkdownMax = 64<<10 - 1<<10
 
-// CommentQuiet is the first line of a comment without news. Such a comment may update an older one
-// but is not worth a new one.
+// CommentQuiet is the first line of a comment without news. Such a comment may replace an older
+// one, but does not justify a new one.
 const CommentQuiet = "<!-- spotter: nothing new -->"
 
-// Markdown writes a as GitHub's Markdown, with the details. It is at most [MarkdownMax] long: what
-// does not fit is left out, least important first, and a line says so.
+// Markdown writes a as GitHub Markdown, including the details. The output has at most [MarkdownMax]
+// bytes: the least important parts are omitted if necessary, and a line reports the omission.
 func (a *Answer) Markdown(w io.Writer) error {
 	head := "# " + escape(a.About) + "\n"
 	for _, v := range a.Verdicts {
@@ -29,8 +29,8 @@ func (a *Answer) Markdown(w io.Writer) error {
 	return err
 }
 
-// Comment writes a for reviewers of a change: the title, what they should check, and below that,
-// folded, everything else. It is at most [MarkdownMax] long.
+// Comment writes a for reviewers of a change: the title, what they should check, and all other
+// parts collapsed below. The output has at most [MarkdownMax] bytes.
 func (a *Answer) Comment(w io.Writer) error {
 	head := "### " + escape(a.Review.Title.String()) + "\n"
 	if a.Review.Quiet {
@@ -45,11 +45,11 @@ func (a *Answer) Comment(w io.Writer) error {
 	return err
 }
 
-// failedFirst is how many gates that failed go before all tables. With many
-// scenarios one gate fails many times.
+// failedFirst is the number of failed gates that are listed before the tables. With many scenarios,
+// one gate may fail many times.
 const failedFirst = 50
 
-// sections are all parts of a below its verdict, in the order of reading.
+// sections returns all parts of a below its verdict, in reading order.
 func (a *Answer) sections() []Section {
 	first := a.Failed[:min(len(a.Failed), failedFirst)]
 	out := []Section{
@@ -62,19 +62,19 @@ func (a *Answer) sections() []Section {
 	return append(out, a.Details...)
 }
 
-// A block is a section in Markdown that can lose rows. What is left out first has the greatest rank.
+// A block is a section in Markdown whose rows can be omitted. Blocks with the highest rank are
+// omitted first.
 type block struct {
 	title, head string
 	rows        []string
 	rank        int
 
-	// what the rows are, in the plural, for the line that says how many of them
-	// were left out.
+	// what is the plural noun for the rows, for the line that reports how many were omitted.
 	what string
 }
 
-// blocks makes blocks of sections, with headings of a level, or bold. Tables of each of several
-// scenarios have all their columns only where wide.
+// blocks converts sections to blocks. level is the prefix of headings: a heading level, or ** for
+// bold text. Tables of one of several scenarios only have all their columns if wide is true.
 func blocks(all []Section, level string, wide bool) (out []block) {
 	for i := range all {
 		s := &all[i]
@@ -106,7 +106,7 @@ func blocks(all []Section, level string, wide bool) (out []block) {
 	return out
 }
 
-// table makes the rows of a block those of t.
+// table sets the rows of k to those of t.
 func (k *block) table(t *Grid) {
 	line := func(cells []string) string {
 		for i := range cells {
@@ -129,8 +129,8 @@ func (k *block) table(t *Grid) {
 	}
 }
 
-// fitted joins head and sections to at most size bytes. Where they are longer, the tables of each of
-// several scenarios lose their wide columns before anything else is left out.
+// fitted joins head and sections to at most size bytes. If they are longer, it first removes the
+// wide columns of tables of one of several scenarios.
 func fitted(head string, sections []Section, level string, size int) string {
 	all, length := blocks(sections, level, true), len(head)
 	for i := range all {
@@ -142,9 +142,9 @@ func fitted(head string, sections []Section, level string, size int) string {
 	return cutToFit(head, all, size)
 }
 
-// cutToFit joins head and blocks to at most size bytes. Of the blocks with the greatest rank the last
-// loses its last rows first. What failed and how to repeat the worst run is cut only where that alone
-// is too long, and then each list keeps its part of the room.
+// cutToFit joins head and blocks to at most size bytes. It removes rows from the end, first of the
+// last block with the highest rank. Failures and the commands that repeat the worst runs are only
+// cut if nothing else remains; the lists then share the remaining space.
 func cutToFit(head string, blocks []block, size int) string {
 	const note = "\n*%d parts about single scenarios left out to fit; the other formats have all.*\n"
 	total, gone, texts, of := len(head), 0, make([]string, len(blocks)), [rankMore + 1]int{}
@@ -160,7 +160,7 @@ func cutToFit(head string, blocks []block, size int) string {
 	}
 	size -= len(note) + len(fmt.Sprint(len(blocks)))
 	for rank := rankMore; rank >= rankWhy; rank-- {
-		room := size - total // of what stays, shared by the blocks of a rank
+		room := size - total // for what remains, shared by the blocks of a rank
 		for i := range blocks {
 			if blocks[i].rank == rank {
 				room += len(texts[i])
@@ -189,8 +189,7 @@ func cutToFit(head string, blocks []block, size int) string {
 	return out
 }
 
-// text returns the block with its first n rows, and with how many were left
-// out.
+// text returns the block with its first n rows, and the number of omitted rows.
 func (k *block) text(n int) string {
 	if len(k.rows) == 0 {
 		return ""
@@ -205,8 +204,8 @@ func (k *block) text(n int) string {
 	return k.title + k.head + strings.Join(k.rows[:n], "") + left
 }
 
-// shortened returns as much of the block as fits into size bytes. It may be
-// longer where not even the line that says what is missing fits.
+// shortened returns as many rows of the block as fit into size bytes. The result may be longer if
+// even the line about omitted rows does not fit.
 func (k *block) shortened(size int) string {
 	n := len(k.rows)
 	for n > 0 && len(k.text(n)) > size {
@@ -215,8 +214,7 @@ func (k *block) shortened(size int) string {
 	return k.text(n)
 }
 
-// markdownItem returns item k of a list; a command after a line break becomes
-// code.
+// markdownItem formats item k of a list. A command after a line break is formatted as code.
 func markdownItem(k int, item string, numbered bool) string {
 	mark := "- "
 	if numbered {
@@ -229,7 +227,7 @@ func markdownItem(k int, item string, numbered bool) string {
 	return mark + escape(first) + "\n"
 }
 
-// code returns s as code, between more backticks than it has in a row.
+// code formats s as code, with a fence of more backticks than s contains in a row.
 func code(s string) string {
 	s = figures.Plain(s)
 	fence := "`"
@@ -242,16 +240,17 @@ func code(s string) string {
 	return fence + s + fence
 }
 
-// markup are the characters that format text, and cut the sequences that GitHub and GitLab turn into links to people,
-// issues and pages: a comment inside, which is not shown, leaves them as text.
+// markup escapes characters that format text. backtick and cut match text that escape changes:
+// backticks, and the sequences that GitHub and GitLab turn into links to people, issues and pages.
+// An invisible comment within such a sequence keeps it as text.
 var (
 	markup = strings.NewReplacer("\n", " ", `\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "~", `\~`, "](", `\](`,
 		"<", "&lt;", "&", "&amp;")
-	backtick = regexp.MustCompile("`[▁-█]+`|`") // bars are meant as code
+	backtick = regexp.MustCompile("`[▁-█]+`|`") // bar characters are intentional code
 	cut      = regexp.MustCompile(`(^|\W)@\w|#\d|://|(?i)\bwww\.|\bGH-\d`)
 )
 
-// escape keeps s from being read as markup.
+// escape escapes s, so that it is not interpreted as markup.
 func escape(s string) string {
 	s = markup.Replace(figures.Plain(strings.ReplaceAll(s, "\n", " ")))
 	s = backtick.ReplaceAllStringFunc(s, func(code string) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// billNote says what bills are of.
+// billNote describes what bills include.
 func billNote(c *eval.Config) string {
 	of := "nodes"
 	for i := range c.Cases {
@@ -22,7 +22,7 @@ func billNote(c *eval.Config) string {
 	return "Bills are of " + of + "; data transfer between zones is in none."
 }
 
-// Notes are the sentences below the tables, in plain words.
+// Notes returns the remarks below the tables, in sentences.
 func Notes(r *eval.Report) []string {
 	notes := append(traceNotes(r), truthNotes(&r.Config)...)
 	notes = append(notes,
@@ -52,7 +52,7 @@ func Notes(r *eval.Report) []string {
 	return append(append(notes, scenarioNotes(&r.Config)...), unschedulableNotes(r)...)
 }
 
-// unschedulableNotes say which pods fit no node that can be bought, each once.
+// unschedulableNotes lists the pods that fit no available node, each once.
 func unschedulableNotes(r *eval.Report) (notes []string) {
 	for i := range r.Runs {
 		if r.Runs[i].Err != nil || r.Runs[i].Result == nil {
@@ -67,7 +67,7 @@ func unschedulableNotes(r *eval.Report) (notes []string) {
 	return notes
 }
 
-// savedNote says what savings are.
+// savedNote explains savings.
 func savedNote(c *eval.Config) string {
 	if c.Today != nil {
 		return "Figures are medians over the runs of a scenario, a month has 730 hours, and saved is how far a bill is below " + c.Today.Name + ", outages not deducted."
@@ -75,8 +75,8 @@ func savedNote(c *eval.Config) string {
 	return "Figures are medians over the runs of a scenario. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost."
 }
 
-// traceNotes say of each trace what it is, and whether its prices and reclaims are
-// recorded. Every output carries them.
+// traceNotes describes each trace, and whether its prices and reclaims are recorded. Every format
+// contains these notes.
 func traceNotes(r *eval.Report) []string {
 	var notes []string
 	for i := range r.Traces {
@@ -91,7 +91,7 @@ func traceNotes(r *eval.Report) []string {
 	return notes
 }
 
-// partRead says how much was read of a trace that was not read whole.
+// partRead describes how many bytes of a trace were read, unless it was read completely.
 func partRead(t *scenarios.TraceInfo) string {
 	if t.Traffic == nil || t.Traffic.Read == t.Traffic.Stored {
 		return ""
@@ -99,8 +99,8 @@ func partRead(t *scenarios.TraceInfo) string {
 	return fmt.Sprintf(" Read: %d of %d bytes.", t.Traffic.Read, t.Traffic.Stored)
 }
 
-// reclaims says where reclaims come from in the cases that use trace t: a
-// trace may have recorded the availability of some markets only.
+// reclaims describes the source of reclaims in the cases that use trace t. A trace may contain the
+// availability of some markets only.
 func reclaims(r *eval.Report, t *scenarios.TraceInfo) string {
 	said := "modelled"
 	for i := range r.Config.Cases {
@@ -111,7 +111,7 @@ func reclaims(r *eval.Report, t *scenarios.TraceInfo) string {
 	return said
 }
 
-// scenarioNotes are what was left out of the scenarios of c, each once.
+// scenarioNotes lists what was omitted from the scenarios of c, each once.
 func scenarioNotes(c *eval.Config) (notes []string) {
 	for i := range c.Cases {
 		for _, w := range c.Cases[i].Bound.Warnings {
@@ -124,8 +124,7 @@ func scenarioNotes(c *eval.Config) (notes []string) {
 	return notes
 }
 
-// truthNotes say under which truths the scenarios of c are, nothing for the model as it
-// is.
+// truthNotes describes the truths of the scenarios of c, except the unchanged market model.
 func truthNotes(c *eval.Config) (notes []string) {
 	for i := range c.Cases {
 		t := c.Cases[i].Bound.Truth

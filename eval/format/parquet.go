@@ -11,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/eval/tabular"
 )
 
-// The keys of what a Parquet file says of itself: what the JSON has at its top, and
-// unit and definition of each metric.
+// The keys of a Parquet file's metadata: the top-level keys of the JSON, and the unit and
+// definition of each metric.
 const (
 	keySchemaVersion = "spotter.schema_version"
 	keyVersion       = "spotter.version"
@@ -22,15 +22,15 @@ const (
 	keyTraces        = "spotter.traces"
 )
 
-// A parquetMetric says in a file what a column is.
+// A parquetMetric describes a column in a file's metadata.
 type parquetMetric struct {
 	Name  string `json:"name"`
 	Unit  string `json:"unit"`
 	About string `json:"about"`
 }
 
-// writeParquet writes a row for each run that was done of all reports, which have one
-// configuration. Equal reports give equal bytes.
+// writeParquet writes a row for each finished run of all reports, which must have the same
+// configuration. Equal reports result in equal bytes.
 func writeParquet(w io.Writer, reports ...*eval.Report) error {
 	options, err := parquetHead(reports[0])
 	if err != nil {
@@ -39,7 +39,7 @@ func writeParquet(w io.Writer, reports ...*eval.Report) error {
 	return tabular.WriteParquet(w, runColumns(), reportedRuns(reports...), options...)
 }
 
-// parquetHead is what a file says of all of its runs.
+// parquetHead returns the metadata of a file.
 func parquetHead(r *eval.Report) ([]parquet.WriterOption, error) {
 	options := []parquet.WriterOption{
 		parquet.KeyValueMetadata(keySchemaVersion, strconv.Itoa(SchemaVersion)), parquet.KeyValueMetadata(keyVersion,

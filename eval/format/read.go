@@ -10,11 +10,10 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// ErrSchema is wrapped by the error of [ReadRuns] for a report whose keys mean
-// something else than those that this build reads.
+// ErrSchema is wrapped by the error of [ReadRuns] for a report with a different schema version.
 var ErrSchema = errors.New("another schema_version")
 
-// A readReport is the part of a report that is read.
+// A readReport contains the keys of a report that are read.
 type readReport struct {
 	SchemaVersion *int   `json:"schema_version"`
 	Version       string `json:"version"`
@@ -26,12 +25,12 @@ type readReport struct {
 	Cases []eval.CaseReport `json:"cases"`
 	Runs  []eval.RunReport  `json:"runs"`
 
-	// CaseOf is which of Cases each run is of, where a file has several of one window, each under
-	// another truth; else nil.
+	// CaseOf maps each run to an index of Cases, if a file contains several cases of the same
+	// window under different truths; else nil.
 	CaseOf []int `json:"case_of"`
 }
 
-// caseOf returns the case of run i, nil without it.
+// caseOf returns the case of run i, nil if it is missing.
 func (in *readReport) caseOf(i int) *eval.CaseReport {
 	if i < len(in.CaseOf) && in.CaseOf[i] >= 0 && in.CaseOf[i] < len(in.Cases) {
 		return &in.Cases[in.CaseOf[i]]
@@ -39,7 +38,7 @@ func (in *readReport) caseOf(i int) *eval.CaseReport {
 	return eval.CaseOf(in.Cases, in.Runs[i].Scenario, in.Runs[i].Window)
 }
 
-// decode reads a report that was written as JSON or Parquet.
+// decode reads a JSON or Parquet report.
 func decode(r io.Reader) (*readReport, error) {
 	r, err := jsonOf(r)
 	if err != nil {
@@ -48,7 +47,7 @@ func decode(r io.Reader) (*readReport, error) {
 	in := &readReport{}
 	err = json.NewDecoder(r).Decode(in)
 	switch v := in.SchemaVersion; {
-	case v != nil && *v != SchemaVersion: // the cause of every other fault
+	case v != nil && *v != SchemaVersion: // it may be the cause of any other error
 		return nil, fmt.Errorf("reading a report: %w: that of spotter %s is %d, and this one reads %d", ErrSchema,
 			cmp.Or(in.Version, "unknown"), *v, SchemaVersion)
 	case err != nil:
@@ -59,8 +58,7 @@ func decode(r io.Reader) (*readReport, error) {
 	return in, nil
 }
 
-// ReadRuns reads the runs of a report that was written as JSON, by this build or
-// another one.
+// ReadRuns reads the runs of a JSON or Parquet report, which may be from another version.
 func ReadRuns(r io.Reader) ([]eval.OtherRun, error) {
 	in, err := ReadReport(r)
 	if err != nil {
@@ -69,7 +67,7 @@ func ReadRuns(r io.Reader) ([]eval.OtherRun, error) {
 	return in.Runs, nil
 }
 
-// ReadReport reads a report that was written as JSON or Parquet, by this build or another one.
+// ReadReport reads a JSON or Parquet report, which may be from another version.
 func ReadReport(r io.Reader) (*eval.Recorded, error) {
 	in, err := decode(r)
 	if err != nil {
@@ -88,20 +86,19 @@ func ReadReport(r io.Reader) (*eval.Recorded, error) {
 	return out, nil
 }
 
-// A ResultRun is one run of a report, with its window.
+// A ResultRun is one run of a report, with its case.
 type ResultRun struct {
 	eval.RunReport
 	Case *eval.CaseReport
 }
 
-// Results are the runs of a report, in its order, and the policy that the others are
-// compared with.
+// Results are the runs of a report, in order, and its baseline.
 type Results struct {
 	Baseline string
 	Runs     []ResultRun
 }
 
-// ReadResults reads a report that was written as JSON or Parquet, by this build or another one.
+// ReadResults reads a JSON or Parquet report, which may be from another version.
 func ReadResults(r io.Reader) (*Results, error) {
 	in, err := decode(r)
 	if err != nil {

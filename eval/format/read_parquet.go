@@ -15,11 +15,10 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// parquetMagic is how a Parquet file starts. No JSON does.
+// parquetMagic is the start of a Parquet file. JSON cannot start with it.
 const parquetMagic = "PAR1"
 
-// jsonOf returns a report as JSON: as it is, or of the rows of a Parquet file what the
-// JSON has of them, so that there is one reader of both.
+// jsonOf returns a report as JSON. It converts Parquet, so that one decoder reads both.
 func jsonOf(r io.Reader) (io.Reader, error) {
 	b := bufio.NewReader(r)
 	if head, err := b.Peek(len(parquetMagic)); err != nil || string(head) != parquetMagic {
@@ -36,7 +35,7 @@ func jsonOf(r io.Reader) (io.Reader, error) {
 	return bytes.NewReader(text), nil
 }
 
-// parquetAsJSON returns the JSON of a file of runs.
+// parquetAsJSON converts a Parquet file of runs to JSON.
 func parquetAsJSON(data []byte) (text []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the decoder panics on some damaged files
@@ -63,8 +62,8 @@ func parquetAsJSON(data []byte) (text []byte, err error) {
 		"cases": cases, "runs": runs, "case_of": of})
 }
 
-// runsOf splits rows into runs and the windows that they are of, one for each truth, each in order; of
-// has the place of each run's.
+// runsOf splits rows into runs and their cases, one for each window and truth, each in order. of
+// maps each run to the index of its case.
 func runsOf(rows []any) (runs, cases []map[string]any, of []int) {
 	type window struct{ scenario, number, truth any }
 	seen := map[window]int{}
@@ -83,7 +82,7 @@ func runsOf(rows []any) (runs, cases []map[string]any, of []int) {
 		w := window{row["scenario"], row["window"], row["truth"]}
 		if _, known := seen[w]; !known {
 			seen[w] = len(cases)
-			k := maps.Clone(row) // its other keys are not those of a case
+			k := maps.Clone(row) // the other keys are not keys of a case
 			delete(k, "warnings")
 			cases = append(cases, k)
 		}
@@ -92,7 +91,7 @@ func runsOf(rows []any) (runs, cases []map[string]any, of []int) {
 	return runs, cases, of
 }
 
-// asJSON makes the values of a row what JSON has in their place.
+// asJSON converts the values of a row to those of the JSON format.
 func asJSON(row map[string]any) {
 	for key, v := range row {
 		switch x := v.(type) {

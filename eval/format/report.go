@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// AnswerOf makes an answer of a comparison of policies.
+// AnswerOf returns the answer to a comparison of policies.
 func AnswerOf(r *eval.Report) *Answer {
 	a := &Answer{
 		Verdicts: []Verdict{verdictOf(r)}, About: Title(r), Failed: FailedGates(r), Warnings: warningsOf(r), Next: nextStep(r),
@@ -34,7 +34,8 @@ func AnswerOf(r *eval.Report) *Answer {
 	return a
 }
 
-// legendOf returns a legend with the outages that come from no PodDisruptionBudget, where any do.
+// legendOf returns a legend, with a sentence about outages from workloads without a
+// PodDisruptionBudget if there are any.
 func legendOf(r *eval.Report, legend string) []string {
 	if moved := withoutPDB(r); moved != "" {
 		return []string{legend, moved}
@@ -42,13 +43,14 @@ func legendOf(r *eval.Report, legend string) []string {
 	return []string{legend}
 }
 
-// policyTable returns the table of one scenario with the policies that save most marked.
+// policyTable returns the table of one scenario. The policies with the highest savings are marked.
 func policyTable(r *eval.Report, g *eval.Group) Grid {
 	first := r.First(g)
 	return gridOf(columns, rowsOf(r, g), func(p int) bool { return slices.Contains(first, p) })
 }
 
-// scenarioTable has for each scenario which policy is first, what it saves and what the oracle does.
+// scenarioTable returns the first policy of each scenario with its savings, and the savings of the
+// oracle.
 func scenarioTable(r *eval.Report) Grid {
 	metric, _ := r.Config.Savings()
 	t := Grid{Headings: Headings("SCENARIO", "FIRST", "SAVED %", "AT MOST %")}
@@ -70,8 +72,8 @@ func scenarioTable(r *eval.Report) Grid {
 	return t
 }
 
-// savedTable has what every policy saves in every scenario, with the distance to the best of the row
-// in brackets, the most outage minutes of a run and the most of one from Spot.
+// savedTable returns for each scenario and policy the savings, the distance to the best policy of
+// the row in brackets, and the maximum outage minutes of a run, in total and from Spot.
 func savedTable(r *eval.Report) Grid {
 	t := Grid{Headings: Headings(append([]string{"SAVED % (BEHIND), OUTAGE MIN (SPOT)"}, r.Config.Policies...)...)}
 	for i := range r.Groups {
@@ -110,7 +112,7 @@ func savedCell(r *eval.Report, g *eval.Group, p int) string {
 	return text
 }
 
-// sections are the parts of a report below its answer, in the order of reading.
+// sections returns the parts of a report below its answer, in reading order.
 func sections(r *eval.Report) []Section {
 	_, passed := gatesByResult(r)
 	out := append(comparisonSections(r.Comparison), Section{Heading: "Counted as failed", Items: failureWarnings(r)},
@@ -135,7 +137,8 @@ func sections(r *eval.Report) []Section {
 		Section{Heading: "Configuration", Items: Settings(r), rank: rankNote})
 }
 
-// groupSections are the tables of one scenario. Of the only one the answer has the first.
+// groupSections returns the tables of one scenario. If it is the only scenario, its policy table is
+// part of the answer and omitted here.
 func groupSections(r *eval.Report, g *eval.Group) (out []Section) {
 	rank := rankFound
 	if len(r.Groups) > 1 {
@@ -148,8 +151,8 @@ func groupSections(r *eval.Report, g *eval.Group) (out []Section) {
 	return append(out, Section{About: OracleLine(r, g), What: "sentences", rank: rank})
 }
 
-// warningsOf are what to know before relying on a verdict, the gravest first, but for what the verdict
-// counts and what is said of gates that failed.
+// warningsOf returns the caveats of the verdict, the most serious first. It omits what the verdict
+// and the failed gates report.
 func warningsOf(r *eval.Report) (lines []string) {
 	if c := r.Comparison; c != nil {
 		for _, line := range (comparison{c}).losses() {
@@ -159,7 +162,7 @@ func warningsOf(r *eval.Report) (lines []string) {
 	return slices.Concat(lines, estimateWarnings(r), Violations(r))
 }
 
-// verdictOf summarises in one sentence the findings and the results of the gates.
+// verdictOf summarizes the findings and the results of the gates in one sentence.
 func verdictOf(r *eval.Report) Verdict {
 	v := Verdict{toneOf(r), found(r) + "."}
 	demands := demandsOf(r)
@@ -175,7 +178,7 @@ func verdictOf(r *eval.Report) Verdict {
 	return v
 }
 
-// toneOf says whether what was demanded holds; it is plain where nothing was.
+// toneOf reports whether all demands are met; Plain if there are no demands.
 func toneOf(r *eval.Report) Tone {
 	switch c := r.Comparison; {
 	case r.ExitCode() != 0:
@@ -188,11 +191,9 @@ func toneOf(r *eval.Report) Tone {
 	return Plain
 }
 
-// demandsOf says how many runs broke, and how many gates hold.
+// demandsOf describes how many runs failed, and how many gates passed.
 func demandsOf(r *eval.Report) (parts []string) {
-	if n := r.Missing(); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s broke", figures.Integer(n), figures.Count(len(r.Runs), "run")))
-	}
+	parts = brokenRuns(r)
 	switch failed, _ := gatesByResult(r); {
 	case len(failed) > 0:
 		parts = append(parts, fmt.Sprintf("%s of %s failed", figures.Integer(len(failed)),
@@ -203,8 +204,8 @@ func demandsOf(r *eval.Report) (parts []string) {
 	return parts
 }
 
-// found names the policy that saves most, in dollars a month against the baseline, with its worst
-// outage next to the baseline's.
+// found describes the policy with the highest savings, in dollars per month relative to the
+// baseline, and its worst outage compared with that of the baseline.
 func found(r *eval.Report) string {
 	if len(r.Groups) > 1 {
 		return foundAcross(r)
@@ -241,7 +242,7 @@ func found(r *eval.Report) string {
 	return text + worstWords(&g.Policies[next], x)
 }
 
-// monthly writes what is saved a month more, or less.
+// monthly formats the additional savings per month. If less is true, it negates them.
 func monthly(s *eval.Summary, less bool) string {
 	if less {
 		return figures.Dollars(-s.Median) + " a month less"
@@ -249,7 +250,7 @@ func monthly(s *eval.Summary, less bool) string {
 	return figures.Dollars(s.Median) + " a month more"
 }
 
-// between writes the interval of [monthly], nothing without one.
+// between formats the interval of [monthly], empty if there is no interval.
 func between(s *eval.Summary, less bool) string {
 	i := s.MedianInterval
 	if i == nil {
@@ -266,8 +267,7 @@ func between(s *eval.Summary, less bool) string {
 	return text + ")"
 }
 
-// worstWords says how many outage minutes the worst run of x has, and that of the baseline, nil for
-// none.
+// worstWords describes the outage minutes of the worst runs of x and of base, which may be nil.
 func worstWords(x, base *eval.PolicyReport) string {
 	s := x.Summary("outage_minutes")
 	if s.N == 0 {
@@ -280,12 +280,12 @@ func worstWords(x, base *eval.PolicyReport) string {
 	return text + ", " + base.Policy + "'s " + figures.Whole(base.Summary("outage_minutes").Max)
 }
 
-// minutesOf writes outage minutes with their noun.
+// minutesOf formats outage minutes with their noun.
 func minutesOf(minutes float64) string {
 	return figures.Count(int64(math.Round(minutes)), "outage minute")
 }
 
-// foundAcross is what was found over several scenarios.
+// foundAcross describes the findings over several scenarios.
 func foundAcross(r *eval.Report) string {
 	x := r.FirstAcross()
 	if x == nil {
@@ -306,7 +306,7 @@ func foundAcross(r *eval.Report) string {
 	return text
 }
 
-// nextStep is the one thing to do with the result of a report.
+// nextStep returns the suggested next action after a report.
 func nextStep(r *eval.Report) Step {
 	again := r.Config.Invocation
 	if again == "" {
@@ -332,7 +332,7 @@ func nextStep(r *eval.Report) Step {
 	return Step{"read the result as a page with charts", again + " --report report.html"}
 }
 
-// seedsStep is to repeat a command with more seeds, in place of those that it has.
+// seedsStep suggests to repeat a command with more seeds, which replace its --seeds flag.
 func seedsStep(command string, seeds int) Step {
 	own := regexp.MustCompile(` --seeds(=| +)\S+`)
 	return Step{"run as many seeds as intervals need", own.ReplaceAllString(command, "") +

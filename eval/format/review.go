@@ -10,18 +10,18 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// How much of each a review has.
+// Maximum numbers of rows, gates and causes in a review.
 const (
 	reviewRowsMax   = 10
 	reviewGatesMax  = 10
 	reviewCausesMax = 3
 )
 
-// manifest is the policy that a scenario's own CapacityPools name.
+// manifest is the policy that follows the scenario's own CapacityPools.
 const manifest = "manifest"
 
-// A spendingRow is what one policy spends in one scenario. Before is nil where
-// there is nothing to compare with, and change nil without a comparison.
+// A spendingRow is the spending of one policy in one scenario. before is nil if there is nothing to
+// compare with, change is nil if the report has no comparison.
 type spendingRow struct {
 	scenario, policy        string
 	before, after, onDemand *eval.Spending
@@ -30,8 +30,8 @@ type spendingRow struct {
 
 func (x *spendingRow) name() string { return x.scenario + ", " + x.policy }
 
-// reviewOf returns what a report has for who reviews a change: what it costs, which gates hold, and
-// why.
+// reviewOf returns the part of a report for reviewers of a change: the cost, the results of gates,
+// and the reasons.
 func reviewOf(r *eval.Report) Review {
 	rows, c := spendingRows(r), r.Comparison
 	main := mainRow(r, rows)
@@ -63,8 +63,8 @@ func reviewOf(r *eval.Report) Review {
 	return v
 }
 
-// spendingRows are the policies whose results changed, or all of them if no result changed; without
-// a comparison every policy but on-demand.
+// spendingRows returns the rows of the policies whose results changed, or of all policies if no
+// result changed. Without a comparison, it returns the rows of all policies except on-demand.
 func spendingRows(r *eval.Report) []spendingRow {
 	var out []spendingRow
 	for i := range r.Groups {
@@ -92,9 +92,9 @@ func spendingRows(r *eval.Report) []spendingRow {
 	return out
 }
 
-// mainRow is the one that the title is about: that of the headline, and without
-// one, of the first scenario, what its manifests name or what costs least. It is
-// nil without any.
+// mainRow returns the row that the title describes: that of the headline, or without a comparison,
+// in the first scenario, the row of the policy manifest or else the cheapest one. It returns nil if
+// there are no rows.
 func mainRow(r *eval.Report, rows []spendingRow) *spendingRow {
 	if r.Comparison != nil {
 		headline := r.Comparison.Main()
@@ -115,7 +115,7 @@ func mainRow(r *eval.Report, rows []spendingRow) *spendingRow {
 	return best
 }
 
-// reviewTitle says what main costs, or by how much that changes.
+// reviewTitle describes the cost of main, or its change.
 func reviewTitle(r *eval.Report, main *spendingRow) string {
 	switch {
 	case main == nil:
@@ -139,7 +139,7 @@ func reviewTitle(r *eval.Report, main *spendingRow) string {
 	return text
 }
 
-// lackOf says why something has no before, and nothing where all have one.
+// lackOf explains why rows have no values before the change; it is empty if all have them.
 func lackOf(c *eval.Comparison) string {
 	const state = "There is nothing to compare with: these are the figures of this commit."
 	if c == nil {
@@ -160,7 +160,8 @@ func lackOf(c *eval.Comparison) string {
 	return "Where “before” is empty there is nothing to compare with: " + strings.Join(c.Warnings, "; ")
 }
 
-// spendingTable is what a month costs, with before and change where one row has them.
+// spendingTable returns the table of monthly costs, with the columns before and change if at least
+// one row has them.
 func spendingTable(rows []spendingRow) Grid {
 	var t Grid
 	compared := slices.ContainsFunc(rows, func(x spendingRow) bool { return x.before != nil })
@@ -189,7 +190,7 @@ func spendingTable(rows []spendingRow) Grid {
 	return t
 }
 
-// reviewGates are the outcome of the comparison, the gates that failed, and then the others.
+// reviewGates describes the outcome of the comparison, the failed gates, and then the passed ones.
 func reviewGates(r *eval.Report) (lines []string) {
 	if c := r.Comparison; c != nil {
 		words := map[eval.Outcome]string{
@@ -216,8 +217,8 @@ func reviewGates(r *eval.Report) (lines []string) {
 	return lines
 }
 
-// causesOf are the largest causes of the difference to before, or to on-demand if before is nil.
-// Causes below a hundredth of the largest are left out.
+// causesOf lists the largest causes of the difference to before, or to on-demand if before is nil.
+// It omits causes smaller than a hundredth of the largest.
 func causesOf(x *spendingRow) Section {
 	before, title := x.before, "Why"
 	if before == nil {
@@ -234,7 +235,7 @@ func causesOf(x *spendingRow) Section {
 	return s
 }
 
-// causeWords says what is different, with the figures of both sides.
+// causeWords describes the difference with the values of both sides.
 func causeWords(c eval.Cause, before, after *eval.Spending) string {
 	than := func(more, less string) string {
 		if c.Amount < 0 {
@@ -269,8 +270,8 @@ func causeWords(c eval.Cause, before, after *eval.Spending) string {
 	return "nodes cost " + than("more", "less")
 }
 
-// partWords say by which part a changes to become b, before what it does, and
-// nothing where that cannot be said.
+// partWords returns the relative change from a to b in percent, followed by a space. It is empty if
+// a is not positive.
 func partWords(a, b float64) string {
 	if a <= 0 {
 		return ""
@@ -278,11 +279,10 @@ func partWords(a, b float64) string {
 	return figures.Percent(math.Abs(b-a)/a*100, 1) + " "
 }
 
-// sparkWidth is how many runs a sparkline shows; of more it shows quantiles.
+// sparkWidth is the maximum number of runs in a sparkline; for more runs, it shows quantiles.
 const sparkWidth = 20
 
-// sparklines draw what every run costs, cheapest first, before and after on
-// one scale.
+// sparklines draws the costs of all runs in ascending order, before and after on the same scale.
 func sparklines(x *spendingRow) string {
 	sides, names := []*eval.Spending{x.before, x.after}, []string{"before", "after"}
 	if x.before == nil {
@@ -310,7 +310,7 @@ func sparklines(x *spendingRow) string {
 	return "A month's " + of + " in each run, cheapest first: " + strings.Join(parts, ", ")
 }
 
-// sparkline draws values in order of size, as bars between low and high.
+// sparkline draws values in ascending order, as bars between low and high.
 func sparkline(values []float64, low, high float64) string {
 	bars := []rune("▁▂▃▄▅▆▇█")
 	sorted := slices.Sorted(slices.Values(values))
@@ -329,7 +329,7 @@ func sparkline(values []float64, low, high float64) string {
 	return string(out)
 }
 
-// changeWords say by how much b is more than a, and in percent where that can be said.
+// changeWords describes the change from a to b, also in percent if a is positive.
 func changeWords(a, b float64) string {
 	text := figures.DollarChange(b - a)
 	if a > 0 && b != a {
@@ -343,7 +343,7 @@ func changeWords(a, b float64) string {
 	return text
 }
 
-// arrow says what became what, or the one that both are.
+// arrow returns "a → b", or b if both are equal.
 func arrow(a, b string) string {
 	if a == b {
 		return b

@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A reportedRun is a run of a report as the JSON has it, with its case.
+// A reportedRun is a run of a report with the fields of the JSON, and its case.
 type reportedRun struct {
 	*eval.Report
 	i int
@@ -21,7 +21,7 @@ type reportedRun struct {
 
 func (r *reportedRun) row() *eval.RunRow { return &r.Runs[r.i] }
 
-// reportedRuns are the runs that were done of all reports.
+// reportedRuns returns the finished runs of all reports.
 func reportedRuns(reports ...*eval.Report) iter.Seq[*reportedRun] {
 	return func(yield func(*reportedRun) bool) {
 		for _, r := range reports {
@@ -36,8 +36,8 @@ func reportedRuns(reports ...*eval.Report) iter.Seq[*reportedRun] {
 	}
 }
 
-// runColumns are those of a run, under the names that they have in the JSON: first what
-// was run, then the metrics, then where the figures come from.
+// runColumns returns the columns of a run, which have the same names as in the JSON: first what was
+// run, then the metrics, then the origin of the results.
 func runColumns() []tabular.Column[*reportedRun] {
 	out := []tabular.Column[*reportedRun]{
 		tabular.Of("scenario", "dict", func(r *reportedRun) string { return r.Scenario }),
@@ -57,8 +57,8 @@ func runColumns() []tabular.Column[*reportedRun] {
 	return append(out, originColumns()...)
 }
 
-// MetricColumns are those of all metrics of the run that a row has, null where a figure is unknown.
-// Whole numbers are integers; others are the float64 of the run, bit for bit.
+// MetricColumns returns a column for each metric of a run, null if the value is unknown. Whole
+// numbers are integers; others are exactly the float64 of the run.
 func MetricColumns[R any](run func(R) *eval.RunRow) (out []tabular.Column[R]) {
 	for _, m := range eval.Metrics() {
 		switch {
@@ -73,7 +73,7 @@ func MetricColumns[R any](run func(R) *eval.RunRow) (out []tabular.Column[R]) {
 	return out
 }
 
-// orNull returns a metric as another type, nil where it is unknown.
+// orNull returns a function that converts a metric to T, nil if it is unknown.
 func orNull[R, T any](run func(R) *eval.RunRow, metric string, as func(float64) T) func(R) *T {
 	return func(r R) *T {
 		v := run(r).Value(metric)
@@ -85,7 +85,8 @@ func orNull[R, T any](run func(R) *eval.RunRow, metric string, as func(float64) 
 	}
 }
 
-// originColumns say how a run ended, what it was made of, and how to repeat it.
+// originColumns returns the columns about the end of a run, its inputs, and the command that
+// repeats it.
 func originColumns() []tabular.Column[*reportedRun] {
 	return []tabular.Column[*reportedRun]{
 		tabular.Of("worst", "", func(r *reportedRun) bool {
@@ -120,7 +121,7 @@ func originColumns() []tabular.Column[*reportedRun] {
 	}
 }
 
-// longest makes a column of the longest incident, null without one.
+// longest returns a column about the longest incident, null if there is no incident.
 func longest(name string, of func(*eval.Incident) string) tabular.Column[*reportedRun] {
 	return tabular.Text(name, func(r *reportedRun) string {
 		if r.Outage == nil {
@@ -130,7 +131,7 @@ func longest(name string, of func(*eval.Incident) string) tabular.Column[*report
 	})
 }
 
-// gatesOf returns pass or fail for a policy that gates hold for in a scenario, else "".
+// gatesOf returns pass or fail if gates apply to the policy in the scenario, else "".
 func gatesOf(r *eval.Report, policy, scenario string) string {
 	result := ""
 	for i := range r.Gates {
@@ -145,8 +146,7 @@ func gatesOf(r *eval.Report, policy, scenario string) string {
 	return result
 }
 
-// orEmpty returns v as JSON, "" where it is empty. The JSON of a run cannot fail: it has
-// no value that JSON lacks.
+// orEmpty returns v as JSON, or "" if empty is true. It panics if v cannot be encoded.
 func orEmpty(empty bool, v any) string {
 	if empty {
 		return ""
@@ -158,13 +158,14 @@ func orEmpty(empty bool, v any) string {
 	return string(text)
 }
 
-// writeCSV writes a line for each run that was done of all reports, which have one configuration.
-// A figure that is unknown is empty.
+// writeCSV writes a line for each finished run of all reports, which must have the same
+// configuration. Unknown values are empty.
 func writeCSV(w io.Writer, reports ...*eval.Report) error {
 	return tabular.WriteCSV(w, append(runColumns(), wholeColumns()...), reportedRuns(reports...))
 }
 
-// wholeColumns say in every line of CSV what other formats say once.
+// wholeColumns returns the columns that CSV repeats in every line, and that other formats contain
+// once.
 func wholeColumns() []tabular.Column[*reportedRun] {
 	return []tabular.Column[*reportedRun]{
 		tabular.Time("trace_from", func(r *reportedRun) policy.Time { return r.row().Bound.Trace.From }),

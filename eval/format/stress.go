@@ -11,13 +11,13 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// A stress is one in words.
+// A stress formats the result of a stress test in words.
 type stress struct{ *eval.Stress }
 
-// StressFormats lists the formats that a [eval.Stress] has.
+// StressFormats returns the formats of a [eval.Stress].
 func StressFormats() []Format { return []Format{Table, Wide, JSON, YAML, Markdown, CSV, Parquet} }
 
-// WriteStress writes a stress in format f.
+// WriteStress writes the result of a stress test in format f.
 func WriteStress(w io.Writer, of *eval.Stress, f Format, o Options) error {
 	s := stress{of}
 	switch f {
@@ -37,7 +37,7 @@ func WriteStress(w io.Writer, of *eval.Stress, f Format, o Options) error {
 	return fmt.Errorf("%w: format %q is not one of %v, which a stress has", eval.ErrConfig, f, StressFormats())
 }
 
-// answer makes an answer of the stress.
+// answer returns the answer to the stress test.
 func (s stress) answer() *Answer {
 	failed, passed := s.gateLines()
 	a := &Answer{
@@ -61,7 +61,7 @@ func (s stress) answer() *Answer {
 	return a
 }
 
-// title says what is compared, in one line.
+// title describes the scope of the comparison in one line.
 func (s stress) title() string {
 	title := fmt.Sprintf("%s under each of %s: %s in all", compared(s.Reports[0]),
 		figures.Count(len(s.Truths), "truth"), figures.Count(s.runs(), "run"))
@@ -72,7 +72,7 @@ func (s stress) title() string {
 	return title
 }
 
-// sum adds up a count over all reports.
+// sum returns the sum of a count over all reports.
 func (s stress) sum(count func(*eval.Report) int) (n int) {
 	for _, r := range s.Reports {
 		n += count(r)
@@ -80,13 +80,13 @@ func (s stress) sum(count func(*eval.Report) int) (n int) {
 	return n
 }
 
-// runs returns how many there are, done how many were done, those that failed
-// included, and missing how many of them failed.
+// runs returns the number of runs, done the number of finished runs including failed ones, and
+// missing the number of failed runs.
 func (s stress) runs() int    { return s.sum(func(r *eval.Report) int { return len(r.Runs) }) }
 func (s stress) done() int    { return s.sum((*eval.Report).Done) }
 func (s stress) missing() int { return s.sum((*eval.Report).Missing) }
 
-// headline says of each scenario which policy comes through best.
+// headline names the best policy of each scenario.
 func (s stress) headline() (lines []string) {
 	for _, scenario := range s.Scenarios() {
 		x := &s.Rows(scenario)[0]
@@ -104,7 +104,7 @@ func (s stress) headline() (lines []string) {
 	return lines
 }
 
-// tone says whether every run was done and every gate holds.
+// tone returns the worst tone of all reports.
 func (s stress) tone() Tone {
 	tone := Plain
 	for _, r := range s.Reports {
@@ -147,7 +147,7 @@ func (s stress) grid(scenario string) Grid {
 	return t
 }
 
-// truthLines say what each truth is.
+// truthLines describes each truth.
 func (s stress) truthLines() []string {
 	lines := []string{s.Truths[0].String() + ": the market as the model has it, with the constants that policies know"}
 	for _, t := range s.Truths[1:] {
@@ -156,7 +156,7 @@ func (s stress) truthLines() []string {
 	return lines
 }
 
-// gateLines are the results under every truth.
+// gateLines returns the results of gates under every truth.
 func (s stress) gateLines() (failed, passed []string) {
 	for i, r := range s.Reports {
 		under := func(lines []string) (out []string) {
@@ -171,9 +171,8 @@ func (s stress) gateLines() (failed, passed []string) {
 	return failed, passed
 }
 
-// worstLines name of every policy the run that saves least under the truth that is
-// worst for it, and the one with the most outage minutes where it has any and is
-// another.
+// worstLines describes for every policy the run with the lowest savings under the truth that is
+// worst for the policy. If a different run has the most outage minutes, it is added.
 func (s stress) worstLines() (lines []string) {
 	for _, scenario := range s.Scenarios() {
 		for _, x := range s.Rows(scenario) {
@@ -197,7 +196,7 @@ func (s stress) worstLines() (lines []string) {
 	return lines
 }
 
-// missingLines name the runs that failed, the first ones with their error.
+// missingLines lists the runs that failed, the first of them with their errors.
 func (s stress) missingLines() (lines []string) {
 	for _, r := range s.Reports {
 		lines = append(lines, missingLines(r)...)
@@ -205,7 +204,7 @@ func (s stress) missingLines() (lines []string) {
 	return lines
 }
 
-// notes are the sentences below the tables.
+// notes returns the remarks below the tables.
 func (s stress) notes() []string {
 	r := s.Reports[0]
 	notes := append([]string{

@@ -14,26 +14,30 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// Options say how text is laid out. The other formats have no use for them.
+// Options define the layout of text. They do not affect the other formats.
 type Options struct {
-	// Width is that of the terminal in columns; 0 means 120.
+	// Width is the width of the terminal in columns; 0 means 120.
 	Width int
 
-	// Details writes everything that was found, Wide all columns of tables, and Color the colours
-	// of a terminal.
+	// Details adds all details, Wide all columns of tables, and Color ANSI colours.
 	Details, Wide, Color bool
+
+	// NoRuns leaves the single runs out of JSON and YAML. Of summaries and of medians of windows these
+	// then have Metrics alone, or all if Metrics is empty.
+	NoRuns  bool
+	Metrics []string
 }
 
-// defaultWidth is taken where the width of the terminal is not known.
+// defaultWidth is the assumed width of a terminal whose width is unknown.
 const defaultWidth = 120
 
-// firstMark is before the row of the winner.
+// firstMark marks the row of the winner.
 const firstMark = "▸ "
 
-// warningsShown is how many warnings an answer has without its details.
+// warningsShown is the number of warnings in an answer without details.
 const warningsShown = 3
 
-// A printer writes text of a width.
+// A printer writes text of a given width.
 type printer struct {
 	w     *bytes.Buffer
 	width int
@@ -90,7 +94,7 @@ func (a *Answer) Write(w io.Writer, o Options) error {
 	return err
 }
 
-// warnings writes the first of them, or all.
+// warnings writes all warnings if details is true, otherwise only the first ones.
 func (p *printer) warnings(all []string, details bool) {
 	shown := all
 	if len(all) > warningsShown && !details {
@@ -107,7 +111,7 @@ func (p *printer) warnings(all []string, details bool) {
 	}
 }
 
-// next writes what to do next.
+// next writes the suggested next action.
 func (p *printer) next(s Step) {
 	if s.Do == "" {
 		return
@@ -119,7 +123,7 @@ func (p *printer) next(s Step) {
 	}
 }
 
-// section writes a section, or nothing of one that is empty.
+// section writes a section, unless it is empty.
 func (p *printer) section(s *Section) {
 	if len(s.Items)+len(s.Table.Rows)+len(s.About)+len(s.Picture) == 0 {
 		return
@@ -141,8 +145,8 @@ func (p *printer) section(s *Section) {
 	p.w.WriteString(s.Picture)
 }
 
-// items writes the list of a section. What follows a line break inside an item is a command and is
-// not wrapped, so that it can be copied.
+// items writes the list of a section. Text after a line break in an item is a command. It is not
+// wrapped, so that it can be copied.
 func (p *printer) items(indent string, s *Section, tone Tone) {
 	for i, item := range s.Items {
 		first, rest, _ := strings.Cut(item, "\n")
@@ -151,7 +155,7 @@ func (p *printer) items(indent string, s *Section, tone Tone) {
 		}
 		p.text(indent, first, tone)
 		if rest != "" {
-			if !strings.HasPrefix(rest, " ") { // no command, but a name that has a line break
+			if !strings.HasPrefix(rest, " ") { // not a command, but a name that contains a line break
 				rest = " " + rest
 			}
 			p.w.WriteString(figures.Plain(rest) + "\n")
@@ -159,7 +163,7 @@ func (p *printer) items(indent string, s *Section, tone Tone) {
 	}
 }
 
-// painted returns s in the colour of a tone, on a terminal that has colours.
+// painted returns s in the colour of a tone if p.color is set.
 func (p *printer) painted(s string, tone Tone) string {
 	colors := map[Tone]termenv.Color{Good: termenv.ANSIGreen, Bad: termenv.ANSIRed, Unsure: termenv.ANSIYellow}
 	if color, known := colors[tone]; p.color && known && strings.TrimSpace(s) != "" {
@@ -170,7 +174,7 @@ func (p *printer) painted(s string, tone Tone) string {
 
 func (p *printer) blank() { p.w.WriteByte('\n') }
 
-// text writes s in the colour of a tone, wrapped between words, each line after indent.
+// text writes s in the colour of a tone, wrapped between words. Each line starts with indent.
 func (p *printer) text(indent, s string, tone Tone) {
 	var lines []string
 	used := 0
@@ -192,8 +196,8 @@ func (p *printer) text(indent, s string, tone Tone) {
 	}
 }
 
-// fitting returns t without the rows and columns that are not requested and without the columns
-// that do not fit a width, and the names of the latter.
+// fitting returns t without wide rows and columns, unless all is true, and without the columns that
+// do not fit into width. left contains the names of the latter.
 func (t *Grid) fitting(width int, all bool) (out Grid, left []string) {
 	short := Grid{Headings: t.Headings}
 	for _, row := range t.Rows {
@@ -225,10 +229,10 @@ func (t *Grid) fitting(width int, all bool) (out Grid, left []string) {
 		left = append(left, strings.ToLower(out.Headings[drop].String()))
 		keep = slices.Delete(keep, drop, drop+1)
 	}
-	return *t, nil // without headings
+	return *t, nil // the grid has no headings
 }
 
-// columns returns some columns of t.
+// columns returns the columns of t with the indexes in keep.
 func (t *Grid) columns(keep []int) (out Grid) {
 	for _, i := range keep {
 		out.Headings = append(out.Headings, t.Headings[i])
@@ -243,8 +247,8 @@ func (t *Grid) columns(keep []int) (out Grid) {
 	return out
 }
 
-// wide writes a table with as many columns side by side as fit, and the others below, each part
-// after a blank line and with the first column again.
+// wide writes a table that may be wider than the terminal. Columns that do not fit are written
+// below, after a blank line and with the first column repeated.
 func (p *printer) wide(t *Grid) {
 	lines, headings := t.lines()
 	w := widths(lines)
@@ -270,8 +274,8 @@ func (p *printer) wide(t *Grid) {
 	}
 }
 
-// lines returns the lines of t, and how many of them are headings. The name of the winner has its
-// mark, and the others have room for one.
+// lines returns the lines of t, and the number of lines that are headings. Rows of winners start
+// with firstMark, and all others are indented by its width.
 func (t *Grid) lines() (out [][]Cell, headings int) {
 	var tops, unders []Cell
 	for _, h := range t.Headings {
@@ -297,7 +301,7 @@ func (t *Grid) lines() (out [][]Cell, headings int) {
 		for i, c := range upper {
 			lower[i] = Cell{Text: c.Under, Tone: c.Tone}
 		}
-		if at := strings.Index(upper[0].Text, ":"); at > 0 { // a long name is broken before its parameters
+		if at := strings.Index(upper[0].Text, ":"); at > 0 { // break a long name before its parameters
 			upper[0].Text, lower[0].Text = upper[0].Text[:at], upper[0].Text[at:]
 		}
 		out = append(out, upper, lower)
@@ -316,8 +320,8 @@ func (t *Grid) lines() (out [][]Cell, headings int) {
 	return out, headings
 }
 
-// grid writes lines below a rule behind the headings: the first column to the left, and under
-// headings the others to the right.
+// grid writes lines, with a rule below the headings. The first column is left-aligned. The others
+// are right-aligned if there are headings.
 func (p *printer) grid(lines [][]Cell, widths []int, headings int) {
 	for i, line := range lines {
 		if i == headings && headings > 0 {
@@ -335,13 +339,13 @@ func (p *printer) grid(lines [][]Cell, widths []int, headings int) {
 				b.WriteString("  " + pad + text)
 			}
 		}
-		if text := strings.TrimRight(b.String(), " "); text != "" || i >= headings { // of some columns no heading has two lines
+		if text := strings.TrimRight(b.String(), " "); text != "" || i >= headings { // of these columns, no heading has a second line
 			p.w.WriteString(text + "\n")
 		}
 	}
 }
 
-// widths returns those of the columns.
+// widths returns the widths of the columns.
 func widths(lines [][]Cell) (w []int) {
 	for _, line := range lines {
 		for i, c := range line {
@@ -354,7 +358,7 @@ func widths(lines [][]Cell) (w []int) {
 	return w
 }
 
-// total returns the width of a table with columns of such widths.
+// total returns the width of a table with the given column widths.
 func total(widths []int) int {
 	sum := 2 * (len(widths) - 1)
 	for _, w := range widths {

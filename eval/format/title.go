@@ -10,11 +10,11 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// titledMax is how many scenarios a title names; more are counted.
+// titledMax is the maximum number of scenarios that a title names; more are only counted.
 const titledMax = 4
 
-// Title says what is compared, in one line, and before that how far it came where
-// it was stopped.
+// Title describes the scope of the comparison in one line. If the comparison was stopped, the title
+// starts with its progress.
 func Title(r *eval.Report) string {
 	if text := Incomplete(r); text != "" {
 		return text + " · " + compared(r)
@@ -22,8 +22,8 @@ func Title(r *eval.Report) string {
 	return compared(r)
 }
 
-// compared names scenarios, spans, how many seeds, policies and runs there are, and where prices and
-// reclaims come from.
+// compared describes scenarios and their intervals, the numbers of seeds, policies and runs, and
+// the origin of prices and reclaims.
 func compared(r *eval.Report) string {
 	var names []string
 	scenarios := r.Groups
@@ -42,7 +42,7 @@ func compared(r *eval.Report) string {
 		figures.Count(len(r.Config.Policies), "policy") + " · " + figures.Count(len(r.Runs), "run") + " · " + origins(r)
 }
 
-// origins says where the prices and the reclaims of the cases come from, each combination once.
+// origins describes the distinct origins of prices and reclaims of the cases.
 func origins(r *eval.Report) string {
 	var all []string
 	for i := range r.Config.Cases {
@@ -62,8 +62,8 @@ func origins(r *eval.Report) string {
 	return strings.Join(all, "; ")
 }
 
-// Settings are the configuration of the report, a line each. What follows a line
-// break inside one is a command.
+// Settings describes the configuration of the report, one item per setting. Text after a line break
+// in an item is a command.
 func Settings(r *eval.Report) []string {
 	c := &r.Config
 	lines := []string{
@@ -109,8 +109,8 @@ func Settings(r *eval.Report) []string {
 	return lines
 }
 
-// Incomplete says how far a comparison came that was stopped, empty for one that
-// was not.
+// Incomplete describes the progress of a comparison that was stopped. It is empty if the comparison
+// was not stopped.
 func Incomplete(r *eval.Report) string {
 	switch done := r.Done(); {
 	case !r.Stopped:
@@ -123,7 +123,7 @@ func Incomplete(r *eval.Report) string {
 	}
 }
 
-// inScenario returns " in SCENARIO" where there are several, for the end of a sentence.
+// inScenario returns " in SCENARIO" if there are several scenarios, else "".
 func inScenario(r *eval.Report, scenario string) string {
 	if len(r.Groups) == 1 {
 		return ""

@@ -8,11 +8,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// violationsShown is how many violations of one policy a line names.
+// violationsShown is the maximum number of violations of a policy in a line.
 const violationsShown = 3
 
-// ViolationWords say what runs of p did not keep and in how many of them; empty
-// where all was kept.
+// ViolationWords describes how the runs of p violate the manifests, and in how many runs. It is
+// empty if there are no violations.
 func ViolationWords(p *eval.PolicyReport) string {
 	if !p.Marked() {
 		return ""
@@ -32,8 +32,8 @@ func ViolationWords(p *eval.PolicyReport) string {
 		figures.Count(p.Runs-p.Missing, "run"), strings.Join(parts, "; "))
 }
 
-// Violations say, a line each, which policies did not keep the manifests in which
-// scenarios.
+// Violations returns a line for each policy and scenario in which the policy violates the
+// manifests.
 func Violations(r *eval.Report) (lines []string) {
 	for i := range r.Groups {
 		g := &r.Groups[i]

@@ -13,17 +13,18 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// WriteWhatIf writes what changes of a scenario would cost as text, wide with all columns.
+// WriteWhatIf writes the cost of changes to a scenario as text. If wide is true, the table has all
+// columns.
 func WriteWhatIf(w io.Writer, r *eval.WhatIf, wide bool, o Options) error {
 	o.Wide = wide
 	return answerOfWhatIf(r).Write(w, o)
 }
 
-// WriteWhatIfComment writes what changes would cost for who reviews them, as `spotter comment`
-// posts it.
+// WriteWhatIfComment writes the cost of changes for their reviewers, in the form that `spotter
+// comment` posts.
 func WriteWhatIfComment(w io.Writer, r *eval.WhatIf) error { return answerOfWhatIf(r).Comment(w) }
 
-// answerOfWhatIf makes an answer of what changes of a scenario would cost.
+// answerOfWhatIf returns the answer on the cost of changes to a scenario.
 func answerOfWhatIf(r *eval.WhatIf) *Answer {
 	a := &Answer{
 		Tables: []Grid{whatIfTable(r)}, About: whatIfTitle(r), Warnings: whatIfWarnings(r), Next: whatIfNext(r),
@@ -57,7 +58,7 @@ func answerOfWhatIf(r *eval.WhatIf) *Answer {
 	return a
 }
 
-// whatIfColumns answer what a variant costs, and what it does to the workloads.
+// whatIfColumns shows the cost of a variant and its effects on workloads.
 var whatIfColumns = []column[*eval.WhatIfRow]{
 	{Heading: Heading{Top: "VARIANT"}, cell: func(x *eval.WhatIfRow) string { return x.Name }},
 	{Heading: Heading{Top: "$/MONTH", Under: "median"},
@@ -84,8 +85,8 @@ var whatIfColumns = []column[*eval.WhatIfRow]{
 		cell: medianOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.SpotShare }, share)},
 }
 
-// summaryOf makes a cell of a summary, which may have nothing: changes of the scenario as it is do
-// not.
+// summaryOf returns a cell that formats a summary. The summary may be empty: the unchanged scenario
+// has no changes.
 func summaryOf(of func(*eval.WhatIfRow) *eval.Figure, words func(*eval.Summary) string) func(*eval.WhatIfRow) string {
 	return func(x *eval.WhatIfRow) string {
 		if s := of(x); s.N > 0 {
@@ -99,7 +100,7 @@ func medianOf(of func(*eval.WhatIfRow) *eval.Figure, number func(float64) string
 	return summaryOf(of, func(s *eval.Summary) string { return number(s.Median) })
 }
 
-// changeTone is bad of a variant that costs more, beyond what chance explains.
+// changeTone returns Bad for a variant that is more expensive, beyond what chance explains.
 func changeTone(x *eval.WhatIfRow) Tone {
 	if in := x.Change.MedianInterval; in != nil && in.Low > 0 {
 		return Bad
@@ -107,7 +108,8 @@ func changeTone(x *eval.WhatIfRow) Tone {
 	return Plain
 }
 
-// whatIfTable returns the table of r, the scenario as it is first, with the variant to choose marked.
+// whatIfTable returns the table of r with the unchanged scenario first. The variant to choose is
+// marked.
 func whatIfTable(r *eval.WhatIf) Grid {
 	rows := []*eval.WhatIfRow{&r.AsIs}
 	for i := range r.Variants {
@@ -127,7 +129,7 @@ func whatIfTable(r *eval.WhatIf) Grid {
 	return t
 }
 
-// whatIfNext is the one thing to do with the result.
+// whatIfNext returns the suggested next action.
 func whatIfNext(r *eval.WhatIf) Step {
 	again := r.Config.Invocation
 	if again == "" {
@@ -141,7 +143,7 @@ func whatIfNext(r *eval.WhatIf) Step {
 	return Step{"keep it for a review", again + " --out whatif.md"}
 }
 
-// whatIfTitle says what is compared, in one line.
+// whatIfTitle describes the scope of the comparison in one line.
 func whatIfTitle(r *eval.WhatIf) string {
 	cases := r.Config.Cases
 	text := fmt.Sprintf("%s (%s, %s to %s) · %s · %s against %s · %s", cases[0].Scenario,
@@ -154,7 +156,7 @@ func whatIfTitle(r *eval.WhatIf) string {
 	return text
 }
 
-// whatIfNotes say what the figures are, and what they do not hold for.
+// whatIfNotes explains the results and their scope.
 func whatIfNotes(r *eval.WhatIf) []string {
 	var over string
 	need := 0
@@ -178,7 +180,7 @@ func whatIfNotes(r *eval.WhatIf) []string {
 	return lines
 }
 
-// whatIfWarnings are what to know before relying on r.
+// whatIfWarnings returns the caveats of r.
 func whatIfWarnings(r *eval.WhatIf) (lines []string) {
 	for i := range r.Variants {
 		if x := &r.Variants[i]; x.Missing > 0 {
@@ -196,7 +198,7 @@ func whatIfWarnings(r *eval.WhatIf) (lines []string) {
 	return lines
 }
 
-// WhatIfWords says of each variant in a sentence what it does, and of a sweep where its knee is.
+// WhatIfWords returns a sentence on the effect of each variant, or on the knee of a sweep.
 func WhatIfWords(r *eval.WhatIf) (out []string) {
 	if r.Sweep == "" {
 		for i := range r.Variants {
@@ -236,7 +238,7 @@ func whatIfSentence(r *eval.WhatIf, x *eval.WhatIfRow) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ") + "."
 }
 
-// costWords say what x saves or costs, and how sure that is.
+// costWords describes the savings or the cost of x, and their uncertainty.
 func costWords(x *eval.WhatIfRow) string {
 	d, in := x.Change.Median, x.Change.MedianInterval
 	part := ""
@@ -274,7 +276,7 @@ func costWords(x *eval.WhatIfRow) string {
 	return text + "; between " + low + " and " + high + ")"
 }
 
-// evictionWords say how often pods are moved or lost, where that changes.
+// evictionWords describes the change of evictions per pod-day; it is empty if unknown.
 func evictionWords(asIs, x *eval.WhatIfRow) string {
 	a, b := figures.Number(asIs.Evictions.Median, 2), figures.Number(x.Evictions.Median, 2)
 	switch {
@@ -290,7 +292,7 @@ func evictionWords(asIs, x *eval.WhatIfRow) string {
 
 func holdsZero(i *stats.Interval) bool { return i.Low <= 0 && i.High >= 0 }
 
-// incidentWords say how many outages there are, where any.
+// incidentWords describes the outage incidents of both sides.
 func incidentWords(asIs, x *eval.WhatIfRow) string {
 	a, b := &asIs.Incidents, &x.Incidents
 	if a.Max == 0 && b.Max == 0 {
@@ -300,7 +302,7 @@ func incidentWords(asIs, x *eval.WhatIfRow) string {
 		arrow(figures.Whole(a.Max), figures.Whole(b.Max)) + " in the worst"
 }
 
-// whatIfQuiet reports whether no gate failed and no variant does anything that chance does not explain.
+// whatIfQuiet reports whether no gate failed and chance explains the effects of all variants.
 func whatIfQuiet(r *eval.WhatIf) bool {
 	if r.Judged != nil && r.Judged.Failed() {
 		return false
@@ -312,11 +314,11 @@ func whatIfQuiet(r *eval.WhatIf) bool {
 	})
 }
 
-// whatIfHeadline is the outcome in one line.
+// whatIfHeadline returns the result in one line.
 func whatIfHeadline(r *eval.WhatIf) string { return whatIfReview(r).String() }
 
-// whatIfReview is the outcome in a few words: of the only variant, of a sweep's knee, or of the
-// variant that costs least.
+// whatIfReview returns the result in a few words: for the knee of a sweep, or else for the cheapest
+// variant.
 func whatIfReview(r *eval.WhatIf) Verdict {
 	at, better := r.First()
 	if !better || at < 0 {

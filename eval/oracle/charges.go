@@ -10,20 +10,19 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// closed is the price of a market in which no node can be alive. It is above
-// all others.
+// closed is the price of a market in which no node can be alive. It is higher than all other
+// prices.
 const closed policy.Money = math.MaxInt64
 
-// charges returns what a node of market m is charged over time, with the least fees that it
-// has in any pool, and closed where
-// none can be alive.
+// charges returns the price of a node of market m over time, including the lowest fees of any pool,
+// and closed while no node can be alive there.
 func (o *Oracle) charges(m policy.MarketID, drawn *weather.Weather) scenarios.PriceCurve {
 	curve := o.prepared.Charges(m)
 	out := scenarios.PriceCurve{At: slices.Clone(curve.At), Price: carriedForward(curve.Price)}
 	seeded := slices.ContainsFunc(o.scenario.Seeds, func(s scenarios.NodeSeed) bool { return s.Market == m })
 	if !seeded {
 		for i := 0; i < len(curve.Price) && curve.Price[i] == policy.NoPrice; i++ {
-			out.Price[i] = closed // nothing was ever offered
+			out.Price[i] = closed // the market was not yet offered
 		}
 	}
 	if o.scenario.Markets[m].Auction() {
@@ -31,7 +30,7 @@ func (o *Oracle) charges(m policy.MarketID, drawn *weather.Weather) scenarios.Pr
 	}
 	for i, price := range out.Price {
 		if price != closed {
-			out.Price[i] = price + o.fees[m] // a node has all of them, and a part of one its part
+			out.Price[i] = price + o.fees[m] // each node pays all fees, so a fraction of a node pays a fraction of them
 		}
 	}
 	shut := o.closedAlways(m, seeded)
@@ -44,9 +43,8 @@ func (o *Oracle) charges(m policy.MarketID, drawn *weather.Weather) scenarios.Pr
 	return out
 }
 
-// carriedForward returns prices with the price in force before it, or the first one
-// after it, in place of policy.NoPrice: what a node is charged that runs on
-// while the market is not offered.
+// carriedForward replaces policy.NoPrice by the last known price, or if no price is known yet, by
+// the first one. A node is charged this price while it runs in a market that is not offered.
 func carriedForward(prices []policy.Money) []policy.Money {
 	out, last := make([]policy.Money, len(prices)), closed
 	if first := slices.IndexFunc(prices, func(p policy.Money) bool { return p != policy.NoPrice }); first >= 0 {
@@ -61,9 +59,9 @@ func carriedForward(prices []policy.Money) []policy.Money {
 	return out
 }
 
-// leastWithin returns the least price of c within the time before each instant.
-// A node that was outbid pays its bid until it is taken, and that was at least
-// the price just before.
+// leastWithin returns the minimum of c over the interval of length before that ends at each
+// instant. An outbid node pays its bid until it is reclaimed, and the bid was at least the price
+// immediately before.
 func leastWithin(c scenarios.PriceCurve, before policy.Time) scenarios.PriceCurve {
 	cuts := slices.Clone(c.At)
 	for _, at := range c.At {
@@ -85,12 +83,12 @@ func leastWithin(c scenarios.PriceCurve, before policy.Time) scenarios.PriceCurv
 	return out
 }
 
-// A stretch is a part of time.
+// A stretch is an interval of time, without to.
 type stretch struct{ from, to policy.Time }
 
-// closedAlways returns when no node of market m can be alive, whatever the seed: from the time at
-// which a capacity shortage that takes every slot does so to the end of the shortage, and before
-// the first time of a recorded availability. Other shortages may spare a slot.
+// closedAlways returns the intervals in which no node of market m can be alive with any seed: those
+// of shortages that take every slot, from the time at which all are taken, and the time before a
+// market of recorded availability is first available. Other shortages may spare a slot.
 func (o *Oracle) closedAlways(m policy.MarketID, seeded bool) []stretch {
 	w, x := o.scenario, &o.scenario.Markets[m]
 	var out []stretch
@@ -118,8 +116,9 @@ func (o *Oracle) closedAlways(m policy.MarketID, seeded bool) []stretch {
 	return append(out, stretch{0, until})
 }
 
-// closedUnder returns when no node of Spot market m can be alive under a weather: while the market
-// refuses launches, from the loss of the last node that may have been there before.
+// closedUnder returns the intervals in which no node of Spot market m can be alive in a weather:
+// while the market refuses launches, from the loss of the last node that may have been launched
+// before.
 func (o *Oracle) closedUnder(m policy.MarketID, seeded bool, drawn *weather.Weather) []stretch {
 	var refuses []stretch
 	for _, s := range drawn.Shortages(int(m)) {
@@ -145,8 +144,8 @@ func (o *Oracle) closedUnder(m policy.MarketID, seeded bool, drawn *weather.Weat
 	return out
 }
 
-// lastLost returns when the last slot of market m loses the node that has held
-// it since t or before.
+// lastLost returns the time when the last slot of market m loses its node, if all slots have nodes
+// since t or before.
 func lastLost(drawn *weather.Weather, m policy.MarketID, t policy.Time) policy.Time {
 	last := t + 1
 	for slot := range drawn.Slots(int(m)) {
@@ -159,7 +158,7 @@ func lastLost(drawn *weather.Weather, m policy.MarketID, t policy.Time) policy.T
 	return last
 }
 
-// without returns c closed from one instant to another.
+// without returns c with the price closed from from until to.
 func without(c scenarios.PriceCurve, from, to policy.Time) scenarios.PriceCurve {
 	cuts := append(slices.Clone(c.At), from, to)
 	slices.Sort(cuts)
@@ -178,7 +177,7 @@ func without(c scenarios.PriceCurve, from, to policy.Time) scenarios.PriceCurve 
 	return out
 }
 
-// least returns the least of the curves from the start of the window.
+// least returns the minimum of the curves over time, from the start of the window.
 func (o *Oracle) least(curves []scenarios.PriceCurve) (at []policy.Time, price []policy.Money) {
 	cuts := []policy.Time{o.window.From}
 	for i := range curves {

@@ -11,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A demand is how many pods of a service count as wanted: count[i] from at[i]
-// on. Growth counts only after the ready grace, decline at once.
+// A demand is the number of required pods of a service over time: count[i] from at[i]. An increase
+// counts after the ready grace, a decrease immediately.
 type demand struct {
 	class int
 	steps []scenarios.ReplicaStep
@@ -20,7 +20,7 @@ type demand struct {
 	count []int32
 }
 
-// readServices fills services.
+// readServices sets services.
 func (o *Oracle) readServices() {
 	for i := range o.scenario.Workloads {
 		w := &o.scenario.Workloads[i]
@@ -46,7 +46,7 @@ func (o *Oracle) readServices() {
 	}
 }
 
-// countAt returns the count at t, which is not before the window.
+// countAt returns the number of pods at t, which must not be before the window.
 func (d *demand) countAt(t policy.Time) int32 {
 	i, found := slices.BinarySearch(d.at, t)
 	if !found {
@@ -55,8 +55,8 @@ func (d *demand) countAt(t policy.Time) int32 {
 	return d.count[i]
 }
 
-// desired returns the replicas that count at t: the fewest wanted since the
-// ready grace before it.
+// desired returns the number of replicas that count at t: the minimum over the ready grace before
+// t.
 func desired(steps []scenarios.ReplicaStep, grace time.Duration, t policy.Time) int32 {
 	since := t.Add(-grace)
 	fewest := replicasAt(steps, since)
@@ -68,7 +68,7 @@ func desired(steps []scenarios.ReplicaStep, grace time.Duration, t policy.Time) 
 	return fewest
 }
 
-// replicasAt returns what steps want at t. The first holds before.
+// replicasAt returns the number of replicas at t. The first step also applies to earlier times.
 func replicasAt(steps []scenarios.ReplicaStep, t policy.Time) int32 {
 	n := steps[0].Replicas
 	for _, s := range steps {
@@ -79,27 +79,26 @@ func replicasAt(steps []scenarios.ReplicaStep, t policy.Time) int32 {
 	return n
 }
 
-// firstNodeMax is the least slack that a job must have to be counted: more than
-// the first node ever takes to come. Counting a job of which a run is excused
-// would make the bound wrong.
+// firstNodeMax is the minimum slack of a job that counts. It is longer than the launch of the first
+// node ever takes. The bound would be wrong if it counted a job whose delay is excused.
 const firstNodeMax = 30 * time.Minute
 
-// A batch is one instance of a job that no policy may leave undone for nothing.
+// A batch is one instance of a job whose unfinished work costs every policy money.
 type batch struct {
 	class int
-	span  billing.Span // in which its work is done, if it is
-	work  int64        // pod-milliseconds, the start of a pod for each completion among them
-	pods  int64        // that run at once, at most
+	span  billing.Span // the interval in which its work is done, if it is done
+	work  int64        // pod-milliseconds, including the start of a pod for each completion
+	pods  int64        // maximum number of pods at once
 
-	// from and to are the pieces that span covers; guess is the pods thought to
-	// run in each of them.
+	// from and to delimit the pieces that span covers, to excluded. guess is the assumed number of
+	// pods that run in each of them.
 	from, to int
 	guess    []float64
 }
 
-// readJobs fills jobs: those released early enough to be finished even if the first node takes long
-// to start. Of a job released before the window, all work that could be done before the window
-// counts as done, at no cost.
+// readJobs sets jobs: those that are released early enough to finish even if the first node takes
+// long to start. For a job that is released before the window, all work that could be done before
+// the window counts as done, at no cost.
 func (o *Oracle) readJobs() {
 	d := sim.DefaultDelays()
 	for i := range o.scenario.Workloads {
@@ -130,8 +129,8 @@ func (o *Oracle) readJobs() {
 	}
 }
 
-// startMin returns the least time that a pod of workload i is on a node before it works: its
-// container starts, and it becomes ready.
+// startMin returns the minimum time between the binding of a pod of workload i and the start of its
+// work: the container starts and becomes ready.
 func (o *Oracle) startMin(i int) time.Duration {
 	d, quickest := sim.DefaultDelays(), 1.0
 	for k := range o.scenario.Faults {
@@ -142,14 +141,14 @@ func (o *Oracle) startMin(i int) time.Duration {
 	return time.Duration(float64(d.Start+d.ReadyAfter(o.scenario.Templates[i].Startup)) * quickest).Truncate(time.Millisecond)
 }
 
-// missing returns what a pod of workload i that is not there costs per hour, in
-// micro-dollars: twice its value. Of a job it is what work left undone costs,
-// spread over the time that doing it takes a pod, start included.
+// missing returns the cost of a missing pod of workload i per hour, in micro-dollars: twice its
+// value. For a job it is the cost of work that is not done, divided by the time that a pod needs
+// for the work, including its start.
 //
-// A completion of which the part d of the work W is done, and d is not 0, keeps a
-// pod for d and the start s at least. It pays 2·value·(W−d) for the rest, and one
-// of which nothing is done pays 2·value·W. At a rate of 2·value·W/(W+s) for each
-// hour of W+s that no pod was kept, neither pays less.
+// Let W be the work of a completion, s the start of a pod, and d the part of the work that is done.
+// If d > 0, the completion occupies a pod for at least d + s, and pays 2·value·(W−d) for the rest.
+// If d = 0, it pays 2·value·W. At a rate of 2·value·W/(W+s) for each hour of W+s without a pod,
+// neither pays less.
 func (o *Oracle) missing(i int) float64 {
 	value := 2 * float64(o.prepared.PodValue(policy.WorkloadID(i)))
 	if job := o.scenario.Workloads[i].Job; job != nil && job.Work > 0 {
@@ -158,7 +157,7 @@ func (o *Oracle) missing(i int) float64 {
 	return max(0, value)
 }
 
-// spread starts with the work of b at an even pace over its span.
+// spread initializes the guess of b with its work at a constant rate over its span.
 func (b *batch) spread(pieces []piece) {
 	b.from, _ = slices.BinarySearchFunc(pieces, b.span.From, func(p piece,
 		t policy.Time) int {
@@ -176,9 +175,9 @@ func (b *batch) spread(pieces []piece) {
 	}
 }
 
-// settle adds to all what the work of b costs at least: in its cheapest pieces,
-// done or left undone. They hold all of it, since b could be finished. It moves
-// the share step of what was thought to run to where it is cheapest.
+// settle adds the minimum cost of the work of b to all: in its cheapest pieces, whether it is done
+// there or not. They are long enough for all of it, because b could be finished. It moves the
+// fraction step of the guess to these pieces.
 func (b *batch) settle(pieces []piece, all *sum, step float64) {
 	order := make([]int, b.to-b.from)
 	for i := range order {

@@ -7,22 +7,21 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A filling looks for the whole pods on one node that are worth more than the
-// node costs. The rows of a kind say of pods in fractions what is worth as much;
-// where they find nothing there is nothing, and where they do this search says
-// whether whole pods do too. It is exact: values and limit are whole numbers.
+// A filling searches for whole pods that fit on one node and are worth more than the node costs.
+// The rows of a kind answer this question for fractions of pods. If they find nothing, there is
+// nothing to find; if they do, this search finds out whether it is also true for whole pods. It is
+// exact: values and limit are integers.
 type filling struct {
-	requests [][resources]int64 // per taker
-	apart    [][]bool           // per set and taker: a node holds one pod of the set
-	value    []int64            // of a pod, per taker
-	limit    int64              // what the node costs, in the unit of value
-	left     [resources]int64
-	used     []bool // per set
+	requests  [][resources]int64 // per taker
+	exclusive [][]bool           // per set and taker: a node can run one pod of the set
+	value     []int64            // value of a pod, per taker
+	limit     int64              // cost of the node, in the unit of value
+	left      [resources]int64
+	used      []bool // per set
 
-	// order lists the takers by value for what they take, the best first. What
-	// they take is weighed by resource: weight is per unit of it, taken per pod,
-	// and best[i] is the most that the takers from order[i] on are worth for one
-	// unit of weight.
+	// order lists the takers in descending order of value per weighted request. weight is the
+	// weight of a unit of each resource, taken the weighted request of a pod of each taker, and
+	// best[i] the highest value per unit of weight of the takers from order[i] on.
 	order  []int
 	weight [resources]float64
 	taken  []float64
@@ -40,17 +39,17 @@ type filling struct {
 	resource []int
 }
 
-// fillingSteps bounds a search. A search that takes longer proves nothing. Ten times as many steps
-// raise the bound by less than 1%, and take five times as long.
+// fillingSteps is the maximum number of steps of a search. A search that takes longer proves
+// nothing. Ten times as many steps increase the bound by less than 1%, and take five times as long.
 const fillingSteps = 20_000
 
 // search looks for a set of whole pods on a node of kind k that is worth more than limit, and
-// returns the best one, nil if no set is. It returns false if it stopped early, when such a set may
-// exist.
+// returns the number of pods of each taker in the best one, nil if there is no such set. It returns
+// false if it stopped early, in which case such a set may exist.
 func (f *filling) search(k *nodeKind, value []int64, limit int64) (pods []int32, ok bool) {
 	n := len(k.takers)
-	f.requests, f.apart, f.value, f.limit, f.left = k.requests, k.apart, value, limit, k.free
-	f.used = scratch.Zeroed(f.used, len(k.apart))
+	f.requests, f.exclusive, f.value, f.limit, f.left = k.requests, k.exclusive, value, limit, k.free
+	f.used = scratch.Zeroed(f.used, len(k.exclusive))
 	f.count, f.found, f.taken = scratch.Zeroed(f.count, n), scratch.Zeroed(f.found, n), scratch.Zeroed(f.taken, n)
 	f.most, f.steps = limit, 0
 	f.weigh(n)
@@ -64,9 +63,9 @@ func (f *filling) search(k *nodeKind, value []int64, limit int64) (pods []int32,
 	return f.found, true
 }
 
-// weigh finds the weights under which a node is worth least, by the linear
-// program over plain resources, and orders the takers by them. Any weights would
-// do: they decide how fast the search is.
+// weigh computes the weights for which a node is worth least, with the linear program over plain
+// resources, and sorts the takers by them. Any weights are valid; they only affect the speed of the
+// search.
 func (f *filling) weigh(n int) {
 	f.plain, f.resource = f.plain[:0], f.resource[:0]
 	for r, free := range f.left {
@@ -119,8 +118,8 @@ func (f *filling) weigh(n int) {
 	}
 }
 
-// fill decides on the takers from the one at place in the order on, with pods on
-// the node that have such a total value.
+// fill tries all numbers of pods for the takers from order[place] on. total is the value of the
+// pods that are already on the node.
 func (f *filling) fill(place int, total int64) {
 	if f.steps++; f.steps > fillingSteps {
 		return
@@ -136,7 +135,7 @@ func (f *filling) fill(place int, total int64) {
 	for r, free := range f.left {
 		left += float64(f.weight[r] * float64(max(0, free)))
 	}
-	// The sum is off by a few parts in 2^52; a part in a billion more is safe.
+	// The sum has a relative error of a few times 2^-52; a relative margin of 1e-9 is safe.
 	if f.best[place] < math.Inf(1) && float64(total)+float64(left*f.best[place])*(1+1e-9)+1 <= float64(f.most) {
 		return
 	}
@@ -157,7 +156,7 @@ func (f *filling) fill(place int, total int64) {
 	}
 }
 
-// fits returns how many pods of taker i still fit.
+// fits returns how many more pods of taker i fit.
 func (f *filling) fits(i int) int64 {
 	n := int64(math.MaxInt32)
 	for r, q := range f.requests[i] {
@@ -165,7 +164,7 @@ func (f *filling) fits(i int) int64 {
 			n = min(n, max(0, f.left[r])/q)
 		}
 	}
-	for s, set := range f.apart {
+	for s, set := range f.exclusive {
 		if set[i] {
 			n = min(n, 1)
 			if f.used[s] {
@@ -176,16 +175,16 @@ func (f *filling) fits(i int) int64 {
 	return n
 }
 
-// mark notes whether the sets of taker i have their pod.
+// mark sets whether the sets of taker i have their pod, if any is true.
 func (f *filling) mark(i int, any, used bool) {
-	for s, set := range f.apart {
+	for s, set := range f.exclusive {
 		if any && set[i] {
 			f.used[s] = used
 		}
 	}
 }
 
-// take puts n pods of taker i on the node.
+// take places n pods of taker i on the node.
 func (f *filling) take(i int, n int64) {
 	for r, q := range f.requests[i] {
 		f.left[r] -= n * max(0, q)

@@ -21,7 +21,7 @@ func TestFillingIsExact(t *testing.T) {
 			value[i] = int64(rapid.IntRange(0, 50).Draw(t, "value"))
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "sets") {
-			k.apart = append(k.apart, rapid.SliceOfN(rapid.Bool(), n, n).Draw(t, "set"))
+			k.exclusive = append(k.exclusive, rapid.SliceOfN(rapid.Bool(), n, n).Draw(t, "set"))
 		}
 		limit := int64(rapid.IntRange(1, 120).Draw(t, "limit"))
 		best := tried(k, value, make([]int32, n), 0)
@@ -79,7 +79,7 @@ func fitting(k *nodeKind, pods []int32) bool {
 			return false
 		}
 	}
-	for _, set := range k.apart {
+	for _, set := range k.exclusive {
 		n := int32(0)
 		for i, in := range set {
 			if in {

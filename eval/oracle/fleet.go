@@ -9,60 +9,59 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// A fleet is the kinds of node that a set of markets offers.
+// A fleet contains the kinds of nodes that a set of markets offers.
 type fleet struct {
 	kinds  []nodeKind
 	covers []cover
 
-	// supplies are the markets that have slots, where these are looked at; the
-	// price of a kind is then that of the others. cuts are more instants at which
-	// the window is cut.
+	// supplies are the markets with slots, if the bound respects slots; the price of a kind is then
+	// that of its other markets. cuts are additional instants at which the window is cut.
 	supplies []supply
 	cuts     []policy.Time
 }
 
-// A cover is a commitment: free nodes with a bound. Its unit is what the node
-// that takes most of it takes.
+// A cover is a commitment: a limited number of free nodes. Its unit is the amount that the largest
+// covered node uses.
 type cover struct {
 	commitment policy.Commitment
 
-	// amount is in units, rounded up, and list what a unit costs per hour on
-	// demand, for scale.
+	// amount is in units, rounded up. list is the on-demand cost of a unit per hour, used for
+	// scaling.
 	amount, list float64
 }
 
-// A nodeKind is nodes that are alike to pods: only the cheapest is of use.
+// A nodeKind is a set of nodes that are equivalent for pods. Only the cheapest node is relevant.
 type nodeKind struct {
-	// takers are the classes of pods that may run there.
+	// takers are the classes of pods that can run on the nodes.
 	takers []int
 
-	// rows say what fits: of every set of pods on a node, the coefficients of
-	// its takers sum to at most 1 in each row. They are rounded down.
+	// rows are the constraints on the pods of a node: in each row, the sum of the coefficients of
+	// the pods must be at most 1. Coefficients are rounded down.
 	rows [][]float64
 
-	// free, requests and apart say the same of whole pods, exactly: what a node leaves to pods,
-	// what a pod of each taker requests, and sets of takers of which a node holds
-	// one pod in all.
-	free     [resources]int64
-	requests [][resources]int64
-	apart    [][]bool
+	// free, requests and exclusive are the exact constraints for whole pods: the capacity available to
+	// pods, the requests of a pod of each taker, and the sets of takers of which a node can run at
+	// most one pod in total.
+	free      [resources]int64
+	requests  [][resources]int64
+	exclusive [][]bool
 
-	// larger are the kinds of which a node holds whatever one of this kind does.
-	// Where one of them costs no more this kind is of no use.
+	// larger are the kinds that can run every set of pods that this kind can run. This kind is not
+	// needed if one of them costs at most as much.
 	larger []int
 
-	// price is the least price of the kind's markets from at on.
+	// price[i] is the lowest price in the kind's markets from at[i] on.
 	at    []policy.Time
 	price []policy.Money
 
-	// takes is what a node of the kind takes at least of each commitment, in its
-	// units and rounded down; 0 for one that does not cover it. list is the price
-	// on demand of one that is covered, for scale.
+	// takes is the minimum amount that a node of the kind uses of each commitment, in units of the
+	// cover, rounded down; 0 if the commitment does not cover it. list is the on-demand price of a
+	// covered node, used for scaling.
 	takes []float64
 	list  float64
 }
 
-// priceAt returns the price at t.
+// priceAt returns the price at time t.
 func (k *nodeKind) priceAt(t policy.Time) policy.Money {
 	i, found := slices.BinarySearch(k.at, t)
 	if !found {
@@ -71,7 +70,7 @@ func (k *nodeKind) priceAt(t policy.Time) policy.Money {
 	return k.price[i]
 }
 
-// newFleet makes the kinds of the admitted markets under a weather; nil means under any weather.
+// newFleet returns the kinds of the admitted markets in a weather; nil means in any weather.
 func (o *Oracle) newFleet(admitted func(*policy.Market) bool, drawn *weather.Weather) *fleet {
 	f := &fleet{}
 	of, kindOf := o.kindsOf(admitted)
@@ -90,7 +89,7 @@ func (o *Oracle) newFleet(admitted func(*policy.Market) bool, drawn *weather.Wea
 	return f
 }
 
-// order fills larger of every kind.
+// order sets larger of every kind.
 func (f *fleet) order(o *Oracle, of []*site) {
 	for k, a := range of {
 		for j, b := range of {
@@ -112,8 +111,8 @@ func within(a, b *[resources]int64) bool {
 	return true
 }
 
-// kindsOf returns the first site of each kind of node in the markets admitted,
-// and the kind of every site; −1 where it is not admitted.
+// kindsOf returns the first site of each kind of node in the admitted markets, and the kind of
+// every site, −1 if it is not admitted.
 func (o *Oracle) kindsOf(admitted func(*policy.Market) bool) (of []*site, kindOf []int) {
 	for i := range o.sites {
 		s := &o.sites[i]
@@ -131,9 +130,8 @@ func (o *Oracle) kindsOf(admitted func(*policy.Market) bool) (of []*site, kindOf
 	return of, kindOf
 }
 
-// own adds to the fleet what commitments cover of its kinds. A covered node can be
-// had at all times, on demand also where no slot of the market could hold it:
-// that only lowers the bound.
+// own adds the commitments that cover kinds of the fleet. It assumes that a covered node is always
+// available, also when no slot of its market could have it, which can only lower the bound.
 func (f *fleet) own(o *Oracle, kindOf []int) {
 	w := o.scenario
 	for i := range w.Commitments {
@@ -188,10 +186,10 @@ func (o *Oracle) newKind(s *site) nodeKind {
 		}
 		k.rows = appendRows(k.rows, asked, free)
 	}
-	for _, apart := range o.apart {
+	for _, exclusive := range o.exclusive {
 		row, set := make([]float64, len(k.takers)), make([]bool, len(k.takers))
 		for i, class := range k.takers {
-			if set[i] = slices.Contains(apart, o.classes[class]); set[i] {
+			if set[i] = slices.Contains(exclusive, o.classes[class]); set[i] {
 				row[i] = 1
 			}
 		}
@@ -199,21 +197,21 @@ func (o *Oracle) newKind(s *site) nodeKind {
 			return slices.Equal(x,
 				row)
 		}) {
-			k.rows, k.apart = append(k.rows, row), append(k.apart, set)
+			k.rows, k.exclusive = append(k.rows, row), append(k.exclusive, set)
 		}
 	}
 	k.requests = requests
 	return k
 }
 
-// sharpMax is the most pods of a workload on a node up to which it matters that
-// they are whole. Beyond it the loss is under a tenth.
+// sharpMax is the number of pods of a workload on a node up to which rows are sharpened. Beyond it,
+// the loss is below 10%.
 const sharpMax = 10
 
-// appendRows appends what a resource says of the pods on a node: that their
-// requests sum to at most what is free and, sharper, what follows from it because
-// pods are whole. A pod that takes a little more than a fifth of it leaves
-// place for four, and costs a fourth of a node and not a fifth.
+// appendRows appends the constraints of one resource on the pods of a node: their requests sum to
+// at most the free capacity, and sharper constraints that follow because pods are whole. For
+// example, if a pod requests slightly more than a fifth of the capacity, four fit, so it costs a
+// fourth of a node rather than a fifth.
 func appendRows(rows [][]float64, asked []int64, free int64) [][]float64 {
 	plain := make([]float64, len(asked))
 	var counts []int64
@@ -241,15 +239,13 @@ func appendRows(rows [][]float64, asked []int64, free int64) [][]float64 {
 	return rows
 }
 
-// sharpened returns u(x) for x = asked ÷ free, rounded down; share is x rounded
-// down. u(x) is x where (n+1)·x is whole, and else the whole part of (n+1)·x
-// divided by n (Fekete and Schepers, 2001).
+// sharpened returns u(x) for x = asked ÷ free, rounded down; share is x rounded down. u(x) = x if
+// (n+1)·x is an integer, else ⌊(n+1)·x⌋ ÷ n (Fekete and Schepers, 2001).
 //
-// Numbers that sum to at most 1 still do so after u. If all of them are of the
-// first sort they stay what they are. If not, let a/(n+1) be the sum of those
-// that are, and b the sum of the whole parts of the others. Something was cut
-// off, so a + b is below n+1; it is whole, so at most n; and a/(n+1) + b/n is at
-// most (a+b)/n.
+// u preserves that numbers sum to at most 1. If (n+1)·x is an integer for all of them, they do not
+// change. Otherwise let a/(n+1) be the sum of the numbers for which it is an integer, and b the sum
+// of ⌊(n+1)·x⌋ over the others. Because ⌊⌋ removed something, a + b is less than n+1; it is an
+// integer, so at most n; and a/(n+1) + b/n is at most (a+b)/n.
 func sharpened(asked, free, n int64, share float64) float64 {
 	whole, rest := (n+1)*asked/free, (n+1)*asked%free
 	if rest == 0 {
@@ -258,8 +254,8 @@ func sharpened(asked, free, n int64, share float64) float64 {
 	return max(0, below(float64(whole)/float64(n)))
 }
 
-// below and above return the floats next to x, so that what was rounded to the
-// nearest is a bound.
+// below and above return the adjacent floats of x, which makes a value that was rounded to nearest
+// a bound.
 func below(x float64) float64 { return math.Nextafter(x, math.Inf(-1)) }
 
 func above(x float64) float64 { return math.Nextafter(x, math.Inf(1)) }

@@ -5,51 +5,50 @@ import (
 	"slices"
 )
 
-// A master is the restricted master program of a packing: how the demand of a
-// piece is served best with the columns at hand. It is a revised simplex method
-// with upper bounds.
+// A master is the restricted master program of a packing: it finds the cheapest way to serve the
+// demand of a piece with the available columns. It is a revised simplex method with upper bounds.
 //
-// A column is a mix if it is not negative. Below follow the rests of the rows, −1−i for row i (a
-// pod that is not served, an unused part of a commitment, a node beyond the slots), and then the
-// supplies.
+// A column that is not negative is an index of mixes. Column −1−i is the slack of row i (an
+// unserved pod, an unused part of a commitment, or a node beyond the slots) for i < n, and supply
+// i−n for i ≥ n.
 type master struct {
 	fleet   *fleet
-	loads   int       // classes
-	n       int       // rows: classes, then commitments, then kinds with slots
-	penalty []float64 // cost of a pod not served, or of a node beyond the slots; 0 for what is unused
-	rowOf   []int     // per kind: the row of its nodes, −1 for none
+	loads   int       // number of classes
+	n       int       // number of rows: classes, then commitments, then kinds with slots
+	penalty []float64 // cost of an unserved pod or of a node beyond the slots; 0 for an unused part of a commitment
+	rowOf   []int     // per kind: the row of its nodes, −1 if it has no row
 	demand  []float64 // per row
-	price   []float64 // per kind; 0 where closed
+	price   []float64 // per kind; 0 if closed
 	open    []bool    // per kind
-	last    *piece    // the piece that demand and prices are of
+	last    *piece    // the piece that demand and prices belong to
 
 	mixes    []mix
-	basis    []int     // per row: a column
-	full     []bool    // per supply: it is not in the basis, and all of its slots are used
-	inv      []float64 // the inverse of the basis, by rows
-	x        []float64 // how much of each basic column there is
-	rowPrice []float64 // the price of each row
+	basis    []int     // the column of each row
+	full     []bool    // per supply: whether it is not in the basis and all its slots are used
+	inv      []float64 // the inverse of the basis, row by row
+	x        []float64 // the amount of each basic column
+	rowPrice []float64 // the dual price of each row
 	steps    int       // since the basis was last rebuilt
 	column   []float64 // scratch
 
-	// work is the operations done so far.
+	// work is the number of operations so far.
 	work int
 }
 
-// A mix is numbers of pods that together fill a node of a kind.
+// A mix is a set of pods that together fill a node of a kind.
 type mix struct {
 	kind int
 
-	// rows and counts are the column: the pods of each class, what the node
-	// takes of a commitment, and −1 in the row of its kind, where it has one.
+	// rows and counts are the entries of the column: the pods of each class, the amounts that the
+	// node uses of commitments, and −1 in the row of its kind, if it has one.
 	rows   []int
 	counts []float64
 
-	// covered says that a commitment pays for the node.
+	// covered reports whether a commitment pays for the node.
 	covered bool
 }
 
-// value returns what the column of m is worth at prices per row.
+// value returns the value of the column at the given prices per row.
 func (m *mix) value(prices []float64) float64 {
 	sum := 0.0
 	for i, r := range m.rows {
@@ -59,15 +58,15 @@ func (m *mix) value(prices []float64) float64 {
 }
 
 const (
-	// tolerance is the part by which a mix must be worth more than its node to
-	// be used. What it leaves on the table the bound lacks.
+	// tolerance is the relative excess of a mix's value over the cost of its node that is required
+	// to use it. The bound is lower by at most this part.
 	tolerance = 1e-9
 
 	// leastPositive replaces demands, amounts and prices of 0, so that every row has a price and
 	// nothing is divided by 0.
 	leastPositive = 1e-6
 
-	// stepsMax bounds the steps with the columns at hand.
+	// stepsMax is the maximum number of steps with the available columns.
 	stepsMax = 4000
 
 	// freshAfter is the number of steps per row after which the basis is rebuilt, to remove the
@@ -75,7 +74,7 @@ const (
 	freshAfter = 20
 )
 
-// restart starts with nothing served.
+// restart resets the basis to the slack columns, which serve no pod.
 func (p *master) restart() {
 	clear(p.inv)
 	clear(p.full)
@@ -87,10 +86,10 @@ func (p *master) restart() {
 	p.steps = 0
 }
 
-// supplyOf returns the supply that a column is, −1 if it is another.
+// supplyOf returns the supply of a column, −1 if the column is not a supply.
 func (p *master) supplyOf(column int) int { return max(-1, -1-p.n-column) }
 
-// room returns how much there may be of a column.
+// upper returns the upper bound of the amount of a column.
 func (p *master) upper(column int) float64 {
 	if s := p.supplyOf(column); s >= 0 {
 		return float64(p.last.slots[s])
@@ -98,7 +97,7 @@ func (p *master) upper(column int) float64 {
 	return math.Inf(1)
 }
 
-// resume keeps the basis of the piece before if it serves this one.
+// resume keeps the basis of the last piece and reports whether it is feasible for this piece.
 func (p *master) resume() bool {
 	if p.steps > freshAfter*p.n {
 		return false
@@ -122,8 +121,8 @@ func (p *master) resume() bool {
 	return true
 }
 
-// left returns what the basis has to serve: the demand, less the slots of the
-// supplies that are used up.
+// left returns the demand that the basis must serve: the demand minus the slots of the fully used
+// supplies.
 func (p *master) left() []float64 {
 	left := p.column[:len(p.demand)]
 	copy(left, p.demand)
@@ -135,7 +134,7 @@ func (p *master) left() []float64 {
 	return left
 }
 
-// priceRows works out the price of each row.
+// priceRows computes the dual price of each row.
 func (p *master) priceRows() {
 	clear(p.rowPrice)
 	for i, b := range p.basis {
@@ -149,8 +148,8 @@ func (p *master) priceRows() {
 	}
 }
 
-// cost returns what one of a column costs per hour. What a node costs of a kind
-// that has a row, those columns cost of which it is bought.
+// cost returns the cost of a unit of a column per hour. It is 0 for nodes of a kind with a row,
+// whose cost is that of the supplies in that row.
 func (p *master) cost(column int) float64 {
 	switch s := p.supplyOf(column); {
 	case s >= 0:
@@ -163,8 +162,8 @@ func (p *master) cost(column int) float64 {
 	return p.price[p.mixes[column].kind]
 }
 
-// nodePrice returns what a node of kind k costs at the prices of now, and whether
-// there is one.
+// nodePrice returns the cost of a node of kind k at the current prices, and whether such a node is
+// available.
 func (p *master) nodePrice(k int) (price float64, ok bool) {
 	if row := p.rowOf[k]; row >= 0 {
 		return max(p.rowPrice[row], leastPositive), true
@@ -172,10 +171,10 @@ func (p *master) nodePrice(k int) (price float64, ok bool) {
 	return p.price[k], p.open[k]
 }
 
-// usable reports whether a node of the mix can be had.
+// usable reports whether a node of the mix is available.
 func (p *master) usable(m *mix) bool { return m.covered || p.open[m.kind] || p.rowOf[m.kind] >= 0 }
 
-// optimize uses the columns at hand as well as can be.
+// optimize finds the best solution with the available columns.
 func (p *master) optimize() {
 	p.priceRows()
 	for range stepsMax {
@@ -216,8 +215,8 @@ func (p *master) optimize() {
 	}
 }
 
-// ratio returns what a mix is worth for each dollar that its node costs. Of one
-// that costs nothing it is 1 and its gain in parts of what the node would cost.
+// ratio returns the value of a mix per dollar of its node's cost. For a node without cost, it is 1
+// plus the value as a fraction of a scale for the node's cost.
 func (p *master) ratio(m *mix) float64 {
 	switch {
 	case m.covered:
@@ -228,14 +227,13 @@ func (p *master) ratio(m *mix) float64 {
 	return m.value(p.rowPrice) / p.price[m.kind]
 }
 
-// enter brings a column into the basis, or has a supply change between none and
-// all of its slots. It reports false if rounding has left nothing that it could
-// replace.
+// enter moves a column into the basis, or moves a supply between none and all of its slots. It
+// returns false if rounding errors leave no column that it could replace.
 func (p *master) enter(column int) bool {
 	p.expand(column)
 	s, sign := p.supplyOf(column), 1.0
 	if s >= 0 && p.full[s] {
-		sign = -1 // less of it
+		sign = -1 // its amount decreases
 	}
 	leaves, least, filled := -1, math.Inf(1), false
 	for i, b := range p.basis {
@@ -273,8 +271,7 @@ func (p *master) enter(column int) bool {
 	return true
 }
 
-// expand works out how much of each basic column one of another takes the place
-// of.
+// expand computes the amount of each basic column that a unit of another column replaces.
 func (p *master) expand(column int) {
 	switch s := p.supplyOf(column); {
 	case s >= 0:
@@ -292,7 +289,7 @@ func (p *master) expand(column int) {
 	}
 }
 
-// move takes amount of the entering column into use, but for row except.
+// move increases the entering column by amount and adapts all rows except row except.
 func (p *master) move(amount float64, except int) {
 	for i := range p.n {
 		if factor := p.column[i]; i != except && factor != 0 {
@@ -301,7 +298,7 @@ func (p *master) move(amount float64, except int) {
 	}
 }
 
-// pivot puts the entering column into row leaves of the inverse.
+// pivot replaces row leaves of the inverse by the entering column.
 func (p *master) pivot(leaves int) {
 	pivot := p.inv[leaves*p.n : (leaves+1)*p.n]
 	inverse := 1 / p.column[leaves]
@@ -320,7 +317,7 @@ func (p *master) pivot(leaves int) {
 	}
 }
 
-// dropMixes drops the older half of the mixes, but for those in use.
+// dropMixes removes the older half of the mixes, except those in the basis.
 func (p *master) dropMixes() {
 	kept := make([]mix, 0, len(p.mixes))
 	place := make([]int, len(p.mixes))

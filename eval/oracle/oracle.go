@@ -13,27 +13,26 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Bound is a lower bound on bill and outage cost in a scenario.
+// A Bound is a lower bound on the sum of bill and outage cost in a scenario.
 type Bound struct {
-	// Cost holds for every policy, whatever it knows and whatever the weather
-	// does; OnDemand for those that buy on demand only.
+	// Cost applies to every policy, whatever its information, in every weather. OnDemand applies to
+	// policies that only launch on-demand nodes.
 	Cost, OnDemand policy.Money
 
-	// Slots holds for every policy in the weather of a seed, in which a market has a limited number
-	// of nodes at once. It is at least Cost; 0 without a seed.
+	// Slots applies to every policy in the weather of a seed, in which a market has a limited
+	// number of nodes at once. It is at least Cost, and 0 without a seed.
 	Slots policy.Money
 
-	// Short is in how many pieces of the window the search for good prices was cut
-	// short by its limit of work. The bounds hold, and may be lower for it.
+	// Short is the number of pieces of the window in which the search for good prices was stopped
+	// at its work limit. The bounds are still valid, but may be lower.
 	Short int
 
-	// Open says that the bounds were not computed, so that all else is not to be
-	// read. No function of this package sets it.
+	// Open reports whether the bounds were not computed; the other fields are then undefined. No
+	// function of this package sets it.
 	Open bool
 }
 
-// Of returns the bounds of w. No run may cost less. A scenario that cannot be run
-// has bounds of 0.
+// Of returns the bounds of w. No run costs less. The bounds are 0 if w cannot be run.
 func Of(w *scenarios.BoundScenario) Bound {
 	o, err := New(w)
 	if err != nil {
@@ -42,15 +41,15 @@ func Of(w *scenarios.BoundScenario) Bound {
 	return o.Every()
 }
 
-// Every returns the bounds that hold in every weather.
+// Every returns the bounds that apply in every weather.
 func (o *Oracle) Every() Bound {
 	cost, short := o.bound(o.newFleet(anyMarket, nil))
 	onDemand, also := o.bound(o.newFleet(onDemandOnly, nil))
-	// What holds for every policy holds for those that buy on demand too.
+	// A bound for every policy is also a bound for policies that only launch on-demand nodes.
 	return Bound{Cost: cost, OnDemand: max(cost, onDemand), Short: short + also}
 }
 
-// Under returns the bounds over every policy in the weather of a seed.
+// Under returns the bounds for every policy in the weather of a seed.
 func (o *Oracle) Under(seed uint64) (Bound, error) {
 	drawn, err := o.prepared.DrawWeather(seed)
 	if err != nil {
@@ -64,38 +63,37 @@ func (o *Oracle) Under(seed uint64) (Bound, error) {
 func anyMarket(*policy.Market) bool      { return true }
 func onDemandOnly(m *policy.Market) bool { return m.Capacity == policy.OnDemand }
 
-// An Oracle holds what all bounds of one scenario share. Workloads without an outage cost, such as
-// DaemonSets, want nothing.
+// An Oracle contains the common data of all bounds of one scenario. Workloads without an outage
+// cost, such as DaemonSets, have no demand.
 type Oracle struct {
 	scenario *scenarios.BoundScenario
 	prepared *sim.Prepared
 	window   billing.Span
-	fees     []policy.Money // by market, the least of a node in any pool
+	fees     []policy.Money // by market: the lowest fees of a node in any pool
 
-	sites []site
-	apart [][]int
+	sites     []site
+	exclusive [][]int // sets of workloads that share no node
 
-	// classes are the workloads whose pods are alike, by the first of each, and
-	// classOf is the class of each workload.
+	// classes groups the workloads with equivalent pods; each is represented by the first of its
+	// workloads. classOf is the class of each workload.
 	classes, classOf []int
 
 	services []demand
 	jobs     []batch
 
-	// workMax bounds the operations that one bound may take, of which a core does
-	// some 10^9 a second. Few scenarios come near it: it takes hundreds of services
-	// or of kinds of node.
+	// workMax is the maximum number of operations of one bound; a core executes about 10^9 of them
+	// per second. Few scenarios reach it: those with hundreds of services or of kinds of nodes.
 	workMax int
 
-	// value is what a missing pod of each workload costs per hour, in
-	// micro-dollars: 2 × its pod value, and less for jobs, see missing.
+	// value is the cost of a missing pod of each workload per hour, in micro-dollars: 2 × its pod
+	// value, and less for jobs; see missing.
 	value []float64
 }
 
-// defaultWorkMax is the limit of work of a bound.
+// defaultWorkMax is the default of Oracle.workMax.
 const defaultWorkMax = 3_000_000_000
 
-// New returns the oracle of w, and an error where w cannot be run.
+// New returns the oracle of w. It returns an error if w cannot be run.
 func New(w *scenarios.BoundScenario) (*Oracle, error) {
 	prepared, err := sim.Prepare(w)
 	if err != nil {
@@ -107,19 +105,19 @@ func New(w *scenarios.BoundScenario) (*Oracle, error) {
 		o.value = append(o.value, o.missing(i))
 	}
 	o.findSites()
-	o.findApart()
+	o.findExclusiveSets()
 	o.findClasses()
 	o.readServices()
 	o.readJobs()
 	return o, nil
 }
 
-// jobRounds is how often jobs' work is placed again if there are jobs. Each round costs as much as
-// the first. The bound is that of the best round.
+// jobRounds is the number of iterations for the times of jobs' work if there are jobs. Each takes
+// as long as the first. The bound is that of the best iteration.
 const jobRounds = 8
 
-// bound returns the bound over policies that buy nodes of f only, and in how many
-// pieces the prices are not the best since the work was at its end.
+// bound returns the bound for policies that only launch nodes of f, and the number of pieces whose
+// prices are not optimal because the work limit was reached.
 func (o *Oracle) bound(f *fleet) (least policy.Money, short int) {
 	jobs := slices.Clone(o.jobs)
 	pieces := o.cut(f)
@@ -161,12 +159,12 @@ func (o *Oracle) bound(f *fleet) (least policy.Money, short int) {
 	return least, short
 }
 
-// rounding returns the most by which the meter may round a run's cost down. The outage cost of a
-// service and that of the undone work of a job instance are each twice an amount rounded to the
-// micro-dollar, so each may be one micro-dollar too low. A bill may be half a micro-dollar too low
-// for every node, and for each of its two fees. A node launched in the window pays more than that
-// for its start-up, which the bound ignores. Of the other nodes only those count that hold pods at
-// the start of the window.
+// rounding returns the maximum amount by which the meter may round a run's cost down. The outage
+// cost of a service and that of the undone work of a job instance are each twice an amount that is
+// rounded to the micro-dollar, so each may be one micro-dollar too low. A bill may be half a
+// micro-dollar too low for every node, and for each of its two fees. A node that is launched in the
+// window pays more than that for its start-up, which the bound ignores. Of the other nodes, only
+// those that run pods at the start of the window count.
 func (o *Oracle) rounding() policy.Money {
 	nodes, amounts := int64(0), int64(len(o.services)+len(o.jobs))
 	for i := range o.services {
@@ -187,26 +185,26 @@ func (o *Oracle) rounding() policy.Money {
 	return policy.Money(amounts + (nodes+1)/2)
 }
 
-// A piece is a stretch of the window in which no price, offer or demand changes.
+// A piece is an interval of the window in which no price, offer or demand changes.
 type piece struct {
 	span billing.Span
 
-	// price is the least price of a node of each kind in micro-dollars, closed
-	// where there can be none.
+	// price is the lowest price of a node of each kind in micro-dollars per hour, closed if no node
+	// can be alive.
 	price []policy.Money
 
-	// wanted is the number of pods of each class that services want, guess how many
-	// of jobs are thought to run.
+	// wanted is the number of pods of each class that services require, guess the assumed number of
+	// pods of jobs that run.
 	wanted []int32
 	guess  []float64
 
-	// supply is the least price in each supply of the fleet, and slots how many
-	// nodes there may be at once.
+	// supply is the lowest price in each supply of the fleet, slots its maximum number of nodes at
+	// once.
 	supply []policy.Money
 	slots  []int32
 
-	// rates is what a pod of each class costs at least, in millionths of a
-	// micro-dollar per hour, where a node of each kind costs limits.
+	// rates is the minimum cost of a pod of each class in millionths of a micro-dollar per hour, if
+	// a node of each kind costs limits.
 	rates, limits []int64
 
 	// owned is the assumed value of the commitments, in the same unit. It must be subtracted from
@@ -248,7 +246,7 @@ func (o *Oracle) cut(f *fleet) []piece {
 	return pieces
 }
 
-// like reports whether p is a problem with the same solution as c.
+// like reports whether p and c are problems with the same solution.
 func (p *piece) like(c *piece) bool {
 	return slices.Equal(p.price, c.price) && slices.Equal(p.supply, c.supply) && slices.Equal(p.slots, c.slots) &&
 		slices.Equal(p.wanted, c.wanted) && slices.Equal(p.guess, c.guess)
@@ -260,10 +258,10 @@ func (p *piece) milliseconds() int64 { return int64(p.span.To - p.span.From) }
 // perMicroDollar is the number of units of a rate in one micro-dollar.
 const perMicroDollar = 1_000_000
 
-// A sum adds up rates × pod-milliseconds exactly, in 128 bits.
+// A sum adds up products of rates and pod-milliseconds exactly, in 128 bits.
 type sum struct{ high, low uint64 }
 
-// add adds a product of numbers that are not negative.
+// add adds a product of two numbers, which must not be negative.
 func (t *sum) add(rate, ms int64) {
 	high, low := bits.Mul64(uint64(rate), uint64(ms))
 	var carry uint64
@@ -275,7 +273,7 @@ func (t *sum) add(rate, ms int64) {
 func (t *sum) money() policy.Money {
 	const unit = uint64(time.Hour/time.Millisecond) * perMicroDollar
 	if t.high >= unit {
-		return math.MaxInt64 // above every amount of money; no scenario has it
+		return math.MaxInt64 // higher than every amount of money; it does not occur in practice
 	}
 	quotient, _ := bits.Div64(t.high, t.low, unit)
 	return policy.Money(min(quotient, math.MaxInt64))

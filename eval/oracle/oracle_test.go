@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/spotter-dev/spotter/eval/evaltest"
@@ -323,7 +324,7 @@ func TestOracleApart(t *testing.T) {
 	w.Templates, w.Workloads = append(w.Templates, other), append(w.Workloads, w.Workloads[0])
 	w.Workloads[1].ID, w.Workloads[1].Name = 1, "default/other"
 	together := Of(w).OnDemand
-	term := policy.PodTerm{TopologyKey: hostname,
+	term := policy.PodTerm{TopologyKey: corev1.LabelHostname,
 		Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"web"}}}}}
 	for i := range w.Templates {
 		w.Templates[i].PodAntiAffinity = []policy.PodTerm{term}

@@ -5,54 +5,53 @@ import (
 	"slices"
 )
 
-// A packing finds the least cost of serving demands on fractions of nodes, piece after piece, by
-// column generation. Its master program has a row per class of pods and a column per mix of pods
-// that just fits a node of a kind. It generates columns on demand: it prices the classes by the
-// current columns, and searches each kind for a mix that is worth more at these prices than the
-// node costs, until no such mix exists.
+// A packing finds the minimum cost of serving demands on fractions of nodes, one piece after the
+// other, by column generation. Its master program has a row per class of pods and a column per mix
+// of pods that just fits on a node of a kind. It generates columns on demand: it prices the classes
+// with the current columns, and searches each kind for a mix that is worth more at these prices
+// than the node costs, until no such mix exists.
 //
-// Below the rows of the classes is one row per commitment: the nodes that it covers cost nothing
-// and consume its amount. Its unused amount is a column too, and its value is the negative price of
-// its row.
+// The rows of the classes are followed by a row per commitment: the nodes that it covers cost
+// nothing and use its amount. Its unused amount is a column too, and its value is the negative
+// price of its row.
 //
-// Last there is a row for every kind of node of which some markets have slots:
-// what its mixes use is bought from these markets, each up to its slots, or at
-// the price of the markets without. The price of the row is that of the node.
+// The last rows are those of the kinds of nodes with slots in some markets: nodes for their mixes
+// are launched in these markets, each up to its slots, or at the price of the markets without
+// slots. The price of the row is the price of a node.
 type packing struct {
 	master
 
-	resourcePrice [][]float64 // per kind and row of it: the part of the price that it carries
-	settled       []float64   // the row prices at which the last piece was left
+	resourcePrice [][]float64 // per kind and per row of the kind: the row's fraction of the node's price
+	settled       []float64   // the row prices at the end of the last piece
 
-	// whole marks the kinds of which no node holds whole pods that are worth more
-	// than it costs, at the prices of now.
+	// whole marks the kinds for which, at the current prices, no whole pods that fit on a node are
+	// worth more than it costs.
 	whole   []bool
 	filling filling
 	exact   []int64
 
-	// workMax bounds work. When half of it is done, whole pods are no longer searched for. When all
-	// of it is done, further pieces use earlier results. short reports that the piece solved last
-	// was cut short.
+	// workMax limits work. After half of it, the search for whole pods stops. After all of it,
+	// further pieces use earlier results. short reports whether the last piece was stopped early.
 	workMax int
 	short   bool
 
 	program program
-	gain    []float64 // this and the next one are scratch
+	gain    []float64 // scratch, like amounts
 	amounts []float64
 }
 
 const (
-	// roundsMax bounds how often new columns are made for one piece; mixesMax is
-	// how many are kept, since more of them are seldom used again.
+	// roundsMax is the maximum number of times that new columns are generated for one piece.
+	// mixesMax is the number of mixes that are kept; more are rarely used again.
 	roundsMax = 200
 	mixesMax  = 600
 
-	// limitMax is the greatest price of a node beyond its slots, in millionths of a
-	// micro-dollar: a million dollars an hour.
+	// limitMax is the maximum price of a node beyond its slots, in millionths of a micro-dollar: a
+	// million dollars an hour.
 	limitMax = 1e18
 
-	// searchWork is how many operations a step of a search for whole pods counts
-	// as, of which a core does some 10^9 a second.
+	// searchWork is the number of operations that a step of a search for whole pods counts as; a
+	// core executes about 10^9 operations per second.
 	searchWork = 25
 )
 
@@ -86,8 +85,8 @@ func newPacking(f *fleet, value []float64, workMax int) *packing {
 	return p
 }
 
-// solve finds the rates of a piece. Where it is as the one before they are the
-// same list. It reports false where the work left did not allow for the best.
+// solve computes the rates of a piece. If it equals the last piece, the rates are the same slice.
+// It returns false if the remaining work was not sufficient for the best rates.
 func (p *packing) solve(c *piece) bool {
 	before := p.last
 	if before != nil && before.like(c) {
@@ -124,7 +123,7 @@ func (p *packing) solve(c *piece) bool {
 	return !p.short
 }
 
-// enterPiece takes prices and demand from a piece.
+// enterPiece sets prices and demand from a piece.
 func (p *packing) enterPiece(c *piece) {
 	for k, price := range c.price {
 		p.open[k] = price != closed
@@ -147,7 +146,8 @@ func (p *packing) enterPiece(c *piece) {
 	}
 }
 
-// nodePenalty returns a price above all that the pods on a node of kind k save.
+// nodePenalty returns a price that is higher than everything that the pods on a node of kind k can
+// save.
 func (p *packing) nodePenalty(k int) float64 {
 	kind := &p.fleet.kinds[k]
 	sum := 1.0
@@ -163,8 +163,7 @@ func (p *packing) nodePenalty(k int) float64 {
 	return sum
 }
 
-// generate adds the mixes that are worth more than their nodes cost, and reports
-// whether there are any.
+// generate adds mixes that are worth more than their nodes cost, and reports whether there are any.
 func (p *packing) generate() bool {
 	if len(p.mixes) > mixesMax {
 		p.dropMixes()
@@ -201,8 +200,8 @@ func (p *packing) generate() bool {
 	return found
 }
 
-// newMix returns the column of a node of kind k with amounts of its takers, that
-// commitment by pays for; −1 for none.
+// newMix returns the column of a node of kind k with amounts of its takers. by is the commitment
+// that pays for the node, −1 if no commitment does.
 func (p *packing) newMix(k int, amounts []float64, by int) mix {
 	m, kind := mix{kind: k, covered: by >= 0}, &p.fleet.kinds[k]
 	add := func(row int, count float64) {
@@ -222,8 +221,8 @@ func (p *packing) newMix(k int, amounts []float64, by int) mix {
 	return m
 }
 
-// searchWhole looks for whole pods on a node of kind k that are worth more than
-// the node costs; false where that is not known.
+// searchWhole searches for whole pods on a node of kind k that are worth more than the node costs.
+// It returns false if the answer is unknown.
 func (p *packing) searchWhole(k int) (pods []int32, ok bool) {
 	limit := p.limit(k)
 	if limit < perMicroDollar || limit == math.MaxInt64 {
@@ -242,7 +241,7 @@ func (p *packing) searchWhole(k int) (pods []int32, ok bool) {
 	return pods, ok
 }
 
-// limits returns the limit of every kind.
+// limits returns the limits of all kinds.
 func (p *packing) limits() []int64 {
 	out := make([]int64, len(p.fleet.kinds))
 	for k := range out {
@@ -253,8 +252,8 @@ func (p *packing) limits() []int64 {
 
 // limit returns the assumed cost of a node of kind k per hour, in millionths of a micro-dollar and
 // rounded down: its price, or its part of the value of a commitment; math.MaxInt64 if no node of
-// the kind is possible. A kind that has a row has the price of the row. The amount by which nodes
-// in a market cost less is subtracted from the bound for its slots.
+// the kind is possible. A kind with a row has the price of the row. The amount by which nodes in a
+// market are cheaper is subtracted from the bound for its slots.
 func (p *packing) limit(k int) int64 {
 	limit := int64(math.MaxInt64)
 	if row := p.rowOf[k]; row >= 0 {
@@ -270,23 +269,23 @@ func (p *packing) limit(k int) int64 {
 	return limit
 }
 
-// rate returns the price of class w as a rate, in millionths of a micro-dollar
-// and rounded down, with some to spare for the rounding in the prices.
+// rate returns the price of class w as a rate, in millionths of a micro-dollar and rounded down,
+// with a margin for rounding errors in the prices.
 func (p *packing) rate(w int) int64 {
 	most := math.Floor(p.penalty[w]) * perMicroDollar
 	return int64(math.Floor(max(0, min(most, p.rowPrice[w]*perMicroDollar*(1-10*tolerance)))))
 }
 
-// dominated reports whether another kind costs no more than kind k and a node of it
-// holds whatever one of k does. Rates that hold for the other hold for k.
+// dominated reports whether another kind is not more expensive than kind k and can run every set of
+// pods that k can run. Rates that are valid for the other kind are valid for k.
 func (p *packing) dominated(k int) bool {
 	limit := p.limit(k)
 	return slices.ContainsFunc(p.fleet.kinds[k].larger, func(j int) bool { return p.limit(j) <= limit })
 }
 
-// cheapest returns the least that a node of kind k costs, and the commitment by
-// which it does, −1 for none: one that commitment covers takes what the part of
-// its amount is worth. It is 0 where there can be no node.
+// cheapest returns the lowest cost of a node of kind k, and the commitment that covers it at this
+// cost, −1 if it is not covered. The cost of a covered node is the value of the amount that it
+// uses. The price is 0 if there can be no node.
 func (p *packing) cheapest(k int) (price float64, by int) {
 	price, open := p.nodePrice(k)
 	by = -1
@@ -301,8 +300,7 @@ func (p *packing) cheapest(k int) (price float64, by int) {
 	return price, by
 }
 
-// stillHold reports whether the prices of resources found last for kind k still
-// cover what its takers are worth.
+// stillHold reports whether the last resource prices of kind k still cover the value of its takers.
 func (p *packing) stillHold(k int, price float64) bool {
 	kind := &p.fleet.kinds[k]
 	sum := 0.0
@@ -324,10 +322,9 @@ func (p *packing) stillHold(k int, price float64) bool {
 	return true
 }
 
-// rates works out from the prices alone, with every rounding downward, what a pod
-// of each class costs at least, in millionths of a micro-dollar per hour. For
-// the kinds that were searched for whole pods at these prices the prices
-// themselves hold; for the others those of resources do.
+// rates computes the minimum cost of a pod of each class from the prices alone, always rounded
+// down, in millionths of a micro-dollar per hour. For kinds that were searched for whole pods at
+// these prices, the prices themselves are valid; for other kinds the resource prices are.
 func (p *packing) rates() []int64 {
 	out := make([]int64, p.loads)
 	for i := range out {
@@ -351,9 +348,9 @@ func (p *packing) rates() []int64 {
 	return out
 }
 
-// rescale gives c what was found for the piece solved last, with all prices times
-// the greatest number at which no node without slots costs less in c. Kinds that
-// could not be had then have prices of resources, as good as any.
+// rescale sets the result of c to that of the last solved piece, with all prices multiplied by the
+// largest factor for which no node without slots is cheaper in c. Kinds that were not available
+// then get uniform resource prices.
 func (p *packing) rescale(c *piece) {
 	scale := math.Inf(1)
 	for k, limit := range p.last.limits {
@@ -362,14 +359,14 @@ func (p *packing) rescale(c *piece) {
 		}
 	}
 	if math.IsInf(scale, 1) || len(p.fleet.covers) > 0 {
-		scale = min(1, scale) // a commitment is worth what it was
+		scale = min(1, scale) // the value of a commitment must not increase
 	}
 	for k, limit := range p.last.limits {
 		if p.rowOf[k] >= 0 {
 			scale = min(scale, limitMax/float64(max(1, limit)))
 		}
 	}
-	scale *= 1 - 1e-12 // for the rounding of what follows
+	scale *= 1 - 1e-12 // margin for the rounding below
 	c.owned = p.last.owned
 	c.rates, c.limits = make([]int64, p.loads), make([]int64, len(p.last.limits))
 	for w, rate := range p.last.rates {
@@ -392,12 +389,12 @@ func (p *packing) rescale(c *piece) {
 	}
 }
 
-// value returns what commitment i is worth per unit and hour.
+// value returns the value of commitment i per unit and hour.
 func (p *packing) value(i int) float64 { return max(0, -p.rowPrice[p.loads+i]) }
 
 // owned returns the value of all commitments per hour, rounded up, in millionths of a micro-dollar.
-// Nodes of a kind are assumed to cost no more than their part of it, so it must be subtracted: that
-// gives a bound for any values, and with the best values the best bound.
+// Covered nodes are assumed to cost at most their part of it, so it must be subtracted from the
+// bound. The result is a bound for any values, and the best bound for the best values.
 func (p *packing) owned() int64 {
 	sum := 0.0
 	for i := range p.fleet.covers {
@@ -406,7 +403,7 @@ func (p *packing) owned() int64 {
 	return int64(math.Ceil(above(sum * perMicroDollar)))
 }
 
-// fit lowers duals until they are parts of at most the whole.
+// fit scales duals down until their sum is at most 1.
 func fit(duals []float64) {
 	for range 8 {
 		sum := 0.0
@@ -423,9 +420,8 @@ func fit(duals []float64) {
 	clear(duals)
 }
 
-// leastRate returns price, in millionths of a micro-dollar, × what a pod of taker
-// i takes of each row, weighed by what of the price the row carries, rounded
-// down.
+// leastRate returns price, in millionths of a micro-dollar, multiplied by the weighted sum of the
+// coefficients of taker i in all rows, rounded down. duals are the weights of the rows.
 func leastRate(price int64, rows [][]float64, i int, duals []float64) int64 {
 	sum := 0.0
 	for r, row := range rows {

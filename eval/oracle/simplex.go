@@ -2,31 +2,30 @@ package oracle
 
 import "math"
 
-// pivotsMax bounds the steps of maximize, and blandAfter says after how many of
-// them the rule changes from the steepest column, which is fast, to Bland's,
-// which ends. The bound is for the rounding that could make it go in circles.
+// pivotsMax is the maximum number of steps of maximize. After blandAfter steps it changes from the
+// steepest column, which is fast, to Bland's rule, which terminates. The limit is necessary because
+// rounding could cause cycles.
 const (
 	pivotsMax  = 400
 	blandAfter = 200
 )
 
-// A program is a small linear program in a table that is used again: maximize
-// gain·z under rows·z ≤ 1 and z ≥ 0. The Simplex of gonum v0.17 finds the same
-// optimum for programs of this size (up to 13 rows and 31 columns), but takes 55
-// times as long (0.8 ms to 0.014), allocates at each step and returns no prices,
-// which cost as a program of their own 360 times as much and fail where a row of
-// it is all zeros.
+// A program is a small linear program in a reusable table: maximize gain·z subject to rows·z ≤ 1
+// and z ≥ 0. Simplex of gonum v0.17 finds the same optimum for programs of this size (up to 13 rows
+// and 31 columns), but takes 55 times as long (0.8 ms instead of 0.014 ms), allocates in each step
+// and returns no dual prices. A separate program for the prices takes 360 times as long and fails
+// if one of its rows is zero.
 type program struct {
 	columns int
 	table   []float64 // a row per constraint: its coefficients, then its limit
-	gain    []float64 // a coefficient per column, then minus the value
-	basic   []int     // the variable of each row; z has 0…columns−1
+	gain    []float64 // a coefficient per column, then the negative objective value
+	basic   []int     // the variable of each row; z has variables 0 to columns−1
 	free    []int     // the variable of each column
 }
 
-// maximize writes a good z into result and the prices of the constraints into
-// prices: the best ones but for rounding. It is the simplex method on the
-// condensed table, from z = 0.
+// maximize writes z to result and the dual prices of the constraints to prices. They are optimal
+// except for rounding, unless the maximum number of steps is reached. It uses the simplex method on
+// the condensed table, starting from z = 0.
 func (p *program) maximize(rows [][]float64, gain, result, prices []float64) {
 	p.columns = len(gain)
 	p.table, p.gain, p.basic, p.free = p.table[:0], p.gain[:0], p.basic[:0], p.free[:0]
@@ -45,7 +44,7 @@ func (p *program) maximize(rows [][]float64, gain, result, prices []float64) {
 		}
 		row := p.leaving(column)
 		if row < 0 {
-			break // no constraint has it: its gain has no bound
+			break // no constraint limits the column, so its gain is unbounded
 		}
 		p.pivot(row, column)
 	}
@@ -63,8 +62,8 @@ func (p *program) maximize(rows [][]float64, gain, result, prices []float64) {
 	}
 }
 
-// entering returns a column that still gains: the one that gains most, or by
-// Bland's rule that of the lowest variable; −1 for none.
+// entering returns a column with a positive gain: the one with the highest gain, or by Bland's rule
+// the one with the lowest variable; −1 if no column has one.
 func (p *program) entering(bland bool) int {
 	best := -1
 	for j := range p.columns {
@@ -77,7 +76,7 @@ func (p *program) entering(bland bool) int {
 	return best
 }
 
-// leaving returns the row that limits column first, ties by variable.
+// leaving returns the row that limits column first. Ties go to the lowest variable.
 func (p *program) leaving(column int) int {
 	width := p.columns + 1
 	best, least := -1, math.Inf(1)
@@ -94,7 +93,7 @@ func (p *program) leaving(column int) int {
 	return best
 }
 
-// pivot exchanges the variables of a row and a column.
+// pivot exchanges the variable of a row with that of a column.
 func (p *program) pivot(row, column int) {
 	width := p.columns + 1
 	r := p.table[row*width : (row+1)*width]
@@ -112,7 +111,7 @@ func (p *program) pivot(row, column int) {
 	p.basic[row], p.free[column] = p.free[column], p.basic[row]
 }
 
-// eliminate takes the pivot row, already divided, out of another one.
+// eliminate subtracts the pivot row, which is already divided, from another row.
 func eliminate(target, r []float64, column int, inverse float64) {
 	factor := target[column]
 	if factor == 0 {

@@ -7,30 +7,29 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A site is where a node may be: a market, for a pool.
+// A site is a possible place of a node: a market in a pool.
 type site struct {
 	market policy.MarketID
 
-	// free is what DaemonSet pods leave to others on a node, takes are the
-	// workloads of which one pod may run there.
+	// free is the capacity of a node after DaemonSet pods. takes reports for each workload whether
+	// a pod of it can run there.
 	free  [resources]int64
 	takes []bool
 }
 
-// resources is the number of resources that a site has. Accelerators of all makes are one resource,
-// since a site has only one make and takes only the workloads that request it.
+// resources is the number of resources of a site. Accelerators of all makes are one resource,
+// because a site has only one make and only takes the workloads that request it.
 const resources = 5
 
 func vector(r *policy.Resources) [resources]int64 {
 	return [resources]int64{r.CPU, r.Memory, r.Storage, r.GPU, r.Pods}
 }
 
-// findSites lists the sites of all pools and of the nodes that are there from
-// the start.
+// findSites sets the sites of all pools and of the nodes that exist at the start.
 func (o *Oracle) findSites() {
 	w := o.scenario
-	// The placement of other pods may forbid a node for a time but never for good, so only the
-	// properties of the node itself count.
+	// Other pods may exclude a pod from a node temporarily, but never permanently, so only the
+	// properties of the node count.
 	alone := slices.Clone(w.Templates)
 	for i := range alone {
 		t := &alone[i]
@@ -55,7 +54,7 @@ func (o *Oracle) findSites() {
 	}
 }
 
-// siteOf returns the site of market m for pool; false where no workload runs.
+// siteOf returns the site of market m for pool. It returns false if no workload can run there.
 func (o *Oracle) siteOf(space *placement.Space, pool *policy.Pool, m policy.MarketID) (site, bool) {
 	w := o.scenario
 	typ := &w.Types[w.Markets[m].Type]
@@ -66,7 +65,7 @@ func (o *Oracle) siteOf(space *placement.Space, pool *policy.Pool, m policy.Mark
 	space.SetNode(&node)
 	free := node.Allocatable
 	if daemons := space.Daemons(node.Labels, node.Taints); daemons.Within(free) {
-		free = free.Minus(daemons) // else some of them do not fit, and which is not known
+		free = free.Minus(daemons) // otherwise some of them do not fit, and it is unknown which
 	}
 	s := site{market: m, free: vector(&free), takes: make([]bool, len(w.Workloads))}
 	any := false
@@ -81,8 +80,8 @@ func (o *Oracle) siteOf(space *placement.Space, pool *policy.Pool, m policy.Mark
 	return s, any
 }
 
-// findClasses fills classes and classOf. Pods are alike that request the same, may
-// run on the same nodes, keep off the same others and are worth the same.
+// findClasses sets classes and classOf. Pods of a class have equal requests, can run on the same
+// nodes, have the same anti-affinity and the same value.
 func (o *Oracle) findClasses() {
 	for i := range o.scenario.Workloads {
 		c := slices.IndexFunc(o.classes, func(first int) bool { return o.alike(first, i) })
@@ -98,10 +97,10 @@ func (o *Oracle) alike(a, b int) bool {
 	t := o.scenario.Templates
 	return vector(&t[a].Requests) == vector(&t[b].Requests) && o.value[a] == o.value[b] &&
 		!slices.ContainsFunc(o.sites, func(s site) bool { return s.takes[a] != s.takes[b] }) &&
-		!slices.ContainsFunc(o.apart, func(set []int) bool { return slices.Contains(set, a) != slices.Contains(set, b) })
+		!slices.ContainsFunc(o.exclusive, func(set []int) bool { return slices.Contains(set, a) != slices.Contains(set, b) })
 }
 
-// holds reports whether free holds requests. Resources that are not requested are not compared.
+// holds reports whether requests fit into free. Resources that are not requested are not compared.
 func holds(free, requests *[resources]int64) bool {
 	for r, q := range requests {
 		if q > 0 && q > free[r] {

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// A supply is the nodes of one kind that one market with slots has.
+// A supply is the nodes of one kind in one market with slots.
 type supply struct {
 	kind   int
 	market policy.MarketID
@@ -18,20 +18,20 @@ type supply struct {
 	slots  *slotCurve
 }
 
-// A slotCurve is how many nodes a market may have at once: count[i] from at[i] on.
+// A slotCurve is the maximum number of nodes of a market over time: count[i] from at[i] on.
 type slotCurve struct {
 	at    []policy.Time
 	count []int32
 }
 
-// slotGrid is the length of the pieces in which prices and slots of markets are
-// taken as the best within, but for long windows, which have slotPieces of them.
+// slotGrid is the length of the pieces in which the best prices and slots of each market are used.
+// Long windows have slotPieces longer pieces instead.
 const (
 	slotGrid   = 15 * time.Minute
 	slotPieces = 700
 )
 
-// slottedFleet makes the kinds of all markets in a weather, with the slots of Spot markets.
+// slottedFleet returns the kinds of all markets in a weather, with the slots of Spot markets.
 func (o *Oracle) slottedFleet(drawn *weather.Weather) *fleet {
 	f := &fleet{}
 	of, kindOf := o.kindsOf(anyMarket)
@@ -50,7 +50,7 @@ func (o *Oracle) slottedFleet(drawn *weather.Weather) *fleet {
 		}
 		f.supplies = append(f.supplies, supply{k, m, charge, slots[m]})
 	}
-	// By market, since its slots are shared.
+	// The kinds in a market share its slots, so they must be adjacent.
 	slices.SortStableFunc(f.supplies, func(a, b supply) int { return cmp.Compare(a.market, b.market) })
 	for k, s := range of {
 		f.kinds = append(f.kinds, o.newKind(s))
@@ -69,8 +69,8 @@ func (o *Oracle) slottedFleet(drawn *weather.Weather) *fleet {
 	return f
 }
 
-// supplyOver fills the supply and slots of pieces, in the order of time: the least
-// price within each, and the most slots.
+// supplyOver sets the supply and the slots of pieces, which must ascend by time: the lowest price
+// in each piece, and the highest number of slots.
 func (f *fleet) supplyOver(pieces []piece) {
 	price, slot := make([]int, len(f.supplies)), make([]int, len(f.supplies))
 	for i := range pieces {
@@ -87,8 +87,8 @@ func (f *fleet) supplyOver(pieces []piece) {
 	}
 }
 
-// extreme returns the best value of a curve within a piece; cursor stays in the
-// curve from one piece to the next.
+// extreme returns the best value of a curve in a piece. cursor keeps the position in the curve
+// between pieces.
 func extreme[T any](at []policy.Time, value []T, p *piece, cursor *int, better func(a, b T) T) T {
 	for *cursor+1 < len(at) && at[*cursor+1] <= p.span.From {
 		*cursor++
@@ -100,8 +100,7 @@ func extreme[T any](at []policy.Time, value []T, p *piece, cursor *int, better f
 	return best
 }
 
-// addRents adds to owned what the slots of the markets are taken to be worth in a
-// piece.
+// addRents adds the assumed value of the slots of all markets in a piece to owned.
 func (f *fleet) addRents(p *piece, owned *sum) {
 	for i := 0; i < len(f.supplies); {
 		rent, slots, first := int64(0), p.slots[i], i
@@ -116,9 +115,9 @@ func (f *fleet) addRents(p *piece, owned *sum) {
 	}
 }
 
-// slotsOf returns how many nodes Spot market m may have at once: the number of slots in which a
-// node can be alive. A node can be alive from the first instant at which the market is deep enough
-// up to the slot's next reclaim, and so on.
+// slotsOf returns the maximum number of nodes of Spot market m over time: the number of slots in
+// which a node can be alive. In each slot, a node can be alive from the first instant at which the
+// market is deep enough until the next reclaim of the slot, and then again.
 func (o *Oracle) slotsOf(m policy.MarketID, drawn *weather.Weather) *slotCurve {
 	begin := o.scenario.Start.Add(-o.scenario.WarmUp)
 	d := o.depthsOf(m, drawn)
@@ -136,7 +135,7 @@ func (o *Oracle) slotsOf(m policy.MarketID, drawn *weather.Weather) *slotCurve {
 				if from, ok = d.deeper(slot, lost.At); !ok || from > lost.At {
 					break
 				}
-				lost, found = drawn.Reclaim(int(m), slot, from) // another node follows at once
+				lost, found = drawn.Reclaim(int(m), slot, from) // another node follows immediately
 			}
 			if !found {
 				break
@@ -165,7 +164,7 @@ func (o *Oracle) slotsOf(m policy.MarketID, drawn *weather.Weather) *slotCurve {
 	return c
 }
 
-// add changes the count from t on, which is not before the last change.
+// add changes the count from t on. t must not be before the last change.
 func (c *slotCurve) add(t policy.Time, change int32) {
 	last := len(c.at) - 1
 	if c.at[last] != t {
@@ -175,13 +174,13 @@ func (c *slotCurve) add(t policy.Time, change int32) {
 	c.count[last] += change
 }
 
-// A depthCurve is how many nodes a market gives: count[i] from at[i] on.
+// A depthCurve is the depth of a market over time: count[i] from at[i] on.
 type depthCurve struct {
 	at    []policy.Time
 	count []int
 }
 
-// depthsOf returns the depth of market m from the start of the run on.
+// depthsOf returns the depth of market m from the start of the run.
 func (o *Oracle) depthsOf(m policy.MarketID, drawn *weather.Weather) *depthCurve {
 	at := []policy.Time{o.scenario.Start.Add(-o.scenario.WarmUp)}
 	for _, s := range drawn.Shortages(int(m)) {
@@ -198,8 +197,8 @@ func (o *Oracle) depthsOf(m policy.MarketID, drawn *weather.Weather) *depthCurve
 	return d
 }
 
-// deeper returns the first instant from t on at which the market has more than nodes nodes. It
-// returns false without such an instant.
+// deeper returns the first instant from t on at which the market is deeper than nodes. It returns
+// false if there is no such instant.
 func (d *depthCurve) deeper(nodes int, t policy.Time) (policy.Time, bool) {
 	i, found := slices.BinarySearch(d.at, t)
 	if !found {

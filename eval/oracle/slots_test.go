@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/spotter-dev/spotter/eval/evaltest"
@@ -178,7 +179,7 @@ func TestSupplyOver(t *testing.T) {
 // apart and lets the other's in.
 func TestOracleAlike(t *testing.T) {
 	w := evaltest.Scenario("w", 0) // two pods fill a node
-	term := policy.PodTerm{TopologyKey: hostname,
+	term := policy.PodTerm{TopologyKey: corev1.LabelHostname,
 		Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"web"}}}}}
 	other := w.Templates[0]
 	other.ID, other.Workload, other.Name = 1, 1, "default/other"

@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// traces has where prices come from.
+// traces returns the table of the sources of prices.
 func traces(r *eval.Report) *table {
 	t := &table{Caption: "Prices", Head: headings("'Trace", "'Prices are", "'From", "'To", "'What it is")}
 	for i := range r.Traces {
@@ -23,7 +23,7 @@ func traces(r *eval.Report) *table {
 	return t
 }
 
-// casesTable has what was run, a row for each window.
+// casesTable returns the table of scenarios, with a row for each window.
 func casesTable(r *eval.Report) *table {
 	t := &table{
 		Caption: "Scenarios and windows", Note: "Digests are SHA-256: of the scenario file, and of the trace's content in the window. Intensity multiplies the rate of reclaims and the frequency of capacity shortages. The bound is what no policy can undercut, bill and outage cost together; the one by slots is the least of the seeds, in whose weather a market has a limited number of nodes.",
@@ -52,7 +52,7 @@ func casesTable(r *eval.Report) *table {
 	return t
 }
 
-// model has the constants of the market model with what each rests on.
+// model returns the table of the constants of the market model and their sources.
 func model() *table {
 	t := &table{
 		Caption: "The market model",
@@ -67,15 +67,15 @@ func model() *table {
 	return t
 }
 
-// A setting is one of the configuration, or a figure with what it means.
+// A setting is an entry of the configuration, or a value with its description.
 type setting struct {
 	Name, Unit, Value string
 
-	// Command is shown as one that can be copied.
+	// Command is shown as a command that can be copied.
 	Command string
 }
 
-// settings are the configuration, but for what the table of scenarios has.
+// settings returns the configuration, except for what the table of scenarios shows.
 func settings(r *eval.Report) []setting {
 	c := &r.Config
 	out := []setting{

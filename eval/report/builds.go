@@ -7,17 +7,17 @@ import (
 	"github.com/spotter-dev/spotter/eval/format"
 )
 
-// toneClasses are how cells of a tone look.
+// toneClasses maps tones to CSS classes of cells.
 var toneClasses = map[format.Tone]string{format.Good: "good", format.Bad: "bad"}
 
-// gridTable makes a table of one that all outputs have; nil where that has no rows.
+// gridTable converts a grid that all formats share to a table; nil if the grid has no rows.
 func gridTable(caption, note string, g *format.Grid) *table {
 	if len(g.Rows) == 0 {
 		return nil
 	}
 	t := &table{Caption: caption, Note: note, Sortable: true}
 	for i, h := range g.Headings {
-		// Headings are in capitals for a terminal.
+		// Headings are in capitals, as for a terminal.
 		t.Head = append(t.Head, heading{Text: h.Top[:1] + strings.ToLower(h.Top[1:]), Unit: h.Under, Words: i == 0})
 	}
 	for _, row := range g.Rows {
@@ -33,13 +33,13 @@ func gridTable(caption, note string, g *format.Grid) *table {
 	return t
 }
 
-// across has what can be said of each policy over several scenarios.
+// across returns the table of each policy's results over several scenarios.
 func across(r *eval.Report, a *format.Answer) *table {
 	return gridTable(format.AcrossTitle(r),
 		format.AcrossNote+" The baseline has *, and what does not keep the manifests in a scenario has !.", &a.Tables[0])
 }
 
-// changes has the changes of c; nothing without a comparison.
+// changes returns the table of the changes of c; nil if c is nil.
 func changes(c *eval.Comparison) *table {
 	if c == nil {
 		return nil
@@ -48,7 +48,7 @@ func changes(c *eval.Comparison) *table {
 	return gridTable("Compared with "+c.Other, strings.Join(a.Legend, " "), &a.Tables[0])
 }
 
-// comparisonSummary says what c came to.
+// comparisonSummary summarizes the outcome of c.
 func comparisonSummary(c *eval.Comparison) summary {
 	v := summary{State: "none", Badge: string(c.Outcome)}
 	switch c.Outcome {

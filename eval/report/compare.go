@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// WriteComparison writes c, which compares newer with older, to w as one HTML file.
-// Nothing is written when it cannot be made.
+// WriteComparison writes the comparison c of newer with older to w as one HTML file. If it fails to
+// create the page, it writes nothing.
 func WriteComparison(w io.Writer, c *eval.Comparison, older, newer *eval.Recorded) error {
 	p := &page{
 		Title: "Two reports compared", Subject: fmt.Sprintf("%s against %s", recordedName(newer), recordedName(older)),
@@ -46,7 +46,7 @@ func WriteComparison(w io.Writer, c *eval.Comparison, older, newer *eval.Recorde
 	return err
 }
 
-// recordedName is that of a report with the version that wrote it.
+// recordedName returns the name of a report and the version that wrote it.
 func recordedName(r *eval.Recorded) string {
 	if r.Version == "" {
 		return r.Name
@@ -54,18 +54,18 @@ func recordedName(r *eval.Recorded) string {
 	return r.Name + " (spotter " + r.Version + ")"
 }
 
-// A tally is what the runs of a policy in a scenario came to in one report.
+// A tally is the result of a policy in a scenario of one report.
 type tally struct {
 	runs int
 
-	// saved is in percent of the on-demand bill of each run, month in dollars.
+	// saved is in percent of the on-demand bill of each run, month in dollars per month.
 	saved, month []float64
 
-	// out is the outage minutes of the worst run.
+	// out is the number of outage minutes of the worst run.
 	out int64
 }
 
-// tallyOf sums up a policy in a scenario.
+// tallyOf aggregates the runs of a policy in a scenario.
 func tallyOf(r *eval.Recorded, scenario, policy string) tally {
 	var t tally
 	for i := range r.Runs {
@@ -91,7 +91,7 @@ func tallyOf(r *eval.Recorded, scenario, policy string) tally {
 	return t
 }
 
-// beforeAndAfter makes the part about one scenario: a table and a picture of both sides.
+// beforeAndAfter returns the section on one scenario: a table and a picture of both sides.
 func beforeAndAfter(id, name string, older, newer *eval.Recorded) (scenario, error) {
 	t := &table{
 		Caption: "Before and after in " + name, Sortable: true,
@@ -133,7 +133,7 @@ func beforeAndAfter(id, name string, older, newer *eval.Recorded) (scenario, err
 	return scenario{ID: id, Name: name, Span: "before and after", Compared: t, Figures: a.figures}, a.err
 }
 
-// tallyRow is the row of a policy.
+// tallyRow returns the table row of a policy.
 func tallyRow(policy string, old, now *tally) []cell {
 	row := append(texts(policy), unknown, unknown, unknown, unknown, unknown, unknown, unknown)
 	for i, t := range []*tally{old, now} {
@@ -149,7 +149,7 @@ func tallyRow(policy string, old, now *tally) []cell {
 	return row
 }
 
-// boxOf returns the distribution of values, which are some.
+// boxOf returns the distribution of values, which must not be empty.
 func boxOf(name string, values []float64) chart.Box {
 	s := slices.Sorted(slices.Values(values))
 	at := func(q float64) float64 { return portable.Quantile(s, q) }

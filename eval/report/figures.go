@@ -4,20 +4,20 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// percent writes a number of percents.
+// percent formats a percentage.
 func percent(x float64) string { return figures.Percent(x, 1) }
 
-// share writes a share as percent.
+// share formats a fraction as a percentage.
 func share(x float64) string { return figures.Share(x, 1) }
 
-// availability writes a share that is close to 1.
+// availability formats a fraction that is close to 1.
 func availability(x float64) string { return figures.Share(x, 3) }
 
-// rate writes a number per pod-day.
+// rate formats a number per pod-day.
 func rate(x float64) string { return figures.Number(x, 3) }
 
-// short cuts the middle out of a name that is too long for a picture. Its
-// tables have it whole.
+// short removes the middle of a name that is too long for a picture. The tables contain the full
+// name.
 func short(name string) string {
 	const most, head, tail = 26, 13, 12
 	r := []rune(name)

@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// gates has the results; nothing where no gate was set.
+// gates returns the table of the results of gates; nil if there are no gates.
 func gates(r *eval.Report) *table {
 	if len(r.Gates) == 0 {
 		return nil

@@ -12,39 +12,39 @@ import (
 	"github.com/spotter-dev/spotter/eval/chart"
 )
 
-// A hover is what the script of the page says of a picture under the pointer. It finds
-// the places by the scale that the picture has.
+// A hover is the data that the script of the page shows for the part of a picture under the
+// pointer. The script finds positions with the scale in the picture.
 type hover struct {
 	// Kind is "lines", "rows", "points" or "grid".
 	Kind string `json:"kind"`
 
-	// Unit is "$" or "%" for lines, Time what their x counts: "day" or "hour".
+	// Unit is "$" or "%" for lines. Time is the unit of their x: "day" or "hour".
 	Unit string `json:"unit,omitempty"`
 	Time string `json:"time,omitempty"`
 
-	// Series are the names of the lines in the order of the picture, from which their
-	// values are read.
+	// Series are the names of the lines in the order of the picture. The script reads their values
+	// from the picture.
 	Series []string `json:"series,omitempty"`
 
-	// Names are those of the rows of a grid, from the top, Edges the bounds of its
-	// columns in seconds since 1970, Cells the counts.
+	// Names are the names of a grid's rows from the top, Edges the bounds of its columns in seconds
+	// since 1970, Cells the counts.
 	Names []string  `json:"names,omitempty"`
 	Edges []float64 `json:"edges,omitempty"`
 	Cells [][]int   `json:"cells,omitempty"`
 
-	// Marks are what can be pointed at.
+	// Marks are the positions with a description.
 	Marks []hoverMark `json:"marks,omitempty"`
 }
 
-// A hoverMark is a place in the values of the axes, with what is said of it: words, or the
-// number of a run that can be opened.
+// A hoverMark is a position in units of the axes with its description: a text, or the number of a
+// run that can be opened.
 type hoverMark struct {
 	x, y float64
 	text string
 	week int
 }
 
-// MarshalJSON writes a list of x, y, and words or number.
+// MarshalJSON encodes the mark as a list of x, y, and text or number.
 func (m hoverMark) MarshalJSON() ([]byte, error) {
 	short := func(x float64) float64 { return math.Round(x*100) / 100 }
 	if m.week > 0 {
@@ -53,13 +53,13 @@ func (m hoverMark) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]any{short(m.x), short(m.y), m.text})
 }
 
-// A legendEntry is a policy in the legend of all pictures, with the name of its colour.
+// A legendEntry is a policy in the legend of all pictures, and the name of its colour.
 type legendEntry struct {
 	Name   string `json:"name"`
 	Colour string `json:"colour"`
 }
 
-// legend lists the policies of r in the colours that pictures have them in.
+// legend returns the policies of r with their colours in pictures.
 func legend(r *eval.Report) []legendEntry {
 	var out []legendEntry
 	for p, place := range colours(r) {
@@ -68,15 +68,15 @@ func legend(r *eval.Report) []legendEntry {
 	return out
 }
 
-// rows makes a mark of each row, which texts describe from the top.
+// rows adds a mark for each row; texts are the descriptions from the top.
 func (h *hover) rows(texts []string) {
 	for i, text := range texts {
 		h.Marks = append(h.Marks, hoverMark{y: float64(len(texts) - 1 - i), text: text})
 	}
 }
 
-// data adds what only the script of the page reads: JSON, compressed, since it is as large
-// as the rest. It holds no character that could end it.
+// data adds the data that only the script of the page reads: compressed JSON, because it is as
+// large as the rest. Base64 has no character that could end the element.
 func (p *page) data(m *markup) {
 	pictures := map[string]*hover{}
 	for i := range p.Scenarios {
@@ -85,13 +85,13 @@ func (p *page) data(m *markup) {
 		}
 	}
 	var b bytes.Buffer
-	err := json.NewEncoder(&b).Encode(struct { // a map's keys are written in order
+	err := json.NewEncoder(&b).Encode(struct { // encoding/json sorts the keys of maps
 		Pictures map[string]*hover `json:"pictures"`
 		Policies []legendEntry     `json:"policies,omitempty"`
 		*weekList
 	}{pictures, p.Legend, p.Weeks})
 	if err != nil {
-		panic("report: " + err.Error()) // numbers are finite: charts refuse others
+		panic("report: " + err.Error()) // all numbers are finite: charts reject others
 	}
 	var packed bytes.Buffer
 	w, err := flate.NewWriter(&packed, flate.BestCompression)
@@ -99,7 +99,7 @@ func (p *page) data(m *markup) {
 		_, err = w.Write(b.Bytes())
 	}
 	if err = errors.Join(err, w.Close()); err != nil {
-		panic("report: " + err.Error()) // a buffer takes all
+		panic("report: " + err.Error()) // writing to a buffer cannot fail
 	}
 	m.addf("<script type=\"text/plain\" id=\"data\">%s</script>\n",
 		trusted(base64.StdEncoding.EncodeToString(packed.Bytes())))

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// A trusted is HTML from this package that is written to a page unescaped.
+// A trusted is HTML from this package, which is written without escaping.
 type trusted string
 
-// A markup is a page as it is written. It is made by calls and not from a template of
-// html/template, since a program that can run templates keeps every exported method
-// of everything it links, and is twice as large for it.
+// A markup is a page under construction. It does not use html/template, because the linker keeps
+// every exported method of a program that can execute templates, which doubles the size of the
+// binary.
 type markup struct{ bytes.Buffer }
 
-// escaper makes text safe in an element and in a quoted attribute.
+// escaper escapes text for elements and quoted attributes.
 var escaper = strings.NewReplacer("\x00", "\uFFFD", `"`, "&#34;", "&", "&amp;", "'", "&#39;", "+", "&#43;", "<",
 	"&lt;", ">", "&gt;")
 
-// addf adds format with values in place of its verbs. Every string among them is
-// escaped, so that only what is trusted can hold HTML.
+// addf formats according to format. Strings among values are escaped, so only a trusted value can
+// contain HTML.
 func (m *markup) addf(format string, values ...any) {
 	escaped := make([]any, len(values))
 	for i, v := range values {
@@ -31,18 +31,17 @@ func (m *markup) addf(format string, values ...any) {
 	fmt.Fprintf(&m.Buffer, format, escaped...)
 }
 
-// some adds format with value, and nothing where value is empty.
+// some adds value with format, unless value is empty.
 func (m *markup) some(format, value string) {
 	if value != "" {
 		m.addf(format, value)
 	}
 }
 
-// command adds a command that can be copied, with a space before it.
+// command adds a space and a command that can be copied.
 func (m *markup) command(c string) { m.some(` <span class="command"><code>%s</code></span>`, c) }
 
-// table adds t, and nothing where it is nil. The ends of cells and rows are left out, which HTML
-// does not need.
+// table adds t, unless it is nil. It omits the optional end tags of cells and rows.
 func (m *markup) table(t *table) {
 	if t == nil {
 		return
@@ -67,7 +66,7 @@ func (m *markup) table(t *table) {
 	m.addf("</tbody>\n</table>\n</div>\n")
 }
 
-// classes returns those of t: whether it can be sorted, and which columns are words.
+// classes returns the CSS classes of t: whether it is sortable, and which columns contain words.
 func (t *table) classes() string {
 	var all []string
 	if t.Sortable {
@@ -93,7 +92,7 @@ func (m *markup) row(cells []cell) {
 		m.addf("<td")
 		m.some(` class="%s"`, c.Class)
 		m.addf(">%s", c.Text)
-		m.some(` <small>%s</small>`, strings.ReplaceAll(c.Sub, "−", "−\u2060")) // no line ends before the number
+		m.some(` <small>%s</small>`, strings.ReplaceAll(c.Sub, "−", "−\u2060")) // prevents a line break before the number
 		m.command(c.Command)
 	}
 	m.addf("\n")
@@ -114,8 +113,8 @@ func (m *markup) figures(all []figure) {
 	m.addf("</div>\n")
 }
 
-// seriesAttribute says of which policies the series of a picture are: the places of those of one
-// series with commas between them.
+// seriesAttribute returns the attribute with the policies of each series of a picture: series are
+// separated by spaces, the indexes of a series by commas.
 func seriesAttribute(policies [][]int) trusted {
 	if policies == nil {
 		return ""
@@ -124,7 +123,7 @@ func seriesAttribute(policies [][]int) trusted {
 	return trusted(` data-series="` + text + `"`)
 }
 
-// section adds a part of the page.
+// section adds a section of the page.
 func (m *markup) section(id, class, title string, badge trusted, body func()) {
 	m.addf("<section id=\"%s\" aria-labelledby=\"%s-h\" class=\"%s\">\n<h2 id=\"%s-h\">%s%s</h2>\n", id, id, class, id,
 		title, badge)
@@ -132,7 +131,7 @@ func (m *markup) section(id, class, title string, badge trusted, body func()) {
 	m.addf("</section>\n")
 }
 
-// folded adds a table under a summary that opens it, and nothing where it is nil.
+// folded adds a table in a collapsed element with a title, unless the table is nil.
 func (m *markup) folded(title, note string, t *table) {
 	if t != nil {
 		m.fold("", title, note, func() { m.table(t) })
@@ -146,7 +145,7 @@ func (m *markup) fold(attributes trusted, title, note string, body func()) {
 	m.addf("</div>\n</details>\n")
 }
 
-// list adds a list of terms with their meanings.
+// list adds a definition list.
 func (m *markup) list(all []setting) {
 	m.addf("<dl class=\"settings\">\n")
 	for _, s := range all {

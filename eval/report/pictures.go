@@ -13,14 +13,14 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A figure is a picture with the words below it.
+// A figure is a picture with its caption.
 type figure struct {
 	ID, Title, Note string
 	SVG             trusted
 	Hover           *hover
 
-	// Policies are those of each series in the picture, by their places in Config.Policies; nil
-	// where series are of no policy.
+	// Policies are the policies of each series in the picture, as indexes of Config.Policies; nil
+	// if series do not represent policies.
 	Policies [][]int
 }
 
@@ -28,10 +28,10 @@ const (
 	pictureWidth  = 392
 	pictureHeight = 280
 
-	// rowHeight is that of a row of a picture of rows.
+	// rowHeight is the height of a row in pixels, in pictures with rows.
 	rowHeight = 26
 
-	// dotsMax is how many runs of a policy a picture shows.
+	// dotsMax is the maximum number of runs of a policy in a picture.
 	dotsMax = 200
 )
 
@@ -41,24 +41,24 @@ type artist struct {
 	g  *eval.Group
 	id string
 
-	// metric is that of savings, of what they are measured against, and saved names an axis
-	// of them.
+	// metric is the metric of savings, of what they are relative to, and saved the label of their
+	// axis.
 	metric, of, saved string
 
 	// weeks are the runs that can be opened.
 	weeks *weekList
 
-	// shown are the policies that have lines: all but fixed mixes, of which only the best is shown.
+	// shown are the policies with lines: all except fixed mixes, of which only the best is shown.
 	shown []int
 
-	// colours are the places of the colours of all policies.
+	// colours are the indexes of the colours of all policies.
 	colours []int
 
 	figures []figure
 	err     error
 }
 
-// pictures draws g.
+// pictures draws the pictures of g.
 func pictures(r *eval.Report, g *eval.Group, id string, weeks *weekList) ([]figure, error) {
 	a := &artist{r: r, g: g, id: id, weeks: weeks, colours: colours(r)}
 	a.metric, a.of = r.Config.Savings()
@@ -80,7 +80,7 @@ func pictures(r *eval.Report, g *eval.Group, id string, weeks *weekList) ([]figu
 	return a.figures, a.err
 }
 
-// frame returns what the next picture of a has in common with the others.
+// frame returns the frame of the next picture.
 func (a *artist) frame(title, x, y string, rows int) chart.Frame {
 	height := pictureHeight
 	if rows > 0 {
@@ -92,8 +92,8 @@ func (a *artist) frame(title, x, y string, rows int) chart.Frame {
 	}
 }
 
-// add draws p, whose series are of policies, with the words below it. Detail is for those who do
-// not see it.
+// add draws p and adds it with its caption. policies are those of the series of p. detail is a
+// description for screen readers.
 func (a *artist) add(p chart.Picture, f *chart.Frame, h *hover, policies [][]int, note string, detail []string) {
 	if a.err != nil {
 		return
@@ -104,11 +104,11 @@ func (a *artist) add(p chart.Picture, f *chart.Frame, h *hover, policies [][]int
 		a.err = fmt.Errorf("drawing: %w", err)
 		return
 	}
-	a.figures = append(a.figures, figure{f.ID, f.Title, note, trusted(b.String()), h, policies}) // chart escapes all words
+	a.figures = append(a.figures, figure{f.ID, f.Title, note, trusted(b.String()), h, policies}) // chart escapes all text
 }
 
-// colours returns the places of the colours of the policies, the same in every scenario. Fixed
-// mixes share one.
+// colours returns the indexes of the colours of the policies, which are the same in every scenario.
+// All fixed mixes have the same colour.
 func colours(r *eval.Report) []int {
 	var mixes []int
 	for i := range r.Groups {
@@ -131,14 +131,14 @@ func colours(r *eval.Report) []int {
 	return out
 }
 
-// colour is the place of the colour of policy p.
+// colour returns the index of the colour of policy p.
 func (a *artist) colour(p int) int { return a.colours[p] }
 
-// name is that of policy p as pictures have it.
+// name returns the name of policy p in pictures.
 func (a *artist) name(p int) string { return short(a.r.Config.Policies[p]) }
 
-// scatter shows what each policy saves against what its outages cost, with the
-// fixed mixes joined.
+// scatter shows the savings of each policy over the cost of its outages. Fixed mixes are joined by
+// a line.
 func (a *artist) scatter() {
 	pic := &chart.Points{Frame: a.frame("Savings and the cost of outages", "outage cost, % of "+a.of+" (mean)",
 		a.saved+" (median)", 0)}
@@ -176,7 +176,7 @@ func savesWith(policy string, c *chart.Cloud) string {
 	return fmt.Sprintf("%s saves %s with outages of %s.", policy, percent(c.Y[0]), percent(c.X[0]))
 }
 
-// frontier is the fixed mixes in the order of their cost of outages.
+// frontier returns the series of the fixed mixes, in the order of mixes.
 func (a *artist) frontier(mixes []int, h *hover) chart.Cloud {
 	c := chart.Cloud{Name: "fixed mixes (frontier)", Joined: true, Colour: a.colour(mixes[0])}
 	for _, p := range mixes {
@@ -187,8 +187,8 @@ func (a *artist) frontier(mixes []int, h *hover) chart.Cloud {
 	return c
 }
 
-// cloud is policy p with its runs around it; false without runs to compare. H learns
-// of both.
+// cloud returns the series of policy p and its runs, and adds their marks to h. It returns false if
+// no run can be compared.
 func (a *artist) cloud(p int, h *hover) (chart.Cloud, bool) {
 	x := &a.g.Policies[p]
 	saved, cost, bill := x.Summary(a.metric), x.Summary("outage_cost_usd"), x.Summary("on_demand_bill_usd").Mean
@@ -222,7 +222,7 @@ func (a *artist) cloud(p int, h *hover) (chart.Cloud, bool) {
 	return c, true
 }
 
-// distribution shows the net savings of all runs of each policy.
+// distribution shows the savings in all runs of each policy.
 func (a *artist) distribution() {
 	pic := &chart.Boxes{Frame: a.frame("Net savings over seeds", a.saved, "", len(a.g.Policies))}
 	thinned := false
@@ -259,7 +259,7 @@ func (a *artist) distribution() {
 	a.add(pic, &pic.Frame, h, series, note, detail)
 }
 
-// axis returns the axis over the time of a window and what an hour is on it.
+// axis returns the label of the time axis and the number of hours in its unit.
 func (a *artist) axis() (label string, scale float64) {
 	if a.r.Config.Cases[a.g.Cases[0]].Bound.Duration > 72*time.Hour {
 		return "days since the window began", 24
@@ -267,21 +267,21 @@ func (a *artist) axis() (label string, scale float64) {
 	return "hours since the window began", 1
 }
 
-// costs shows bill and outage cost so far.
+// costs shows the accumulated bill and outage cost.
 func (a *artist) costs() {
 	a.course("Bill and outage cost so far", "$ since the window began (median of runs)", false,
 		func(s sim.Sample) (float64, bool) { return (s.Bill + s.OutageCost).Float(), true },
 		"ends at", figures.Dollars, "What the nodes cost and what outages cost, from the start of the window.")
 }
 
-// spotShare shows the part of the fleet that is on Spot.
+// spotShare shows the fraction of the fleet that is on Spot.
 func (a *artist) spotShare() {
 	a.course("Spot share", "of the vCPUs (or GPUs) that run, median of runs", true,
 		func(s sim.Sample) (float64, bool) { return float64(s.SpotSize) / float64(max(1, s.Size)), s.Size > 0 },
 		"ends at", share, "The part of the fleet that is on Spot.")
 }
 
-// course draws a figure over time for each policy that lines are drawn of.
+// course draws a value over time for each policy in a.shown.
 func (a *artist) course(title, y string, shares bool, of func(sim.Sample) (float64, bool), ends string,
 	format func(float64) string, note string) {
 	label, scale := a.axis()
@@ -317,7 +317,7 @@ func (a *artist) course(title, y string, shares bool, of func(sim.Sample) (float
 	a.add(pic, &pic.Frame, h, series, note, detail)
 }
 
-// parts shows what the cost of each policy consists of.
+// parts shows the components of the cost of each policy.
 func (a *artist) parts() {
 	pic := &chart.Bars{Frame: a.frame("What the money goes to", "$ in a window (mean of runs)", "", len(a.g.Policies))}
 	pic.Series = []chart.Bar{{Name: "on-demand nodes"}, {Name: "spot nodes"}, {Name: "outages"}}
@@ -350,7 +350,7 @@ func (a *artist) parts() {
 	a.add(pic, &pic.Frame, h, series, "The shorter the bar, the less it all costs.", detail)
 }
 
-// reclaims shows where and when the provider took nodes.
+// reclaims shows when and in which markets the provider reclaimed nodes.
 func (a *artist) reclaims() {
 	m := reclaims(a.r, a.g)
 	if m.total == 0 {

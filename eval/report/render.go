@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// whole writes p with what body adds between its head and its foot.
+// whole returns the page p. body adds the content between head and foot.
 func (p *page) whole(body func(*markup)) *markup {
 	m := &markup{}
 	m.addf(`<!DOCTYPE html>
@@ -36,7 +36,7 @@ func (p *page) whole(body func(*markup)) *markup {
 	return m
 }
 
-// render writes p as HTML. The parts are in the order of the page.
+// render returns p as HTML.
 func (p *page) render() *markup {
 	scenario, worst := "The scenario", "Worst runs"
 	if len(p.Scenarios) > 1 {
@@ -80,7 +80,7 @@ func (p *page) render() *markup {
 	})
 }
 
-// one adds a part that has nothing but one table, and nothing without it.
+// one adds a section that consists of one table, unless the table is nil.
 func (p *page) one(m *markup, id, title string, t *table) {
 	if t != nil {
 		m.section(id, "", title, "", func() { m.table(t) })

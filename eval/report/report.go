@@ -29,10 +29,10 @@ var legendJS string
 //go:embed week.js
 var weekJS string
 
-// pageJS is the script of a page.
+// pageJS is the script of the page.
 var pageJS = tablesJS + hoverJS + legendJS + weekJS
 
-// A page is what is shown, in words.
+// A page is the content of the page, in words.
 type page struct {
 	Title, Subject string
 
@@ -41,31 +41,32 @@ type page struct {
 	Gates    *table
 	Builds   *table
 
-	// Compared has the policies of the one scenario; with several it is nil, and
-	// Across and Matrix say what there is to say over them.
+	// Compared is the table of policies if there is one scenario. If there are several, Compared is
+	// nil, and Across and Matrix are the tables over all scenarios.
 	Compared, Across, Matrix *table
 	Oracle                   string
 
-	// Scenarios has one for each scenario.
+	// Scenarios contains a section for each scenario.
 	Scenarios []scenario
 
-	// Worst and Outages are those of the one scenario; with several Worst has the
-	// worst outages over them, and each scenario has its own.
+	// Worst and Outages are the tables of the only scenario. If there are several, Worst is the
+	// table of the worst outages over all of them, and each scenario has its own tables.
 	Worst, Outages *table
 
 	Traces, Windows, Model *table
 
-	// Settings are the configuration, Definitions all figures in words.
+	// Settings is the configuration, Definitions the definitions of all metrics.
 	Settings, Definitions []setting
 	Notes                 []string
 	Version               string
 
-	// Weeks are the runs that can be opened, and Legend the policies that pictures can leave out.
+	// Weeks are the runs that can be opened, and Legend the policies that can be hidden in
+	// pictures.
 	Weeks  *weekList
 	Legend []legendEntry
 }
 
-// A scenario is the part of the page about one scenario.
+// A scenario is the section of the page on one scenario.
 type scenario struct {
 	ID, Name, Span, Best string
 	Compared             *table
@@ -77,16 +78,15 @@ type scenario struct {
 	Worst, Outages       *table
 }
 
-// Options are what a page says beyond its report.
+// Options contains information for a page that is not in the report.
 type Options struct {
-	// Running says that the comparison is still running, so that the runs that are not done are
-	// to come.
+	// Running reports whether the comparison is still running, so that unfinished runs will follow.
 	Running bool
 }
 
-// Write writes r to w as one HTML file. Nothing is written when it cannot be
-// made. Charts over time need runs with sim.Config.Sample set, best to
-// [SampleEvery]; without it they are left out.
+// Write writes r to w as one HTML file. If it fails to create the page, it writes nothing. Charts
+// over time require runs with sim.Config.Sample, preferably set to [SampleEvery]; they are omitted
+// otherwise.
 func Write(w io.Writer, r *eval.Report, o Options) error {
 	p, err := newPage(r, &o)
 	if err != nil {
@@ -130,8 +130,8 @@ func newPage(r *eval.Report, o *Options) (*page, error) {
 	return p, nil
 }
 
-// newScenario makes the part about g. If there is only one scenario, what is above the part is not
-// repeated.
+// newScenario returns the section on g. If there is only one scenario, it does not repeat the
+// tables above.
 func newScenario(r *eval.Report, g *eval.Group, i int, weeks *weekList) (scenario, error) {
 	first := &r.Config.Cases[g.Cases[0]]
 	last := &r.Config.Cases[g.Cases[len(g.Cases)-1]]
@@ -157,14 +157,15 @@ func newScenario(r *eval.Report, g *eval.Group, i int, weeks *weekList) (scenari
 	return x, err
 }
 
-// contentPolicy lets a page load its own style and script, and nothing from anywhere.
+// contentPolicy returns a Content-Security-Policy that only permits the page's own style and
+// script.
 func contentPolicy() string {
 	hash := sha256.Sum256([]byte(pageJS))
 	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" +
 		base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'"
 }
 
-// subject names the scenarios, or counts them where they are many.
+// subject returns the names of the scenarios, or their number if there are many.
 func subject(r *eval.Report) string {
 	if len(r.Groups) > 3 {
 		return figures.Count(len(r.Groups), "scenario")
@@ -176,7 +177,7 @@ func subject(r *eval.Report) string {
 	return strings.Join(names, ", ")
 }
 
-// style is the page's, with the colours of both themes and those of pictures.
+// style returns the page's CSS, with the colours of both themes and of pictures.
 func style() trusted {
 	light, dark := chart.Light.Properties(), chart.Dark.Properties()
 	return trusted(strings.NewReplacer("/*light*/", light, "/*dark*/", dark, "/*text*/", chart.PageText).Replace(pageCSS))

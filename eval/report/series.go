@@ -14,17 +14,16 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// samplesOf is about how many samples a window has: an hourly week.
+// samplesOf is the approximate number of samples in a window: hourly for a week.
 const samplesOf = 168
 
-// SampleEvery returns the sampling interval (sim.Config.Sample) of runs of a window of the given
-// length for the charts over time: whole minutes.
+// SampleEvery returns the sampling interval (sim.Config.Sample) for charts over a window of the
+// given length, in whole minutes.
 func SampleEvery(window time.Duration) time.Duration {
 	return max(time.Minute, (window/samplesOf+time.Minute-1)/time.Minute*time.Minute)
 }
 
-// runsOf returns the places in r.Runs of policy p over the cases of g, without those
-// that are missing.
+// runsOf returns the indexes in r.Runs of policy p in the cases of g, without missing runs.
 func runsOf(r *eval.Report, g *eval.Group, p int) []int {
 	return slices.DeleteFunc(r.RunsOf(g, p), func(i int) bool { return r.Runs[i].Err != nil })
 }
@@ -40,11 +39,11 @@ func values(r *eval.Report, g *eval.Group, p int, metric string) []float64 {
 	return out
 }
 
-// A course is a figure over the time since a window began, in hours.
+// A course is a value over time in hours since the start of the window.
 type course struct{ x, y []float64 }
 
-// medianCourse returns the medians over the runs of policy p of what of makes of
-// each sample; it is empty where runs were not sampled.
+// medianCourse returns the median of a function of samples over the runs of policy p. It is empty
+// if the runs have no samples.
 func medianCourse(r *eval.Report, g *eval.Group, p int, of func(sim.Sample) (float64, bool)) course {
 	var c course
 	runs := runsOf(r, g, p)
@@ -73,23 +72,23 @@ func medianCourse(r *eval.Report, g *eval.Group, p int, of func(sim.Sample) (flo
 	}
 }
 
-// A reclaimMap counts the nodes that the provider took, by market and time.
+// A reclaimMap counts reclaimed nodes by market and time.
 type reclaimMap struct {
 	rows   []string
 	edges  []float64 // seconds since 1970
 	values [][]int
 
-	// total is the nodes taken in all runs, runs how many those are.
+	// total is the number of reclaimed nodes in all runs, runs the number of runs.
 	total, runs int
 }
 
 const (
-	mapColumns = 84 // two hours of a week
+	mapColumns = 84 // two hours each for a week
 	mapRows    = 14
 )
 
-// reclaims counts the reclaims of g over all policies and seeds. The
-// markets with few of them share a row.
+// reclaims counts the reclaims of g over all policies and seeds. Markets with few reclaims share a
+// row.
 func reclaims(r *eval.Report, g *eval.Group) reclaimMap {
 	first, last := r.Config.Cases[g.Cases[0]].Bound, r.Config.Cases[g.Cases[len(g.Cases)-1]].Bound
 	from, to := first.Start.Std().Unix(), last.Start.Add(last.Duration).Std().Unix()
@@ -123,7 +122,7 @@ func reclaims(r *eval.Report, g *eval.Group) reclaimMap {
 	return m
 }
 
-// marketName is that of a market without what all of them share.
+// marketName returns the name of a market without its provider and region.
 func marketName(w *scenarios.BoundScenario, id policy.MarketID) string {
 	if int(id) >= len(w.Markets) || id < 0 {
 		return "unknown market"
@@ -135,8 +134,8 @@ func marketName(w *scenarios.BoundScenario, id policy.MarketID) string {
 	return parts[2] + " " + parts[3]
 }
 
-// fold makes rows of counts, the markets with the most first and the rest in
-// one.
+// fold sets the rows from counts: the markets with the most reclaims by name, then the sum of all
+// others.
 func (m *reclaimMap) fold(counts map[string][]int) {
 	names := make([]string, 0, len(counts))
 	sum := map[string]int{}

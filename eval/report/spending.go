@@ -10,11 +10,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// Idle names the capacity of nodes that no pod requested.
+// Idle is the name for the capacity of nodes that no pod requested.
 const Idle = "(idle)"
 
-// namespaces is the table of what each namespace costs under each policy of g; nothing where that
-// is known of no run.
+// namespaces returns the table of the cost of each namespace with each policy of g; nil if no run
+// has such costs.
 func namespaces(r *eval.Report, g *eval.Group) *table {
 	t := &table{
 		Caption: "Cost by namespace over " + g.Scenario, Sortable: true,
@@ -55,8 +55,8 @@ func namespaces(r *eval.Report, g *eval.Group) *table {
 	return t
 }
 
-// meanCosts returns what namespaces cost a month under policy p, the mean over the runs of which
-// that is known.
+// meanCosts returns the monthly cost of each namespace with policy p, as the mean over the runs
+// with known costs.
 func meanCosts(r *eval.Report, g *eval.Group, p int) map[string]float64 {
 	sum, runs := map[string]float64{}, 0.0
 	for _, i := range runsOf(r, g, p) {

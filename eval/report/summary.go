@@ -10,16 +10,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A summary is what a reader who reads nothing else should know.
+// A summary is the part of the page that every reader should read.
 type summary struct {
-	// State is "passed", "failed", "incomplete" or "none", Badge it in words.
+	// State is "passed", "failed", "incomplete" or "none". Badge describes it in words.
 	State, Badge string
 
 	Sentences []string
 	Cards     []card
 }
 
-// A card is one figure in large type.
+// A card is one number in large type.
 type card struct{ Label, Value, Sub string }
 
 func newSummary(r *eval.Report, a *format.Answer, running bool) summary {
@@ -46,7 +46,8 @@ func newSummary(r *eval.Report, a *format.Answer, running bool) summary {
 	return v
 }
 
-// cards are figures of the policy that is first: those against the baseline before others.
+// cards returns the most important values of the first policy, starting with those relative to the
+// baseline.
 func cards(r *eval.Report) (out []card) {
 	if len(r.Groups) == 1 {
 		if p := r.Best(&r.Groups[0]); p >= 0 {
@@ -90,8 +91,8 @@ func cardsOf(x policyRow) (out []card) {
 	return out
 }
 
-// perMonth returns what x saves in dollars a month: its net savings in the median run, for
-// as many windows as a month has, or what its bill is below that of today.
+// perMonth returns the savings of x in dollars per month: the median net savings in a window times
+// the number of windows per month, or the difference to today's bill if that is known.
 func perMonth(x policyRow) float64 {
 	if t := x.r.Config.Today; t != nil {
 		return t.Month - x.Summary("bill_usd").Median*months(x.r, x.g)
@@ -99,11 +100,11 @@ func perMonth(x policyRow) float64 {
 	return x.Summary("net_savings_usd").Median * months(x.r, x.g)
 }
 
-// scenariosNamed is how many scenarios have figures in large type.
+// scenariosNamed is the maximum number of scenarios with cards of their own.
 const scenariosNamed = 6
 
-// cardsAcross has what the first policy saves a month in each scenario, where these are few. It is
-// never a sum.
+// cardsAcross returns cards with the monthly savings of the first policy in each scenario, if there
+// are few scenarios. Savings are never summed over scenarios.
 func cardsAcross(r *eval.Report, first *eval.Across) (out []card) {
 	p := slices.Index(r.Config.Policies, first.Policy)
 	for i := range r.Groups {

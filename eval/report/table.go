@@ -12,24 +12,27 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A table is one of the page.
+// A table is a table of the page.
 type table struct {
 	Caption string
 	Note    string
 	Head    []heading
 	Rows    [][]cell
 
-	// Sortable says that its order means nothing.
+	// Sortable reports whether readers may sort the rows.
 	Sortable bool
 }
 
-// A heading is that of a column. Words says that the column has no numbers.
+// A heading is the heading of a column. Words reports whether the column contains words instead of
+// numbers.
 type heading struct {
 	Text, Unit string
 	Words      bool
 }
 
-// headings makes headings of "text|unit" and, of columns of words, "'text".
+// headings parses headings of the form "text
+//
+// unit", which start with ' for columns of words.
 func headings(all ...string) (out []heading) {
 	for _, s := range all {
 		text, words := strings.CutPrefix(s, "'")
@@ -39,26 +42,26 @@ func headings(all ...string) (out []heading) {
 	return out
 }
 
-// A cell is one of a table. The first of a row is its heading.
+// A cell is a cell of a table. The first cell of a row is its heading.
 type cell struct {
 	Text, Sub string
 
-	// Class is how it looks: "good", "bad", "best" or "prose", or in the first cell of a row
-	// "winner".
+	// Class is the CSS class: "good", "bad", "best" or "prose", or "winner" in the first cell of a
+	// row.
 	Class string
 
-	// Command is one that can be copied, below the text.
+	// Command is a command that can be copied, shown below the text.
 	Command string
 
-	// Week, in the first cell of a row, is the number of the run that the row is
-	// about and that can be opened; else 0.
+	// Week, in the first cell of a row, is the number of the run that the row opens, from 1; 0 if
+	// it opens no run.
 	Week int
 }
 
-// unknown is the cell of a figure that no run has.
+// unknown is the cell of an unknown value.
 var unknown = cell{Text: figures.Unknown}
 
-// texts makes cells.
+// texts returns cells with the given texts.
 func texts(all ...string) (out []cell) {
 	for _, s := range all {
 		out = append(out, cell{Text: s})
@@ -66,7 +69,7 @@ func texts(all ...string) (out []cell) {
 	return out
 }
 
-// badIf makes a cell that stands out where bad.
+// badIf returns a cell that is highlighted if bad is true.
 func badIf(bad bool, text string) cell {
 	if bad {
 		return cell{Text: text, Class: "bad"}
@@ -74,7 +77,7 @@ func badIf(bad bool, text string) cell {
 	return cell{Text: text}
 }
 
-// A policyRow is a policy in one scenario.
+// A policyRow is the row of a policy in one scenario.
 type policyRow struct {
 	*eval.PolicyReport
 	r *eval.Report
@@ -82,7 +85,7 @@ type policyRow struct {
 	p int
 }
 
-// policyRows returns a row of each policy of g, those that save most first.
+// policyRows returns a row for each policy of g, those with the highest savings first.
 func policyRows(r *eval.Report, g *eval.Group) (rows []policyRow) {
 	for _, p := range r.Order(g) {
 		rows = append(rows, policyRow{&g.Policies[p], r, g, p})
@@ -90,15 +93,15 @@ func policyRows(r *eval.Report, g *eval.Group) (rows []policyRow) {
 	return rows
 }
 
-// A column is one figure of the comparison of a group.
+// A column is a column of the comparison of policies.
 type column struct {
 	heading string
 	cell    func(policyRow) cell
 }
 
-// columns answer, from left to right: who saves how much, is it better than the
-// baseline, at what outage, and how. They are as many as a screen of 1,280 pixels shows; the
-// table of outages has more of these.
+// columns shows, from left to right, how much a policy saves, whether it is better than the
+// baseline, its outages, and how it saves. More columns would not fit on a screen of 1,280 pixels;
+// the table of outages has further values.
 var columns = []column{
 	{"Bill|$ a month, median", policyRow.bill},
 	{"Saved|$ a month, median", policyRow.savedAMonth},
@@ -123,13 +126,13 @@ var columns = []column{
 	{"Regret|median", median("regret", share)},
 }
 
-// columnsOf returns the columns of r. Where it is known what the cluster costs today, savings
-// are measured against that, and against nothing else.
+// columnsOf returns the columns for r. If the current cost of the cluster is known, savings are
+// only relative to that.
 func columnsOf(r *eval.Report) []column {
 	if r.Config.Today == nil {
 		return columns
 	}
-	const comparing = 5 // columns with the bill and savings against on-demand and the baseline
+	const comparing = 5 // number of columns with the bill and with savings relative to on-demand and the baseline
 	own := []column{{"A month|$, median", policyRow.bill}, {"Saved|% of " + r.Config.Today.Name,
 		interval(eval.MetricSavedToday, oneDecimal)}}
 	own = append(own, columns[comparing:]...)
@@ -138,7 +141,7 @@ func columnsOf(r *eval.Report) []column {
 
 func oneDecimal(x float64) string { return figures.Number(x, 1) }
 
-// summaryCell makes a cell of the summary of a metric.
+// summaryCell returns a function that formats the summary of a metric.
 func summaryCell(metric string, write func(*eval.Summary) cell) func(policyRow) cell {
 	return func(x policyRow) cell {
 		if s := x.Summary(metric); s.N > 0 {
@@ -148,12 +151,12 @@ func summaryCell(metric string, write func(*eval.Summary) cell) func(policyRow) 
 	}
 }
 
-// median makes a cell of the median of a metric.
+// median returns a function that formats the median of a metric.
 func median(metric string, write func(float64) string) func(policyRow) cell {
 	return summaryCell(metric, func(s *eval.Summary) cell { return cell{Text: write(s.Median)} })
 }
 
-// interval makes a cell of the median of a metric with its interval below.
+// interval returns a function that formats the median of a metric with its interval below.
 func interval(metric string, write func(float64) string) func(policyRow) cell {
 	return summaryCell(metric, func(s *eval.Summary) cell {
 		return cell{Text: write(s.Median),
@@ -161,7 +164,7 @@ func interval(metric string, write func(float64) string) func(policyRow) cell {
 	})
 }
 
-// between writes an interval, nothing for nil.
+// between formats an interval; it is empty for nil.
 func between(i *stats.Interval, write func(float64) string) string {
 	if i == nil {
 		return ""
@@ -169,7 +172,7 @@ func between(i *stats.Interval, write func(float64) string) string {
 	return write(i.Low) + " to " + write(i.High)
 }
 
-// medianAndMost makes a cell of the median and the greatest of a metric.
+// medianAndMost returns a function that formats the median and the maximum of a metric.
 func medianAndMost(metric string) func(policyRow) cell {
 	return summaryCell(metric, func(s *eval.Summary) cell {
 		return cell{Text: figures.Whole(s.Median) + " / " +
@@ -177,7 +180,7 @@ func medianAndMost(metric string) func(policyRow) cell {
 	})
 }
 
-// months is what a dollar in a window of g is in dollars a month.
+// months returns the factor from dollars per window of g to dollars per month.
 func months(r *eval.Report, g *eval.Group) float64 {
 	window := r.Config.Cases[g.Cases[0]].Bound.Duration
 	if t := r.Config.Today; t != nil {
@@ -198,7 +201,8 @@ func (x policyRow) savedAMonth() cell {
 	return median("net_savings_usd", func(v float64) string { return figures.Dollars(v * months(x.r, x.g)) })(x)
 }
 
-// versus makes a cell of a comparison with the baseline, coloured where its interval leaves out 0.
+// versus returns a cell of a comparison with the baseline, coloured if its interval does not
+// contain 0.
 func (x policyRow) versus(s *eval.Summary, write func(float64) string) cell {
 	switch {
 	case x.Policy == x.r.Config.Baseline:
@@ -228,8 +232,8 @@ func (x policyRow) against() cell {
 	})(x)
 }
 
-// name is the first cell of x: its part and what is missing of it. The warnings say what it did
-// not keep of the manifests. The winner has a star.
+// name returns the first cell of x: its name, its role, missing runs and violations. The winner has
+// a star.
 func (x policyRow) name() cell {
 	c, about := cell{Text: x.Policy}, []string{role(x.r, x.Policy)}
 	if x.Marked() {
@@ -246,11 +250,11 @@ func (x policyRow) name() cell {
 	return c
 }
 
-// star is before the name or the figure of the winner, and mark follows that of a policy that does
-// not keep the manifests.
+// star precedes the name or the value of the winner. mark follows the name of a policy that
+// violates the manifests.
 const star, mark = "★ ", " !"
 
-// role says what part a policy has, nothing where it is compared.
+// role returns the role of a reference or baseline policy, else "".
 func role(r *eval.Report, p string) string {
 	reference, baseline := p == eval.OnDemand && r.Config.Today == nil, p == r.Config.Baseline
 	switch {
@@ -264,7 +268,7 @@ func role(r *eval.Report, p string) string {
 	return ""
 }
 
-// comparison is the table of the policies of g.
+// comparison returns the table of the policies of g.
 func comparison(r *eval.Report, g *eval.Group) *table {
 	t := &table{Caption: "Policies over " + g.Scenario, Sortable: true, Note: format.IntervalNote(r, g),
 		Head: headings("'Policy")}
@@ -289,7 +293,7 @@ func comparison(r *eval.Report, g *eval.Group) *table {
 	return t
 }
 
-// todayRow is the row of what the cluster costs today, of which nothing is simulated.
+// todayRow returns the row of the cluster's current cost, which is not simulated.
 func todayRow(t *eval.Today, head []heading) []cell {
 	known := map[string]cell{"Policy": {Text: t.Name, Sub: figures.Count(t.Nodes, "node") + ", not simulated"},
 		"A month": {Text: figures.Dollars(t.Month)},
@@ -305,7 +309,7 @@ func todayRow(t *eval.Today, head []heading) []cell {
 	return row
 }
 
-// matrix has a row for each scenario and a column for each policy.
+// matrix returns a table with a row for each scenario and a column for each policy.
 func matrix(r *eval.Report) *table {
 	metric, of := r.Config.Savings()
 	t := &table{
@@ -339,7 +343,8 @@ func matrix(r *eval.Report) *table {
 	return t
 }
 
-// windows has the change on the baseline of each window of g; nothing with one.
+// windows returns the table of the change relative to the baseline in each window of g; nil if
+// there is only one window.
 func windows(r *eval.Report, g *eval.Group) *table {
 	if len(g.Cases) < 2 {
 		return nil
@@ -370,7 +375,7 @@ func windows(r *eval.Report, g *eval.Group) *table {
 	return t
 }
 
-// workloads has the results of each workload under each policy of g.
+// workloads returns the table of the results of each workload with each policy of g.
 func workloads(g *eval.Group) *table {
 	t := &table{
 		Caption: "Workloads", Sortable: true, Note: "Means over runs, and the outage minutes of the worst.",
@@ -402,7 +407,7 @@ func workloads(g *eval.Group) *table {
 	return t
 }
 
-// sources lists the causes of the outages of all runs.
+// sources returns a cell with the causes of the outages in all runs.
 func sources(o *eval.OutageReport) cell {
 	if o.Incidents == 0 {
 		return unknown
@@ -410,7 +415,7 @@ func sources(o *eval.OutageReport) cell {
 	return cell{Text: o.Sources(), Class: "prose"}
 }
 
-// longest is the length of the longest incident of o, with what is to say about it.
+// longest returns a cell with the duration of the longest incident of o and a text about it.
 func longest(o *eval.OutageReport, about string) cell {
 	if o.Incidents == 0 {
 		return unknown

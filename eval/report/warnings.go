@@ -10,22 +10,22 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A warning is something that a reader must not miss.
+// A warning is a caveat that readers must see.
 type warning struct {
 	Text string
 
-	// Command repeats what it speaks of; empty without one.
+	// Command repeats the run that the warning is about; empty if there is no command.
 	Command string
 }
 
-// missingShown is how many missing runs are named.
+// missingShown is the maximum number of missing runs that are listed.
 const missingShown = 5
 
-// warnings are what speaks against taking the figures as they are.
+// warnings returns the reasons not to take the results at face value.
 func warnings(r *eval.Report, running bool) []warning {
 	var out []warning
 	if r.Stopped && !running {
-		out = append(out, warning{Text: "What did not finish is left out of all figures."}) // the verdict says what that is
+		out = append(out, warning{Text: "What did not finish is left out of all figures."}) // the verdict contains the numbers
 	}
 	for i := range r.Traces {
 		t := &r.Traces[i]
@@ -64,7 +64,7 @@ func sentence(text string) string {
 	return strings.TrimSuffix(text, ".") + "."
 }
 
-// reclaimWarnings say where reclaims come from unless all were recorded.
+// reclaimWarnings describes the source of reclaims.
 func reclaimWarnings(r *eval.Report) []warning {
 	var said []string
 	for i := range r.Config.Cases {
@@ -83,7 +83,7 @@ func reclaimWarnings(r *eval.Report) []warning {
 		" in others." + always}}
 }
 
-// missingRuns name the runs that broke, the first ones with their error.
+// missingRuns lists the runs that failed, the first of them with their errors.
 func missingRuns(r *eval.Report) []warning {
 	var out []warning
 	for i := range r.Runs {
@@ -104,8 +104,8 @@ func missingRuns(r *eval.Report) []warning {
 	return out
 }
 
-// noted are what scenarios and runs warn of: each warning of a scenario once, and of
-// the runs of a scenario how many warn and the first of what they say.
+// noted returns the distinct warnings of scenarios and, for the runs of each scenario, the number
+// of runs with warnings and the first warning.
 func noted(r *eval.Report) []warning {
 	var out []warning
 	for i := range r.Config.Cases {

@@ -15,56 +15,57 @@ import (
 )
 
 const (
-	// weeksBytes is about how much of a page the runs take that can be opened.
+	// weeksBytes is the approximate maximum size of the runs that can be opened, in bytes.
 	weeksBytes = 300_000
 
-	// rowBytes is about what a row of the table of runs takes.
+	// rowBytes is the approximate size of a row of the table of runs, in bytes.
 	rowBytes = 420
 
-	// weekIntervals is in how many parts the line of a run is drawn at most: two hours
-	// of a week each.
+	// weekIntervals is the maximum number of intervals in the chart of a run: two hours each for a
+	// week.
 	weekIntervals = 84
 )
 
-// A week is the course of one run, as the script of the page draws it. Times count from the start
-// of the window.
+// A week is the course of one run, which the script of the page draws. Times are relative to the
+// start of the window.
 type week struct {
 	Title   string `json:"title"`
 	Facts   string `json:"facts"`
 	Command string `json:"command"`
 
-	// From is in seconds since 1970, Step between the points in seconds.
+	// From is the start of the window in seconds since 1970, Step the distance between points in
+	// seconds.
 	From int64 `json:"from"`
 	Step int64 `json:"step"`
 
-	// Saved is what was saved so far against on-demand, or what Against names, in dollars,
-	// at each point.
+	// Saved contains the savings in dollars up to each point, relative to on-demand or, if set, to
+	// Against.
 	Saved   []json.Number `json:"saved"`
 	Against string        `json:"against,omitempty"`
 
-	// Held has point, market and nodes wherever these change.
+	// Held contains point, market and number of nodes for each change of that number.
 	Held [][3]int64 `json:"held"`
 
-	// Taken has the minute, market and nodes of reclaims, Out the first and last
-	// minute and the outage minutes of samples with an outage.
+	// Taken contains minute, market and number of nodes of reclaims. Out contains first minute,
+	// last minute and outage minutes of samples with an outage.
 	Taken [][3]int64 `json:"taken"`
 	Out   [][3]int64 `json:"out"`
 }
 
-// A weekList is the runs of a page that can be opened.
+// A weekList contains the runs of a page that can be opened.
 type weekList struct {
 	r *eval.Report
 
 	All     []week   `json:"weeks"`
 	Markets []string `json:"markets"`
 
-	at      map[int]int // place in All by that in r.Runs
+	at      map[int]int // number of a run in All, from 1, by its index in r.Runs
 	markets map[string]int
 	bytes   int
 }
 
-// newWeeks chooses the runs that can be opened, as many as there is room for: the worst
-// one of each policy in each scenario, then all others by seed.
+// newWeeks selects the runs that can be opened, up to the size limit: first the worst run of each
+// policy in each scenario, then all others by seed.
 func newWeeks(r *eval.Report) (*weekList, error) {
 	l := &weekList{r: r, at: map[int]int{}, markets: map[string]int{}}
 	for i := range r.Groups {
@@ -87,7 +88,7 @@ func newWeeks(r *eval.Report) (*weekList, error) {
 	return l, nil
 }
 
-// add adds run i unless it is there, has no course, or there is no room left.
+// add adds run i, unless it was added before, has no samples, or the size limit is reached.
 func (l *weekList) add(i int) error {
 	if i < 0 || l.bytes > weeksBytes || l.r.Runs[i].Err != nil || l.of(i) > 0 {
 		return nil //nolint:nilerr // a run that failed has no course
@@ -107,10 +108,11 @@ func (l *weekList) add(i int) error {
 	return nil
 }
 
-// of returns the number of run i among those that can be opened, from 1, or 0.
+// of returns the number of run i among the runs that can be opened, from 1, or 0 if it cannot be
+// opened.
 func (l *weekList) of(i int) int { return l.at[i] }
 
-// onDemand returns the result of on-demand under the weather of run i, nil without it.
+// onDemand returns the on-demand result in the weather of run i, nil if it is missing.
 func (l *weekList) onDemand(i int) *sim.Result {
 	n := len(l.r.Config.Policies)
 	x := &l.r.Runs[i-i%n+slices.Index(l.r.Config.Policies, eval.OnDemand)]
@@ -158,8 +160,8 @@ func (l *weekList) week(i int, od *sim.Result) week {
 	return w
 }
 
-// held returns the changes of the nodes by market at points, each of which represents stride
-// samples.
+// held returns the changes of the number of nodes in each market. Each of the points represents
+// stride samples.
 func (l *weekList) held(run *eval.RunRow, points, stride int) [][3]int64 {
 	out, all := [][3]int64{}, run.Result.Held
 	now, before := make([]int64, len(run.Bound.Markets)), make([]int64, len(run.Bound.Markets))
@@ -193,7 +195,7 @@ func (l *weekList) market(run *eval.RunRow, id policy.MarketID) int64 {
 	return int64(at)
 }
 
-// weekFacts says what a run came to.
+// weekFacts describes the result of a run.
 func weekFacts(c *eval.Config, run *eval.RunRow) string {
 	text := "From " + format.Instant(run.Bound.Start)
 	if usd, v := c.Saved(run); v.Known && usd.Known {
@@ -204,7 +206,7 @@ func weekFacts(c *eval.Config, run *eval.RunRow) string {
 		figures.Count(int(run.Result.Reclaims), "reclaim"))
 }
 
-// spotWords is spotPart in brackets.
+// spotWords returns spotPart in parentheses.
 func spotWords(run *eval.RunRow) string {
 	if spot := spotPart(run); spot != "" {
 		return " (" + spot + ")"
@@ -212,7 +214,7 @@ func spotWords(run *eval.RunRow) string {
 	return ""
 }
 
-// runTable has the runs of g that can be opened, nil without any.
+// runTable returns the table of the runs of g that can be opened, nil if there are no such runs.
 func runTable(r *eval.Report, g *eval.Group, l *weekList) *table {
 	t := &table{
 		Caption: "Runs of " +

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// worstTable has runs, one of each policy, with the commands that repeat them.
+// worstTable returns a table of runs, one for each policy, with the commands that repeat them.
 func worstTable(r *eval.Report, l *weekList, caption, note string, runs []int) *table {
 	t := &table{Caption: caption, Note: note,
 		Head: headings("'Policy", "'Scenario", "'Window from", "Seed", "Saved|%", "Outage minutes",
@@ -37,7 +37,7 @@ func worstTable(r *eval.Report, l *weekList, caption, note string, runs []int) *
 	return t
 }
 
-// spotPart says how many of the outage minutes of a run would not be without Spot.
+// spotPart returns the outage minutes of a run that would not have occurred without Spot, in words.
 func spotPart(run *eval.RunRow) string {
 	spot := run.Value("outage_spot_minutes")
 	if !spot.Known || run.Value("outage_minutes").V == 0 {
@@ -46,7 +46,7 @@ func spotPart(run *eval.RunRow) string {
 	return figures.Whole(spot.V) + " from Spot"
 }
 
-// worst has the worst run of each policy of g.
+// worst returns the table of the worst run of each policy of g.
 func worst(r *eval.Report, g *eval.Group, l *weekList) *table {
 	var runs []int
 	for p := range g.Policies {
@@ -56,7 +56,7 @@ func worst(r *eval.Report, g *eval.Group, l *weekList) *table {
 		"The run with the most outage minutes above the baseline's; among equals the one that saves least.", runs)
 }
 
-// worstOutages has the worst outage of each policy over several scenarios.
+// worstOutages returns the table of the worst outage of each policy over several scenarios.
 func worstOutages(r *eval.Report, l *weekList) *table {
 	var runs []int
 	for _, x := range r.Across() {
@@ -66,8 +66,8 @@ func worstOutages(r *eval.Report, l *weekList) *table {
 		"The run with the most outage minutes. The worst runs of each scenario against the baseline are listed there.", runs)
 }
 
-// outages says in how many runs each policy had any, and where there was none
-// how rare they may still be.
+// outages returns the table of the number of runs with outages for each policy. For policies
+// without an outage, it contains an upper bound of their frequency.
 func outages(r *eval.Report, g *eval.Group) *table {
 	t := &table{
 		Caption: "Runs with outages",

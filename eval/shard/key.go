@@ -11,48 +11,48 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// A Build is the program that did the runs.
+// A Build identifies the program that executed runs.
 type Build struct {
-	// Version is what the program calls itself, and Engine a digest of what it decides:
-	// one version may be built of changed source.
+	// Version is the version that the program reports. Engine is a digest of the code that affects
+	// decisions, because builds of the same version may have different source code.
 	Version string `json:"version"`
 	Engine  string `json:"engine"`
 }
 
 func (b Build) String() string { return fmt.Sprintf("%s (engine %.12s)", b.Version, b.Engine) }
 
-// An Input is what the runs of a case and policy are made of. All are digests in
-// hexadecimal.
+// An Input contains the inputs of the runs of a case and policy, as hexadecimal digests.
 type Input struct {
-	// Scenario is the digest of the file, Trace that of the prices in the window, and Bound that of
-	// all inputs of a run: these two, the catalog of instance types and the changes by flags.
+	// Scenario is the digest of the scenario file, Trace that of the prices in the window, and
+	// Bound that of all inputs of a run: these two, the catalog of instance types and the changes
+	// by flags.
 	Scenario string `json:"scenario"`
 	Trace    string `json:"trace"`
 	Bound    string `json:"bound"`
 
-	// Files is that of the model and of the runtime file that the policy names; empty
-	// where it names none.
+	// Files is the digest of the model and runtime files that the policy names; empty if it names
+	// no files.
 	Files string `json:"files,omitempty"`
 }
 
-// A Keys makes keys. It may be used by several goroutines.
+// A Keys computes keys. It is safe for concurrent use.
 type Keys struct {
 	Build Build
 
-	// Files returns the digest of the files that a policy names in w, empty for none.
+	// Files returns the digest of the files that a policy names in w, "" if it names no files.
 	Files func(policy string, w *scenarios.BoundScenario) (string, error)
 
 	mu     sync.Mutex
 	inputs map[source]Input
 }
 
-// A source is what jobs that differ in their seeds alone are made of.
+// A source identifies the inputs of jobs that only differ in their seeds.
 type source struct {
 	bound  *scenarios.BoundScenario
 	policy string
 }
 
-// Of returns the key of j: a digest of what determines what comes of it.
+// Of returns the key of j: a digest of everything that determines its result.
 func (k *Keys) Of(j eval.Job) (string, error) {
 	in, err := k.Input(j)
 	if err != nil {
@@ -66,7 +66,7 @@ func (k *Keys) Of(j eval.Job) (string, error) {
 	}{k.Build, in, j.Policy, j.Seed}), nil
 }
 
-// Input returns what j is made of.
+// Input returns the inputs of j.
 func (k *Keys) Input(j eval.Job) (Input, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,10 +92,10 @@ func (k *Keys) input(x source) (in Input, err error) {
 	return in, nil
 }
 
-// inputOf returns what every job in w is made of.
+// inputOf returns the common inputs of all jobs in w.
 func inputOf(w *scenarios.BoundScenario) (Input, error) {
 	bare := *w
-	bare.Trace, bare.Warnings, bare.Deviation = scenarios.TraceInfo{}, nil, "" // which say where it comes from, and change no run
+	bare.Trace, bare.Warnings, bare.Deviation = scenarios.TraceInfo{}, nil, "" // these describe the origin of w, and do not affect runs
 	sum := sha256.New()
 	if err := json.NewEncoder(sum).Encode(&bare); err != nil {
 		return Input{}, fmt.Errorf("%s: its digest: %w", w.Name, err)

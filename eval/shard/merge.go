@@ -11,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// Collect returns the part that d is of a plan, with what is finished. mine are the jobs
-// of the share.
+// Collect returns the part of a plan that done contains, without unfinished runs and bounds. mine
+// reports whether a job belongs to the share.
 func Collect(head Head, done []*eval.Done, js *Jobs, keys *Keys, mine func(eval.Job) bool) (*Part, error) {
 	p := &Part{Head: head}
 	add := func(j eval.Job, set func(*Cell)) error {
@@ -55,8 +55,8 @@ func Collect(head Head, done []*eval.Done, js *Jobs, keys *Keys, mine func(eval.
 	return p, nil
 }
 
-// Check refuses parts that are not together all of one plan, done by the given build. It
-// returns the plan.
+// Check returns the plan of parts. It returns an error unless the parts are all parts of one plan,
+// and complete results of the given build.
 func Check(parts []*Part, build Build) (*Plan, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("there is no part to merge")
@@ -90,7 +90,7 @@ func Check(parts []*Part, build Build) (*Plan, error) {
 	return &first.Plan, nil
 }
 
-// difference returns what one plan requires and another does not.
+// difference describes what plan a contains and b does not.
 func difference(a, b *Plan) string {
 	if !slices.Equal(a.Args, b.Args) {
 		return fmt.Sprintf("`%s`, and not `%s`", strings.Join(a.Args, " "), strings.Join(b.Args, " "))
@@ -103,11 +103,11 @@ func difference(a, b *Plan) string {
 	return "it names other files"
 }
 
-// Known are cells by their keys.
+// Known maps keys to cells.
 type Known map[string]*Cell
 
-// KnownOf returns the cells of parts. Runs that broke are not among them where again is
-// set, so that they are done again.
+// KnownOf returns the cells of parts. If again is true, it omits failed runs, so that they are
+// repeated.
 func KnownOf(parts []*Part, again bool) Known {
 	known := Known{}
 	for _, p := range parts {
@@ -120,12 +120,12 @@ func KnownOf(parts []*Part, again bool) Known {
 	return known
 }
 
-// errBroke is the error of a run of a part that broke.
+// errBroke is the error of a failed run in a part.
 type errBroke string
 
 func (e errBroke) Error() string { return string(e) }
 
-// Runner returns what has the runs that are known, and does the others by do.
+// Runner returns a runner that returns known results, and executes all other runs with do.
 func (k Known) Runner(js *Jobs, do eval.Runner) eval.Runner {
 	return func(ctx context.Context, j eval.Job) (*sim.Result, error) {
 		c, ok := k[js.Key(j)]
@@ -150,8 +150,8 @@ func (k Known) Bounds(js *Jobs) func(eval.Job) (eval.Bounds, bool) {
 	}
 }
 
-// Cover refuses parts that [Check] has passed and that lack one of the jobs: what they were
-// made of is not what is here.
+// Cover returns an error if parts that [Check] accepted lack one of the jobs, because they were
+// made from other inputs than those on this machine.
 func (k Known) Cover(js *Jobs, of []eval.Config, keys *Keys, parts []*Part) error {
 	there := map[at]*Cell{}
 	holds := map[at]*Part{}
@@ -195,7 +195,7 @@ func (x *keyed) job(of []eval.Config) (eval.Job, error) {
 	return eval.Job{}, fmt.Errorf("%s, window %d is not among what is compared", x.scenario, x.window)
 }
 
-// differs names what a and b are made of that is not the same, with the digests.
+// differs names the first input that differs between in and b, with its digests.
 func (in *Input) differs(b *Input) string {
 	for _, x := range []struct{ what, here, there string }{
 		{"scenario", in.Scenario, b.Scenario}, {"trace", in.Trace, b.Trace},

@@ -17,30 +17,30 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Part is what one machine did of a plan.
+// A Part contains the results of one machine for a plan.
 type Part struct {
 	Head
 
-	// Cells are in the order in which a report has them.
+	// Cells are in the order of reports.
 	Cells []Cell
 
-	// Name is where it was read from.
+	// Name is the name of the file that the part was read from.
 	Name string
 }
 
-// A Head is what a part says of itself.
+// A Head is the metadata of a part.
 type Head struct {
 	Plan  Plan  `json:"plan"`
 	Share Share `json:"share"`
 	Build Build `json:"build"`
 
-	// Jobs is how many the share has; fewer cells are those of one that was stopped.
+	// Jobs is the number of jobs of the share. A part with fewer cells was stopped early.
 	Jobs int `json:"jobs"`
 }
 
-// A Cell is one run, or of the policy [eval.OracleName] the bounds of a case and seed.
+// A Cell is one run, or for the policy [eval.OracleName] the bounds of a case and seed.
 type Cell struct {
-	// Key is that of [Keys.Of], and Input what it is made of.
+	// Key is the key from [Keys.Of], Input the inputs of the job.
 	Key   string
 	Input Input
 
@@ -50,7 +50,7 @@ type Cell struct {
 	Seed            uint64
 	Policy          string
 
-	// Err is why the run broke, empty if it did not. Result is then nil.
+	// Err is the error of a failed run, empty if it did not fail. Result is nil for a failed run.
 	Err    string
 	Result *sim.Result
 	Bounds *eval.Bounds
@@ -58,25 +58,26 @@ type Cell struct {
 
 func (c *Cell) at() at { return at{c.Truth, c.Scenario, c.Window, c.Policy, c.Seed} }
 
-// The keys of what a part says of itself.
+// The keys of a part's metadata.
 const (
 	keyFormat = "spotter.part"
 	keyHead   = "spotter.part.head"
 	keySum    = "spotter.part.sum"
 )
 
-// partFormat is that of the parts that this build writes and reads.
+// partFormat is the version of the format of parts.
 const partFormat = "1"
 
-// sumMark is the prefix of the value of keySum. After it follows the SHA-256 of the whole file in
-// hexadecimal, computed with zeros in its own place. So any changed bit of a part is detected.
+// sumMark is the prefix of the value of keySum. It is followed by the hexadecimal SHA-256 of the
+// whole file, computed with zeros in place of the digest. Every changed bit of a part is therefore
+// detected.
 const sumMark = "sha256 of this file with zeros here: "
 
-// noSum replaces the digest while it is not known.
+// noSum replaces the digest while it is computed.
 var noSum = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
-// A row is a cell in a file: its identity, its inputs and its results. Run and bounds are JSON, empty
-// if missing.
+// A row is a cell in a file: its identity, its inputs and its results. Result and Bounds are JSON,
+// empty if missing.
 type row struct {
 	Truth    string `parquet:"truth,dict"`
 	Scenario string `parquet:"scenario,dict"`
@@ -94,8 +95,8 @@ type row struct {
 	Bounds   string `parquet:"bounds"`
 }
 
-// Write writes p as Parquet. Equal parts give equal bytes. Run and bounds are stored as JSON, which
-// keeps every bit of a number.
+// Write writes p as Parquet. Equal parts result in equal bytes. Results and bounds are encoded as
+// JSON, which preserves all bits of numbers.
 func Write(w io.Writer, p *Part) error {
 	head, err := json.Marshal(p.Head)
 	if err != nil {
@@ -109,7 +110,7 @@ func Write(w io.Writer, p *Part) error {
 	}
 	var out bytes.Buffer
 	if err := parquet.Write(&out, rows, parquet.Compression(&parquet.Zstd),
-		parquet.DataPageStatistics(false), parquet.SkipPageBounds("result"), // the least and the greatest run, whole
+		parquet.DataPageStatistics(false), parquet.SkipPageBounds("result"), // statistics would repeat the smallest and the largest result in full
 		parquet.KeyValueMetadata(keyFormat, partFormat), parquet.KeyValueMetadata(keyHead, string(head)),
 		parquet.KeyValueMetadata(keySum, sumMark+noSum)); err != nil {
 		return err
@@ -142,8 +143,8 @@ func rowOf(c *Cell) (row, error) {
 	return r, nil
 }
 
-// Read reads a part that is called name in errors. One that is not as [Write] wrote it is
-// refused.
+// Read reads a part. name is its name in errors. It returns an error if data was changed after
+// [Write].
 func Read(name string, data []byte) (p *Part, err error) {
 	at := bytes.LastIndex(data, []byte(sumMark)) + len(sumMark)
 	if at < len(sumMark) || at+len(noSum) > len(data) {

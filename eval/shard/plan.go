@@ -13,19 +13,19 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// A Plan says what is compared, on any machine.
+// A Plan describes a comparison independently of the machine.
 type Plan struct {
-	// Args are the words after `spotter eval` that decide what the result is.
+	// Args are the arguments of `spotter eval` that affect the result.
 	Args []string `json:"args"`
 
-	// Files are the texts of the scenarios among Args that are files, by their names.
+	// Files maps the names of scenario files among Args to their contents.
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// Digest returns the SHA-256 of p, in hexadecimal.
+// Digest returns the hexadecimal SHA-256 of p.
 func (p *Plan) Digest() string { return digestOf(p) }
 
-// digestOf returns the SHA-256 of v as JSON, in hexadecimal.
+// digestOf returns the hexadecimal SHA-256 of v as JSON. It panics if v cannot be encoded.
 func digestOf(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -35,13 +35,13 @@ func digestOf(v any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A Share is part I of N, counted from 1. The zero value is all.
+// A Share is part I of N, counted from 1. The zero value means all jobs.
 type Share struct{ I, N int }
 
-// sharesMax bounds N: an Indexed Job has no more.
+// sharesMax is the maximum of N, which is the limit of an Indexed Job.
 const sharesMax = 100_000
 
-// ParseShare reads I/N.
+// ParseShare parses I/N.
 func ParseShare(s string) (Share, error) {
 	first, second, _ := strings.Cut(s, "/")
 	i, errI := strconv.Atoi(first)
@@ -54,14 +54,14 @@ func ParseShare(s string) (Share, error) {
 
 func (s Share) String() string { return fmt.Sprintf("%d/%d", s.I, s.N) }
 
-// Jobs are the runs of comparisons, and the bounds of their cases and seeds, which are jobs
-// of the policy [eval.OracleName], with the key of each.
+// Jobs contains the runs of comparisons, and the bounds of their cases and seeds, which are jobs of
+// the policy [eval.OracleName], with their keys.
 type Jobs struct {
 	keys  map[at]string
 	order []keyed
 }
 
-// An at is a job by what it is called: the truth, and the rest.
+// An at identifies a job by names, independently of its inputs.
 type at struct {
 	truth, scenario string
 	window          int
@@ -78,7 +78,7 @@ type keyed struct {
 	key string
 }
 
-// JobsOf returns those of comparisons.
+// JobsOf returns the jobs of comparisons.
 func JobsOf(of []eval.Config, keys *Keys) (*Jobs, error) {
 	js := &Jobs{keys: map[at]string{}}
 	for i := range of {
@@ -98,15 +98,16 @@ func JobsOf(of []eval.Config, keys *Keys) (*Jobs, error) {
 	return js, nil
 }
 
-// deal puts jobs into the order in which they are dealt out: jobs of similar cost are together, and
-// among them the order is by content, so that no share has more of the expensive ones.
+// deal sorts jobs into the order in which they are dealt to shares: first by policy and scenario,
+// whose jobs have similar costs, then by key, so that all shares have similar costs.
 func (js *Jobs) deal() {
 	slices.SortFunc(js.order, func(a, b keyed) int {
 		return cmp.Or(cmp.Compare(a.policy, b.policy), cmp.Compare(a.scenario, b.scenario), cmp.Compare(a.key, b.key))
 	})
 }
 
-// Of returns how many jobs share s has, and a function that says which they are.
+// Of returns the number of jobs of share s, and a function that reports whether a job belongs to
+// it, nil for all jobs.
 func (js *Jobs) Of(s Share) (n int, mine func(eval.Job) bool) {
 	if s.N == 0 {
 		return len(js.order), nil
@@ -118,10 +119,10 @@ func (js *Jobs) Of(s Share) (n int, mine func(eval.Job) bool) {
 	return len(own), func(j eval.Job) bool { return own[atOf(j)] }
 }
 
-// Key returns the key of one of the jobs.
+// Key returns the key of a job, "" if j is not one of the jobs.
 func (js *Jobs) Key(j eval.Job) string { return js.keys[atOf(j)] }
 
-// A partError says which part is refused and why.
+// A partError names a rejected part and the reason.
 type partError struct{ name, why string }
 
 func (e *partError) Error() string { return e.name + ": " + e.why }

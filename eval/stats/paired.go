@@ -6,53 +6,52 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// looks are the parts of an error rate that the looks at a growing number of
-// units may spend. The first has the most: most is decided there.
+// looks are the fractions of an error rate for the looks at a growing number of units. The first
+// look has the largest fraction, because it decides most comparisons.
 var looks = [...]float64{0.5, 0.25, 0.25}
 
-// LooksMax is how often a growing number of units may be looked at.
+// LooksMax is the maximum number of looks at a growing number of units.
 const LooksMax = len(looks)
 
-// LookRate returns the error rate that look number i, from 0 on, has of rate.
-// All of them together make a wrong statement at most at rate, since their
-// chances add up to it (Bonferroni's inequality), however the looks depend on
-// each other and whenever the looking ends.
+// LookRate returns the error rate of look i, from 0. The probability of an error in any look is at
+// most rate, because the error rates sum to it (Bonferroni's inequality). This does not depend on
+// the dependence between looks, nor on when to stop.
 func LookRate(rate float64, i int) float64 { return looks[i] * rate }
 
-// A Paired summarises the losses of pairs: for each unit, how much worse one side is than the other
-// under the same conditions. A greater loss is worse.
+// A Paired summarizes the losses of pairs: for each unit, how much worse one side is than the other
+// under the same conditions. Higher losses are worse.
 type Paired struct {
-	// N is how many units there are, Worse how many of them lose more than the
-	// tolerance, and Better how many gain more than it.
+	// N is the number of units, Worse the number of units that lose more than the tolerance, and
+	// Better the number of units that gain more than it.
 	N, Worse, Better int
 
 	Mean, Median float64
 
-	// Interval is that of the median loss, nil with fewer than Need units.
+	// Interval is the interval of the median loss, nil if there are fewer than Need units.
 	Interval *Interval
 	Need     int
 
-	// Exceeds says that the loss is beyond the tolerance, Within that it is
-	// not. Neither is said where the units do not decide it.
+	// Exceeds reports whether the loss is larger than the tolerance, Within whether it is not. Both
+	// are false if the units are not sufficient for a decision.
 	Exceeds, Within bool
 }
 
-// A Test is what losses are held against.
+// A Test contains the parameters of a test of losses.
 type Test struct {
-	// Tolerance is the loss that is let pass, ≥ 0.
+	// Tolerance is the acceptable loss, ≥ 0.
 	Tolerance float64
 
-	// ExceedsRate and WithinRate are the error rates of the two statements.
+	// ExceedsRate and WithinRate are the error rates of Paired.Exceeds and Paired.Within.
 	ExceedsRate, WithinRate float64
 
-	// Rarely says that a loss in a quarter of the units counts as one.
+	// Rarely reports whether a loss in a quarter of the units counts as a loss.
 	Rarely bool
 }
 
 // Paired tests losses. Units are independent and identically distributed. The test assumes no
 // distribution of the losses: most may be 0 and a few very great. Each test is exact.
 //
-// Exceeds is wrong at most at its rate, half of it for each of two tests:
+// The probability that Exceeds is wrong is at most ExceedsRate, half of it for each of two tests:
 //   - the interval of the median loss is beyond the tolerance, which is the
 //     sign test (Conover, Practical Nonparametric Statistics, §3.4);
 //   - of the units that lose more than twice the tolerance or gain anything, more
@@ -63,12 +62,12 @@ type Test struct {
 //     that are symmetric around it do not count. Rare and small losses do not
 //     count either: the mean has to be beyond the tolerance too.
 //
-// Within is wrong at most at its rate, where the median loss is beyond the
-// tolerance, or where Rarely is set and a quarter of all units or more lose more
-// than it: both have to be ruled out, and the mean has to be within the
-// tolerance too. A loss in fewer units may escape it; Worse says what was seen.
+// Within is wrong if the median loss is beyond the tolerance or, if Rarely is set, at least a
+// quarter of all units lose more than it. The probability that it is wrong is at most WithinRate:
+// both must be ruled out, and the mean must be within the tolerance too. It may not detect a loss
+// in fewer units; Worse is the observed number of such units.
 //
-// The interval is made for ExceedsRate, which is at most twice WithinRate.
+// The interval has error rate ExceedsRate, which must be at most twice WithinRate.
 func (t Test) Paired(losses []float64) Paired {
 	p := Paired{N: len(losses), Need: UnitsMin(t.ExceedsRate)}
 	if p.N == 0 {

@@ -6,9 +6,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// PoissonInterval returns the exact interval of the mean of a Poisson distribution of
-// which n was drawn: it fails at most at rate (Garwood, Fiducial Limits for the Poisson
-// Distribution, 1936). From none on its lower end is 0.
+// PoissonInterval returns the exact confidence interval of the mean of a Poisson distribution from
+// which n was drawn, with an error rate of at most rate (Garwood, Fiducial Limits for the Poisson
+// Distribution, 1936). For n = 0, its lower end is 0.
 func PoissonInterval(n int64, rate float64) Interval {
 	if n < 0 || !(rate > 0 && rate < 1) {
 		panic(fmt.Sprintf("stats: %d events at the error rate %v", n, rate))
@@ -20,10 +20,10 @@ func PoissonInterval(n int64, rate float64) Interval {
 	return x
 }
 
-// meanWhere returns the mean at which a Poisson distribution gives n or less with
-// probability p.
+// meanWhere returns the mean of the Poisson distribution for which the probability of n or less is
+// p.
 func meanWhere(n int64, p float64) float64 {
-	logs := make([]float64, n+1) // of the factorials
+	logs := make([]float64, n+1) // logarithms of the factorials
 	for k := int64(1); k <= n; k++ {
 		logs[k] = logs[k-1] + portable.Log(float64(k))
 	}
@@ -34,7 +34,7 @@ func meanWhere(n int64, p float64) float64 {
 		for k := range logs {
 			sum += portable.Exp(float64(float64(k)*log) - mean - logs[k])
 		}
-		if sum > p { // it falls as the mean grows
+		if sum > p { // the probability decreases as the mean increases
 			low = mean
 		} else {
 			high = mean

@@ -12,18 +12,18 @@ import (
 // AsItIs is the name of the candidate that changes nothing.
 const AsItIs = "as it is"
 
-// A Candidate is one choice of settings under one set of conditions.
+// A Candidate is one combination of settings under one set of conditions.
 type Candidate struct {
 	Name     string
 	Settings []Setting
 
-	// Policy is what decides, Text the scenario in which it does.
+	// Policy is the policy, Text the scenario.
 	Policy string
 	Text   []byte
 }
 
-// candidates makes the candidates of a set of conditions, the first of which is AsItIs. It checks
-// that each can be run, and that it does not change anything that is not a choice.
+// candidates returns the candidates for a set of conditions; the first is AsItIs. It returns an
+// error if one of them cannot be run, or changes something that is not a choice.
 func (c *Config) candidates(ctx context.Context, conditions []Setting) ([]Candidate, error) {
 	s := &c.Plan.Spec
 	base, err := Edit(c.Scenario, c.Text, conditions)
@@ -51,7 +51,7 @@ func (c *Config) candidates(ctx context.Context, conditions []Setting) ([]Candid
 	return all, nil
 }
 
-// candidate makes one and checks it against the scenario as it is.
+// candidate returns one candidate, and checks it against the unchanged scenario.
 func (c *Config) candidate(settings []Setting, base []byte, cases []eval.Case) (Candidate, error) {
 	x := Candidate{Name: Name(settings), Settings: settings, Policy: SpecOf(c.Plan.Spec.Policy, settings)}
 	var err error
@@ -77,14 +77,14 @@ func (c *Config) candidate(settings []Setting, base []byte, cases []eval.Case) (
 	return x, c.Check(x.Policy, cases)
 }
 
-// A Store keeps runs by key, so that a stopped sweep can continue. It is called from several
-// goroutines at once.
+// A Store stores runs by key, so that a stopped sweep can continue. It must be safe for concurrent
+// use.
 type Store interface {
 	Get(key string) (*sim.Result, bool)
 	Put(key string, r *sim.Result) error
 }
 
-// kept returns a runner that takes from the store the runs that it has, and keeps those that it does.
+// kept returns a runner that uses stored runs, and stores the runs that it executes.
 func (c *Config) kept() eval.Runner {
 	run, keyOf := c.NewRunner(), c.NewKey()
 	return func(ctx context.Context, j eval.Job) (*sim.Result, error) {

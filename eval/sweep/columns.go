@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/tabular"
 )
 
-// A runOf is a run with the result that it is of.
+// A runOf is a run and the result that contains it.
 type runOf struct {
 	*Result
 	*Run
@@ -18,7 +18,7 @@ type runOf struct {
 
 func (r runOf) row() *Row { return &r.Races[r.Race].Candidates[r.Run.Candidate] }
 
-// columns are those of a run: what was run, each setting under its name, and every metric.
+// columns returns the columns of a run: what was run, each setting by name, and every metric.
 func (r *Result) columns() []tabular.Column[runOf] {
 	out := []tabular.Column[runOf]{
 		tabular.Of("sweep", "dict", func(x runOf) string { return x.Plan.Name }),
@@ -43,7 +43,8 @@ func (r *Result) columns() []tabular.Column[runOf] {
 	return append(out, format.MetricColumns(func(x runOf) *eval.RunRow { return &x.RunRow })...)
 }
 
-// column is that of a setting, a number where all of its values are, null for what changes nothing.
+// column returns the column of a setting: a number if all its values are numbers, null for the
+// candidate that changes nothing.
 func (a *Axis) column(settings func(runOf) []Setting) tabular.Column[runOf] {
 	name := a.Parameter + a.Set
 	value := func(x runOf) string {
@@ -68,7 +69,7 @@ func (a *Axis) column(settings func(runOf) []Setting) tabular.Column[runOf] {
 	})
 }
 
-// rows goes through the runs.
+// rows iterates over the runs.
 func (r *Result) rows() iter.Seq[runOf] {
 	return func(yield func(runOf) bool) {
 		for i := range r.Runs {
@@ -79,7 +80,7 @@ func (r *Result) rows() iter.Seq[runOf] {
 	}
 }
 
-// WriteParquet writes a row for each run of a candidate. Equal results give equal bytes.
+// WriteParquet writes a row for each run of a candidate. Equal results result in equal bytes.
 func (r *Result) WriteParquet(w io.Writer) error {
 	return tabular.WriteParquet(w, r.columns(), r.rows())
 }

@@ -1,4 +1,4 @@
-// Package sweep looks for good values of settings: of parameters of a policy and of fields of a
-// scenario. Candidates race on the same seeds, and those that are worse beyond chance drop out.
-// What is chosen is run again on seeds that had no part in the choice.
+// Package sweep searches for good values of settings: parameters of a policy and fields of a
+// scenario. Candidates compete on the same seeds, and those that are worse beyond chance are
+// dropped. The chosen candidate is run again on fresh seeds, which did not affect the choice.
 package sweep

@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/eval/stats"
 )
 
-// values returns a metric of candidate i in the race, by window; on fresh seeds where fresh is set.
-// Within a window they are in the order of seeds.
+// values returns a metric of candidate i in the race, by window; on fresh seeds if fresh is true.
+// Within a window, values are in the order of seeds.
 func (h *heat) values(i int, metric string, fresh bool) [][]float64 {
 	out := make([][]float64, len(h.race.Cases))
 	for k := range h.runs {
@@ -20,17 +20,18 @@ func (h *heat) values(i int, metric string, fresh bool) [][]float64 {
 	return out
 }
 
-// The metrics that a candidate is seen by.
+// The metrics of candidates.
 const (
 	saved  = "net_savings_pct"
 	change = "net_savings_delta_pct"
 	outage = "outage_minutes"
 )
 
-// figures sums up candidate i in the race, with an interval of its change at a rate, 0 for none.
+// figures summarizes candidate i in the race. The interval of its change has error rate rate; 0
+// means no interval.
 func (h *heat) figures(i int, rate float64) Figures { return h.sumUp(i, rate, false) }
 
-// fresh sums up candidate i on fresh seeds.
+// fresh summarizes candidate i on fresh seeds.
 func (h *heat) fresh(i int, rate float64) Figures { return h.sumUp(i, rate, true) }
 
 func (h *heat) sumUp(i int, rate float64, fresh bool) Figures {
@@ -47,8 +48,8 @@ func (h *heat) sumUp(i int, rate float64, fresh bool) Figures {
 	}
 }
 
-// leader is the place of the one with the greatest median of net savings among those left, the
-// first of equals.
+// leader returns the index of the remaining candidate with the highest median of net savings, the
+// first if several are equal.
 func (h *heat) leader() int {
 	best, most := -1, 0.0
 	for _, i := range h.alive {
@@ -59,9 +60,9 @@ func (h *heat) leader() int {
 	return best
 }
 
-// drop takes out of the race whom the leader beats beyond chance, by the tests and the tolerance of
-// `eval --compare`. The best candidate, whichever it is, could be taken out by each of the others
-// at each rung; these chances add up to errorRate at most.
+// drop removes the candidates that the leader beats beyond chance, by the tests and with the
+// tolerance of `eval --compare`. The truly best candidate could be removed by each other candidate
+// at each rung; the sum of these probabilities is at most errorRate.
 func (h *heat) drop(rung int) {
 	rate := errorRate / float64(len(h.field)-1)
 	test := stats.Test{Tolerance: eval.LossMax, ExceedsRate: stats.LookRate(rate, rung-1),
@@ -86,8 +87,8 @@ func (h *heat) drop(rung int) {
 	h.alive = left
 }
 
-// losses returns how much less b saves than a, unit by unit: by window where there are enough of
-// them at a rate, else by seed.
+// losses returns by how much less b saves than a in each unit: by window if there are enough
+// windows at the error rate, else by seed.
 func losses(a, b [][]float64, rate float64) []float64 {
 	var out []float64
 	if len(a) >= stats.UnitsMin(stats.LookRate(rate, stats.LooksMax-1)) {
@@ -106,7 +107,7 @@ func losses(a, b [][]float64, rate float64) []float64 {
 	return out
 }
 
-// front marks the candidates that no other beats.
+// front marks the candidates that no other candidate beats.
 func (h *heat) front() {
 	all := h.race.Candidates
 	for i := range all {
@@ -114,7 +115,7 @@ func (h *heat) front() {
 	}
 }
 
-// beats reports whether a is as good as b in every respect and better in one.
+// beats reports whether a is at least as good as b in every respect, and better in at least one.
 func beats(a, b *Row) bool {
 	as := a.Saved.Median >= b.Saved.Median && a.Outage.Mean <= b.Outage.Mean && a.Evictions.Median <= b.Evictions.Median
 	return as && (a.Saved.Median > b.Saved.Median || a.Outage.Mean < b.Outage.Mean ||

@@ -18,14 +18,14 @@ const (
 	Kind       = "Sweep"
 )
 
-// A Method is how candidates are made.
+// A Method is a way to generate candidates.
 type Method string
 
 // The methods.
 const (
-	Grid   Method = "grid"            // every combination of all values
-	Random Method = "random"          // each value by itself, of equal chance
-	Latin  Method = "latin-hypercube" // random, with every part of every range seen
+	Grid   Method = "grid"            // all combinations of all values
+	Random Method = "random"          // independent, uniformly distributed values
+	Latin  Method = "latin-hypercube" // random, but with values from every part of every range
 )
 
 // A Plan is the content of a sweep's file.
@@ -34,58 +34,59 @@ type Plan struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              Spec `json:"spec"`
 
-	// File is where it was read.
+	// File is the path that the plan was read from.
 	File string `json:"-"`
 }
 
-// A Spec is that of a Plan.
+// A Spec is the specification of a Plan.
 type Spec struct {
-	// Scenario is an embedded name, or a file seen from the folder of the plan.
+	// Scenario is the name of an embedded scenario, or a path relative to the folder of the plan.
 	Scenario string `json:"scenario"`
 
-	// Policy decides, with the parameters that all candidates have.
+	// Policy is the policy, with the parameters that all candidates share.
 	Policy string `json:"policy"`
 
-	// Method makes candidates, Grid where it is empty; Points is how many the other methods make,
-	// and Seed that of their numbers.
+	// Method generates candidates; empty means Grid. Points is the number of candidates for the
+	// other methods, and Seed the seed of their random numbers.
 	Method Method  `json:"method"`
 	Points int     `json:"points"`
 	Seed   *uint64 `json:"seed"`
 
-	// Parameters are what is chosen.
+	// Parameters are the settings to choose.
 	Parameters []Axis `json:"parameters"`
 
-	// Conditions are fields of the scenario that are not a choice. Under each combination of their
-	// values there is a separate race.
+	// Conditions are fields of the scenario that cannot be chosen. There is a separate race for
+	// each combination of their values.
 	Conditions []Axis `json:"conditions"`
 
-	// Rungs is how often candidates may drop out, from 1 to 3, which is meant by 0: each looks at
-	// twice the seeds of the one before.
+	// Rungs is the maximum number of times that candidates can be dropped, from 1 to 3; 0 means 3.
+	// Each rung has twice the seeds of the one before.
 	Rungs int `json:"rungs"`
 
-	// Fresh is how many new seeds judge what was chosen; 0 means 20.
+	// Fresh is the number of fresh seeds for the chosen candidate; 0 means 20.
 	Fresh int `json:"fresh"`
 }
 
-// An Axis is a setting with its values.
+// An Axis is a setting with its possible values.
 type Axis struct {
-	// Parameter is one of the policy, Set a field of the scenario, as KIND/NAME.path. One of them
-	// is stated.
+	// Parameter is a parameter of the policy, Set a field of the scenario in the form
+	// KIND/NAME.path. Exactly one of them must be set.
 	Parameter string `json:"parameter"`
 	Set       string `json:"set"`
 
-	// Values are listed, Range is as [ranges.Parse] reads it. One of them is stated.
+	// Values lists the values; Range is in the format of [ranges.Parse]. Exactly one of them must
+	// be set.
 	Values []Value `json:"values"`
 	Range  string  `json:"range"`
 
 	span ranges.Range
-	all  []string // the values of either
+	all  []string // the values of Values or Range
 }
 
-// A Value is written as text or as a number.
+// A Value is written as a string or a number.
 type Value string
 
-// UnmarshalJSON takes the text of a value as it is written.
+// UnmarshalJSON keeps the text of a value as written.
 func (v *Value) UnmarshalJSON(raw []byte) error {
 	text := string(raw)
 	if strings.HasPrefix(text, `"`) {
@@ -93,22 +94,23 @@ func (v *Value) UnmarshalJSON(raw []byte) error {
 			return err
 		}
 	}
-	if *v = Value(text); text == "" {
+	if text == "" {
 		return errors.New("it is empty")
 	}
+	*v = Value(text)
 	return nil
 }
 
-// The bounds of a plan.
+// The limits of a plan.
 const (
 	pointsMax     = 1000
 	conditionsMax = 50
 	freshDefault  = 20
 	freshMax      = 1000
-	rungsMost     = 3
+	rungsMax      = 3
 )
 
-// ReadPlan reads the text of a plan. Its errors name the file, the field and the value.
+// ReadPlan parses a plan. Its errors name the file, the field and the value.
 func ReadPlan(file string, data []byte) (*Plan, error) {
 	p := &Plan{File: file}
 	problem, err := scenarios.DecodeFile(file, data, p)
@@ -131,8 +133,8 @@ func ReadPlan(file string, data []byte) (*Plan, error) {
 		{s.Scenario != "", "must be set%s", "", "spec.scenario"},
 		{s.Policy != "", "must be set%s", "", "spec.policy"},
 		{len(s.Parameters) > 0, "names nothing to choose%s", "", "spec.parameters"},
-		{s.Rungs >= 0 && s.Rungs <= rungsMost, "%s is not from 1 to 3", fmt.Sprint(s.Rungs), "spec.rungs"},
-		{s.Fresh >= 0 && s.Fresh <= freshMax, "%s is not from 1 to 1000", fmt.Sprint(s.Fresh), "spec.fresh"},
+		{s.Rungs >= 0 && s.Rungs <= rungsMax, "%s is not from 0 to 3", fmt.Sprint(s.Rungs), "spec.rungs"},
+		{s.Fresh >= 0 && s.Fresh <= freshMax, "%s is not from 0 to 1000", fmt.Sprint(s.Fresh), "spec.fresh"},
 	} {
 		if !x.good {
 			fail(x.format, x.value, strings.Split(x.path, ".")...)
@@ -158,8 +160,11 @@ func ReadPlan(file string, data []byte) (*Plan, error) {
 	if n := s.count(); n > pointsMax {
 		fail("are %d candidates, more than 1000", n, "spec", "parameters")
 	}
-	s.Rungs, s.Fresh = orDefault(s.Rungs, rungsMost), orDefault(s.Fresh, freshDefault)
-	return p, errors.Join(errs...)
+	if len(errs) > 0 {
+		return nil, scenarios.InOrder(errs)
+	}
+	s.Rungs, s.Fresh = orDefault(s.Rungs, rungsMax), orDefault(s.Fresh, freshDefault)
+	return p, nil
 }
 
 func orDefault(n, otherwise int) int {
@@ -169,7 +174,7 @@ func orDefault(n, otherwise int) int {
 	return n
 }
 
-// method checks how candidates are made.
+// method checks the fields about the generation of candidates.
 func (s *Spec) method(problem func([]string, string, ...any) error) (errs []error) {
 	if s.Method == "" {
 		s.Method = Grid
@@ -193,18 +198,22 @@ func (s *Spec) method(problem func([]string, string, ...any) error) (errs []erro
 	return errs
 }
 
-// read checks an axis and reads its range. Where something is wrong it names the field.
+// read checks an axis and parses its range. On error, where is the name of the invalid field.
 func (a *Axis) read(condition bool) (where string, err error) {
 	switch {
 	case condition && a.Set == "":
 		return "set", errors.New("must be set: conditions are fields of the scenario")
 	case condition && a.Parameter != "":
 		return "parameter", fmt.Errorf("%q: conditions are fields of the scenario, and no policy's", a.Parameter)
-	case (a.Parameter == "") == (a.Set == ""):
+	case a.Parameter == "" && a.Set == "":
+		return "set", errors.New("must be set, or else parameter")
+	case a.Parameter != "" && a.Set != "":
 		return "set", fmt.Errorf("%q is set together with parameter %q: set one of the two", a.Set, a.Parameter)
 	case strings.ContainsAny(a.Parameter, ":=,"):
 		return "parameter", fmt.Errorf("%q is not the name of a parameter", a.Parameter)
-	case (len(a.Values) == 0) == (a.Range == ""):
+	case len(a.Values) == 0 && a.Range == "":
+		return "values", errors.New("must be set, or else range")
+	case len(a.Values) > 0 && a.Range != "":
 		return "range", fmt.Errorf("%q is set together with %d values: set one of the two", a.Range, len(a.Values))
 	}
 	for i, v := range a.Values {

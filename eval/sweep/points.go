@@ -14,7 +14,7 @@ type Setting struct {
 	Parameter, Set, Value string
 }
 
-// Short writes it as tables do.
+// Short formats the setting for tables.
 func (s Setting) Short() string {
 	if s.Set != "" {
 		return edit.Short(s.Set + "=" + s.Value)
@@ -22,7 +22,7 @@ func (s Setting) Short() string {
 	return s.Parameter + "=" + s.Value
 }
 
-// at returns the value at a part of an axis, below 1.
+// at returns the value at position part of an axis, in [0, 1).
 func (a *Axis) at(part float64) string {
 	if a.Range != "" {
 		return a.span.At(part)
@@ -32,8 +32,9 @@ func (a *Axis) at(part float64) string {
 
 func (a *Axis) with(value string) Setting { return Setting{a.Parameter, a.Set, value} }
 
-// grid returns every combination of values, the last axis being the fastest. Without an axis there
-// is one, which is empty. Of too many it returns some, more than pointsMax.
+// grid returns all combinations of values; the last axis varies fastest. Without axes it returns
+// one empty combination. If there are more than pointsMax combinations, it returns only some of
+// them, but more than pointsMax.
 func grid(axes []Axis) [][]Setting {
 	all := make([][]Setting, len(axes))
 	for i := range axes {
@@ -44,7 +45,7 @@ func grid(axes []Axis) [][]Setting {
 	return ranges.Product(all, pointsMax)
 }
 
-// count is how many candidates there are.
+// count returns the number of candidates.
 func (s *Spec) count() int {
 	if s.Method == Grid {
 		return len(grid(s.Parameters))
@@ -52,8 +53,8 @@ func (s *Spec) count() int {
 	return s.Points
 }
 
-// Candidates returns the settings of each, in their order. Equal ones appear once: values of a
-// range are rounded as one would write them.
+// Candidates returns the distinct settings of all candidates, in order. Values of a range are
+// rounded to short decimals.
 func (s *Spec) Candidates() [][]Setting {
 	var points [][]float64
 	switch n := len(s.Parameters); s.Method {
@@ -83,10 +84,10 @@ func (s *Spec) Candidates() [][]Setting {
 	return out
 }
 
-// ConditionSets returns each combination of the conditions, at least the one that is empty.
+// ConditionSets returns all combinations of the conditions, or one empty combination.
 func (s *Spec) ConditionSets() [][]Setting { return grid(s.Conditions) }
 
-// Name writes settings as one text.
+// Name formats settings as one text.
 func Name(settings []Setting) string {
 	var parts []string
 	for _, s := range settings {
@@ -95,7 +96,7 @@ func Name(settings []Setting) string {
 	return strings.Join(parts, ", ")
 }
 
-// SpecOf returns a policy with the parameters among settings.
+// SpecOf returns policy with the parameters among settings.
 func SpecOf(policy string, settings []Setting) string {
 	for _, s := range settings {
 		if s.Parameter != "" {
@@ -105,8 +106,8 @@ func SpecOf(policy string, settings []Setting) string {
 	return policy
 }
 
-// Edit returns a scenario's text with the fields among settings; name says in errors what it is.
-// Without a field it is the text as it was.
+// Edit returns the text of a scenario with the fields among settings changed. name is the
+// scenario's name in errors. If settings contains no field, the text is unchanged.
 func Edit(name string, text []byte, settings []Setting) ([]byte, error) {
 	if !slices.ContainsFunc(settings, func(s Setting) bool { return s.Set != "" }) {
 		return text, nil

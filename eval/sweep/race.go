@@ -10,32 +10,33 @@ import (
 	"github.com/spotter-dev/spotter/eval/stats"
 )
 
-// errorRate is the chance, over all rungs of a race, that the best candidate drops out.
+// errorRate is the maximum probability, over all rungs of a race, that the best candidate is
+// dropped.
 const errorRate = 0.05
 
-// A Config says what is swept.
+// A Config describes a sweep and its environment.
 type Config struct {
 	Plan *Plan
 
-	// Scenario is the name of what Text is.
+	// Scenario is the name of the scenario in Text.
 	Scenario string
 	Text     []byte
 
-	// Seeds are those of the first rung; later ones follow the greatest.
+	// Seeds are the seeds of the first rung; later rungs use the numbers after the highest.
 	Seeds []uint64
 
-	// Store keeps runs under what NewKey's functions return: a digest of all that a run depends on.
-	// Each may keep what it has read of scenarios, and is used while those are raced.
+	// Store stores runs by the keys from NewKey: a digest of all inputs of a run. NewKey returns a
+	// function that may cache what it read of scenarios; it is used for one set of candidates.
 	Store  Store
 	NewKey func() func(eval.Job) (string, error)
 
-	// Bind reads a changed text and binds its windows, Check says whether a policy can be made for
-	// them, and NewRunner makes what does runs, which may keep what it prepared.
+	// Bind parses a changed scenario and binds its windows. Check returns an error if a policy
+	// cannot be created for them. NewRunner returns a runner, which may cache its preparations.
 	Bind      func(text []byte) ([]eval.Case, error)
 	Check     func(policy string, cases []eval.Case) error
 	NewRunner func() eval.Runner
 
-	// Progress, if not nil, is called with how many runs are done of how many in a step.
+	// Progress, if not nil, is called with the numbers of finished and of all runs in a step.
 	Progress func(step string, done, total int)
 }
 
@@ -43,8 +44,8 @@ type Config struct {
 type Run struct {
 	eval.RunRow
 
-	// Race and Candidate are places in Result.Races and Race.Candidates. Rung counts from 1; 0 is
-	// a run on fresh seeds.
+	// Race and Candidate are indexes of Result.Races and Race.Candidates. Rung counts from 1; 0
+	// means a run on fresh seeds.
 	Race, Candidate, Rung int
 }
 
@@ -54,57 +55,58 @@ type Result struct {
 	Scenario string
 	Races    []Race
 
-	// Runs are ordered by race, rung, candidate, window and seed, those on fresh seeds last in each
-	// race. On-demand and what changes nothing are among them.
+	// Runs are ordered by race, rung, candidate, window and seed, with those on fresh seeds last in
+	// each race. They include the candidate that changes nothing, but not on-demand.
 	Runs []Run
 }
 
-// A Race is what happened under one set of conditions.
+// A Race is the result under one set of conditions.
 type Race struct {
 	Conditions []Setting
 
-	// Candidates begin with the one that changes nothing.
+	// Candidates starts with the one that changes nothing.
 	Candidates []Row
 
-	// Chosen is the place of the one with the greatest median of net savings among those that did
-	// not drop out. Fresh judges it by seeds that it was not chosen by; FreshAsItIs are the savings
-	// of what changes nothing there.
+	// Chosen is the index of the remaining candidate with the highest median of net savings. Fresh
+	// are its results on fresh seeds, which did not affect the choice, and FreshAsItIs those of the
+	// candidate that changes nothing.
 	Chosen             int
 	Fresh, FreshAsItIs Figures
 
-	// Seeds are those of the race, FreshSeeds those that judge what was chosen.
+	// Seeds are the seeds of the race, FreshSeeds those for the chosen candidate.
 	Seeds, FreshSeeds []uint64
 
-	// Need is how many seeds or windows a rung needs for any candidate to drop out, 0 where there
-	// are enough.
+	// Need is the number of seeds or windows that the last rung requires to drop any candidate, 0
+	// if there are enough.
 	Need int
 
 	Cases []eval.Case
 }
 
-// A Row is what a candidate came to in its race.
+// A Row is the result of a candidate in its race.
 type Row struct {
 	Candidate
 	Figures
 
-	// Rungs is how many it took part in; Dropped says that it was then worse than the leader
-	// beyond chance. Loss is what it was worse by, as in [stats.Paired].
+	// Rungs is the number of rungs that it took part in. Dropped reports whether it was then worse
+	// than the leader beyond chance. Loss is its loss relative to the leader, as in [stats.Paired].
 	Rungs   int
 	Dropped bool
 	Loss    stats.Paired
 
-	// Front says that no other candidate is as good in savings, outage minutes and evictions and
-	// better in one of them.
+	// Front reports whether no other candidate is at least as good in savings, outage minutes and
+	// evictions, and better in one of them.
 	Front bool
 }
 
-// Figures are those of runs. Change is of net savings against what changes nothing, run by run, in
-// points of the on-demand bill; evictions are per pod-day.
+// Figures summarizes runs. Change is the difference of net savings to the candidate that changes
+// nothing, run by run, in percentage points of the on-demand bill; Evictions are per pod-day.
 type Figures struct {
 	Saved, Change, Outage, Evictions eval.Summary
 }
 
-// Sweep runs a plan. When ctx ends the error wraps its; what was run is kept in the store.
+// Sweep runs a plan. If ctx ends, the error wraps that of ctx, and the store contains the finished
+// runs.
 func Sweep(ctx context.Context, c Config) (*Result, error) {
 	r := &Result{Plan: c.Plan, Scenario: c.Scenario}
 	sets := c.Plan.Spec.ConditionSets()
@@ -125,13 +127,13 @@ func Sweep(ctx context.Context, c Config) (*Result, error) {
 	return r, nil
 }
 
-// A heat is a race that is being run.
+// A heat is a race in progress.
 type heat struct {
 	*Config
 	field      []Candidate
 	race       Race
 	number, of int
-	alive      []int // places in field
+	alive      []int // indexes of field
 	runs       []Run
 }
 
@@ -145,8 +147,8 @@ func (h *heat) run(ctx context.Context) error {
 		h.alive = append(h.alive, i)
 		h.race.Candidates = append(h.race.Candidates, Row{Candidate: h.field[i]})
 	}
-	// Fresh seeds do not depend on when the race ends.
-	all := eval.Following(h.Seeds, len(h.Seeds)*(1<<(rungsMost-1)-1))
+	// The fresh seeds must not depend on the rung at which the race ends.
+	all := eval.Following(h.Seeds, len(h.Seeds)*(1<<(rungsMax-1)-1))
 	if all != nil {
 		h.race.FreshSeeds = eval.Following(all, h.Plan.Spec.Fresh)
 	}
@@ -177,18 +179,18 @@ func (h *heat) run(ctx context.Context) error {
 	rate := errorRate / float64(h.of)
 	h.race.Fresh, h.race.FreshAsItIs = h.fresh(h.race.Chosen, rate), h.fresh(0, rate)
 	slices.SortStableFunc(h.runs, func(a, b Run) int {
-		later := func(r *Run) int { return (r.Rung + rungsMost) % (rungsMost + 1) }
+		later := func(r *Run) int { return (r.Rung + rungsMax) % (rungsMax + 1) }
 		return cmp.Or(cmp.Compare(later(&a), later(&b)), cmp.Compare(a.Candidate, b.Candidate),
 			cmp.Compare(a.CaseIndex, b.CaseIndex), cmp.Compare(a.Seed, b.Seed))
 	})
 	return nil
 }
 
-// together is how many candidates are prepared at once: each may have prices and weather of its
-// own, and all of them would be gigabytes.
+// together is the number of candidates that are prepared at once. Each may have prices and weather
+// of its own, so all of them could require gigabytes of memory.
 const together = 16
 
-// step runs those that are left, and what changes nothing, under seeds.
+// step runs the remaining candidates and the one that changes nothing with seeds.
 func (h *heat) step(ctx context.Context, seeds []uint64, rung int) error {
 	left := slices.DeleteFunc(slices.Clone(h.alive), func(i int) bool { return i == 0 })
 	total := (len(left) + 1) * len(seeds) * len(h.race.Cases)
@@ -209,7 +211,7 @@ func (h *heat) step(ctx context.Context, seeds []uint64, rung int) error {
 		for _, row := range rows {
 			i := slices.IndexFunc(part, func(i int) bool { return h.field[i].Name == row.Policy })
 			if i < 0 || part[i] == 0 && !first {
-				continue // on-demand, which the metrics hold, and what was in the first part
+				continue // on-demand, which is only needed for metrics, and AsItIs, which the first part contains
 			}
 			h.runs = append(h.runs, Run{row, h.number, part[i], rung})
 			done++
@@ -229,7 +231,7 @@ func (h *heat) stepName(rung int) string {
 	return name
 }
 
-// part runs some of the field and on-demand.
+// part runs some of the candidates, and on-demand.
 func (h *heat) part(ctx context.Context, part []int, seeds []uint64, progress func(done int)) ([]eval.RunRow, error) {
 	cfg := eval.Config{
 		Cases: h.race.Cases, Seeds: seeds, Baseline: AsItIs, Policies: []string{eval.OnDemand},

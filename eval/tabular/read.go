@@ -24,7 +24,7 @@ import (
 // parquetMagic is the start of a Parquet file.
 const parquetMagic = "PAR1"
 
-// Inflated returns what r holds, decompressed if it starts as gzip does.
+// Inflated returns a reader of r that decompresses gzip, which it detects by its first bytes.
 func Inflated(r io.Reader) (*bufio.Reader, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
 	if magic, _ := b.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -37,8 +37,8 @@ func Inflated(r io.Reader) (*bufio.Reader, error) {
 	return bufio.NewReaderSize(z, 1<<16), nil
 }
 
-// Plain returns the name of a column without case and signs: exports of one provider write
-// line_item_usage_amount, lineItem/UsageAmount or LineItemUsageAmount.
+// Plain returns the name of a column in lower case without punctuation: exports of the same
+// provider use line_item_usage_amount, lineItem/UsageAmount or LineItemUsageAmount.
 func Plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -48,7 +48,7 @@ func Plain(name string) string {
 	}, name)
 }
 
-// A Row has the selected values of one row.
+// A Row contains the selected values of one row.
 type Row struct {
 	names, values []string
 }
@@ -56,7 +56,7 @@ type Row struct {
 // Text returns the value of the nth selected column, empty for null and for a missing column.
 func (r Row) Text(n int) string { return r.values[n] }
 
-// Number returns the value of the nth column as a number, 0 for none.
+// Number returns the value of the nth selected column as a number, 0 if it is empty.
 func (r Row) Number(n int) (float64, error) {
 	if r.values[n] == "" {
 		return 0, nil
@@ -68,11 +68,11 @@ func (r Row) Number(n int) (float64, error) {
 	return v, nil
 }
 
-// timeLayouts are those of exports; without a zone a time is in UTC.
+// timeLayouts are the layouts of times in exports. A time without a zone is in UTC.
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999",
 	"2006-01-02 15:04:05.999999999", "2006-01-02T15:04Z07:00", time.DateOnly}
 
-// Time returns the value of the nth column as an instant.
+// Time returns the value of the nth selected column as a time.
 func (r Row) Time(n int) (policy.Time, error) {
 	text := strings.TrimSuffix(r.values[n], " UTC")
 	for _, layout := range timeLayouts {
@@ -83,18 +83,18 @@ func (r Row) Time(n int) (policy.Time, error) {
 	return 0, fmt.Errorf("%s: %q is not a time", r.names[n], r.values[n])
 }
 
-// A Reader says what is read of a table.
+// A Reader selects and receives the rows of a table.
 type Reader struct {
-	// Want gets the names of the columns and returns the indices of those to read, -1 for one that
-	// is empty in every row.
+	// Want receives the names of the columns and returns the indexes of those to read, -1 for a
+	// column whose value is always empty.
 	Want func(names []string) ([]int, error)
 
-	// Each gets the rows in their order.
+	// Each is called for each row, in order.
 	Each func(Row) error
 }
 
-// Read reads a table from Parquet if the file starts as Parquet does, else from CSV with a header
-// line, which may be compressed. An error of a row has its number, from 1.
+// Read reads Parquet if the file starts with its magic bytes, otherwise CSV with a header line,
+// which may be compressed with gzip. The error of a row contains its number, from 1.
 func (t *Reader) Read(f io.ReaderAt, size int64) error {
 	head := make([]byte, len(parquetMagic))
 	if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -141,7 +141,7 @@ func (t *Reader) csv(r io.Reader) error {
 	}
 }
 
-// begin returns which columns are read, and the row that they are read into.
+// begin returns the selected columns, and the row for their values.
 func (t *Reader) begin(names []string) (wanted []int, row Row, err error) {
 	if wanted, err = t.Want(names); err != nil {
 		return nil, row, err
@@ -155,7 +155,7 @@ func (t *Reader) begin(names []string) (wanted []int, row Row, err error) {
 	return wanted, row, nil
 }
 
-// batch is how many values are read at once.
+// batch is the number of values that are read at once.
 const batch = 1024
 
 func (t *Reader) parquet(data io.ReaderAt, size int64) (err error) {
@@ -171,7 +171,7 @@ func (t *Reader) parquet(data io.ReaderAt, size int64) (err error) {
 	var leaves []*parquet.Column
 	var names []string
 	for _, c := range f.Root().Columns() {
-		if c.Leaf() && !c.Repeated() { // maps and lists are not read
+		if c.Leaf() && !c.Repeated() { // maps and lists are not supported
 			leaves, names = append(leaves, c), append(names, c.Name())
 		}
 	}
@@ -189,7 +189,7 @@ func (t *Reader) parquet(data io.ReaderAt, size int64) (err error) {
 	return nil
 }
 
-// group reads the rows of one group, which follows before rows of other groups.
+// group reads the rows of a row group. before is the number of rows in earlier groups.
 func (t *Reader) group(group parquet.RowGroup, leaves []*parquet.Column, wanted []int, row Row, before int) error {
 	readers, values := make([]parquet.ColumnChunkValueReader, len(wanted)), make([][batch]parquet.Value, len(wanted))
 	for i, k := range wanted {
@@ -227,15 +227,15 @@ func (t *Reader) group(group parquet.RowGroup, leaves []*parquet.Column, wanted 
 	return nil
 }
 
-// julianEpoch is the Julian day of 1970-01-01, from which an INT96 counts days.
+// julianEpoch is the Julian day number of 1970-01-01. The days of an INT96 are Julian day numbers.
 const julianEpoch = 2440588
 
-// textOf returns a value of Parquet as CSV has it.
+// textOf formats a Parquet value as in CSV.
 func textOf(kind parquet.Type, v parquet.Value) string {
 	if v.IsNull() {
 		return ""
 	}
-	if v.Kind() == parquet.Int96 { // nanoseconds of a day, and the day
+	if v.Kind() == parquet.Int96 { // nanoseconds of the day, then the day
 		x := v.Int96()
 		nanos := int64(x[1])<<32 | int64(x[0])
 		return time.Unix((int64(x[2])-julianEpoch)*86400, nanos).UTC().Format(time.RFC3339Nano)
@@ -263,13 +263,13 @@ func stampOf(of *format.TimestampType, v int64) time.Time {
 	return time.Unix(0, v)
 }
 
-// decimalOf writes a number that is stored as a whole one of its last digits.
+// decimalOf formats a decimal, which is stored as an integer in units of its last digit.
 func decimalOf(of *format.DecimalType, v parquet.Value) string {
 	var whole big.Int
 	switch v.Kind() {
 	case parquet.Int32, parquet.Int64:
 		whole.SetString(v.String(), 10)
-	default: // two's complement, the highest byte first
+	default: // two's complement, big-endian
 		bits := v.ByteArray()
 		whole.SetBytes(bits)
 		if len(bits) > 0 && bits[0]&0x80 != 0 {
@@ -280,8 +280,8 @@ func decimalOf(of *format.DecimalType, v parquet.Value) string {
 	return new(big.Rat).SetFrac(&whole, scale).FloatString(int(of.Scale))
 }
 
-// Find returns the numbers of the columns of names that are wanted, -1 for those that are not
-// there. Both are compared as [Plain] has them.
+// Find returns the index in names of each wanted column, -1 if there is no such column. Names are
+// compared in the form of [Plain].
 func Find(names []string, wanted ...string) []int {
 	at := map[string]int{}
 	for i, n := range names {
@@ -297,7 +297,7 @@ func Find(names []string, wanted ...string) []int {
 	return out
 }
 
-// IsJSON reports whether b starts as JSON does.
+// IsJSON reports whether b starts with a JSON object or array.
 func IsJSON(b *bufio.Reader) bool {
 	for {
 		c, err := b.Peek(1)

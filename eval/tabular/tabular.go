@@ -1,5 +1,5 @@
-// Package tabular writes rows as typed columns, in Parquet or CSV, by a table that names
-// each column and says what it is of a row. Equal rows give equal bytes.
+// Package tabular writes rows as typed columns, in Parquet or CSV. A list of columns defines their
+// names and values. Equal rows result in equal bytes.
 package tabular
 
 import (
@@ -21,29 +21,30 @@ import (
 type Column[R any] struct {
 	Name string
 
-	// options are those of its type in Parquet. The value is of the type kind.
+	// options are the Parquet options of the column. Values have type kind.
 	options string
 	kind    reflect.Type
 	value   func(R) any
 
-	// text is the value in CSV, empty for null.
+	// text formats the value for CSV, empty for null.
 	text func(R) string
 }
 
-// Of makes a column of what value returns. Options are those of the tags of parquet-go,
-// as in "optional,dict".
+// Of returns a column whose values are returned by value. options are in the format of the struct
+// tags of parquet-go, such as "optional,dict".
 func Of[T, R any](name, options string, value func(R) T) Column[R] {
 	return Column[R]{name, options, reflect.TypeFor[T](), func(r R) any { return value(r) },
 		func(r R) string { return plain(value(r)) }}
 }
 
-// plain writes a value for CSV: nothing for null, and a list with semicolons.
+// plain formats a value for CSV: null is empty, and the elements of a list are separated by
+// semicolons.
 func plain(v any) string {
 	switch v := v.(type) {
 	case []string:
 		return strings.Join(v, "; ")
 	case float64:
-		if v == 0 { // never −0
+		if v == 0 { // avoids −0
 			return "0"
 		}
 		return strconv.FormatFloat(v, 'f', -1, 64)
@@ -58,20 +59,20 @@ func plain(v any) string {
 	return plain(x.Elem().Interface())
 }
 
-// Text makes a column of a string that repeats, the empty one for null.
+// Text returns a column of strings with repeated values; "" is null.
 func Text[R any](name string, value func(R) string) Column[R] {
 	return Of(name, "optional,dict", value)
 }
 
-// Time makes a column of instants in UTC, none of which is null.
+// Time returns a column of times in UTC, which are never null.
 func Time[R any](name string, value func(R) policy.Time) Column[R] {
 	c := Of(name, "timestamp(millisecond)", func(r R) int64 { return int64(value(r)) })
 	c.text = func(r R) string { return value(r).Std().Format("2006-01-02T15:04:05Z") }
 	return c
 }
 
-// Decimal makes a column of numbers with scale digits after the point, given as whole numbers of
-// the last digit; false is null.
+// Decimal returns a column of numbers with scale decimal places. value returns them as integers in
+// units of the last digit, and false for null.
 func Decimal[R any](name string, scale int, value func(R) (int64, bool)) Column[R] {
 	c := Of(name, fmt.Sprintf("decimal(%d:18)", scale), func(r R) *int64 {
 		x, ok := value(r)
@@ -90,7 +91,7 @@ func Decimal[R any](name string, scale int, value func(R) (int64, bool)) Column[
 	return c
 }
 
-// Money makes a column of dollars, none of which is null.
+// Money returns a column of dollar amounts, which are never null.
 func Money[R any](name string, value func(R) policy.Money) Column[R] {
 	const scale = 6
 	c := Of(name, fmt.Sprintf("decimal(%d:18)", scale), func(r R) int64 { return int64(value(r)) })
@@ -98,7 +99,7 @@ func Money[R any](name string, value func(R) policy.Money) Column[R] {
 	return c
 }
 
-// decimal writes x with its last digits after the point, and no zeros at the end of them.
+// decimal formats x, in units of the last of scale decimal places, without trailing zeros.
 func decimal(x int64, scale int) string {
 	sign := ""
 	if x < 0 {
@@ -133,10 +134,10 @@ func WriteParquet[R any](w io.Writer, columns []Column[R], rows iter.Seq[R], opt
 	return out.Close()
 }
 
-// textTypes are the types of columns whose values are texts.
+// textTypes are the types of columns with text.
 var textTypes = []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[*string](), reflect.TypeFor[[]string]()}
 
-// notFormula returns a text such that a spreadsheet takes it for one, and does not compute it.
+// notFormula returns text in a form that spreadsheets do not evaluate as a formula.
 func notFormula(text string) string {
 	if strings.ContainsRune("=+-@\t\r", []rune(text + " ")[0]) {
 		return "'" + text
@@ -144,7 +145,7 @@ func notFormula(text string) string {
 	return text
 }
 
-// WriteCSV writes a line of names and one for each row.
+// WriteCSV writes a header line and a line for each row.
 func WriteCSV[R any](w io.Writer, columns []Column[R], rows iter.Seq[R]) error {
 	out, line := csv.NewWriter(w), make([]string, len(columns))
 	for i, c := range columns {

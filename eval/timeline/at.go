@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A nodeState is a node as its history holds it. The zero value is an empty slot.
+// A nodeState is the state of a node in its history. The zero value is an empty slot.
 type nodeState struct {
 	name                     uint32
 	pool, market             int32
@@ -19,7 +19,7 @@ type nodeState struct {
 	there, spot, recommended bool
 }
 
-// stateOf returns the state of n, which is of pool and market and whose pods request requested.
+// stateOf returns the state of n. requested is the sum of the requests of its pods.
 func (t *Timeline) stateOf(n *policy.Node, pool, market int32, requested policy.Resources, pods int32) nodeState {
 	s := nodeState{there: true, name: t.names.id(n.Name), pool: pool, market: market, since: n.Launched,
 		notice: n.ReclaimAt,
@@ -34,7 +34,7 @@ func (t *Timeline) stateOf(n *policy.Node, pool, market int32, requested policy.
 	return s
 }
 
-// part returns x of all in thousandths, rounded down, at most all of it.
+// part returns x as a fraction of all in thousandths, rounded down, at most 1000.
 func part(x, all int64) int16 {
 	if all <= 0 {
 		return 0
@@ -42,8 +42,8 @@ func part(x, all int64) int16 {
 	return int16(min(1000, int64(float64(x)/float64(all)*1000)))
 }
 
-// A hazard is a forecast in 65,536ths of a reclaim per node-hour, which forecasts
-// are whole numbers of.
+// A hazard is a forecast in units of 1/65,536 reclaim per node-hour. Forecasts are multiples of
+// this unit.
 type hazard uint32
 
 const hazardUnit = 65536
@@ -52,9 +52,9 @@ func hazardOf(m *policy.Market) hazard { return hazard(m.Forecast.Hazard * hazar
 
 func (h hazard) perHour() float64 { return float64(h) / hazardUnit }
 
-// At fills into with the instant at, or with the nearest available one. It takes about a
-// microsecond for each node and market, whatever the instant, and allocates only to grow the slices
-// of into.
+// At sets into to the state at an instant, or at the nearest available one. It takes about a
+// microsecond for each node and market, independently of the instant, and only allocates to grow
+// the slices of into.
 func (t *Timeline) At(at policy.Time, into *Frame) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -86,13 +86,13 @@ func (t *Timeline) At(at policy.Time, into *Frame) {
 	into.Decision, into.Event = t.lastDecision(at), t.lastEvent(at)
 }
 
-// An ordered is a node on its way to its place in a frame.
+// An ordered is a node with its name, for sorting.
 type ordered struct {
 	name  string
 	state *nodeState
 }
 
-// nodesAt fills the nodes of a frame. It sorts what is small and not the nodes.
+// nodesAt sets the nodes of a frame. It sorts small elements instead of the nodes.
 func (t *Timeline) nodesAt(at policy.Time, into *Frame) {
 	into.order = into.order[:0]
 	for i := range t.nodes {
@@ -108,5 +108,5 @@ func (t *Timeline) nodesAt(at policy.Time, into *Frame) {
 		into.Nodes = append(into.Nodes, Node{Name: x.name, Pool: s.pool, Market: s.market, Phase: s.phase, Spot: s.spot,
 			Since: s.since, CPU: s.cpu, Memory: s.memory, GPU: s.gpu, Pods: s.pods, Notice: s.notice, Recommended: s.recommended, By: s.by})
 	}
-	clear(into.order) // a frame that is kept holds nothing of the timeline
+	clear(into.order) // a frame that is kept must not refer to the timeline
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// A life is how long a node was seen to run.
+// A life is the observed lifetime of a node.
 type life struct {
 	market   int32
 	from, to policy.Time
@@ -15,7 +15,7 @@ type life struct {
 	fees     policy.NodeFees // per hour
 }
 
-// bill reckons what the nodes that were seen cost.
+// bill computes the cost of the observed nodes.
 func (l *loader) bill() {
 	t := l.t
 	window := billing.Span{From: t.from, To: t.to}
@@ -53,8 +53,8 @@ func (l *loader) bill() {
 	}
 }
 
-// curve returns what a node of the market at place k was charged over the
-// recording, nil if it never had a price.
+// curve returns the price of a node of market k over the recording, nil if the market never had a
+// price.
 func (l *loader) curve(k int) *billing.Curve {
 	h, known := &l.t.prices[k], false
 	prices := slices.Clone(h.what)

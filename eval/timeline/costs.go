@@ -8,24 +8,24 @@ import (
 )
 
 // costStep is the interval between the instants at which costs are computed, in addition to the
-// instants at which an outage starts or ends. Between two of them costs are interpolated linearly:
-// nodes are paid by time, and so is most of the outage cost.
+// instants at which an outage starts or ends. Costs are interpolated linearly between them, because
+// the cost of nodes and most of the outage cost are proportional to time.
 const costStep = policy.Time(5 * time.Minute / time.Millisecond)
 
-// A CostPoint is the costs at an instant.
+// A CostPoint contains the costs at an instant.
 type CostPoint struct {
 	At policy.Time
 	Costs
 }
 
-// A costLog is what a run costs over time: counts are exact at any instant, money is
-// counted at some.
+// A costLog contains the costs of a run over time. Counts are exact at any instant; amounts of
+// money are only computed at some.
 type costLog struct {
 	counts history[counts]
 	costs  []CostPoint
 }
 
-// counts are the parts of Costs that change at once.
+// counts are the fields of Costs that change in steps.
 type counts struct {
 	notices, reclaims, evictions int64
 	nodes, spotNodes             int32
@@ -49,7 +49,7 @@ func (c Costs) with(n counts) Costs {
 	return c
 }
 
-// addCosts notes the costs at an instant that is not before the last one.
+// addCosts adds the costs at an instant, which must not be before the last one.
 func (l *costLog) addCosts(at policy.Time, c Costs) {
 	if n := len(l.costs); n > 0 && l.costs[n-1].At == at {
 		l.costs = l.costs[:n-1]
@@ -75,8 +75,8 @@ func (l *costLog) costsAt(at policy.Time) Costs {
 	return c.with(n)
 }
 
-// Costs appends to into the costs so far at points instants, two or more, evenly spaced from the
-// start of the metered window to its end. It stops at the last available instant.
+// Costs appends to into the accumulated costs at points instants (at least two), evenly spaced from
+// the start to the end of the metered window. It stops at the last available instant.
 func (t *Timeline) Costs(points int, into []CostPoint) []CostPoint {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -94,23 +94,23 @@ func (t *Timeline) Costs(points int, into []CostPoint) []CostPoint {
 	return into
 }
 
-// Prices returns prices of a market, each in force from its instant on: the one at from, and the
-// available ones up to to. If these are more than points, it samples them at points even instants.
+// Prices returns the prices of a market, each valid from its instant on: the price at from, and the
+// available changes until to. If there are more than points, it returns the prices at points evenly
+// spaced instants.
 func (t *Timeline) Prices(market int, from, to policy.Time, points int) ([]policy.Time, []policy.Money) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return stretch(&t.prices[market], from, min(to, t.until), points, func(p policy.Money) policy.Money { return p })
 }
 
-// Hazards returns the forecast hazards of a market likewise, in reclaims per
-// node-hour.
+// Hazards returns the forecast hazards of a market in the same way, in reclaims per node-hour.
 func (t *Timeline) Hazards(market int, from, to policy.Time, points int) ([]policy.Time, []float64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return stretch(&t.hazards[market], from, min(to, t.until), points, hazard.perHour)
 }
 
-// stretch returns the values of h from one instant to another.
+// stretch returns the values of h between two instants.
 func stretch[T comparable, R any](h *history[T], from, to policy.Time, points int, of func(T) R) (at []policy.Time,
 	what []R) {
 	if from > to {

@@ -9,21 +9,22 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A decisionLog is the decisions of a timeline, ascending by time.
+// A decisionLog contains the decisions of a timeline, ascending by time.
 type decisionLog struct {
 	*store
 	decisions []decisionRow
 	entries   []entryRow
 }
 
-// A decisionRow is a Decision as it is held: its entries begin at first and end
-// where those of the next one begin.
+// A decisionRow is the stored form of a Decision. Its entries start at index first and end where
+// those of the next decision start.
 type decisionRow struct {
 	at, wake policy.Time
 	first    int32
 }
 
-// An entryRow is an Entry as it is held. Most texts come again and again.
+// An entryRow is the stored form of an Entry. Texts are stored as numbers, because most are
+// repeated.
 type entryRow struct {
 	before, after                                         policy.Money
 	subject, pool, market, detail, reason, text, runnerUp uint32
@@ -36,7 +37,7 @@ var verbNames = [...]string{Steer: "steer", Launch: "launch", Drain: "drain", Ra
 // String returns the verb in a word.
 func (v Verb) String() string { return verbNames[v] }
 
-// addDecision notes what a step did or held back; a step that did neither is no
+// addDecision adds the decision of a step. A step that neither did nor held back anything is not a
 // decision.
 func (l *decisionLog) addDecision(s *policy.Snapshot, p *policy.Plan) {
 	first := len(l.entries)
@@ -59,7 +60,7 @@ func (l *decisionLog) addDecision(s *policy.Snapshot, p *policy.Plan) {
 	}
 }
 
-// addLimits notes the limits of budgets.
+// addLimits adds the effects of GPU budgets.
 func (l *decisionLog) addLimits(s *policy.Snapshot, p *policy.Plan) {
 	for i := range p.Gates {
 		x := &p.Gates[i]
@@ -83,7 +84,7 @@ func (l *decisionLog) addLimits(s *policy.Snapshot, p *policy.Plan) {
 	}
 }
 
-// addHolds notes what was left alone.
+// addHolds adds what was left alone.
 func (l *decisionLog) addHolds(s *policy.Snapshot, p *policy.Plan) {
 	for i := range p.Holds {
 		x := &p.Holds[i]
@@ -101,7 +102,7 @@ func (l *decisionLog) addHolds(s *policy.Snapshot, p *policy.Plan) {
 	}
 }
 
-// addBuying notes what is bought, and what may be.
+// addBuying adds launches and the constraints on launches.
 func (l *decisionLog) addBuying(s *policy.Snapshot, p *policy.Plan) {
 	for i := range p.Steers {
 		x := &p.Steers[i]
@@ -185,7 +186,7 @@ func (l *decisionLog) addEntry(verb Verb, subject, pool, market, detail string, 
 		reason: id(string(why.Reason)), text: id(why.Text), runnerUp: id(why.RunnerUp), before: why.Before, after: why.After})
 }
 
-// entriesOf returns where the entries of decision i begin and end.
+// entriesOf returns the start and the end index of the entries of decision i.
 func (l *decisionLog) entriesOf(i int) (first, end int) {
 	end = len(l.entries)
 	if i+1 < len(l.decisions) {
@@ -194,13 +195,13 @@ func (l *decisionLog) entriesOf(i int) (first, end int) {
 	return int(l.decisions[i].first), end
 }
 
-// lastDecision returns the place of the last decision at or before an instant, -1
-// for none.
+// lastDecision returns the index of the last decision at or before an instant, -1 if there is no
+// such decision.
 func (l *decisionLog) lastDecision(at policy.Time) int {
 	return lastAt(l.decisions, at, func(d *decisionRow) policy.Time { return d.at })
 }
 
-// Decisions returns how many decisions are there.
+// Decisions returns the number of available decisions.
 func (l *decisionLog) Decisions() int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -224,23 +225,23 @@ func (l *decisionLog) Decision(i int) Decision {
 	return d
 }
 
-// NextDecision returns the place of the first decision after an instant, that has
-// an entry of one of the verbs if any are given, and whether there is one.
+// NextDecision returns the index of the first decision after an instant, and whether there is one.
+// If verbs are passed, the decision must have an entry with one of them.
 func (l *decisionLog) NextDecision(after policy.Time, verbs ...Verb) (int, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return seek(l.lastDecision(after)+1, 1, len(l.decisions), l.does(verbs))
 }
 
-// PreviousDecision returns the place of the last decision before an instant
-// likewise.
+// PreviousDecision returns the index of the last decision before an instant in the same way.
 func (l *decisionLog) PreviousDecision(before policy.Time, verbs ...Verb) (int, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return seek(l.lastDecision(before-1), -1, len(l.decisions), l.does(verbs))
 }
 
-// does reports of a decision whether it has an entry of one of verbs, or any entry if verbs is empty.
+// does returns a function that reports whether decision i has an entry with one of verbs, or always
+// true if verbs is empty.
 func (l *decisionLog) does(verbs []Verb) func(i int) bool {
 	return func(i int) bool {
 		first, end := l.entriesOf(i)
@@ -249,9 +250,9 @@ func (l *decisionLog) does(verbs []Verb) func(i int) bool {
 	}
 }
 
-// DecisionAbout returns the last decision at or before an instant that has an
-// entry about the given node, pod, workload, pool or budget, and the place of that
-// entry; of one of the verbs if any are given.
+// DecisionAbout returns the last decision at or before an instant that has an entry about the given
+// node, pod, workload, pool or budget, and the index of that entry. If verbs are passed, the entry
+// must have one of them.
 func (l *decisionLog) DecisionAbout(name string, until policy.Time, verbs ...Verb) (decision, entry int, ok bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

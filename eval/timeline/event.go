@@ -7,13 +7,13 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// An eventLog is the events of a timeline, ascending by time.
+// An eventLog contains the events of a timeline, ascending by time.
 type eventLog struct {
 	*store
 	events []eventRow
 }
 
-// An eventRow is an Event as it is held.
+// An eventRow is the stored form of an Event.
 type eventRow struct {
 	at              policy.Time
 	amount          int64
@@ -41,19 +41,19 @@ var faultNames = [...]string{
 // String returns the kind in words.
 func (k Kind) String() string { return kindNames[k] }
 
-// addEvent notes an event that is not before the last one.
+// addEvent adds an event, which must not be before the last one.
 func (l *eventLog) addEvent(at policy.Time, kind Kind, subject, object string, amount int64) {
 	l.events = append(l.events, eventRow{at: at, kind: kind, subject: l.names.id(subject), object: l.names.id(object),
 		amount: amount})
 }
 
-// lastEvent returns the place of the last event at or before an instant, -1 for
-// none.
+// lastEvent returns the index of the last event at or before an instant, -1 if there is no such
+// event.
 func (l *eventLog) lastEvent(at policy.Time) int {
 	return lastAt(l.events, at, func(e *eventRow) policy.Time { return e.at })
 }
 
-// Events returns how many events are there.
+// Events returns the number of available events.
 func (l *eventLog) Events() int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -69,28 +69,29 @@ func (l *eventLog) Event(i int) Event {
 		Amount: e.amount}
 }
 
-// NextEvent returns the place of the first event after an instant, of one of the
-// kinds if any are given, and whether there is one.
+// NextEvent returns the index of the first event after an instant, and whether there is one. If
+// kinds are passed, the event must be of one of them.
 func (l *eventLog) NextEvent(after policy.Time, kinds ...Kind) (int, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return seek(l.lastEvent(after)+1, 1, len(l.events), l.isOf(kinds))
 }
 
-// PreviousEvent returns the place of the last event before an instant likewise.
+// PreviousEvent returns the index of the last event before an instant in the same way.
 func (l *eventLog) PreviousEvent(before policy.Time, kinds ...Kind) (int, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return seek(l.lastEvent(before-1), -1, len(l.events), l.isOf(kinds))
 }
 
-// isOf reports of an event whether it is of one of kinds, or of any if kinds is empty.
+// isOf returns a function that reports whether event i is of one of kinds, or always true if kinds
+// is empty.
 func (l *eventLog) isOf(kinds []Kind) func(i int) bool {
 	return func(i int) bool { return len(kinds) == 0 || slices.Contains(kinds, l.events[i].kind) }
 }
 
-// EventsAbout appends to into the places of the last events, at most most and newest first, at or
-// before an instant that name the given node, workload, market, pool, fault or budget.
+// EventsAbout appends to into the indexes of the last events at or before an instant that name the
+// given node, workload, market, pool, fault or budget, newest first and at most most of them.
 func (l *eventLog) EventsAbout(name string, until policy.Time, most int, into []int) []int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -5,115 +5,116 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Frame is the cluster and the market at one instant of a run. It is filled
-// by [Timeline.At], which reuses its slices; who keeps a frame copies it.
+// A Frame is the state of the cluster and the market at one instant of a run. It is filled by
+// [Timeline.At], which reuses its slices; to keep a frame, copy it.
 type Frame struct {
 	At policy.Time
 
-	// Nodes are all that exist at At, ascending by name.
+	// Nodes are all nodes that exist at At, ascending by name.
 	Nodes []Node
 
-	// Markets are in the order of Timeline.Markets, Workloads in that of
-	// Timeline.Workloads, Budgets in that of Timeline.Budgets.
+	// Markets, Workloads and Budgets are in the order of Timeline.Markets, Timeline.Workloads and
+	// Timeline.Budgets.
 	Markets   []Market
 	Workloads []Workload
 	Budgets   []Budget
 
-	// LossBudget is that of all pools.
+	// LossBudget is the sum over all pools.
 	LossBudget LossBudget
 
-	// Costs are those of the run from the start of its metered window to At.
+	// Costs are the costs of the run from the start of its metered window to At.
 	Costs Costs
 
-	// Decision is the place in Timeline.Decisions of the last one at or before At,
-	// -1 before the first; Event likewise in Timeline.Events.
+	// Decision is the index of the last decision at or before At, -1 if there is no such decision.
+	// Event is the same for events.
 	Decision, Event int
 
-	// order is scratch of At.
+	// order is scratch space of At.
 	order []ordered
 }
 
-// A Node is one machine at the instant of a frame.
+// A Node is one node at the instant of a frame.
 type Node struct {
 	Name   string
-	Pool   int32 // place in Timeline.Pools, -1 for one of no pool
-	Market int32 // place in Timeline.Markets, -1 where it is unknown
+	Pool   int32 // index in Timeline.Pools, -1 if it is in no pool
+	Market int32 // index in Timeline.Markets, -1 if unknown
 
 	Phase policy.NodePhase
 	Spot  bool
 
-	// Since is when it was launched.
+	// Since is the time of its launch.
 	Since policy.Time
 
-	// CPU, Memory and GPU are the parts of its allocatable that pods request, in
-	// thousandths; GPU is -1 for a node without accelerators. Pods is how many run
-	// there, those of DaemonSets not counted.
+	// CPU, Memory and GPU are the requested fractions of its allocatable resources, in thousandths.
+	// GPU is -1 for a node without accelerators. Pods is the number of pods on it, without those of
+	// DaemonSets.
 	CPU, Memory, GPU int16
 	Pods             int16
 
-	// Notice is when the provider takes it, zero without a notice. Recommended
-	// says that the provider advises to leave it.
+	// Notice is the time of the reclaim, zero if there is no notice. Recommended reports whether
+	// the provider recommends to leave the node.
 	Notice      policy.Time
 	Recommended bool
 
-	// By is who works on it.
+	// By is the actor that is changing the node.
 	By policy.Actor
 }
 
-// A Market is what one market offers at the instant of a frame.
+// A Market is one market at the instant of a frame.
 type Market struct {
-	// Price is per node-hour, policy.NoPrice where nothing is offered. Hazard is
-	// the forecast number of reclaims per node-hour.
+	// Price is the price per node-hour, policy.NoPrice if the market is not offered. Hazard is the
+	// forecast number of reclaims per node-hour.
 	Price  policy.Money
 	Hazard float64
 }
 
 // A Workload is one workload at the instant of a frame.
 type Workload struct {
-	// Desired counts growth only after the ready grace; Required is the part
-	// that must be there, Ready what is.
+	// Desired is the desired number of pods; an increase counts only after the ready grace.
+	// Required is the number that must be ready, Ready the number that is.
 	Desired, Required, Ready int32
 
-	// OnSpot is the part of Ready that runs on Spot nodes.
+	// OnSpot is the number of ready pods on Spot nodes.
 	OnSpot int32
 }
 
-// A Budget is one budget at the instant of a frame.
+// A Budget is one GPU budget at the instant of a frame.
 type Budget struct {
-	// GPUHours and Dollars are what was used in its window.
+	// GPUHours and Dollars are the usage within its window.
 	GPUHours float64
 	Dollars  policy.Money
 
-	// Spent says that it is used up, Closed that its gate keeps pods out.
+	// Spent reports whether it is used up, Closed whether its gate excludes pods.
 	Spent, Closed bool
 }
 
-// A LossBudget is what the last decision left of the loss budgets of all pools. It is zero where the
-// policy keeps none.
+// A LossBudget is the sum of the loss budgets of all pools after the last decision. It is zero if
+// the policy has none.
 type LossBudget struct {
-	// Pools is how many pools have one, of which UsedUp are on demand because theirs is used up.
+	// Pools is the number of pools with a loss budget. UsedUp is the number of those that only use
+	// on-demand nodes because their budget is used up.
 	Pools, UsedUp int32
 
-	// Left is what Spot may still cost. A pool of which Spot has cost more has nothing left.
+	// Left is the remaining amount. It is 0 for a pool whose cost of Spot exceeds its budget.
 	Left policy.Money
 }
 
-// Costs are the totals of a run since its metered window started.
+// Costs are the totals of a run since the start of its metered window.
 type Costs struct {
-	// Bill is what its nodes cost up to the instant, those still running included.
+	// Bill is the cost of its nodes until the instant, including those that still run.
 	Bill policy.Money
 
-	// OutageCost is that of design's "What is measured", including open incidents; Outages have
-	// them too.
+	// OutageCost is defined in the design's "What is measured". OutageCost and Outages include open
+	// incidents.
 	OutageCost policy.Money
 	sim.Outages
 
-	// Notices, Reclaims and Evictions count nodes under notice, nodes taken by the
-	// provider while they ran, and pods moved by choice.
+	// Notices is the number of nodes with a notice, Reclaims that of running nodes that the
+	// provider reclaimed, and Evictions that of pods that were moved voluntarily.
 	Notices, Reclaims, Evictions int64
 
-	// Nodes and SpotNodes are the initialized nodes; Size and SpotSize what they
-	// hold, in thousandths of a vCPU (of a GPU where every pool has them).
+	// Nodes and SpotNodes are the numbers of initialized nodes. Size and SpotSize are their
+	// capacity in thousandths of a vCPU, or of a GPU if every pool has GPUs.
 	Nodes, SpotNodes int32
 	Size, SpotSize   int64
 }
@@ -150,30 +151,30 @@ const (
 	LossBudgetRestored
 )
 
-// An Event is one thing that happened.
+// An Event is one event of a run.
 type Event struct {
 	At   policy.Time
 	Kind Kind
 
-	// Subject names the node, workload, fault, budget or pool that it happened to;
-	// Object what else took part: the market of a node, the workload of a pod.
+	// Subject is the name of the node, workload, fault, budget or pool that the event happened to.
+	// Object is the name of another participant: the market of a node, or the workload of a pod.
 	// Both may be empty.
 	Subject, Object string
 
-	// Amount is replicas, pods short, or micro-dollars, by kind.
+	// Amount depends on the kind: replicas, missing pods, or micro-dollars.
 	Amount int64
 }
 
-// A Decision is one step of the policy that did or held something back.
+// A Decision is one step of the policy that did or held back something.
 type Decision struct {
 	At, Wake policy.Time
 	Entries  []Entry
 }
 
-// A Verb is what an entry of a plan does.
+// A Verb is the kind of an entry of a plan.
 type Verb uint8
 
-// The verbs, in the order in which a plan is carried out.
+// The verbs, in the order in which a plan is executed.
 const (
 	Steer Verb = iota
 	Launch
@@ -189,13 +190,13 @@ const (
 type Entry struct {
 	Verb Verb
 
-	// Subject is the node, pod, workload, budget or pool that it is about, Pool
-	// the pool, empty where it has none; Market the first market of a launch.
+	// Subject is the node, pod, workload, budget or pool that the entry is about. Pool is its pool,
+	// empty if it has none. Market is the first market of a launch.
 	Subject, Pool, Market string
 
-	// Detail is what else the entry says, as "share 0.80 of 12 markets".
+	// Detail contains the other parameters of the entry, such as "share 0.80 of 12 markets".
 	Detail string
 
-	// Why has the reason, the dollars on both sides and the runner-up.
+	// Why contains the reason, the dollars on both sides and the runner-up.
 	Why policy.Why
 }

@@ -7,16 +7,15 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A history is the values that one thing took: what[i] from at[i] on. It holds an
-// entry for each change and none in between, so any instant of it is found in few
-// steps without going through those before.
+// A history is a value over time: what[i] from at[i] on. It has an entry for each change only, so
+// the value at any instant is found by binary search.
 type history[T comparable] struct {
 	at   []policy.Time
 	what []T
 }
 
-// add says that the value is x from t on. Instants must not descend; the last one
-// said of an instant holds.
+// add sets the value to x from t on. Instants must not descend; of several values at the same
+// instant, the last one remains.
 func (h *history[T]) add(t policy.Time, x T) {
 	n := len(h.at)
 	if n > 0 && h.at[n-1] == t {
@@ -29,7 +28,7 @@ func (h *history[T]) add(t policy.Time, x T) {
 	h.at, h.what = append(h.at, t), append(h.what, x)
 }
 
-// find returns the place of the value at t, -1 before the first.
+// find returns the index of the value at t, -1 before the first value.
 func (h *history[T]) find(t policy.Time) int {
 	i, _ := slices.BinarySearch(h.at, t+1)
 	return i - 1
@@ -44,13 +43,13 @@ func (h *history[T]) value(t policy.Time) (x T, ok bool) {
 	return h.what[i], true
 }
 
-// lastAt returns the last place whose instant is at or before t, -1 for none.
+// lastAt returns the index of the last row at or before t, -1 if there is no such row.
 func lastAt[T any](rows []T, t policy.Time, at func(*T) policy.Time) int {
 	return sort.Search(len(rows), func(i int) bool { return at(&rows[i]) > t }) - 1
 }
 
-// seek returns the first place from one on, in steps of 1 or −1, that is wanted, and whether there
-// is one among n.
+// seek returns the first index for which wanted returns true, starting at from with step 1 or −1,
+// and whether there is one in [0, n).
 func seek(from, step, n int, wanted func(i int) bool) (int, bool) {
 	for i := from; i >= 0 && i < n; i += step {
 		if wanted(i) {
@@ -67,7 +66,7 @@ func pick[T any](yes bool, a, b T) T {
 	return b
 }
 
-// names gives each string a number, so that it is held once.
+// names assigns a number to each string, so that each is stored once.
 type names struct {
 	list []string
 	ids  map[string]uint32

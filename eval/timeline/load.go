@@ -10,17 +10,15 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// growthGrace is how long growth of a workload does not count in a recording,
-// which does not say.
+// growthGrace is the assumed ready grace of a recording, which does not contain it.
 const growthGrace = scenarios.DefaultReadyGrace
 
-// Load reads a whole recording, of a simulation or of a cluster. It knows what
-// the steps saw: nodes, pods, workloads and prices are those of the step before,
-// and what left between two steps left at the second. Costs are only a bill,
-// reckoned from the first step on as prices × time of the nodes that were seen,
-// bids as the most that is paid and nothing paid in advance; what outages cost is
-// not known. A pod that serves no longer on a lost node counts until the cluster
-// noticed.
+// Load reads a complete recording of a simulation or a cluster. It only knows the states at the
+// steps: between two steps, nodes, pods, workloads and prices are those of the first one, and what
+// left between them left at the second. Costs only contain a bill, computed from the first step on
+// from the prices and the lifetimes of the observed nodes. Bids are upper limits of prices, and
+// payments in advance are ignored. The cost of outages is unknown. A pod on a lost node counts as
+// ready until the cluster has noticed the loss.
 func Load(r *record.Recording) (*Timeline, error) {
 	t := newTimeline(About{Scenario: r.Meta.Scenario, Policy: r.Meta.Policy, Seed: r.Meta.Seed, Recorded: true,
 		Note: r.Meta.Note})
@@ -46,19 +44,19 @@ type loader struct {
 	t    *Timeline
 	last *policy.Snapshot
 
-	// The places of a snapshot's entries in the tables of the timeline, since the tables of a
-	// cluster change.
+	// The indexes of a snapshot's entries in the tables of the timeline. They differ because the
+	// tables of a cluster change.
 	market, pool, work, budget places
 
-	// By place: the least that a market charges; whether a workload is below what
-	// it must have, whether it is suspended, and what it wanted.
+	// By index: the reserve price of a market; whether a workload is below its required number of
+	// pods, whether it is suspended, and its desired replicas.
 	reserve   []policy.Money
 	short     []bool
 	suspended []bool
 	replicas  []history[int32]
 
-	// lives are all nodes. By slot: the place of the one that is there, -1 for
-	// none, its name, and what its pods request.
+	// lives are the lifetimes of all nodes. By slot: the index in lives of the current node, -1 if
+	// there is no node, its name, and the sum of its pods' requests.
 	lives     []life
 	alive     []int
 	names     []string
@@ -68,14 +66,14 @@ type loader struct {
 	counts counts
 }
 
-// places maps entries to places in a table to which new entries are added: of[i] is the place of
-// the i-th entry of a snapshot.
+// places maps entries to indexes in a growing table: of[i] is the index of the i-th entry of a
+// snapshot.
 type places struct {
 	of   []int32
 	seen map[string]int32
 }
 
-// follow brings p in line with n things, and returns which of them are new.
+// follow updates p for n entries, and returns those that are new.
 func (p *places) follow(n int, name func(int) string) (fresh []int) {
 	if p.seen == nil {
 		p.seen = map[string]int32{}
@@ -93,7 +91,7 @@ func (p *places) follow(n int, name func(int) string) (fresh []int) {
 	return fresh
 }
 
-// at returns the place of the i-th thing, -1 for none.
+// at returns the index of the i-th entry, -1 if i is negative.
 func (p *places) at(i int32) int32 {
 	if i < 0 {
 		return -1
@@ -101,7 +99,7 @@ func (p *places) at(i int32) int32 {
 	return p.of[i]
 }
 
-// follow brings the tables in line with those of s.
+// follow adds the new entries of s to the tables.
 func (l *loader) follow(s *policy.Snapshot) {
 	t := l.t
 	var markets []policy.Market
@@ -123,7 +121,7 @@ func (l *loader) follow(s *policy.Snapshot) {
 	}
 }
 
-// step adds one step.
+// step processes one step.
 func (l *loader) step(st *record.Step) error {
 	s, t := st.Snapshot, l.t
 	if l.last == nil {
@@ -156,8 +154,8 @@ func (l *loader) step(st *record.Step) error {
 	return nil
 }
 
-// losses adds what the decision before a step left of the loss budgets: the memory of a step is what
-// went into it.
+// losses adds the loss budgets after the decision before a step. The memory of a step is its input,
+// and therefore the result of the decision before.
 func (l *loader) losses(st *record.Step) {
 	s, at := st.Snapshot, l.since(st.Snapshot, 0)
 	var sum LossBudget
@@ -181,15 +179,15 @@ func (l *loader) markets(s *policy.Snapshot) {
 		}
 		at := l.since(s, m.PricedAt)
 		if l.last != nil {
-			at = max(at, l.last.Now+1) // that step saw another price, or the same
+			at = max(at, l.last.Now+1) // the last step reported the price until then
 		}
 		l.t.prices[k].add(at, price)
 		l.t.hazards[k].add(s.Now, hazardOf(m))
 	}
 }
 
-// since returns an instant that a snapshot reports, not before the step before,
-// which did not know of it.
+// since returns an instant that a snapshot reports, limited to the time since the last step, which
+// did not know of it.
 func (l *loader) since(s *policy.Snapshot, at policy.Time) policy.Time {
 	if l.last != nil {
 		at = max(at, l.last.Now)
@@ -197,7 +195,7 @@ func (l *loader) since(s *policy.Snapshot, at policy.Time) policy.Time {
 	return min(at, s.Now)
 }
 
-// reckon sums up what the pods of each node request.
+// reckon sums the requests of the pods of each node.
 func (l *loader) reckon(s *policy.Snapshot) {
 	for len(l.requested) < len(s.Nodes) {
 		l.requested, l.pods = append(l.requested, policy.Resources{}), append(l.pods, 0)
@@ -219,7 +217,7 @@ func (l *loader) reckon(s *policy.Snapshot) {
 	}
 }
 
-// nodes adds the changes of the nodes.
+// nodes adds the changes of nodes.
 func (l *loader) nodes(s *policy.Snapshot) {
 	t := l.t
 	l.counts.nodes, l.counts.spotNodes, l.counts.size, l.counts.spotSize = 0, 0, 0, 0
@@ -270,7 +268,7 @@ func (l *loader) came(s *policy.Snapshot, n *policy.Node) {
 	}
 }
 
-// changed adds what a node has that it had not at the step before.
+// changed adds events for the changes of a node since the last step.
 func (l *loader) changed(s *policy.Snapshot, n *policy.Node) {
 	if l.last == nil {
 		return
@@ -298,8 +296,8 @@ func (l *loader) changed(s *policy.Snapshot, n *policy.Node) {
 	}
 }
 
-// left adds that the node of a slot no longer exists. It was reclaimed if it took pods with it, or
-// if its notice expired before a drain.
+// left adds an event for the end of the node in a slot. The node counts as reclaimed if pods were
+// lost with it, or if its notice expired before a drain.
 func (l *loader) left(s *policy.Snapshot, slot int) {
 	t, name := l.t, l.names[slot]
 	was, _ := t.nodes[slot].value(l.last.Now)
@@ -338,8 +336,8 @@ func (l *loader) podEnded(s *policy.Snapshot, e *policy.EndedPod) {
 	}
 }
 
-// workloads adds the states of the workloads. The number of pods that must be ready is that of the
-// strictest budget, or without one three quarters of all.
+// workloads adds the states of workloads. The required number of ready pods is that of the
+// strictest PodDisruptionBudget, or else three quarters of the desired pods.
 func (l *loader) workloads(s *policy.Snapshot) {
 	t := l.t
 	onSpot := make([]int32, len(s.Workloads))
@@ -377,8 +375,7 @@ func (l *loader) workloads(s *policy.Snapshot) {
 	}
 }
 
-// desired returns what the workload at place k wanted throughout the grace before
-// now.
+// desired returns the minimum desired replicas of workload k during the grace before now.
 func (l *loader) desired(k int32, now policy.Time) int32 {
 	h := &l.replicas[k]
 	least := h.what[len(h.what)-1]
@@ -391,7 +388,7 @@ func (l *loader) desired(k int32, now policy.Time) int32 {
 	return least
 }
 
-// required returns how many of the desired pods of w must be ready.
+// required returns the number of the desired pods of w that must be ready.
 func required(s *policy.Snapshot, w policy.WorkloadID, desired int32) int32 {
 	least, bound := max(desired-max(1, desired/4), min(desired, 1)), false
 	for i := range s.Templates {

@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// New returns an empty timeline of a run of a prepared scenario, of the policy that spec writes
-// and under seed.
+// New returns an empty timeline of a run of a prepared scenario. spec is the policy, and seed the
+// seed of the run.
 func New(prepared *sim.Prepared, spec string, seed uint64) *Timeline {
 	w := prepared.Scenario()
 	t := newTimeline(About{Scenario: w.Name, Policy: spec, Seed: seed, Trace: w.Trace})
@@ -32,8 +32,8 @@ func New(prepared *sim.Prepared, spec string, seed uint64) *Timeline {
 	return t
 }
 
-// Watch makes the run of cfg fill t. It is called once, before sim.Run; what cfg
-// has in Observed is called as before.
+// Watch makes the run of cfg fill t. It must be called once, before sim.Run. The function in
+// cfg.Observed is still called.
 func (t *Timeline) Watch(cfg *sim.Config) {
 	w := &observer{t: t, prepared: cfg.Prepared, short: make([]bool, len(t.workloads)), next: t.warmup}
 	before := cfg.Observed
@@ -46,7 +46,7 @@ func (t *Timeline) Watch(cfg *sim.Config) {
 	cfg.Observer = w
 }
 
-// Finish says that the run has ended, with what sim.Run returned.
+// Finish marks the run as ended. result and err are the results of sim.Run.
 func (t *Timeline) Finish(result *sim.Result, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,17 +58,18 @@ type observer struct {
 	t        *Timeline
 	prepared *sim.Prepared
 
-	// short says which workloads are below what they must have, next when costs
-	// are counted again, and taken is the node that was reclaimed last.
+	// short reports which workloads have fewer ready pods than required. next is the next time at
+	// which costs are due. taken is the node that was reclaimed last.
 	short []bool
 	next  policy.Time
 	taken string
 
-	// hasDecided reports whether the policy decided at the instant that is yet to settle.
+	// hasDecided reports whether the policy decided at the current instant, which has not settled
+	// yet.
 	hasDecided bool
 }
 
-// Happened is sim.RunObserver.
+// Happened implements sim.RunObserver.
 func (w *observer) Happened(e sim.Entry) {
 	t := w.t
 	t.mu.Lock()
@@ -116,8 +117,8 @@ func (w *observer) Happened(e sim.Entry) {
 	}
 }
 
-// ownerOf returns the workload of a pod of the simulator, which names pods after
-// their workload and a number.
+// ownerOf returns the workload of a simulated pod. The name of a pod is that of its workload and a
+// number.
 func ownerOf(pod string) string {
 	if i := strings.LastIndexByte(pod, '-'); i > 0 {
 		return pod[:i]
@@ -125,7 +126,7 @@ func ownerOf(pod string) string {
 	return pod
 }
 
-// decided notes a step of the policy.
+// decided adds a step of the policy.
 func (w *observer) decided(s *policy.Snapshot, p *policy.Plan) {
 	t := w.t
 	t.mu.Lock()
@@ -137,7 +138,7 @@ func (w *observer) decided(s *policy.Snapshot, p *policy.Plan) {
 	w.hasDecided = true
 }
 
-// Settled is sim.RunObserver.
+// Settled implements sim.RunObserver.
 func (w *observer) Settled(m *sim.Moment) {
 	t := w.t
 	t.mu.Lock()
@@ -172,7 +173,7 @@ func (w *observer) Settled(m *sim.Moment) {
 	w.settleCosts(m, turned)
 }
 
-// settleLosses notes what a decision left of the loss budgets.
+// settleLosses adds the loss budgets after a decision.
 func (w *observer) settleLosses(m *sim.Moment) {
 	t := w.t
 	w.hasDecided = false
@@ -184,8 +185,8 @@ func (w *observer) settleLosses(m *sim.Moment) {
 	t.losses.add(m.Now, sum)
 }
 
-// addLoss adds the loss budget of a pool at an instant to sum, and an event where the pool leaves
-// Spot or may return to it.
+// addLoss adds the loss budget of a pool at an instant to sum. It adds an event if the budget of
+// the pool becomes used up or available again.
 func (t *Timeline) addLoss(at policy.Time, pool int, b *policy.LossBudget, kept bool, sum *LossBudget) {
 	usedUp := kept && b.Away
 	if kept {

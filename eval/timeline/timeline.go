@@ -9,10 +9,11 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Timeline holds one run. It is filled by one goroutine, through Watch, and
-// read by any number of others meanwhile.
+// A Timeline stores one run. One goroutine fills it through Watch, while any number of others may
+// read it.
 type Timeline struct {
-	// What does not change once the timeline is made.
+	// The following fields do not change after the timeline is created, except for tables of a
+	// recording.
 	about     About
 	pools     []string
 	markets   []MarketInfo
@@ -21,14 +22,14 @@ type Timeline struct {
 	warmup    policy.Time
 	from, to  policy.Time
 
-	// What follows grows; the lock of store guards it.
+	// The lock in store guards all following fields.
 	*store
 	result *sim.Result
 	err    error
 	ended  bool
 
-	// nodes are by slot, which other nodes may take later; the rest are by place
-	// in the tables above.
+	// nodes are indexed by slot, which other nodes may reuse later; the others like the tables
+	// above.
 	nodes   []history[nodeState]
 	prices  []history[policy.Money]
 	hazards []history[hazard]
@@ -36,8 +37,8 @@ type Timeline struct {
 	ledgers []history[Budget]
 	losses  history[LossBudget]
 
-	// usedUp says which pools are on demand because their loss budgets are used up, as of the last
-	// value of losses.
+	// usedUp reports which pools only use on-demand nodes because their loss budgets are used up,
+	// as of the last value of losses.
 	usedUp []bool
 
 	costLog
@@ -45,49 +46,47 @@ type Timeline struct {
 	decisionLog
 }
 
-// An About says which run a timeline holds.
+// An About identifies the run of a timeline.
 type About struct {
 	Scenario, Policy string
 	Seed             uint64
 
-	// Trace says where the prices come from. It is empty for a recording, which
-	// does not know.
+	// Trace describes the source of prices. It is empty for a recording, which does not contain it.
 	Trace scenarios.TraceInfo
 
-	// Recorded says that the timeline was read from a recording: what happened is
-	// then known only at the steps. Note is the recording's own, the command line
-	// of a simulation.
+	// Recorded reports whether the timeline was read from a recording, which only contains the
+	// states at its steps. Note is the note of the recording: for a simulation, its command line.
 	Recorded bool
 	Note     string
 }
 
-// A MarketInfo is what does not change of a market.
+// A MarketInfo contains the constant properties of a market.
 type MarketInfo struct {
 	Name, Zone, Type string
 	Spot             bool
 
-	// OnDemand is the on-demand price per node-hour of the same type, and Counterpart the place of
-	// its on-demand market in the same zone, -1 without one.
+	// OnDemand is the on-demand price per node-hour of the same type. Counterpart is the index of
+	// the on-demand market of the same type and zone, -1 if there is no such market.
 	OnDemand    policy.Money
 	Counterpart int32
 }
 
-// A WorkloadInfo is what does not change of a workload.
+// A WorkloadInfo contains the constant properties of a workload.
 type WorkloadInfo struct {
 	Name string
 	Kind policy.WorkloadKind
 
-	// PodValue is what a pod is worth per hour; 0 where that is not known.
+	// PodValue is the value of a pod per hour; 0 if unknown.
 	PodValue policy.Money
 }
 
-// A BudgetInfo is what does not change of a budget.
+// A BudgetInfo contains the constant properties of a GPU budget.
 type BudgetInfo struct {
 	Name   string
 	Action policy.BudgetAction
 
-	// GPUHours and Dollars are the quotas within Window, where the Has fields say
-	// that they are set.
+	// GPUHours and Dollars are the quotas within Window. They are valid if HasGPUHours and
+	// HasDollars are true.
 	GPUHours    float64
 	Dollars     policy.Money
 	HasGPUHours bool
@@ -95,10 +94,10 @@ type BudgetInfo struct {
 	Window      time.Duration
 }
 
-// A store is what the logs of a timeline share.
+// A store contains what the logs of a timeline share.
 type store struct {
 	mu    sync.RWMutex
-	until policy.Time // the instant up to which everything is there
+	until policy.Time // the last available instant
 	names *names
 }
 
@@ -108,44 +107,42 @@ func newTimeline(about About) *Timeline {
 	return &Timeline{about: about, store: s, eventLog: eventLog{store: s}, decisionLog: decisionLog{store: s}}
 }
 
-// About returns which run t holds.
+// About returns the identity of the run.
 func (t *Timeline) About() About { return t.about }
 
-// Pools returns the names of the pools. Like the other tables it is not to be
-// written.
+// Pools returns the names of the pools. Like the other tables, it must not be modified.
 func (t *Timeline) Pools() []string { return t.pools }
 
-// Markets returns the markets, ascending by name. In a recording those that were added later are
+// Markets returns the markets, ascending by name. In a recording, markets that were added later are
 // last.
 func (t *Timeline) Markets() []MarketInfo { return t.markets }
 
-// Workloads returns the workloads, DaemonSets too; likewise.
+// Workloads returns the workloads, including DaemonSets, in the same way.
 func (t *Timeline) Workloads() []WorkloadInfo { return t.workloads }
 
-// Budgets returns the budgets, ascending by name; likewise.
+// Budgets returns the GPU budgets, ascending by name, in the same way.
 func (t *Timeline) Budgets() []BudgetInfo { return t.budgets }
 
 // Span returns the start of the warm-up, and the start and end of metering. A recording does not
 // distinguish warm-up and metering: it starts with its first step, and ends with its last one.
 func (t *Timeline) Span() (warmup, from, to policy.Time) { return t.warmup, t.from, t.to }
 
-// Until returns the instant up to which everything is there. What At shows of
-// instants up to it never changes.
+// Until returns the last available instant. The results of At for instants up to it never change.
 func (t *Timeline) Until() policy.Time {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.until
 }
 
-// Ended returns what the run came to, and whether it has ended. The result of a
-// recording, and of a run that failed, is nil.
+// Ended returns the result of the run, and whether it has ended. The result is nil for a recording
+// and for a run that failed.
 func (t *Timeline) Ended() (result *sim.Result, err error, done bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.result, t.err, t.ended
 }
 
-// addMarkets adds those of markets that come after the ones that are there.
+// addMarkets appends markets to the table.
 func (t *Timeline) addMarkets(types []policy.InstanceType, zones []string, markets []policy.Market) {
 	type place struct {
 		zone policy.ZoneID

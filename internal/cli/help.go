@@ -18,7 +18,7 @@ var Groups = []cobra.Group{
 	{ID: "look", Title: "Look at runs and clusters:"},
 	{ID: "record", Title: "Record prices and clusters:"},
 	{ID: "run", Title: "Run in a cluster:"},
-	{ID: "ci", Title: "In CI:"},
+	{ID: "ci", Title: "In CI and in AI agents:"},
 }
 
 // In assigns commands to a group, which lists them in this order.

@@ -34,6 +34,13 @@ type Program struct {
 	Args           []string
 	Stdout, Stderr io.Writer
 
+	// WithoutProject makes commands ignore the project file, which may name files to write.
+	WithoutProject bool
+
+	// Progress, if not nil, is called with the progress of the command, which is then not shown on
+	// standard error. It is never called by two goroutines at the same time.
+	Progress func(Step)
+
 	// started reports whether the command line was parsed. Later errors are not errors of the
 	// command line.
 	started bool
@@ -44,6 +51,17 @@ type Program struct {
 
 	cpuProfile, memProfile string
 	profile                *os.File
+}
+
+// A Step is the progress of a step of a command.
+type Step struct {
+	Name string
+
+	// Line describes the progress in words, Name included.
+	Line string
+
+	// Total is 0 if it is not known.
+	Done, Total int
 }
 
 // Run executes the arguments with the given commands, and returns the exit code. It recovers panics

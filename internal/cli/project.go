@@ -29,7 +29,7 @@ var projectCommands = []string{"eval", "sim", "plot", "tui", "whatif"}
 // adds them to p.Args, so that the command can be repeated without the file.
 func (p *Program) readProject(c *cobra.Command) error {
 	name := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
-	if !slices.Contains(projectCommands, name) || os.Getenv(ProjectVariable) == "off" {
+	if p.WithoutProject || !slices.Contains(projectCommands, name) || os.Getenv(ProjectVariable) == "off" {
 		return nil
 	}
 	file, err := openProject()

@@ -46,7 +46,8 @@ func (f *CaseFlags) registerCases(flags *pflag.FlagSet, seeds, windows, seedsDef
 	text := "windows `N|A-B,…|all`: N from --from on; all after the trace's first week, or of these the numbers A to B, " +
 		"or every Nth with A-B/N"
 	if windows == "" {
-		text += fmt.Sprintf(" (default: %d, one started each week, if the trace is long enough and neither --from nor the scenario gives a start, else 1)", weeksDefault)
+		text += fmt.Sprintf(" (default: %d, one started each week, if the trace is long enough and neither --from "+
+			"nor the scenario gives a start, else 1)", scenarios.Weeks)
 	}
 	flags.StringVar(&f.Windows, "windows", windows, text)
 	flags.DurationVar(&f.Every, "every", 0, "start a window every `DURATION`, as 168h for weeks (default: back to back)")
@@ -83,7 +84,7 @@ func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string) ([]eval.Case,
 	r := f.windows
 	stride := cmp.Or(f.Every, sc.Duration)
 	if r.weekly && f.Every == 0 {
-		stride = weekOf(sc)
+		stride = sc.Week()
 	}
 	if stride < sc.Duration {
 		return nil, cli.Invalid(fmt.Errorf("--every: windows of %s are %v long and would overlap every %v", name,
@@ -96,7 +97,7 @@ func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string) ([]eval.Case,
 		}
 		if weeks {
 			r.numbers = nil
-			for i := range weeksDefault {
+			for i := range scenarios.Weeks {
 				r.numbers = append(r.numbers, i)
 			}
 		}

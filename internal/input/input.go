@@ -236,6 +236,9 @@ func (m *MarketFlags) Command(j eval.Job) string {
 		"spotter", "sim", j.Scenario, "--policy", j.Policy, "--seed", fmt.Sprint(j.Seed),
 		"--from", j.Bound.Start.Std().Format(time.RFC3339),
 	}
+	if m.Recursive {
+		words = append(words, "--recursive")
+	}
 	if m.Trace != "" {
 		words = append(words, "--trace", m.Trace)
 	}

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -54,7 +57,7 @@ func TestWindowsBegin(t *testing.T) {
 		{false, 0, 0, at(1, 5), at(3+83, 0), at(1, 5)},
 	} {
 		on := &opened{whole: &trace.Trace{From: c.from, To: c.to}}
-		sc := &scenarios.Scenario{Settings: scenarios.Settings{Start: c.scenario, Duration: week, WarmUp: 24 * time.Hour}}
+		sc := &scenarios.Scenario{Settings: scenarios.Settings{Start: c.scenario, Duration: 7 * 24 * time.Hour, WarmUp: 24 * time.Hour}}
 		if got := (WindowRange{all: true, whole: c.whole}).begin(c.asked, sc, on); got != c.want {
 			t.Errorf("%+v: begins %v, want %v", c, got, c.want)
 		}
@@ -94,5 +97,16 @@ func TestParsePolicies(t *testing.T) {
 		if got, err := ParsePolicies(list); err == nil {
 			t.Errorf("%q is taken as %v", list, got)
 		}
+	}
+}
+
+// TestCommand: the command that repeats a run reads the same manifests.
+func TestCommand(t *testing.T) {
+	m := &MarketFlags{Flags: pflag.NewFlagSet("eval", pflag.ContinueOnError)}
+	m.Recursive = true
+	got := m.Command(eval.Job{Policy: "spot", Seed: 7, Case: eval.Case{Scenario: "shop",
+		Bound: &scenarios.BoundScenario{}}})
+	if want := "spotter sim shop --policy spot --seed 7 --from 1970-01-01T00:00:00Z --recursive"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

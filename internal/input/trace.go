@@ -114,12 +114,12 @@ func (o *opened) part(sc *scenarios.Scenario, start policy.Time) (*trace.Trace, 
 	if o.whole != nil {
 		return o.whole, nil
 	}
-	if err := sc.CoveredBy(o.path, o.index.From, o.index.To, start); err != nil {
+	if err := sc.CheckCovered(start, o.path, o.index.From, o.index.To); err != nil {
 		return nil,
 			cli.Invalid(err,
 				"see what the trace holds with `spotter trace info"+Argument(o.path)+"`, and choose with --from, --windows and --trace")
 	}
-	reads := sc.Reads(start)
+	reads := sc.ReadOptions(start)
 	reads.Store, reads.Traffic = o.store, o.traffic
 	t, err := OpenPart(o.path, reads)
 	if errors.Is(err, trace.ErrEmpty) {

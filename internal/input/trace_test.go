@@ -140,9 +140,11 @@ func TestPartIsBoundAsTheWhole(t *testing.T) {
 	objectstest.Use(t, objectstest.Serve(t, nil, "traces"))
 	put(t, compact, "s3://traces/compact")
 	region, kind := catalog.Regions(catalog.AWS)[1], common(4)[3]
+	const second = "\n---\napiVersion: spotter.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: second}\n" +
+		"spec: {backend: {karpenter: {nodeClassName: default}}}"
 	for _, markets := range []string{
 		"{}", fmt.Sprintf("{regions: [%s]}", region), fmt.Sprintf("{instanceTypes: [%s]}", kind),
-		fmt.Sprintf("{zones: [%sb], minVCPU: 2, maxVCPU: 16}", region),
+		fmt.Sprintf("{zones: [%sb], minVCPU: 2, maxVCPU: 16}", region), fmt.Sprintf("{regions: [%s]}", region) + second,
 	} {
 		sc := shop(t, markets)
 		want, err := bindTo(t, sc, whole)
@@ -172,8 +174,13 @@ func TestPartIsBoundAsTheWhole(t *testing.T) {
 			}
 		}
 	}
-	if _, err := bindTo(t, shop(t, "{instanceTypes: [z1d.metal]}"), compact); !errors.Is(err, scenarios.ErrNoMarket) {
-		t.Errorf("a pool without markets: %v", err)
+	for _, markets := range []string{"{instanceTypes: [z1d.metal]}",
+		fmt.Sprintf("{regions: [%s], instanceTypes: [z1d.metal]}", region) + second} {
+		for _, path := range []string{whole, compact} {
+			if _, err := bindTo(t, shop(t, markets), path); !errors.Is(err, scenarios.ErrNoMarket) {
+				t.Errorf("a pool without markets on %s: %v", path, err)
+			}
+		}
 	}
 	for _, path := range []string{"s3://traces/nothing", "s3://none/at/all"} {
 		if _, err := bindTo(t, shop(t, "{}"), path); err == nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
-	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
 // All is the word for all embedded scenarios, all policies or all windows.
@@ -40,31 +39,10 @@ type WindowRange struct {
 	weekly bool
 }
 
-// The default windows of a comparison on a trace that is long enough: a sufficient number for
-// intervals over windows, each at the same time of the same day of the week.
-const (
-	weeksDefault = 12
-	week         = 7 * 24 * time.Hour
-)
-
-// weekly returns the start of the first of [weeksDefault] windows of sc that start stride apart. It
-// is a midnight in UTC after a warm-up with prices; 0 if the trace is too short.
+// weekly returns [scenarios.Scenario.FirstWeek] of sc on the trace.
 func (o *opened) weekly(sc *scenarios.Scenario, stride time.Duration) policy.Time {
 	from, to := o.span()
-	start := midnight(from.Add(sc.WarmUp))
-	if sc.CoveredBy(o.path, from, to, start.Add((weeksDefault-1)*stride)) != nil {
-		return 0
-	}
-	return start
-}
-
-// weekOf returns the time between the starts of weekly windows of sc.
-func weekOf(sc *scenarios.Scenario) time.Duration { return max(week, sc.Duration) }
-
-// midnight returns the first midnight in UTC that is not before t.
-func midnight(t policy.Time) policy.Time {
-	const day = policy.Time(24 * time.Hour / time.Millisecond)
-	return (t + day - 1) / day * day
+	return sc.FirstWeek(from, to, stride)
 }
 
 // ParseWindows parses a list of windows in the format of [ranges.Numbers], or all.
@@ -96,11 +74,6 @@ func (r *WindowRange) places(yield func(int) bool) {
 	}
 }
 
-// FirstWindow returns the default start of a run of sc on t.
-func FirstWindow(sc *scenarios.Scenario, t *trace.Trace) policy.Time {
-	return WindowRange{}.begin(0, sc, &opened{path: t.Name, whole: t})
-}
-
 // begin returns the start of window 0 of sc on a trace: the time from the user, else from the
 // scenario. Without either, it is the first midnight after [setAside] for windows counted over the
 // whole trace, else the first of the trace's weeks, or the first time of a trace with too few
@@ -111,7 +84,7 @@ func (r WindowRange) begin(asked policy.Time, sc *scenarios.Scenario, on *opened
 		return at
 	}
 	if r.whole {
-		return midnight(from.Add(setAside))
+		return scenarios.Midnight(from.Add(setAside))
 	}
-	return cmp.Or(on.weekly(sc, weekOf(sc)), from)
+	return cmp.Or(on.weekly(sc, sc.Week()), from)
 }

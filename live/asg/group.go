@@ -280,35 +280,41 @@ func instanceID(providerID string) (string, bool) {
 	return id, strings.HasPrefix(id, "i-")
 }
 
-// A steered is the last steer of a pool, as recorded in the tag TagSteer.
-type steered struct {
-	share float64
-	since policy.Time
-}
-
 // TagSteer is the key of the tag that records the last steer of a pool, on the pool's first group.
 const TagSteer = "spotter.dev/steer"
 
-func (s steered) encode() string {
-	return "share=" + strconv.FormatFloat(s.share, 'f', -1, 64) + " since=" + strconv.FormatInt(int64(s.since), 10)
+func encodeSteer(st policy.SteerState) string {
+	text := "share=" + strconv.FormatFloat(st.Share, 'f', -1, 64) + " since=" + strconv.FormatInt(int64(st.Since), 10)
+	if st.Exact {
+		text += " exact"
+	}
+	if st.Fallback {
+		text += " fallback"
+	}
+	return text
 }
 
-func decodeSteer(value string) (steered, bool) {
-	var s steered
+// decodeSteer decodes the value of TagSteer; ok is false if it is missing or invalid.
+func decodeSteer(value string) (st policy.SteerState, ok bool) {
 	for _, word := range strings.Fields(value) {
 		name, v, _ := strings.Cut(word, "=")
 		var err error
 		switch name {
 		case "share":
-			s.share, err = strconv.ParseFloat(v, 64)
+			st.Share, err = strconv.ParseFloat(v, 64)
 		case "since":
 			var ms int64
 			ms, err = strconv.ParseInt(v, 10, 64)
-			s.since = policy.Time(ms)
+			st.Since = policy.Time(ms)
+		case "exact":
+			st.Exact = true
+		case "fallback":
+			st.Fallback = true
 		}
 		if err != nil {
-			return steered{}, false
+			return policy.SteerState{}, false
 		}
 	}
-	return s, s.since != 0 && s.share >= 0 && s.share <= 1
+	st.Set = st.Since != 0 && st.Share >= 0 && st.Share <= 1
+	return st, st.Set
 }

@@ -215,8 +215,8 @@ func (r *instanceTable) marketsOf(g *group, zone string) []string {
 }
 
 func (r *instanceTable) reportSteer(t *sinkReport, g *group) {
-	if s, ok := decodeSteer(g.tags[TagSteer]); ok && s.since >= t.steers[g.pool].Since {
-		t.steers[g.pool] = policy.SteerState{Set: true, Share: s.share, Since: s.since}
+	if s, ok := decodeSteer(g.tags[TagSteer]); ok && s.Since >= t.steers[g.pool].Since {
+		t.steers[g.pool] = s
 	}
 }
 

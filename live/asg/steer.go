@@ -72,24 +72,23 @@ func (w *steerer) steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 			errs = append(errs, w.bound(ctx, groups, i, x.Share))
 		}
 	}
-	return errors.Join(append(errs, w.writeSteer(ctx, groups[0], pool, x.Share))...)
+	return errors.Join(append(errs, w.writeSteer(ctx, groups[0], pool, x))...)
 }
 
-// writeSteer records the steer of a pool, if its share has changed.
-func (w *steerer) writeSteer(ctx context.Context, g *group, pool string, share float64) error {
-	was, ok := decodeSteer(g.tags[TagSteer])
-	if ok && was.share == share {
+// writeSteer records the steer of a pool, unless the recorded one agrees with it.
+func (w *steerer) writeSteer(ctx context.Context, g *group, pool string, x *policy.Steer) error {
+	if last, _ := decodeSteer(g.tags[TagSteer]); last.Follows(x) {
 		return nil
 	}
-	now := steered{share, w.cfg.now()}
-	if err := w.cloud.tag(ctx, g, TagSteer, now.encode()); err != nil {
+	st := x.State(w.cfg.now())
+	if err := w.cloud.tag(ctx, g, TagSteer, encodeSteer(st)); err != nil {
 		return held(err, "recording in the tags of the group %s what pool %s buys", g.name, pool)
 	}
 	w.groups.edit(func() {
 		g.tags = maps.Clone(g.tags)
-		g.tags[TagSteer] = now.encode()
+		g.tags[TagSteer] = encodeSteer(st)
 	})
-	w.sink.SetSteer(pool, policy.SteerState{Set: true, Share: share, Since: now.since})
+	w.sink.SetSteer(pool, st)
 	return nil
 }
 

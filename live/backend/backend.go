@@ -181,12 +181,24 @@ type Notice struct {
 	Source string
 }
 
-// An Event is an observation of this cluster in a market.
+// An Event is an observation of this cluster in a market, or in all markets of a scope.
 type Event struct {
 	Kind   EventKind
 	Pool   string // empty if unknown
-	Market string
+	Market string // empty if Scope selects the markets, or if unknown
+	Scope  Scope
 	At     policy.Time
+}
+
+// A Scope selects the known markets of a capacity type. An empty field other than Provider matches
+// every value. Without a provider it selects nothing.
+type Scope struct {
+	Provider, Region, Zone string
+
+	// Family is the family of instance types as the catalog names it, and Type one type.
+	Family, Type string
+
+	Capacity policy.CapacityType
 }
 
 // An EventKind is the kind of an observation.

@@ -20,6 +20,7 @@ type priceList struct{ price policy.Money }
 
 func (f *priceList) Name() string         { return "prices" }
 func (f *priceList) Every() time.Duration { return time.Minute }
+func (f *priceList) Prices() bool         { return true }
 
 func (f *priceList) Read(_ context.Context, ask market.Ask) (*market.Update, error) {
 	u := &market.Update{AsOf: ask.Now}

@@ -12,21 +12,20 @@ import (
 
 // Taints, labels and conditions that other controllers set on nodes.
 const (
-	taintKarpenter        = "karpenter.sh/disrupted"
-	taintKarpenterBefore  = "karpenter.sh/disruption" // until 1.0
-	taintAutoscaler       = "ToBeDeletedByClusterAutoscaler"
-	taintAutoscalerMaybe  = "DeletionCandidateOfClusterAutoscaler"
-	taintNTH              = "aws-node-termination-handler/"
-	taintNTHReclaim       = taintNTH + "spot-itn"
-	taintNTHRebalance     = taintNTH + "rebalance-recommendation"
-	taintGoogle           = "cloud.google.com/impending-node-termination"
-	taintUnregistered     = "karpenter.sh/unregistered"
-	taintUninitialized    = "node.cloudprovider.kubernetes.io/uninitialized"
-	labelKarpenterReady   = "karpenter.sh/initialized"
-	labelKarpenterPool    = "karpenter.sh/nodepool"
-	labelNodeGroup        = "eks.amazonaws.com/nodegroup"
-	conditionAzurePreempt = "PreemptScheduled"
-	conditionAzureEnd     = "TerminateScheduled"
+	taintKarpenter       = "karpenter.sh/disrupted"
+	taintKarpenterBefore = "karpenter.sh/disruption" // until 1.0
+	taintAutoscaler      = "ToBeDeletedByClusterAutoscaler"
+	taintAutoscalerMaybe = "DeletionCandidateOfClusterAutoscaler"
+	taintNTH             = "aws-node-termination-handler/"
+	taintNTHReclaim      = taintNTH + "spot-itn"
+	taintNTHRebalance    = taintNTH + "rebalance-recommendation"
+	taintGoogle          = "cloud.google.com/impending-node-termination"
+	taintAKSRemediator   = "remediator.kubernetes.azure.com/unschedulable"
+	taintUnregistered    = "karpenter.sh/unregistered"
+	taintUninitialized   = "node.cloudprovider.kubernetes.io/uninitialized"
+	labelKarpenterReady  = "karpenter.sh/initialized"
+	labelKarpenterPool   = "karpenter.sh/nodepool"
+	labelNodeGroup       = "eks.amazonaws.com/nodegroup"
 )
 
 // ownerOf returns the controller that sets taints with a key; ActorNone for taints of pools and of
@@ -69,10 +68,7 @@ func MarksOf(n *corev1.Node) Marks {
 		m.taint(&n.Spec.Taints[i])
 	}
 	for i := range n.Status.Conditions {
-		c := &n.Status.Conditions[i]
-		if (c.Type == conditionAzurePreempt || c.Type == conditionAzureEnd) && c.Status == corev1.ConditionTrue {
-			m.ReclaimLead, m.MarkedAt = policy.NoticeLead(policy.Azure), policy.TimeOf(c.LastTransitionTime.Time)
-		}
+		m.condition(&n.Status.Conditions[i])
 	}
 	_, ordered := n.Annotations[drain.AnnotationDrain]
 	_, cordoned := n.Annotations[drain.AnnotationCordon]
@@ -83,7 +79,7 @@ func MarksOf(n *corev1.Node) Marks {
 	case m.Actor != policy.ActorNone:
 	case n.DeletionTimestamp != nil && karpenters:
 		m.Actor = policy.ActorKarpenter
-	case n.Spec.Unschedulable && n.DeletionTimestamp == nil:
+	case n.Spec.Unschedulable && n.DeletionTimestamp == nil && !m.cordonedByAKS(n):
 		m.Actor = policy.ActorPerson
 	}
 	m.Draining = m.Draining || n.DeletionTimestamp != nil

@@ -281,13 +281,15 @@ func (r *nodeReader) marketOf(n *policy.Node, obj *corev1.Node) policy.MarketID 
 	return r.markets.listed(r.markets.book.Find(r.provider(n, obj), region, zone, kind, capacity))
 }
 
-// SoldAs returns the instance type, region and zone in the labels of a node; empty where a label is
-// missing.
+// SoldAs returns the instance type, region and zone in the labels of a node, as markets name them;
+// empty where a label is missing.
 func SoldAs(n *corev1.Node) (kind, region, zone string) {
 	l := n.Labels
-	return cmp.Or(l[corev1.LabelInstanceTypeStable], l[corev1.LabelInstanceType]),
-		cmp.Or(l[corev1.LabelTopologyRegion], l[corev1.LabelFailureDomainBetaRegion]),
-		cmp.Or(l[corev1.LabelTopologyZone], l[corev1.LabelFailureDomainBetaZone], l["topology.k8s.aws/zone-id"])
+	region = cmp.Or(l[corev1.LabelTopologyRegion], l[corev1.LabelFailureDomainBetaRegion])
+	zone = cmp.Or(l[corev1.LabelTopologyZone], l[corev1.LabelFailureDomainBetaZone], l["topology.k8s.aws/zone-id"])
+	provider, _, _ := strings.Cut(n.Spec.ProviderID, ":")
+	return cmp.Or(l[corev1.LabelInstanceTypeStable], l[corev1.LabelInstanceType]), region,
+		kube.MarketZone(provider, region, zone)
 }
 
 // whyUnpriced returns the reason that the market of a node is not known.

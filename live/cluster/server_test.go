@@ -49,7 +49,9 @@ func newSite(t *testing.T, prefix string, nodes int) *site {
 			t.Fatal(err)
 		}
 	}
-	c, err := cache.New(env.Config, cluster.CacheOptions(cache.Options{Scheme: scheme}))
+	options := cluster.CacheOptions()
+	options.Scheme = scheme
+	c, err := cache.New(env.Config, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,49 +15,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CacheOptions returns o with transforms that keep the cache of a manager small: they remove fields
-// that are never read, such as the environment of containers, and pods of one owner share equal
-// parts. An object of the cache must therefore be changed by a patch, never by an update and never
-// in place.
-func CacheOptions(o cache.Options) cache.Options {
-	o.DefaultTransform = stripMeta
-	if o.ByObject == nil {
-		o.ByObject = map[client.Object]cache.ByObject{}
-	}
-	for like, strip := range map[client.Object]func(any) (any, error){
-		&corev1.Node{}: stripNode, &corev1.Pod{}: (&podStripper{last: map[types.UID]*corev1.Pod{}}).strip,
-		&appsv1.ReplicaSet{}: stripWorkload, &appsv1.Deployment{}: stripWorkload, &appsv1.StatefulSet{}: stripWorkload,
-		&appsv1.DaemonSet{}: stripWorkload, &batchv1.Job{}: stripWorkload,
-	} {
-		o.ByObject[like] = cache.ByObject{Transform: strip}
-	}
-	return o
+// CacheOptions returns options with transforms that keep the cache of a manager small: they remove
+// fields that are never read, such as the environment of containers. An object of the cache must
+// therefore be changed by a patch, never by an update and never in place.
+func CacheOptions() cache.Options {
+	pods := &podStripper{last: map[types.UID]*corev1.Pod{}}
+	return cache.Options{DefaultTransform: stripMeta, ByObject: map[client.Object]cache.ByObject{
+		&corev1.Node{}:        {Transform: stripNode},
+		&corev1.Pod{}:         {Transform: pods.strip},
+		&appsv1.ReplicaSet{}:  {Transform: stripWorkload},
+		&appsv1.Deployment{}:  {Transform: stripWorkload},
+		&appsv1.StatefulSet{}: {Transform: stripWorkload},
+		&appsv1.DaemonSet{}:   {Transform: stripWorkload},
+		&batchv1.Job{}:        {Transform: stripWorkload},
+	}}
 }
-
-// applied is the annotation in which kubectl stores the last applied configuration.
-const applied = corev1.LastAppliedConfigAnnotation
 
 func stripMeta(x any) (any, error) {
 	if o, ok := x.(client.Object); ok {
 		o.SetManagedFields(nil)
-		if a := o.GetAnnotations(); a[applied] != "" {
-			delete(a, applied)
-		}
+		delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 	}
 	return x, nil
 }
 
 func stripNode(x any) (any, error) {
 	if n, ok := x.(*corev1.Node); ok {
-		n.Status.Images, n.Status.VolumesInUse, n.Status.Config = nil, nil, nil
+		n.Status.Images = nil
+		n.Status.VolumesInUse = nil
+		n.Status.Config = nil
 		n.Status.DaemonEndpoints = corev1.NodeDaemonEndpoints{}
-		n.Status.RuntimeHandlers, n.Status.Features = nil, nil
+		n.Status.RuntimeHandlers = nil
+		n.Status.Features = nil
 	}
 	return stripMeta(x)
 }
 
-// A podStripper strips the pods of one informer. Calls must not overlap.
+// A podStripper strips pods, and lets a pod share memory with the previous pod of its owner where
+// they are equal.
 type podStripper struct {
+	mu   sync.Mutex
 	last map[types.UID]*corev1.Pod // last pod, by UID of its owner
 }
 
@@ -78,18 +76,20 @@ func (s *podStripper) strip(x any) (any, error) {
 	if owner == nil {
 		return p, nil
 	}
-	if q := s.last[owner.UID]; q != nil && alike(p, q) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if previous := s.last[owner.UID]; previous != nil && alike(p, previous) {
 		node := p.Spec.NodeName
-		p.Spec = q.Spec
+		p.Spec = previous.Spec
 		p.Spec.NodeName = node
-		if maps.Equal(p.Labels, q.Labels) {
-			p.Labels = q.Labels
+		if maps.Equal(p.Labels, previous.Labels) {
+			p.Labels = previous.Labels
 		}
-		if reflect.DeepEqual(p.OwnerReferences, q.OwnerReferences) {
-			p.OwnerReferences = q.OwnerReferences
+		if reflect.DeepEqual(p.OwnerReferences, previous.OwnerReferences) {
+			p.OwnerReferences = previous.OwnerReferences
 		}
-		if maps.Equal(p.Annotations, q.Annotations) {
-			p.Annotations = q.Annotations
+		if maps.Equal(p.Annotations, previous.Annotations) {
+			p.Annotations = previous.Annotations
 		}
 	}
 	if len(s.last) >= ownersMax {
@@ -102,12 +102,16 @@ func (s *podStripper) strip(x any) (any, error) {
 // podConditions are the conditions of pods that are read.
 var podConditions = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.DisruptionTarget}
 
-// stripPodStatus removes everything from s except the fields that show the phase of a pod and the
-// end of its containers.
+// stripPodStatus keeps the fields of a status that are read: phase, reason, start, nominated node,
+// resource claims, podConditions, and how containers terminated.
 func stripPodStatus(s *corev1.PodStatus) {
-	kept := corev1.PodStatus{Phase: s.Phase, StartTime: s.StartTime, NominatedNodeName: s.NominatedNodeName,
+	kept := corev1.PodStatus{
+		Phase:                 s.Phase,
 		Reason:                s.Reason,
-		ResourceClaimStatuses: s.ResourceClaimStatuses}
+		StartTime:             s.StartTime,
+		NominatedNodeName:     s.NominatedNodeName,
+		ResourceClaimStatuses: s.ResourceClaimStatuses,
+	}
 	for i := range s.Conditions {
 		if c := &s.Conditions[i]; slices.Contains(podConditions, c.Type) {
 			kept.Conditions = append(kept.Conditions, corev1.PodCondition{
@@ -115,11 +119,10 @@ func stripPodStatus(s *corev1.PodStatus) {
 		}
 	}
 	for i := range s.ContainerStatuses {
-		x := &s.ContainerStatuses[i]
-		if t := x.State.Terminated; t != nil {
-			kept.ContainerStatuses = append(kept.ContainerStatuses, corev1.ContainerStatus{Name: x.Name,
-				State: corev1.ContainerState{
-					Terminated: &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason, FinishedAt: t.FinishedAt}}})
+		if t := s.ContainerStatuses[i].State.Terminated; t != nil {
+			end := &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason, FinishedAt: t.FinishedAt}
+			kept.ContainerStatuses = append(kept.ContainerStatuses, corev1.ContainerStatus{
+				Name: s.ContainerStatuses[i].Name, State: corev1.ContainerState{Terminated: end}})
 		}
 	}
 	*s = kept
@@ -139,7 +142,12 @@ func stripSpec(s *corev1.PodSpec) {
 				RestartPolicy: c.RestartPolicy}
 		}
 	}
-	s.EphemeralContainers, s.ImagePullSecrets, s.HostAliases, s.DNSConfig, s.SecurityContext, s.ReadinessGates = nil, nil, nil, nil, nil, nil
+	s.EphemeralContainers = nil
+	s.ImagePullSecrets = nil
+	s.HostAliases = nil
+	s.DNSConfig = nil
+	s.SecurityContext = nil
+	s.ReadinessGates = nil
 	s.Volumes = slices.DeleteFunc(s.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim == nil && v.Ephemeral == nil && v.HostPath == nil && v.EmptyDir == nil
 	})
@@ -148,13 +156,13 @@ func stripSpec(s *corev1.PodSpec) {
 	}
 }
 
-// stripWorkload removes everything from a workload except the fields that determine its pods and
-// their number.
+// stripWorkload strips the pod template of a workload, and removes conditions of its status.
 func stripWorkload(x any) (any, error) {
 	pods := &corev1.PodTemplateSpec{}
 	switch o := x.(type) {
 	case *appsv1.ReplicaSet:
-		if pods, o.Status.Conditions = &o.Spec.Template, nil; len(o.OwnerReferences) > 0 { // only a ReplicaSet without an owner needs its template
+		pods, o.Status.Conditions = &o.Spec.Template, nil
+		if len(o.OwnerReferences) > 0 { // only a ReplicaSet without an owner needs its template
 			o.Spec.Template, o.Annotations = corev1.PodTemplateSpec{}, nil
 		}
 	case *appsv1.Deployment:

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/spotter-dev/spotter/live/cluster"
 )
@@ -15,7 +14,7 @@ import (
 // stripperOf returns what the cache does with pods.
 func stripperOf(t testing.TB) func(*corev1.Pod) *corev1.Pod {
 	t.Helper()
-	for like, by := range cluster.CacheOptions(cache.Options{}).ByObject {
+	for like, by := range cluster.CacheOptions().ByObject {
 		if _, is := like.(*corev1.Pod); is {
 			return func(p *corev1.Pod) *corev1.Pod {
 				x, err := by.Transform(p)

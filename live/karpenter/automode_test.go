@@ -44,7 +44,7 @@ func TestAutoMode(t *testing.T) {
 	if err := valid(t.Context(), capacityPool(), ref); err != nil {
 		t.Errorf("a NodePool with it: %v", err)
 	}
-	pool, err := typed(manifest("web-spot", capacityPool(), half{}, template(capacityPool(), ref),
+	pool, err := typed(manifest("web-spot", capacityPool(), target{}, template(capacityPool(), ref),
 		Requirements("spot", []Offer{{"m7g.large", "us-east-1a"}}, nil)))
 	if err != nil {
 		t.Fatal(err)

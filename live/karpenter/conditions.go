@@ -61,11 +61,11 @@ func (b *Backend) judge(ctx context.Context, name string) {
 	held := new(backend.Held)
 	switch {
 	case err == nil:
-		b.states.setCondition(name, ConditionKarpenter, true, "Found", "Karpenter and node class "+class+" exist")
+		b.states.setConditions(name, condition(ConditionKarpenter, true, "Found", "Karpenter and node class "+class+" exist"))
 	case errors.As(err, &held):
-		b.states.setCondition(name, ConditionKarpenter, false, held.Reason, held.Message)
+		b.states.setConditions(name, condition(ConditionKarpenter, false, held.Reason, held.Message))
 	default:
-		b.states.setCondition(name, ConditionKarpenter, false, "Unreadable", err.Error())
+		b.states.setConditions(name, condition(ConditionKarpenter, false, "Unreadable", err.Error()))
 	}
 }
 
@@ -94,7 +94,7 @@ func (b *Backend) usable(ctx context.Context, pool *v1alpha1.CapacityPool) (clas
 func valid(ctx context.Context, pool *v1alpha1.CapacityPool, class karpv1.NodeClassReference) error {
 	for _, c := range capacities {
 		reqs := []karpv1.NodeSelectorRequirementWithMinValues{in(karpv1.CapacityTypeLabelKey, c.String())}
-		n, err := typed(manifest(NodePoolName(pool.Name, c), pool, half{}, template(pool, class), reqs))
+		n, err := typed(manifest(NodePoolName(pool.Name, c), pool, target{}, template(pool, class), reqs))
 		if err == nil {
 			err = n.RuntimeValidate(ctx)
 		}

@@ -33,7 +33,8 @@ func (x *claimConverter) machine(c *karpv1.NodeClaim) backend.Machine {
 	m.Pool = x.api.poolOf(c)
 	zone := c.Labels[corev1.LabelTopologyZone]
 	if t := c.Labels[corev1.LabelInstanceTypeStable]; t != "" && zone != "" {
-		m.Market = strings.Join([]string{x.provider(c), x.region(c, zone), zone, t,
+		provider, region := x.provider(c), x.region(c, zone)
+		m.Market = strings.Join([]string{provider, region, kube.MarketZone(provider, region, zone), t,
 			c.Labels[karpv1.CapacityTypeLabelKey]}, "/")
 	} else if asked := c.Annotations[MarketsAnnotation]; asked != "" {
 		m.Market, _, _ = strings.Cut(asked, ",")
@@ -78,21 +79,34 @@ func (x *claimConverter) region(c *karpv1.NodeClaim, zone string) string {
 	if r := c.Labels[corev1.LabelTopologyRegion]; r != "" {
 		return r
 	}
-	if i := slices.IndexFunc(x.cfg.Regions, func(r string) bool { return strings.HasPrefix(zone, r) }); i >= 0 {
-		return x.cfg.Regions[i] // includes local zones, such as us-west-2-lax-1a
-	}
-	switch x.provider(c) {
-	case "aws": // us-east-1a
-		return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz")
-	case "gcp", "azure": // europe-west1-b, westeurope-1
+	provider := x.provider(c)
+	if provider == "gcp" || provider == "azure" { // europe-west1-b, westeurope-1
 		if i := strings.LastIndexByte(zone, '-'); i > 0 {
 			return zone[:i]
 		}
+	}
+	if i := slices.IndexFunc(x.cfg.Regions, func(r string) bool { return strings.HasPrefix(zone, r) }); i >= 0 {
+		return x.cfg.Regions[i] // includes local zones, such as us-west-2-lax-1a
+	}
+	if provider == "aws" { // us-east-1a
+		return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz")
 	}
 	if len(x.cfg.Regions) == 1 {
 		return x.cfg.Regions[0]
 	}
 	return ""
+}
+
+// regionAsked returns the region in which a claim without a machine may get one, empty if it is
+// unknown.
+func (x *claimConverter) regionAsked(c *karpv1.NodeClaim) string {
+	zone := c.Labels[corev1.LabelTopologyZone]
+	for _, r := range c.Spec.Requirements {
+		if r.Operator == corev1.NodeSelectorOpIn && r.Key == corev1.LabelTopologyZone && len(r.Values) > 0 && zone == "" {
+			zone = r.Values[0]
+		}
+	}
+	return x.region(c, zone)
 }
 
 // asked returns the names of the markets that a claim of Karpenter requests. The region in the
@@ -108,7 +122,8 @@ func (x *claimConverter) asked(c *karpv1.NodeClaim) []string {
 	for _, t := range values[corev1.LabelInstanceTypeStable] {
 		for _, z := range values[corev1.LabelTopologyZone] {
 			for _, k := range values[karpv1.CapacityTypeLabelKey] {
-				all = append(all, strings.Join([]string{x.provider(c), x.region(c, z), z, t, k}, "/"))
+				provider, region := x.provider(c), x.region(c, z)
+				all = append(all, strings.Join([]string{provider, region, kube.MarketZone(provider, region, z), t, k}, "/"))
 			}
 		}
 	}

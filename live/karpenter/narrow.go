@@ -6,7 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
@@ -18,22 +18,22 @@ import (
 // the pool affords at present prices. The on-demand NodePool takes the overflow and buys the
 // cheapest machine that fits, so it includes all on-demand markets of the pool regardless of the
 // steer.
-func (w *poolView) wanted(c policy.CapacityType) []Offer {
+func (view *poolView) wanted(c policy.CapacityType) []Offer {
 	if c == policy.Spot {
-		return w.affordable(w.t.offers(w.s, w.pool, c), c)
+		return view.affordable(view.steering.offers(view.s, view.pool, c), c)
 	}
 	all := steering{All: true}
-	return w.affordable(all.offers(w.s, w.pool, c), c)
+	return view.affordable(all.offers(view.s, view.pool, c), c)
 }
 
 // affordable returns the offers that can be listed together without including an offer that costs
 // more than the pool may pay: a NodePool lists types and zones separately and buys in every pair of
 // them.
-func (w *poolView) affordable(offers []Offer, c policy.CapacityType) []Offer {
+func (view *poolView) affordable(offers []Offer, c policy.CapacityType) []Offer {
 	var dear []Offer
-	for _, id := range w.pool.Markets {
-		if m := &w.s.Markets[id]; m.Capacity == c && !w.pool.Affords(m) {
-			dear = append(dear, offerOf(w.s, id))
+	for _, id := range view.pool.Markets {
+		if m := &view.s.Markets[id]; m.Capacity == c && !view.pool.Affords(m) {
+			dear = append(dear, offerOf(view.s, id))
 		}
 	}
 	if len(dear) == 0 {
@@ -57,45 +57,43 @@ func (w *poolView) affordable(offers []Offer, c policy.CapacityType) []Offer {
 // narrow returns the requirements to write now if next omits markets that the NodePool was has.
 // Karpenter may be about to create a claim from an earlier read. So a Spot NodePool first buys
 // nothing for NarrowAfter, while on-demand takes the requests, and is then narrowed to next. since
-// is the start of that time, or 0 if it is not in progress; done reports whether it has just ended
+// is the start of that time, or 0 if the NodePool may buy; done reports whether it has just ended
 // for any reason. A NodePool without another one to take its requests never stops buying: it is
 // narrowed when no launch is in progress.
-func (n *nodePoolSteerer) narrow(w *poolView, c policy.CapacityType, h *half, live *unstructured.Unstructured,
-	was *karpv1.NodePool,
+func (n *nodePoolSteerer) narrow(view *poolView, c policy.CapacityType, was *karpv1.NodePool,
 	next []karpv1.NodeSelectorRequirementWithMinValues,
 ) (reqs []karpv1.NodeSelectorRequirementWithMinValues, since policy.Time, done bool) {
 	old := was.Spec.Template.Spec.Requirements
-	if at, err := time.Parse(time.RFC3339, live.GetAnnotations()[NarrowingAnnotation]); err == nil {
+	if at, err := time.Parse(time.RFC3339, was.Annotations[NarrowingAnnotation]); err == nil {
 		since = policy.TimeOf(at)
 	}
 	if !narrows(old, next) {
 		return next, 0, since != 0
 	}
 	wide := Requirements(c.String(), offersOf(old), offersOf(next))
-	standsIn := c == policy.Spot && (w.t.Fallback || w.t.Share < 1)
+	standsIn := c == policy.Spot && (view.steering.Fallback || view.steering.Share < 1)
 	switch {
-	case !standsIn && w.underWay(was.Name):
+	case !standsIn && view.underWay(was.Name):
 		return wide, 0, since != 0
 	case !standsIn:
 		return next, 0, since != 0
 	case since == 0:
 		since = n.cfg.now()
-	case n.cfg.now().Sub(since) >= n.cfg.NarrowAfter && !w.unlaunched(was.Name):
+	case n.cfg.now().Sub(since) >= n.cfg.NarrowAfter && !view.unlaunched(was.Name):
 		return next, 0, true
 	}
-	h.limits = nothing()
 	return wide, since, false
 }
 
 // underWay reports whether Karpenter has a launch in progress or pods that it may launch for.
-func (w *poolView) underWay(nodePool string) bool {
-	return w.unlaunched(nodePool) ||
-		slices.ContainsFunc(w.s.Pods, func(p policy.Pod) bool { return p.Phase == policy.PodPending })
+func (view *poolView) underWay(nodePool string) bool {
+	return view.unlaunched(nodePool) ||
+		slices.ContainsFunc(view.s.Pods, func(p policy.Pod) bool { return p.Phase == policy.PodPending })
 }
 
 // unlaunched reports whether a claim of the NodePool has no machine yet.
-func (w *poolView) unlaunched(nodePool string) bool {
-	return slices.ContainsFunc(w.claims,
+func (view *poolView) unlaunched(nodePool string) bool {
+	return slices.ContainsFunc(view.claims,
 		func(c karpv1.NodeClaim) bool { return c.Labels[karpv1.NodePoolLabelKey] == nodePool && !launched(&c) })
 }
 
@@ -109,52 +107,52 @@ func outside(was *karpv1.NodePool, there []Offer) bool {
 }
 
 // hold returns the template to write: wanted if the NodePool has no nodes, else the template of the
-// existing nodes. A condition reports that wanted is held back.
-func (n *nodePoolSteerer) hold(w *poolView, was *karpv1.NodePool,
-	wanted karpv1.NodeClaimTemplate) karpv1.NodeClaimTemplate {
+// existing nodes. The conditions report whether wanted is held back.
+func (view *poolView) hold(was *karpv1.NodePool,
+	wanted karpv1.NodeClaimTemplate) (karpv1.NodeClaimTemplate, []metav1.Condition) {
 	next, fixed := was.DeepCopy(), fixedTemplate(was)
 	next.Spec.Template = wanted
 	if next.Hash() == was.Hash() {
-		n.states.setCondition(w.pool.Name, ConditionTemplateHeld, false, "InForce", "its nodes use the template of the pool")
-		return fixed
+		return fixed, []metav1.Condition{condition(ConditionTemplateHeld, false, "InForce",
+			"its nodes use the template of the pool")}
 	}
 	nodes := 0
-	for i := range w.claims {
-		if w.claims[i].Labels[karpv1.NodePoolLabelKey] == was.Name {
+	for i := range view.claims {
+		if view.claims[i].Labels[karpv1.NodePoolLabelKey] == was.Name {
 			nodes++
 		}
 	}
 	switch {
-	case nodes == 0 && w.invalid == nil:
-		return wanted
+	case nodes == 0 && view.invalid == nil:
+		return wanted, nil
 	case nodes == 0:
-		return fixed
+		return fixed, nil
 	}
-	n.states.setCondition(w.pool.Name, ConditionTemplateHeld, true, "WouldReplaceNodes",
-		fmt.Sprintf("the labels, taints, node class or expiry of the pool changed; NodePool %s keeps the old ones, since the change would replace %s", was.Name, figures.Count(nodes, "node")))
-	return fixed
+	return fixed, []metav1.Condition{condition(ConditionTemplateHeld, true, "WouldReplaceNodes",
+		fmt.Sprintf("the labels, taints, node class or expiry of the pool changed; NodePool %s keeps the old ones, "+
+			"since the change would replace %s", was.Name, figures.Count(nodes, "node")))}
 }
 
-// setWidened reports the number of Spot markets outside the plan in which Karpenter may buy.
-func (n *nodePoolSteerer) setWidened(w *poolView, c policy.CapacityType,
-	reqs []karpv1.NodeSelectorRequirementWithMinValues) {
+// widened returns the condition that reports the number of Spot markets outside the plan in which
+// Karpenter may buy; none for on-demand.
+func (view *poolView) widened(c policy.CapacityType,
+	reqs []karpv1.NodeSelectorRequirementWithMinValues) []metav1.Condition {
 	if c != policy.Spot {
-		return
+		return nil
 	}
 	r := scheduling.NewNodeSelectorRequirementsWithMinValues(reqs...)
-	wanted, wider := w.wanted(c), 0
-	for _, id := range w.pool.Markets {
-		if o := offerOf(w.s, id); w.s.Markets[id].Capacity == c && !slices.Contains(wanted, o) &&
+	wanted, wider := view.wanted(c), 0
+	for _, id := range view.pool.Markets {
+		if o := offerOf(view.s, id); view.s.Markets[id].Capacity == c && !slices.Contains(wanted, o) &&
 			r.Get(corev1.LabelInstanceTypeStable).Has(o.Type) && r.Get(corev1.LabelTopologyZone).Has(o.Zone) {
 			wider++
 		}
 	}
 	if wider == 0 {
-		n.states.setCondition(w.pool.Name, ConditionMarketsWidened, false, "AsPlanned",
-			"Karpenter buys only in Spot markets of the plan")
-		return
+		return []metav1.Condition{condition(ConditionMarketsWidened, false, "AsPlanned",
+			"Karpenter buys only in Spot markets of the plan")}
 	}
-	n.states.setCondition(w.pool.Name, ConditionMarketsWidened, true, "TypesAndZones",
+	return []metav1.Condition{condition(ConditionMarketsWidened, true, "TypesAndZones",
 		fmt.Sprintf("NodePool %s allows %s outside the plan: nodes run there, or another zone has the type",
-			NodePoolName(w.pool.Name, c), figures.Count(wider, "market")))
+			NodePoolName(view.pool.Name, c), figures.Count(wider, "market")))}
 }

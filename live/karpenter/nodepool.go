@@ -101,17 +101,17 @@ func list[T any](in []T) []any {
 }
 
 // manifest returns Spotter's NodePool to apply: exactly the fields that Spotter owns.
-func manifest(name string, pool *v1alpha1.CapacityPool, h half, t karpv1.NodeClaimTemplate,
+func manifest(name string, pool *v1alpha1.CapacityPool, h target, t karpv1.NodeClaimTemplate,
 	reqs []karpv1.NodeSelectorRequirementWithMinValues) *unstructured.Unstructured {
-	u := adopted(name, h)
+	u := adoptedManifest(name, h)
 	u.SetLabels(map[string]string{PoolLabel: pool.Name})
 	spec := u.Object["spec"].(object)
 	spec["disruption"], spec["template"] = disruption(&pool.Spec.Disruption, h), templateObject(t, reqs)
 	return u
 }
 
-// adopted returns the manifest to apply to an adopted NodePool: its weight and its limits.
-func adopted(name string, h half) *unstructured.Unstructured {
+// adoptedManifest returns the manifest to apply to an adopted NodePool: its weight and its limits.
+func adoptedManifest(name string, h target) *unstructured.Unstructured {
 	spec := object{"weight": int64(h.weight)}
 	if l := limitList(h.limits); len(l) > 0 {
 		spec["limits"] = l
@@ -155,7 +155,7 @@ func limitList(in corev1.ResourceList) object {
 
 // disruption returns the disruption settings of a NodePool. Karpenter has no consolidation policy
 // that never consolidates; consolidateAfter "Never" has this effect.
-func disruption(d *v1alpha1.Disruption, h half) object {
+func disruption(d *v1alpha1.Disruption, h target) object {
 	budgets := []any{budget(d)}
 	if h.closed {
 		budgets = append(budgets, closedBudget())

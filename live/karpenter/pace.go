@@ -26,51 +26,51 @@ type edit struct {
 	full, live *unstructured.Unstructured
 
 	// plain is how the NodePool should buy if it need not be narrowed.
-	plain half
+	plain target
 
 	// urgent reports whether, without the edit, nodes would drift or Karpenter would remove nodes
 	// outside of maintenance windows.
 	urgent bool
 }
 
-// paced returns the edits that may be applied now, and whether they change anything other than
+// paced returns the edits that are due, and whether they change anything other than
 // weights and limits. The error is a Held that names the changes that wait, and until when.
-func (n *nodePoolSteerer) paced(w *poolView, edits []edit) (now []edit, full bool, err error) {
-	light, rest, err := n.quick(w, edits)
+func (n *nodePoolSteerer) paced(view *poolView, edits []edit) (due []edit, full bool, err error) {
+	light, rest, err := n.quick(view, edits)
 	if err != nil {
 		return nil, false, err
 	}
-	written, limited, conflict := n.states.writes(w.pool.Name)
+	written, limited, conflict := n.states.writes(view.pool.Name)
 	if conflict != 0 && conflict.Add(n.cfg.WriteEvery) > n.cfg.now() {
 		return nil, false,
 			backend.Hold("Paced", "another field manager owned fields of the NodePools of %s at %v; the next attempt is at %v",
-				w.pool.Name, conflict, conflict.Add(n.cfg.WriteEvery))
+				view.pool.Name, conflict, conflict.Add(n.cfg.WriteEvery))
 	}
-	due := written.Add(n.cfg.WriteEvery)
+	next := written.Add(n.cfg.WriteEvery)
 	switch {
-	case rest && due <= n.cfg.now():
+	case rest && next <= n.cfg.now():
 		return edits, true, nil
-	case len(light) > 0 && limited.Add(n.cfg.LimitsEvery) > n.cfg.now() && !w.starved():
+	case len(light) > 0 && limited.Add(n.cfg.LimitsEvery) > n.cfg.now() && !view.starved():
 		return nil, false,
 			backend.Hold("Paced", "the limits of the NodePools of %s were changed at %v; the next change is possible at %v",
-				w.pool.Name, limited, limited.Add(n.cfg.LimitsEvery))
+				view.pool.Name, limited, limited.Add(n.cfg.LimitsEvery))
 	case rest:
-		err = backend.Hold("Paced",
-			"the markets of the NodePools of %s were changed at %v; the next change is possible at %v", w.pool.Name, written, due)
+		err = backend.Hold("Paced", "the markets of the NodePools of %s were changed at %v; the next change is possible at %v",
+			view.pool.Name, written, next)
 	}
 	return light, false, err
 }
 
 // quick returns the parts of edits that change weights and limits. rest reports whether there are
 // other parts.
-func (n *nodePoolSteerer) quick(w *poolView, edits []edit) (light []edit, rest bool, err error) {
+func (n *nodePoolSteerer) quick(view *poolView, edits []edit) (light []edit, rest bool, err error) {
 	for _, x := range edits {
 		if x.live == nil || x.live.GetAnnotations()[NarrowingAnnotation] != "" {
 			rest = true // the NodePool must be created, or buys nothing so that it can be narrowed
 			continue
 		}
 		u := x.full
-		if x.live.GetLabels()[PoolLabel] == w.pool.Name {
+		if x.live.GetLabels()[PoolLabel] == view.pool.Name {
 			if u, err = onlyLimits(x); err != nil {
 				return nil, false, err
 			}
@@ -101,7 +101,7 @@ func onlyLimits(x edit) (*unstructured.Unstructured, error) {
 			kept[k] = v
 		}
 	}
-	u := adopted(was.Name, x.plain)
+	u := adoptedManifest(was.Name, x.plain)
 	u.SetLabels(x.full.GetLabels())
 	spec := u.Object["spec"].(object)
 	spec["disruption"], spec["template"] = kept, templateObject(fixedTemplate(was), was.Spec.Template.Spec.Requirements)
@@ -109,4 +109,4 @@ func onlyLimits(x edit) (*unstructured.Unstructured, error) {
 }
 
 // starved reports whether pods that may run in the pool are unschedulable.
-func (w *poolView) starved() bool { return len(pendingFor(w.s, w.pool)) > 0 }
+func (view *poolView) starved() bool { return len(pendingFor(view.s, view.pool)) > 0 }

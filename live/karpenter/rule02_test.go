@@ -170,7 +170,7 @@ func TestRule02LimitsAreQuick(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
 	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 0.5, Fallback: true})
-	limit := func() string { return cpuOf(half{limits: corev1.ResourceList(b.nodePool("web-spot").Spec.Limits)}) }
+	limit := func() string { return cpuOf(target{limits: corev1.ResourceList(b.nodePool("web-spot").Spec.Limits)}) }
 	tend := func(after time.Duration, want, why string) {
 		t.Helper()
 		b.clock.Step(after)

@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A half is the configuration of one of the two NodePools of a pool.
-type half struct {
+// A target is the configuration that one of the two NodePools of a pool should have.
+type target struct {
 	weight int32
 
 	// limits are absolute, like Karpenter's. A resource without an entry is not limited.
@@ -186,9 +186,9 @@ func mayServe(pool *policy.Pool, t *policy.Template) bool {
 // the unused part of that limit is reserved for on-demand, in case Spot launches are refused; after
 // a refusal, at least the requests of the pending pods. If the whole pool should be Spot without a
 // fallback, on-demand buys nothing.
-func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused bool) (spot, onDemand half) {
-	spot = half{weight: c.SpotWeight, emptyOnly: t.Exact || t.EmptyOnly}
-	onDemand = half{weight: c.OnDemandWeight, emptyOnly: spot.emptyOnly || pool.Share.Max < 1}
+func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused bool) (spot, onDemand target) {
+	spot = target{weight: c.SpotWeight, emptyOnly: t.Exact || t.EmptyOnly}
+	onDemand = target{weight: c.OnDemandWeight, emptyOnly: spot.emptyOnly || pool.Share.Max < 1}
 	bound := backend.Limits(pool.Limits, t.Limits)
 	if t.Share <= 0 {
 		spot.weight, onDemand.weight = c.OnDemandWeight, c.SpotWeight

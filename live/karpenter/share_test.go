@@ -100,7 +100,7 @@ func TestRule06Divide(t *testing.T) {
 	}
 }
 
-func cpuOf(h half) string {
+func cpuOf(h target) string {
 	if q, ok := h.limits["cpu"]; ok {
 		return q.String()
 	}

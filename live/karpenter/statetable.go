@@ -143,15 +143,21 @@ func (t *stateTable) block(pool string, generation int64, held *backend.Held) {
 	p.refused, p.generation = held, generation
 }
 
-// setCondition sets a condition of a CapacityPool.
-func (t *stateTable) setCondition(pool, kind string, status bool, reason, message string) {
+// setConditions sets conditions of a CapacityPool.
+func (t *stateTable) setConditions(pool string, conditions ...metav1.Condition) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for _, c := range conditions {
+		t.pool(pool).conditions[c.Type] = c
+	}
+}
+
+func condition(kind string, status bool, reason, message string) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	if status {
 		c.Status = metav1.ConditionTrue
 	}
-	t.pool(pool).conditions[kind] = c
+	return c
 }
 
 // unreadable returns the error to report when reading Karpenter's objects for a pool failed with
@@ -172,15 +178,15 @@ func (t *stateTable) readable(pool string) {
 	}
 }
 
-// recall sets the steer in w, from this process or, after a restart, from the annotations of the
+// recall sets the steer in view, from this process or, after a restart, from the annotations of the
 // NodePools. It also updates the time at which the NodePools were last written.
-func (t *stateTable) recall(w *poolView) {
+func (t *stateTable) recall(view *poolView) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := t.pool(w.pool.Name)
+	p := t.pool(view.pool.Name)
 	for _, c := range capacities {
-		u := find(w.live, NodePoolName(w.pool.Name, c))
-		if u == nil || u.GetLabels()[PoolLabel] != w.pool.Name {
+		u := find(view.live, NodePoolName(view.pool.Name, c))
+		if u == nil || u.GetLabels()[PoolLabel] != view.pool.Name {
 			continue
 		}
 		if at, err := time.Parse(time.RFC3339, u.GetAnnotations()[WrittenAnnotation]); err == nil {
@@ -190,5 +196,5 @@ func (t *stateTable) recall(w *poolView) {
 			p.wanted = t
 		}
 	}
-	w.t = p.wanted
+	view.steering = p.wanted
 }

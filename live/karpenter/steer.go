@@ -1,7 +1,6 @@
 package karpenter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,10 +68,10 @@ type poolView struct {
 	// would accept it. While it is set, NodePools keep the template that Karpenter accepted before.
 	invalid error
 
-	t      steering
-	halves [len(capacities)]half
-	live   []unstructured.Unstructured // all NodePools
-	claims []karpv1.NodeClaim          // of the pool's own NodePools
+	steering steering
+	targets  [len(capacities)]target
+	live     []unstructured.Unstructured // all NodePools
+	claims   []karpv1.NodeClaim          // of the pool's own NodePools
 }
 
 // write updates the NodePools of a pool to the wanted steer and the present nodes. Each kind of
@@ -80,44 +79,47 @@ type poolView struct {
 // nothing would change. seen is a view that was just read; if it is nil, write reads one.
 func (n *nodePoolSteerer) write(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, seen *clusterView,
 	urgent bool) error {
-	w, err := n.read(ctx, s, pool, seen)
-	if err != nil || w == nil {
+	view, err := n.read(ctx, s, pool, seen)
+	if err != nil || view == nil {
 		return err
 	}
 	var edits []edit
 	for i, c := range capacities {
-		x, err := n.change(w, c, &w.halves[i])
+		x, conditions, err := n.change(view, c, view.targets[i])
 		if err != nil {
 			return err
 		}
+		n.states.setConditions(pool.Name, conditions...)
 		if x != nil {
 			edits = append(edits, *x)
 			urgent = urgent || x.urgent
 		}
 	}
-	written, _, _ := n.states.writes(pool.Name)
-	switch {
-	case len(edits) == 0:
-		n.inForce(pool.Name, &w.t)
+	if len(edits) == 0 {
+		n.inForce(pool.Name, &view.steering)
 		return nil
-	case urgent || written == 0:
-		return n.apply(ctx, w, edits, n.cfg.now())
 	}
-	now, full, wait := n.paced(w, edits)
-	switch {
-	case full:
-		return n.apply(ctx, w, now, n.cfg.now())
-	case len(now) > 0:
-		return cmp.Or(n.apply(ctx, w, now, written), wait)
+	written, _, _ := n.states.writes(pool.Name)
+	if urgent || written == 0 {
+		return n.apply(ctx, view, edits, n.cfg.now())
 	}
-	return wait
+	due, full, held := n.paced(view, edits)
+	if full {
+		return n.apply(ctx, view, due, n.cfg.now())
+	}
+	if len(due) > 0 {
+		if err := n.apply(ctx, view, due, written); err != nil {
+			return err
+		}
+	}
+	return held
 }
 
 // read reads the objects that write needs. It returns nil if the pool was never steered.
 func (n *nodePoolSteerer) read(ctx context.Context, s *policy.Snapshot, pool *policy.Pool,
 	seen *clusterView) (*poolView, error) {
-	w := &poolView{s: s, pool: pool, object: &v1alpha1.CapacityPool{}}
-	if err := n.api.client.Get(ctx, client.ObjectKey{Name: pool.Name}, w.object); err != nil {
+	view := &poolView{s: s, pool: pool, object: &v1alpha1.CapacityPool{}}
+	if err := n.api.client.Get(ctx, client.ObjectKey{Name: pool.Name}, view.object); err != nil {
 		return nil, fmt.Errorf("reading CapacityPool %s: %w", pool.Name, err)
 	}
 	var err error
@@ -127,21 +129,21 @@ func (n *nodePoolSteerer) read(ctx context.Context, s *policy.Snapshot, pool *po
 		}
 	}
 	n.states.readable(pool.Name)
-	w.live, w.claims = seen.nodePools, seen.of(pool.Name)
-	n.states.recall(w)
-	if w.t.Since == 0 {
+	view.live, view.claims = seen.nodePools, seen.of(pool.Name)
+	n.states.recall(view)
+	if view.steering.Since == 0 {
 		return nil, nil
 	}
-	if w.class, err = n.classes.of(ctx, w.object, 0); err != nil {
+	if view.class, err = n.classes.of(ctx, view.object, 0); err != nil {
 		return nil, heldIfMissing(err)
 	}
-	w.invalid = valid(ctx, w.object, w.class)
-	h := holdingsOf(s, pool, &w.t)
-	spot, onDemand := n.cfg.divide(pool, &w.t, &h, n.refusedLately(pool))
-	spot.closed = closedAt(w.object, n.cfg.now())
+	view.invalid = valid(ctx, view.object, view.class)
+	holdings := holdingsOf(s, pool, &view.steering)
+	spot, onDemand := n.cfg.divide(pool, &view.steering, &holdings, n.refusedLately(pool))
+	spot.closed = closedAt(view.object, n.cfg.now())
 	onDemand.closed = spot.closed
-	w.halves = [...]half{spot, onDemand}
-	return w, nil
+	view.targets = [...]target{spot, onDemand}
+	return view, nil
 }
 
 // refusedLately reports whether a launch of pool was refused less than WriteEvery ago.
@@ -149,6 +151,7 @@ func (n *nodePoolSteerer) refusedLately(pool *policy.Pool) bool {
 	return pool.Refused != 0 && n.cfg.now().Sub(pool.Refused) < n.cfg.WriteEvery
 }
 
+// find returns the object with a name, or nil.
 func find(all []unstructured.Unstructured, name string) *unstructured.Unstructured {
 	if i := slices.IndexFunc(all, func(u unstructured.Unstructured) bool { return u.GetName() == name }); i >= 0 {
 		return &all[i]
@@ -156,76 +159,95 @@ func find(all []unstructured.Unstructured, name string) *unstructured.Unstructur
 	return nil
 }
 
-// change returns the change of the NodePool of a capacity type, or nil if nothing changes.
-func (n *nodePoolSteerer) change(w *poolView, c policy.CapacityType, h *half) (*edit, error) {
-	if live := w.adopted(c); live != nil {
-		u := adopted(live.GetName(), *h)
-		if upToDate(u, live) {
-			return nil, nil
+// change returns the change of the NodePool of a capacity type, or nil if nothing changes, and the
+// conditions to report.
+func (n *nodePoolSteerer) change(view *poolView, c policy.CapacityType, to target) (*edit, []metav1.Condition, error) {
+	adopted, err := view.adoptedFor(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if adopted != nil {
+		manifest := adoptedManifest(adopted.GetName(), to)
+		if upToDate(manifest, adopted) {
+			return nil, nil, nil
 		}
-		return &edit{full: u, live: live, plain: *h}, nil
+		return &edit{full: manifest, live: adopted, plain: to}, nil, nil
 	}
-	name := NodePoolName(w.pool.Name, c)
-	live := find(w.live, name)
-	if live != nil && live.GetLabels()[PoolLabel] != w.pool.Name {
-		return nil,
-			backend.Hold("NameTaken",
-				"NodePool %s exists and is not managed by Spotter; annotate it with %s=%s to have its weight and limits written",
-				name, AdoptAnnotation, w.pool.Name)
+	name := NodePoolName(view.pool.Name, c)
+	live := find(view.live, name)
+	if live != nil && live.GetLabels()[PoolLabel] != view.pool.Name {
+		return nil, nil, backend.Hold("NameTaken",
+			"NodePool %s exists and is not managed by Spotter; annotate it with %s=%s to have its weight and limits written",
+			name, AdoptAnnotation, view.pool.Name)
 	}
-	wanted, there := w.wanted(c), liveOffers(name, w.claims)
-	reqs := Requirements(c.String(), wanted, there)
+	wanted, occupied := view.wanted(c), liveOffers(name, view.claims)
 	if len(wanted) == 0 {
-		h.limits = nothing()
+		to.limits = nothing()
 	}
-	fixed, plain := template(w.object, w.class), *h
-	if live == nil {
-		if len(reqs) == 0 {
-			return nil, nil // nothing to buy, and no NodePool
-		}
-		if w.invalid != nil {
-			return nil, w.invalid
-		}
-		return &edit{full: manifest(name, w.object, *h, fixed, reqs), plain: plain}, nil
+	requirements := Requirements(c.String(), wanted, occupied)
+	if live != nil {
+		return n.update(view, c, live, to, requirements, occupied)
 	}
+	if len(requirements) == 0 {
+		return nil, nil, nil // nothing to buy, and no NodePool
+	}
+	if view.invalid != nil {
+		return nil, nil, view.invalid
+	}
+	created := manifest(name, view.object, to, template(view.object, view.class), requirements)
+	return &edit{full: created, plain: to}, nil, nil
+}
+
+// update is change for an existing NodePool of Spotter. occupied are the markets of its nodes.
+func (n *nodePoolSteerer) update(view *poolView, c policy.CapacityType, live *unstructured.Unstructured, plain target,
+	requirements []karpv1.NodeSelectorRequirementWithMinValues, occupied []Offer) (*edit, []metav1.Condition, error) {
 	was, err := typed(live)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if len(reqs) == 0 {
-		reqs = was.Spec.Template.Spec.Requirements
+	if len(requirements) == 0 {
+		requirements = was.Spec.Template.Spec.Requirements
 	}
-	reqs, since, done := n.narrow(w, c, h, live, was, reqs)
-	u := manifest(name, w.object, *h, n.hold(w, was, fixed), reqs)
+	requirements, since, done := n.narrow(view, c, was, requirements)
+	to := plain
 	if since != 0 {
-		u.SetAnnotations(map[string]string{NarrowingAnnotation: since.Std().Format(time.RFC3339)})
+		to.limits = nothing()
 	}
-	n.setWidened(w, c, reqs)
-	if upToDate(u, live) {
-		return nil, nil
+	fixed, conditions := view.hold(was, template(view.object, view.class))
+	updated := manifest(was.Name, view.object, to, fixed, requirements)
+	if since != 0 {
+		updated.SetAnnotations(map[string]string{NarrowingAnnotation: since.Std().Format(time.RFC3339)})
 	}
-	return &edit{full: u, live: live, plain: plain, urgent: done || outside(was, there) || closing(u, live)}, nil
+	conditions = append(conditions, view.widened(c, requirements)...)
+	if upToDate(updated, live) {
+		return nil, conditions, nil
+	}
+	urgent := done || outside(was, occupied) || closing(updated, live)
+	return &edit{full: updated, live: live, plain: plain, urgent: urgent}, conditions, nil
 }
 
-// adopted returns the adopted NodePool that is used for the capacity type, or nil.
-func (w *poolView) adopted(c policy.CapacityType) *unstructured.Unstructured {
-	for i := range w.live {
-		u := &w.live[i]
-		if u.GetAnnotations()[AdoptAnnotation] != w.pool.Name || u.GetLabels()[PoolLabel] == w.pool.Name {
+// adoptedFor returns the adopted NodePool that is used for the capacity type, or nil. It returns an
+// error if an adopted NodePool cannot be decoded: it may buy for the capacity type.
+func (view *poolView) adoptedFor(c policy.CapacityType) (*unstructured.Unstructured, error) {
+	for i := range view.live {
+		u := &view.live[i]
+		if u.GetAnnotations()[AdoptAnnotation] != view.pool.Name || u.GetLabels()[PoolLabel] == view.pool.Name {
 			continue
 		}
-		n, err := typed(u)
+		nodePool, err := typed(u)
 		if err != nil {
-			continue
+			return nil, err
 		}
-		r := scheduling.NewNodeSelectorRequirementsWithMinValues(n.Spec.Template.Spec.Requirements...).Get(karpv1.CapacityTypeLabelKey)
+		r := scheduling.NewNodeSelectorRequirementsWithMinValues(nodePool.Spec.Template.Spec.Requirements...).
+			Get(karpv1.CapacityTypeLabelKey)
 		if r.Has(c.String()) && (c == policy.Spot || !r.Has(karpv1.CapacityTypeSpot)) {
-			return u
+			return u, nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
+// typed decodes a NodePool.
 func typed(u *unstructured.Unstructured) (*karpv1.NodePool, error) {
 	n := &karpv1.NodePool{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, n); err != nil {
@@ -237,55 +259,60 @@ func typed(u *unstructured.Unstructured) (*karpv1.NodePool, error) {
 // apply writes the edits. It then reads the claims again: the NodePools are widened if Karpenter
 // has meanwhile created a claim outside of them. written is when more than weights and limits was
 // last changed, including this write.
-func (n *nodePoolSteerer) apply(ctx context.Context, w *poolView, edits []edit, written policy.Time) error {
-	// Also for a write that fails, so that it is not retried at once.
-	before, limited := n.states.setWrites(w.pool.Name, written, n.cfg.now())
+func (n *nodePoolSteerer) apply(ctx context.Context, view *poolView, edits []edit, written policy.Time) error {
+	// Set before the write, so that a failed write is not retried at once either.
+	wasWritten, wasLimited := n.states.setWrites(view.pool.Name, written, n.cfg.now())
 	for _, x := range edits {
-		if err := n.put(ctx, w, x.full, written); err != nil {
+		if err := n.put(ctx, view, x.full, written); err != nil {
 			if ctx.Err() != nil { // cancelled; the next step repeats the write
-				n.states.setWrites(w.pool.Name, before, limited)
+				n.states.setWrites(view.pool.Name, wasWritten, wasLimited)
 			}
 			return err
 		}
-		n.log.Info("NodePool written", "pool", w.pool.Name, "nodePool", x.full.GetName(), "share", w.t.Share)
+		n.log.Info("NodePool written", "pool", view.pool.Name, "nodePool", x.full.GetName(), "share", view.steering.Share)
 	}
-	n.states.block(w.pool.Name, 0, nil)
-	n.states.setCondition(w.pool.Name, ConditionFieldConflict, false, "None",
-		"no other field manager owns a field that Spotter writes")
-	n.inForce(w.pool.Name, &w.t)
-	return n.widen(ctx, w)
+	n.states.block(view.pool.Name, 0, nil)
+	n.states.setConditions(view.pool.Name, condition(ConditionFieldConflict, false, "None",
+		"no other field manager owns a field that Spotter writes"))
+	n.inForce(view.pool.Name, &view.steering)
+	return n.widen(ctx, view)
 }
 
 // put applies u. A NodePool of Spotter is annotated with the steer and the time of the write.
-func (n *nodePoolSteerer) put(ctx context.Context, w *poolView, u *unstructured.Unstructured,
+func (n *nodePoolSteerer) put(ctx context.Context, view *poolView, u *unstructured.Unstructured,
 	written policy.Time) error {
 	if u.GetLabels()[PoolLabel] != "" {
-		a := map[string]string{SteerAnnotation: w.t.text(), WrittenAnnotation: written.Std().Format(time.RFC3339)}
+		a := map[string]string{SteerAnnotation: view.steering.text(), WrittenAnnotation: written.Std().Format(time.RFC3339)}
 		maps.Copy(a, u.GetAnnotations())
 		u.SetAnnotations(a)
 	}
-	if err := n.writes.applyNodePool(ctx, w.pool.Name, u); err != nil {
-		return n.conflict(w, u.GetName(), err)
+	if err := n.writes.applyNodePool(ctx, view.pool.Name, u); err != nil {
+		return n.writeError(view, u.GetName(), err)
 	}
 	return nil
 }
 
 // widen writes the NodePools again if a node has meanwhile been launched outside of them.
-func (n *nodePoolSteerer) widen(ctx context.Context, w *poolView) error {
-	claims, err := n.api.claimsNow(ctx, claimsOf(w.pool.Name))
+func (n *nodePoolSteerer) widen(ctx context.Context, view *poolView) error {
+	claims, err := n.api.claimsNow(ctx, claimsOf(view.pool.Name))
 	if err != nil {
 		return nil //nolint:nilerr // the next Tend looks again
 	}
-	if slices.EqualFunc(claims, w.claims, func(x, y karpv1.NodeClaim) bool { return x.UID == y.UID }) {
+	// Another order costs only a second read.
+	if slices.EqualFunc(claims, view.claims, func(x, y karpv1.NodeClaim) bool { return x.UID == y.UID }) {
 		return nil
 	}
-	next, err := n.read(ctx, w.s, w.pool, nil)
+	next, err := n.read(ctx, view.s, view.pool, nil)
 	if err != nil || next == nil {
 		return err
 	}
 	for i, c := range capacities {
-		x, err := n.change(next, c, &next.halves[i])
-		if err != nil || x == nil || !x.urgent {
+		x, conditions, err := n.change(next, c, next.targets[i])
+		if err != nil {
+			continue // the next write reports it
+		}
+		n.states.setConditions(view.pool.Name, conditions...)
+		if x == nil || !x.urgent {
 			continue
 		}
 		if err := n.put(ctx, next, x.full, n.cfg.now()); err != nil {
@@ -297,34 +324,34 @@ func (n *nodePoolSteerer) widen(ctx context.Context, w *poolView) error {
 
 // inForce reports to the sink that the NodePools follow t.
 func (n *nodePoolSteerer) inForce(pool string, t *steering) {
-	n.sink.SetSteer(pool, policy.SteerState{Set: true, Share: t.Share, Since: t.Since})
+	n.sink.SetSteer(pool, t.state())
 }
 
-// conflict converts the error of a write. It returns a Held if another manager owns a field, or if
+// writeError converts the error of a write. It returns a Held if another manager owns a field, or if
 // the API server rejects the NodePool. Such a write is not retried before the next write is due.
-func (n *nodePoolSteerer) conflict(w *poolView, nodePool string, err error) error {
+func (n *nodePoolSteerer) writeError(view *poolView, nodePool string, err error) error {
 	var status apierrors.APIStatus
 	if apierrors.IsInvalid(err) {
 		held := &backend.Held{Reason: "NodePoolRefused",
 			Message: fmt.Sprintf("the API server refuses NodePool %s, which the pool requires: %v", nodePool, err)}
-		n.states.block(w.pool.Name, w.object.Generation, held)
+		n.states.block(view.pool.Name, view.object.Generation, held)
 		return held
 	}
-	var held []string
+	var owners []string
 	if apierrors.IsConflict(err) && errors.As(err, &status) {
 		for _, c := range ptr.Deref(status.Status().Details, metav1.StatusDetails{}).Causes {
 			if c.Type == metav1.CauseTypeFieldManagerConflict {
-				held = append(held, fmt.Sprintf("%s: %s", c.Field, c.Message))
+				owners = append(owners, fmt.Sprintf("%s: %s", c.Field, c.Message))
 			}
 		}
 	}
-	if len(held) == 0 {
+	if len(owners) == 0 {
 		return fmt.Errorf("writing NodePool %s: %w", nodePool, err)
 	}
-	slices.Sort(held)
+	slices.Sort(owners)
 	message := fmt.Sprintf("another field manager owns fields of NodePool %s, which is left unchanged: %s", nodePool,
-		strings.Join(held, "; "))
-	n.states.setCondition(w.pool.Name, ConditionFieldConflict, true, "OtherManager", message)
-	n.states.setConflict(w.pool.Name, n.cfg.now())
+		strings.Join(owners, "; "))
+	n.states.setConditions(view.pool.Name, condition(ConditionFieldConflict, true, "OtherManager", message))
+	n.states.setConflict(view.pool.Name, n.cfg.now())
 	return backend.Hold("FieldConflict", "%s", message)
 }

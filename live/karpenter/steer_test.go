@@ -88,7 +88,7 @@ func TestRule01OwnNodePools(t *testing.T) {
 			t.Errorf("%s has the disruption %+v", name, d)
 		}
 	}
-	if got := b.heard.Steers["web"]; got != (policy.SteerState{Set: true, Share: 0.5, Since: b.now()}) {
+	if got := b.heard.Steers["web"]; got != (policy.SteerState{Set: true, Share: 0.5, Fallback: true, Since: b.now()}) {
 		t.Errorf("reported to the sink %+v", got)
 	}
 }
@@ -128,6 +128,19 @@ func TestRule01Adopted(t *testing.T) {
 	}
 	if b.nodePool("web-od") == nil {
 		t.Error("no NodePool for on-demand was made")
+	}
+}
+
+// TestRule01AdoptedUndecodable: an adopted NodePool that cannot be decoded is an error, since a second
+// NodePool would buy for the same pods.
+func TestRule01AdoptedUndecodable(t *testing.T) {
+	theirs := unstructured.Unstructured{Object: object{"spec": object{"weight": "heavy"}}}
+	theirs.SetName("batch")
+	theirs.SetAnnotations(map[string]string{AdoptAnnotation: "web"})
+	view := &poolView{s: &policy.Snapshot{}, pool: &policy.Pool{Name: "web"}, live: []unstructured.Unstructured{theirs}}
+	x, _, err := (&nodePoolSteerer{}).change(view, policy.Spot, target{})
+	if x != nil || err == nil || !strings.Contains(err.Error(), "NodePool batch") {
+		t.Errorf("edit %+v, %v", x, err)
 	}
 }
 
@@ -177,7 +190,7 @@ func TestRule01FieldConflict(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
 	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
-	theirs := manifest("web-spot", capacityPool(), half{weight: 77}, fixedTemplate(b.nodePool("web-spot")),
+	theirs := manifest("web-spot", capacityPool(), target{weight: 77}, fixedTemplate(b.nodePool("web-spot")),
 		Requirements("spot", []Offer{{"theirs", "z"}}, nil))
 	err := b.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("argocd"), client.ForceOwnership)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
 
 // A steering is a policy.Steer that refers to markets by name, so that it remains valid after its
@@ -40,6 +41,11 @@ func steeringOf(s *policy.Snapshot, x *policy.Steer) steering {
 	}
 	slices.Sort(t.Markets)
 	return t
+}
+
+// state returns t as the last steer of its pool.
+func (t *steering) state() policy.SteerState {
+	return policy.SteerState{Set: true, Share: t.Share, Exact: t.Exact, Fallback: t.Fallback, Since: t.Since}
 }
 
 // same reports whether t and u are equal, apart from Since.
@@ -79,7 +85,7 @@ func (t *steering) offers(s *policy.Snapshot, pool *policy.Pool, capacity policy
 
 func offerOf(s *policy.Snapshot, id policy.MarketID) Offer {
 	m := &s.Markets[id]
-	return Offer{Type: s.Types[m.Type].Name, Zone: s.Zones[m.Zone]}
+	return Offer{Type: s.Types[m.Type].Name, Zone: kube.ZoneLabel(m.Provider, m.Region, s.Zones[m.Zone])}
 }
 
 // names reports whether t includes the market.

@@ -109,7 +109,7 @@ func handler[T any](see func(was, is *T), drop func(*T)) toolscache.ResourceEven
 func (i *informer) nodePoolSeen(was, n *karpv1.NodePool) {
 	pool := ownerOf(n)
 	if t, ok := readSteering(n.Annotations[SteerAnnotation]); ok && n.Labels[PoolLabel] != "" {
-		i.sink.SetSteer(pool, policy.SteerState{Set: true, Share: t.Share, Since: t.Since})
+		i.sink.SetSteer(pool, t.state())
 	}
 	if was != nil && ownerOf(was) == pool {
 		return
@@ -127,6 +127,9 @@ func (i *informer) nodePoolSeen(was, n *karpv1.NodePool) {
 func (i *informer) claimSeen(was, c *karpv1.NodeClaim) {
 	m := i.claims.machine(c)
 	i.sink.SetMachine(BackendName, m)
+	if !launched(c) {
+		i.attemptRefused(was, c)
+	}
 	known := was != nil && was.UID == c.UID && launched(was)
 	if at := launchedAt(c); launched(c) && !known && at != 0 && at >= i.cfg.Since && m.Market != "" {
 		i.sink.Meet(backend.Event{Kind: backend.MetLaunch, Pool: m.Pool, Market: m.Market, At: at})

@@ -127,6 +127,7 @@ func (s *recordWriter) write(it *item) (err error) {
 			return err
 		}
 		s.w = nil
+		s.stopComplete()
 	}
 	if s.w == nil {
 		if err := s.open(); err != nil {
@@ -179,7 +180,16 @@ func (s *recordWriter) finish() {
 		s.r.fail(err)
 		return
 	}
+	s.stopComplete()
 	s.r.uploader.notify()
+}
+
+// stopComplete stops the timer of a segment that has ended, so that the next one is given its own.
+func (s *recordWriter) stopComplete() {
+	if s.complete != nil {
+		s.complete.Stop()
+		s.complete = nil
+	}
 }
 
 // drop abandons the segment that is being written. The next step starts another one.
@@ -193,10 +203,7 @@ func (s *recordWriter) drop() {
 	if n > 0 || err != nil {
 		s.r.cfg.Log.Error("an unfinished segment is abandoned", "steps", n, "error", err)
 	}
-	if s.complete != nil {
-		s.complete.Stop()
-		s.complete = nil
-	}
+	s.stopComplete()
 }
 
 // prune removes segments that exceed the limits on age and total size. It does so once per

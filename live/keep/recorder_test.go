@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/test/nightly"
@@ -127,6 +129,25 @@ func TestSegmentsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the step is complete", func() bool { return len(decisions(t, dir)) == 1 })
+}
+
+// A flush stops the timer of the segment that it completes. With it running, the next segment would
+// be completed too early.
+func TestFlushStopsTheTimer(t *testing.T) {
+	c := testConfig(t, t.TempDir())
+	fake := clocktesting.NewFakeClock(time.Now())
+	c.Clock = fake
+	r := start(t, c)
+	if err := give(t, r, 0); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the segment has a timer", fake.HasWaiters)
+	if err := r.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if fake.HasWaiters() {
+		t.Error("a timer is left after a flush")
+	}
 }
 
 // While the folder cannot be written the controller keeps running: the fault is reported to it

@@ -257,6 +257,11 @@ func old(t *testing.T, before, s *policy.Snapshot, offered bool) {
 			t.Errorf("%s: offered %v at %v, was %v", m.Name, m.Offered, m.Price, was.Price)
 		}
 	}
+	for i, x := range s.Sources {
+		if x.Prices != (i == 0) {
+			t.Errorf("%s provides prices: %v", x.Name, x.Prices)
+		}
+	}
 	if s.Sources[0].At != before.Sources[0].At {
 		t.Errorf("prices count as of %v, want %v", s.Sources[0].At, before.Sources[0].At)
 	}

@@ -24,6 +24,9 @@ const (
 	// awsOverlap is how far back before the last read prices are requested again, because AWS
 	// publishes some prices late.
 	awsOverlap = time.Hour
+
+	// awsPrices is the name of the feed of Spot prices.
+	awsPrices = "aws-spot-prices"
 )
 
 // NewAWS returns the feeds from the EC2 API, the price list and the Spot Instance Advisor. They are
@@ -32,7 +35,7 @@ const (
 // times a day; each read takes one request per thousand markets.
 func NewAWS(r *aws.Reader, interval time.Duration) []Feed {
 	return []Feed{
-		awsFeed{"aws-spot-prices", interval, awsReader{r}.readPrices},
+		awsFeed{awsPrices, interval, awsReader{r}.readPrices},
 		awsFeed{"aws-offerings", awsLists, awsReader{r}.readOfferings},
 		awsFeed{"aws-on-demand-prices", awsLists, awsReader{r}.readOnDemand},
 		awsFeed{"aws-interruption-bands", awsLists, awsReader{r}.readBands},
@@ -52,6 +55,9 @@ func (f awsFeed) Name() string { return f.name }
 
 // Every implements [Feed].
 func (f awsFeed) Every() time.Duration { return f.every }
+
+// Prices implements [Feed].
+func (f awsFeed) Prices() bool { return f.name == awsPrices }
 
 // Read implements [Feed].
 func (f awsFeed) Read(ctx context.Context, ask Ask) (*Update, error) { return f.read(ctx, ask) }

@@ -185,9 +185,34 @@ func (b *Book) Meet(e backend.Event) {
 	if e.At == 0 || e.At > now {
 		e.At = now
 	}
-	if e.Market == "" {
+	if e.Market != "" {
+		b.meet(e)
 		return
 	}
+	for key := range b.known.offers { // in any order: the markets are independent
+		if b.covers(&e.Scope, key) {
+			e.Market = key.market(e.Scope.Capacity)
+			b.meet(e)
+		}
+	}
+}
+
+// covers reports whether a scope selects the markets of an offer.
+func (b *Book) covers(s *backend.Scope, key offerKey) bool {
+	match := func(want, is string) bool { return want == "" || want == is }
+	if s.Provider == "" || s.Provider != key.provider || !match(s.Region, key.region) || !match(s.Zone, key.zone) ||
+		!match(s.Type, key.kind) {
+		return false
+	}
+	if s.Family == "" {
+		return true
+	}
+	t := b.known.typeOf(key.provider, key.kind)
+	return t != nil && t.Family == s.Family
+}
+
+// meet counts an event in its market.
+func (b *Book) meet(e backend.Event) {
 	m := b.met[e.Market]
 	if m == nil {
 		m = &meeting{}

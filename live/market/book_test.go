@@ -31,6 +31,7 @@ type script struct {
 
 func (s *script) Name() string         { return s.name }
 func (s *script) Every() time.Duration { return s.every }
+func (s *script) Prices() bool         { return s.name == "prices" }
 func (s *script) Read(ctx context.Context, a Ask) (*Update, error) {
 	return s.read(a)
 }
@@ -160,7 +161,7 @@ func TestAPriceAndItsAge(t *testing.T) {
 		if m := marketOf(t, s, m5d); !m.Offered {
 			t.Errorf("on demand is no longer offered")
 		}
-		if s.Sources[0] != (policy.Source{Name: "prices", At: policy.TimeOf(noon)}) {
+		if s.Sources[0] != (policy.Source{Name: "prices", Prices: true, At: policy.TimeOf(noon)}) {
 			t.Errorf("source %+v", s.Sources[0])
 		}
 	}

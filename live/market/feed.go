@@ -21,6 +21,9 @@ type Feed interface {
 	// Every returns the time from the end of one read to the start of the next.
 	Every() time.Duration
 
+	// Prices reports whether the feed provides Spot prices.
+	Prices() bool
+
 	// Read returns the known data, which may repeat data of earlier reads. If it returns both an
 	// update and an error, the update is incomplete but still used. Read never substitutes a value
 	// that it did not receive.

@@ -61,6 +61,9 @@ func (f *folder) Name() string { return "trace" }
 // Every implements [Feed].
 func (f *folder) Every() time.Duration { return f.config.Every }
 
+// Prices implements [Feed].
+func (f *folder) Prices() bool { return true }
+
 // Read reads the last hours of the trace if a file has changed. The prices of a region are known up
 // to the end of its recording.
 func (f *folder) Read(_ context.Context, ask Ask) (*Update, error) {

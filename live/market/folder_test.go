@@ -64,7 +64,7 @@ func TestFolderIsReadWhenItGrows(t *testing.T) {
 	if m := look(); m.Offered || m.Price != policy.Dollars(0.04) {
 		t.Errorf("two hours after the end of the recording: %+v", m)
 	}
-	if got, want := d.fill(t).Sources[0], (policy.Source{Name: "trace", At: policy.TimeOf(noon.Add(-time.Hour))}); got != want {
+	if got, want := d.fill(t).Sources[0], (policy.Source{Name: "trace", Prices: true, At: policy.TimeOf(noon.Add(-time.Hour))}); got != want {
 		t.Errorf("source %+v, want %+v", got, want)
 	}
 	record(t, dir, noon.Add(-2*time.Hour), 0.03, 0.04, 0.05, 0.06)

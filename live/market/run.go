@@ -245,7 +245,7 @@ func (r *feedReader) sources() []policy.Source {
 	defer r.mu.Unlock()
 	all := make([]policy.Source, 0, len(r.config.Feeds))
 	for i, f := range r.config.Feeds {
-		all = append(all, policy.Source{Name: f.Name(), At: r.states[i].asOf})
+		all = append(all, policy.Source{Name: f.Name(), Prices: f.Prices(), At: r.states[i].asOf})
 	}
 	return all
 }

@@ -98,7 +98,7 @@ func (t *stateTable) absorbPool(p *v1alpha1.CapacityPool, r *reading) (reports [
 	if last := steerOf(p); last.Since != "" && instant(last.Since) > instant(x.steer.Since) {
 		x.steer = last
 		reports = append(reports, func(s backend.Sink) {
-			s.SetSteer(p.Name, policy.SteerState{Set: true, Share: last.Share, Since: instant(last.Since)})
+			s.SetSteer(p.Name, last.state())
 		})
 	}
 	return reports

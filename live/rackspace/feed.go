@@ -76,6 +76,9 @@ func (f *Feed) Name() string { return "rackspace-prices" }
 // Every returns the time from the end of one read to the start of the next.
 func (f *Feed) Every() time.Duration { return f.cfg.Prices }
 
+// Prices reports that the feed provides Spot prices.
+func (f *Feed) Prices() bool { return true }
+
 // learn adds server classes and regions of cloudspaces.
 func (f *Feed) learn(classes []serverClass, regions []string) {
 	f.change(func(x *learned) {

@@ -55,6 +55,9 @@ func TestFaultOtherRegion(t *testing.T) {
 func TestFeedPrices(t *testing.T) {
 	w := newFixture(t)
 	w.mustRun(time.Minute)
+	if !w.b.Feed().Prices() {
+		t.Error("the feed is not among the sources of prices")
+	}
 	u := w.read()
 	for _, p := range u.Spot {
 		if p.Type == "gp.vs1.large-iad" && (p.Price != 30_000 || p.Reserve != 2_000 || p.Bids != [3]policy.Money{30_000, 60_000, 120_000}) {

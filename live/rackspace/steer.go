@@ -19,10 +19,12 @@ const steerAnnotation = "spotter.dev/steer"
 // A steer is the last steer of a pool. No provisioner acts on it, so share, markets and bid are
 // only informative; the limits apply to every launch.
 type steer struct {
-	Share   float64  `json:"share"`
-	Since   string   `json:"since"`
-	Markets []string `json:"markets,omitempty"`
-	Bid     string   `json:"bidPerHour,omitempty"`
+	Share    float64  `json:"share"`
+	Exact    bool     `json:"exact,omitempty"`
+	Fallback bool     `json:"fallback,omitempty"`
+	Since    string   `json:"since"`
+	Markets  []string `json:"markets,omitempty"`
+	Bid      string   `json:"bidPerHour,omitempty"`
 
 	// Limits are in thousandths of a vCPU, bytes and devices; 0 means that the limit of the pool
 	// applies.
@@ -42,7 +44,8 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	if err := b.client.Get(ctx, client.ObjectKey{Name: name}, &p); err != nil {
 		return held(fmt.Errorf("reading the CapacityPool: %w", err))
 	}
-	next := steer{Share: x.Share, Since: s.Now.String(), CPU: x.Limits.CPU, Memory: x.Limits.Memory, GPU: x.Limits.GPU}
+	next := steer{Share: x.Share, Exact: x.Exact, Fallback: x.Fallback, Since: s.Now.String(),
+		CPU: x.Limits.CPU, Memory: x.Limits.Memory, GPU: x.Limits.GPU}
 	for _, m := range x.Markets[:min(len(x.Markets), marketsMax)] {
 		next.Markets = append(next.Markets, s.Markets[m].Name)
 	}
@@ -76,7 +79,12 @@ func (b *Backend) steered(pool string, x steer) {
 	b.state.mu.Lock()
 	b.state.pool(pool).steer = x
 	b.state.mu.Unlock()
-	b.sink.SetSteer(pool, policy.SteerState{Set: true, Share: x.Share, Since: instant(x.Since)})
+	b.sink.SetSteer(pool, x.state())
+}
+
+// state returns x as the last steer of its pool.
+func (x *steer) state() policy.SteerState {
+	return policy.SteerState{Set: true, Share: x.Share, Exact: x.Exact, Fallback: x.Fallback, Since: instant(x.Since)}
 }
 
 // steerOf returns the last steer of a pool, or the zero value if the annotation is missing or

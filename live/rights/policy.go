@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -32,20 +33,21 @@ func (p Policy) JSON() []byte {
 }
 
 // PolicyOf returns the policy that allows only what a controller needs, with one statement for all
-// actions with the same limits.
+// actions with the same limit. No setting names the key of the queue, whose statement the user adds.
 func PolicyOf(s Setup) Policy {
 	p := Policy{Version: "2012-10-17"}
-	at := map[string]int{}
-	for _, x := range AWS() {
-		if !s.needs(x.Part, x.Active) || x.On == theKey && (x.Part != Bucket || s.Key == "") {
+	statementOf := map[Limit]int{}
+	for _, permission := range AWS() {
+		ofKey := permission.On == limitKey
+		if !s.needs(permission.Part, permission.Active) || ofKey && (permission.Part != Bucket || s.Key == "") {
 			continue
 		}
-		i, known := at[x.On]
+		i, known := statementOf[permission.On]
 		if !known {
-			i, at[x.On] = len(p.Statement), len(p.Statement)
-			p.Statement = append(p.Statement, s.statement(x.On))
+			i, statementOf[permission.On] = len(p.Statement), len(p.Statement)
+			p.Statement = append(p.Statement, s.statement(permission.On))
 		}
-		p.Statement[i].Action = append(p.Statement[i].Action, x.Action)
+		p.Statement[i].Action = append(p.Statement[i].Action, permission.Action)
 	}
 	for i := range p.Statement {
 		slices.Sort(p.Statement[i].Action)
@@ -53,58 +55,103 @@ func PolicyOf(s Setup) Policy {
 	return p
 }
 
-// statement returns a statement without actions that has the limits on, one of the constants such
-// as theQueue.
-func (s Setup) statement(on string) Statement {
-	equal := map[string][]string{}
-	condition := map[string]map[string][]string{"StringEquals": equal}
-	var resources []string
-	inRegions := func(service, rest string) {
-		for _, r := range s.Regions {
-			resources = append(resources, fmt.Sprintf("arn:%s:%s:%s:*:%s", partition(r), service, r, rest))
+// statement returns a statement without actions that has the limit.
+func (s Setup) statement(limit Limit) Statement {
+	x := Statement{Effect: "Allow"}
+	switch limit {
+	case limitRegions:
+		x.Resource = []string{"*"}
+		x.require("StringEquals", "aws:RequestedRegion", s.Regions...)
+	case limitPricing: // the only endpoint that the controller calls
+		x.Resource = []string{"*"}
+		x.require("StringEquals", "aws:RequestedRegion", "us-east-1")
+	case limitGroups, limitGroupTags:
+		x.Resource = arnsOf(s.Regions, "autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")
+		x.requireOwnAccount()
+		x.require("StringEquals", "aws:ResourceTag/kubernetes.io/cluster/"+s.Cluster, "owned", "shared")
+	case limitManaged, limitManagedTags:
+		x.Resource = arnsOf(s.Regions, "eks", "nodegroup/"+s.Cluster+"/*/*")
+		x.requireOwnAccount()
+	case limitQueue:
+		x.Resource = []string{s.queueARN()}
+	case limitBucket, limitObjects:
+		arn, prefix := s.bucketARN()
+		x.Resource = []string{arn + "/" + prefix + "*"}
+		if limit == limitBucket {
+			x.Resource = []string{arn}
+			x.require("StringLike", "s3:prefix", prefix+"*")
 		}
-		equal["aws:ResourceAccount"] = []string{"${aws:PrincipalAccount}"}
+	case limitKey:
+		s.limitToKey(&x)
 	}
-	if on == theTags || on == managedTags {
-		condition["ForAllValues:StringLike"] = map[string][]string{"aws:TagKeys": {"spotter.dev/*"}}
+	if limit == limitGroupTags || limit == limitManagedTags {
+		x.require("ForAllValues:StringLike", "aws:TagKeys", "spotter.dev/*")
 	}
-	switch on {
-	case anything:
-		resources, equal["aws:RequestedRegion"] = []string{"*"}, s.Regions
-	case pricing: // the service has no other region
-		resources, equal["aws:RequestedRegion"] = []string{"*"}, []string{"us-east-1"}
-	case theGroups, theTags:
-		inRegions("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")
-		equal["aws:ResourceTag/kubernetes.io/cluster/"+s.Cluster] = []string{"owned", "shared"}
-	case theManaged, managedTags:
-		inRegions("eks", "nodegroup/"+s.Cluster+"/*/*")
-	case theQueue:
-		resources = []string{s.queueARN()}
-	case theBucket, theObjects:
-		bucket, prefix, _ := strings.Cut(strings.TrimPrefix(s.Bucket, "s3://"), "/")
-		arn := "arn:" + partition(slices.Concat(s.Regions, []string{""})[0]) + ":s3:::" + bucket
-		if prefix = strings.Trim(prefix, "/"); prefix != "" {
-			prefix += "/"
-		}
-		resources = []string{arn + "/" + prefix + "*"}
-		if on == theBucket {
-			resources, condition["StringLike"] = []string{arn}, map[string][]string{"s3:prefix": {prefix + "*"}}
-		}
-	case theKey:
-		resources = []string{s.Key}
-		if !strings.HasPrefix(s.Key, "arn:") {
-			resources = nil
-			inRegions("kms", "key/"+s.Key)
-		}
+	return x
+}
+
+// require adds a condition.
+func (x *Statement) require(operator, key string, values ...string) {
+	if x.Condition == nil {
+		x.Condition = map[string]map[string][]string{}
 	}
-	if len(equal) == 0 {
-		delete(condition, "StringEquals")
+	if x.Condition[operator] == nil {
+		x.Condition[operator] = map[string][]string{}
 	}
-	return Statement{Effect: "Allow", Resource: resources, Condition: condition}
+	x.Condition[operator][key] = slices.Clone(values)
+}
+
+// requireOwnAccount limits the statement to resources of the account of the role.
+func (x *Statement) requireOwnAccount() {
+	x.require("StringEquals", "aws:ResourceAccount", "${aws:PrincipalAccount}")
+}
+
+// arnsOf returns the ARNs of a resource of any account, one for each region.
+func arnsOf(regions []string, service, resource string) (all []string) {
+	for _, r := range regions {
+		all = append(all, fmt.Sprintf("arn:%s:%s:%s:*:%s", partition(r), service, r, resource))
+	}
+	return all
+}
+
+// bucketARN returns the ARN of the bucket, and the prefix of its objects, which is empty or ends
+// with a slash.
+func (s Setup) bucketARN() (arn, prefix string) {
+	bucket, prefix, _ := strings.Cut(strings.TrimPrefix(s.Bucket, "s3://"), "/")
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		prefix += "/"
+	}
+	return "arn:" + partition(s.bucketRegion()) + ":s3:::" + bucket, prefix
+}
+
+// bucketRegion returns the region of the bucket, or else a region of the same partition. It is
+// empty if none is known.
+func (s Setup) bucketRegion() string {
+	return cmp.Or(s.BucketRegion, slices.Concat(s.Regions, []string{""})[0])
+}
+
+// limitToKey limits the statement to the key of the bucket, which is given as an ID, an alias, or
+// the ARN of either. The key is in the region of the bucket. An alias is no resource of a policy: it
+// is a condition on the keys that have it (AWS KMS Developer Guide, "Use aliases to control access
+// to KMS keys").
+func (s Setup) limitToKey(x *Statement) {
+	base, name := fmt.Sprintf("arn:%s:kms:%s:*:", partition(s.bucketRegion()), cmp.Or(s.BucketRegion, "*")), s.Key
+	if i := strings.LastIndex(s.Key, ":"); i >= 0 {
+		base, name = s.Key[:i+1], s.Key[i+1:]
+	} else {
+		x.requireOwnAccount()
+	}
+	if strings.HasPrefix(name, "alias/") {
+		x.Resource = []string{base + "key/*"}
+		x.require("ForAnyValue:StringEquals", "kms:ResourceAliases", name)
+		return
+	}
+	x.Resource = []string{base + "key/" + strings.TrimPrefix(name, "key/")}
 }
 
 // queueARN returns the ARN of a queue whose URL has the form
-// https://sqs.us-east-1.amazonaws.com/123456789012/spotter.
+// https://sqs.us-east-1.amazonaws.com/123456789012/spotter. The region is the last part of the host
+// with two hyphens, since the name of a VPC endpoint, which may precede it, has hyphens too.
 func (s Setup) queueARN() string {
 	region, path := "*", s.Queue
 	if u, err := url.Parse(s.Queue); err == nil {

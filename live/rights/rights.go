@@ -43,9 +43,10 @@ type Setup struct {
 	Parts []Part
 
 	// Limits of an AWS policy: the regions, the name of the cluster, the URL of the queue, the
-	// bucket as s3://bucket/prefix, and the key of its objects.
-	Regions                     []string
-	Cluster, Queue, Bucket, Key string
+	// bucket as s3://bucket/prefix with its region, which may be empty if it is not known, and the
+	// key of its objects.
+	Regions                                   []string
+	Cluster, Queue, Bucket, BucketRegion, Key string
 }
 
 // needs reports whether the controller needs a right of part p. active means that only an active
@@ -98,7 +99,7 @@ type Permission struct {
 
 	// On is the narrowest limit of the statement that allows the action, "*" if IAM supports no
 	// narrower resource.
-	On string
+	On Limit
 
 	// Without describes the effect if the action is not allowed. It is empty if that part of the
 	// controller does not work then.

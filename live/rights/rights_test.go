@@ -1,6 +1,7 @@
 package rights_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -155,5 +156,39 @@ func TestPolicyIsScoped(t *testing.T) {
 		if !slices.Equal(slices.Compact(got), want) {
 			t.Errorf("active %t, %v: allowed are %v, needed %v", s.Active, s.Parts, got, want)
 		}
+	}
+}
+
+// TestKeyOfBucket: the key is in the bucket's region, not in those of prices, and an alias is a
+// condition on keys.
+func TestKeyOfBucket(t *testing.T) {
+	for key, want := range map[string]string{
+		"1234":                             `["arn:aws:kms:eu-central-1:*:key/1234"] StringEquals`,
+		"alias/k":                          `["arn:aws:kms:eu-central-1:*:key/*"] alias/k StringEquals`,
+		"arn:aws:kms:eu-west-1:1:alias/k":  `["arn:aws:kms:eu-west-1:1:key/*"] alias/k`,
+		"arn:aws:kms:eu-west-1:1:key/1234": `["arn:aws:kms:eu-west-1:1:key/1234"]`,
+	} {
+		for _, regions := range [][]string{nil, {"us-east-1", "us-west-2"}} {
+			s := rights.Setup{Parts: []rights.Part{rights.Bucket}, Regions: regions, Bucket: "s3://b", BucketRegion: "eu-central-1", Key: key}
+			var got string
+			for _, x := range rights.PolicyOf(s).Statement {
+				if slices.Contains(x.Action, "kms:Decrypt") {
+					got = fmt.Sprintf("%q", x.Resource)
+					for _, alias := range x.Condition["ForAnyValue:StringEquals"]["kms:ResourceAliases"] {
+						got += " " + alias
+					}
+					if len(x.Condition["StringEquals"]["aws:ResourceAccount"]) > 0 {
+						got += " StringEquals"
+					}
+				}
+			}
+			if got != want {
+				t.Errorf("%s with prices of %v: %s, want %s", key, regions, got, want)
+			}
+		}
+	}
+	s := rights.Setup{Parts: []rights.Part{rights.Bucket}, Bucket: "s3://b", Key: "1234"}
+	if text := string(rights.PolicyOf(s).JSON()); !strings.Contains(text, `"arn:aws:kms:*:*:key/1234"`) || strings.Contains(text, "null") {
+		t.Errorf("without a region: %s", text)
 	}
 }

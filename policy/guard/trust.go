@@ -38,7 +38,7 @@ func (r *review) steers(steers []policy.Steer) {
 		if share := min(max(st.Share, pool.Share.Min), pool.Share.Max); share != st.Share {
 			r.hold(st.Pool, policy.None, &st.Why, policy.ReasonGuardrail, "Spot share: cut to the pool's range")
 			st.Share = share
-			if pool.Steer.Set && pool.Steer.Share == share {
+			if pool.Steer.Follows(&st) {
 				continue
 			}
 		}

@@ -74,8 +74,7 @@ type Batch struct {
 type Pool struct {
 	ID policy.PoolID
 
-	// Requirements and Taints are those of the NodePool. Taints is used only if the pool has no
-	// offers.
+	// Requirements and Taints are those of the NodePool. Taints is used if its offers have none.
 	Requirements []policy.Requirement
 	Taints       []policy.Taint
 

@@ -24,9 +24,9 @@ type claimSet struct {
 
 // A nodeClaim is a NodeClaim in the making: a node to be launched and the pods placed on it so far.
 type nodeClaim struct {
-	alive bitset  // positions of the offers that can run its pods
-	sets  keysets // requirements on the labels of the node
-	never bitset  // relaxations whose pods the claim can never take
+	alive      bitset  // positions of the offers that can run its pods
+	sets       keysets // requirements on the labels of the node
+	impossible bitset  // relaxations whose pods the claim can never take
 
 	pods      []int // positions in the batch
 	used      policy.Resources
@@ -66,7 +66,7 @@ func (cs *claimSet) addToClaim(p, s int32) bool {
 		cs.sorted = true
 	}
 	for i, c := range cs.ordered {
-		if !c.never.has(s) && cs.join(c, p, s) {
+		if !c.impossible.has(s) && cs.join(c, p, s) {
 			cs.sorted = i+1 == len(cs.ordered) || len(c.pods) <= len(cs.ordered[i+1].pods)
 			return true
 		}
@@ -78,15 +78,15 @@ func (cs *claimSet) addToClaim(p, s int32) bool {
 // must wait for capacity that is reserved for one of the pools (addToNewNodeClaim in scheduler.go).
 func (cs *claimSet) addToNew(p, s int32) bool {
 	cs.sv.reserved.deferred = false
-	for i := range cs.sv.pools.selling {
-		x := &cs.sv.pools.selling[i]
-		if x.never.has(s) || x.rules.NodesFull {
+	for i := range cs.sv.pools.withOffers {
+		x := &cs.sv.pools.withOffers[i]
+		if x.impossible.has(s) || x.rules.NodesFull {
 			continue
 		}
 		c := cs.fresh(int32(i))
 		if !cs.join(c, p, s) {
-			if c.never.has(s) {
-				x.never.set(s)
+			if c.impossible.has(s) {
+				x.impossible.set(s)
 			}
 			cs.spare = append(cs.spare, c)
 			if cs.sv.reserved.deferred {
@@ -106,7 +106,7 @@ func (cs *claimSet) addToNew(p, s int32) bool {
 
 // fresh returns an empty claim of a pool.
 func (cs *claimSet) fresh(pool int32) *nodeClaim {
-	x, ot := &cs.sv.pools.selling[pool], cs.sv.offerTable
+	x, ot := &cs.sv.pools.withOffers[pool], cs.sv.offerTable
 	c := &nodeClaim{}
 	if n := len(cs.spare); n > 0 {
 		c, cs.spare = cs.spare[n-1], cs.spare[:n-1]
@@ -115,14 +115,14 @@ func (cs *claimSet) fresh(pool int32) *nodeClaim {
 		c.sets = cs.groups.layout.make()
 	}
 	*c = nodeClaim{
-		alive: append(c.alive[:0], x.open...), sets: c.sets, never: resize(c.never, len(x.never)), pods: c.pods[:0],
+		alive: append(c.alive[:0], x.withinLimits...), sets: c.sets, impossible: resize(c.impossible, len(x.impossible)), pods: c.pods[:0],
 		templates: c.templates[:0], shapes: c.shapes[:0], held: c.held[:0], pool: pool, host: int32(len(cs.occupancy.slots) + len(cs.opened)),
 	}
 	if ot.shares {
 		c.templates = append(c.templates, ot.shared[pool]...)
 	}
 	c.sets.copyFrom(&x.sets)
-	if x.open.equal(x.all) {
+	if x.withinLimits.equal(x.all) {
 		c.shapes, c.most = append(c.shapes, x.shapes...), x.most
 	} else {
 		c.shapes = ot.shapesOf(c.alive, c.shapes)
@@ -171,7 +171,7 @@ func (cs *claimSet) join(c *nodeClaim, p, s int32) bool {
 	ot, st, pod := cs.sv.offerTable, &cs.groups.relaxations[s], &cs.sv.b.Pods[p]
 	k := &cs.table.kinds[pod.Template]
 	if cs.portTaken(c, k) || !within(&k.requests, &c.used, &c.most) || c.gpu != 0 && k.gpu != 0 && c.gpu != k.gpu {
-		c.never.set(s)
+		c.impossible.set(s)
 		return false
 	}
 	need, gpu, volumes := c.used.Plus(k.requests), max(c.gpu, k.gpu), int32(0)
@@ -187,7 +187,7 @@ func (cs *claimSet) join(c *nodeClaim, p, s int32) bool {
 	}
 	if cs.cand.empty() {
 		if !st.own || len(c.pods) == 0 {
-			c.never.set(s)
+			c.impossible.set(s)
 		}
 		return false
 	}
@@ -201,7 +201,7 @@ func (cs *claimSet) join(c *nodeClaim, p, s int32) bool {
 	if cs.sv.filling.pinned && len(c.pods) == 0 {
 		cs.pin()
 	}
-	if !cs.varied(cs.sv.pools.selling[c.pool].rules) || !cs.sv.reserved.take(c, cs.cand) {
+	if !cs.varied(cs.sv.pools.withOffers[c.pool].rules) || !cs.sv.reserved.take(c, cs.cand) {
 		return false
 	}
 	c.used, c.gpu, c.volumes = need, gpu, volumes

@@ -52,6 +52,16 @@ func (ct *classTable) classOf(labels []policy.Label, taints []policy.Taint) int3
 	return c
 }
 
+// gpuOf returns the index of a GPU resource in gpus, and adds it if necessary.
+func (ct *classTable) gpuOf(name string) int16 {
+	i := slices.Index(ct.gpus, name)
+	if i < 0 {
+		i = len(ct.gpus)
+		ct.gpus = append(ct.gpus, name)
+	}
+	return int16(i)
+}
+
 // overgrown reports whether at least half of the classes belong to nodes that no longer exist, as
 // happens if labels differ from node to node. At most one class for each node of s is in use, and
 // one for each pair of a pool and one of its markets.

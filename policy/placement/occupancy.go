@@ -135,9 +135,9 @@ func (oc *occupancy) grow(n int) {
 	oc.nodes = append(oc.nodes, make([]node, n-len(oc.nodes))...)
 }
 
-// burden adds (delta 1) or removes (delta -1) everything that a pod of k uses on n apart from its
+// countUsage adds (delta 1) or removes (delta -1) everything that a pod of k uses on n apart from its
 // requests.
-func (oc *occupancy) burden(k *kind, n policy.NodeID, delta int64) {
+func (oc *occupancy) countUsage(k *kind, n policy.NodeID, delta int64) {
 	nd := &oc.nodes[n]
 	if k.daemon {
 		nd.daemons = nd.daemons.Plus(k.requests.Scale(delta))

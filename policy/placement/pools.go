@@ -1,37 +1,41 @@
 package placement
 
 import (
+	"math"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A poolSet contains the pools of a batch: their requirements on labels and the remainder of their
-// limits.
+// A poolSet contains the pools of a batch. Everything but withinLimits, left and impossible of its
+// pools is read once per batch; begin resets those for an attempt. The solver calls learn before the
+// layout of labels is made, and begin after it.
 type poolSet struct {
-	sv     *Solver
+	solver *Solver
 	table  *classTable
 	groups *groupTable
 
-	pooled  bool // selling and closed are up to date
-	keys    int  // number of topology keys when pools were read
-	noRules Pool // used for pools that the batch does not list
-	selling []poolState
-	closed  []poolState // pools without offers
+	read          bool // the pools of this batch have been read
+	keys          int  // number of topology keys when pools were read
+	noRules       Pool // used for pools that the batch does not list
+	withOffers    []poolState
+	withoutOffers []poolState
 
 	lenient bool // a pool has a taint with the effect PreferNoSchedule
 }
 
 // A poolState is the state of a pool while claims are opened in it.
 type poolState struct {
-	id     policy.PoolID
-	rules  *Pool
-	open   bitset  // positions of its offers within the remainder of its limits
-	all    bitset  // positions of its offers that have enough resources for DaemonSets
-	sets   keysets // its requirements on labels
-	taints []policy.Taint
-	left   policy.Resources // remainder of its limits
-	never  bitset           // relaxations whose pods can never get a claim
+	id           policy.PoolID
+	rules        *Pool
+	withinLimits bitset         // positions of its offers within left
+	all          bitset         // positions of its offers that have enough resources for DaemonSets
+	sets         keysets        // its requirements on labels
+	taints       []policy.Taint // equal on all of its offers
+	impossible   bitset         // relaxations whose pods can never get a claim
+
+	// left is the remainder of its limits; the largest number for a resource without a limit.
+	left policy.Resources
 
 	// shapes are the shapes of all of its offers. most is their maximum per resource.
 	shapes []int32
@@ -39,46 +43,47 @@ type poolState struct {
 }
 
 // learn adds the label values that pools name, unless that was done for the current topology keys.
-func (pl *poolSet) learn() {
-	table := pl.table
-	if pl.pooled && pl.keys == len(table.keys) {
+func (p *poolSet) learn() {
+	if p.read && p.keys == len(p.table.keys) {
 		return
 	}
-	for i := range pl.sv.b.Pools {
-		table.learn(&pl.sv.b.Pools[i])
+	for i := range p.solver.b.Pools {
+		p.table.learn(&p.solver.b.Pools[i])
 	}
-	pl.keys = len(table.keys)
+	p.keys = len(p.table.keys)
 }
 
-// begin opens the pools for an attempt. It reads them if they have not been read, or if rebuilt
+// begin resets the pools for an attempt. It reads them if they have not been read, or if rebuilt
 // reports that the layout of labels changed.
-func (pl *poolSet) begin(rebuilt bool) {
-	if rebuilt || !pl.pooled {
-		pl.makePools()
-		pl.pooled = true
+func (p *poolSet) begin(rebuilt bool) {
+	if rebuilt || !p.read {
+		p.makePools()
+		p.read = true
 	}
-	for i := range pl.selling {
-		pl.open(&pl.selling[i])
+	for i := range p.withOffers {
+		p.reset(&p.withOffers[i])
 	}
 }
 
 // makePools reads the properties that do not change between attempts.
-func (pl *poolSet) makePools() {
-	pl.selling, pl.closed = pl.selling[:0], pl.closed[:0]
-	pl.lenient = false
-	ot := pl.sv.offerTable
-	for _, positions := range ot.ofPool {
-		o := &pl.sv.b.Offers[ot.rank[positions.next(0)]]
-		x := poolState{id: o.Pool, all: ot.roomy(positions), open: slices.Clone(positions), taints: o.Taints,
-			sets: pl.groups.layout.make()}
-		x.rules = pl.rulesOf(o.Pool)
-		pl.readRules(&x)
-		pl.ownLabels(&x, positions)
-		x.shapes = ot.shapesOf(x.all, nil)
-		x.most = ot.most(x.shapes)
-		pl.selling = append(pl.selling, x)
+func (p *poolSet) makePools() {
+	p.withOffers = p.withOffers[:0]
+	offers := p.solver.offerTable
+	for _, positions := range offers.ofPool {
+		first := &p.solver.b.Offers[offers.rank[positions.next(0)]]
+		state := poolState{id: first.Pool, rules: p.rulesOf(first.Pool), all: offers.roomy(positions),
+			withinLimits: slices.Clone(positions), taints: first.Taints, sets: p.groups.layout.make()}
+		p.readRules(&state)
+		p.ownLabels(&state, positions)
+		state.shapes = offers.shapesOf(state.all, nil)
+		state.most = offers.most(state.shapes)
+		p.withOffers = append(p.withOffers, state)
 	}
-	pl.closePools()
+	p.readPoolsWithoutOffers()
+	lenient := func(x poolState) bool {
+		return slices.ContainsFunc(x.taints, func(t policy.Taint) bool { return t.Effect == policy.PreferNoSchedule })
+	}
+	p.lenient = slices.ContainsFunc(p.withOffers, lenient) || slices.ContainsFunc(p.withoutOffers, lenient)
 }
 
 // roomy returns the positions whose nodes have enough resources for their DaemonSets. Other nodes
@@ -93,48 +98,59 @@ func (ot *offerTable) roomy(positions bitset) bitset {
 	return list
 }
 
-// rulesOf returns the properties of a pool in the batch.
-func (pl *poolSet) rulesOf(id policy.PoolID) *Pool {
-	rules := &pl.noRules
-	for i := range pl.sv.b.Pools {
-		if pl.sv.b.Pools[i].ID == id {
-			rules = &pl.sv.b.Pools[i]
+// rulesOf returns the Pool of the batch with this ID, or an empty one.
+func (p *poolSet) rulesOf(id policy.PoolID) *Pool {
+	for i := range p.solver.b.Pools {
+		if p.solver.b.Pools[i].ID == id {
+			return &p.solver.b.Pools[i]
 		}
 	}
-	return rules
+	return &p.noRules
 }
 
-// open prepares a pool for an attempt.
-func (pl *poolSet) open(x *poolState) {
-	x.rules = pl.rulesOf(x.id)
-	x.never = resize(x.never, (len(pl.groups.relaxations)+63)/64)
-	x.left = x.rules.Limits.Minus(x.rules.Used)
-	copy(x.open, x.all)
-	pl.keepWithin(x)
+// reset prepares a pool for an attempt.
+func (p *poolSet) reset(state *poolState) {
+	state.rules = p.rulesOf(state.id)
+	state.impossible = resize(state.impossible, (len(p.groups.relaxations)+63)/64)
+	limits, used := &state.rules.Limits, &state.rules.Used
+	state.left = policy.Resources{
+		CPU: remainder(limits.CPU, used.CPU), Memory: remainder(limits.Memory, used.Memory),
+		Storage: remainder(limits.Storage, used.Storage), GPU: remainder(limits.GPU, used.GPU),
+		Pods: remainder(limits.Pods, used.Pods),
+	}
+	copy(state.withinLimits, state.all)
+	p.keepWithin(state)
+}
+
+// remainder returns how much of a limit is left, and the largest number if there is no limit.
+func remainder(limit, used int64) int64 {
+	if limit <= 0 {
+		return math.MaxInt64
+	}
+	return limit - used
 }
 
 // readRules reads a pool's requirements on labels, and its taints if its offers have none.
-func (pl *poolSet) readRules(x *poolState) {
-	for i := range x.rules.Requirements {
-		pl.groups.require(&x.sets, &x.rules.Requirements[i])
+func (p *poolSet) readRules(state *poolState) {
+	for i := range state.rules.Requirements {
+		p.groups.require(&state.sets, &state.rules.Requirements[i])
 	}
-	if x.taints == nil {
-		x.taints = x.rules.Taints
+	if state.taints == nil {
+		state.taints = state.rules.Taints
 	}
-	pl.lenient = pl.lenient ||
-		slices.ContainsFunc(x.taints, func(t policy.Taint) bool { return t.Effect == policy.PreferNoSchedule })
 }
 
-// closePools reads the pools without offers. Their domains count for topology spread too.
-func (pl *poolSet) closePools() {
-	for i := range pl.sv.b.Pools {
-		rules := &pl.sv.b.Pools[i]
-		if slices.ContainsFunc(pl.selling, func(x poolState) bool { return x.rules == rules }) {
+// readPoolsWithoutOffers reads the pools without offers. Their domains count for topology spread too.
+func (p *poolSet) readPoolsWithoutOffers() {
+	p.withoutOffers = p.withoutOffers[:0]
+	for i := range p.solver.b.Pools {
+		rules := &p.solver.b.Pools[i]
+		if slices.ContainsFunc(p.withOffers, func(x poolState) bool { return x.id == rules.ID }) {
 			continue
 		}
-		x := poolState{rules: rules, sets: pl.groups.layout.make()}
-		pl.readRules(&x)
-		pl.closed = append(pl.closed, x)
+		state := poolState{id: rules.ID, rules: rules, sets: p.groups.layout.make()}
+		p.readRules(&state)
+		p.withoutOffers = append(p.withoutOffers, state)
 	}
 }
 
@@ -147,15 +163,15 @@ var instanceLabels = []string{
 
 // ownLabels adds the labels that a pool sets on its nodes to its requirements. These are the labels
 // that are equal on all of its offers.
-func (pl *poolSet) ownLabels(x *poolState, positions bitset) {
-	for key := 1; key < len(pl.table.keys); key++ {
-		if x.sets.kind[key] != unbounded || slices.Contains(instanceLabels, pl.table.keys[key].name) {
+func (p *poolSet) ownLabels(state *poolState, positions bitset) {
+	for key := 1; key < len(p.table.keys); key++ {
+		if state.sets.kind[key] != unbounded || slices.Contains(instanceLabels, p.table.keys[key].name) {
 			continue
 		}
-		for d, of := range pl.sv.offerTable.ofDomain[key] {
-			if d > 0 && positions.within(of) {
-				x.sets.kind[key] = oneOf
-				x.sets.of(&pl.groups.layout, int32(key)).set(int32(d - 1))
+		for domain, inDomain := range p.solver.offerTable.ofDomain[key] {
+			if domain > 0 && positions.within(inDomain) {
+				state.sets.kind[key] = oneOf
+				state.sets.of(&p.groups.layout, int32(key)).set(int32(domain - 1))
 			}
 		}
 	}
@@ -163,32 +179,28 @@ func (pl *poolSet) ownLabels(x *poolState, positions bitset) {
 
 // keepWithin removes the offers whose capacity exceeds the remainder of the pool's limits
 // (filterByRemainingResources in scheduler.go).
-func (pl *poolSet) keepWithin(x *poolState) {
-	limits := &x.rules.Limits
-	if *limits == (policy.Resources{}) {
+func (p *poolSet) keepWithin(state *poolState) {
+	if state.rules.Limits == (policy.Resources{}) {
 		return
 	}
-	for at := x.open.next(0); at >= 0; at = x.open.next(at + 1) {
-		c := &pl.sv.b.Offers[pl.sv.offerTable.rank[at]].Capacity
-		if limits.CPU > 0 && c.CPU > x.left.CPU || limits.Memory > 0 && c.Memory > x.left.Memory ||
-			limits.Storage > 0 && c.Storage > x.left.Storage || limits.GPU > 0 && c.GPU > x.left.GPU ||
-			limits.Pods > 0 && c.Pods > x.left.Pods {
-			x.open.clear(at)
+	for at := state.withinLimits.next(0); at >= 0; at = state.withinLimits.next(at + 1) {
+		if !p.solver.b.Offers[p.solver.offerTable.rank[at]].Capacity.Within(state.left) {
+			state.withinLimits.clear(at)
 		}
 	}
 }
 
 // take subtracts the largest node that c may become from the remainder of the pool's limits
 // (subtractMax in scheduler.go).
-func (pl *poolSet) take(x *poolState, c *nodeClaim) {
-	if x.rules.Limits == (policy.Resources{}) {
+func (p *poolSet) take(state *poolState, c *nodeClaim) {
+	if state.rules.Limits == (policy.Resources{}) {
 		return
 	}
 	var most policy.Resources
 	for at := c.alive.next(0); at >= 0; at = c.alive.next(at + 1) {
-		r := &pl.sv.b.Offers[pl.sv.offerTable.rank[at]].Capacity
+		r := &p.solver.b.Offers[p.solver.offerTable.rank[at]].Capacity
 		most = most.Max(*r)
 	}
-	x.left = x.left.Minus(most)
-	pl.keepWithin(x)
+	state.left = state.left.Minus(most)
+	p.keepWithin(state)
 }

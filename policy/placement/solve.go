@@ -40,7 +40,7 @@ func (sv *Solver) init(sp *Space) {
 	table, occupancy, groups := &sp.table, &sp.occupancy, &sp.groups
 	sv.nodes = existingNodes{sv: sv, table: table, occupancy: occupancy, groups: groups}
 	sv.claims = claimSet{sv: sv, table: table, occupancy: occupancy, groups: groups}
-	sv.pools = poolSet{sv: sv, table: table, groups: groups}
+	sv.pools = poolSet{solver: sv, table: table, groups: groups}
 	sv.asks = askList{table: table, occupancy: occupancy}
 	sv.domains = domainChooser{sv: sv, table: table, occupancy: occupancy, groups: groups}
 }
@@ -65,7 +65,7 @@ func (sv *Solver) Prepare(b *Batch) {
 	sp.groups.compileRepelled()
 	sv.offerTable = sp.offers.offerTableOf(b.Offers, b)
 	sv.reserved.read(sv.offerTable, b.OffersVersion)
-	sv.pools.pooled = false
+	sv.pools.read = false
 	sv.nodes.open()
 	sv.domains.forget()
 	sv.common = sv.sort(sv.common[:0], 0)
@@ -146,7 +146,7 @@ func (sv *Solver) leave(delta int32) {
 		nd := &sv.sp.occupancy.nodes[n]
 		at, there := slices.BinarySearch(nd.pods, sv.b.Pods[i].ID)
 		if !there {
-			panic(fmt.Sprintf("place: pod %d is not bound to node %d (%s)", sv.b.Pods[i].ID, n, nd.name))
+			panic(fmt.Sprintf("placement: pod %d is not bound to node %d (%s)", sv.b.Pods[i].ID, n, nd.name))
 		}
 		x := nd.bound[at]
 		k := &sv.sp.table.kinds[x.template]

@@ -8,8 +8,8 @@ import (
 )
 
 // A Space contains nodes and the pods bound to them, in a form that is fast for placement queries.
-// It must not be used concurrently. Methods that are documented to modify it temporarily restore
-// it.
+// It must not be used concurrently. A method that modifies the space temporarily says so, and
+// restores it before it returns.
 //
 // The space keeps the label and taint lists of the nodes that it is given. They must not be
 // modified afterwards.
@@ -22,7 +22,7 @@ type Space struct {
 	solver    Solver
 
 	reserved []reservation
-	loaded   loaded
+	loaded   loaded // zero until Load
 }
 
 // New returns an empty space for pods of the given templates. The zones are the names of the IDs in
@@ -62,14 +62,13 @@ func (sp *Space) Load(s *policy.Snapshot) {
 	*sp = Space{occupancy: sp.occupancy.emptied(), loaded: sp.loaded}
 	sp.init(s.Templates, s.Zones)
 	sp.occupancy.grow(len(s.Nodes))
-	sp.topology.loading = true
-	for i := range s.Nodes {
-		if s.Nodes[i].Live() {
-			sp.SetNode(&s.Nodes[i])
+	sp.topology.addAll(func() {
+		for i := range s.Nodes {
+			if s.Nodes[i].Live() {
+				sp.SetNode(&s.Nodes[i])
+			}
 		}
-	}
-	sp.topology.loading = false
-	sp.topology.presentAll()
+	})
 	sp.occupancy.list(s.Pods)
 	for n := range sp.occupancy.nodes {
 		for _, b := range sp.occupancy.nodes[n].bound {
@@ -88,21 +87,21 @@ func (sp *Space) SetNode(n *policy.Node) {
 	}
 	sp.loaded.touch(n.ID)
 	sp.occupancy.grow(int(n.ID) + 1)
-	s, nd := &sp.occupancy.slots[n.ID], &sp.occupancy.nodes[n.ID]
-	class, now := sp.table.classOf(n.Labels, n.Taints), stateOf(n)
-	if s.state == absent || class != s.class || nd.name != n.Name || s.state != now {
+	slot, nd := &sp.occupancy.slots[n.ID], &sp.occupancy.nodes[n.ID]
+	class, state := sp.table.classOf(n.Labels, n.Taints), stateOf(n)
+	if slot.state == absent || class != slot.class || nd.name != n.Name || slot.state != state {
 		sp.countNode(n.ID, -1)
-		s.class, s.state = class, now
+		slot.class, slot.state = class, state
 		nd.name, nd.host = n.Name, n.Name
 		if host, ok := n.Label(labelHost); ok {
 			nd.host = host
 		}
 		sp.countNode(n.ID, 1)
 	}
-	s.free = s.free.Plus(n.Allocatable.Minus(nd.allocatable))
+	slot.free = slot.free.Plus(n.Allocatable.Minus(nd.allocatable))
 	nd.allocatable = n.Allocatable
-	s.volumesMax = n.VolumesMax
-	s.gpu = sp.table.gpuOf(n.GPUResource)
+	slot.volumesMax = n.VolumesMax
+	slot.gpu = sp.table.gpuOf(n.GPUResource)
 }
 
 // RemoveNode empties the slot id and unbinds its pods.
@@ -134,7 +133,7 @@ func (sp *Space) bind(id policy.PodID, t policy.TemplateID, terminating bool, n 
 	} else {
 		at, twice := slices.BinarySearch(nd.pods, id)
 		if twice {
-			panic(fmt.Sprintf("place: pod %d is bound to node %d (%s) already", id, n, nd.name))
+			panic(fmt.Sprintf("placement: pod %d is bound to node %d (%s) already", id, n, nd.name))
 		}
 		nd.pods = slices.Insert(nd.pods, at, id)
 		nd.bound = slices.Insert(nd.bound, at, bound{t, terminating})
@@ -144,14 +143,29 @@ func (sp *Space) bind(id policy.PodID, t policy.TemplateID, terminating bool, n 
 
 // charge adds the usage of a pod that is in the list of n.
 func (sp *Space) charge(b bound, n policy.NodeID) {
-	k := &sp.table.kinds[b.template]
-	sp.occupancy.slots[n].free = sp.occupancy.slots[n].free.Minus(k.requests)
-	sp.occupancy.burden(k, n, 1)
-	if len(k.counters) > 0 {
-		sp.topology.count(k, n, b.terminating, 1)
+	kind := &sp.table.kinds[b.template]
+	sp.occupancy.slots[n].free = sp.occupancy.slots[n].free.Minus(kind.requests)
+	sp.occupancy.countUsage(kind, n, 1)
+	sp.tally(b, n, 1)
+}
+
+// discharge reverts charge.
+func (sp *Space) discharge(b bound, n policy.NodeID) {
+	kind := &sp.table.kinds[b.template]
+	sp.occupancy.slots[n].free = sp.occupancy.slots[n].free.Plus(kind.requests)
+	sp.occupancy.countUsage(kind, n, -1)
+	sp.tally(b, n, -1)
+}
+
+// tally adds a pod on n to the counts of topology spread and pod affinity (delta 1), or removes it
+// (delta -1).
+func (sp *Space) tally(b bound, n policy.NodeID, delta int32) {
+	kind := &sp.table.kinds[b.template]
+	if len(kind.counters) > 0 {
+		sp.topology.count(kind, n, b.terminating, delta)
 	}
-	if len(k.groups) > 0 {
-		sp.groups.countGroups(k, n, b.terminating, 1)
+	if len(kind.groups) > 0 {
+		sp.groups.countGroups(kind, n, b.terminating, delta)
 	}
 }
 
@@ -163,42 +177,31 @@ func (sp *Space) unbind(id policy.PodID, n policy.NodeID) {
 	nd := &sp.occupancy.nodes[n]
 	at, there := slices.BinarySearch(nd.pods, id)
 	if !there {
-		panic(fmt.Sprintf("place: pod %d is not bound to node %d (%s)", id, n, nd.name))
+		panic(fmt.Sprintf("placement: pod %d is not bound to node %d (%s)", id, n, nd.name))
 	}
 	b := nd.bound[at]
 	nd.pods = slices.Delete(nd.pods, at, at+1)
 	nd.bound = slices.Delete(nd.bound, at, at+1)
-	k := &sp.table.kinds[b.template]
-	sp.occupancy.slots[n].free = sp.occupancy.slots[n].free.Plus(k.requests)
-	sp.occupancy.burden(k, n, -1)
-	if len(k.counters) > 0 {
-		sp.topology.count(k, n, b.terminating, -1)
-	}
-	if len(k.groups) > 0 {
-		sp.groups.countGroups(k, n, b.terminating, -1)
-	}
+	sp.discharge(b, n)
 }
 
-// Terminating records that the deletion of p, which is bound to n, was requested. The pod uses
-// resources until Unbind but no longer counts for topology spread. Terminating panics if p is not
-// bound to n.
-func (sp *Space) Terminating(p *policy.Pod, n policy.NodeID) {
+// MarkTerminating records that the deletion of p, which is bound to n, was requested. The pod uses
+// resources until Unbind but no longer counts for topology spread. MarkTerminating panics if p is
+// not bound to n.
+func (sp *Space) MarkTerminating(p *policy.Pod, n policy.NodeID) {
 	nd := &sp.occupancy.nodes[n]
 	at, there := slices.BinarySearch(nd.pods, p.ID)
 	if !there {
-		panic(fmt.Sprintf("place: pod %d is not bound to node %d (%s)", p.ID, n, nd.name))
+		panic(fmt.Sprintf("placement: pod %d is not bound to node %d (%s)", p.ID, n, nd.name))
 	}
 	b := &nd.bound[at]
 	if b.terminating {
 		return
 	}
 	sp.loaded.touch(n)
-	k := &sp.table.kinds[b.template]
-	sp.topology.count(k, n, false, -1)
-	sp.groups.countGroups(k, n, false, -1)
+	sp.tally(*b, n, -1)
 	b.terminating = true
-	sp.topology.count(k, n, true, 1)
-	sp.groups.countGroups(k, n, true, 1)
+	sp.tally(*b, n, 1)
 }
 
 // A reservation is a tentative binding.
@@ -259,7 +262,7 @@ func (sp *Space) Suits(t policy.TemplateID, labels []policy.Label, taints []poli
 }
 
 // DaemonPort returns a DaemonSet that runs on each node with the given labels and taints and uses a
-// host port that pods of t request. The result ok is false if there is no such DaemonSet.
+// host port that pods of t request. ok is false if there is no such DaemonSet.
 func (sp *Space) DaemonPort(t policy.TemplateID, labels []policy.Label,
 	taints []policy.Taint) (daemon policy.TemplateID, ok bool) {
 	daemon = sp.table.portDaemon(&sp.table.kinds[t], sp.table.classOf(labels, taints))
@@ -272,34 +275,17 @@ func (sp *Space) Daemons(labels []policy.Label, taints []policy.Taint) policy.Re
 	return sp.table.daemonsOf(sp.table.classOf(labels, taints))
 }
 
-func (ct *classTable) gpuOf(name string) int16 {
-	for i := range ct.gpus {
-		if ct.gpus[i] == name {
-			return int16(i)
-		}
-	}
-	ct.gpus = append(ct.gpus, name)
-	return int16(len(ct.gpus) - 1)
-}
-
 // countNode removes node n and its pods from all counters (delta -1), before its labels or its
-// phase change, or adds them again (delta 1).
+// phase change, or adds them again (delta 1). The node is present while its pods are counted.
 func (sp *Space) countNode(n policy.NodeID, delta int32) {
-	s := &sp.occupancy.slots[n]
-	if s.state == absent {
+	if sp.occupancy.slots[n].state == absent {
 		return
 	}
 	if delta > 0 {
 		sp.topology.present(n, 1)
 	}
 	for _, b := range sp.occupancy.nodes[n].bound {
-		k := &sp.table.kinds[b.template]
-		if len(k.counters) > 0 {
-			sp.topology.count(k, n, b.terminating, delta)
-		}
-		if len(k.groups) > 0 {
-			sp.groups.countGroups(k, n, b.terminating, delta)
-		}
+		sp.tally(b, n, delta)
 	}
 	if delta < 0 {
 		sp.topology.present(n, -1)

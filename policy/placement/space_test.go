@@ -216,7 +216,7 @@ func (w *checkedCluster) change(t *rapid.T) {
 		w.space.RemoveNode(n)
 	case 2:
 		if p.Node >= 0 && p.Phase != policy.PodTerminating {
-			w.space.Terminating(p, p.Node)
+			w.space.MarkTerminating(p, p.Node)
 			p.Phase = policy.PodTerminating
 		}
 	default:

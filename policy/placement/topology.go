@@ -101,8 +101,8 @@ func (dc *domainChooser) readDomains(g *group) {
 		return g.sort == spreads && !g.filter.honorTaints || !taintedFor(x.taints, dc.table.kinds[g.owner].tolerations,
 			lenient)
 	}
-	for i := range dc.sv.pools.selling {
-		if x := &dc.sv.pools.selling[i]; serves(x) {
+	for i := range dc.sv.pools.withOffers {
+		if x := &dc.sv.pools.withOffers[i]; serves(x) {
 			for d, of := range dc.sv.offerTable.ofDomain[g.key] {
 				if d > 0 && of.meets(dc.sv.offerTable.ofPool[i]) && !slices.Contains(x.rules.Open, dc.table.keys[g.key].name) {
 					g.offered.set(int32(d - 1))
@@ -111,8 +111,8 @@ func (dc *domainChooser) readDomains(g *group) {
 			dc.registerPool(g, x)
 		}
 	}
-	for i := range dc.sv.pools.closed {
-		if x := &dc.sv.pools.closed[i]; serves(x) {
+	for i := range dc.sv.pools.withoutOffers {
+		if x := &dc.sv.pools.withoutOffers[i]; serves(x) {
 			dc.registerPool(g, x)
 		}
 	}
@@ -428,7 +428,7 @@ func (cs *claimSet) claimCounts(c *nodeClaim, g *group) bool {
 	if f == nil {
 		return true
 	}
-	if f.honorTaints && taintedFor(cs.sv.pools.selling[c.pool].taints, cs.table.kinds[f.owner].tolerations, f.lenient) {
+	if f.honorTaints && taintedFor(cs.sv.pools.withOffers[c.pool].taints, cs.table.kinds[f.owner].tolerations, f.lenient) {
 		return false
 	}
 	if f.ignoreAffinity {

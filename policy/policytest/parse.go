@@ -147,7 +147,7 @@ func marketNames(list string) []string {
 // prices reads how long ago prices were last read.
 func (p *parser) prices(w []string) error {
 	at, err := p.ago(w[0])
-	p.s.Sources = append(p.s.Sources, policy.Source{Name: "prices", At: at})
+	p.s.Sources = append(p.s.Sources, policy.Source{Name: "prices", Prices: true, At: at})
 	return err
 }
 
@@ -183,4 +183,25 @@ func options(words []string) []option {
 		list = append(list, option{key, value})
 	}
 	return list
+}
+
+// check returns an error if the value is not one of the given values.
+func (o option) check(values ...string) error {
+	if !slices.Contains(values, o.value) {
+		return fmt.Errorf("%s: %q is unknown", o.key, o.value)
+	}
+	return nil
+}
+
+// named returns the value from first to last whose name is text.
+func named[T interface {
+	~uint8
+	String() string
+}](text string, first, last T) (T, error) {
+	for v := first; v <= last; v++ {
+		if v.String() == text {
+			return v, nil
+		}
+	}
+	return first, fmt.Errorf("%q is unknown", text)
 }

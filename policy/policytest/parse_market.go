@@ -135,10 +135,15 @@ func (p *parser) pool(w []string) error {
 	for i := range p.s.Markets {
 		q.Markets = append(q.Markets, policy.MarketID(i))
 	}
-	for _, o := range options(w[1:]) {
+	all := options(w[1:])
+	for _, o := range all {
 		if err := p.poolOption(&q, o); err != nil {
 			return err
 		}
+	}
+	q.Steer.Exact = q.Steer.Set && q.Share.Exact
+	if !slices.ContainsFunc(all, func(o option) bool { return o.key == "steered" }) {
+		q.Steer.Fallback = q.Steer.Set && q.OnDemandFallback
 	}
 	p.s.Pools = append(p.s.Pools, q)
 	return nil
@@ -161,6 +166,10 @@ func (p *parser) poolOption(q *policy.Pool, o option) (err error) {
 	case "steer":
 		q.Steer = policy.SteerState{Set: true, Since: Epoch}
 		q.Steer.Share, err = strconv.ParseFloat(o.value, 64)
+	case "steered":
+		if q.Steer.Fallback = o.value == "fallback"; !q.Steer.Fallback && o.value != "no-fallback" {
+			err = fmt.Errorf("steered=%s: want fallback or no-fallback", o.value)
+		}
 	case "budget":
 		number, percent := strings.CutSuffix(o.value, "%")
 		var n int

@@ -33,7 +33,7 @@ func Snapshot() *rapid.Generator[*policy.Snapshot] {
 		g.pods()
 		g.budgets()
 		g.commitments()
-		s.Sources = []policy.Source{{Name: "prices", At: now}}
+		s.Sources = []policy.Source{{Name: "prices", Prices: true, At: now}}
 		if err := s.Validate(); err != nil {
 			t.Fatalf("generated snapshot: %v", err)
 		}
@@ -189,7 +189,7 @@ func (g *generator) pools() {
 		}
 		if rapid.Bool().Draw(t, "steered") {
 			p.Steer = policy.SteerState{Set: true, Share: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "steer"),
-				Since: g.minutesAgo("since")}
+				Exact: p.Share.Exact, Fallback: p.OnDemandFallback && g.chance("fallback steered", 80), Since: g.minutesAgo("since")}
 		}
 		switch rapid.IntRange(0, 2).Draw(t, "budget") {
 		case 1:

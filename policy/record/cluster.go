@@ -43,6 +43,8 @@ type poolRow struct {
 	Used     resources `parquet:"used"`
 	Steered  bool      `parquet:"steered"`
 	Share    float64   `parquet:"steered_share"`
+	Exact    *bool     `parquet:"steered_exact,optional"`
+	Fallback *bool     `parquet:"steered_fallback,optional"`
 	SteerAt  int64     `parquet:"steered_at,optional,timestamp(millisecond)"`
 	Refused  int64     `parquet:"refused_at,optional,timestamp(millisecond)"`
 	PoolSpec string    `parquet:"spec,json,dict"`
@@ -57,7 +59,8 @@ func toPoolRow(step int64, slot int, p *policy.Pool) (poolRow, error) {
 	}
 	return poolRow{
 		Step: step, Slot: int32(slot), Name: p.Name, Used: toResources(p.Used),
-		Steered: p.Steer.Set, Share: p.Steer.Share, SteerAt: int64(p.Steer.Since),
+		Steered: p.Steer.Set, Share: p.Steer.Share, Exact: &p.Steer.Exact, Fallback: &p.Steer.Fallback,
+		SteerAt: int64(p.Steer.Since),
 		Refused: int64(p.Refused), PoolSpec: s,
 	}, nil
 }
@@ -69,6 +72,12 @@ func (r *poolRow) pool() (policy.Pool, error) {
 	}
 	p.Used = r.Used.resources()
 	p.Steer = policy.SteerState{Set: r.Steered, Share: r.Share, Since: policy.Time(r.SteerAt)}
+	if p.Steer.Exact = p.Share.Exact; r.Exact != nil { // earlier versions did not record it
+		p.Steer.Exact = *r.Exact
+	}
+	if p.Steer.Fallback = p.OnDemandFallback; r.Fallback != nil {
+		p.Steer.Fallback = *r.Fallback
+	}
 	p.Refused = policy.Time(r.Refused)
 	return p, nil
 }

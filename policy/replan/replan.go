@@ -19,18 +19,20 @@ func Wanted(p *policy.Pool) float64 {
 	return p.Share.Max
 }
 
-// Steers returns a steer for each managed pool that was not steered to its wanted share yet.
-func Steers(s *policy.Snapshot, wanted func(policy.PoolID) float64, text string) []policy.Steer {
+// Steers returns a steer to its target share for each managed pool that does not follow it yet.
+func Steers(s *policy.Snapshot, target func(policy.PoolID) float64, text string) []policy.Steer {
 	var steers []policy.Steer
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		if p.Mode == policy.ModeOff || p.Steer.Set && p.Steer.Share == wanted(p.ID) {
+		x := policy.Steer{
+			Pool: p.ID, Share: target(p.ID), Exact: p.Share.Exact, Fallback: p.OnDemandFallback,
+			Why: policy.Why{Reason: policy.ReasonConfigured, Text: text},
+		}
+		if p.Mode == policy.ModeOff || p.Steer.Follows(&x) {
 			continue
 		}
-		steers = append(steers, policy.Steer{
-			Pool: p.ID, Share: wanted(p.ID), Exact: p.Share.Exact, Fallback: p.OnDemandFallback, Bid: placement.Bid(s, p.ID),
-			Why: policy.Why{Reason: policy.ReasonConfigured, Text: text},
-		})
+		x.Bid = placement.Bid(s, p.ID)
+		steers = append(steers, x)
 	}
 	return steers
 }

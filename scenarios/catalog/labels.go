@@ -21,8 +21,18 @@ var awsLabels = map[string]bool{
 	"local-nvme": true, "memory": false, "network-bandwidth": false, "size": false, "tenancy": false,
 }
 
-// IsTypeLabel reports whether key is a label that AWS nodes have because of their instance type.
+const labelAzure = "karpenter.azure.com/sku-"
+
+// azureLabels are the labels that Karpenter's provider for Azure sets on nodes by VM size and that
+// [Lookup] returns, without their prefix.
+var azureLabels = []string{"cpu", "family", "gpu-count", "gpu-name", "memory", "name", "version"}
+
+// IsTypeLabel reports whether key is a label that nodes of AWS or Azure have because of their
+// instance type.
 func IsTypeLabel(key string) bool {
+	if name, ours := strings.CutPrefix(key, labelAzure); ours {
+		return slices.Contains(azureLabels, name)
+	}
 	name, ours := strings.CutPrefix(key, labelAWS)
 	_, known := awsLabels[name]
 	return ours && known

@@ -8,10 +8,12 @@ import (
 	"github.com/spotter-dev/spotter/sim/result"
 )
 
-// CheckAll checks the invariants of the cluster. It counts everything again in the simplest way,
-// and shares no code with the functions that it checks.
+// CheckAll checks the invariants of the cluster. It counts everything again in the simplest way; only
+// definitions, such as serves and expected, are shared with the code that it checks.
 func (c *Cluster) CheckAll() error {
-	for _, check := range [...]func() error{c.checkPods, c.checkGangs, c.checkPlans, c.checkNodes} {
+	for _, check := range [...]func() error{
+		c.checkPlaces, c.checkCounts, c.checkGangs, c.checkPlans, c.checkSizes, c.checkResources,
+	} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -19,69 +21,85 @@ func (c *Cluster) CheckAll() error {
 	return nil
 }
 
-// podCounts are numbers of pods of one workload: pods that serve, pods that the cluster takes for
-// ready, pods that are not terminating, and, of the latter, pods that do not serve.
-type podCounts struct{ ready, seen, active, waiting int32 }
+// podCounts are numbers of pods of one workload.
+type podCounts struct {
+	serving       int32
+	reportedReady int32 // the cluster has not noticed yet that some of them are lost
+	active        int32 // not terminating
+}
 
 // A recount is the scratch memory of the checks. They run after every event and reuse it.
 type recount struct {
-	on     []policy.NodeID // by pod, its node's id plus one; 0 without a node
-	counts []podCounts     // by workload
+	nodeOf  []policy.NodeID // by pod; None without a node
+	counts  []podCounts     // by workload
+	waiting []int32         // by workload, its active pods that do not serve
 }
 
-// checkPods checks that every pod is on at most one node, and that the counts of workloads equal
-// the numbers of their pods.
-func (c *Cluster) checkPods() error {
-	c.checked.on = append(c.checked.on[:0], make([]policy.NodeID, len(c.Pods.All))...)
-	on := c.checked.on
+// checkPlaces checks that every pod is on at most one node, the one in its Node.
+func (c *Cluster) checkPlaces() error {
+	nodeOf := slices.Grow(c.checked.nodeOf[:0], len(c.Pods.All))[:len(c.Pods.All)]
+	c.checked.nodeOf = nodeOf
+	for p := range nodeOf {
+		nodeOf[p] = policy.None
+	}
 	for i := range c.Nodes.All {
 		if c.Nodes.All[i].Phase == policy.NodeGone {
 			continue
 		}
 		for _, p := range c.Space.Pods(policy.NodeID(i)) {
-			if on[p] != 0 {
-				return fmt.Errorf("pod %s is on two nodes, %s and %s", c.Pods.All[p].Name, c.Nodes.All[on[p]-1].Name,
+			if nodeOf[p] != policy.None {
+				return fmt.Errorf("pod %s is on two nodes, %s and %s", c.Pods.All[p].Name, c.Nodes.All[nodeOf[p]].Name,
 					c.Nodes.All[i].Name)
 			}
-			on[p] = policy.NodeID(i) + 1
+			nodeOf[p] = policy.NodeID(i)
 		}
 	}
-	c.checked.counts = append(c.checked.counts[:0], make([]podCounts, len(c.Workloads.State))...)
-	counts := c.checked.counts
 	for i := range c.Pods.All {
-		p := &c.Pods.All[i]
-		n, bound := on[i]-1, on[i] != 0
-		if p.Phase == policy.PodGone {
-			if bound {
-				return fmt.Errorf("a pod that is gone holds a place on %s", c.Nodes.All[n].Name)
+		pod := &c.Pods.All[i]
+		if pod.Phase == policy.PodGone {
+			if nodeOf[i] != policy.None {
+				return fmt.Errorf("pod %s is gone, but the space has it on node %d", pod.Name, nodeOf[i])
 			}
 			continue
 		}
-		if bound != (p.Node != policy.None) || bound && n != p.Node {
-			return fmt.Errorf("pod %s says that it is on node %d, the space that it is on %d (%v)", p.Name, p.Node, n, bound)
+		if pod.Node != nodeOf[i] {
+			return fmt.Errorf("pod %s has node %d, but the space has it on %d", pod.Name, pod.Node, nodeOf[i])
 		}
-		k := &counts[c.Scenario.Templates[p.Template].Workload]
-		if p.Phase == policy.PodReady {
-			k.seen++
-			if !c.Pods.State[i].Lost {
-				k.ready++
-			}
+	}
+	return nil
+}
+
+// checkCounts checks that the counts of workloads equal the numbers of their pods.
+func (c *Cluster) checkCounts() error {
+	c.checked.counts = append(c.checked.counts[:0], make([]podCounts, len(c.Workloads.State))...)
+	c.checked.waiting = append(c.checked.waiting[:0], make([]int32, len(c.Workloads.State))...)
+	for i := range c.Pods.All {
+		pod := &c.Pods.All[i]
+		w := c.Scenario.Templates[pod.Template].Workload
+		count := &c.checked.counts[w]
+		ready := pod.Phase == policy.PodReady
+		serving := ready && !c.Pods.State[i].Lost
+		if ready {
+			count.reportedReady++
 		}
-		if p.Phase != policy.PodTerminating {
-			k.active++
-			if p.Phase != policy.PodReady || c.Pods.State[i].Lost {
-				k.waiting++
+		if serving {
+			count.serving++
+		}
+		if pod.Phase != policy.PodTerminating && pod.Phase != policy.PodGone {
+			count.active++
+			if !serving {
+				c.checked.waiting[w]++
 			}
 		}
 	}
 	for i := range c.Workloads.State {
-		if err := c.checkMissing(policy.WorkloadID(i), counts[i].waiting); err != nil {
+		if err := c.checkMissing(policy.WorkloadID(i), c.checked.waiting[i]); err != nil {
 			return err
 		}
-		if own := (podCounts{c.Serving.Of[i].ready, c.Serving.Of[i].seen, c.Workloads.State[i].Active,
-			counts[i].waiting}); own != counts[i] {
-			return fmt.Errorf("workload %s counts %d ready, %d seen as ready and %d active pods, there are %d, %d and %d",
-				c.Scenario.Workloads[i].Name, own.ready, own.seen, own.active, counts[i].ready, counts[i].seen, counts[i].active)
+		serving := &c.Serving.Of[i]
+		own := podCounts{serving: serving.ready, reportedReady: serving.seen, active: c.Workloads.State[i].Active}
+		if want := c.checked.counts[i]; own != want {
+			return fmt.Errorf("workload %s has the counts %+v, its pods are %+v", c.Scenario.Workloads[i].Name, own, want)
 		}
 	}
 	return nil
@@ -110,8 +128,8 @@ func (c *Cluster) checkMissing(w policy.WorkloadID, waiting int32) error {
 	return nil
 }
 
-// checkNodes checks that the requests on no node exceed its allocatable resources.
-func (c *Cluster) checkNodes() error {
+// checkResources checks that the requests on no node exceed its allocatable resources.
+func (c *Cluster) checkResources() error {
 	for i := range c.Nodes.All {
 		n := &c.Nodes.All[i]
 		if n.Phase == policy.NodeGone {
@@ -128,29 +146,89 @@ func (c *Cluster) checkNodes() error {
 	return nil
 }
 
-// checkPlans checks the sizes of pools, and how Karpenter plans with each node, against the nodes.
+// checkPlans checks the plan state of each node.
 func (c *Cluster) checkPlans() error {
+	for i := range c.Nodes.All {
+		n := &c.Nodes.All[i]
+		if want := wantedPlan(n); c.Nodes.Plans[i] != want {
+			return fmt.Errorf("node %s of phase %v has plan state %d, want %d", n.Name, n.Phase, c.Nodes.Plans[i], want)
+		}
+	}
+	return nil
+}
+
+// wantedPlan returns the plan state that n must have.
+func wantedPlan(n *policy.Node) Plan {
+	switch {
+	case !stays(n) || n.NotReady || n.ReclaimAt != 0:
+		return PlanWithout
+	case n.Phase < policy.NodeInitialized:
+		return PlanComing
+	}
+	return PlanThere
+}
+
+// stays reports whether n exists or is launching, and is not being removed.
+func stays(n *policy.Node) bool {
+	return n.Phase != policy.NodeGone && n.Phase <= policy.NodeInitialized && n.ActedBy == policy.ActorNone
+}
+
+// checkSizes checks that the sizes of pools equal the sums over their nodes.
+func (c *Cluster) checkSizes() error {
 	sizes := make([]PoolSize, len(c.Scenario.Pools))
 	for i := range c.Nodes.All {
-		n, x, want := &c.Nodes.All[i], &c.Nodes.State[i], PlanWithout
-		if n.Phase != policy.NodeGone && n.Phase <= policy.NodeInitialized && n.ActedBy == policy.ActorNone {
-			sizes[n.Pool].Total += x.Size
-			if x.Spot {
-				sizes[n.Pool].Spot += x.Size
-			}
-			if want = PlanThere; n.Phase < policy.NodeInitialized {
-				want = PlanComing
-			}
-			if n.NotReady || n.ReclaimAt != 0 {
-				want = PlanWithout
-			}
+		n, state := &c.Nodes.All[i], &c.Nodes.State[i]
+		if !stays(n) {
+			continue
 		}
-		if c.Nodes.Plans[i] != want {
-			return fmt.Errorf("node %s of phase %v is planned with as %d, want %d", n.Name, n.Phase, c.Nodes.Plans[i], want)
+		sizes[n.Pool].Total += state.Size
+		if state.Spot {
+			sizes[n.Pool].Spot += state.Size
 		}
 	}
 	if !slices.Equal(sizes, c.Nodes.Sizes) {
-		return fmt.Errorf("pools count %v, their nodes are %v", c.Nodes.Sizes, sizes)
+		return fmt.Errorf("pools have the sizes %v, their nodes are %v", c.Nodes.Sizes, sizes)
+	}
+	return nil
+}
+
+// checkGangs checks that either all pods of a gang work or no pod does, that working pods are
+// ready, and that gangs count their existing pods correctly.
+func (c *Cluster) checkGangs() error {
+	for i := range c.Gangs.All {
+		g := &c.Gangs.All[i]
+		name := c.Scenario.Gangs[g.gang].Name
+		working, unfinished := int32(0), int32(0) // tasks
+		for _, job := range g.jobs {
+			for k := range c.Jobs.All[job].Tasks {
+				task := &c.Jobs.All[job].Tasks[k]
+				if task.over {
+					continue
+				}
+				unfinished++
+				if task.began == 0 {
+					continue
+				}
+				working++
+				if c.Pods.State[task.running].Lost || c.Pods.All[task.running].Phase != policy.PodReady {
+					return fmt.Errorf("pod %s of gang %s works and is not ready", c.Pods.All[task.running].Name, name)
+				}
+			}
+		}
+		existing := int32(0) // pods
+		for id := range c.Pods.All {
+			if c.Pods.All[id].Phase != policy.PodGone && c.Pods.State[id].gang == int32(i) {
+				existing++
+			}
+		}
+		// While the pods of a gang that finish at the same instant are handled, fewer than all work.
+		finishing := g.phase == gangWorking && working == unfinished
+		if working != 0 && !finishing {
+			return fmt.Errorf("%d of the %d pods of gang %s work", working, unfinished, name)
+		}
+		if existing != g.alive {
+			return fmt.Errorf("gang %s counts %d pods, there are %d", name, g.alive, existing)
+		}
 	}
 	return nil
 }
@@ -161,61 +239,21 @@ func (c *Cluster) CheckEviction(id policy.PodID) {
 	if !c.Check || c.Pods.All[id].Phase != policy.PodReady {
 		return
 	}
-	for _, b := range c.Scenario.Templates[c.Pods.All[id].Template].PDBs {
+	for _, budget := range c.Scenario.Templates[c.Pods.All[id].Template].PDBs {
 		healthy, expected := int32(0), int32(0)
 		for i := range c.Pods.All {
-			t := &c.Scenario.Templates[c.Pods.All[i].Template]
-			for _, x := range t.PDBs {
-				if x == b && c.Pods.All[i].Phase == policy.PodReady {
+			for _, x := range c.Scenario.Templates[c.Pods.All[i].Template].PDBs {
+				if x == budget && c.Pods.All[i].Phase == policy.PodReady {
 					healthy++
 				}
 			}
 		}
-		for _, w := range c.PDBs.of[b] {
+		for _, w := range c.PDBs.of[budget] {
 			expected += c.PDBs.expected(w)
 		}
-		if need := c.Scenario.PDBs[b].Required(expected); healthy-1 < need {
+		if need := c.Scenario.PDBs[budget].Required(expected); healthy-1 < need {
 			c.Fail(fmt.Errorf("evicting %s leaves %d healthy pods of %d that budget %s requires",
-				c.Pods.All[id].Name, healthy-1, need, c.Scenario.PDBs[b].Name))
+				c.Pods.All[id].Name, healthy-1, need, c.Scenario.PDBs[budget].Name))
 		}
 	}
-}
-
-// checkGangs checks that either all pods of a gang work or no pod does, that working pods are
-// ready, and that gangs count their existing pods correctly.
-func (c *Cluster) checkGangs() error {
-	for i := range c.Gangs.All {
-		g := &c.Gangs.All[i]
-		name, working, left, alive := c.Scenario.Gangs[g.gang].Name, int32(0), int32(0), int32(0)
-		for _, job := range g.jobs {
-			for k := range c.Jobs.All[job].Tasks {
-				t := &c.Jobs.All[job].Tasks[k]
-				if t.over {
-					continue
-				}
-				left++
-				if t.began == 0 {
-					continue
-				}
-				working++
-				if x := &c.Pods.State[t.running]; x.Lost || c.Pods.All[t.running].Phase != policy.PodReady {
-					return fmt.Errorf("pod %s of gang %s works and is not ready", c.Pods.All[t.running].Name, name)
-				}
-			}
-		}
-		for id := range c.Pods.All {
-			if c.Pods.All[id].Phase != policy.PodGone && c.Pods.State[id].gang == int32(i) {
-				alive++
-			}
-		}
-		// Pods that finish at the same instant are handled one after the other.
-		done := g.phase == gangWorking && working == left
-		if working != 0 && !done {
-			return fmt.Errorf("%d of the %d pods of gang %s work", working, left, name)
-		}
-		if alive != g.alive {
-			return fmt.Errorf("gang %s counts %d pods, there are %d", name, g.alive, alive)
-		}
-	}
-	return nil
 }

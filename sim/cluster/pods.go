@@ -244,7 +244,7 @@ func (ps *Pods) retire(id policy.PodID) {
 	}
 	if p.Node != policy.None {
 		// A terminating pod occupies its node but does not count for topology spread.
-		ps.Space.Terminating(p, p.Node)
+		ps.Space.MarkTerminating(p, p.Node)
 		ps.sched.Changed(p.Node)
 		ps.PodsOfNode.Publish(p.Node)
 	}

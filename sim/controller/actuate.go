@@ -39,7 +39,7 @@ func (ac *Actuator) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer
 	}
 	pool := &ac.Pools.All[x.Pool]
 	pool.Limits = steered(pool.Limits, ac.Scenario.Pools[x.Pool].Limits, x.Limits)
-	pool.Steer = policy.SteerState{Set: true, Share: x.Share, Since: ac.Clock.Now}
+	pool.Steer = x.State(ac.Clock.Now)
 	ac.Log.Add(ac.Clock.Now, engine.RecordSteer, pool.Name, "", int64(x.Share*65536))
 	ac.karpenter.Steered()
 	ac.autoscaler.Want()

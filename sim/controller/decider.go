@@ -40,7 +40,8 @@ func (dc *decider) newDriver(m policy.Memory) *driver.Driver {
 	w := driver.Dependencies{Observer: dc.Observer, Actuator: dc.Actuator, Ranker: dc.Actuator,
 		Enforcer: dc.GPUBudgets, Store: dc, Recorder: dc.Recorder}
 	if dc.Forecaster != nil {
-		w.Forecaster = faultyForecaster{dc.Forecaster, dc}
+		failure := func() scenarios.ModelFailure { return dc.modelFails }
+		w.Forecaster = faultyForecaster{dc.Forecaster, failure}
 		if slices.ContainsFunc(dc.Scenario.Signals, func(c scenarios.SignalCurve) bool { return c.Hazard != nil }) {
 			w.Forecaster = recordedForecaster{dc.Scenario.Signals, w.Forecaster}
 		}

@@ -18,8 +18,11 @@ type recordedForecaster struct {
 	inner   driver.Forecaster
 }
 
+// Forecast implements [driver.Forecaster].
 func (f recordedForecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error {
-	for i := range s.Markets { // forecasts of the previous use of this snapshot, two steps ago
+	// The driver reuses the snapshot of two steps ago: drop its recorded forecasts, so that inner
+	// makes its own.
+	for i := range s.Markets {
 		if x := &s.Markets[i].Forecast; x.Source == policy.SourceRecorded {
 			x.Source = policy.SourceNone
 		}
@@ -31,34 +34,37 @@ func (f recordedForecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error
 		if !ok || s.Markets[i].Capacity != policy.Spot || x.Source == policy.SourceModel {
 			continue
 		}
-		x.Hazard, x.Runtime, x.Source = hazard, 1-portable.Exp(-hazard), policy.SourceRecorded // within an hour
+		x.Hazard, x.Source = hazard, policy.SourceRecorded
+		x.Runtime = 1 - portable.Exp(-hazard) // the probability of a reclaim within an hour
 	}
 	return err
 }
 
-// errModel is the error of a forecaster that is not [Breakable] while a fault makes the model fail.
+// errModel is returned while the scenario orders a failure of the model and the forecaster is not a
+// [ModelFaulter].
 var errModel = errors.New("the model fails (ordered by the scenario)")
 
-// A Breakable is a forecaster whose model can be made to fail in a given way. The failure lasts
-// until the next call of Fail. While the model fails, the forecaster keeps the closed-form
-// forecasts, and counts the forecasts that the model did not make.
-type Breakable interface {
-	Fail(scenarios.ModelFailure)
+// A ModelFaulter is a forecaster whose model can be made to fail in a given way, until the next call
+// of SetModelFailure. While the model fails, the forecaster keeps the closed-form forecasts, and
+// counts the forecasts that the model did not make.
+type ModelFaulter interface {
+	SetModelFailure(scenarios.ModelFailure)
 }
 
 // A faultyForecaster is the forecaster of a run. It fails while a fault requires it.
 type faultyForecaster struct {
 	inner   driver.Forecaster
-	decider *decider
+	failure func() scenarios.ModelFailure // that the scenario orders now
 }
 
+// Forecast implements [driver.Forecaster].
 func (f faultyForecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error {
-	b, ok := f.inner.(Breakable)
+	faulter, ok := f.inner.(ModelFaulter)
 	if ok {
-		b.Fail(f.decider.modelFails)
+		faulter.SetModelFailure(f.failure())
 	}
 	err := f.inner.Forecast(s, m)
-	if !ok && f.decider.modelFails != scenarios.ModelWorks {
+	if !ok && f.failure() != scenarios.ModelWorks {
 		return errors.Join(err, errModel)
 	}
 	return err

@@ -67,7 +67,7 @@ func (ob *Observer) init() {
 			s.Workloads[i] = w.Workloads[i].Workload
 		}
 		s.Commitments = slices.Clone(w.Commitments)
-		s.Sources = []policy.Source{{Name: "prices"}, {Name: "cluster"}}
+		s.Sources = []policy.Source{{Name: "prices", Prices: true}, {Name: "cluster"}}
 		for i := range s.Markets {
 			ob.Market.Publish(&s.Markets[i])
 		}

@@ -288,7 +288,7 @@ func (r *run) preempt(p *policy.Pod) bool {
 		if x.Phase == policy.PodTerminating {
 			continue
 		}
-		r.space.Terminating(x, x.Node)
+		r.space.MarkTerminating(x, x.Node)
 		x.Phase = policy.PodTerminating
 		r.victims = append(r.victims, v)
 	}

@@ -178,12 +178,6 @@ type Allocation struct {
 // by a draw from the number of the launch. Karpenter's kwok provider also chooses among them at
 // random (kwok/cloudprovider/cloudprovider.go of 1.14.1), and EC2 does not document its choice.
 func (m *Market) Allocate(markets []policy.MarketID, a Allocation) (id policy.MarketID, slot int32, ok bool) {
-	type offer struct {
-		market   policy.MarketID
-		slot     int32
-		price    policy.Money
-		pressure float64
-	}
 	open := make([]offer, 0, len(markets))
 	for _, id := range markets {
 		price, offered := m.Price(id)
@@ -194,21 +188,39 @@ func (m *Market) Allocate(markets []policy.MarketID, a Allocation) (id policy.Ma
 			open = append(open, offer{id, s, price, m.pressure(id)})
 		}
 	}
-	if len(open) == 0 {
-		return 0, 0, false
+	for len(open) > 0 {
+		best := m.choose(open, a)
+		if !m.attemptFails(best.market) {
+			return best.market, best.slot, true
+		}
+		open = slices.DeleteFunc(open, func(o offer) bool { return m.Closed(o.market) })
 	}
+	return 0, 0, false
+}
+
+// An offer is a market in which a node can be launched now.
+type offer struct {
+	market   policy.MarketID
+	slot     int32
+	price    policy.Money
+	pressure float64
+}
+
+// choose returns the offer that the provider takes; see [Market.Allocate]. There must be at least
+// one. It may reorder open.
+func (m *Market) choose(open []offer, a Allocation) offer {
 	if x := &m.scenario.Markets[open[0].market]; x.Capacity == policy.Spot && !x.Auction() && !m.LowestPrice &&
 		a.Strategy != scenarios.LowestPrice {
 		slices.SortFunc(open, func(a, b offer) int {
 			return cmp.Or(cmp.Compare(a.pressure, b.pressure), cmp.Compare(a.market, b.market))
 		})
 		if a.Strategy == scenarios.CapacityOptimized {
-			return open[0].market, open[0].slot, true
+			return open[0]
 		}
 		open = open[:len(open)-len(open)/3]
 	}
 	tie := chance.Stream(m.Seed, "launch-tie").At2(uint64(m.clock.Now), uint64(a.Number))
-	best := slices.MinFunc(open, func(x, y offer) int {
+	return slices.MinFunc(open, func(x, y offer) int {
 		if a.Rank != nil {
 			if c := cmp.Compare(a.Rank(x.market), a.Rank(y.market)); c != 0 {
 				return c
@@ -220,7 +232,6 @@ func (m *Market) Allocate(markets []policy.MarketID, a Allocation) (id policy.Ma
 		name := func(id policy.MarketID) uint64 { return portable.HashString(m.scenario.Markets[id].Name) }
 		return cmp.Compare(tie.At1(name(x.market)), tie.At1(name(y.market)))
 	})
-	return best.market, best.slot, true
 }
 
 // pressure returns how short of capacity Spot market id is, as its provider observes it: the

@@ -109,7 +109,7 @@ func (s *plainScheduler) step(t *rapid.T, fast *Scheduler) {
 		s.space.SetNode(&s.nodes[n])
 		fast.Changed(n)
 	case what == 1 && p.Node >= 0 && p.Phase != policy.PodTerminating:
-		s.space.Terminating(p, p.Node)
+		s.space.MarkTerminating(p, p.Node)
 		p.Phase = policy.PodTerminating
 		fast.Changed(p.Node)
 	case p.Node >= 0:

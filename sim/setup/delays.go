@@ -9,19 +9,21 @@ import (
 // Delays are the durations of processes in the simulated cluster. A Config can replace each of
 // them.
 type Delays struct {
-	// RegisterMin and RegisterMax bound the time from the launch of a node until its kubelet has
-	// registered, which is drawn uniformly between them. Initialize is the time from then until the
-	// node accepts pods. Linux nodes on EC2 take 30–60 s to register (AWS documentation and field
-	// reports on Karpenter).
+	// The time from the launch of a node until its kubelet registers is drawn uniformly from
+	// RegisterMin to RegisterMax. Initialize is the time from then until the node accepts pods.
+	// Linux nodes on EC2 take 30–60 s to register (AWS documentation and field reports on
+	// Karpenter).
 	RegisterMin, RegisterMax time.Duration
 	Initialize               time.Duration
 
-	// Nodes of Rackspace Spot register more slowly, and get an earlier notice. RackspaceRegisterMin
-	// and RackspaceRegisterMax replace RegisterMin and RegisterMax: its staff state 8 to 9 minutes
-	// from the order, since a machine is usually first taken from a lower bid (2025-05).
-	// RackspaceNotice is the time from the notice, at the instant at which the market price exceeds
-	// a node's bid, until the provider takes the node; see [policy.NoticeLead].
-	RackspaceRegisterMin, RackspaceRegisterMax, RackspaceNotice time.Duration
+	// RackspaceRegisterMin and RackspaceRegisterMax replace RegisterMin and RegisterMax for nodes
+	// of Rackspace Spot. Its staff state 8 to 9 minutes from the order, because the machine must
+	// usually be taken from a lower bid first (2025-05).
+	RackspaceRegisterMin, RackspaceRegisterMax time.Duration
+
+	// RackspaceNotice is the time from the notice, which is given when the market price exceeds a
+	// node's bid, until Rackspace Spot takes the node; see [policy.NoticeLead].
+	RackspaceNotice time.Duration
 
 	// PodWrites is the maximum number of pods that the ReplicaSet controller creates or deletes per
 	// second, or 0 for no maximum. PodWritesBurst is the number of writes that may be made at once.
@@ -73,19 +75,20 @@ type Delays struct {
 	Unavailable time.Duration
 }
 
-// ReadyAfter returns how long a running container takes to become ready. stated is the start-up
+// ReadyAfter returns how long a running container takes to become ready. startup is the start-up
 // time that its template declares, or 0 if it declares none.
-func (d *Delays) ReadyAfter(stated time.Duration) time.Duration {
-	if stated > 0 {
-		return stated
+func (d *Delays) ReadyAfter(startup time.Duration) time.Duration {
+	if startup > 0 {
+		return startup
 	}
 	return d.Ready
 }
 
-// JobRound returns the maximum time for one completion of a job on an existing node, including the
-// start of the pod.
-func (d *Delays) JobRound(stated, work time.Duration) time.Duration {
-	return d.Start + max(d.Ready, stated) + work
+// JobRound returns an upper bound of the time for one completion of a job on an existing node,
+// including the start of the pod. Ready is included even if the template declares a shorter start-up
+// time, and Pull is not: callers add it once per node.
+func (d *Delays) JobRound(startup, work time.Duration) time.Duration {
+	return d.Start + max(d.Ready, startup) + work
 }
 
 // Register returns the minimum and maximum time until nodes of m register.

@@ -177,14 +177,14 @@ func (a *auction) prices(t *testing.T) bill.Prices {
 		for _, c := range s.Classes {
 			var spot []bill.Price
 			for _, p := range c.Prices {
-				spot = append(spot, bill.Price{At: int64(p.At), Price: int64(p.Price)})
+				spot = append(spot, bill.Price{From: int64(p.At), MicroDollars: int64(p.Price)})
 			}
-			all[c.Name+"/"+c.Region+"/"+bill.Spot] = bill.AtLeast(spot, int64(reserve))
+			all[c.Name+"/"+c.Region+"/"+bill.Spot] = bill.WithReserve(spot, int64(reserve))
 			onDemand, _, known := catalog.OnDemandModelled(catalog.Rackspace, c.Region, c.Name)
 			if !known {
 				t.Errorf("the catalog knows no price on demand of %s", c.Name)
 			}
-			all[c.Name+"/"+c.Region+"/"+bill.OnDemand] = []bill.Price{{Price: int64(onDemand)}}
+			all[c.Name+"/"+c.Region+"/"+bill.OnDemand] = []bill.Price{{MicroDollars: int64(onDemand)}}
 		}
 	})
 	return all
@@ -207,10 +207,10 @@ func (a *auction) told(t *testing.T) bill.Prices {
 			read = int64(c.At)
 		case path == fake.PricesPath && read != 0:
 			for market, prices := range truth {
-				k, _ := slices.BinarySearchFunc(prices, read+1, func(p bill.Price, at int64) int { return int(p.At - at) })
-				price, before := prices[max(0, k-1)].Price, all[market]
-				if len(before) == 0 || before[len(before)-1].Price != price {
-					all[market] = append(before, bill.Price{At: int64(c.At), Price: price})
+				k, _ := slices.BinarySearchFunc(prices, read+1, func(p bill.Price, at int64) int { return int(p.From - at) })
+				price, before := prices[max(0, k-1)].MicroDollars, all[market]
+				if len(before) == 0 || before[len(before)-1].MicroDollars != price {
+					all[market] = append(before, bill.Price{From: int64(c.At), MicroDollars: price})
 				}
 			}
 		}

@@ -31,7 +31,7 @@ func (w *fixture) lives(t *testing.T) []*bill.Life {
 func (w *fixture) livesOf(t *testing.T, pool string) []*bill.Life {
 	t.Helper()
 	if pool != tasks {
-		return slices.DeleteFunc(w.lives(t), func(l *bill.Life) bool { return !l.Pool(pool) })
+		return slices.DeleteFunc(w.lives(t), func(l *bill.Life) bool { return !l.OfPool(pool) })
 	}
 	var all []*bill.Life
 	for _, l := range w.auction.server.Lives() {
@@ -43,7 +43,7 @@ func (w *fixture) livesOf(t *testing.T, pool string) []*bill.Life {
 		}
 		all = append(all, &bill.Life{
 			Claim: l.Labels[orderLabel], Node: l.Node, Type: l.Class, Zone: auctionRegion, Capacity: bill.Spot, Bid: int64(l.Bid),
-			Made: int64(l.Won), Sold: int64(l.Won), Ended: int64(l.Gone),
+			ClaimCreated: int64(l.Won), Launched: int64(l.Won), Ended: int64(l.Gone),
 		})
 	}
 	return all

@@ -70,17 +70,17 @@ func (m *market) add(t *testing.T, s *trace.Series) {
 	if !known {
 		t.Fatalf("the catalog knows no price of %s", s.Type)
 	}
-	spot := []bill.Price{{At: m.begin.Add(-12 * time.Hour).UnixMilli()}}
+	spot := []bill.Price{{From: m.begin.Add(-12 * time.Hour).UnixMilli()}}
 	for i, at := range s.At {
 		switch {
 		case at <= m.day:
-			spot[0].Price = int64(s.Spot[i])
+			spot[0].MicroDollars = int64(s.Spot[i])
 		default:
-			spot = append(spot, bill.Price{At: m.begin.UnixMilli() + int64(at-m.day)/m.k, Price: int64(s.Spot[i])})
+			spot = append(spot, bill.Price{From: m.begin.UnixMilli() + int64(at-m.day)/m.k, MicroDollars: int64(s.Spot[i])})
 		}
 	}
 	m.prices[s.Type+"/"+s.Zone+"/"+bill.Spot] = spot
-	m.prices[s.Type+"/"+s.Zone+"/"+bill.OnDemand] = []bill.Price{{At: spot[0].At, Price: int64(onDemand)}}
+	m.prices[s.Type+"/"+s.Zone+"/"+bill.OnDemand] = []bill.Price{{From: spot[0].From, MicroDollars: int64(onDemand)}}
 }
 
 // record writes the trace that Spotter reads, and keeps extending it until the test ends.
@@ -109,12 +109,12 @@ func (m *market) save(folder string) error {
 	end := time.Now().Add(ahead).UnixMilli()
 	var all []trace.Series
 	for _, kind := range soldTypes {
-		onDemand := policy.Money(m.prices[kind+"/"+soldZones[0]+"/"+bill.OnDemand][0].Price)
+		onDemand := policy.Money(m.prices[kind+"/"+soldZones[0]+"/"+bill.OnDemand][0].MicroDollars)
 		for _, zone := range soldZones {
 			s := trace.Series{Provider: catalog.AWS, Region: region, Zone: zone, Type: kind}
 			for _, p := range m.prices[kind+"/"+zone+"/"+bill.Spot] {
-				if p.At <= end {
-					s.At, s.Spot, s.OnDemand = append(s.At, policy.Time(p.At)), append(s.Spot, policy.Money(p.Price)), append(s.OnDemand, onDemand)
+				if p.From <= end {
+					s.At, s.Spot, s.OnDemand = append(s.At, policy.Time(p.From)), append(s.Spot, policy.Money(p.MicroDollars)), append(s.OnDemand, onDemand)
 				}
 			}
 			all = append(all, s)
@@ -152,7 +152,7 @@ func (m *market) types(t *testing.T) []any {
 		var offers []karpenter.Offer
 		for _, zone := range soldZones {
 			for _, capacity := range []string{bill.Spot, bill.OnDemand} {
-				price := m.prices[kind+"/"+zone+"/"+capacity][0].Price
+				price := m.prices[kind+"/"+zone+"/"+capacity][0].MicroDollars
 				offers = append(offers, karpenter.Offer{Zone: zone, Capacity: capacity, Price: float64(price) / 1e6})
 			}
 		}

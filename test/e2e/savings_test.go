@@ -171,12 +171,12 @@ func (w *fixture) billed(t *testing.T) {
 		}
 		reported := [2]bill.Amount{bill.Micros(a.Total.Paid), bill.Micros(a.Total.OnDemand)}
 		t.Logf("%s: %d nodes: saved $%.4f by the bill, $%.4f as reported", pool, l.nodes,
-			(l.bill[1] - l.bill[0]).Dollars(k), (reported[1] - reported[0]).Dollars(k))
+			(l.bill[1] - l.bill[0]).DollarsAt(k), (reported[1] - reported[0]).DollarsAt(k))
 		for i, what := range []string{"paid", "on demand"} {
-			off := (reported[i] - l.heard[i]).Dollars(k)
+			off := (reported[i] - l.heard[i]).DollarsAt(k)
 			t.Logf("%s: %s $%.4f by the bill, $%.4f as reported: off by $%.4f, of which $%.4f is for how late it is heard of; $%.4f at most is not seen", pool, what,
-				l.bill[i].Dollars(k), reported[i].Dollars(k), (reported[i] - l.bill[i]).Dollars(k), (l.heard[i] - l.bill[i]).Dollars(k), l.blind[i].Dollars(k))
-			if max(off, -off) > l.blind[i].Dollars(k)+0.005 {
+				l.bill[i].DollarsAt(k), reported[i].DollarsAt(k), (reported[i] - l.bill[i]).DollarsAt(k), (l.heard[i] - l.bill[i]).DollarsAt(k), l.blind[i].DollarsAt(k))
+			if max(off, -off) > l.blind[i].DollarsAt(k)+0.005 {
 				t.Errorf("%s: what is reported as %s is off by $%.4f", pool, what, off)
 			}
 		}
@@ -217,9 +217,9 @@ func (w *fixture) tally(t *testing.T, pool string, a account) ledger {
 	}
 	for _, l := range lives {
 		switch {
-		case l.Made >= a.At:
+		case l.ClaimCreated >= a.At:
 			continue
-		case l.Sold == 0:
+		case l.Launched == 0:
 			sum.unsold++
 			continue
 		}
@@ -227,7 +227,7 @@ func (w *fixture) tally(t *testing.T, pool string, a account) ledger {
 		add(&sum.bill, prices.truth, l, a.Since, a.At)
 		heard := *l
 		for _, g := range gaps {
-			if l.Made < g.to && (l.Ended == 0 || l.Ended > g.from) {
+			if l.ClaimCreated < g.to && (l.Ended == 0 || l.Ended > g.from) {
 				t.Logf("%s: what %s cost is not known for %d ms, in which the controller was being started again", pool, l.Claim, g.to-g.from)
 				add(&sum.blind, prices.truth, l, max(a.Since, g.from), min(a.At, g.to))
 			}
@@ -239,8 +239,8 @@ func (w *fixture) tally(t *testing.T, pool string, a account) ledger {
 			}
 		}
 		if at := begins[l.Claim]; at != 0 {
-			heard.Made = at
-			if early := time.Duration(l.Made-at) * time.Millisecond; early < 0 || early > latest {
+			heard.ClaimCreated = at
+			if early := time.Duration(l.ClaimCreated-at) * time.Millisecond; early < 0 || early > latest {
 				t.Errorf("%s: %s was ordered %v before it was won, and others are heard of %v late at most", pool, l.Claim, early, latest)
 			}
 		}
@@ -281,9 +281,9 @@ func (w *fixture) seen(t *testing.T, told bill.Prices) bill.Prices {
 	all := bill.Prices{}
 	for market, prices := range told {
 		for i, p := range prices {
-			read, _ := slices.BinarySearch(readings, p.At)
+			read, _ := slices.BinarySearch(readings, p.From)
 			if i+1 < len(prices) {
-				if next, _ := slices.BinarySearch(readings, prices[i+1].At); next == read && read > 0 {
+				if next, _ := slices.BinarySearch(readings, prices[i+1].From); next == read && read > 0 {
 					continue
 				}
 			}

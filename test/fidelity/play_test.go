@@ -156,7 +156,7 @@ func (p *player) prices() bill.Prices {
 			if curve.Price[i] == policy.NoPrice {
 				continue // the price before it is charged on, and nothing is launched: the weather closes the market
 			}
-			list = append(list, bill.Price{At: p.begin.UnixMilli() + int64(at-p.bound.Start), Price: int64(curve.Price[i])})
+			list = append(list, bill.Price{From: p.begin.UnixMilli() + int64(at-p.bound.Start), MicroDollars: int64(curve.Price[i])})
 		}
 		all[p.marketName(m)] = list
 	}
@@ -310,8 +310,8 @@ func (p *player) record(t *testing.T, seed uint64) *record {
 	r := &record{Script: p.digest, Seed: seed}
 	index, reasons := map[string]int{}, map[string]cause{}
 	for _, l := range lives {
-		from := l.Sold - p.begin.UnixMilli()
-		if l.Sold == 0 || from >= p.bound.Duration.Milliseconds() {
+		from := l.Launched - p.begin.UnixMilli()
+		if l.Launched == 0 || from >= p.bound.Duration.Milliseconds() {
 			continue
 		}
 		n := nodeLife{Market: l.Market(), From: max(1, from)}

@@ -54,15 +54,15 @@ func measure(t testing.TB, path string, m *market, from, to time.Time) figures {
 		if l.Ended != 0 {
 			end = min(end, l.Ended)
 		}
-		hours := time.Duration(end-max(l.Made, from.UnixMilli())) * time.Millisecond
+		hours := time.Duration(end-max(l.ClaimCreated, from.UnixMilli())) * time.Millisecond
 		total += paid
 		f.NodeHours += hours.Hours()
 		f.ByType[l.Type] += hours.Hours()
-		if l.Made >= from.UnixMilli() {
+		if l.ClaimCreated >= from.UnixMilli() {
 			f.Launched++
 		}
 	}
-	f.Dollars = total.Dollars(1)
+	f.Dollars = total.DollarsAt(1)
 	f.Evictions = evictions(t, open(), from, to)
 	return f
 }

@@ -42,7 +42,7 @@ func newMarket(t testing.TB) *market {
 				t.Fatalf("%s is not in the catalog", zone)
 			}
 			offers = append(offers, karpenter.Offer{Zone: zone, Capacity: policy.OnDemand.String(), Price: price.Float()})
-			m.prices[name+"/"+zone+"/"+policy.OnDemand.String()] = []bill.Price{{At: 0, Price: int64(price)}}
+			m.prices[name+"/"+zone+"/"+policy.OnDemand.String()] = []bill.Price{{From: 0, MicroDollars: int64(price)}}
 		}
 		m.types = append(m.types, karpenter.Type(name, map[string]string{
 			"cpu":               fmt.Sprintf("%dm", x.Allocatable.CPU+karpenter.ReservedCPU),

@@ -66,6 +66,10 @@ func moduleLicences(t tree, module string) (string, error) {
 // SHA-256 of the file.
 var readByPeople = map[string]string{
 	"d3ba056adc2b7909e95681deaae397fb37c97ed491a920f491214f07b62c41d0": "(FTL OR GPL-2.0-or-later)", // github.com/golang/freetype
+
+	// github.com/modelcontextprotocol/go-sdk; its third licence, CC-BY-4.0, is that of documentation,
+	// which no program links.
+	"af679003d933f045393a6a029f43da113f9ae364eac651d9ae268392985580f5": "Apache-2.0 AND MIT",
 }
 
 // sum returns the SHA-256 of data.

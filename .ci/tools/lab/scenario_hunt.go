@@ -241,7 +241,7 @@ func (f *huntFlags) complete(p *program) error {
 		}
 	}
 	f.Bind = func(sc *scenarios.Scenario) (*scenarios.BoundScenario, error) {
-		w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{From: input.FirstWindow(sc, tr)})
+		w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{From: sc.FirstWindow(tr)})
 		if err != nil {
 			return nil, cli.Invalid(err, "give a longer trace, or a lesser --length")
 		}

@@ -1,19 +1,21 @@
 // Opens the site of the documents in Chromium, from a server on this machine, and fails
 // where a page is not what a reader needs.
 //
-//   node site.mjs CHROMIUM MODULES SITE INDEX
+//   node site.mjs CHROMIUM MODULES SITE INDEX WEEK…
 //
 // MODULES is the node_modules folder with playwright-core and axe-core, SITE has the
-// versions v0.9.0, v0.10.0 and v1.0.0-rc.1 of the site, and INDEX is docs/README.md.
+// versions v0.9.0, v0.10.0 and v1.0.0-rc.1 of the site, and INDEX is docs/README.md. Each WEEK
+// is a file SCENARIO.POLICY.SEED.txt with what `spotter eval` prints of it, next to one that ends
+// with .md and has it as Markdown.
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { extname, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import { load } from './axe.mjs';
 
-const [executablePath, modules, site, index] = process.argv.slice(2);
+const [executablePath, modules, site, index, ...weeks] = process.argv.slice(2);
 const { chromium, accessibility } = load(modules);
 
-const types = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml', '.png': 'image/png', '.json': 'application/json' };
+const types = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml', '.png': 'image/png', '.json': 'application/json', '.gz': 'application/gzip' };
 let spoiled = text => text; // makes a page faulty
 const server = createServer((request, response) => {
   let file = join(site, new URL(request.url, 'http://x').pathname);
@@ -105,6 +107,64 @@ async function misbehaves() {
   return found;
 }
 
+// plays opens the page that plays a week and returns in what it differs from what the program
+// printed: all of its text, and every row of its table, which is that of its Markdown.
+async function plays(name, printed, markdown) {
+  const [scenario, policy, seed] = name.split('.');
+  const found = [], states = new Set();
+  const { page, context } = await open('phone', 'dark', found);
+  await page.exposeFunction('stated', text => states.add(text));
+  await page.addInitScript(() => addEventListener('DOMContentLoaded', () =>
+    new MutationObserver(() => stated(document.getElementById('week-state').textContent))
+      .observe(document.getElementById('week-state'), { childList: true, characterData: true, subtree: true })));
+  const begun = Date.now();
+  await page.goto(`${host}latest/web.html?${new URLSearchParams({ scenario, policy, seed })}`);
+  await page.waitForFunction(() => /^(Done|It failed)/.test(document.getElementById('week-state').textContent), null, { timeout: 120_000 })
+    .catch(e => found.push(`${e}`));
+  const took = Date.now() - begun;
+  const shown = await page.evaluate(() => ({
+    state: document.getElementById('week-state').textContent,
+    text: document.getElementById('week-text').textContent,
+    rows: [...document.querySelectorAll('#week-table tr')].map(r => [...r.cells].map(c => c.textContent)),
+  }));
+  if (shown.state !== 'Done.') found.push(`says ${shown.state}`);
+  if (shown.text !== printed) found.push(`prints\n${shown.text}\nand the program\n${printed}`);
+  if (!shown.rows.some(r => r[0].includes(policy))) found.push(`has no row of ${policy}: ${JSON.stringify(shown.rows)}`);
+  for (const row of shown.rows) {
+    if (!markdown.includes(`| ${row.join(' | ')} |\n`)) found.push(`shows ${row.join(' | ')}, which the program does not`);
+  }
+  if (![...states].some(s => /\d of \d done/.test(s))) found.push(`says nothing of how far it is: ${[...states]}`);
+  for (const v of (await accessibility(page, context)).violations) {
+    if (v.impact === 'serious' || v.impact === 'critical') found.push(`${v.impact}: ${v.id}, first ${v.first}`);
+  }
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  if (over > 0) found.push(`is ${over} px wider than a phone with a week`);
+  await context.close();
+  return { found, took };
+}
+
+// saidOf returns what the program printed of a week, as text and as Markdown without its escapes.
+function saidOf(file) {
+  return [readFileSync(file, 'utf8'), readFileSync(file.replace(/txt$/, 'md'), 'utf8').replaceAll('\\', '')];
+}
+
+// refuses returns what the page does not say of a scenario that there is not, and whether the form
+// plays another week.
+async function refuses() {
+  const found = [];
+  const { page, context } = await open('desk', 'light', found);
+  const until = text => page.locator('#week-state', { hasText: text }).waitFor({ timeout: 120_000 }).catch(e => found.push(`${e}`));
+  await page.goto(`${host}latest/web.html?scenario=none`);
+  await until('It failed: there is no such choice: scenario "none", known are api-throttle');
+  await page.locator('#week select[name=scenario]').selectOption('tiny');
+  await page.locator('#week select[name=policy]').selectOption('spot');
+  await page.locator('#week button').click();
+  await until('Done.');
+  if (!page.url().endsWith('web.html?scenario=tiny&policy=spot&seed=1')) found.push(`the address is ${page.url()}`);
+  await context.close();
+  return found;
+}
+
 let failed = pages.length < 20;
 console.log(`${pages.length} pages`);
 const ways = [['desk', 'dark'], ['phone', 'light'], ['desk', 'light'], ['phone', 'dark']];
@@ -117,6 +177,22 @@ const found = await misbehaves();
 console.log(`the scripts of the site have ${found.length} faults`);
 for (const f of found) console.log(`  ${f}`);
 failed ||= found.length > 0;
+
+for (const file of weeks) {
+  const name = basename(file, '.txt');
+  const { found, took } = await plays(name, ...saidOf(file));
+  console.log(`${name} is played in ${took} ms${found.length > 0 ? `:\n  ${found.join('\n  ')}` : ''}`);
+  failed ||= found.length > 0;
+}
+const unsaid = await refuses();
+for (const f of unsaid) console.log(`web.html: ${f}`);
+failed ||= unsaid.length > 0 || weeks.length === 0;
+const changed = text => text.replaceAll(/\d/g, d => (+d + 1) % 10);
+const other = weeks.length > 0 ? await plays(basename(weeks[0], '.txt'), ...saidOf(weeks[0]).map(changed)) : { found: [] };
+if (!['prints', 'shows'].every(word => other.found.some(f => f.startsWith(word)))) {
+  console.log('figures that differ are not noticed');
+  failed = true;
+}
 
 // A check that cannot fail says nothing: each of these must.
 for (const [what, pattern, markup] of [

@@ -287,7 +287,7 @@ func (o *ours) nominate(name, node string, victims []string) {
 
 func (o *ours) terminate(name string) {
 	p := &o.pods[o.podIDs[name]]
-	o.space.Terminating(p, p.Node)
+	o.space.MarkTerminating(p, p.Node)
 	p.Phase = policy.PodTerminating
 	o.Changed(p.Node)
 }

@@ -27,8 +27,9 @@ prices:
   interval: {{ . }}
   {{- end }}
   regions: {{ toJson $v.aws.regions }}
+  azureRegions: {{ toJson $v.azure.regions }}
   families: {{ toJson $v.aws.families }}
-  {{- if $v.aws.regions }}
+  {{- if or $v.aws.regions $v.azure.regions }}
   cacheFile: /var/lib/spotter/prices/cache
   {{- end }}
 {{- with $v.aws.queueURL }}

@@ -140,19 +140,23 @@ type Writes struct {
 // Prices configures the source of prices.
 type Prices struct {
 	// Trace is the folder of a trace that `spotter trace record --follow` writes. If set, prices
-	// come from it and not from AWS.
+	// come from it and not from AWS or Azure.
 	Trace string `json:"trace"`
 
 	// Regions are the AWS regions whose prices, and whose groups for the backend `asg`, are read.
 	// If empty, nothing is requested from AWS.
 	Regions []string `json:"regions"`
 
-	// Families are the instance families whose prices are read, such as `m5`. If empty, all are
-	// read.
+	// AzureRegions are the Azure regions whose prices are read, such as `westeurope`. The price API
+	// is public. If empty, nothing is requested from Azure.
+	AzureRegions []string `json:"azureRegions"`
+
+	// Families are the instance families of AWS whose prices are read, such as `m5`. If empty, all
+	// are read.
 	Families []string `json:"families"`
 
 	// Interval is the time between two reads of Spot prices, from 1s to 1h. 0 means every 5m for
-	// AWS, and every 1m for a trace and for Rackspace.
+	// AWS, every 30m for Azure, and every 1m for a trace and for Rackspace.
 	Interval metav1.Duration `json:"interval"`
 
 	// CacheFile is a file that stores prices, so that after a restart only new prices are
@@ -322,7 +326,7 @@ func Default() *SpotterConfiguration {
 		LeaderElection: LeaderElection{Enabled: true, LeaseDuration: d(l.LeaseDuration), RenewDeadline: d(l.RenewDeadline),
 			RetryPeriod: d(l.RetryPeriod)},
 		Writes:        Writes{QPS: w.QPS, Burst: w.Burst},
-		Prices:        Prices{Regions: []string{}, Families: []string{}},
+		Prices:        Prices{Regions: []string{}, AzureRegions: []string{}, Families: []string{}},
 		Notifications: Notifications{Header: "Authorization"},
 		Models:        Models{Timeout: d(5 * time.Second)},
 		Usage:         Usage{Prometheus{CPUQuery: p.CPU, MemoryQuery: p.Memory, Timeout: d(p.Timeout)}},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/metrics"
 	"github.com/spotter-dev/spotter/policy/kube"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
 // The values that are allowed in fields of a configuration.
@@ -45,6 +46,7 @@ func (c *SpotterConfiguration) Validate() field.ErrorList {
 	oneOf(c.Recording.Bucket.Encryption, encryption, field.NewPath("recording", "bucket", "encryption"))
 	eachOf(c.Backends, Backends, field.NewPath("backends"))
 	eachOf(c.Metrics.Compat, metrics.Systems, field.NewPath("metrics", "compat"))
+	eachOf(c.Prices.AzureRegions, catalog.Regions(catalog.Azure), field.NewPath("prices", "azureRegions"))
 	for i, l := range c.SpotLabels {
 		if _, err := kube.ParseCapacityLabel(l); err != nil {
 			all = append(all, field.Invalid(field.NewPath("spotLabels").Index(i), l, "must be of the form name or name=value"))

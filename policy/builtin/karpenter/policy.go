@@ -42,13 +42,14 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		if p.Mode == policy.ModeOff || p.Steer.Set && p.Steer.Share == 1 {
-			continue
-		}
-		plan.Steers = append(plan.Steers, policy.Steer{
-			Pool: p.ID, Share: 1, Mixed: true, Fallback: true, Bid: placement.Bid(s, p.ID),
+		x := policy.Steer{
+			Pool: p.ID, Share: 1, Mixed: true, Fallback: true,
 			Why: policy.Why{Reason: policy.ReasonConfigured, Text: text},
-		})
+		}
+		if p.Mode != policy.ModeOff && !p.Steer.Follows(&x) {
+			x.Bid = placement.Bid(s, p.ID)
+			plan.Steers = append(plan.Steers, x)
+		}
 	}
 	share := func(policy.PoolID) float64 { return 1 }
 	plan.Launches, plan.Holds = placement.Shortages(s, share)

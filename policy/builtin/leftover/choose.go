@@ -103,14 +103,15 @@ func (r *ranker) choose(p *policy.Pool, memory *policy.PoolMemory) choice {
 	return c
 }
 
-// pricesAge returns the time since prices were last read; 0 if that is unknown.
-func (r *ranker) pricesAge() time.Duration {
+// pricesAge returns the time since prices were last read from the source with the oldest; 0 if no
+// source has been read.
+func (r *ranker) pricesAge() (age time.Duration) {
 	for i := range r.s.Sources {
-		if x := &r.s.Sources[i]; x.Name == "prices" && x.At != 0 {
-			return r.s.Now.Sub(x.At)
+		if x := &r.s.Sources[i]; x.Prices && x.At != 0 {
+			age = max(age, r.s.Now.Sub(x.At))
 		}
 	}
-	return 0
+	return age
 }
 
 // asBefore returns the previous choice, and false if none of its markets can be bought any more.

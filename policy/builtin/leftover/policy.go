@@ -95,8 +95,12 @@ func (e *Policy) steer(s *policy.Snapshot, p *policy.Pool, c *choice, memory *po
 	selected := names(s, c.markets)
 	published := union(c.markets, c.kept)
 	same := slices.Equal(names(s, published), merged(memory.Selected, memory.Kept)) && c.spotOnly == memory.SpotOnly
+	x := policy.Steer{
+		Pool: p.ID, Share: c.share, Exact: p.Share.Exact, Markets: published, Fallback: p.OnDemandFallback && !c.spotOnly,
+	}
+	last := policy.Steer{Share: c.share, Exact: x.Exact, Fallback: p.OnDemandFallback && !memory.SpotOnly}
 	// A steer that was held or failed left the pool unchanged, so it is sent again.
-	resend := !p.Steer.Set || p.Steer.Share != c.share || p.Steer.Since < memory.Steered || len(memory.Selected) == 0
+	resend := !p.Steer.Follows(&last) || p.Steer.Since < memory.Steered || len(memory.Selected) == 0
 	if same && !resend {
 		return false
 	}
@@ -104,10 +108,8 @@ func (e *Policy) steer(s *policy.Snapshot, p *policy.Pool, c *choice, memory *po
 		plan.Wake = min(plan.Wake, due)
 		return false
 	}
-	plan.Steers = append(plan.Steers, policy.Steer{
-		Pool: p.ID, Share: c.share, Exact: p.Share.Exact, Markets: published, Fallback: p.OnDemandFallback && !c.spotOnly,
-		Bid: bid(s, p.ID, c.markets), Why: c.why,
-	})
+	x.Bid, x.Why = bid(s, p.ID, c.markets), c.why
+	plan.Steers = append(plan.Steers, x)
 	memory.Selected, memory.Kept, memory.SpotOnly, memory.Steered = selected, names(s, c.kept), c.spotOnly, s.Now
 	return true
 }

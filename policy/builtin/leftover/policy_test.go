@@ -155,7 +155,7 @@ func TestPublishesOnce(t *testing.T) {
 		p := must(t, "")
 		plan, m := p.Decide(s, policy.Memory{})
 		for _, x := range plan.Steers {
-			s.Pools[x.Pool].Steer = policy.SteerState{Set: true, Share: x.Share, Since: s.Now}
+			s.Pools[x.Pool].Steer = x.State(s.Now)
 		}
 		for range 3 {
 			var again policy.Plan

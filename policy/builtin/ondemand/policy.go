@@ -27,15 +27,15 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 	var plan policy.Plan
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		if p.Mode == policy.ModeOff || p.Steer.Set && p.Steer.Share == 0 {
-			continue
-		}
-		plan.Steers = append(plan.Steers, policy.Steer{
+		x := policy.Steer{
 			Pool:     p.ID,
 			Markets:  placement.MarketsOf(s, p.ID, policy.OnDemand),
 			Fallback: true,
 			Why:      policy.Why{Reason: policy.ReasonConfigured, Text: "the policy buys on-demand only"},
-		})
+		}
+		if p.Mode != policy.ModeOff && !p.Steer.Follows(&x) {
+			plan.Steers = append(plan.Steers, x)
+		}
 	}
 	plan.Drains = placement.Notices(s)
 	share := func(policy.PoolID) float64 { return 0 }

@@ -17,26 +17,26 @@ import (
 // portfolio insurance, 1992). What is left grows with a fraction of the on-demand bill and with
 // what Spot saves, and shrinks with what Spot costs:
 //
-//	left = part × value of the pods + what Spot nodes cost less than on-demand − losses
+//	left = fraction × value of the pods + what Spot nodes cost less than on-demand − losses
 //
 // Until the budget is used up for the first time, it does not limit the Spot share of the pool.
 // From then on, the pool runs no more Spot than left could pay for if all of its Spot nodes were
 // lost at once, and none while left is below zero. So at any time
 //
-//	bill + outages  ≤  (1 + part) × on-demand bill  +  the shock that first used up the budget
+//	bill + outages  ≤  (1 + fraction) × on-demand bill  +  the shock that first used up the budget
 //
 // if Spot causes the difference, its losses do not exceed what poolLosses expects, and the minimum
 // share of the pool is zero. The first bill counts as that of at least one day. The bound does not
-// cover what the policy pays for on-demand nodes above the policy on-demand, which is 24% in the
-// scenario no-notice. The budget accumulates for about a month: what is left decays.
+// cover what the policy pays for on-demand nodes above the policy on-demand. The budget accumulates
+// for about a month: what is left decays.
 type lossBudget struct {
 	*poolContext
 	demand *demand
 	losses *poolLosses
 	perPod *podLosses
 
-	// part is the fraction of the on-demand bill that may be lost; 0 if there is no budget.
-	part float64
+	// fraction is the part of the on-demand bill that may be lost; 0 if there is no budget.
+	fraction float64
 }
 
 const (
@@ -44,15 +44,15 @@ const (
 	// older than that pay for no loss.
 	lossMemory = 30 * 24 * time.Hour
 
-	// atLeast is the time whose budget a new pool has from the start.
-	atLeast = 24 * time.Hour
+	// initialBudgetTime is the time whose budget a pool has from its first pods on.
+	initialBudgetTime = 24 * time.Hour
 
 	// readyGrace is how long a new pod may wait for a node before it counts as missing, as in
 	// scenarios.
 	readyGrace = 10 * time.Minute
 
-	// unseenMax is the maximum time between two accounts that is accounted for.
-	unseenMax = time.Hour
+	// accountedMax is the longest time between two accounts that is charged.
+	accountedMax = time.Hour
 
 	// awayFirst is how long a pool stays on-demand at least when the budget is used up for the
 	// first time. The time doubles with each further time, at most awayDoublings times, and halves
@@ -64,48 +64,65 @@ const (
 // readLossBudget returns the loss budget of a pool, after updating the account if that is due.
 func readLossBudget(d *demand, l *poolLosses) *lossBudget {
 	b := &lossBudget{poolContext: d.poolContext, demand: d, losses: l, perPod: d.perPod}
-	if b.part = b.partOf(); b.part > 0 && b.due() {
+	if b.fraction = b.fractionFor(); b.fraction > 0 && b.due() {
 		b.account()
 	}
 	return b
 }
 
-// account accounts for the time since the last account.
+// account opens the account of a pool with its first pods, and charges it for the time since the
+// last update.
 func (b *lossBudget) account() {
-	s, x := b.s, &b.memory.Loss
-	b.changed = true
-	if x.At == 0 {
-		x.At, x.Left = s.Now, float64(b.part*b.bill())*atLeast.Hours()
+	s, account := b.s, &b.memory.Loss
+	if account.At == 0 {
+		if bill := b.bill(); bill > 0 {
+			account.At, account.Left = s.Now, float64(b.fraction*bill)*initialBudgetTime.Hours()
+			b.changed = true
+		}
 		return
 	}
-	hours := min(s.Now.Sub(x.At), unseenMax).Hours()
-	if x.Left > 0 {
-		x.Left = float64(x.Left * portable.Exp(-hours/lossMemory.Hours()))
+	b.changed = true
+	hours := min(s.Now.Sub(account.At), accountedMax).Hours()
+	if account.Left > 0 {
+		account.Left = float64(account.Left * portable.Exp(-hours/lossMemory.Hours()))
 	}
-	x.Left += float64(b.earned() * hours)
-	x.Left -= b.lostWork() + b.lostService(hours)
-	x.At = s.Now
-	b.turn()
+	account.Left += float64(b.earned() * hours)
+	account.Outages = slices.Clone(account.Outages) // the memory of the last decision must not change
+	b.readTaken(account.At)
+	account.Left -= b.lostWork() + b.chargeOutages(hours)
+	account.At = s.Now
+	b.updateAway()
 }
 
-// due reports whether the account must be updated: in quiet times only now and then, since each
-// update changes the memory, and at once if Spot takes pods, which are listed in one decision only,
-// or pods are missing.
+// due reports whether the account must be updated: every LossAccountEvery, and at once if Spot
+// takes pods, since Ended lists them in one decision only, or if an outage is open. Each update
+// changes the memory, so the account is not updated at other times.
 func (b *lossBudget) due() bool {
-	s, x := b.s, &b.memory.Loss
-	if s.Now.Sub(x.At) >= policy.LossAccountEvery || len(x.Outages) > 0 {
+	s, account := b.s, &b.memory.Loss
+	if s.Now.Sub(account.At) >= policy.LossAccountEvery || len(account.Outages) > 0 {
 		return true
 	}
-	lost := func(p policy.EndedPod) bool { return p.Cause == policy.EndReclaimed || p.Cause == policy.EndGang }
+	lost := func(p policy.EndedPod) bool { return endedWithNode(&p) }
 	return slices.ContainsFunc(s.Ended, lost) || slices.ContainsFunc(b.e.nodes.odd, func(id policy.NodeID) bool {
 		n := &s.Nodes[id]
-		return n.Pool == b.pool.ID && n.ReclaimAt != 0 && n.NoticeAt > x.At
+		return n.Pool == b.pool.ID && noticedSince(n, account.At)
 	})
 }
 
-// partOf returns the fraction of the on-demand bill that the pool may lose; 0 if its share is
+// endedWithNode reports whether a pod ended because its node, or that of another pod of its gang,
+// was reclaimed.
+func endedWithNode(p *policy.EndedPod) bool {
+	return p.Cause == policy.EndReclaimed || p.Cause == policy.EndGang
+}
+
+// noticedSince reports whether the reclaim of n was announced after since.
+func noticedSince(n *policy.Node, since policy.Time) bool {
+	return n.ReclaimAt != 0 && n.NoticeAt > since
+}
+
+// fractionFor returns the fraction of the on-demand bill that the pool may lose; 0 if its share is
 // fixed, or if it may not use on-demand or has no on-demand market to compare with.
-func (b *lossBudget) partOf() float64 {
+func (b *lossBudget) fractionFor() float64 {
 	p, cfg := b.pool, &b.e.cfg
 	sold := slices.ContainsFunc(p.Markets, func(id policy.MarketID) bool {
 		m := &b.s.Markets[id]
@@ -126,7 +143,7 @@ func (b *lossBudget) partOf() float64 {
 // what it costs more than an on-demand node of its type.
 func (b *lossBudget) earned() float64 {
 	s, e, values := b.s, b.e, b.perPod.values
-	earned := float64(b.part * b.bill())
+	earned := float64(b.fraction * b.bill())
 	for i := range e.nodes.all {
 		n := &e.nodes.all[i]
 		if n.pool != b.pool.ID || !n.live() || n.market < 0 || s.Markets[n.market].Capacity != policy.Spot {
@@ -159,17 +176,16 @@ func (b *lossBudget) bill() float64 {
 func (b *lossBudget) lostWork() float64 {
 	sum := 0.0
 	for i := range b.s.Ended {
-		x := &b.s.Ended[i]
-		t := &b.s.Templates[x.Template]
-		lost := x.Cause == policy.EndReclaimed || x.Cause == policy.EndGang
-		if !lost || x.Start == 0 || !ofJob(b.s, t) || !b.counts(x.Template) {
+		ended := &b.s.Ended[i]
+		t := &b.s.Templates[ended.Template]
+		if !endedWithNode(ended) || ended.Start == 0 || !ofJob(b.s, t) || !b.counts(ended.Template) {
 			continue
 		}
-		redo := x.End.Sub(x.Start)
+		redo := ended.End.Sub(ended.Start)
 		if t.Checkpoint > 0 {
 			redo = min(redo, t.Checkpoint/2)
 		}
-		sum += float64(b.perPod.values[x.Template] * redo.Hours())
+		sum += float64(b.perPod.values[ended.Template] * redo.Hours())
 	}
 	return sum
 }
@@ -189,53 +205,55 @@ func (b *lossBudget) counts(t policy.TemplateID) bool {
 	return true
 }
 
-// lostService returns the cost in dollars of the outages that Spot caused since the last account,
-// by the formula of the meter: twice the value of missing pods, and for each incident the penalty
-// for the maximum number of required pods that were missing, or the stated cost per hour.
-func (b *lossBudget) lostService(hours float64) float64 {
-	b.readTaken()
-	x := &b.memory.Loss
-	sum, kept := 0.0, x.Outages[:0:0]
-	for _, o := range x.Outages {
-		v, found := b.outageOf(o.Workload)
+// chargeOutages updates the outages after readTaken, and returns their cost in dollars since the
+// last account by the formula of the meter: twice the value of missing pods, and for each incident
+// the penalty for the maximum number of required pods that were missing, or the stated cost per
+// hour.
+func (b *lossBudget) chargeOutages(hours float64) float64 {
+	account := &b.memory.Loss
+	sum, kept := 0.0, account.Outages[:0:0]
+	for _, outage := range account.Outages {
+		now, found := b.shortfallOf(outage.Workload)
 		if !found {
 			continue
 		}
-		sum += float64(float64(2*v.value*float64(o.Missing)) * hours)
-		if o.Below && v.rate > 0 {
-			sum += float64(v.rate * hours)
+		sum += float64(float64(2*now.value*float64(outage.Missing)) * hours)
+		if outage.Below && now.rate > 0 {
+			sum += float64(now.rate * hours)
 		}
-		o.Missing = min(o.Taken, v.missing)
-		short := min(o.Taken, v.short)
-		if o.Below = short > 0; o.Below {
-			o.Last = b.s.Now
+		outage.Missing = min(outage.Taken, now.missing)
+		short := min(outage.Taken, now.short)
+		if outage.Below = short > 0; outage.Below {
+			outage.Last = b.s.Now
 		}
-		over := b.s.Now.Sub(o.Last) >= policy.IncidentGap
+		over := b.s.Now.Sub(outage.Last) >= policy.IncidentGap
 		if over {
-			o.Short = 0
+			outage.Short = 0
 		}
-		if v.rate <= 0 {
-			sum += float64(v.penalty * float64(max(0, short-o.Short)))
+		if now.rate <= 0 {
+			sum += float64(now.penalty * float64(max(0, short-outage.Short)))
 		}
-		o.Short = max(o.Short, short)
-		if o.Missing > 0 || !over {
-			kept = append(kept, o)
+		outage.Short = max(outage.Short, short)
+		if outage.Missing > 0 || !over {
+			kept = append(kept, outage)
 		}
 	}
-	if x.Outages = kept; len(kept) == 0 {
-		x.Outages = nil
+	if account.Outages = kept; len(kept) == 0 {
+		account.Outages = nil
 	}
 	return sum
 }
 
-// A serviceOutage contains the values that determine the cost of an outage of a workload.
-type serviceOutage struct {
+// A shortfall contains the number of pods that a service lacks, and the values that determine the
+// cost of that.
+type shortfall struct {
 	missing, short       int32   // missing of the pods wanted, and of the pods required
 	value, penalty, rate float64 // dollars: of a pod per hour, of one short pod, of an hour
 }
 
-// outageOf returns the outage of the service with the given name, and whether the service exists.
-func (b *lossBudget) outageOf(name string) (v serviceOutage, found bool) {
+// shortfallOf returns the shortfall of the service with the given name, and whether the service
+// exists.
+func (b *lossBudget) shortfallOf(name string) (v shortfall, found bool) {
 	s := b.s
 	for i := range s.Templates {
 		t := &s.Templates[i]
@@ -252,16 +270,15 @@ func (b *lossBudget) outageOf(name string) (v serviceOutage, found bool) {
 	return v, found
 }
 
-// readTaken counts the pods that Spot has taken since the last account: pods on Spot nodes with a
-// new notice, pods that ended with a node, and pods that have waited since a Spot launch was
-// refused for longer than new pods may wait. A pod that is counted twice adds no cost, since no
-// more pods are charged than are missing.
-func (b *lossBudget) readTaken() {
-	s, e, since := b.s, b.e, b.memory.Loss.At
+// readTaken counts the pods that Spot has taken since the given time: pods on Spot nodes with a new
+// notice, pods that ended with a node, and pods that have waited since a Spot launch was refused
+// for longer than new pods may wait. A pod that is counted twice adds no cost, since no more pods
+// are charged than are missing.
+func (b *lossBudget) readTaken(since policy.Time) {
+	s, e := b.s, b.e
 	for _, id := range e.nodes.odd {
 		n := &s.Nodes[id]
-		noticed := n.ReclaimAt != 0 && n.NoticeAt > since
-		if !noticed || n.Pool != b.pool.ID || n.Market < 0 || s.Markets[n.Market].Capacity != policy.Spot {
+		if !noticedSince(n, since) || n.Pool != b.pool.ID || n.Market < 0 || s.Markets[n.Market].Capacity != policy.Spot {
 			continue
 		}
 		for _, g := range e.pods.groups[id] {
@@ -269,8 +286,8 @@ func (b *lossBudget) readTaken() {
 		}
 	}
 	for i := range s.Ended {
-		if x := &s.Ended[i]; x.Cause == policy.EndReclaimed && b.counts(x.Template) {
-			b.take(x.Template, 1)
+		if ended := &s.Ended[i]; ended.Cause == policy.EndReclaimed && b.counts(ended.Template) {
+			b.take(ended.Template, 1)
 		}
 	}
 	refused := policy.Time(0)
@@ -290,68 +307,72 @@ func (b *lossBudget) readTaken() {
 		}
 	}
 	for t, n := range waiting {
-		if o := b.outage(policy.TemplateID(t)); n > 0 && o != nil {
-			o.Taken = max(o.Taken, n)
+		if outage := b.outageOf(policy.TemplateID(t)); n > 0 && outage != nil {
+			outage.Taken = max(outage.Taken, n)
 		}
 	}
 }
 
 // take adds n pods of t that Spot took.
 func (b *lossBudget) take(t policy.TemplateID, n int32) {
-	if o := b.outage(t); o != nil {
-		o.Taken += n
+	if outage := b.outageOf(t); outage != nil {
+		outage.Taken += n
 	}
 }
 
-// outage returns the outage of the workload of t, adding it if necessary. It returns nil if t does
-// not belong to a service.
-func (b *lossBudget) outage(t policy.TemplateID) *policy.SpotOutage {
+// outageOf returns the recorded outage of the workload of t, which it adds if necessary. The next
+// call may invalidate the pointer. It is nil if t does not belong to a service.
+func (b *lossBudget) outageOf(t policy.TemplateID) *policy.SpotOutage {
 	w := b.s.Templates[t].Workload
 	if w < 0 || b.s.Workloads[w].Kind == policy.KindJob || b.s.Workloads[w].Kind == policy.KindDaemonSet {
 		return nil
 	}
-	x, name := &b.memory.Loss, b.s.Workloads[w].Name
-	x.Outages = slices.Clone(x.Outages) // the memory of the last decision must not change
-	i, found := slices.BinarySearchFunc(x.Outages, name, func(o policy.SpotOutage, name string) int {
+	account, name := &b.memory.Loss, b.s.Workloads[w].Name
+	i, found := slices.BinarySearchFunc(account.Outages, name, func(o policy.SpotOutage, name string) int {
 		return cmp.Compare(o.Workload, name)
 	})
 	if !found {
-		x.Outages = slices.Insert(x.Outages, i, policy.SpotOutage{Workload: name, Last: b.s.Now})
+		account.Outages = slices.Insert(account.Outages, i, policy.SpotOutage{Workload: name, Last: b.s.Now})
 	}
-	return &x.Outages[i]
+	return &account.Outages[i]
 }
 
-// turn moves the pool to on-demand when the budget is used up, and lets it return.
-func (b *lossBudget) turn() {
-	x, now := &b.memory.Loss, b.s.Now
-	away := awayFirst << min(max(x.Exhausted-1, 0), awayDoublings)
+// updateAway moves the pool to on-demand when the budget is used up, and lets it return.
+func (b *lossBudget) updateAway() {
+	account, now := &b.memory.Loss, b.s.Now
 	switch {
-	case !x.Away && x.Left < 0:
-		x.Away, x.Bounded = true, true
-		x.Exhausted++
-		x.Until = now.Add(awayFirst << min(x.Exhausted-1, awayDoublings))
-	case x.Away && now >= x.Until && x.Left > b.losses.shock(1.0/shareSteps, 1):
-		x.Away, x.Until = false, now.Add(away)
-	case !x.Away && x.Exhausted > 0 && now >= x.Until:
-		x.Exhausted--
-		x.Until = now.Add(away)
+	case !account.Away && account.Left < 0:
+		account.Away, account.Bounded = true, true
+		account.Exhausted = min(account.Exhausted+1, awayDoublings+1)
+		account.Until = now.Add(awayFor(account.Exhausted))
+	case account.Away && now >= account.Until && account.Left > b.losses.shock(1.0/shareSteps, 1):
+		account.Away, account.Until = false, now.Add(awayFor(account.Exhausted))
+	case !account.Away && account.Exhausted > 0 && now >= account.Until:
+		account.Exhausted--
+		account.Until = now.Add(awayFor(account.Exhausted))
 	}
+}
+
+// awayFor returns how long a pool stays on-demand at least when its budget is used up and the count
+// of such times, less those that calm periods have taken off, is exhausted.
+func awayFor(exhausted int) time.Duration {
+	return awayFirst << min(max(exhausted-1, 0), awayDoublings)
 }
 
 // away reports whether the pool is on-demand because its budget is used up.
-func (b *lossBudget) away() bool { return b.part > 0 && b.memory.Loss.Away }
+func (b *lossBudget) away() bool { return b.fraction > 0 && b.memory.Loss.Away }
 
 // shareMax returns the maximum Spot share whose total loss does not exceed what is left.
 func (b *lossBudget) shareMax() float64 {
-	x := &b.memory.Loss
+	account := &b.memory.Loss
 	switch {
-	case b.part <= 0 || !x.Bounded:
+	case b.fraction <= 0 || !account.Bounded:
 		return 1
 	case b.away():
 		return 0
 	}
 	for k := shareSteps; k > 0; k-- {
-		if share := float64(k) / shareSteps; b.losses.shock(share, 1) <= x.Left {
+		if share := float64(k) / shareSteps; b.losses.shock(share, 1) <= account.Left {
 			return share
 		}
 	}
@@ -360,14 +381,14 @@ func (b *lossBudget) shareMax() float64 {
 
 // why explains a share that is limited by the budget.
 func (b *lossBudget) why(share float64) policy.Why {
-	x := &b.memory.Loss
+	account := &b.memory.Loss
 	w := policy.Why{
-		Reason: policy.ReasonRisk, Before: policy.Dollars(b.losses.shock(1, 1)), After: policy.Dollars(max(x.Left, 0)),
+		Reason: policy.ReasonRisk, Before: policy.Dollars(b.losses.shock(1, 1)), After: policy.Dollars(max(account.Left, 0)),
 	}
-	if x.Away {
+	if account.Away {
 		w.Text = "the loss budget is used up"
-		if x.Left < 0 {
-			w.Text += " by " + policy.Dollars(-x.Left).Short() + " more than it had"
+		if account.Left < 0 {
+			w.Text += " by " + policy.Dollars(-account.Left).Short() + " more than it had"
 		}
 		return w
 	}

@@ -104,6 +104,22 @@ func TestLossBudget(t *testing.T) {
 	}
 }
 
+// TestLossBudgetOfNewPool: a pool without pods has no account, and the first day's budget is that of
+// its first pods.
+func TestLossBudgetOfNewPool(t *testing.T) {
+	x := newLossStory(t, 0.05)
+	pods, w := x.s.Pods, x.s.Workloads[0]
+	x.s.Pods, x.m = nil, policy.Memory{}
+	x.s.Workloads[0].Replicas, x.s.Workloads[0].Ready = 0, 0
+	if b := x.step(2 * time.Hour); b.At != 0 {
+		t.Errorf("the account of an empty pool is open: %+v", b)
+	}
+	x.s.Pods, x.s.Workloads[0] = pods, w
+	if b := x.step(0); math.Abs(b.Left-0.96) > 0.001 {
+		t.Errorf("the first pods open an account with %v, not 0.96", b.Left)
+	}
+}
+
 // TestNoLossBudget: without a budget nothing is remembered of it, and the pool does not leave Spot.
 func TestNoLossBudget(t *testing.T) {
 	x := newLossStory(t, 0)
@@ -126,11 +142,11 @@ func TestNoLossBudget(t *testing.T) {
 func TestProbationDoubles(t *testing.T) {
 	x := newLossStory(t, 0.05)
 	c := &poolContext{s: x.s}
-	b := &lossBudget{poolContext: c, losses: &poolLosses{jobs: &jobs{}}, part: 0.05}
+	b := &lossBudget{poolContext: c, losses: &poolLosses{jobs: &jobs{}}, fraction: 0.05}
 	l := &c.memory.Loss
 	away := func(left float64) time.Duration {
 		l.Left = left
-		b.turn()
+		b.updateAway()
 		return l.Until.Sub(x.s.Now)
 	}
 	for i, want := range []time.Duration{6 * time.Hour, 12 * time.Hour, 24 * time.Hour} {
@@ -142,8 +158,19 @@ func TestProbationDoubles(t *testing.T) {
 			t.Errorf("the pool does not return: %+v", l)
 		}
 	}
+	for i, want := range []time.Duration{12 * time.Hour, 6 * time.Hour, 6 * time.Hour} {
+		x.s.Now = l.Until
+		if got := away(1); l.Exhausted != 2-i || got != want {
+			t.Errorf("calm period %d leaves %d times, and the next one takes %v, not %v", i+1, l.Exhausted, got, want)
+		}
+	}
+	for range 20 { // many times at once count as the most that the time doubles
+		away(-1)
+		x.s.Now = l.Until
+		away(1)
+	}
 	x.s.Now = l.Until
-	if away(1); l.Exhausted != 2 {
-		t.Errorf("a calm period leaves %d times", l.Exhausted)
+	if got := away(1); got != awayFirst<<(awayDoublings-1) {
+		t.Errorf("after one calm period the next one takes %v", got)
 	}
 }

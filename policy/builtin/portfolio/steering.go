@@ -22,7 +22,10 @@ const steerEvery = 10 * time.Minute
 // steer plans the markets in which the provisioner buys, if they have changed.
 func (g *steering) steer() {
 	p, waits := g.pool, g.waiting.waits
-	alike := p.Steer.Set && p.Steer.Share == g.choice.share && g.memory.SpotOnly == waits
+	st := policy.Steer{
+		Pool: p.ID, Share: g.choice.share, Exact: p.Share.Exact, Fallback: p.OnDemandFallback && !waits,
+	}
+	alike := p.Steer.Follows(&st) && g.memory.SpotOnly == waits
 	recent := g.memory.Steered != 0 && g.s.Now.Sub(g.memory.Steered) < steerEvery
 	if alike && recent && !g.waiting.urgent && !g.falls() && !(waits && p.Refused > g.memory.Steered) {
 		return
@@ -40,11 +43,7 @@ func (g *steering) steer() {
 	if alike && g.memory.Consolidates != empty && slices.Equal(names, g.memory.Selected) {
 		return
 	}
-	st := policy.Steer{
-		Pool: p.ID, Share: g.choice.share, Exact: p.Share.Exact, Markets: markets, Fallback: p.OnDemandFallback && !waits,
-		Bid: placement.Bid(g.s, p.ID), EmptyOnly: empty,
-		Why: g.account(),
-	}
+	st.Markets, st.Bid, st.EmptyOnly, st.Why = markets, placement.Bid(g.s, p.ID), empty, g.account()
 	g.out.Steers = append(g.out.Steers, st)
 	g.memory.Selected, g.memory.Steered, g.memory.Consolidates, g.memory.SpotOnly, g.changed = names, g.s.Now, !empty, waits, true
 }

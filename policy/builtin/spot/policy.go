@@ -29,16 +29,16 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 	var plan policy.Plan
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		if p.Mode == policy.ModeOff || p.Steer.Set && p.Steer.Share == 1 {
-			continue
-		}
-		plan.Steers = append(plan.Steers, policy.Steer{
+		x := policy.Steer{
 			Pool:     p.ID,
 			Share:    1,
 			Fallback: p.OnDemandFallback,
-			Bid:      placement.Bid(s, p.ID),
 			Why:      policy.Why{Reason: policy.ReasonConfigured, Text: "the policy buys Spot only"},
-		})
+		}
+		if p.Mode != policy.ModeOff && !p.Steer.Follows(&x) {
+			x.Bid = placement.Bid(s, p.ID)
+			plan.Steers = append(plan.Steers, x)
+		}
 	}
 	plan.Drains = placement.Notices(s)
 	share := func(policy.PoolID) float64 { return 1 }

@@ -233,7 +233,8 @@ func (w *fixture) pool(name string, o options) {
 		p.Share.Target, p.Share.HasTarget, p.Share.Exact = o.number("exact", 0), true, true
 	}
 	if _, ok := o.values["steer"]; ok {
-		p.Steer = policy.SteerState{Set: true, Share: o.number("steer", 0), Since: epoch.Add(-time.Hour)}
+		p.Steer = policy.SteerState{Set: true, Share: o.number("steer", 0), Exact: p.Share.Exact,
+			Fallback: !o.has("no-fallback"), Since: epoch.Add(-time.Hour)}
 	}
 	if o.has("shadow") {
 		p.Mode = policy.ModeShadow

@@ -234,19 +234,21 @@ const steerGrain = 0.01
 // steer steers the pool to the given share, unless it differs too little from the present steer.
 func (t *turn) steer(c *course, share float64) {
 	was := c.pool.Steer
-	if was.Set && (share == was.Share || math.Abs(share-was.Share) < steerGrain && share != 0 && share != 1) {
+	x := policy.Steer{Pool: c.pool.ID, Share: share, Exact: c.pool.Share.Exact, Fallback: c.pool.OnDemandFallback}
+	present := was
+	if math.Abs(share-was.Share) < steerGrain && share != 0 && share != 1 {
+		present.Share = share
+	}
+	if present.Follows(&x) {
 		return
 	}
 	from, second := c.share, fmt.Sprintf("keep the current share, %.2f", c.share)
 	if was.Set {
 		from, second = was.Share, fmt.Sprintf("keep the share at %.2f", was.Share)
 	}
-	why := c.account(policy.Reason(c.d.Reason), text(c.d.Reason), from, share)
-	why.RunnerUp = second
-	t.plan.Steers = append(t.plan.Steers, policy.Steer{
-		Pool: c.pool.ID, Share: share, Exact: c.pool.Share.Exact, Fallback: c.pool.OnDemandFallback, Bid: placement.Bid(t.s,
-			c.pool.ID), Why: why,
-	})
+	x.Bid, x.Why = placement.Bid(t.s, c.pool.ID), c.account(policy.Reason(c.d.Reason), text(c.d.Reason), from, share)
+	x.Why.RunnerUp = second
+	t.plan.Steers = append(t.plan.Steers, x)
 }
 
 // steered returns the share to which a pool is steered by this plan, or else before it.

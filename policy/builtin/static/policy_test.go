@@ -80,7 +80,7 @@ func distances(s *policy.Snapshot, plan *policy.Plan) []float64 {
 // and every pod moved at once.
 func apply(s *policy.Snapshot, plan *policy.Plan) {
 	for _, st := range plan.Steers {
-		s.Pools[st.Pool].Steer = policy.SteerState{Set: true, Share: st.Share, Since: s.Now}
+		s.Pools[st.Pool].Steer = st.State(s.Now)
 	}
 	to := make(map[policy.NodeID][]policy.NodeID)
 	for _, l := range plan.Launches {

@@ -316,10 +316,10 @@ func (im *importer) layoutOf(names []string) (*layout, *columnsError) {
 // instance_type=m5.large, which apply to all its rows.
 func (im *importer) constants() (values [roles][]byte) {
 	values[roleZone], values[roleType] = []byte(im.o.Zone), []byte(im.o.Type)
-	for part := range strings.SplitSeq(filepath.ToSlash(im.path), "/") {
-		key, value, _ := strings.Cut(part, "=")
+	for part := range strings.SplitSeq(filepath.ToSlash(filepath.Dir(im.path)), "/") {
+		key, value, stated := strings.Cut(part, "=")
 		value, err := url.PathUnescape(value)
-		if m, known := meaningOf(key); known && err == nil && m.role >= roleCloud && m.role <= roleProduct {
+		if m, known := meaningOf(key); known && stated && err == nil && m.role >= roleCloud && m.role <= roleProduct {
 			values[m.role] = []byte(value)
 		}
 	}

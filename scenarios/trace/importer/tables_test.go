@@ -167,6 +167,7 @@ func TestImportNamedOutside(t *testing.T) {
 		"prices/.part-0.crc":    "crc",
 		"prices/README.md":      "These are prices.\n",
 		"one/a.csv":             "time,price\n2026-01-01T06:00:00Z,0.0412\n",
+		"zone/type=a.csv":       "time,price\n2026-01-01T06:00:00Z,0.0412\n", // neither states a value
 		"none/README":           "no prices\n",
 		"empty/sub/_committed_": "",
 	} {
@@ -183,8 +184,10 @@ func TestImportNamedOutside(t *testing.T) {
 		"README.md: format not understood: it starts with \"These are prices.\"") {
 		t.Errorf("skipped %q", report.Skipped)
 	}
-	checkImport(t, Options{Zone: "us-west-2b", Type: "r6i.large"},
-		"aws/us-west-2/us-west-2b/r6i.large 01T06:00:00 spot=0.0412", filepath.Join(dir, "one"))
+	for _, name := range []string{"one", "zone"} {
+		checkImport(t, Options{Zone: "us-west-2b", Type: "r6i.large"},
+			"aws/us-west-2/us-west-2b/r6i.large 01T06:00:00 spot=0.0412", filepath.Join(dir, name))
+	}
 	for name, want := range map[string]error{"none": trace.ErrFormat, "empty": trace.ErrEmpty} {
 		if _, _, err := Import([]string{filepath.Join(dir, name)}, Options{}); !errors.Is(err, want) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)

@@ -83,13 +83,13 @@ func TestBill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(lives) != 3 || lives[0].Ended != ms(70) || lives[0].Sold != ms(1) || lives[1].Ended != ms(73) ||
-		!lives[0].Pool("web") || lives[0].Pool("we") {
+	if len(lives) != 3 || lives[0].Ended != ms(70) || lives[0].Launched != ms(1) || lives[1].Ended != ms(73) ||
+		!lives[0].OfPool("web") || lives[0].OfPool("we") {
 		t.Fatalf("read %+v and %+v", lives[0], lives[1:])
 	}
 	prices := bill.Prices{
-		"m5.large/z/spot":      {{At: ms(-100), Price: 360_000}, {At: ms(35), Price: 180_000}, {At: ms(150), Price: 1}},
-		"m5.large/z/on-demand": {{At: ms(100), Price: 720_000}},
+		"m5.large/z/spot":      {{From: ms(-100), MicroDollars: 360_000}, {From: ms(35), MicroDollars: 180_000}, {From: ms(150), MicroDollars: 1}},
+		"m5.large/z/on-demand": {{From: ms(100), MicroDollars: 720_000}},
 	}
 	for _, c := range []struct {
 		life           int
@@ -97,9 +97,9 @@ func TestBill(t *testing.T) {
 		paid, onDemand float64
 	}{{0, -5, 100, .105, .28}, {0, 34, 36, .003, .008}, {0, 71, 80, 0, 0}, {2, 0, 200, .06, .24}, {2, 0, 100, .02, .08}} {
 		paid, onDemand, err := prices.Cost(lives[c.life], ms(c.from), ms(c.to))
-		if err != nil || paid.Dollars(20) != c.paid || onDemand.Dollars(20) != c.onDemand {
-			t.Errorf("life %d from %v to %v is %v and %v, want %v and %v (%v)", c.life, c.from, c.to, paid.Dollars(20),
-				onDemand.Dollars(20), c.paid, c.onDemand, err)
+		if err != nil || paid.DollarsAt(20) != c.paid || onDemand.DollarsAt(20) != c.onDemand {
+			t.Errorf("life %d from %v to %v is %v and %v, want %v and %v (%v)", c.life, c.from, c.to, paid.DollarsAt(20),
+				onDemand.DollarsAt(20), c.paid, c.onDemand, err)
 		}
 	}
 	if paid, _, err := prices.Cost(lives[1], 0, ms(100)); paid != 0 || err != nil {
@@ -116,13 +116,13 @@ func TestBill(t *testing.T) {
 func TestAuction(t *testing.T) {
 	const hour = 3600
 	prices := bill.Prices{
-		"medium/z/spot": bill.AtLeast([]bill.Price{{At: ms(0), Price: 20_000}, {At: ms(hour), Price: 1_000},
-			{At: ms(2 * hour), Price: 300_000}}, 10_000),
-		"medium/z/on-demand": {{At: ms(0), Price: 90_000}},
+		"medium/z/spot": bill.WithReserve([]bill.Price{{From: ms(0), MicroDollars: 20_000}, {From: ms(hour), MicroDollars: 1_000},
+			{From: ms(2 * hour), MicroDollars: 300_000}}, 10_000),
+		"medium/z/on-demand": {{From: ms(0), MicroDollars: 90_000}},
 	}
-	l := &bill.Life{Type: "medium", Zone: "z", Capacity: bill.Spot, Bid: 100_000, Made: ms(0), Sold: ms(0), Ended: ms(3 * hour)}
+	l := &bill.Life{Type: "medium", Zone: "z", Capacity: bill.Spot, Bid: 100_000, ClaimCreated: ms(0), Launched: ms(0), Ended: ms(3 * hour)}
 	paid, onDemand, err := prices.Cost(l, 0, ms(4*hour))
-	if err != nil || paid.Dollars(1) != .13 || onDemand.Dollars(1) != .27 {
-		t.Errorf("it costs %v, and %v on demand (%v)", paid.Dollars(1), onDemand.Dollars(1), err)
+	if err != nil || paid.DollarsAt(1) != .13 || onDemand.DollarsAt(1) != .27 {
+		t.Errorf("it costs %v, and %v on demand (%v)", paid.DollarsAt(1), onDemand.DollarsAt(1), err)
 	}
 }

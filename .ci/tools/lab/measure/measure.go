@@ -10,12 +10,14 @@ import (
 	prices "github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
-// Prices and the other types of this group are the statistics of prices that measure has.
-type (
-	Prices   = prices.Prices
-	Sample   = prices.Sample
-	Sampling = prices.Sampling
-)
+// Prices are the statistics of the Spot price.
+type Prices = prices.Prices
+
+// Sample is a set of values weighted by time.
+type Sample = prices.Sample
+
+// Sampling is the set of times at which prices were observed.
+type Sampling = prices.Sampling
 
 // Options say how a trace is seen. The zero value sees it as it is.
 type Options struct {

@@ -24,38 +24,38 @@ const formCSV = "csv"
 
 // Command returns the command catalog.
 func Command(p *cli.Program) *cobra.Command {
-	var f catalog.Filter
+	var filter catalog.Filter
 	var form cli.Form
 	c := &cobra.Command{
 		Use:   "catalog",
 		Short: "List instance types with their size and on-demand price",
-		Long: "catalog lists the instance types that worlds are made of: size, what pods may\n" +
-			"use of it, and the on-demand price in a region, or in the provider's cheapest\n" +
-			"one. Rackspace publishes no on-demand prices: their substitutes are marked\n" +
-			"modelled and says what it was derived from.",
+		Long: "catalog lists the instance types that scenarios may use: size, the part that\n" +
+			"pods may use, and the on-demand price in a region, or in the provider's cheapest\n" +
+			"one. Rackspace publishes no on-demand prices: prices derived from others are\n" +
+			"marked, with what they were derived from.",
 		Example: "  spotter catalog --region us-east-1 --families m5,c6i\n" +
 			"  spotter catalog --provider gcp --region us-central1 --categories n\n" +
 			"  spotter catalog --provider all --min-gpus 1 --format csv",
 		Args: cli.Arguments(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return run(p, &f, &form) },
+		RunE: func(*cobra.Command, []string) error { return run(p, &filter, &form) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&f.Providers, "provider", []string{catalog.AWS},
+	flags.StringSliceVar(&filter.Providers, "provider", []string{catalog.AWS},
 		"of `PROVIDER,…`: aws, gcp, azure, rackspace; or all")
 	cli.Complete(c, "provider", append(catalog.Providers(), allProviders))
-	flags.StringVar(&f.Region, "region", "", "prices of `REGION` (default: the cheapest of each provider)")
-	flags.StringSliceVar(&f.Families, "families", nil, "only `FAMILY,…`, as m5,c6i")
-	flags.StringSliceVar(&f.Categories, "categories", nil, "only `CATEGORY,…`, as m,c")
-	flags.StringVar(&f.Arch, "arch", "", "only `ARCH`: amd64 or arm64")
-	flags.Int64Var(&f.MinVCPU, "min-vcpu", 0, "at least `N` vCPU")
-	flags.Int64Var(&f.MaxVCPU, "max-vcpu", 0, "at most `N` vCPU; 0 is no bound")
-	flags.Int64Var(&f.MinGPUs, "min-gpus", 0, "at least `N` GPUs")
+	flags.StringVar(&filter.Region, "region", "", "prices of `REGION` (default: the cheapest of each provider)")
+	flags.StringSliceVar(&filter.Families, "families", nil, "only `FAMILY,…`, as m5,c6i")
+	flags.StringSliceVar(&filter.Categories, "categories", nil, "only `CATEGORY,…`, as m,c")
+	flags.StringVar(&filter.Arch, "arch", "", "only `ARCH`: amd64 or arm64")
+	flags.Int64Var(&filter.MinVCPU, "min-vcpu", 0, "at least `N` vCPU")
+	flags.Int64Var(&filter.MaxVCPU, "max-vcpu", 0, "at most `N` vCPU; 0 is no bound")
+	flags.Int64Var(&filter.MinGPUs, "min-gpus", 0, "at least `N` GPUs")
 	form.Register(c, formCSV)
 	return c
 }
 
-// A catalogRow is an instance type in the output. Field names are column names.
-type catalogRow struct {
+// A row is an instance type in the output. The JSON names of its fields are the columns of the CSV.
+type row struct {
 	Provider   string  `json:"provider"`
 	Type       string  `json:"instance_type"`
 	Family     string  `json:"family"`
@@ -67,7 +67,7 @@ type catalogRow struct {
 	Pods       int64   `json:"max_pods"`
 	GPUs       int64   `json:"gpus"`
 	GPU        string  `json:"gpu"`
-	Network    int64   `json:"network_mbps"`
+	Network    int64   `json:"network_mbps"` // 0 if it is not published
 	Region     string  `json:"region"`
 	OnDemandHr float64 `json:"on_demand_usd_per_hour"`
 
@@ -75,87 +75,121 @@ type catalogRow struct {
 	Basis string `json:"on_demand_basis,omitempty"`
 }
 
-var catalogColumns = []string{
-	"instance_type", "arch", "vcpu", "memory_gib", "allocatable_cpu", "allocatable_memory_gib",
-	"max_pods", "gpus", "gpu", "network_mbps", "region", "on_demand_usd_per_hour",
-	"provider", "family", "on_demand_basis",
+// A column is a column of the CSV and of the table.
+type column struct {
+	name, heading string // in the CSV and in the table
+	value         func(*row) string
 }
 
-func (r *catalogRow) cells() []string {
-	return []string{
-		r.Type, r.Arch, strconv.FormatInt(r.VCPU, 10), decimal(r.Memory), decimal(r.UsableCPU), decimal(r.UsableMem),
-		strconv.FormatInt(r.Pods, 10), strconv.FormatInt(r.GPUs, 10), r.GPU, strconv.FormatInt(r.Network, 10),
-		r.Region, decimal(r.OnDemandHr), r.Provider, r.Family, r.Basis,
+// narrowColumns are in every table, wideColumns are added to a wide one. The CSV has all of them.
+var (
+	narrowColumns = []column{
+		{"instance_type", "type", func(r *row) string { return r.Type }},
+		{"arch", "arch", func(r *row) string { return r.Arch }},
+		{"vcpu", "vCPU", func(r *row) string { return strconv.FormatInt(r.VCPU, 10) }},
+		{"memory_gib", "GiB", func(r *row) string { return decimal(r.Memory) }},
+		{"allocatable_cpu", "usable CPU", func(r *row) string { return decimal(r.UsableCPU) }},
+		{"allocatable_memory_gib", "usable GiB", func(r *row) string { return decimal(r.UsableMem) }},
+		{"max_pods", "pods", func(r *row) string { return strconv.FormatInt(r.Pods, 10) }},
+		{"gpus", "GPUs", func(r *row) string { return strconv.FormatInt(r.GPUs, 10) }},
+		{"gpu", "GPU", func(r *row) string { return r.GPU }},
+		{networkColumn, "Mbit/s", func(r *row) string { return strconv.FormatInt(r.Network, 10) }},
+		{"region", "region", func(r *row) string { return r.Region }},
+		{priceColumn, "$/h", func(r *row) string { return decimal(r.OnDemandHr) }},
 	}
+	wideColumns = []column{
+		{"provider", "provider", func(r *row) string { return r.Provider }},
+		{"family", "family", func(r *row) string { return r.Family }},
+		{"on_demand_basis", "price derived from", func(r *row) string { return r.Basis }},
+	}
+)
+
+// The columns that the table shows in another form than the CSV.
+const (
+	networkColumn = "network_mbps"
+	priceColumn   = "on_demand_usd_per_hour"
+)
+
+// cell returns the text of a column in the table, in which a tilde marks derived prices.
+func (c *column) cell(r *row) string {
+	switch {
+	case c.name == networkColumn && r.Network == 0:
+		return ""
+	case c.name == priceColumn && r.Basis != "":
+		return "~" + c.value(r)
+	}
+	return c.value(r)
 }
 
 // decimal formats x with the least number of digits that represents it exactly.
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-func run(p *cli.Program, f *catalog.Filter, form *cli.Form) error {
-	if err := checkCatalog(f); err != nil {
+func run(p *cli.Program, filter *catalog.Filter, form *cli.Form) error {
+	if err := normalize(filter); err != nil {
 		return err
 	}
-	list := catalog.List(*f)
+	list := catalog.List(*filter)
 	if len(list) == 0 {
 		return cli.Invalid(fmt.Errorf("no instance type fits"), "run `spotter catalog --provider all` to see all of them")
 	}
-	rows := make([]catalogRow, 0, len(list))
-	for _, r := range list {
-		const gib = 1 << 30
-		t := &r.Type
-		rows = append(rows, catalogRow{
-			Provider: t.Provider, Type: t.Name, Family: t.Family, Arch: t.Arch,
-			VCPU: t.VCPU, Memory: hundredths(float64(r.MemoryMiB) / 1024),
-			UsableCPU: float64(t.Allocatable.CPU) / 1000, UsableMem: hundredths(float64(t.Allocatable.Memory) / gib),
-			Pods: t.Allocatable.Pods, GPUs: t.Capacity.GPU, GPU: t.GPUName, Network: t.NetworkMbps,
-			Region: r.Region, OnDemandHr: r.OnDemand.Float(), Basis: r.Basis,
-		})
+	rows := make([]row, len(list))
+	for i := range list {
+		rows[i] = rowOf(&list[i])
 	}
 	if form.String() == formCSV {
 		return p.Output("", func(w io.Writer) error { return writeCSV(w, rows) })
 	}
-	lists := make([]catalogList, 0, len(f.Providers))
-	for _, provider := range f.Providers {
-		lists = append(lists, catalogList{provider, catalog.Date(provider), catalog.Sources(provider)})
-	}
 	object := struct {
-		Lists []catalogList `json:"lists"`
-		Types []catalogRow  `json:"types"`
-	}{lists, rows}
-	return p.Print(form, object, func(w io.Writer, wide bool) error {
-		return writeCatalogTable(w, f.Providers, rows,
-			wide)
-	})
+		Lists []source `json:"lists"`
+		Types []row    `json:"types"`
+	}{sourcesOf(filter.Providers), rows}
+	return p.Print(form, object, func(w io.Writer, wide bool) error { return writeTable(w, object.Lists, rows, wide) })
 }
 
-// checkCatalog replaces "all" by the names of all providers. It returns an error for unknown
-// providers and regions and for negative bounds.
-func checkCatalog(f *catalog.Filter) error {
-	if slices.Contains(f.Providers, allProviders) || len(f.Providers) == 0 {
-		f.Providers = catalog.Providers()
+func rowOf(r *catalog.Row) row {
+	const gib = 1 << 30
+	t := &r.Type
+	return row{
+		Provider: t.Provider, Type: t.Name, Family: t.Family, Arch: t.Arch,
+		VCPU: t.VCPU, Memory: hundredths(float64(r.MemoryMiB) / 1024),
+		UsableCPU: float64(t.Allocatable.CPU) / 1000, UsableMem: hundredths(float64(t.Allocatable.Memory) / gib),
+		Pods: t.Allocatable.Pods, GPUs: t.Capacity.GPU, GPU: t.GPUName, Network: t.NetworkMbps,
+		Region: r.Region, OnDemandHr: r.OnDemand.Float(), Basis: r.Basis,
+	}
+}
+
+// normalize replaces "all" by the names of all providers. It returns an error for unknown providers
+// and regions, and for bounds that are negative or exclude each other.
+func normalize(filter *catalog.Filter) error {
+	if slices.Contains(filter.Providers, allProviders) || len(filter.Providers) == 0 {
+		filter.Providers = catalog.Providers()
 	}
 	for _, bound := range [...]struct {
 		flag  string
 		value int64
-	}{{"min-vcpu", f.MinVCPU}, {"max-vcpu", f.MaxVCPU}, {"min-gpus", f.MinGPUs}} {
+	}{{"min-vcpu", filter.MinVCPU}, {"max-vcpu", filter.MaxVCPU}, {"min-gpus", filter.MinGPUs}} {
 		if bound.value < 0 {
 			return cli.Invalid(fmt.Errorf("--%s: %d is negative", bound.flag, bound.value), "give a number from 0 up")
 		}
 	}
+	if filter.MaxVCPU > 0 && filter.MinVCPU > filter.MaxVCPU {
+		return cli.Invalid(fmt.Errorf("--min-vcpu: %d is above --max-vcpu %d", filter.MinVCPU, filter.MaxVCPU),
+			"give a lower --min-vcpu or a higher --max-vcpu")
+	}
 	var regions []string
-	for i, provider := range f.Providers {
+	for i, provider := range filter.Providers {
 		if !slices.Contains(catalog.Providers(), provider) {
 			return cli.Invalid(fmt.Errorf("--provider: %q is unknown%s", provider, cli.Meant(provider, catalog.Providers())),
 				"give some of "+strings.Join(catalog.Providers(), ", ")+", or all")
 		}
-		if slices.Contains(f.Providers[:i], provider) {
+		if slices.Contains(filter.Providers[:i], provider) {
 			return cli.Invalid(fmt.Errorf("--provider: %s is given twice", provider), "give each provider once")
 		}
 		regions = append(regions, catalog.Regions(provider)...)
 	}
-	if f.Region != "" && !slices.Contains(regions, f.Region) {
-		return cli.Invalid(fmt.Errorf("--region: there are no prices for %q%s", f.Region, cli.Meant(f.Region, regions)),
+	if filter.Region != "" && !slices.Contains(regions, filter.Region) {
+		meant := cli.Meant(filter.Region, regions)
+		return cli.Invalid(fmt.Errorf("--region: there are no prices for %q%s", filter.Region, meant),
 			"give one of "+strings.Join(regions, ", "))
 	}
 	return nil
@@ -163,49 +197,50 @@ func checkCatalog(f *catalog.Filter) error {
 
 func hundredths(x float64) float64 { return float64(int64(x*100+0.5)) / 100 }
 
-// A catalogList describes the source of a provider's types.
-type catalogList struct {
+// A source describes the source of a provider's types.
+type source struct {
 	Provider string `json:"provider"`
 	Date     string `json:"date"`
 	Sources  string `json:"sources"`
 }
 
-func writeCSV(w io.Writer, rows []catalogRow) error {
-	c := csv.NewWriter(w)
-	if err := c.Write(catalogColumns); err != nil {
-		return err
+func sourcesOf(providers []string) []source {
+	list := make([]source, 0, len(providers))
+	for _, provider := range providers {
+		list = append(list, source{provider, catalog.Date(provider), catalog.Sources(provider)})
 	}
-	for i := range rows {
-		if err := c.Write(rows[i].cells()); err != nil {
-			return err
-		}
-	}
-	c.Flush()
-	return c.Error()
+	return list
 }
 
-// writeCatalogTable writes rows as a table, in which a tilde marks modelled prices. With wide, it
-// has all columns.
-func writeCatalogTable(w io.Writer, providers []string, rows []catalogRow, wide bool) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	heading := []string{"type", "arch", "vCPU", "GiB", "usable CPU", "usable GiB", "pods", "GPUs", "GPU", "Mbit/s",
-		"region", "$/h", "provider", "family", "price derived from"}
-	const narrow = 12
-	columns := narrow
-	if wide {
-		columns = len(heading)
+func writeCSV(w io.Writer, rows []row) error {
+	columns := slices.Concat(narrowColumns, wideColumns)
+	records := make([][]string, len(rows)+1)
+	for i := range columns {
+		c := &columns[i]
+		records[0] = append(records[0], c.name)
+		for k := range rows {
+			records[k+1] = append(records[k+1], c.value(&rows[k]))
+		}
 	}
-	fmt.Fprintf(t, "%s\t\n", strings.Join(heading[:columns], "\t"))
+	return csv.NewWriter(w).WriteAll(records)
+}
+
+// writeTable writes rows as a table, with wideColumns if wide is set.
+func writeTable(w io.Writer, sources []source, rows []row, wide bool) error {
+	columns := narrowColumns
+	if wide {
+		columns = slices.Concat(narrowColumns, wideColumns)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for i := range columns {
+		fmt.Fprintf(t, "%s\t", columns[i].heading)
+	}
+	fmt.Fprintln(t)
 	for i := range rows {
-		r := &rows[i]
-		cells := r.cells()[:columns]
-		if r.Basis != "" {
-			cells[11] = "~" + cells[11]
+		for k := range columns {
+			fmt.Fprintf(t, "%s\t", columns[k].cell(&rows[i]))
 		}
-		if r.Network == 0 {
-			cells[9] = "" // not published
-		}
-		fmt.Fprintf(t, "%s\t\n", strings.Join(cells, "\t"))
+		fmt.Fprintln(t)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -213,13 +248,12 @@ func writeCatalogTable(w io.Writer, providers []string, rows []catalogRow, wide 
 	if _, err := fmt.Fprintf(w, "%d types\n", len(rows)); err != nil {
 		return err
 	}
-	for _, provider := range providers {
-		if _, err := fmt.Fprintf(w, "%s, as of %s: %s\n", provider, catalog.Date(provider),
-			catalog.Sources(provider)); err != nil {
+	for _, s := range sources {
+		if _, err := fmt.Fprintf(w, "%s, as of %s: %s\n", s.Provider, s.Date, s.Sources); err != nil {
 			return err
 		}
 	}
-	if slices.ContainsFunc(rows, func(r catalogRow) bool { return r.Basis != "" }) {
+	if slices.ContainsFunc(rows, func(r row) bool { return r.Basis != "" }) {
 		_, err := fmt.Fprintln(w, "~ a modelled price; -o wide says what it was derived from")
 		return err
 	}

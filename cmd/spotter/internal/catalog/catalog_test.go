@@ -3,6 +3,7 @@ package catalog
 import (
 	"encoding/csv"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,8 +22,8 @@ func TestCatalogFormats(t *testing.T) {
 	}
 	asJSON := printed(t, "--provider", "all", "--format", "json")
 	var doc struct {
-		Lists []catalogList
-		Types []catalogRow
+		Lists []source
+		Types []row
 	}
 	if err := json.Unmarshal([]byte(asJSON), &doc); err != nil {
 		t.Fatal(err)
@@ -32,8 +33,10 @@ func TestCatalogFormats(t *testing.T) {
 	}
 	for i := range doc.Types {
 		r := &doc.Types[i]
-		if got, want := strings.Join(rows[i+1], ","), strings.Join(r.cells(), ","); got != want {
-			t.Errorf("%s: %q in CSV, %q in JSON", r.Type, got, want)
+		for k, c := range slices.Concat(narrowColumns, wideColumns) {
+			if got, want := rows[i+1][k], c.value(r); got != want || rows[0][k] != c.name {
+				t.Errorf("%s: %s is %q in CSV, %q in JSON", r.Type, rows[0][k], got, want)
+			}
 		}
 		spotOnly := r.Type == "a3-highgpu-1g" // Google sells it on demand in eights
 		if (r.Basis != "") != (r.Provider == catalog.Rackspace || spotOnly) {

@@ -98,7 +98,7 @@ func run(ctx context.Context, p *cli.Program, f *cleanupCall) error {
 	defer cancel()
 	err = c.clean(ctx)
 	if c.looked { // print what was done, even if a part failed
-		err = errors.Join(p.Print(&f.form, &c.done, func(w io.Writer, _ bool) error { return c.done.write(w) }), err)
+		err = errors.Join(p.Print(&f.form, &c.result, func(w io.Writer, _ bool) error { return c.result.write(w) }), err)
 	}
 	return err
 }
@@ -121,9 +121,8 @@ type cleaner struct {
 	client client.Client
 	rest   *rest.Config
 
-	// looked reports whether any objects were read; done is the result.
-	looked bool
-	done   cleaned
+	looked bool // any objects were read
+	result result
 }
 
 func newCleaner(cfg *rest.Config, notes io.Writer, f *cleanupCall) (*cleaner, error) {
@@ -135,8 +134,8 @@ func newCleaner(cfg *rest.Config, notes io.Writer, f *cleanupCall) (*cleaner, er
 	if err != nil {
 		return nil, err
 	}
-	return &cleaner{call: f, notes: notes, client: w, rest: cfg, done: cleaned{DryRun: f.dryRun, Objects: []unmarked{},
-		Stopped: []string{}}}, nil
+	return &cleaner{call: f, notes: notes, client: w, rest: cfg, result: result{DryRun: f.dryRun,
+		Objects: []cleanedObject{}, BuyNothing: []string{}}}, nil
 }
 
 // stop scales the Deployment to zero. A Deployment that does not exist is not an error.

@@ -36,7 +36,7 @@ func (c *cleaner) restoreGroups(ctx context.Context) error {
 	}
 	groups, err := asg.Restore(ctx, asg.DefaultConfig(), regions, base, c.client, c.call.dryRun)
 	for _, g := range groups {
-		c.done.Objects = append(c.done.Objects, unmarked{"Auto Scaling group", g.Region + "/" + g.Group, g.What})
+		c.result.Objects = append(c.result.Objects, cleanedObject{"Auto Scaling group", g.Region + "/" + g.Group, g.What})
 	}
 	if held := (*backend.Held)(nil); errors.As(err, &held) && (held.Reason == asg.ReasonDenied ||
 		held.Reason == asg.ReasonExpired) {

@@ -53,7 +53,7 @@ func (c *cleaner) undo(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("not all marks could be taken away; run it again: %w", err)
 	}
-	c.done.whole = true
+	c.result.complete = true
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (c *cleaner) undoAll(ctx context.Context, kind string, list client.ObjectLi
 			errs = append(errs, fmt.Errorf("%s %s: %w", kind, nameOf(o), err))
 		}
 		if len(what) > 0 {
-			c.done.Objects = append(c.done.Objects, unmarked{kind, nameOf(o), what})
+			c.result.Objects = append(c.result.Objects, cleanedObject{kind, nameOf(o), what})
 		}
 	}
 	return errors.Join(errs...)
@@ -211,7 +211,7 @@ func (c *cleaner) undoNodePools(ctx context.Context) error {
 	for i := range pools.Items {
 		p := &pools.Items[i]
 		if p.Annotations[karpenter.NarrowingAnnotation] != "" {
-			c.done.Stopped = append(c.done.Stopped, p.Name)
+			c.result.BuyNothing = append(c.result.BuyNothing, p.Name)
 		}
 		fields := karpenter.Written(p)
 		if len(fields) == 0 {
@@ -223,7 +223,7 @@ func (c *cleaner) undoNodePools(ctx context.Context) error {
 				continue
 			}
 		}
-		c.done.Objects = append(c.done.Objects, unmarked{"NodePool", p.Name, fields})
+		c.result.Objects = append(c.result.Objects, cleanedObject{"NodePool", p.Name, fields})
 	}
 	return errors.Join(errs...)
 }

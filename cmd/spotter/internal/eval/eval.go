@@ -48,6 +48,8 @@ type outputs struct {
 	format, report string
 	out            []string
 	details, yes   bool
+	noRuns         bool
+	metrics        []string
 	shard, plan    string
 	reuse          []string
 
@@ -148,6 +150,9 @@ func (o *outputs) registerResult(flags *pflag.FlagSet) {
 		"write to `[FORMAT=]FILE` instead of the terminal, which is -; without FORMAT or --format the extension decides; "+
 			"may be repeated")
 	cli.DetailsVar(flags, &o.details)
+	flags.BoolVar(&o.noRuns, "no-runs", false, "leave the single runs out of JSON and YAML")
+	flags.StringSliceVar(&o.metrics, "metrics", nil,
+		"of summaries, have JSON and YAML give the metrics `NAME,…` alone (see \"spotter metrics\")")
 	flags.StringVar(&o.report, "report", "", "also write the comparison as one HTML `FILE`, with charts")
 }
 
@@ -207,6 +212,12 @@ func compareAndWrite(ctx context.Context, p *cli.Program, f *evalFlags, args []s
 // checkOutputs returns the targets of the result. It returns an error for a target that cannot be
 // written, before anything is run.
 func (f *evalFlags) checkOutputs(p *cli.Program) ([]target, error) {
+	for _, name := range f.metrics {
+		if !slices.Contains(eval.MetricNames(), name) {
+			return nil, cli.Invalid(fmt.Errorf("--metrics: %q is unknown%s", name, cli.Meant(name, eval.MetricNames())),
+				"run `spotter metrics` for all of them")
+		}
+	}
 	targets, err := f.targets()
 	if err == nil && f.stress {
 		err = f.checkStress(targets)

@@ -133,7 +133,8 @@ func shown(targets []target) bool {
 func (o *outputs) write(p *cli.Program, in func(io.Writer, format.Format, format.Options) error,
 	targets []target) error {
 	for _, t := range targets {
-		options := format.Options{Width: p.Width(t.path), Details: o.details || t.path != "", Color: p.Colors(t.path)}
+		options := format.Options{Width: p.Width(t.path), Details: o.details || t.path != "", Color: p.Colors(t.path),
+			NoRuns: o.noRuns, Metrics: o.metrics}
 		output := p.Output
 		if t.format == format.Parquet {
 			output = p.Binary

@@ -25,21 +25,21 @@ const (
 func manyNodes(start policy.Time, nodes int) historytest.Source {
 	const day, hour = policy.Time(24 * 60 * 60 * 1000), policy.Time(60 * 60 * 1000)
 	always := func(policy.Time) (float64, bool) { return 1, true }
-	return func(metric, by string, from, to policy.Time) iter.Seq[historytest.Series] {
+	return func(q historytest.Query) iter.Seq[historytest.Series] {
 		return func(yield func(historytest.Series) bool) {
 			switch {
-			case by == "count" && metric == "kube_node_created":
+			case q.Aggregation == "count" && q.Metric == "kube_node_created":
 				yield(historytest.Series{At: always})
-			case metric == "kube_node_created", metric == "kube_node_labels":
+			case q.Metric == "kube_node_created", q.Metric == "kube_node_labels":
 				for i := range nodes {
 					first := start - day + policy.Time(i)*day/policy.Time(nodes)
-					for k := max(0, (from-first)/day); ; k++ {
+					for k := max(0, (q.From-first)/day); ; k++ {
 						begun := first + k*day
-						if begun >= to {
+						if begun >= q.To {
 							break
 						}
 						labels := []string{"node", fmt.Sprintf("ip-10-%d-%d.ec2.internal", i, k)}
-						if metric == "kube_node_labels" {
+						if q.Metric == "kube_node_labels" {
 							yield(historytest.Series{Labels: append(labels, "label_node_kubernetes_io_instance_type", "m5."+strconv.Itoa(i%9)+"xlarge",
 								"label_topology_kubernetes_io_zone", "us-east-1"+string(rune('a'+i%3)), "label_karpenter_sh_capacity_type", "spot"), At: always})
 							continue
@@ -49,23 +49,23 @@ func manyNodes(start policy.Time, nodes int) historytest.Source {
 						}})
 					}
 				}
-			case metric == "kube_deployment_spec_replicas":
+			case q.Metric == "kube_deployment_spec_replicas":
 				for i := range benchServices {
 					yield(historytest.Series{Labels: []string{"namespace", "team", "deployment", "app-" + strconv.Itoa(i)},
 						At: func(at policy.Time) (float64, bool) {
 							return float64(10 + (int(at/hour)+i)%24), true
 						}})
 				}
-			case metric == "kube_pod_container_resource_requests":
+			case q.Metric == "kube_pod_container_resource_requests":
 				for i := range benchServices {
 					yield(historytest.Series{Labels: []string{"namespace", "team", "created_by_kind", "ReplicaSet",
 						"created_by_name", "app-" + strconv.Itoa(i) + "-abcde", "resource", "cpu"}, At: always})
 				}
-			case metric == "kube_job_status_start_time", metric == "kube_job_status_completion_time", metric == "kube_job_owner":
+			case q.Metric == "kube_job_status_start_time", q.Metric == "kube_job_status_completion_time", q.Metric == "kube_job_owner":
 				for i := range benchJobs {
-					for at := from - from%hour; at < to; at += hour {
+					for at := q.From - q.From%hour; at < q.To; at += hour {
 						v := float64(at / 1000)
-						if metric == "kube_job_status_completion_time" {
+						if q.Metric == "kube_job_status_completion_time" {
 							v += 600
 						}
 						yield(historytest.Series{Labels: []string{"namespace", "team", "job_name",

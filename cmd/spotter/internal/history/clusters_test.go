@@ -26,9 +26,9 @@ type seriesOf struct {
 func survey(t *testing.T, all ...seriesOf) *historytest.Server {
 	t.Helper()
 	base := twoDays().Source
-	return historytest.New(t, func(metric, by string, from, to policy.Time) iter.Seq[historytest.Series] {
-		if metric != "kube_node_created" || !strings.HasPrefix(by, "max without") {
-			return base(metric, by, from, to)
+	return historytest.New(t, func(q historytest.Query) iter.Seq[historytest.Series] {
+		if q.Metric != "kube_node_created" || !strings.HasPrefix(q.Aggregation, "max without") {
+			return base(q)
 		}
 		return func(yield func(historytest.Series) bool) {
 			for _, x := range all {
@@ -139,9 +139,9 @@ func TestExportedLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := twoDays().Source
-	s := historytest.New(t, func(metric, by string, from, to policy.Time) iter.Seq[historytest.Series] {
-		if !strings.HasPrefix(by, "count by (renamed)") {
-			return base(metric, by, from, to)
+	s := historytest.New(t, func(q historytest.Query) iter.Seq[historytest.Series] {
+		if !strings.HasPrefix(q.Aggregation, "count by (renamed)") {
+			return base(q)
 		}
 		return func(yield func(historytest.Series) bool) {
 			for _, l := range []string{"namespace", "node"} {

@@ -139,38 +139,51 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// faultIf returns a fault with the code and text, or nil if failed is false.
+func faultIf(failed bool, code int, text string) *historytest.Fault {
+	if !failed {
+		return nil
+	}
+	return &historytest.Fault{Code: code, Text: text}
+}
+
 // TestReadFaults rides out what passes, divides what is too much, and names what does not
 // pass. Nothing is counted twice.
 func TestReadFaults(t *testing.T) {
 	want := mustRead(t, historytest.New(t, twoDays().Source), "")
-	for name, refuse := range map[string]func(int, time.Time, time.Time) (int, string){
-		"busy": func(call int, _, _ time.Time) (int, string) {
-			return map[bool]int{true: http.StatusServiceUnavailable}[call%3 == 0], "busy"
+	for name, fault := range map[string]func(int, time.Time, time.Time) *historytest.Fault{
+		"busy": func(call int, _, _ time.Time) *historytest.Fault {
+			return faultIf(call%3 == 0, http.StatusServiceUnavailable, "busy")
 		},
-		"cut off": func(call int, _, _ time.Time) (int, string) {
-			return map[bool]int{true: http.StatusOK}[call%4 == 1], ""
+		"cut off": func(call int, _, _ time.Time) *historytest.Fault {
+			if call%4 == 1 {
+				return &historytest.Fault{Truncate: true}
+			}
+			return nil
 		},
-		"too much": func(_ int, from, to time.Time) (int, string) {
-			return map[bool]int{true: http.StatusUnprocessableEntity}[to.Sub(from) > 3*time.Hour],
-				"query processing would load too many samples into memory"
+		"too much": func(_ int, from, to time.Time) *historytest.Fault {
+			return faultIf(to.Sub(from) > 3*time.Hour, http.StatusUnprocessableEntity,
+				"query processing would load too many samples into memory")
 		},
 	} {
 		s := historytest.New(t, twoDays().Source)
-		s.Refuse = refuse
+		s.Fault = fault
 		if got := mustRead(t, s, ""); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v\nwant %+v", name, got, want)
 		}
 	}
 	unmatched := historytest.New(t, twoDays().Source)
-	unmatched.Refuse = func(call int, _, _ time.Time) (int, string) { // some query of every slice
-		return map[bool]int{true: http.StatusUnprocessableEntity}[call%27 == 18], "found duplicate series for the match group"
+	unmatched.Fault = func(call int, _, _ time.Time) *historytest.Fault { // some query of every slice
+		return faultIf(call%27 == 18, http.StatusUnprocessableEntity, "found duplicate series for the match group")
 	}
 	if h := mustRead(t, unmatched, ""); !strings.Contains(strings.Join(h.Uncertain, "\n"),
 		"could not be read at all times: series do not match each other: 422") || len(h.Nodes) != len(want.Nodes) {
 		t.Errorf("where one query does not match: %q, %d nodes", h.Uncertain, len(h.Nodes))
 	}
 	s := historytest.New(t, twoDays().Source)
-	s.Refuse = func(int, time.Time, time.Time) (int, string) { return http.StatusUnauthorized, "no token" }
+	s.Fault = func(int, time.Time, time.Time) *historytest.Fault {
+		return faultIf(true, http.StatusUnauthorized, "no token")
+	}
 	if _, err := read(t, s, ""); err == nil || !strings.Contains(err.Error(), "401 Unauthorized: no token") || s.Calls() != 1 {
 		t.Errorf("a call that is not allowed: %v after %d calls", err, s.Calls())
 	}
@@ -185,8 +198,8 @@ func TestReadGoesOn(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
 	want := mustRead(t, historytest.New(t, twoDays().Source), "")
 	s := historytest.New(t, twoDays().Source)
-	s.Refuse = func(call int, _, _ time.Time) (int, string) {
-		return map[bool]int{true: http.StatusForbidden}[call == 60], "no more"
+	s.Fault = func(call int, _, _ time.Time) *historytest.Fault {
+		return faultIf(call == 60, http.StatusForbidden, "no more")
 	}
 	if _, err := read(t, s, cache); err == nil {
 		t.Fatal("a call that is refused is no error")

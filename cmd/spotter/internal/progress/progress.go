@@ -21,11 +21,12 @@ import (
 )
 
 // A Progress shows progress on standard error: on a terminal as a screen below the existing text,
-// which is removed when it is closed; otherwise as a line every ten seconds. A nil Progress shows
-// nothing.
+// which is removed when it is closed; otherwise as a line every ten seconds. If the program has a
+// function for progress, it calls that instead. A nil Progress shows nothing.
 type Progress struct {
-	// lines is set instead of the other fields if there is no terminal.
-	lines *lines
+	// lines or called is set instead of the other fields if there is no terminal.
+	lines  *lines
+	called *called
 
 	screen *tea.Program
 	ended  chan struct{}
@@ -38,6 +39,9 @@ type Progress struct {
 // Show shows the progress of step on standard error until the progress is closed or ctx ends. On a
 // terminal, p.Stderr then writes above the screen.
 func Show(ctx context.Context, p *cli.Program, step string) *Progress {
+	if p.Progress != nil {
+		return &Progress{called: call(p.Progress, step)}
+	}
 	f, ok := cli.File(p.Stderr)
 	if !ok {
 		return nil
@@ -69,7 +73,7 @@ func Show(ctx context.Context, p *cli.Program, step string) *Progress {
 }
 
 // OnTerminal reports whether g is a screen on a terminal, where a question can be asked.
-func (g *Progress) OnTerminal() bool { return g != nil && g.lines == nil }
+func (g *Progress) OnTerminal() bool { return g != nil && g.screen != nil }
 
 // Send sends a message such as [Counted] to the screen.
 func (g *Progress) Send(msg any) {
@@ -77,6 +81,8 @@ func (g *Progress) Send(msg any) {
 	case g == nil:
 	case g.lines != nil:
 		g.lines.update(msg)
+	case g.called != nil:
+		g.called.update(msg)
 	default:
 		g.screen.Send(msg)
 	}
@@ -95,7 +101,7 @@ func (g *Progress) end() {
 
 // Close removes the screen and restores standard error of p.
 func (g *Progress) Close(p *cli.Program) {
-	if g == nil {
+	if g == nil || g.called != nil {
 		return
 	}
 	if g.lines != nil {

@@ -25,7 +25,7 @@ func (w *wiring) provision(ctx context.Context) error {
 		case "karpenter":
 			cfg := karpenter.DefaultConfig()
 			cfg.Ahead, cfg.Log, cfg.Provider, cfg.Clock = w.parts.Urgent, w.log, w.f.Provider, w.clock
-			cfg.Since, cfg.Regions = policy.TimeOf(w.clock.Now().Add(-policy.NoticeLead(policy.AWS))), w.f.Prices.Regions
+			cfg.Since, cfg.Regions = policy.TimeOf(w.clock.Now().Add(-policy.NoticeLead(policy.AWS))), w.regions()
 			b, err := karpenter.New(cfg, c, r, w.observer)
 			if err != nil {
 				return err

@@ -19,8 +19,10 @@ const fieldAdvice = "see docs/reference-configuration.md for what each field may
 
 // flagField maps a flag to its field in the configuration file.
 var flagField = map[string]string{
-	"mode": "mode", "policies": "policies", "namespace": "namespace", "backends": "backends", "region": "prices.regions", "trace": "prices.trace",
-	"record": "recording.dir", "leader-elect": "leaderElection.enabled", "log-level": "logging.level", "log-format": "logging.format",
+	"mode": "mode", "policies": "policies", "namespace": "namespace", "backends": "backends", "region": "prices.regions",
+	"azure-region": "prices.azureRegions",
+	"trace":        "prices.trace",
+	"record":       "recording.dir", "leader-elect": "leaderElection.enabled", "log-level": "logging.level", "log-format": "logging.format",
 }
 
 // movedFlags maps a flag of earlier versions to the field that replaced it.

@@ -38,7 +38,8 @@ func printIAMPolicy(p *cli.Program, f *liveCall) error {
 func (f *liveCall) rightsAtAWS() (rights.Setup, error) {
 	bucket, queue := f.Recording.Bucket, f.Notices.QueueURL
 	s := rights.Setup{
-		Active: f.Mode != "shadow", Regions: f.Prices.Regions, Cluster: f.clusterName, Queue: queue, Bucket: bucket.URL, Key: bucket.KMSKey,
+		Active: f.Mode != "shadow", Regions: f.Prices.Regions, Cluster: f.clusterName, Queue: queue,
+		Bucket: bucket.URL, BucketRegion: bucket.Region, Key: bucket.KMSKey,
 	}
 	if len(f.Prices.Regions) > 0 && f.Prices.Trace == "" {
 		s.Parts = append(s.Parts, rights.Prices)
@@ -60,9 +61,6 @@ func (f *liveCall) rightsAtAWS() (rights.Setup, error) {
 	}
 	if bucket.URL != "" {
 		s.Parts = append(s.Parts, rights.Bucket)
-		if len(s.Regions) == 0 && bucket.Region != "" {
-			s.Regions = []string{bucket.Region}
-		}
 	}
 	if len(s.Parts) == 0 {
 		return s, cli.Invalid(errors.New("nothing of AWS is used: no prices, no groups, no queue and no bucket"),

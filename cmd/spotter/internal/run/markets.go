@@ -14,9 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/aws"
 	"github.com/spotter-dev/spotter/live/aws/wire"
+	"github.com/spotter-dev/spotter/live/azure"
 	"github.com/spotter-dev/spotter/live/cluster"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/live/rackspace"
@@ -38,29 +40,11 @@ func (w *wiring) auction() rackspace.Config {
 func (w *wiring) observe(ctx context.Context) error {
 	c := livemarket.DefaultConfig()
 	c.Clock = w.clock
-	c.Cache, c.Log, c.Regions = w.f.Prices.CacheFile, w.log, w.f.Prices.Regions
-	if w.f.Prices.Trace != "" {
-		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.Prices.Trace,
-			Every: cmp.Or(w.f.Prices.Interval.Duration, time.Minute), Regions: w.f.Prices.Regions})
-		if err != nil {
-			return cli.Invalid(w.f.fault("prices.trace", err), "give the folder of a trace")
-		}
-		c.Feeds = append(c.Feeds, feed)
-	} else if len(w.f.Prices.Regions) > 0 {
-		feeds, err := w.askAWS()
-		if err != nil {
-			return cli.Invalid(w.f.fault("prices.regions", err), "name regions of AWS, as us-east-1")
-		}
-		c.Feeds = append(c.Feeds, feeds...)
-	}
-	if slices.Contains(w.f.Backends, "rackspace") {
-		var err error
-		if w.rackspace, err = rackspace.NewFeed(w.auction()); err != nil {
-			return err
-		}
-		c.Feeds = append(c.Feeds, w.rackspace)
-	}
+	c.Cache, c.Log, c.Regions = w.f.Prices.CacheFile, w.log, w.regions()
 	var err error
+	if c.Feeds, err = w.feeds(); err != nil {
+		return err
+	}
 	if w.book, err = livemarket.New(c); err != nil {
 		return cli.Invalid(err, fieldAdvice)
 	}
@@ -83,6 +67,52 @@ func (w *wiring) observe(ctx context.Context) error {
 	w.parts.Reporters = append(w.parts.Reporters, &zoneNamer{reader: w.manager.GetClient(), provider: w.f.Provider,
 		name: w.book.NameZone})
 	return errors.Join(w.everywhere(w.readPrices()), w.everywhere(w.readUsage), w.observer.SetupWithManager(w.manager))
+}
+
+// regions returns the regions of all providers whose prices are read.
+func (w *wiring) regions() []string {
+	return slices.Concat(w.f.Prices.Regions, w.f.Prices.AzureRegions)
+}
+
+// feeds creates the feeds of the market book.
+func (w *wiring) feeds() (all []livemarket.Feed, err error) {
+	p := &w.f.Prices
+	if p.Trace != "" {
+		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: p.Trace,
+			Every: cmp.Or(p.Interval.Duration, time.Minute), Regions: w.regions()})
+		if err != nil {
+			return nil, cli.Invalid(w.f.fault("prices.trace", err), "give the folder of a trace")
+		}
+		all = append(all, feed)
+	}
+	if p.Trace == "" && len(p.Regions) > 0 {
+		feeds, err := w.askAWS()
+		if err != nil {
+			return nil, cli.Invalid(w.f.fault("prices.regions", err), "name regions of AWS, as us-east-1")
+		}
+		all = append(all, feeds...)
+	}
+	if p.Trace == "" && len(p.AzureRegions) > 0 {
+		feed, err := w.askAzure()
+		if err != nil {
+			return nil, cli.Invalid(w.f.fault("prices.azureRegions", err), "name regions of Azure, as westeurope")
+		}
+		all = append(all, feed)
+	}
+	if slices.Contains(w.f.Backends, "rackspace") {
+		if w.rackspace, err = rackspace.NewFeed(w.auction()); err != nil {
+			return nil, err
+		}
+		all = append(all, w.rackspace)
+	}
+	return all, nil
+}
+
+// askAzure returns the feed of Azure's prices.
+func (w *wiring) askAzure() (livemarket.Feed, error) {
+	c := access.AzurePrices(w.f.Prices.AzureRegions...)
+	c.Log, c.Clock, c.Every = w.log, w.clock, cmp.Or(w.f.Prices.Interval.Duration, c.Every)
+	return azure.NewFeed(c)
 }
 
 // readPrices returns a function that reads the feeds once, allows the first step, and then keeps

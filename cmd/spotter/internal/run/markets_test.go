@@ -32,6 +32,7 @@ type feedOf struct {
 
 func (f *feedOf) Name() string         { return f.name }
 func (f *feedOf) Every() time.Duration { return time.Hour }
+func (f *feedOf) Prices() bool         { return true }
 func (f *feedOf) Read(_ context.Context, ask livemarket.Ask) (*livemarket.Update, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -171,6 +172,17 @@ func TestPriceInterval(t *testing.T) {
 			if spot := f.Name() == "aws-spot-prices"; spot && f.Every() != cmp.Or(every, 5*time.Minute) || !spot && f.Every() == every {
 				t.Errorf("asked for %v, %s is read every %v", every, f.Name(), f.Every())
 			}
+		}
+	}
+	for _, every := range []time.Duration{0, 7 * time.Second} {
+		w := &wiring{clock: clock.RealClock{}, f: pricedEvery(every, "us-east-1"), log: slog.New(slog.DiscardHandler)}
+		w.f.Prices.AzureRegions = []string{"westeurope"}
+		feeds, err := w.feeds()
+		if err != nil || !strings.HasSuffix(names(feeds), ", azure-prices") {
+			t.Fatalf("feeds %s, %v", names(feeds), err)
+		}
+		if f := feeds[len(feeds)-1]; f.Every() != cmp.Or(every, 30*time.Minute) {
+			t.Errorf("asked for %v, %s is read every %v", every, f.Name(), f.Every())
 		}
 	}
 	for every, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second,

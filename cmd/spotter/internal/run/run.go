@@ -91,6 +91,7 @@ func Command(p *cli.Program) *cobra.Command {
 	cli.CompleteBy(c, "policies", input.CompletePolicies)
 	cli.Complete(c, "backends", config.Backends)
 	cli.Complete(c, "region", catalog.Regions(catalog.AWS))
+	cli.Complete(c, "azure-region", catalog.Regions(catalog.Azure))
 	cli.Complete(c, "log-level", config.Levels)
 	cli.Complete(c, "log-format", config.Formats)
 	return c
@@ -110,6 +111,8 @@ func (f *liveCall) register(flags *pflag.FlagSet) {
 		"what provisions nodes here: `NAME,…` of "+strings.Join(config.Backends, ", "))
 	flags.StringSliceVar(&f.Prices.Regions, "region", f.Prices.Regions,
 		"ask AWS for the prices of `REGION,…`, and for the groups of --backends asg")
+	flags.StringSliceVar(&f.Prices.AzureRegions, "azure-region", f.Prices.AzureRegions,
+		"ask Azure for the prices of `REGION,…`")
 	flags.StringVar(&f.Prices.Trace, "trace", f.Prices.Trace,
 		"take prices from the trace `DIR`, as `spotter trace record --follow` fills it")
 	flags.StringVar(&f.Recording.Dir, "record", f.Recording.Dir,

@@ -16,7 +16,6 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -105,7 +104,7 @@ func (w *wiring) connect(ctx context.Context) error {
 	run, serving := w.f.controller(), live.Serving{Metrics: w.f.Metrics.BindAddress, Secure: w.f.Metrics.Secure,
 		CertDir: w.f.Metrics.CertDir, Probes: w.f.Health.BindAddress, Pprof: w.f.Pprof.BindAddress}
 	w.manager, w.lease, err = live.NewManager(&run, serving, w.limiter.Wrap(w.rest, false), scheme,
-		cluster.CacheOptions(cache.Options{}), w.log)
+		cluster.CacheOptions(), w.log)
 	if err != nil {
 		return cli.Invalid(err, "check that the API server is reached, and that the addresses are free")
 	}

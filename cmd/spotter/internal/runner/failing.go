@@ -24,7 +24,7 @@ type simModel struct {
 	how          scenarios.ModelFailure
 }
 
-var _ sim.Breakable = (*simModel)(nil)
+var _ sim.ModelFaulter = (*simModel)(nil)
 
 // newSimModel returns the forecaster of a run with the bundle b.
 func newSimModel(b *bundles.Loaded, closed *models.ClosedForm, cfg models.TrainedConfig) (*simModel, error) {
@@ -46,8 +46,8 @@ func (m *simModel) failing(s models.Session) models.Session {
 	return failingSession{&m.how}
 }
 
-// Fail makes the model fail in the given way, or work again.
-func (m *simModel) Fail(how scenarios.ModelFailure) { m.how = how }
+// SetModelFailure makes the model fail in the given way, or work again.
+func (m *simModel) SetModelFailure(how scenarios.ModelFailure) { m.how = how }
 
 // Forecast writes the forecasts of the bundle, or those of the closed form while it fails.
 func (m *simModel) Forecast(s *policy.Snapshot, memory *policy.Memory) error {

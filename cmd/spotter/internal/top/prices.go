@@ -174,6 +174,8 @@ func (p *Prices) read(ctx context.Context, wanted map[spotMarket]bool, now time.
 		switch provider {
 		case catalog.AWS:
 			p.why[provider] = p.askAWS(ctx, names, slices.Compact(slices.Sorted(slices.Values(types))), now)
+		case catalog.Azure:
+			p.why[provider] = p.askAzure(ctx, wanted, names, now)
 		case catalog.Rackspace:
 			p.why[provider] = p.askRackspace(ctx, names, now)
 		default:
@@ -184,8 +186,13 @@ func (p *Prices) read(ctx context.Context, wanted map[spotMarket]bool, now time.
 
 // nameOfProvider returns the name of a provider in its own spelling.
 func nameOfProvider(provider string) string {
-	if name, known := map[string]string{policy.AWS: "AWS", policy.Rackspace: "Rackspace"}[provider]; known {
-		return name
+	switch provider {
+	case policy.AWS:
+		return "AWS"
+	case policy.Azure:
+		return "Azure"
+	case policy.Rackspace:
+		return "Rackspace"
 	}
 	return provider
 }
@@ -217,6 +224,39 @@ func (p *Prices) askAWS(ctx context.Context, regions, types []string, now time.T
 				m := spotMarket{catalog.AWS, region, zone, x.Type}
 				if x.Price > 0 && x.At >= latest[m] {
 					latest[m], p.spot[m] = x.At, x.Price
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// askAzure reads the Spot prices of the wanted markets of Azure. It returns the reason if they
+// cannot be read, otherwise an empty string.
+func (p *Prices) askAzure(ctx context.Context, wanted map[spotMarket]bool, regions []string, now time.Time) string {
+	reader, err := access.NewAzureReader()
+	if err != nil {
+		return err.Error()
+	}
+	ctx, stop := context.WithTimeout(ctx, access.AzureWait)
+	defer stop()
+	for _, region := range regions {
+		var types []string
+		zones := map[string][]string{} // by type
+		for m := range wanted {
+			if m.provider == catalog.Azure && m.region == region {
+				types, zones[m.kind] = append(types, m.kind), append(zones[m.kind], m.zone)
+			}
+		}
+		slices.Sort(types)
+		l, err := reader.Prices(ctx, region, slices.Compact(types), policy.TimeOf(now))
+		if err != nil {
+			return access.AzureRefusal(err)
+		}
+		for _, x := range l.Prices {
+			for _, zone := range zones[x.Type] {
+				if x.Spot {
+					p.spot[spotMarket{catalog.Azure, region, zone, x.Type}] = x.Price
 				}
 			}
 		}

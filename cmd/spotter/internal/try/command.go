@@ -2,6 +2,7 @@ package try
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -22,6 +23,7 @@ type call struct {
 	demo    bool
 	dir     string
 	force   bool
+	noFiles bool
 }
 
 // Command returns the command try.
@@ -41,14 +43,19 @@ func Command(p *cli.Program) *cobra.Command {
 			"read them (ec2:DescribeSpotPriceHistory); else they are drawn, and called synthetic\n" +
 			"wherever a figure stands. It runs as many seeds of the weather as the minute allows.\n\n" +
 			"It writes the scenario with its prices, a report for a browser, and CapacityPools to\n" +
-			"be applied, which only decide and show (mode: shadow).",
+			"be applied, which only decide and show (mode: shadow); with --no-files nothing.",
 		Example: "  spotter try\n" +
 			"  spotter try --context production,staging --dir /tmp/both\n" +
 			"  helm template shop ./chart | spotter try -f -\n" +
 			"  spotter try --demo\n" +
 			"  spotter try -o json",
 		Args: cli.Arguments(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f.noFiles && (c.Flags().Changed("dir") || f.force) {
+				return cli.Invalid(errors.New("--no-files: --dir and --force are about files"), "leave --no-files or them out")
+			}
+			return run(c.Context(), p, &f)
+		},
 	}
 	f.form.Register(c)
 	f.form.RegisterDetails(c)
@@ -62,6 +69,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.BoolVar(&f.demo, "demo", false, "try a small cluster that does not exist")
 	flags.StringVar(&f.dir, "dir", "spotter-try", "write into the folder `DIR`")
 	flags.BoolVar(&f.force, "force", false, "replace files in the folder that try has not written")
+	flags.BoolVar(&f.noFiles, "no-files", false, "write no files, only the answer")
 	return c
 }
 
@@ -86,7 +94,7 @@ func run(ctx context.Context, p *cli.Program, f *call) error {
 	if len(contexts) > 1 {
 		return runFleet(ctx, p, f, contexts)
 	}
-	t := &trial{p: p, f: f, folder: folder{f.dir}, began: time.Now(), patient: defaultLimits()}
+	t := &trial{p: p, f: f, folder: folder{f.dir, f.noFiles}, began: time.Now(), patient: defaultLimits()}
 	if err := t.folder.check(f.force); err != nil {
 		return err
 	}

@@ -189,7 +189,7 @@ func TestFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tr := &trial{p: &cli.Program{Stderr: t.Output()}, f: &call{}, folder: folder{t.TempDir()}, began: time.Now(), patient: few()}
+			tr := &trial{p: &cli.Program{Stderr: t.Output()}, f: &call{}, folder: folder{dir: t.TempDir()}, began: time.Now(), patient: few()}
 			staged, err := tr.scenario(t.Context(), seen)
 			if err != nil {
 				t.Fatal(err)
@@ -290,7 +290,7 @@ func TestNoKubeconfig(t *testing.T) {
 
 // TestFolder: what try has not written is not replaced without --force.
 func TestFolder(t *testing.T) {
-	f := folder{filepath.Join(t.TempDir(), "x")}
+	f := folder{dir: filepath.Join(t.TempDir(), "x")}
 	if err := f.check(false); err != nil {
 		t.Errorf("a new folder: %v", err)
 	}
@@ -437,7 +437,7 @@ func plan(t *testing.T, s shelf) *poolPlan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &trial{p: &cli.Program{Stderr: t.Output()}, f: &call{}, folder: folder{t.TempDir()}, began: time.Now(), patient: few()}
+	tr := &trial{p: &cli.Program{Stderr: t.Output()}, f: &call{}, folder: folder{dir: t.TempDir()}, began: time.Now(), patient: few()}
 	staged, err := tr.scenario(t.Context(), x)
 	if err != nil {
 		t.Fatal(err)

@@ -16,8 +16,11 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A folder is the output folder of a trial.
-type folder struct{ dir string }
+// A folder is the output folder of a trial. If none is true, no files are written.
+type folder struct {
+	dir  string
+	none bool
+}
 
 // The files of a folder. markFile marks the others as written by try.
 const (
@@ -35,6 +38,9 @@ func (f folder) pools() string    { return filepath.Join(f.dir, poolsFile) }
 // check returns an error if the folder contains files that try did not write, or cannot be written.
 // It does not create the folder.
 func (f folder) check(force bool) error {
+	if f.none {
+		return nil
+	}
 	const advice = "give another folder with --dir, or --force to replace them"
 	if f.dir == "" {
 		return cli.Invalid(errors.New("--dir: it names no folder"), "leave it out for spotter-try")
@@ -61,6 +67,9 @@ func (f folder) check(force bool) error {
 
 // write writes all files and returns their paths.
 func (f folder) write(s *staged, r *eval.Report, p *poolPlan, found *result) ([]string, error) {
+	if f.none {
+		return []string{}, nil
+	}
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return nil, err
 	}

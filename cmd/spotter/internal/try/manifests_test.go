@@ -27,7 +27,7 @@ func trialOf(t *testing.T, file string) (x *trial, out, log *bytes.Buffer) {
 	alone(t)
 	out, log = &bytes.Buffer{}, &bytes.Buffer{}
 	p := &cli.Program{Version: "test", Stdout: out, Stderr: log}
-	return &trial{p: p, f: &call{file: file, demo: file == ""}, folder: folder{t.TempDir()}, began: time.Now(), patient: few()}, out, log
+	return &trial{p: p, f: &call{file: file, demo: file == ""}, folder: folder{dir: t.TempDir()}, began: time.Now(), patient: few()}, out, log
 }
 
 // TestDemo tries the demonstration, which says that it is one and pays for its ten nodes.

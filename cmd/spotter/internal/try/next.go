@@ -2,6 +2,7 @@ package try
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spotter-dev/spotter/internal/cli"
@@ -41,26 +42,52 @@ func (t *trial) next(seen *sight, r *result, p *poolPlan) step {
 	case own.Change-ours.Change >= gain && len(p.pools) > 0:
 		return t.shadow(seen, ours, p)
 	case own.Change-ours.Change >= gain:
-		return step{Do: fmt.Sprintf("nothing by Spotter: %s could be saved on Spot, but it cannot steer these nodes. It steers those of Karpenter on AWS, of Auto Scaling groups and of Rackspace Spot (docs/run.md)", figures.Percent(-ours.Change, 1))}
+		return step{Do: fmt.Sprintf("nothing by Spotter: %s could be saved on Spot, but it cannot steer "+
+			"these nodes. It steers those of Karpenter, of Auto Scaling groups and of Rackspace Spot (docs/run.md)",
+			figures.Percent(-ours.Change, 1))}
 	}
 	return step{Do: "nothing: this cluster has nothing to gain worth a change"}
 }
 
-// shadow returns the step of running Spotter in shadow mode.
+// shadow returns the step of running Spotter in shadow mode. Without files, its first command writes
+// them.
 func (t *trial) shadow(seen *sight, ours *row, p *poolPlan) step {
 	s := step{Do: fmt.Sprintf("let Spotter show on the cluster itself what it would do, to pay %s less than today. In shadow it touches no node:", figures.Percent(-ours.Change, 1))}
 	apply := "kubectl apply -f " + cli.Shell([]string{t.folder.pools()})
-	if p.regions == "" {
+	if p.regions == "" && p.azureRegions == "" {
 		p.regions = "REGION"
 	}
+	var flags, values string
+	for _, x := range []struct{ regions, flag, value string }{{p.regions, "--region", "aws.regions"},
+		{p.azureRegions, "--azure-region", "azure.regions"}} {
+		if x.regions != "" {
+			flags += " " + x.flag + " " + x.regions
+			values += "," + x.value + "={" + x.regions + "}"
+		}
+	}
 	if seen.Installed {
-		s.Commands = []string{apply, "spotter run --leader-elect=false --backends " + strings.Join(p.backends, ",") +
-			" --region " + p.regions}
-		return s
+		s.Commands = []string{apply, "spotter run --leader-elect=false --backends " + strings.Join(p.backends, ",") + flags}
+		return t.withFiles(s)
 	}
 	s.Commands = []string{
-		"helm install spotter oci://ghcr.io/spotter-dev/charts/spotter --namespace spotter --create-namespace --set 'backends={" + strings.Join(p.backends, ",") + "},aws.regions={" + p.regions + "}'",
+		"helm install spotter oci://ghcr.io/spotter-dev/charts/spotter --namespace spotter --create-namespace --set 'backends={" +
+			strings.Join(p.backends, ",") + "}" + values + "'",
 		apply,
 	}
+	return t.withFiles(s)
+}
+
+// withFiles adds the call that writes the files to s, unless they are written.
+func (t *trial) withFiles(s step) step {
+	if !t.folder.none {
+		return s
+	}
+	words := []string{"spotter"}
+	for _, word := range t.p.Args {
+		if !strings.HasPrefix(word, "--no-files") {
+			words = append(words, word)
+		}
+	}
+	s.Commands = slices.Insert(s.Commands, 0, cli.Shell(words))
 	return s
 }

@@ -26,9 +26,10 @@ import (
 type poolPlan struct {
 	pools []*v1alpha1.CapacityPool
 
-	// backends and regions are settings of the controller; regions are separated by commas.
-	backends []string
-	regions  string
+	// backends and the regions of AWS and Azure are settings of the controller; regions are
+	// separated by commas.
+	backends              []string
+	regions, azureRegions string
 
 	// notes describe which nodes are in no pool, and why.
 	notes []string
@@ -257,7 +258,7 @@ func widest(groups []*group) map[string]string {
 // that correspond to these groups.
 func (p *poolPlan) add(groups []*group, backend v1alpha1.Backend, labels map[string]string,
 	w *scenarios.BoundScenario) {
-	markets, regions := marketsOf(groups, w)
+	markets, aws, azure := marketsOf(groups, w)
 	c := &v1alpha1.CapacityPool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "spotter.dev/v1alpha1", Kind: "CapacityPool"},
 		ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(capture.Plain(groups[0].name), "nodes")},
@@ -285,7 +286,8 @@ func (p *poolPlan) add(groups []*group, backend v1alpha1.Backend, labels map[str
 		p.backends = append(p.backends, kind)
 		slices.Sort(p.backends)
 	}
-	p.regions = strings.Join(union(strings.Split(p.regions, ","), regions), ",")
+	p.regions = strings.Join(union(strings.Split(p.regions, ","), aws), ",")
+	p.azureRegions = strings.Join(union(strings.Split(p.azureRegions, ","), azure), ",")
 }
 
 // union returns the distinct non-empty words of both, ascending.
@@ -297,7 +299,8 @@ func union(a, b []string) []string {
 
 // marketsOf returns the markets of the scenario's pools that correspond to groups, and their AWS
 // regions.
-func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Markets, aws []string) {
+func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Markets,
+	aws, azure []string) {
 	of := func(x *policy.Pool) bool {
 		return slices.ContainsFunc(groups, func(g *group) bool { return capture.Plain(g.name) == x.Name })
 	}
@@ -318,8 +321,11 @@ func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Market
 				least = t.VCPU
 			}
 			most, gpus = max(most, t.VCPU), gpus && t.Capacity.GPU > 0
-			if m.Provider == catalog.AWS && !slices.Contains(aws, m.Region) {
+			switch m.Provider {
+			case catalog.AWS:
 				aws = append(aws, m.Region)
+			case catalog.Azure:
+				azure = append(azure, m.Region)
 			}
 		}
 	}
@@ -333,7 +339,7 @@ func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Market
 	if gpus && most > 0 {
 		out.MinGPUs = &one
 	}
-	return out, aws
+	return out, union(aws, nil), union(azure, nil)
 }
 
 // write returns the CapacityPools as a file.

@@ -184,11 +184,15 @@ func (s *staged) bind() error {
 }
 
 // recorded returns the prices that AWS published in the last eight days for the markets of the
-// pools, or nil and the reason.
+// pools, or those of Azure for a cluster without nodes on AWS. Without prices it returns nil and
+// the reason.
 func (t *trial) recorded(ctx context.Context, taken *capture.Captured) (*trace.Trace, string) {
 	regions := taken.Regions(catalog.AWS)
+	if at := taken.Regions(catalog.Azure); len(regions) == 0 && len(at) > 0 {
+		return t.azurePrices(ctx, taken, at)
+	}
 	if len(regions) == 0 {
-		return nil, "prices are read from AWS alone"
+		return nil, "prices are read from AWS and Azure alone"
 	}
 	types, err := taken.Types(catalog.AWS, typesMax)
 	if err != nil {

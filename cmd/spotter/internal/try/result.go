@@ -3,6 +3,7 @@ package try
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -60,6 +61,11 @@ type cost struct {
 	Month    float64 `json:"usd_month"`
 	OnSpot   float64 `json:"spot_usd_month"`
 	OnDemand float64 `json:"on_demand_usd_month"`
+}
+
+// Answers are the types of the JSON of the command: for one cluster, and for several.
+func Answers() []reflect.Type {
+	return []reflect.Type{reflect.TypeFor[result](), reflect.TypeFor[fleet]()}
 }
 
 // The names of the first row.

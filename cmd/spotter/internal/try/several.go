@@ -58,7 +58,7 @@ func runFleet(ctx context.Context, p *cli.Program, f *call, contexts []string) e
 		one := *f
 		one.cluster = access.Cluster{Kubeconfig: f.cluster.Kubeconfig, Context: name}
 		one.dir = filepath.Join(f.dir, folderOf(name, trials))
-		t := &trial{p: p, f: &one, folder: folder{one.dir}, began: time.Now(), patient: defaultLimits()}
+		t := &trial{p: p, f: &one, folder: folder{one.dir, f.noFiles}, began: time.Now(), patient: defaultLimits()}
 		if err := t.folder.check(f.force); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func (r *result) answer() *format.Answer {
 	now := r.Now.sentence(r.Prices)
 	a := &format.Answer{
 		Verdicts: []format.Verdict{{Text: r.verdict()}, {Text: strings.ToUpper(now[:1]) + now[1:] + "."}},
-		About: fmt.Sprintf("Simulated on %s Spot prices from %s to %s, with %s of when Spot nodes are taken. Written to %s",
+		About: fmt.Sprintf("Simulated on %s Spot prices from %s to %s, with %s of when Spot nodes are taken.%s",
 			r.Prices, r.From[:10], r.To[:10], figures.Count(r.Seeds, "draw"), r.written()),
 		Next: r.Next.step(), Warnings: r.warnings(),
 	}
@@ -70,16 +70,19 @@ func (r *result) answer() *format.Answer {
 	return a
 }
 
-// written returns the folder of the files and their names.
+// written names the folder of the files and their names, empty without files.
 func (r *result) written() string {
+	if len(r.Files) == 0 {
+		return ""
+	}
 	dir, names := filepath.Dir(r.Files[0]), []string{}
 	for _, file := range r.Files {
 		if filepath.Dir(file) != dir {
-			return strings.Join(r.Files, ", ")
+			return " Written to " + strings.Join(r.Files, ", ")
 		}
 		names = append(names, filepath.Base(file))
 	}
-	return dir + ": " + strings.Join(names, ", ")
+	return " Written to " + dir + ": " + strings.Join(names, ", ")
 }
 
 // warnings returns the assumptions and omissions. The first of each kind comes first.
@@ -160,7 +163,10 @@ func (x *fleet) answer() *format.Answer {
 		sum.Cells = append(sum.Cells, format.Cell{Text: of(p.Month, p.Change)})
 	}
 	var next format.Grid
-	a := &format.Answer{About: "Written: a folder for each in " + filepath.Dir(filepath.Dir(x.Clusters[0].Files[0]))}
+	a := &format.Answer{}
+	if files := x.Clusters[0].Files; len(files) > 0 {
+		a.About = "Written: a folder for each in " + filepath.Dir(filepath.Dir(files[0]))
+	}
 	for _, r := range x.Clusters {
 		row := format.Cells(r.Context, figures.Dollars(r.Now.Month))
 		for i := range r.Policies {

@@ -23,12 +23,12 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// alone keeps AWS from being asked.
+// alone keeps AWS and Azure from being asked.
 func alone(t testing.TB) {
 	t.Helper()
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "", "AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
-		"HOME": t.TempDir(),
+		"HOME": t.TempDir(), "SPOTTER_AZURE_PRICES_URL": "http://127.0.0.1:1/api/retail/prices",
 	} {
 		t.Setenv(name, value)
 	}
@@ -40,7 +40,7 @@ func tried(t testing.TB, l limits, s shelf) (stdout, stderr, dir string, err err
 	var out, log bytes.Buffer
 	p := &cli.Program{Version: "test", Stdout: &out, Stderr: &log}
 	dir = t.TempDir()
-	x := &trial{p: p, f: &call{}, folder: folder{dir}, began: time.Now(), patient: l}
+	x := &trial{p: p, f: &call{}, folder: folder{dir: dir}, began: time.Now(), patient: l}
 	seen := &sight{context: "shop", server: "https://shop.test"}
 	if err = seen.take(t.Context(), s.reader(t.Context())); err != nil {
 		return "", "", dir, err
@@ -171,7 +171,7 @@ func TestNext(t *testing.T) {
 		seen := &sight{Cluster: &capture.Cluster{Installed: x.installed}, options: capture.Options{NodePools: []karpv1.NodePool{*x.pool}}}
 		r := &result{Now: cost{Month: x.now}, Policies: []row{{Policy: asIs, Month: 100, Change: x.own},
 			{Policy: karpenter, Change: x.karpenter, Worst: worst{Minutes: x.outage}}, {Policy: portfolio, Change: x.portfolio}}}
-		got := (&trial{folder: folder{"spotter-try"}}).next(seen, r, x.plan)
+		got := (&trial{folder: folder{dir: "spotter-try"}}).next(seen, r, x.plan)
 		if !strings.Contains(got.Do, x.do) || !strings.Contains(strings.Join(got.Commands, "\n"), x.command) {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -74,45 +74,45 @@ func always(v float64) func(policy.Time) (float64, bool) {
 }
 
 // Source is the source of a server.
-func (c *Cluster) Source(metric, by string, from, to policy.Time) iter.Seq[Series] {
+func (c *Cluster) Source(q Query) iter.Seq[Series] {
 	return func(yield func(Series) bool) {
-		switch metric {
+		switch q.Metric {
 		case "kube_node_created", "kube_node_labels", "kube_node_role", "kube_node_info":
-			c.nodes(metric, by, from, to, yield)
+			c.nodes(q, yield)
 		case "kube_deployment_spec_replicas", "kube_statefulset_replicas":
-			c.replicas(metric, yield)
+			c.replicas(q.Metric, yield)
 		case "kube_replicaset_owner", "kube_pod_container_resource_requests", "kube_pod_status_ready_time":
-			c.pods(metric, from, to, yield)
+			c.pods(q.Metric, q.From, q.To, yield)
 		case "kube_pod_info":
-			if strings.HasPrefix(by, "count by (namespace, node,") {
+			if strings.HasPrefix(q.Aggregation, "count by (namespace, node,") {
 				c.placed(yield)
 			}
 		case "kube_replicaset_created":
-			c.replicaSets(from, to, yield)
+			c.replicaSets(q.From, q.To, yield)
 		case "karpenter_nodeclaims_disrupted_total", "karpenter_nodepools_cost_total":
-			c.karpenter(metric, yield)
+			c.karpenter(q.Metric, yield)
 		default:
-			c.jobs(metric, by, from, to, yield)
+			c.jobs(q, yield)
 		}
 	}
 }
 
-func (c *Cluster) nodes(metric, by string, from, to policy.Time, yield func(Series) bool) {
-	if by == "count" {
+func (c *Cluster) nodes(q Query, yield func(Series) bool) {
+	if q.Aggregation == "count" {
 		yield(Series{nil, c.during(c.From, c.To, float64(len(c.Nodes)))})
 		return
 	}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		switch {
-		case n.From >= to || n.To <= from:
-		case metric == "kube_node_created":
+		case n.From >= q.To || n.To <= q.From:
+		case q.Metric == "kube_node_created":
 			yield(Series{[]string{"node", n.Name}, c.during(n.From, n.To, seconds(n.From))})
-		case metric == "kube_node_info":
+		case q.Metric == "kube_node_info":
 			if n.Instance != "" {
 				yield(Series{[]string{"node", n.Name, "provider_id", "aws:///us-east-1a/" + n.Instance}, always(1)})
 			}
-		case metric == "kube_node_role":
+		case q.Metric == "kube_node_role":
 			if n.Kind.Labels[history.LabelControlPlane] != "" {
 				yield(Series{[]string{"node", n.Name}, always(1)})
 			}
@@ -247,24 +247,24 @@ func took(j *history.Job) time.Duration {
 // linger is how long jobs are there that are done.
 const linger = 3 * time.Hour
 
-func (c *Cluster) jobs(metric, by string, from, to policy.Time, yield func(Series) bool) {
+func (c *Cluster) jobs(q Query, yield func(Series) bool) {
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
 		for k, at := range j.Runs {
 			namespace, short := split(c.jobName(i, k))
 			labels := []string{"namespace", namespace, "job_name", short}
 			done := at.Add(took(j))
-			if at >= to || done.Add(linger) <= from {
+			if at >= q.To || done.Add(linger) <= q.From {
 				continue
 			}
-			begun := at >= from.Add(-5*time.Minute) || strings.HasSuffix(by, "unless done before") && done > from
-			switch metric {
+			begun := at >= q.From.Add(-5*time.Minute) || q.Unfinished && done > q.From
+			switch q.Metric {
 			case "kube_job_status_start_time":
 				if begun {
 					yield(Series{labels, always(seconds(at))})
 				}
 			case "kube_job_status_completion_time":
-				if done < to && done >= from.Add(-5*time.Minute) {
+				if done < q.To && done >= q.From.Add(-5*time.Minute) {
 					yield(Series{labels, always(seconds(done))})
 				}
 			case "kube_job_status_active":

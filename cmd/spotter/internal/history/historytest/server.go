@@ -1,11 +1,12 @@
-// Package historytest is a server that answers the queries of package history as a
-// Prometheus does that scrapes kube-state-metrics, for tests. It keeps no samples: series
-// are functions of time.
+// Package historytest is a fake Prometheus for tests of package history. It answers their range
+// queries as a Prometheus that scrapes kube-state-metrics would. Series are functions of time; no
+// samples are stored.
 package historytest
 
 import (
 	"bufio"
-	"fmt"
+	"encoding/json"
+	"errors"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -28,19 +29,39 @@ type Series struct {
 	At func(policy.Time) (float64, bool)
 }
 
-// A Source returns the series that a query has an answer of: that of a metric, by what is
-// done with it, such as "max by (node)" of kube_node_created. Of a query that looks back,
-// from and to are the slice that it looks at, and the only instant of its answer is to.
-type Source func(metric, by string, from, to policy.Time) iter.Seq[Series]
+// A Query is the part of a range query that a Source interprets.
+type Query struct {
+	Metric      string // the first metric in the query
+	Aggregation string // the text before it, such as "max by (node)"
 
-// A Server is a Prometheus.
+	// Unfinished reports that jobs are included which started before From and were unfinished then.
+	Unfinished bool
+
+	// From and To are the range of the query. For a query with a range selector they are the range
+	// of the selector, and the answer has only the instant To.
+	From, To policy.Time
+}
+
+// A Source returns the series that answer a query.
+type Source func(Query) iter.Seq[Series]
+
+// A Fault is a failure to answer a call.
+type Fault struct {
+	Code int // of the response, unless Truncate is set
+	Text string
+
+	// Truncate sends the start of the right answer with the code 200.
+	Truncate bool
+}
+
+// A Server is a fake Prometheus that answers from Source.
 type Server struct {
 	*httptest.Server
 	Source Source
 
-	// Refuse returns what a call is refused with, by its number from 1; a code of 0
-	// answers it, and one of 200 cuts the answer off. Nil refuses none.
-	Refuse func(call int, from, to time.Time) (code int, text string)
+	// Fault returns the fault of a call, numbered from 1, or nil if the call is answered. A nil
+	// function answers every call.
+	Fault func(call int, from, to time.Time) *Fault
 
 	mu      sync.Mutex
 	queries []string
@@ -54,10 +75,10 @@ func New(t testing.TB, source Source) *Server {
 	return s
 }
 
-// Calls returns how many calls there were.
+// Calls returns the number of queries received.
 func (s *Server) Calls() int { return len(s.Queries()) }
 
-// Queries returns what was asked, in that order.
+// Queries returns the queries received, in order.
 func (s *Server) Queries() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,83 +86,93 @@ func (s *Server) Queries() []string {
 }
 
 var (
-	firstMetric = regexp.MustCompile(`\b(kube|karpenter|apiserver)_[a-z_]+`)
-	renamed     = regexp.MustCompile(`, "[a-z]+", "\$1", "exported_[a-z]+", "\(\.\+\)"\)`)
-	lookBack    = regexp.MustCompile(`\[([0-9]+)s\]`)
+	firstMetric    = regexp.MustCompile(`\b(kube|karpenter|apiserver)_[a-z_]+`)
+	exportedLabels = regexp.MustCompile(`, "[a-z]+", "\$1", "exported_[a-z]+", "\(\.\+\)"\)`) // end of a label_replace
+	rangeSelector  = regexp.MustCompile(`\[([0-9]+)s\]`)
 )
 
-// ServeHTTP answers a query.
+// ServeHTTP answers a range query.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/api/v1/query_range" {
+		http.NotFound(w, r)
+		return
+	}
 	query := r.FormValue("query")
 	s.mu.Lock()
 	s.queries = append(s.queries, query)
 	call := len(s.queries)
 	s.mu.Unlock()
-	if r.URL.Path != "/api/v1/query_range" {
-		http.NotFound(w, r)
+	from, errFrom := parseSeconds(r.FormValue("start"))
+	to, errTo := parseSeconds(r.FormValue("end"))
+	step, errStep := parseSeconds(r.FormValue("step"))
+	if err := errors.Join(errFrom, errTo, errStep); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	from, to, step := parse(r.FormValue("start")), parse(r.FormValue("end")), policy.Time(float64(parse(r.FormValue("step"))))
 	if step <= 0 || (to-from)/step > 11_000 {
-		http.Error(w,
-			`{"status":"error","errorType":"bad_data","error":"exceeded maximum resolution of 11,000 points per timeseries"}`, http.StatusBadRequest)
+		http.Error(w, `{"status":"error","errorType":"bad_data","error":`+
+			`"exceeded maximum resolution of 11,000 points per timeseries"}`, http.StatusBadRequest)
 		return
 	}
-	out := w
-	if s.Refuse != nil {
-		switch code, text := s.Refuse(call, from.Std(), to.Std()); code {
-		case 0:
-		case http.StatusOK:
-			out = &short{ResponseWriter: w, left: 200}
-		default:
-			http.Error(w, text, code)
-			return
+	if s.Fault != nil {
+		if fault := s.Fault(call, from.Std(), to.Std()); fault != nil {
+			if !fault.Truncate {
+				http.Error(w, fault.Text, fault.Code)
+				return
+			}
+			w = &truncatingWriter{ResponseWriter: w, left: truncatedAt}
 		}
 	}
-	query = strings.ReplaceAll(renamed.ReplaceAllString(query, ""), "label_replace(", "")
-	metric := firstMetric.FindString(query)
-	by, _, _ := strings.Cut(query, metric)
-	by = strings.TrimSpace(strings.TrimSuffix(by, "("))
-	if strings.Contains(query, "unless on (namespace, job_name)") {
-		by += "unless done before"
-	}
-	begin := from
-	if m := lookBack.FindStringSubmatch(query); m != nil && from == to {
-		n, _ := strconv.ParseInt(m[1], 10, 64)
-		begin = to - policy.Time(n*1000)
-	}
-	write(out, s.Source(metric, by, begin, to), from, to, step)
+	write(w, s.Source(parseQuery(query, from, to)), from, to, step)
 }
 
-func parse(text string) policy.Time {
-	v, _ := strconv.ParseFloat(text, 64)
-	return policy.Time(v * 1000)
+// parseQuery interprets a query for the instants between from and to.
+func parseQuery(query string, from, to policy.Time) Query {
+	query = strings.ReplaceAll(exportedLabels.ReplaceAllString(query, ""), "label_replace(", "")
+	q := Query{Metric: firstMetric.FindString(query), From: from, To: to,
+		Unfinished: strings.Contains(query, "unless on (namespace, job_name)")}
+	before, _, _ := strings.Cut(query, q.Metric)
+	q.Aggregation = strings.TrimSpace(strings.TrimSuffix(before, "("))
+	if m := rangeSelector.FindStringSubmatch(query); m != nil && from == to {
+		n, _ := strconv.ParseInt(m[1], 10, 64) // rangeSelector matches only digits
+		q.From = to - policy.Time(n*1000)
+	}
+	return q
 }
 
-// short forwards its number of bytes and drops the rest without an error.
-type short struct {
+// parseSeconds reads an instant or a duration.
+func parseSeconds(text string) (policy.Time, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	return policy.Time(v * 1000), err
+}
+
+// truncatedAt is the number of bytes of a truncated answer that are sent.
+const truncatedAt = 200
+
+// A truncatingWriter drops what exceeds its number of bytes, without an error.
+type truncatingWriter struct {
 	http.ResponseWriter
-	left int
+	left int // bytes still forwarded
 }
 
-func (s *short) Write(p []byte) (int, error) {
-	n := min(len(p), s.left)
-	s.left -= n
-	if _, err := s.ResponseWriter.Write(p[:n]); err != nil {
+func (w *truncatingWriter) Write(p []byte) (int, error) {
+	n := min(len(p), w.left)
+	w.left -= n
+	if _, err := w.ResponseWriter.Write(p[:n]); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
 // write writes a matrix.
-func write(w http.ResponseWriter, all iter.Seq[Series], from, to, step policy.Time) {
+func write(w http.ResponseWriter, series iter.Seq[Series], from, to, step policy.Time) {
 	b := bufio.NewWriterSize(w, 1<<16)
 	defer b.Flush()
-	put := func(text string) { _, _ = b.WriteString(text) } // who asked may be gone
-	put(`{"status":"success","data":{"resultType":"matrix","result":[`)
+	writeString := func(text string) { _, _ = b.WriteString(text) } // errors: the client may have gone
+	writeString(`{"status":"success","data":{"resultType":"matrix","result":[`)
 	first := true
 	var line []byte
-	for x := range all {
+	for x := range series {
 		line = line[:0]
 		points := 0
 		for at := from; at <= to; at += step {
@@ -162,19 +193,25 @@ func write(w http.ResponseWriter, all iter.Seq[Series], from, to, step policy.Ti
 			continue
 		}
 		if !first {
-			put(",")
+			writeString(",")
 		}
 		first = false
-		put(`{"metric":{`)
+		writeString(`{"metric":{`)
 		for i := 0; i+1 < len(x.Labels); i += 2 {
 			if i > 0 {
-				put(",")
+				writeString(",")
 			}
-			fmt.Fprintf(b, "%q:%q", x.Labels[i], x.Labels[i+1])
+			writeString(quoted(x.Labels[i]) + ":" + quoted(x.Labels[i+1]))
 		}
-		put(`},"values":[`)
-		put(string(line))
-		put(`]}`)
+		writeString(`},"values":[`)
+		writeString(string(line))
+		writeString(`]}`)
 	}
-	put(`]}}`)
+	writeString(`]}}`)
+}
+
+// quoted returns text as a string of JSON.
+func quoted(text string) string {
+	b, _ := json.Marshal(text) // a string has no error
+	return string(b)
 }
