@@ -163,6 +163,9 @@ func (s *System) assignGroup(w *state, k, g int, of []int64, before []use, a *as
 	if at < len(group.Flavors)-1 {
 		tried[g] = at
 	}
+	if best.mode < fit { // with PreferPreemption a group may fit by its choice although a resource does not
+		a.worst = preempt
+	}
 	for i, r := range group.Resources {
 		if of[r] == 0 {
 			continue
@@ -172,7 +175,6 @@ func (s *System) assignGroup(w *state, k, g int, of []int64, before []use, a *as
 		a.usage = addUse(slices.Clone(a.usage), p, of[r])
 		a.distance = max(a.distance, bestModes[i].distance)
 		if bestModes[i].mode < fit {
-			a.worst = preempt
 			if at, found := slices.BinarySearch(a.preempts, p); !found {
 				a.preempts = slices.Insert(a.preempts, at, p)
 			}
