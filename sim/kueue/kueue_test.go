@@ -166,3 +166,149 @@ func TestShrinkAndHold(t *testing.T) {
 		t.Errorf("4 are used in all, not %d", got)
 	}
 }
+
+// one returns two queues of one cohort with this quota of one resource in one flavor.
+func one(q Quota) Setup {
+	s := two(q)
+	for i := range s.Queues {
+		s.Queues[i].Cohort = 0
+		s.Queues[i].Groups[0].Flavors, s.Queues[i].Quotas = []int{0}, s.Queues[i].Quotas[:1]
+	}
+	return s
+}
+
+// four is a quota of 4 without limits.
+var four = Quota{Nominal: 4, Borrowing: None, Lending: None}
+
+// TestFungibility: whether a flavor that must be borrowed, or freed by preemption, ends the search for
+// another, and which of the two is preferred.
+func TestFungibility(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		set  func(q *Queue)
+		want string
+	}{
+		{"borrows at once", func(*Queue) {}, "3 admitted spot"},
+		{"preempts at once", func(q *Queue) { q.Cohort = None }, "3 preempts 0 InClusterQueue"},
+		{"preempts in no later flavor", func(q *Queue) { q.Cohort, q.PreemptNext = None, true }, "3 preempts 0 InClusterQueue"},
+		{"borrows rather than preempts", func(q *Queue) { q.BorrowNext, q.PreemptNext = true, true }, "3 admitted spot"},
+		{"preempts rather than borrows", func(q *Queue) { q.BorrowNext, q.PreemptNext, q.PreferPreemption = true, true, true },
+			"3 preempts 1 InClusterQueue"},
+	} {
+		setup := two(four)
+		setup.Queues[0].Cohort, setup.Queues[1].Cohort, setup.Queues[0].Within = 0, 0, LowerPriority
+		c.set(&setup.Queues[0])
+		s := New(setup)
+		for _, x := range []struct {
+			queue, flavor int
+			v             int64
+		}{{0, 0, 4}, {0, 1, 10}, {1, 1, 10}} {
+			s.Reserve(submit(s, x.queue, x.v, 0, tolerant), [][]int{{x.flavor}}, 0)
+		}
+		submit(s, 0, 4, 9, tolerant)
+		expect(t, s, c.what, c.want)
+	}
+	for next, want := range map[bool]string{false: "1 admitted spot", true: "1 admitted on-demand"} {
+		setup := two(four)
+		setup.Queues[0].Cohort, setup.Queues[1].Cohort, setup.Queues[0].BorrowNext = 0, 0, next
+		s := New(setup)
+		s.Reserve(submit(s, 0, 4, 0, tolerant), [][]int{{0}}, 0)
+		submit(s, 0, 4, 0, tolerant)
+		expect(t, s, "spot is lent, and on-demand is its own", want)
+	}
+}
+
+// TestBorrowWithinCohort: a queue preempts a borrower although it borrows itself, if the victim has a
+// lower priority, at most the threshold.
+func TestBorrowWithinCohort(t *testing.T) {
+	for _, c := range []struct {
+		borrow, limited bool
+		most            int32
+		want            string
+	}{{false, false, 0, "2 does not fit"}, {true, false, 0, "2 preempts 1 InCohortReclaimWhileBorrowing"},
+		{true, true, 0, "2 preempts 1 InCohortReclaimWhileBorrowing"}, {true, true, -1, "2 finds no victims"}} {
+		setup := one(four)
+		setup.Cohorts[0].Quotas = []Quota{four}
+		q := &setup.Queues[0]
+		q.Reclaim, q.Borrow, q.HasBorrowMost, q.BorrowMost = LowerPriority, c.borrow, c.limited, c.most
+		s := New(setup)
+		s.Reserve(submit(s, 1, 4, 0, tolerant), [][]int{{0}}, 1)
+		s.Reserve(submit(s, 1, 4, 0, tolerant), [][]int{{0}}, 2)
+		submit(s, 0, 6, 9, tolerant)
+		expect(t, s, "wants 6 of 4 that are free, 2 of them borrowed", c.want)
+	}
+}
+
+// TestNewerEqualPriority: LowerOrNewerEqualPriority preempts a workload of the same priority that was
+// created later.
+func TestNewerEqualPriority(t *testing.T) {
+	for rule, want := range map[Preemption]string{LowerPriority: "0 finds no victims",
+		LowerOrNewerEqualPriority: "0 preempts 1 InClusterQueue"} {
+		setup := one(four)
+		setup.Queues = setup.Queues[:1]
+		setup.Queues[0].Within = rule
+		s := New(setup)
+		submit(s, 0, 4, 0, tolerant)
+		s.Reserve(submit(s, 0, 4, 0, tolerant), [][]int{{0}}, 0)
+		expect(t, s, "the older waits", want)
+	}
+}
+
+// TestStopped: the workloads of a stopped queue are neither admitted nor preempted, and count.
+func TestStopped(t *testing.T) {
+	for stopped, want := range map[bool][]string{true: {"2 finds no victims"},
+		false: {"2 preempts 0 InCohortReclamation", "1 finds no victims"}} {
+		setup := one(four)
+		setup.Queues[0].Reclaim, setup.Queues[1].Stopped = Any, stopped
+		s := New(setup)
+		s.Reserve(submit(s, 1, 8, 0, tolerant), [][]int{{0}}, 0)
+		submit(s, 1, 1, 0, tolerant)
+		submit(s, 0, 4, 0, tolerant)
+		expect(t, s, fmt.Sprintf("stopped %v", stopped), want...)
+	}
+}
+
+// TestTree: a queue borrows of its cohort's siblings, of which one lends 1 of its 4, and of the quota
+// of the root: 4, 1 and 2.
+func TestTree(t *testing.T) {
+	setup := one(four)
+	setup.Cohorts = []Cohort{{Name: "root", Parent: None, Quotas: []Quota{{Nominal: 2, Borrowing: None, Lending: None}}},
+		{Name: "a", Parent: 0}, {Name: "b", Parent: 0, Quotas: []Quota{{Borrowing: None, Lending: 1}}}}
+	setup.Queues[0].Cohort, setup.Queues[1].Cohort = 1, 2
+	s := New(setup)
+	submit(s, 0, 8, 0, tolerant)
+	submit(s, 0, 7, 0, tolerant)
+	submit(s, 1, 4, 0, tolerant)
+	expect(t, s, "the second has its own 4", "0 does not fit", "2 admitted spot")
+	expect(t, s, "7 of the 6 that are left", "1 does not fit")
+	s.Finish(2)
+	s.Retry(1)
+	expect(t, s, "8 of 7", "0 does not fit")
+	expect(t, s, "7 of 7", "1 admitted spot")
+	if got := s.available(1, 0); got != 3 {
+		t.Errorf("the second can use %d, want the 3 that it does not lend", got)
+	}
+}
+
+// TestPodsAndSets: queues that cover "pods" count them, and the pod sets of a workload add up.
+func TestPodsAndSets(t *testing.T) {
+	setup := one(four)
+	setup.Queues = setup.Queues[:1]
+	setup.Resources, setup.Pods = 2, 1
+	q := &setup.Queues[0]
+	q.Groups[0].Resources, q.Quotas = []int{0, 1}, append(q.Quotas, Quota{Resource: 1, Nominal: 3, Borrowing: None, Lending: None})
+	s := New(setup)
+	for _, counts := range [][]int64{{4}, {2, 2}, {2, 1}} {
+		w := Workload{UID: fmt.Sprint(counts), Created: policy.Time(len(s.workloads))}
+		for _, n := range counts {
+			w.Sets = append(w.Sets, PodSet{Count: n, Requests: []int64{n, 0}, Template: tolerant})
+		}
+		s.Submit(w)
+	}
+	expect(t, s, "4 pods of 3", "0 does not fit")
+	expect(t, s, "2 and 2 of 3", "1 does not fit")
+	expect(t, s, "2 and 1 of 3", "2 admitted spot")
+	if cpu, pods := s.Usage(0, 0, 0), s.Usage(0, 0, 1); cpu != 3 || pods != 3 {
+		t.Errorf("%d and %d pods are used, want 3 and 3", cpu, pods)
+	}
+}
