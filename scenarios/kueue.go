@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -30,6 +31,10 @@ type Queued struct {
 	Priority int32
 	Requests []int64 // of one pod, by resource
 	Variants []Variant
+
+	// Created is when the object of a job was created that is released once, as a cluster reports it;
+	// 0 without it. It decides which of the jobs that wait at the start is first.
+	Created policy.Time
 }
 
 // A Variant is a workload whose pods are those of another one on nodes of certain flavors.
@@ -63,6 +68,7 @@ type queueRef struct {
 	doc      *document
 	named    string // the label, empty without one
 	priority string
+	created  policy.Time // 0 without it
 }
 
 // queues are the objects of Kueue, as read.
@@ -80,10 +86,13 @@ type queues struct {
 	variants map[string][]string
 }
 
-// queueOf records what the labels of a job say about its queue. Kueue suspends the job, and resumes
-// it when it is admitted.
-func (l *load) queueOf(doc *document, labels map[string]string) (queued bool) {
-	l.queue = &queueRef{doc, labels[labelQueue], labels[labelQueuePriority]}
+// queueOf records what the labels of a job say about its queue, and when the job was created; it may
+// be zero. Kueue suspends the job, and resumes it when it is admitted.
+func (l *load) queueOf(doc *document, labels map[string]string, created metav1.Time) (queued bool) {
+	l.queue = &queueRef{doc: doc, named: labels[labelQueue], priority: labels[labelQueuePriority]}
+	if !created.IsZero() {
+		l.queue.created = policy.TimeOf(created.Time)
+	}
 	return l.queue.named != ""
 }
 

@@ -47,6 +47,9 @@ func (sc *Scenario) enqueue(i int) []error {
 		return never("the ClusterQueue %s is not for the namespace %s", local.Spec.ClusterQueue, namespace)
 	}
 	x := &Queued{Queue: at, Priority: sc.templates[i].Priority}
+	if l.listed == nil && l.releases == nil {
+		x.Created = l.queue.created
+	}
 	if class := l.queue.priority; class != "" {
 		value, known := q.classes[class]
 		if !known {

@@ -134,7 +134,7 @@ func (sc *Scenario) readWork(doc *document, s *source, at []string, spec *batchv
 func (sc *Scenario) readJob(doc *document, o *batchv1.Job) []error {
 	s := templated(policy.KindJob, &o.ObjectMeta, &o.Spec.Template, nil)
 	return sc.readWork(doc, s, []string{"spec"}, &o.Spec, func(l *load, a *annotations) []error {
-		gangOfJob(doc, l, &o.Spec, o.Labels, a)
+		gangOfJob(doc, l, &o.Spec, &o.ObjectMeta, a)
 		return nil
 	})
 }
@@ -157,7 +157,7 @@ func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
 		if p := o.Spec.ConcurrencyPolicy; p == batchv1.ForbidConcurrent || p == batchv1.ReplaceConcurrent {
 			sc.warn("%s: concurrencyPolicy %s is taken as Allow", l.Name, p)
 		}
-		gangOfJob(doc, l, &job.Spec, job.Labels, a)
+		gangOfJob(doc, l, &job.Spec, &job.ObjectMeta, a)
 		l.suspended = l.suspended || o.Spec.Suspend != nil && *o.Spec.Suspend
 		return errs
 	})

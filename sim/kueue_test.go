@@ -91,33 +91,102 @@ func TestKueuePreempts(t *testing.T) {
 	}
 }
 
-// TestKueueExample runs the example of the documentation: every pod of a job is on nodes of the flavor
-// with which it was admitted, and lent quota is taken back.
+// TestKueueStated has pods of both jobs on the nodes with which the run starts: the first job, which is
+// on Spot, and the second on demand. Both have their quota from the start and work on in place, though
+// the second has the higher priority and would take Spot.
+func TestKueueStated(t *testing.T) {
+	b := newBuilder(12 * time.Hour)
+	b.w.Intensity, b.w.WarmUp = 0, 0
+	b.markets(1, 1, true)
+	b.pool("p")
+	queued(b, 2, 2)
+	w := &b.w
+	first, second := policy.WorkloadID(0), policy.WorkloadID(3)
+	w.Workloads[second].Job.Releases[0] = testStart
+	w.StartCluster = scenarios.StartNodes
+	for i := range w.Markets {
+		on := map[policy.CapacityType]policy.WorkloadID{policy.Spot: first, policy.OnDemand: second}[w.Markets[i].Capacity]
+		w.Seeds = append(w.Seeds, scenarios.NodeSeed{Market: policy.MarketID(i), Count: 2,
+			Pods: []scenarios.PodsOnNode{{Workload: on, Count: 1}}})
+	}
+	res, log := runScenario(t, b.scenario(), "spot")
+	if q := res.Queues[0]; q.Admitted != 0 || q.Preempted != 0 || q.Pending != 0 || res.JobsDone != 2 {
+		t.Errorf("the queue came to %+v, %d jobs done; want none admitted after the start", q, res.JobsDone)
+	}
+	begin, _, _ := strings.Cut(log[0], " ")
+	for _, want := range []string{" ready default/first@spot-", " ready default/second@on-demand-"} {
+		if count(log, begin, want) != 2 {
+			t.Errorf("want two times %q at the start\n%s", want, strings.Join(log[:min(len(log), 30)], "\n"))
+		}
+	}
+}
+
+// TestKueueOrder has quota for one of two jobs: the one that was created first is admitted first, though
+// both are released together and its name is the later one.
+func TestKueueOrder(t *testing.T) {
+	b := newBuilder(12 * time.Hour)
+	b.w.Intensity, b.w.WarmUp = 0, 0
+	b.markets(1, 1, true)
+	b.pool("p")
+	queued(b, 2, 0)
+	w := &b.w
+	w.Workloads[3].Job.Releases[0] = testStart
+	w.Queues.Of[3].Priority = 0
+	w.Queues.Of[0].Created, w.Queues.Of[3].Created = testStart.Add(-time.Hour), testStart.Add(-2*time.Hour)
+	_, log := runScenario(t, b.scenario(), "spot")
+	var order []string
+	for _, line := range log {
+		if words := strings.Fields(line); words[1] == "queue-admitted" {
+			order = append(order, words[2])
+		}
+	}
+	if want := []string{"default/second", "default/first"}; !slices.Equal(order, want) {
+		t.Errorf("admitted in the order %q, want %q", order, want)
+	}
+}
+
+// TestKueueExample runs the example of the documentation, and finds in it what it is for: research
+// borrows Spot quota of product, runs on demand where Spot is used up, and waits where both are; product
+// never waits, since it takes its quota back.
 func TestKueueExample(t *testing.T) {
 	text, err := os.ReadFile("../docs/examples/kueue-spot.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	res, log := runScenario(t, boundText(t, string(text)), "spot")
-	admitted, preempted := int64(0), int64(0)
-	for _, q := range res.Queues {
-		admitted, preempted = admitted+q.Admitted, preempted+q.Preempted
+	product, research := res.Queues[0], res.Queues[1]
+	if product.Name != "product" || product.Admitted != 6 || product.Preempted != 0 || product.WaitP95 > 2*time.Second {
+		t.Errorf("product came to %+v, want its six jobs admitted within 2 s", product)
 	}
-	if admitted < 10 || preempted == 0 || res.JobsDone == 0 {
-		t.Errorf("the queues came to %+v, %d jobs done; want preemptions", res.Queues, res.JobsDone)
+	if research.Admitted < 30 || research.Preempted == 0 || research.WaitP95 < time.Hour {
+		t.Errorf("research came to %+v, want some preempted and some that wait an hour", research)
 	}
-	on := map[string]bool{}
+	reclaimed, most := 0, map[string]int{}
+	on, ready := map[string]string{}, map[string]int{} // flavor by pod, and ready pods by flavor, of research
 	for _, line := range log {
-		if !strings.Contains(line, " bound ") {
-			continue
-		}
-		for _, flavor := range []string{"spot", "on-demand"} {
-			if strings.Contains(line, "@"+flavor+"-") {
-				on[flavor] = true
+		words := strings.Fields(line)
+		switch pod := words[2]; words[1] {
+		case "queue-preempted":
+			if kueue.Why(words[4][0]-'0') == kueue.InCohortReclamation {
+				reclaimed++
+			}
+		case "ready":
+			if _, rest, ours := strings.Cut(pod, "research/sweep@"); ours {
+				flavor := rest[:strings.LastIndexByte(rest, '-')]
+				on[pod], ready[flavor] = flavor, ready[flavor]+1
+				most[flavor] = max(most[flavor], ready[flavor])
+			}
+		case "ended", "lost":
+			if flavor, known := on[pod]; known {
+				ready[flavor]--
+				delete(on, pod)
 			}
 		}
 	}
-	if !on["spot"] || !on["on-demand"] {
-		t.Errorf("pods of both flavors were to run, but only %v did", on)
+	if reclaimed != int(research.Preempted) {
+		t.Errorf("%d of %d preemptions reclaim lent quota, want all", reclaimed, research.Preempted)
+	}
+	if most["spot"] != 8 || most["on-demand"] != 4 || len(most) != 2 {
+		t.Errorf("research had at most %v devices; want all 8 of Spot, 4 of them borrowed, and all 4 on demand", most)
 	}
 }

@@ -278,7 +278,7 @@ func (gs *Gangs) handle(i, what, gen int32) {
 		return
 	}
 	if what == gangRetry {
-		gs.Kueue.resume(g.unit)
+		gs.Kueue.requeue(g.unit)
 		gs.reconcile(i)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/sim/engine"
 	"github.com/spotter-dev/spotter/sim/kueue"
@@ -25,6 +26,10 @@ type Kueue struct {
 	units  []queuedUnit  // by kueue.ID
 	tally  []queueTally  // by queue
 	most   int           // largest number of flavors of a resource group
+
+	// placed counts, by workload, the pods on the nodes with which the run starts of jobs that are
+	// admitted from the start.
+	placed []int32
 }
 
 // A queuedUnit is what is admitted as a whole: an instance of a job, or all jobs of an instance of a
@@ -51,7 +56,7 @@ func (kq *Kueue) init() {
 	if setup == nil {
 		return
 	}
-	kq.system = kueue.New(setup.Setup)
+	kq.system, kq.placed = kueue.New(setup.Setup), make([]int32, len(setup.Of))
 	kq.tally = make([]queueTally, len(setup.Queues))
 	for i := range setup.Queues {
 		for g := range setup.Queues[i].Groups {
@@ -71,6 +76,9 @@ func (kq *Kueue) submit(name string, gang int32, jobs ...int32) bool {
 		return false
 	}
 	w := kueue.Workload{UID: name, Queue: first.Queue, Priority: first.Priority, Created: kq.Clock.Now}
+	if first.Created != 0 {
+		w.Created = min(first.Created, w.Created)
+	}
 	for _, i := range jobs {
 		j := &kq.Jobs.All[i]
 		set := kueue.PodSet{Count: int64(kq.Scenario.Workloads[j.work].Job.Pods), Template: &kq.Scenario.Templates[j.work]}
@@ -87,8 +95,48 @@ func (kq *Kueue) submit(name string, gang int32, jobs ...int32) bool {
 	if gang >= 0 {
 		kq.Gangs.All[gang].unit = id
 	}
+	if flavors, runs := kq.running(jobs); runs {
+		kq.system.Reserve(id, flavors, kq.Clock.Now)
+		kq.resume(&kq.units[id], flavors)
+		return true
+	}
 	kq.plan(0)
 	return true
+}
+
+// runsAs returns the workload of the pods that a scenario has on a node at the start as those of
+// workload w. If w is queued, its job is admitted then, and it is the first of its variants that may
+// run on the node.
+func (kq *Kueue) runsAs(w policy.WorkloadID, n *policy.Node) policy.WorkloadID {
+	if kq.system == nil {
+		return w
+	}
+	for _, v := range kq.Scenario.Queues.Of[w].Variants {
+		if kq.Space.Suits(policy.TemplateID(v.Workload), n.Labels, n.Taints) == placement.OK {
+			kq.placed[v.Workload]++
+			return v.Workload
+		}
+	}
+	return w
+}
+
+// running returns the flavors of jobs all of which have pods on the nodes with which the run starts,
+// by job and resource. These pods count for no other job.
+func (kq *Kueue) running(jobs []int32) (flavors [][]int, ok bool) {
+	var variants []*scenarios.Variant
+	for _, i := range jobs {
+		of := kq.Scenario.Queues.Of[kq.Jobs.All[i].queued].Variants
+		k := slices.IndexFunc(of, func(v scenarios.Variant) bool { return kq.placed[v.Workload] > 0 })
+		if k < 0 {
+			return nil, false
+		}
+		variants = append(variants, &of[k])
+	}
+	for k, v := range variants {
+		kq.placed[v.Workload] -= min(kq.placed[v.Workload], kq.Scenario.Workloads[kq.Jobs.All[jobs[k]].queued].Job.Pods)
+		flavors = append(flavors, v.Flavors)
+	}
+	return flavors, true
 }
 
 // plan plans a cycle of Kueue's scheduler.
@@ -131,7 +179,6 @@ func (kq *Kueue) cycle() {
 // admit lets a unit have its pods on nodes of its flavors.
 func (kq *Kueue) admit(d *kueue.Decision) {
 	u := &kq.units[d.Workload]
-	u.admitted = true
 	wait := int64(kq.Clock.Now - u.since)
 	if kq.Metered() {
 		t := &kq.tally[u.queue]
@@ -139,9 +186,15 @@ func (kq *Kueue) admit(d *kueue.Decision) {
 		t.waits = append(t.waits, wait)
 	}
 	kq.Log.Add(kq.Clock.Now, engine.RecordQueueAdmitted, kq.nameOf(u), kq.Scenario.Queues.Queues[u.queue].Name, wait)
+	kq.resume(u, d.Flavors)
+}
+
+// resume creates the pods of a unit that has quota in these flavors, by job and resource.
+func (kq *Kueue) resume(u *queuedUnit, flavors [][]int) {
+	u.admitted = true
 	for k, i := range u.jobs {
 		of := &kq.Scenario.Queues.Of[kq.Jobs.All[i].queued]
-		if w, known := of.Variant(d.Flavors[k]); known {
+		if w, known := of.Variant(flavors[k]); known {
 			kq.move(i, w)
 		}
 	}
@@ -197,7 +250,7 @@ func (kq *Kueue) preempt(v kueue.Victim) bool {
 }
 
 // hold takes the quota of a unit whose pods were not ready in time. It stays out of its queue until
-// resume, and then counts as new from the time of hold.
+// requeue, and then counts as new from the time of hold.
 func (kq *Kueue) hold(id kueue.ID) {
 	if id == notQueued || !kq.units[id].admitted {
 		return
@@ -208,8 +261,8 @@ func (kq *Kueue) hold(id kueue.ID) {
 	kq.free(u.queue)
 }
 
-// resume lets a unit wait in its queue again.
-func (kq *Kueue) resume(id kueue.ID) {
+// requeue lets a unit wait in its queue again.
+func (kq *Kueue) requeue(id kueue.ID) {
 	if id == notQueued {
 		return
 	}
