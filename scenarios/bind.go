@@ -160,7 +160,9 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 	for i := range sc.pools {
 		p := sc.pools[i].base
 		p.ID = policy.PoolID(i)
-		w.own(i, sc, &p)
+		if err := w.own(i, sc, &p); err != nil {
+			return err
+		}
 		if p.Mode == policy.ModeShadow { // a simulated cluster is always changed
 			p.Mode = policy.ModeActive
 		}
@@ -181,8 +183,8 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 }
 
 // own records the settings of a NodePool or an Auto Scaling group that its pool, p, has no field
-// for.
-func (w *BoundScenario) own(i int, sc *Scenario, p *policy.Pool) {
+// for. It fails if labels of the user's own have too many combinations of values.
+func (w *BoundScenario) own(i int, sc *Scenario, p *policy.Pool) error {
 	if g := sc.pools[i].group; g != nil {
 		if w.ScalingGroups == nil {
 			w.ScalingGroups = make([]*ScalingGroup, len(sc.pools))
@@ -190,7 +192,7 @@ func (w *BoundScenario) own(i int, sc *Scenario, p *policy.Pool) {
 		w.ScalingGroups[i] = g
 	}
 	if sc.pools[i].own == nil {
-		return
+		return nil
 	}
 	if w.NodePools == nil {
 		w.NodePools = make([]*NodePool, len(sc.pools))
@@ -200,14 +202,20 @@ func (w *BoundScenario) own(i int, sc *Scenario, p *policy.Pool) {
 	own.OnlyReserved = len(types) == 1 && types[0] == policy.Reserved
 	var labels []policy.Label
 	own.Choices, labels = sc.pools[i].own.choose(sc.templates)
+	combinations := 1
 	for _, c := range own.Choices {
 		labels = append(labels, policy.Label{Key: c.Key, Value: policy.AnyValue})
+		if combinations *= len(c.Values); combinations > valuesMax {
+			return sc.pools[i].doc.problem([]string{"spec", "template", "spec", "requirements"},
+				"labels of your own that pods refer to have more than %d combinations of values", valuesMax)
+		}
 	}
 	if len(labels) > 0 {
 		p.Labels = append(slices.Clip(p.Labels), labels...)
 		slices.SortFunc(p.Labels, func(a, b policy.Label) int { return cmp.Compare(a.Key, b.Key) })
 	}
 	w.NodePools[i] = &own
+	return nil
 }
 
 // nothing returns the error for a pool that may buy in no market of the trace.

@@ -119,7 +119,6 @@ func meeting(requirements []policy.Requirement, values []string) (kept []string)
 // Keys are in the order in which the NodePool lists them.
 func (r *poolReader) chooseLabels(labels map[string]string, keys []string, required map[string][]policy.Requirement) {
 	path := []string{"template", "spec", "requirements"}
-	combinations := 1
 	for _, key := range keys {
 		values, bounded := listed(required[key])
 		value, fixed := labels[key]
@@ -136,13 +135,8 @@ func (r *poolReader) chooseLabels(labels map[string]string, keys []string, requi
 		case len(values) == 1:
 			labels[key] = values[0]
 		default:
-			combinations *= max(1, len(values))
 			r.own.choices = append(r.own.choices, LabelChoice{key, values, !bounded, required[key]})
 		}
-	}
-	if combinations > valuesMax {
-		r.fail(path, "labels of your own have %d combinations of values, and %d at most are simulated", combinations,
-			valuesMax)
 	}
 }
 

@@ -151,12 +151,34 @@ func TestLabelChoices(t *testing.T) {
 			t.Errorf("%s: %v", none, err)
 		}
 	}
-	many := ""
-	for _, k := range []string{"a", "b", "c"} {
-		many += ", {key: example.com/" + k + ", operator: In, values: [q, r, s, t, u, v, w]}"
+}
+
+// TestLabelCombinations: nodes with too many combinations of labels that pods refer to are refused,
+// whether the NodePool lists their values or the pods do.
+func TestLabelCombinations(t *testing.T) {
+	tr, err := trace.Synthetic()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := withLabelsOf(twoFamilies+many, "nodeSelector: {example.com/a: q}"); err == nil ||
-		!strings.Contains(err.Error(), "343 combinations of values, and 256 at most") {
-		t.Errorf("many values: %v", err)
+	values := "[" + strings.Join(strings.Split("abcdefghijklmnopq", ""), ", ") + "]"
+	for _, c := range []struct {
+		requirement string
+		refused     bool
+	}{{"operator: In, values: " + values, true}, {"operator: Exists", true}, {"operator: In, values: [a, b]", false}} {
+		pools, terms := twoFamilies, []string(nil)
+		for _, key := range []string{"example.com/x", "example.com/y"} {
+			pools += ", {key: " + key + ", " + c.requirement + "}"
+			terms = append(terms, "{key: "+key+", operator: In, values: "+values+"}")
+		}
+		for n := range terms {
+			sc, err := withLabelsOf(pools, affinityTo(strings.Join(terms[n:], ", "), false))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Bind(sc, tr, BindOptions{})
+			if refused := err != nil && strings.Contains(err.Error(), "more than 256 combinations of values"); refused != (c.refused && n == 0) {
+				t.Errorf("%s, with %d labels in pods: %v", c.requirement, len(terms)-n, err)
+			}
+		}
 	}
 }

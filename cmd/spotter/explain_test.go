@@ -1,12 +1,17 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/record"
 )
 
 // recordedRun runs the tiny scenario and returns the folder of its recording.
@@ -77,6 +82,26 @@ func TestExplainCommand(t *testing.T) {
 		strings.Contains(list, "hold: ") || !strings.Contains(list, "--step 1\n") {
 		t.Errorf("what was done reads\n%s", list)
 	}
+	listed := func(flags ...string) (entries []record.PastEntry, stderr string) {
+		code, stdout, stderr := call(t, append([]string{"explain", "--run", dir, "-o", "json"}, flags...)...)
+		if err := json.Unmarshal([]byte(stdout), &entries); err != nil || code != cli.ExitOK {
+			t.Fatalf("exit code %d, %v\n%s", code, err, stderr)
+		}
+		return entries, stderr
+	}
+	all, _ := listed()
+	changes, _ := listed("--no-minor")
+	minor := slices.DeleteFunc(slices.Clone(all), func(x record.PastEntry) bool { return x.Minor })
+	if len(changes) < 4 || len(all) == len(changes) || !slices.Equal(changes, minor) {
+		t.Errorf("--no-minor lists %d of %d entries, want %d", len(changes), len(all), len(minor))
+	}
+	next := fmt.Sprintf("The first 3 of %d entries are listed; --from %s lists the next.\n", len(changes), changes[3].At)
+	if some, stderr := listed("--no-minor", "--limit", "3"); !slices.Equal(some, changes[:3]) || stderr != next {
+		t.Errorf("--limit 3 lists %v and says %q, want %q", some, stderr, next)
+	}
+	if some, stderr := listed("--limit", strconv.Itoa(len(all))); len(some) != len(all) || stderr != "" {
+		t.Errorf("a limit of all lists %d of %d and says %q", len(some), len(all), stderr)
+	}
 	if _, list, _ := call(t, "explain", "--run", dir, "--to", at); list != "nothing was done\n" {
 		t.Errorf("what was done before the first step reads\n%s", list)
 	}
@@ -92,4 +117,5 @@ func TestExplainCommand(t *testing.T) {
 	wrongCallIs(t, "exclude each other", "explain", "--run", dir, "--step", "1", "--node", "a", "--pool", "b")
 	wrongCallIs(t, "--at", "explain", "--run", dir, "--at", "noon")
 	wrongCallIs(t, "--step", "explain", "--run", dir, "--step", "0")
+	wrongCallIs(t, "--limit: -1 is below 0", "explain", "--run", dir, "--limit", "-1")
 }

@@ -274,7 +274,10 @@ func comparison(r *eval.Report, g *eval.Group) *table {
 		Head: headings("'Policy")}
 	metric, _ := r.Config.Savings()
 	if slices.ContainsFunc(g.Policies, func(p eval.PolicyReport) bool { return p.Summary(metric).MedianInterval != nil }) {
-		t.Note += " They are below their figures. A change that is certain at that level is coloured and in bold."
+		t.Note += " Intervals are below their figures."
+		if r.Config.Today == nil {
+			t.Note += " A change that is certain at that level is coloured and in bold."
+		}
 	}
 	shown := columnsOf(r)
 	for _, c := range shown {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
@@ -216,6 +217,30 @@ func TestDiscard(t *testing.T) {
 	}
 	if got := read(t, dir); len(got) != 3 || got[2].Number != 42 || w.Place() != (Place{8, 42}) {
 		t.Errorf("step %d at %+v", got[len(got)-1].Number, w.Place())
+	}
+}
+
+// A folder into which the last segment was copied in part is recorded to all the same: the next
+// segment has the number after it.
+func TestLastSegmentInPart(t *testing.T) {
+	for _, whole := range []int{0, 1} {
+		dir := t.TempDir()
+		w := resumed(t, dir, testMeta)
+		record(t, w, []*Step{small(1), small(2), small(3), small(4)}[:2*whole+2])
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(segmentDir(dir, whole+1), tableSteps+".parquet")); err != nil {
+			t.Fatal(err)
+		}
+		w = resumed(t, dir, testMeta)
+		record(t, w, []*Step{small(9)})
+		if err := w.Close(); err != nil {
+			t.Fatalf("after %d whole segments: %v", whole, err)
+		}
+		if got := read(t, dir); len(got) != 2*whole+1 || got[2*whole].Snapshot.Now != 9 || w.Place().Segment != whole+2 {
+			t.Errorf("after %d whole segments: %d steps, and the end is %+v", whole, len(got), w.Place())
+		}
 	}
 }
 

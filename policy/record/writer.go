@@ -105,6 +105,7 @@ func (w *Writer) resume(same func(*Meta) bool) error {
 	if len(found.other) > 0 {
 		return fmt.Errorf("%q exists: %w", found.other[0], ErrOtherRecording)
 	}
+	w.number = found.last
 	if len(found.finished) == 0 {
 		return nil
 	}
@@ -116,8 +117,7 @@ func (w *Writer) resume(same func(*Meta) bool) error {
 		return fmt.Errorf("it holds %s with %s, seed %d: %w", rec.Meta.Scenario, rec.Meta.Policy, rec.Meta.Seed,
 			ErrOtherRecording)
 	}
-	w.number = found.finished[len(found.finished)-1]
-	w.step, err = lastStep(w.dir, w.number)
+	w.step, err = lastStep(w.dir, found.finished[len(found.finished)-1])
 	return err
 }
 
@@ -254,7 +254,11 @@ const lostFound = "lost+found"
 // A listing is the content of a folder: the numbers of segments, ascending, and other names. Names
 // that start with a dot are ignored.
 type listing struct {
-	finished   []int
+	finished []int
+
+	// last is the highest number of a segment in finished, or of one of which a part was copied.
+	last int
+
 	unfinished []string
 	other      []string
 }
@@ -268,6 +272,7 @@ func list(dir string) (listing, error) {
 	for _, e := range entries {
 		if number, ok := strings.CutPrefix(e.Name(), finished); ok && e.IsDir() {
 			if n, err := strconv.Atoi(number); err == nil {
+				l.last = max(l.last, n)
 				if _, err := os.Stat(filepath.Join(dir, e.Name(), tableSteps+".parquet")); errors.Is(err, fs.ErrNotExist) {
 					l.unfinished = append(l.unfinished, e.Name()) // copying it was interrupted: steps is copied last
 				} else {

@@ -66,7 +66,7 @@ func (im *importer) samples(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	last, several := 0, 0 // last is the index of the previous valid sample
+	last, several := 0, 0 // last is the index of the previous valid sample, or of the first
 	for i, count := range rec.Data {
 		im.report.Rows++
 		e, err := rec.event(i)
@@ -81,7 +81,7 @@ func (im *importer) samples(r io.Reader) error {
 		}
 		e.market = market
 		e.at = begin + policy.Time(math.Round(float64(i)*gap*1000))
-		e.gap = int32(math.Ceil(float64(i-last) * gap))
+		e.gap = int32(min(math.Ceil(float64(i-last)*gap), trace.ProbeGapMax))
 		last = i
 		im.add(e)
 	}

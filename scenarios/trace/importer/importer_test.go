@@ -297,7 +297,7 @@ func TestRegionOf(t *testing.T) {
 	for zone, want := range map[string]string{
 		"use1-az4": "us-east-1", "usw2-az1": "us-west-2", "apse2-az3": "ap-southeast-2", "aps1-az1": "ap-south-1",
 		"us-east-1a": "us-east-1", "ap-southeast-2c": "ap-southeast-2", "us-gov-west-1b": "us-gov-west-1",
-		"us-west-2-lax-1a": "us-west-2", "sa-east-1a": "sa-east-1",
+		"us-west-2-lax-1a": "us-west-2", "usw2-lax1-az1": "us-west-2", "xyz9-lax1-az1": "", "sa-east-1a": "sa-east-1",
 		"us-east-1": "", "xyz9-az1": "", "mars": "", "": "", "us-central1-a": "", "use1-az": "",
 	} {
 		if got, _ := regionOf(zone); got != want {

@@ -26,6 +26,7 @@ var regionPrefixes = map[string]string{
 // an ID. The region is "" if zone is neither.
 func regionOf(zone string) (region string, id bool) {
 	if prefix, number, ok := strings.Cut(zone, "-az"); ok && isNumber(number) {
+		prefix, _, _ = strings.Cut(prefix, "-") // of the ID of a local zone, as usw2-lax1-az1
 		return regionPrefixes[prefix], true
 	}
 	// A name consists of two or three words, a number and a letter. The name of a local zone

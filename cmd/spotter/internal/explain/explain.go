@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -23,6 +23,8 @@ import (
 type explainFlags struct {
 	run, at, from, to string
 	query             record.Query
+	noMinor           bool
+	limit             int
 	form              cli.Form
 }
 
@@ -58,6 +60,8 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.Int64Var(&f.query.Number, "step", 0, "the decision of number `N`, from 1")
 	flags.StringVar(&f.from, "from", "", "list what was done at `TIME` and after it")
 	flags.StringVar(&f.to, "to", "", "list what was done before `TIME`")
+	flags.BoolVar(&f.noMinor, "no-minor", false, "in a list, leave out what changes nothing: what was held back, and the order of removals")
+	flags.IntVar(&f.limit, "limit", 0, "in a list, the first `N` entries (default: all)")
 	flags.StringVar(&f.query.Node, "node", "", "about the node called `NAME`")
 	flags.StringVar(&f.query.Pool, "pool", "", "about the pool called `NAME`")
 	cli.CompleteBy(c, "node", f.complete(func(s *policy.Snapshot) (names []string) {
@@ -102,6 +106,8 @@ func run(p *cli.Program, f *explainFlags) error {
 		return cli.Invalid(errors.New("--at and --step exclude each other"), next)
 	case one && (f.from != "" || f.to != ""):
 		return cli.Invalid(errors.New("--from and --to list what was done, and --at and --step ask about one decision"), next)
+	case f.limit < 0:
+		return cli.Invalid(fmt.Errorf("--limit: %d is below 0", f.limit), next)
 	case f.query.Node != "" && f.query.Pool != "":
 		return cli.Invalid(errors.New("--node and --pool exclude each other"), next)
 	}
@@ -146,7 +152,7 @@ func explain(p *cli.Program, f *explainFlags, r *record.Recording) error {
 		})
 }
 
-// list lists the changes between two times. With -o wide it also lists minor entries: what was held
+// list lists the changes between two times, and minor entries where they are wanted: what was held
 // back, and the order in which nodes should be removed.
 func list(p *cli.Program, f *explainFlags, r *record.Recording, from, to policy.Time) error {
 	entries, err := r.History(f.query, from, to)
@@ -156,33 +162,36 @@ func list(p *cli.Program, f *explainFlags, r *record.Recording, from, to policy.
 	case err != nil:
 		return input.RecordingError(err)
 	}
-	return p.Print(&f.form, entries, func(w io.Writer, wide bool) error {
+	all := len(entries)
+	if f.noMinor || f.form.String() == cli.FormTable {
+		entries = slices.DeleteFunc(entries, func(x record.PastEntry) bool { return x.Minor })
+	}
+	minor := all - len(entries)
+	if n := len(entries); f.limit > 0 && n > f.limit {
+		fmt.Fprintf(p.Stderr, "The first %d of %d entries are listed; --from %s lists the next.\n", f.limit, n, entries[f.limit].At)
+		entries = entries[:f.limit]
+	}
+	return p.Print(&f.form, entries, func(w io.Writer, _ bool) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		minor, first := 0, ""
+		if len(entries) > 0 {
+			fmt.Fprintln(t, "STEP\tAT\tWHAT AND WHY")
+		}
 		for i := range entries {
 			x := &entries[i]
-			if x.Minor && !wide {
-				minor++
-				continue
-			}
-			if first == "" {
-				first = strconv.FormatInt(x.Step, 10)
-				fmt.Fprintln(t, "STEP\tAT\tWHAT AND WHY")
-			}
 			fmt.Fprintf(t, "%d\t%s\t%s\n", x.Step, strings.Replace(x.At[:19], "T", " ", 1), x.Line)
 		}
 		if err := t.Flush(); err != nil {
 			return err
 		}
-		if first == "" {
+		if len(entries) == 0 {
 			fmt.Fprintln(w, "nothing was done")
 		}
-		if minor > 0 {
+		if minor > 0 && !f.noMinor {
 			fmt.Fprintf(w,
 				"Left out, and shown by -o wide: %d entries that hold something back or say which node should go first.\n", minor)
 		}
-		if first != "" {
-			fmt.Fprintf(w, "A decision with what was known then: spotter explain --run %s --step %s\n", f.run, first)
+		if len(entries) > 0 {
+			fmt.Fprintf(w, "A decision with what was known then: spotter explain --run %s --step %d\n", f.run, entries[0].Step)
 		}
 		return nil
 	})

@@ -98,6 +98,9 @@ type explainInput struct {
 	To   string `json:"to,omitempty" flag:"to" jsonschema:"List what was done before this time."`
 	Node string `json:"node,omitempty" flag:"node" jsonschema:"Only about the node of this name."`
 	Pool string `json:"pool,omitempty" flag:"pool" jsonschema:"Only about the pool of this name."`
+
+	Minor bool   `json:"minor,omitempty" flag:"no-minor,not" jsonschema:"Also list what changes nothing: what was held back, and the order in which nodes should be removed. They are most of the entries."`
+	Limit *int64 `json:"limit,omitempty" flag:"limit" default:"100" jsonschema:"Maximum number of entries of a list (default: 100). If there are more, the answer says from which time to go on."`
 }
 
 // A validateInput is the input of the tool validate.

@@ -87,7 +87,7 @@ func TestWords(t *testing.T) {
 			marketInput: marketInput{Windows: "2", Intensity: &none}, sourcesInput: sourcesInput{Strict: true}},
 			"x 'a b' c --policies=spot,static:share=0.7 '--gate=x.max <= 0' '--gate=y.max <= 0' --metrics=regret --windows=2 --intensity=0 --strict -o json"},
 		{evalInput{Scenarios: []string{"--out=x"}, Metrics: []string{"regret"}}, "x --metrics=regret --no-runs -o json -- --out=x"},
-		{explainInput{Run: "-r", Step: &share}, "x --run=-r --step=0 -o json"},
+		{explainInput{Run: "-r", Step: &share}, "x --run=-r --step=0 --no-minor --limit=100 -o json"},
 		{whatifInput{Scenario: "s", Variants: []change{{Set: []string{"a=1", "b=2"}, Policy: "portfolio"}, {Spot: true}}},
 			"x s --set=a=1 --with --set=b=2 --with --policy=portfolio --allow-spot -o json"},
 	} {

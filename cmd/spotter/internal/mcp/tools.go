@@ -54,8 +54,7 @@ func tools() ([]*tool, error) {
 		{&tool{name: "explain", title: "Why something was done, or was not",
 			about: "Explain from a recording of decisions why a node was bought, moved, drained or kept: what was known, what " +
 				"was decided, the reason in words, the dollars on both sides and what came second. Without at and step it lists " +
-				"what was done when and why, with the numbers and ids of decisions to ask about: give node, pool, from or to, since " +
-				"that of a week has megabytes.",
+				"what was done when and why, with the numbers and ids of decisions to ask about, for all or for one node or pool.",
 			command: []string{"explain"}, decisions: decisionsOf}, reflect.TypeFor[explainInput]()},
 		{&tool{name: "validate", title: "Check scenarios",
 			about: "Check that scenarios are valid, and with trace that they can run on its prices. Errors name the file, the " +
