@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/karpenter"
 	"github.com/spotter-dev/spotter/sim/kueue"
 )
 
@@ -155,6 +156,33 @@ func (sc *Scenario) addVariant(i int, x *Queued, base string, of []int) {
 	x.Variants = append(x.Variants, Variant{Flavors: of})
 	q.variants[base] = append(q.variants[base], t.Name)
 	sc.keep(&t, &l)
+}
+
+// OnDemandFlavors returns the scenario for a run without Spot nodes: the pods of a job that is admitted
+// with a flavor of Spot nodes select the other labels of the flavor only. It returns w itself if no
+// flavor has Spot nodes. What a job selects itself stays.
+func (w *BoundScenario) OnDemandFlavors() *BoundScenario {
+	if w.Queues == nil {
+		return w
+	}
+	spot := policy.Label{Key: karpenter.LabelCapacityType, Value: policy.Spot.String()}
+	templates := slices.Clone(w.Templates)
+	changed := false
+	for i := range w.Queues.Of {
+		for _, v := range w.Queues.Of[i].Variants {
+			t := &templates[v.Workload]
+			if slices.Contains(t.NodeSelector, spot) && !slices.Contains(templates[i].NodeSelector, spot) {
+				t.NodeSelector = slices.DeleteFunc(slices.Clone(t.NodeSelector), func(l policy.Label) bool { return l == spot })
+				changed = true
+			}
+		}
+	}
+	if !changed {
+		return w
+	}
+	out := *w
+	out.Templates = templates
+	return &out
 }
 
 // queueSetup returns the configuration of Kueue with the workloads by number, or nil.

@@ -145,6 +145,26 @@ func TestKueueOrder(t *testing.T) {
 	}
 }
 
+// TestKueueOnDemand runs jobs of both flavors without Spot nodes, as savings are measured against: the
+// job of the flavor of Spot nodes runs on demand, too, unless its pods ask for Spot themselves.
+func TestKueueOnDemand(t *testing.T) {
+	for own, done := range map[bool]int64{false: 2, true: 1} {
+		b := newBuilder(12 * time.Hour)
+		b.w.Intensity, b.w.WarmUp = 0, 0
+		b.markets(1, 1, true)
+		b.pool("p")
+		queued(b, 2, 2)
+		if own {
+			b.w.Templates[0].NodeSelector = b.w.Queues.Flavors[0].Labels
+		}
+		res, _ := runLogged(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"),
+			Forecaster: mustForecaster(t), Seed: 1, Check: true, OnDemandStart: true})
+		if res.JobsDone != done || res.SpotHours != 0 {
+			t.Errorf("own selector %v: %d jobs are done with %v hours of Spot, want %d without any", own, res.JobsDone, res.SpotHours, done)
+		}
+	}
+}
+
 // TestKueueExample runs the example of the documentation, and finds in it what it is for: research
 // borrows Spot quota of product, runs on demand where Spot is used up, and waits where both are; product
 // never waits, since it takes its quota back.
