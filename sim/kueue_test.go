@@ -13,7 +13,7 @@ import (
 )
 
 // queued gives the job of a scenario a queue of Kueue with quota for this many devices on Spot and on
-// demand, beside a second job of the same shape with a priority of 10 that is released an hour later.
+// demand, and adds a second job of the same shape with a priority of 10 that is released an hour later.
 func queued(b *builder, spot, onDemand int64) {
 	w := &b.w
 	setup := scenarios.QueueSetup{Setup: kueue.Setup{Resources: 1, Pods: kueue.None}}
@@ -146,7 +146,7 @@ func TestKueueOrder(t *testing.T) {
 }
 
 // TestKueueOnDemand runs jobs of both flavors without Spot nodes, as savings are measured against: the
-// job of the flavor of Spot nodes runs on demand, too, unless its pods ask for Spot themselves.
+// job of the flavor of Spot nodes runs on demand, too, unless its pods request Spot themselves.
 func TestKueueOnDemand(t *testing.T) {
 	for own, done := range map[bool]int64{false: 2, true: 1} {
 		b := newBuilder(12 * time.Hour)

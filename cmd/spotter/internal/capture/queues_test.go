@@ -139,7 +139,7 @@ func takenQueues(t *testing.T, c client.Reader, hidden bool) (*Cluster, *policy.
 	return read, read.Snapshot, o
 }
 
-// TestQueues captures a cluster with Kueue and runs it. The running job goes on in its place, without
+// TestQueues captures a cluster with Kueue and runs it. The running job continues in its place, without
 // what Kueue added to its pods; the jobs that wait are admitted after it by priority and age. With
 // other names the same happens.
 func TestQueues(t *testing.T) {
