@@ -132,23 +132,8 @@ func (s *System) assignGroup(w *state, k, g int, of []int64, before []use, a *as
 		if !w.allowed[k][g][i] {
 			continue
 		}
-		found := choice{mode: fit}
-		modes = modes[:0]
-		for _, r := range group.Resources {
-			if of[r] == 0 {
-				modes = append(modes, choice{})
-				continue
-			}
-			p := s.pairOf(group.Flavors[i], r)
-			c := s.choose(w, p, usageOf(before, p)+of[r])
-			modes = append(modes, c)
-			if q.better(found, c) {
-				found = c
-			}
-			if found.mode == noFit {
-				break
-			}
-		}
+		var found choice
+		found, modes = s.chooseAll(w, group, group.Flavors[i], of, before, modes[:0])
 		if goOn := q.goOn(found); !goOn || q.better(found, best) {
 			best, bestFlavor = found, group.Flavors[i]
 			bestModes = append(bestModes[:0], modes...)
@@ -181,6 +166,28 @@ func (s *System) assignGroup(w *state, k, g int, of []int64, before []use, a *as
 		}
 	}
 	return true
+}
+
+// chooseAll says how a flavor can be assigned to all resources of a group, as its worst resource can.
+// It appends how each of them can to modes, up to one that cannot.
+func (s *System) chooseAll(w *state, group *Group, flavor int, of []int64, before []use, modes []choice) (choice, []choice) {
+	worst := choice{mode: fit}
+	for _, r := range group.Resources {
+		if of[r] == 0 {
+			modes = append(modes, choice{})
+			continue
+		}
+		p := s.pairOf(flavor, r)
+		c := s.choose(w, p, usageOf(before, p)+of[r])
+		modes = append(modes, c)
+		if s.Queues[w.Queue].better(worst, c) {
+			worst = c
+		}
+		if worst.mode == noFit {
+			break
+		}
+	}
+	return worst, modes
 }
 
 // choose says how v of p can be assigned to workload w.

@@ -253,24 +253,30 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 	}
 	out.fillDefaults(ctx, c)
 	out.readBeta(ctx, c)
-	f.Apart = out.apart()
+	out.state(f)
+	return out, nil
+}
+
+// state sets the options that the objects state.
+func (l *listed) state(f *Options) {
+	f.Apart = l.apart()
 	f.Instances = map[string]string{}
-	for _, n := range objectsOf[*corev1.Node](out) {
+	for _, n := range objectsOf[*corev1.Node](l) {
 		f.Instances[n.Name] = history.LastOf(n.Spec.ProviderID)
 	}
 	f.DoNotDisrupt = map[string]string{}
-	for _, p := range objectsOf[*corev1.Pod](out) {
+	for _, p := range objectsOf[*corev1.Pod](l) {
 		if value := p.Annotations[kube.AnnotationDoNotDisrupt]; value != "" {
 			f.DoNotDisrupt[p.Namespace+"/"+p.Name] = value
 		}
 	}
-	for _, p := range objectsOf[*v1alpha1.CapacityPool](out) {
+	for _, p := range objectsOf[*v1alpha1.CapacityPool](l) {
 		f.Pools = append(f.Pools, *p)
 	}
-	for _, p := range objectsOf[*karpv1.NodePool](out) {
+	for _, p := range objectsOf[*karpv1.NodePool](l) {
 		f.NodePools = append(f.NodePools, *p)
 	}
-	for _, u := range objectsOf[*unstructured.Unstructured](out) {
+	for _, u := range objectsOf[*unstructured.Unstructured](l) {
 		if u.GroupVersionKind().Group == groupKueue {
 			f.Queues = append(f.Queues, *u)
 		} else {
@@ -278,15 +284,14 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 		}
 	}
 	f.Queued = map[string]Queued{}
-	for _, j := range objectsOf[*batchv1.Job](out) {
+	for _, j := range objectsOf[*batchv1.Job](l) {
 		if q, waits := queuedJob(j); waits {
 			f.Queued[j.Namespace+"/"+j.Name] = q
 		}
 	}
-	for _, b := range objectsOf[*v1alpha1.GPUBudget](out) {
+	for _, b := range objectsOf[*v1alpha1.GPUBudget](l) {
 		f.GPUBudgets = append(f.GPUBudgets, *b)
 	}
-	return out, nil
 }
 
 // objectsOf returns the objects of a type.
