@@ -312,3 +312,26 @@ func TestPodsAndSets(t *testing.T) {
 		t.Errorf("%d and %d pods are used, want 3 and 3", cpu, pods)
 	}
 }
+
+// TestPreferredFit: of a resource that is lent and finds no victims and one that can be borrowed, the
+// latter stands for the flavor where preemption is preferred, since it borrows further. The workload
+// then counts as one that fits, and is tried again at once instead of with free quota.
+func TestPreferredFit(t *testing.T) {
+	for prefers, want := range map[bool]string{false: "1 finds no victims", true: "1 skipped"} {
+		setup := one(four)
+		setup.Resources = 2
+		for i, cpu := range []int64{0, 4} {
+			q := &setup.Queues[i]
+			q.Groups[0].Resources = []int{0, 1}
+			q.Quotas = []Quota{{Nominal: cpu, Borrowing: None, Lending: None}, {Resource: 1, Nominal: 4, Borrowing: None, Lending: None}}
+			q.PreferPreemption = prefers
+		}
+		s := New(setup)
+		add := func(queue int, requests ...int64) ID {
+			return s.Submit(Workload{UID: fmt.Sprint(queue), Queue: queue, Sets: []PodSet{{Count: 1, Requests: requests, Template: tolerant}}})
+		}
+		s.Reserve(add(1, 0, 8), [][]int{{None, 0}}, 0)
+		add(0, 1, 4)
+		expect(t, s, fmt.Sprintf("prefers preemption: %v", prefers), want)
+	}
+}

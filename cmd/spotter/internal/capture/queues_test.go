@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"reflect"
 	"regexp"
@@ -87,19 +88,22 @@ status: {phase: Running, conditions: [{type: Ready, status: "True"}]}
 )
 
 // kueueClient returns a client of the objects in a text. The cluster has the kinds of Kueue in v1beta1
-// but for Cohorts; forbidden names one that may not be listed.
-func kueueClient(t *testing.T, text, forbidden string) client.Reader {
+// but for Cohorts; forbidden names one that may not be listed. If idle is true, train waits, too.
+func kueueClient(t *testing.T, text, forbidden string, idle bool) client.Reader {
 	t.Helper()
 	fill := func(text string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
-	docs := strings.Split(text, "\n---\n")
+	docs, added, running := strings.Split(text, "\n---\n"), injected, []string{"train-1", "train-2", "train-3", "train-4"}
+	if idle {
+		added, running = "", nil
+	}
 	docs = append(docs, fill(queuedNode, "NAME", "n1", "CAPACITY", "spot", "TIER", "cheap", "POOL", "fleet"),
 		fill(queuedNode, "NAME", "n2", "CAPACITY", "on-demand", "TIER", "dear", "POOL", "base"),
-		fill(queuedRun, "NAME", "train", "TIME", "20:00:00", "PRIORITY", "", "SUSPEND", "false", "INJECTED", injected),
+		fill(queuedRun, "NAME", "train", "TIME", "20:00:00", "PRIORITY", "", "SUSPEND", fmt.Sprint(idle), "INJECTED", added),
 		fill(queuedRun, "NAME", "ada", "TIME", "22:00:00", "PRIORITY", "", "SUSPEND", "true", "INJECTED", ""),
 		fill(queuedRun, "NAME", "bob", "TIME", "21:00:00", "PRIORITY", "", "SUSPEND", "true", "INJECTED", ""),
 		fill(queuedRun, "NAME", "eve", "TIME", "23:00:00", "PRIORITY", ", kueue.x-k8s.io/priority-class: pressing", "SUSPEND", "true",
 			"INJECTED", ""))
-	for _, name := range []string{"train-1", "train-2", "train-3", "train-4"} {
+	for _, name := range running {
 		docs = append(docs, fill(queuedPod, "NAME", name, "INJECTED", injected))
 	}
 	var objects []client.Object
@@ -145,7 +149,7 @@ func takenQueues(t *testing.T, c client.Reader, hidden bool) (*Cluster, *policy.
 func TestQueues(t *testing.T) {
 	var plain any
 	for _, hidden := range []bool{false, true} {
-		read, s, o := takenQueues(t, kueueClient(t, queuedCluster, ""), hidden)
+		read, s, o := takenQueues(t, kueueClient(t, queuedCluster, "", false), hidden)
 		if len(read.Missing) > 0 {
 			t.Errorf("%q is missing, want nothing", read.Missing)
 		}
@@ -215,7 +219,7 @@ func TestQueuesNotRead(t *testing.T) {
 		{strings.Replace(queuedCluster, "{name: pressing}", "{name: other}", 1), "", "",
 			"1 WorkloadPriorityClasses of jobs that are not there: these jobs have the priority of their pods"},
 	} {
-		read, s, o := takenQueues(t, kueueClient(t, x.text, x.forbidden), false)
+		read, s, o := takenQueues(t, kueueClient(t, x.text, x.forbidden, false), false)
 		if got := strings.Join(read.Missing, "\n"); got != x.missing {
 			t.Errorf("%q is missing, want %q", got, x.missing)
 		}
@@ -226,5 +230,15 @@ func TestQueuesNotRead(t *testing.T) {
 		if simulated := strings.Contains(x.left, "Classes"); (w.Queues != nil) != simulated || res.JobsDone != 4 {
 			t.Errorf("queues %+v and %d jobs done, want 4\n%s", w.Queues, res.JobsDone, text)
 		}
+	}
+}
+
+// TestQueuesWait captures a cluster in which all jobs wait: nodes have the labels that only a flavor
+// names, so that the jobs run.
+func TestQueuesWait(t *testing.T) {
+	_, s, o := takenQueues(t, kueueClient(t, queuedCluster, "", true), false)
+	_, w, res, text := capturedRun(t, s, o)
+	if w.Queues == nil || res.Queues[0].Admitted != 4 || res.JobsDone != 4 {
+		t.Errorf("queues %+v, %d jobs done, want 4\n%s", res.Queues, res.JobsDone, text)
 	}
 }
