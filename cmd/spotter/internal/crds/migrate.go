@@ -94,7 +94,7 @@ func migrate(ctx context.Context, api client.Client, name string) (string, error
 		strings.Join(former, " and ")), nil
 }
 
-// rewrite updates all objects of a kind, unchanged, and returns their number. An object that was
+// rewrite updates all objects of a kind, unchanged, and returns how many it wrote. An object that was
 // changed or deleted since it was read needs no update.
 func rewrite(ctx context.Context, api client.Client, kind schema.GroupVersionKind) (written int, err error) {
 	var page unstructured.UnstructuredList
@@ -105,10 +105,12 @@ func rewrite(ctx context.Context, api client.Client, kind schema.GroupVersionKin
 		}
 		for i := range page.Items {
 			o := &page.Items[i]
-			if err := api.Update(ctx, o); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			switch err := api.Update(ctx, o); {
+			case err == nil:
+				written++
+			case !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):
 				return written, fmt.Errorf("writing %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
 			}
-			written++
 		}
 		if next = page.GetContinue(); next == "" {
 			return written, nil
