@@ -44,7 +44,7 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build spotter run results acceptance test check test-tools test-rights test-alone test-raced test-raced-commands test-plain test-beside test-charts test-lab test-times nightly play mutations same pictures web site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity whatif clean
+.PHONY: help build spotter run results acceptance test check test-tools test-rights test-alone test-raced test-raced-commands test-plain test-beside test-charts test-lab test-times nightly play mutations same pictures web site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff kueuediff e2e fidelity whatif clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
@@ -87,7 +87,7 @@ acceptance: build ## hold portfolio to docs/acceptance.md on recorded weeks: TRA
 # time, and give way to them. TestRunKarpenter has the machine to itself, since it holds a
 # node under notice to 30 s. All random tests of a run share one seed, and play fewer
 # cases than in make nightly: see test/nightly.
-PURE  := ./policy/... ./sim/cluster ./sim/controller ./sim/engine ./sim/fleet ./sim/groups ./sim/karpenter ./sim/machines ./sim/nodepools ./sim/result ./sim/scheduler \
+PURE  := ./policy/... ./sim/cluster ./sim/controller ./sim/engine ./sim/fleet ./sim/groups ./sim/karpenter ./sim/kueue ./sim/machines ./sim/nodepools ./sim/result ./sim/scheduler \
   ./models ./eval/bill ./eval/chart ./eval/oracle ./eval/report ./eval/shard ./eval/stats ./scenarios/catalog ./scenarios/chance \
   ./scenarios/weather ./scenarios/trace ./scenarios/trace/measure ./scenarios/trace/importer \
   ./cmd/spotter/internal/capture ./cmd/spotter/internal/catalog ./cmd/spotter/internal/convert \
@@ -414,8 +414,8 @@ image-lock: bin/imagetool
 bin/imagetool: $(wildcard .ci/tools/image/*)
 	cd .ci/tools/image && CGO_ENABLED=0 $(COMPILE) build -o ../../../$@ .
 
-# These hold the simulator against the real code of Karpenter, of its provider for AWS and
-# of kube-scheduler, on STATES random states, half of them from fixed seeds and half from
+# These hold the simulator against the real code of Karpenter, of its provider for AWS, of
+# kube-scheduler and of Kueue, on STATES random states, half of them from fixed seeds and half from
 # fresh ones or from SEED on: docs/fidelity.md. What differs is written to a file, and
 # STATE repeats one. Each is a module of its own, and stands alone: our requirements change
 # versions of what testenv is built with.
@@ -447,6 +447,11 @@ schedulerdiff: ## hold sim/scheduler against kube-scheduler: STATES=
 	@mkdir -p $(DIFFER)
 	cd .ci/tools/schedulerdiff && GOWORK=off CGO_ENABLED=0 $(COMPILE) build -o ../../../bin/schedulerdiff .
 	bin/schedulerdiff $(call repeat,$(STATES))
+
+kueuediff: ## hold sim/kueue against Kueue's scheduler: STATES=
+	@mkdir -p $(DIFFER)
+	cd .ci/tools/kueuediff && GOWORK=off CGO_ENABLED=0 $(COMPILE) build -o ../../../bin/kueuediff .
+	bin/kueuediff $(call repeat,$(STATES))
 
 karpenterawsdiff: ## hold sim/fleet against Karpenter's provider for AWS: STATES=
 	cd .ci/tools/karpenterawsdiff && $(COMPILE) test -count 1 -v -timeout 30m . -args -n $(STATES) $(if $(SEED),-seed $(SEED))

@@ -197,6 +197,13 @@ var metrics = []Metric{
 		budgets(func(r *sim.BudgetResult, sum float64) float64 { return sum + float64(r.Evictions+r.Pauses) })},
 	{"kept_out_usd", "$", "The part of unserved_usd that was missing behind closed gates.", false,
 		func(m *match) (float64, bool) { return m.run.KeptOut.Float(), len(m.run.Budgets) > 0 }},
+	{"queue_wait_p95_s", "s",
+		"95th percentile of the time that workloads wait for quota of Kueue, of the queue in which it is longest.", false,
+		queues(func(r *sim.QueueResult, v float64) float64 { return max(v, r.WaitP95.Seconds()) })},
+	{"queue_preemptions", "count", "How often a workload lost its quota of Kueue to another one.", false,
+		queues(func(r *sim.QueueResult, v float64) float64 { return v + float64(r.Preempted) })},
+	{"queue_pending", "count", "Workloads that waited for quota of Kueue at the end.", false,
+		queues(func(r *sim.QueueResult, v float64) float64 { return v + float64(r.Pending) })},
 	{MetricSavedToday, "%",
 		"What the bill is below the cost of the cluster as it is today, in percent of that; only where it is known.", true, savedToday},
 }
@@ -210,6 +217,17 @@ func budgets(add func(r *sim.BudgetResult, sum float64) float64) func(*match) (f
 			sum = add(&m.run.Budgets[i], sum)
 		}
 		return sum, len(m.run.Budgets) > 0
+	}
+}
+
+// queues makes a figure of Kueue's queues in a run, unknown without one.
+func queues(add func(r *sim.QueueResult, v float64) float64) func(*match) (float64, bool) {
+	return func(m *match) (float64, bool) {
+		v := 0.0
+		for i := range m.run.Queues {
+			v = add(&m.run.Queues[i], v)
+		}
+		return v, len(m.run.Queues) > 0
 	}
 }
 

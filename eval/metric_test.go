@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -72,6 +73,10 @@ func (m *match) read(t *testing.T, words []string) {
 			r.ReclaimEvictions = int64(amount(t, value) / policy.Dollar)
 		case "pod-days":
 			r.PodDays = amount(t, value).Float()
+		case "queue": // p95 of the wait in seconds, preemptions and pending workloads, separated by commas
+			of := strings.Split(value, ",")
+			r.Queues = append(r.Queues, sim.QueueResult{WaitP95: time.Duration(amount(t, of[0]).Float()) * time.Second,
+				Preempted: int64(amount(t, of[1]).Float()), Pending: int64(amount(t, of[2]).Float())})
 		default:
 			t.Fatalf("a test case has no %q", key)
 		}

@@ -31,6 +31,24 @@ type RunReport struct {
 	Outage *RunOutage `json:"outage,omitempty"`
 	// Results of each GPU budget.
 	Budgets []BudgetReport `json:"budgets,omitempty"`
+	// The figures of each of Kueue's queues.
+	Queues []QueueReport `json:"queues,omitempty"`
+}
+
+// A QueueReport is one ClusterQueue of Kueue in one run.
+type QueueReport struct {
+	// Name.
+	Name string `json:"name"`
+	// How often a workload was admitted.
+	Admitted int64 `json:"admitted"`
+	// How often one lost its quota to another.
+	Preempted int64 `json:"preempted"`
+	// Workloads that waited at the end.
+	Pending int64 `json:"pending"`
+	// Median time from the release of a workload, or from its preemption, until it was admitted.
+	WaitP50 float64 `json:"wait_p50_s"`
+	// 95th percentile of the same.
+	WaitP95 float64 `json:"wait_p95_s"`
 }
 
 // A BudgetReport contains the results of one GPU budget in one run.
@@ -72,6 +90,11 @@ func (r *RunRow) Report(command string) RunReport {
 		out.Budgets = append(out.Budgets, BudgetReport{b.Name, b.Action.String(), b.GPUHours, b.WindowHours,
 			b.WindowCost.Float(),
 			b.Peak, b.OverMinutes, b.ClosedMinutes, b.Evictions, b.Pauses})
+	}
+	for i := range x.Queues {
+		q := &x.Queues[i]
+		out.Queues = append(out.Queues, QueueReport{q.Name, q.Admitted, q.Preempted, q.Pending, q.WaitP50.Seconds(),
+			q.WaitP95.Seconds()})
 	}
 	return out
 }

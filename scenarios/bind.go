@@ -75,7 +75,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) 
 	for i := range sc.loads {
 		w.Workloads = append(w.Workloads, sc.loads[i].times(begin, start, end))
 	}
-	w.Gangs = sc.gangs()
+	w.Gangs, w.Queues = sc.gangs(), sc.queueSetup()
 	for i, f := range sc.faults {
 		f.At = start.Add(sc.faultsAt[i])
 		w.Faults = append(w.Faults, f)

@@ -56,6 +56,9 @@ type BoundScenario struct {
 	// Gangs are the groups of jobs that need all their pods at once, ascending by name.
 	Gangs []Gang
 
+	// Queues are those of Kueue, nil without any.
+	Queues *QueueSetup
+
 	// Seeds are the nodes of a start cluster of the kind StartNodes.
 	Seeds []NodeSeed
 

@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -38,8 +39,8 @@ type gangLoad struct {
 
 // gangOfJob makes a gang of all pods of a standalone job if they have ranks and all run at once;
 // see [kube.Ranked]. If Kueue admits the job, its timeouts apply.
-func gangOfJob(doc *document, l *load, s *batchv1.JobSpec, labels map[string]string, a *annotations) {
-	queued := labels[labelQueue] != ""
+func gangOfJob(doc *document, l *load, s *batchv1.JobSpec, meta *metav1.ObjectMeta, a *annotations) {
+	queued := l.queueOf(doc, meta.Labels, meta.CreationTimestamp)
 	l.suspended = l.suspended && !queued // Kueue resumes the job
 	if !kube.Ranked(s) {
 		return
@@ -87,7 +88,7 @@ func (sc *Scenario) readPodObject(doc *document, o *corev1.Pod) []error {
 		at := []string{"metadata", "annotations", kube.AnnotationPodGroupTotal}
 		total, err := strconv.Atoi(o.Annotations[kube.AnnotationPodGroupTotal])
 		l.gang = &gangLoad{name: doc.qualified(group), restartsMax: -1, doc: doc, total: total, totalPath: at}
-		l.gang.queue(o.Labels[labelQueue] != "", a)
+		l.gang.queue(l.queueOf(doc, o.Labels, o.CreationTimestamp), a)
 		if err != nil || total < 1 || total > podsMax {
 			return []error{doc.problem(at, "want the number of pods of the group %q, from 1 to %d, got %q", group, podsMax,
 				o.Annotations[kube.AnnotationPodGroupTotal])}
@@ -142,9 +143,16 @@ func (sc *Scenario) checkGangs() []error {
 
 // sizeGangs sets the gang size in each template of a gang.
 func (sc *Scenario) sizeGangs() {
+	queues := sc.queueSetup()
 	for _, g := range sc.gangs() {
 		for _, w := range g.Workloads {
 			sc.templates[w].Gang = g.Size
+			if queues == nil {
+				continue
+			}
+			for _, v := range queues.Of[w].Variants {
+				sc.templates[v.Workload].Gang = g.Size
+			}
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (sc *Scenario) readReplicatedJob(doc *document, o *jobSet, i int, restarts 
 				l.Job.Completions, l.Replicas = l.Job.Pods, l.Job.Pods
 			}
 		}
-		queued := o.Labels[labelQueue] != ""
+		queued := l.queueOf(doc, o.Labels, o.CreationTimestamp)
 		l.suspended = (l.suspended || o.Spec.Suspend != nil && *o.Spec.Suspend) && !queued
 		l.gang = &gangLoad{name: doc.qualified(o.Name), restartsMax: restarts, doc: doc}
 		l.gang.queue(queued, a)

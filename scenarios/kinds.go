@@ -29,6 +29,8 @@ func newObject[T any, P interface {
 
 var kinds = map[string]kind{
 	"CapacityPool":            {"spotter.dev/v1alpha1", true, newObject[v1alpha1.CapacityPool]},
+	"ClusterQueue":            {"kueue.x-k8s.io/v1beta2", true, newObject[clusterQueue]},
+	"Cohort":                  {"kueue.x-k8s.io/v1beta2", true, newObject[queueCohort]},
 	"CronJob":                 {"batch/v1", false, newObject[batchv1.CronJob]},
 	"DaemonSet":               {"apps/v1", false, newObject[appsv1.DaemonSet]},
 	"Deployment":              {"apps/v1", false, newObject[appsv1.Deployment]},
@@ -40,6 +42,7 @@ var kinds = map[string]kind{
 	"JobSet":                  {"jobset.x-k8s.io/v1alpha2", false, newObject[jobSet]},
 	"KWOKNodeClass":           {"karpenter.kwok.sh/v1alpha1", true, newObject[kwokNodeClass]},
 	"LimitRange":              {"v1", false, newObject[corev1.LimitRange]},
+	"LocalQueue":              {"kueue.x-k8s.io/v1beta2", false, newObject[localQueue]},
 	"NodeClass":               {"eks.amazonaws.com/v1", true, newObject[eksNodeClass]},
 	"NodeOverlay":             {"karpenter.sh/v1alpha1", true, newObject[nodeOverlay]},
 	"NodePool":                {"karpenter.sh/v1", true, newObject[nodePool]},
@@ -47,11 +50,13 @@ var kinds = map[string]kind{
 	"PodDisruptionBudget":     {"policy/v1", false, newObject[policyv1.PodDisruptionBudget]},
 	"PriorityClass":           {"scheduling.k8s.io/v1", true, newObject[schedulingv1.PriorityClass]},
 	"ReplicaSet":              {"apps/v1", false, newObject[appsv1.ReplicaSet]},
+	"ResourceFlavor":          {"kueue.x-k8s.io/v1beta2", true, newObject[resourceFlavor]},
 	"Rollout":                 {"argoproj.io/v1alpha1", false, newObject[rollout]},
 	"RuntimeClass":            {"node.k8s.io/v1", true, newObject[nodev1.RuntimeClass]},
 	"ScaledObject":            {"keda.sh/v1alpha1", false, newObject[scaledObject]},
 	"Scenario":                {"spotter.dev/v1alpha1", true, newObject[manifest]},
 	"StatefulSet":             {"apps/v1", false, newObject[appsv1.StatefulSet]},
+	"WorkloadPriorityClass":   {"kueue.x-k8s.io/v1beta2", true, newObject[workloadPriorityClass]},
 }
 
 // describedKinds are the kinds in responses of AWS, by the key that contains them. A manifest
@@ -66,6 +71,11 @@ var otherVersions = map[string][]string{
 	"HorizontalPodAutoscaler": {"autoscaling/v1", "autoscaling/v2beta2"},
 	"CapacityPool":            {"spotter.dev/v1beta1"},
 	"GPUBudget":               {"spotter.dev/v1beta1"},
+	"ClusterQueue":            {"kueue.x-k8s.io/v1beta1"},
+	"Cohort":                  {"kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1alpha1"},
+	"LocalQueue":              {"kueue.x-k8s.io/v1beta1"},
+	"ResourceFlavor":          {"kueue.x-k8s.io/v1beta1"},
+	"WorkloadPriorityClass":   {"kueue.x-k8s.io/v1beta1"},
 }
 
 // workloadKinds are the kinds of objects whose pods require nodes.

@@ -117,7 +117,8 @@ type Scenario struct {
 	faults          []Fault
 	faultsAt        []time.Duration // from Start, for each fault
 	templates       []policy.Template
-	loads           []load // one for each template
+	loads           []load  // one for each template
+	queues          *queues // nil without a ClusterQueue
 	pdbs            []policy.PDB
 	limitRanges     map[string][]*corev1.LimitRange // by namespace
 	runtimeClasses  map[string]*nodev1.RuntimeClass
@@ -381,6 +382,7 @@ func (sc *Scenario) read(objects []object) []error {
 	errs = append(errs, sc.checkPoolNames()...)
 	errs = append(errs, sc.resolveClasses()...)
 	errs = append(errs, sc.checkGangs()...)
+	errs = append(errs, sc.readQueues(objects)...)
 	return append(errs, sc.readRest(objects)...)
 }
 

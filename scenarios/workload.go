@@ -58,6 +58,9 @@ type load struct {
 
 	// gang is the gang that a job belongs to, nil for a job whose pods work independently.
 	gang *gangLoad
+
+	// queue is what a job says about its queue, nil for other workloads.
+	queue *queueRef
 }
 
 // A source is the manifest of a workload with its pod template, regardless of its kind.
@@ -131,7 +134,7 @@ func (sc *Scenario) readWork(doc *document, s *source, at []string, spec *batchv
 func (sc *Scenario) readJob(doc *document, o *batchv1.Job) []error {
 	s := templated(policy.KindJob, &o.ObjectMeta, &o.Spec.Template, nil)
 	return sc.readWork(doc, s, []string{"spec"}, &o.Spec, func(l *load, a *annotations) []error {
-		gangOfJob(doc, l, &o.Spec, o.Labels, a)
+		gangOfJob(doc, l, &o.Spec, &o.ObjectMeta, a)
 		return nil
 	})
 }
@@ -154,7 +157,7 @@ func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
 		if p := o.Spec.ConcurrencyPolicy; p == batchv1.ForbidConcurrent || p == batchv1.ReplaceConcurrent {
 			sc.warn("%s: concurrencyPolicy %s is taken as Allow", l.Name, p)
 		}
-		gangOfJob(doc, l, &job.Spec, job.Labels, a)
+		gangOfJob(doc, l, &job.Spec, &job.ObjectMeta, a)
 		l.suspended = l.suspended || o.Spec.Suspend != nil && *o.Spec.Suspend
 		return errs
 	})

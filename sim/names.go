@@ -37,6 +37,9 @@ type (
 	GangResult = result.GangResult
 	// BudgetResult is the result of one GPU budget.
 	BudgetResult = result.BudgetResult
+
+	// QueueResult is the result of one of Kueue's queues.
+	QueueResult = result.QueueResult
 	// Outages are the incidents of a workload or of a run.
 	Outages = result.Outages
 	// OutageCause is the cause for which pods were missing.

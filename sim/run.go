@@ -55,7 +55,7 @@ type Config struct {
 
 	// OnDemandStart replaces the Spot nodes with which the scenario starts by on-demand nodes. It
 	// is for the baseline run, which has no Spot node even if budgets or pods prevent nodes from
-	// being replaced.
+	// being replaced. Kueue's flavors of Spot nodes have on-demand nodes there, too.
 	OnDemandStart bool
 
 	// LowestPrice makes the provider launch in the cheapest open market that a NodeClaim allows, of
@@ -100,6 +100,9 @@ func newRun(cfg Config) (*run, error) {
 		Delays: cfg.Delays, Check: cfg.Check, Log: cfg.Log})
 	if err != nil {
 		return nil, err
+	}
+	if cfg.OnDemandStart {
+		shared.Scenario = shared.Scenario.OnDemandFlavors()
 	}
 	if cfg.Observer != nil {
 		shared.Log.Watch = cfg.Observer.Happened

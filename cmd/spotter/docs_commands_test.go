@@ -117,6 +117,10 @@ var pagesRun = []page{
 		"spotter bill steps…":             {says: "left between two steps"},
 	}},
 	{"docs/budgets.md", nil},
+	{"docs/kueue.md", map[string]treatment{
+		"spotter sim docs/examples/kueue-spot.yaml…":  {says: "research"},
+		"spotter eval docs/examples/kueue-spot.yaml…": {says: "on-demand"},
+	}},
 	{"docs/nodepools.md", map[string]treatment{
 		"spotter scenario validate…": {says: "good"},
 		"spotter eval mine.yaml…":    {says: "as-is"},

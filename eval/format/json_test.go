@@ -37,6 +37,7 @@ func TestJSONKeys(t *testing.T) {
 	}
 	r.Runs[0].Result.Warnings = []string{"2 actions failed"}
 	r.Runs[0].Result.Budgets = []sim.BudgetResult{{Name: "ml/b"}}
+	r.Runs[0].Result.Queues = []sim.QueueResult{{Name: "ml"}}
 	r.Comparison = &eval.Comparison{Program: "./base", Version: "v1", Files: "base", Seeds: eval.DefaultSeeds(8),
 		Changes: []eval.Change{{Policy: "spot", Pairs: 8, Demand: 8,
 			Savings: eval.Difference{Interval: &stats.Interval{}}, Outage: eval.Difference{Interval: &stats.Interval{}}}, {Policy: "static", Pairs: 2,

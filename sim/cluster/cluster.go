@@ -29,6 +29,7 @@ type Cluster struct {
 	PDBs       *DisruptionBudgets
 	Jobs       *Jobs
 	Gangs      *Gangs
+	Kueue      *Kueue
 	Serving    *Serving
 	GPUBudgets *GPUBudgets
 
@@ -47,11 +48,13 @@ func New(run *setup.Run) *Cluster {
 	c.PDBs = &DisruptionBudgets{Cluster: c}
 	c.Jobs = &Jobs{Cluster: c}
 	c.Gangs = &Gangs{Cluster: c}
+	c.Kueue = &Kueue{Cluster: c}
 	c.Serving = &Serving{Cluster: c}
 	c.GPUBudgets = &GPUBudgets{Cluster: c}
 	c.Workloads.init()
 	c.Jobs.init()
 	c.Gangs.init()
+	c.Kueue.init()
 	c.GPUBudgets.init()
 	c.subscribe()
 	return c
@@ -68,6 +71,7 @@ func (c *Cluster) subscribe() {
 	on(engine.JobReleased, func(e *engine.Event) { c.Jobs.release(policy.WorkloadID(e.A), int(e.B)) })
 	on(engine.JobDue, func(e *engine.Event) { c.Jobs.settle(int(e.A), c.Clock.Now) })
 	on(engine.GangTimer, func(e *engine.Event) { c.Gangs.handle(e.A, e.B, e.Gen) })
+	on(engine.QueueCycle, func(*engine.Event) { c.Kueue.cycle() })
 	on(engine.Schedule, func(*engine.Event) { c.Queue.schedule() })
 	ofPod := func(kind engine.Kind, f func(policy.PodID, int32)) {
 		on(kind, func(e *engine.Event) {

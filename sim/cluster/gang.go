@@ -3,10 +3,12 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/kueue"
 )
 
 // A gangPhase is a phase in the life of a gang instance.
@@ -42,8 +44,9 @@ type Gangs struct {
 // together and work only while all of them are ready. When one is lost, all are deleted and created
 // again.
 type gangRun struct {
-	gang  int32   // index into the scenario's Gangs
-	jobs  []int32 // instances of the gang's jobs
+	gang  int32    // index into the scenario's Gangs
+	jobs  []int32  // instances of the gang's jobs
+	unit  kueue.ID // what it is admitted as, or notQueued
 	phase gangPhase
 	gen   int32 // incremented with every phase, so that timers of past phases are recognised
 
@@ -90,7 +93,7 @@ func (gs *Gangs) join(job int32) bool {
 	i := gs.open[of]
 	if i < 0 {
 		i = int32(len(gs.All))
-		gs.All = append(gs.All, gangRun{gang: of, released: gs.Clock.Now})
+		gs.All = append(gs.All, gangRun{gang: of, unit: notQueued, released: gs.Clock.Now})
 		gs.open[of] = i
 	}
 	g := &gs.All[i]
@@ -98,7 +101,9 @@ func (gs *Gangs) join(job int32) bool {
 	j.gang = i
 	if len(g.jobs) == len(gs.Scenario.Gangs[of].Workloads) {
 		gs.open[of] = -1
-		gs.reconcile(i)
+		if !gs.Kueue.submit(gs.Scenario.Gangs[of].Name+"#"+strconv.Itoa(int(i)), i, g.jobs...) {
+			gs.reconcile(i)
+		}
 	}
 	return true
 }
@@ -118,11 +123,11 @@ func (gs *Gangs) reconcile(i int32) {
 	if g.phase != gangIdle || g.alive > 0 || gs.open[g.gang] == i || gs.Clock.Now < g.retryAt {
 		return
 	}
-	if slices.ContainsFunc(spec.Workloads, func(w policy.WorkloadID) bool { return gs.Jobs.suspendedBy[w] != "" }) {
+	if gs.Kueue.holds(g.unit) || gs.suspended(g) {
 		return
 	}
-	for _, w := range spec.Workloads {
-		if gs.GPUBudgets.shut(w) {
+	for _, job := range g.jobs {
+		if w := gs.Jobs.All[job].work; gs.GPUBudgets.shut(w) {
 			gs.Workloads.deny(w)
 			return
 		}
@@ -147,6 +152,11 @@ func (gs *Gangs) reconcile(i int32) {
 	if limit > 0 {
 		gs.Clock.Add(gs.Clock.Now.Add(limit), engine.GangTimer, i, gangTimeout, g.gen)
 	}
+}
+
+// suspended reports whether a budget suspends one of the jobs of a gang.
+func (gs *Gangs) suspended(g *gangRun) bool {
+	return slices.ContainsFunc(g.jobs, func(job int32) bool { return gs.Jobs.suspendedBy[gs.Jobs.All[job].work] != "" })
 }
 
 // countWanted sets the number of pods that a job wants to the number that it has.
@@ -223,8 +233,9 @@ func (gs *Gangs) podGone(i int32) {
 	switch {
 	case !slices.ContainsFunc(g.jobs, func(job int32) bool { return gs.Jobs.All[job].left > 0 }):
 		gs.enter(i, gangOver)
+		gs.Kueue.finish(g.unit)
 		return
-	case slices.ContainsFunc(spec.Workloads, func(w policy.WorkloadID) bool { return gs.Jobs.suspendedBy[w] != "" }):
+	case gs.suspended(g), gs.Kueue.holds(g.unit) && !g.late:
 		// A suspension is not a failure.
 	case g.late:
 		g.late, g.started = false, false
@@ -247,6 +258,7 @@ func (gs *Gangs) podGone(i int32) {
 			gs.Result.Gangs.Failed++
 		}
 		gs.enter(i, gangOver)
+		gs.Kueue.finish(g.unit)
 		return
 	default:
 		g.restarts++
@@ -266,10 +278,12 @@ func (gs *Gangs) handle(i, what, gen int32) {
 		return
 	}
 	if what == gangRetry {
+		gs.Kueue.requeue(g.unit)
 		gs.reconcile(i)
 		return
 	}
 	g.late = true
+	gs.Kueue.hold(g.unit)
 	gs.lose(i)
 }
 

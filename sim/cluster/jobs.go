@@ -2,10 +2,12 @@ package cluster
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/kueue"
 )
 
 // Jobs are the job instances of a run.
@@ -30,6 +32,8 @@ func (js *Jobs) init() {
 // A jobRun is one instance of a job.
 type jobRun struct {
 	work     policy.WorkloadID
+	queued   policy.WorkloadID // the job that it is an instance of: work is a variant of it once it is admitted
+	unit     kueue.ID          // what it is admitted with, or notQueued
 	name     string
 	released policy.Time
 	due      policy.Time // deadline, 0 without one
@@ -52,7 +56,7 @@ type Task struct {
 // release creates instance k of job w.
 func (js *Jobs) release(w policy.WorkloadID, k int) {
 	job := js.Scenario.Workloads[w].Job
-	j := jobRun{work: w, name: js.Scenario.Workloads[w].Name, released: js.Clock.Now, left: job.Completions, gang: -1,
+	j := jobRun{work: w, queued: w, unit: notQueued, name: js.Scenario.Workloads[w].Name, released: js.Clock.Now, left: job.Completions, gang: -1,
 		Tasks: make([]Task, job.Completions)}
 	for i := range j.Tasks {
 		j.Tasks[i].running = policy.None
@@ -66,7 +70,7 @@ func (js *Jobs) release(w policy.WorkloadID, k int) {
 	js.of[w] = append(js.of[w], int32(len(js.All)))
 	js.All = append(js.All, j)
 	js.Log.Add(js.Clock.Now, engine.RecordReleased, j.name, "", int64(k))
-	if i := len(js.All) - 1; !js.Gangs.join(int32(i)) {
+	if i := len(js.All) - 1; !js.Gangs.join(int32(i)) && !js.Kueue.submit(j.name+"#"+strconv.Itoa(i), -1, int32(i)) {
 		js.reconcile(i)
 	}
 }
@@ -91,7 +95,7 @@ func (js *Jobs) reconcile(i int) {
 			break
 		}
 		if t := &j.Tasks[k]; !t.over && t.running == policy.None {
-			if js.suspendedBy[j.work] != "" {
+			if js.suspendedBy[j.work] != "" || js.Kueue.holds(j.unit) {
 				break
 			}
 			if js.GPUBudgets.shut(j.work) {
@@ -176,7 +180,13 @@ func (js *Jobs) podFinished(id policy.PodID) {
 		}
 		js.Log.Add(js.Clock.Now, engine.RecordJobDone, j.name, "", 0)
 		js.settle(i, js.Clock.Now)
+		if j.gang < 0 {
+			js.Kueue.finish(j.unit)
+		}
 		return
+	}
+	if j.gang < 0 {
+		js.Kueue.shrink(j.unit, j.left, js.Scenario.Workloads[j.work].Job.Pods)
 	}
 	js.reconcile(i)
 }
@@ -190,8 +200,8 @@ func (js *Jobs) settle(i int, at policy.Time) {
 	}
 	j.settled = true
 	js.Workloads.touch(j.work) // the workload no longer has this deadline
-	w := &js.Scenario.Workloads[j.work]
-	job, value := w.Job, js.Prepared.PodValue(j.work)
+	w := &js.Scenario.Workloads[j.queued]
+	job, value := w.Job, js.Prepared.PodValue(j.queued)
 	end := js.Window.To
 	if j.due != 0 {
 		end = min(end, j.due)

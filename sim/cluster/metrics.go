@@ -208,6 +208,7 @@ func (c *Cluster) FillResult(saved *policy.Memory) {
 	res.TimeToReadyP50, res.TimeToReadyP95 = percentile(c.Serving.readyTimes, 50), percentile(c.Serving.readyTimes, 95)
 	c.GPUBudgets.fill(saved)
 	c.Gangs.fill()
+	c.Kueue.fill()
 }
 
 // AddOutages adds to a sample the total outages at the given instant, as if open incidents ended

@@ -283,7 +283,8 @@ func (sq *SchedulingQueue) State(n policy.NodeID, pods []scenarios.PodsOnNode) {
 			sq.stated = make([][]policy.NodeID, len(sq.Scenario.Templates))
 		}
 		for range x.Count {
-			sq.stated[x.Workload] = append(sq.stated[x.Workload], n)
+			w := sq.Kueue.runsAs(x.Workload, &sq.Nodes.All[n])
+			sq.stated[w] = append(sq.stated[w], n)
 		}
 	}
 }

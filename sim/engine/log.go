@@ -56,6 +56,8 @@ const (
 	RecordGangRequeued
 	RecordGangFailed
 	RecordCredits
+	RecordQueueAdmitted
+	RecordQueuePreempted
 )
 
 var recordNames = [...]string{
@@ -67,7 +69,7 @@ var recordNames = [...]string{
 	RecordJobDone: "job-done", RecordJobMissed: "job-missed", RecordFault: "fault", RecordOutbid: "outbid",
 	RecordGate: "gate", RecordPaused: "paused", RecordDeletionCost: "deletion-cost",
 	RecordGangStart: "gang-start", RecordGangRestart: "gang-restart", RecordGangRequeued: "gang-requeued", RecordGangFailed: "gang-failed",
-	RecordCredits: "credits",
+	RecordCredits: "credits", RecordQueueAdmitted: "queue-admitted", RecordQueuePreempted: "queue-preempted",
 }
 
 // An Entry is one entry of the event log.

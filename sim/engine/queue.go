@@ -35,6 +35,7 @@ const (
 	PodFinished                    // pod a has done its work
 	PodUnprotected                 // the do-not-disrupt annotation of pod a ends
 	GangTimer                      // a timer of gang a, of kind b
+	QueueCycle                     // Kueue tries the workloads at the heads of its queues
 	DrainContinues                 // drain a continues
 	NodeExpires                    // node a reaches the pool's expireAfter
 	GroupFills                     // group a launches its missing instances

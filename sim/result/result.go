@@ -75,6 +75,9 @@ type Result struct {
 
 	Gangs GangResult
 
+	// Queues are the results of Kueue's queues, ascending by name; nil without any.
+	Queues []QueueResult
+
 	// SpotBarred is the time for which pools were on demand because their loss budgets were used
 	// up, summed over pools.
 	SpotBarred time.Duration
@@ -141,6 +144,19 @@ type GangResult struct {
 	// Restarts counts how often all pods of an instance were created again because one was lost,
 	// Requeues how often because they were not ready in time.
 	Restarts, Requeues int64
+}
+
+// A QueueResult is the result of one ClusterQueue of Kueue.
+type QueueResult struct {
+	Name string
+
+	// Admitted counts how often a workload got quota within the window, Preempted how often one lost it
+	// to another, and Pending the workloads that waited at the end.
+	Admitted, Preempted, Pending int64
+
+	// WaitP50 and WaitP95 are percentiles of the time that a workload waited until it was admitted, from
+	// its release or from when it lost its quota.
+	WaitP50, WaitP95 time.Duration
 }
 
 // A BudgetResult is the result of one GPU budget.

@@ -39,6 +39,11 @@ type Options struct {
 	// Apart maps the name of a node that is left out to the reason.
 	Apart map[string]string
 
+	// Queues are the objects of Kueue, where they may be read, and Queued maps "namespace/name" of a
+	// Job to its queue. A snapshot alone contains neither.
+	Queues []unstructured.Unstructured
+	Queued map[string]Queued
+
 	// DoNotDisrupt maps "namespace/name" of a pod to its annotation [kube.AnnotationDoNotDisrupt].
 	// A snapshot alone contains only which pods are protected at its time.
 	DoNotDisrupt map[string]string
@@ -96,6 +101,11 @@ type source struct {
 	names *names
 	out   *Captured
 
+	// queues are those of Kueue, nil without any. admitted counts the jobs whose pods were captured
+	// without what Kueue added to them.
+	queues   *queueSet
+	admitted int
+
 	// left maps a reason to the number of objects that were left out for it.
 	left map[string]int
 }
@@ -113,6 +123,7 @@ func Take(s *policy.Snapshot, o Options) (*Captured, error) {
 		c.s, pools.began = withNodes(s, h)
 		c.out.Assumed = append(c.out.Assumed, h.Uncertain...)
 	}
+	c.readQueues()
 	pools.placeNodes()
 	if len(pools.all) == 0 {
 		return nil,
@@ -128,7 +139,7 @@ func Take(s *policy.Snapshot, o Options) (*Captured, error) {
 		return nil, fmt.Errorf("nothing is wanted: there is no workload with pods on nodes that are captured%s", c.reasons())
 	}
 	pools.checkSelectors()
-	c.out.objects = slices.Concat(manifests, w.pods.priorityClasses(), work, w.disruptionBudgets(), c.gpuBudgets())
+	c.out.objects = slices.Concat(manifests, w.pods.priorityClasses(), c.queues.manifests(c), work, w.disruptionBudgets(), c.gpuBudgets())
 	c.out.seeds, c.out.seen, c.out.commitments = pools.seeds(w.onNodes(), false), pools.seeds(nil,
 		true), slices.Concat(c.commitmentsOf(), pools.paidFor())
 	c.out.Left = append(c.out.Left, c.reasonList()...)

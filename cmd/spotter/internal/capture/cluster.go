@@ -64,22 +64,50 @@ func readings() []reading {
 		{"priorityclasses.scheduling.k8s.io", &schedulingv1.PriorityClassList{}, "priorities are those that pods carry"},
 		{"capacitypools.spotter.dev", &v1alpha1.CapacityPoolList{}, "pools are made of the nodes that there are"},
 		{"nodepools.karpenter.sh", &karpv1.NodePoolList{}, "a NodePool allows the capacity types that its nodes have"},
-		{"ec2nodeclasses.karpenter.k8s.aws", nodeClasses("karpenter.k8s.aws", "v1", "EC2NodeClass"),
+		{"ec2nodeclasses.karpenter.k8s.aws", untyped("karpenter.k8s.aws", "v1", "EC2NodeClass"),
 			"EC2NodeClasses have their default settings"},
-		{"nodeclasses.eks.amazonaws.com", nodeClasses("eks.amazonaws.com", "v1", "NodeClass"),
+		{"nodeclasses.eks.amazonaws.com", untyped("eks.amazonaws.com", "v1", "NodeClass"),
 			"NodeClasses have their default settings"},
-		{"gcenodeclasses.karpenter.k8s.gcp", nodeClasses("karpenter.k8s.gcp", "v1alpha1", "GCENodeClass"),
+		{"gcenodeclasses.karpenter.k8s.gcp", untyped("karpenter.k8s.gcp", "v1alpha1", "GCENodeClass"),
 			"GCENodeClasses have their default settings"},
 		{"gpubudgets.spotter.dev", &v1alpha1.GPUBudgetList{}, "there are no accelerator budgets"},
+		{"resourceflavors." + groupKueue, untyped(groupKueue, kueueVersions[0], kindFlavor), withoutQueues},
+		{"clusterqueues." + groupKueue, untyped(groupKueue, kueueVersions[0], kindClusterQueue), withoutQueues},
+		{"localqueues." + groupKueue, untyped(groupKueue, kueueVersions[0], kindLocalQueue), withoutQueues},
+		{"cohorts." + groupKueue, untyped(groupKueue, kueueVersions[0], kindCohort),
+			"cohorts of Kueue have neither quota nor parents"},
+		{"workloadpriorityclasses." + groupKueue, untyped(groupKueue, kueueVersions[0], kindPriority),
+			"queued jobs have the priority of their pods"},
 	}
 }
 
-// nodeClasses returns an empty list of node classes, which are read as unstructured objects.
-func nodeClasses(group, version, kind string) *unstructured.UnstructuredList {
+const withoutQueues = "jobs in queues of Kueue start at once"
+
+// kueueVersions are the versions of Kueue's API in the order in which they are tried. A Cohort is
+// v1alpha1 before Kueue 0.13.
+var kueueVersions = [...]string{"v1beta2", "v1beta1", "v1alpha1"}
+
+// untyped returns an empty list of objects of other projects, which are read as unstructured objects.
+func untyped(group, version, kind string) *unstructured.UnstructuredList {
 	var list unstructured.UnstructuredList
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind + "List"})
 	return &list
 }
+
+// read lists the kind, one of Kueue in the first of its versions that the cluster has.
+func (x *reading) read(ctx context.Context, c client.Reader) error {
+	err := c.List(ctx, x.list)
+	kind := x.list.GetObjectKind().GroupVersionKind()
+	for i := 1; i < len(kueueVersions) && kind.Group == groupKueue && isAbsent(err); i++ {
+		kind.Version = kueueVersions[i]
+		x.list.GetObjectKind().SetGroupVersionKind(kind)
+		err = c.List(ctx, x.list)
+	}
+	return err
+}
+
+// isAbsent reports whether err is that the cluster does not have a kind.
+func isAbsent(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // Kinds returns the plural names of the kinds that are listed.
 func Kinds() (out []string) {
@@ -197,14 +225,14 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 	out := &listed{objects: map[reflect.Type][]client.Object{}}
 	var missing []error
 	for _, x := range readings() {
-		err := c.List(ctx, x.list)
+		err := x.read(ctx, c)
 		if err != nil && !isAnswer(err) {
 			if out.takeEach(ctx, c, x.list, f) == nil {
 				continue
 			}
 		}
 		switch {
-		case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // a kind that the cluster does not have
+		case isAbsent(err): // a kind that the cluster does not have
 		case apierrors.IsForbidden(err) && x.without != "":
 			out.missing = append(out.missing, fmt.Sprintf("the right to list %s is missing: %s", x.name, x.without))
 		case apierrors.IsForbidden(err):
@@ -227,30 +255,45 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 	}
 	out.fillDefaults(ctx, c)
 	out.readBeta(ctx, c)
-	f.Apart = out.apart()
+	out.state(f)
+	return out, nil
+}
+
+// state sets the options that the objects state.
+func (l *listed) state(f *Options) {
+	f.Apart = l.apart()
 	f.Instances = map[string]string{}
-	for _, n := range objectsOf[*corev1.Node](out) {
+	for _, n := range objectsOf[*corev1.Node](l) {
 		f.Instances[n.Name] = history.LastOf(n.Spec.ProviderID)
 	}
 	f.DoNotDisrupt = map[string]string{}
-	for _, p := range objectsOf[*corev1.Pod](out) {
+	for _, p := range objectsOf[*corev1.Pod](l) {
 		if value := p.Annotations[kube.AnnotationDoNotDisrupt]; value != "" {
 			f.DoNotDisrupt[p.Namespace+"/"+p.Name] = value
 		}
 	}
-	for _, p := range objectsOf[*v1alpha1.CapacityPool](out) {
+	for _, p := range objectsOf[*v1alpha1.CapacityPool](l) {
 		f.Pools = append(f.Pools, *p)
 	}
-	for _, p := range objectsOf[*karpv1.NodePool](out) {
+	for _, p := range objectsOf[*karpv1.NodePool](l) {
 		f.NodePools = append(f.NodePools, *p)
 	}
-	for _, c := range objectsOf[*unstructured.Unstructured](out) {
-		f.NodeClasses = append(f.NodeClasses, *c)
+	for _, u := range objectsOf[*unstructured.Unstructured](l) {
+		if u.GroupVersionKind().Group == groupKueue {
+			f.Queues = append(f.Queues, *u)
+		} else {
+			f.NodeClasses = append(f.NodeClasses, *u)
+		}
 	}
-	for _, b := range objectsOf[*v1alpha1.GPUBudget](out) {
+	f.Queued = map[string]Queued{}
+	for _, j := range objectsOf[*batchv1.Job](l) {
+		if q, waits := queuedJob(j); waits {
+			f.Queued[j.Namespace+"/"+j.Name] = q
+		}
+	}
+	for _, b := range objectsOf[*v1alpha1.GPUBudget](l) {
 		f.GPUBudgets = append(f.GPUBudgets, *b)
 	}
-	return out, nil
 }
 
 // objectsOf returns the objects of a type.

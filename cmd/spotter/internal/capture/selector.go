@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -170,15 +169,13 @@ func (p *pool) carries(key string) bool {
 
 // labelPools adds to pools the labels that pods require and that all nodes of the pool have.
 func (c *poolSet) labelPools() {
-	for i := range c.s.Templates {
-		for _, key := range asked(&c.s.Templates[i]) {
-			if c.carried(key) {
-				continue
-			}
-			for _, p := range c.all {
-				if v, ok := c.common(p, key); ok {
-					p.labels[key] = v
-				}
+	for _, key := range c.keys() {
+		if c.carried(key) {
+			continue
+		}
+		for _, p := range c.all {
+			if v, ok := c.common(p, key); ok {
+				p.labels[key] = v
 			}
 		}
 	}
@@ -209,20 +206,15 @@ func (p *pool) requires(key string) bool { return p.own != nil && slices.Contain
 
 // checkSelectors reports the labels that pods require and that no node of a run will have.
 func (c *poolSet) checkSelectors() {
-	missing := map[string]bool{}
-	for i := range c.s.Templates {
-		for _, key := range asked(&c.s.Templates[i]) {
-			known := c.carried(key) || slices.ContainsFunc(c.all, func(p *pool) bool {
-				_, stated := p.manifest.Spec.Template.Labels[key]
-				_, found := p.labels[key]
-				return stated || found || p.carries(key) || p.requires(key)
-			})
-			if !known {
-				missing[key] = true
-			}
+	for _, key := range c.keys() {
+		known := c.carried(key) || slices.ContainsFunc(c.all, func(p *pool) bool {
+			_, stated := p.manifest.Spec.Template.Labels[key]
+			_, found := p.labels[key]
+			return stated || found || p.carries(key) || p.requires(key)
+		})
+		if known {
+			continue
 		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(missing)) {
 		c.out.Left = append(c.out.Left,
 			"the label "+c.names.key(key)+" of nodes, which pods select and which not all nodes of any pool have: these pods stay pending")
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -174,6 +175,10 @@ func (c *workWriter) workloads() []any {
 			out = append(out, m)
 		}
 	}
+	if c.admitted > 0 {
+		c.assume("node selectors and tolerations of %d admitted jobs are Kueue's where a flavor of their queue has the same",
+			c.admitted)
+	}
 	if bare > 0 {
 		c.assume("%d pods without a controller are Deployments, which recreate a lost pod", bare)
 	}
@@ -225,8 +230,9 @@ func apps(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "app
 // job returns the remainder of a job: the completions that are still to be done.
 func (c *workWriter) job(x *load) any {
 	pods := x.w.Replicas - x.away
+	queued, waits := c.o.Queued[x.name]
 	if x.w.Suspended {
-		pods = max(1, pods)
+		pods = max(1, pods, queued.Pods)
 	}
 	if pods <= 0 {
 		c.leave(1, "jobs that have all of their pods done")
@@ -241,7 +247,15 @@ func (c *workWriter) job(x *load) any {
 	if x.t.Duration > 0 && x.w.Work > 0 {
 		completions = max(pods, int32((x.w.Work+work-1)/work))
 	}
+	namespace, _ := split(x.name)
+	if waits && !x.w.Suspended {
+		x.t = c.unadmitted(x.t, namespace, queued)
+	}
 	m, pod := c.parts(x, "Job")
+	if waits {
+		m.Labels, m.CreationTimestamp = c.queueLabels(queued), queued.Created
+		maps.DeleteFunc(pod.Labels, func(key, _ string) bool { return strings.HasPrefix(key, groupKueue+"/") })
+	}
 	m.Annotations[kube.AnnotationDuration] = work.String()
 	if x.t.Checkpoint > 0 {
 		m.Annotations[kube.AnnotationCheckpoint] = x.t.Checkpoint.String()

@@ -27,7 +27,7 @@ func answer(w *scenarios.BoundScenario, r, onDemand *sim.Result) *format.Answer 
 	hashes := []string{fmt.Sprintf("weather %x", r.Weather), fmt.Sprintf("hash %x", r.Hash)}
 	return &format.Answer{
 		Verdicts: []format.Verdict{{Text: verdict(r, onDemand)}},
-		Tables:   []format.Grid{lines(w, r), workloads(r), gpuBudgets(w, r)},
+		Tables:   []format.Grid{lines(w, r), workloads(r), gpuBudgets(w, r), queues(r)},
 		About:    about,
 		Legend:   hashes,
 		Details:  []format.Section{{Table: more(r)}, {Items: hashes}},
@@ -159,6 +159,17 @@ func gpuBudgets(bound *scenarios.BoundScenario, r *sim.Result) format.Grid {
 		t.Rows = append(t.Rows, format.Cells(x.Name, fmt.Sprint(x.Action), quota(&bound.GPUBudgets[i]),
 			figures.Number(x.GPUHours, 1), figures.Share(x.Peak, 0),
 			figures.Integer(x.OverMinutes), figures.Integer(x.ClosedMinutes), figures.Integer(x.Evictions), figures.Integer(x.Pauses)))
+	}
+	return t
+}
+
+// queues returns a table of Kueue's queues.
+func queues(r *sim.Result) format.Grid {
+	t := format.Grid{Headings: format.Headings("QUEUE", "ADMITTED", "PREEMPTED", "PENDING", "WAIT P50", "WAIT P95")}
+	for i := range r.Queues {
+		x := &r.Queues[i]
+		t.Rows = append(t.Rows, format.Cells(x.Name, figures.Integer(x.Admitted), figures.Integer(x.Preempted),
+			figures.Integer(x.Pending), figures.Duration(x.WaitP50), figures.Duration(x.WaitP95)))
 	}
 	return t
 }

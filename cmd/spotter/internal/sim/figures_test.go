@@ -47,3 +47,19 @@ func TestOutageFigures(t *testing.T) {
 		t.Error("a workload without an incident is listed")
 	}
 }
+
+// Queues of Kueue have a line each; a run without them has no table of them.
+func TestQueueFigures(t *testing.T) {
+	for queues, want := range map[int]bool{0: false, 1: true} {
+		r := &sim.Result{Queues: []sim.QueueResult{{Name: "research", Admitted: 40, Preempted: 5, Pending: 1,
+			WaitP50: 73 * time.Minute, WaitP95: 2 * time.Hour}}[:queues]}
+		var out bytes.Buffer
+		if err := answer(&scenarios.BoundScenario{}, r, nil).Write(&out, format.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(out.String()), " ")
+		if strings.Contains(text, "research 40 5 1 1h13m 2h") != want || strings.Contains(text, "QUEUE") != want {
+			t.Errorf("%d queues, written %v:\n%s", queues, !want, out.String())
+		}
+	}
+}

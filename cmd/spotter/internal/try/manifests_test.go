@@ -231,3 +231,35 @@ func TestCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestQueuesOfDump tries a cluster with Kueue: train runs, and three jobs wait for its quota in all
+// policies.
+func TestQueuesOfDump(t *testing.T) {
+	x, out, log := trialOf(t, filepath.Join("testdata", "queues.yaml"))
+	_, _, dir, err := printed(t, x, out, log, func() (*staged, error) { return x.source(t.Context()) })
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, resultsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report struct {
+		Runs []struct {
+			Policy string
+			Queues []struct {
+				Name     string
+				Admitted int
+				Wait     float64 `json:"wait_p50_s"`
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &report); err != nil || len(report.Runs) == 0 {
+		t.Fatalf("%v, %d runs", err, len(report.Runs))
+	}
+	for _, r := range report.Runs {
+		if len(r.Queues) != 1 || r.Queues[0].Name != "everyone" || r.Queues[0].Admitted != 3 || r.Queues[0].Wait < 7200 {
+			t.Errorf("%s: queues %+v; want three admitted, one after the other", r.Policy, r.Queues)
+		}
+	}
+}

@@ -1,0 +1,1 @@
+// The functions of real.go without a body are in Kueue.
