@@ -78,6 +78,37 @@ func TestOrderedLateNotices(t *testing.T) {
 	}
 }
 
+// TestGoogleNotice: nodes of Google Cloud have the notice that is configured, none for 0, and those of
+// other providers theirs.
+func TestGoogleNotice(t *testing.T) {
+	cfg := config(14)
+	cfg.Intensity, cfg.Slots = 0, 50
+	cfg.Params.NoticeLost, cfg.Params.NoticeLate = 0, 0
+	cfg.Shortages = []OrderedShortage{{At: begin + 10*hour, Duration: time.Hour, Depth: 1, Capacity: "spot"}}
+	none, long := time.Duration(0), 2*time.Minute
+	for provider, cases := range map[string]map[*time.Duration]policy.Time{
+		policy.GCP:   {nil: 30_000, &none: 0, &long: 120_000},
+		policy.Azure: {nil: 30_000, &none: 30_000, &long: 30_000},
+	} {
+		for notice, want := range cases {
+			cfg.GoogleNotice = notice
+			markets := spotMarkets(1)
+			markets[0].Provider = provider
+			w := mustNew(t, cfg, markets)
+			for slot := range cfg.Slots {
+				r, ok := w.Reclaim(0, slot, begin)
+				lead := policy.Time(0)
+				if r.Notice != 0 {
+					lead = r.At - r.Notice
+				}
+				if !ok || lead != want {
+					t.Fatalf("%s, %v: a lead of %d ms, want %d", provider, notice, lead, want)
+				}
+			}
+		}
+	}
+}
+
 // Recommendations have the precision and the lead that the constants state: of
 // all that come, a quarter are followed by the reclaim within the hour, and those
 // that precede one come ten minutes before its notice on average. Several at once in a
