@@ -314,7 +314,7 @@ func TestPodsAndSets(t *testing.T) {
 }
 
 // TestPreferredFit: of a resource that is lent and finds no victims and one that can be borrowed, the
-// latter stands for the flavor where preemption is preferred, since it borrows further. The workload
+// latter represents the flavor where preemption is preferred, since it borrows further. The workload
 // then counts as one that fits, and is tried again at once instead of with free quota.
 func TestPreferredFit(t *testing.T) {
 	for prefers, want := range map[bool]string{false: "1 finds no victims", true: "1 skipped"} {
