@@ -133,6 +133,9 @@ func testOptions() testenv.Options {
 	return testenv.Options{
 		ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: 200 * time.Millisecond,
 		CRDs: append(slices.Clone(apis.CRDs), kwokapis.CRDs...),
+		// No kubelet reports for most Nodes here, and one of a name that an earlier test used would
+		// soon count as unreachable.
+		Args: map[string][]string{testenv.ControllerManager: {"--node-monitor-grace-period=1h"}},
 	}
 }
 
