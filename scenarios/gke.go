@@ -46,19 +46,15 @@ func (sc *Scenario) readGCENodeClass(doc *document, o *gceNodeClass) []error {
 		lead = min(*known, lead)
 	}
 	sc.GoogleNotice = &lead
-	if spec := doc.at([]string{"spec"}); spec != nil && len(spec.Content) > 2*counted(o.Spec.PreemptionNoticeDuration != nil) {
+	simulated := 0
+	if o.Spec.PreemptionNoticeDuration != nil {
+		simulated = 1
+	}
+	if spec := doc.at([]string{"spec"}); spec != nil && len(spec.Content) > 2*simulated {
 		sc.warn("GCENodeClass %s: its settings are not simulated, except preemptionNoticeDuration: nodes have the disk and "+
 			"the pod limit that GKE has by default", o.Name)
 	}
 	return nil
-}
-
-// counted returns 1 if a condition holds.
-func counted(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // readGoogleNotice reads the notice that the scenario states, which takes precedence over those of

@@ -56,8 +56,8 @@ type Task struct {
 // release creates instance k of job w.
 func (js *Jobs) release(w policy.WorkloadID, k int) {
 	job := js.Scenario.Workloads[w].Job
-	j := jobRun{work: w, queued: w, unit: notQueued, name: js.Scenario.Workloads[w].Name, released: js.Clock.Now, left: job.Completions, gang: -1,
-		Tasks: make([]Task, job.Completions)}
+	j := jobRun{work: w, queued: w, unit: notQueued, gang: -1, name: js.Scenario.Workloads[w].Name, released: js.Clock.Now,
+		left: job.Completions, Tasks: make([]Task, job.Completions)}
 	for i := range j.Tasks {
 		j.Tasks[i].running = policy.None
 	}

@@ -86,8 +86,9 @@ var openValues = []string{
 
 // openKeys are prefixes of keys that are public although their values are not.
 var openKeys = []string{
-	"kubernetes.io/", "app.kubernetes.io/", "karpenter.sh/", "karpenter.k8s.aws/", "node-role.kubernetes.io/", "eks.amazonaws.com/", "cloud.google.com/", "kubernetes.azure.com/",
-	"karpenter.azure.com/", "karpenter.k8s.gcp/", "k8s-app", "pod-template-hash", "controller-revision-hash", "pod-template-generation", labelWorkload,
+	"kubernetes.io/", "app.kubernetes.io/", "karpenter.sh/", "karpenter.k8s.aws/", "node-role.kubernetes.io/",
+	"eks.amazonaws.com/", "cloud.google.com/", "kubernetes.azure.com/", "karpenter.azure.com/", "karpenter.k8s.gcp/",
+	"k8s-app", "pod-template-hash", "controller-revision-hash", "pod-template-generation", labelWorkload,
 }
 
 func begins(s string, with []string) bool {
